@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/internal/tools"
+)
+
+// errShell marks the exit code of a shell that the reader left.
+var errShell = errors.New("shell ended")
+
+func toolsCommand() *cobra.Command {
+	sets := map[string][]string{"envtest": tools.Envtest, "local": tools.Local, "kind": tools.Kind}
+	return &cobra.Command{
+		Use:   "tools [envtest|local|kind|PROGRAM]...",
+		Short: "Build programs that are not ours into bin/, at the pinned versions",
+		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+			var names []string
+			for _, arg := range args {
+				if set, ok := sets[arg]; ok {
+					names = append(names, set...)
+				} else {
+					names = append(names, arg)
+				}
+			}
+			if len(args) == 0 {
+				for _, t := range tools.All {
+					names = append(names, t.Name)
+				}
+			}
+			return w.tools(cmd, names)
+		}),
+	}
+}
+
+func (w workshop) tools(cmd *cobra.Command, names []string) error {
+	builder := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
+	return builder.Ensure(cmd.Context(), names...)
+}
+
+func (w workshop) cluster() *cluster.Cluster {
+	return cluster.New(w.bin(), w.state, tools.NewReporter(os.Stderr).Line)
+}
+
+func upCommand() *cobra.Command {
+	var crds []string
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the local cluster, or repair it",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			if err := w.tools(cmd, tools.Local); err != nil {
+				return err
+			}
+			c, start := w.cluster(), time.Now()
+			running, all := c.Running()
+			if err := c.Up(cmd.Context(), crds...); err != nil {
+				return err
+			}
+			if quiet {
+				return nil
+			}
+			switch {
+			case running == all:
+				fmt.Println("The local cluster runs already, all of it is healthy.")
+			default:
+				fmt.Printf("The local cluster is ready after %.1f s (%d of %d components started).\n",
+					time.Since(start).Seconds(), all-running, all)
+			}
+			fmt.Printf("\nTo use it in this terminal (or run `make shell`):\n\n%s", w.exports(c))
+			return nil
+		}),
+	}
+	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
+	return cmd
+}
+
+func downCommand() *cobra.Command {
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Remove the local cluster with all its data",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			if err := w.cluster().Down(cmd.Context()); err != nil {
+				return err
+			}
+			if !quiet {
+				fmt.Println("The local cluster is gone: no process of it runs, no file of it is left.")
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
+	return cmd
+}
+
+func statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Say what of the local cluster runs, and where its files are",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			return w.cluster().Status(cmd.Context(), os.Stdout)
+		}),
+	}
+}
+
+// exports are the shell commands that make a terminal use the cluster.
+func (w workshop) exports(c *cluster.Cluster) string {
+	return fmt.Sprintf("export KUBECONFIG='%s'\nexport PATH='%s':\"$PATH\"\n", c.Kubeconfig(), w.bin())
+}
+
+func envCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: `Print what to export: eval "$(scripts/workshop env)"`,
+		Args:  cobra.NoArgs,
+		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+			fmt.Print(w.exports(w.cluster()))
+			return nil
+		}),
+	}
+}
+
+func shellCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "shell",
+		Short: "Open a shell that uses the local cluster",
+		Args:  cobra.NoArgs,
+		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+			c := w.cluster()
+			if running, all := c.Running(); running < all {
+				return cluster.ErrNoCluster
+			}
+			shell := os.Getenv("SHELL")
+			if shell == "" {
+				shell = "bash"
+			}
+			fmt.Println("kubectl in this shell talks to the local cluster; `exit` leaves it.")
+			cmd := exec.Command(shell) // not bound to the context: Ctrl-C belongs to the shell
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+			cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+w.bin()+":"+os.Getenv("PATH"))
+			if err := cmd.Run(); err != nil {
+				return errors.Join(errShell, err)
+			}
+			return nil
+		}),
+	}
+}
+
+func userCommand() *cobra.Command {
+	var groups []string
+	cmd := &cobra.Command{
+		Use:   "user NAME",
+		Short: "Make a user with a client certificate, print the path of its kubeconfig",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+			path, err := w.cluster().AddUser(cmd.Context(), args[0], groups...)
+			if err != nil {
+				return err
+			}
+			fmt.Println(path)
+			return nil
+		}),
+	}
+	cmd.Flags().StringArrayVar(&groups, "group", nil, "a group that the user is in; repeatable")
+	return cmd
+}

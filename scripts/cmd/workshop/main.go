@@ -1,0 +1,87 @@
+// Command workshop is the machinery behind the repository's Makefile.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(exitCode(ctx, command().ExecuteContext(ctx)))
+}
+
+// exitCode prints what went wrong and returns the code to exit with.
+func exitCode(ctx context.Context, err error) int {
+	var shell *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "interrupted")
+		return 130
+	case errors.As(err, &shell) && errors.Is(err, errShell):
+		return shell.ExitCode()
+	default:
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+}
+
+// workshop is one checkout: its folder, and where its run-time state lies.
+type workshop struct{ root, state string }
+
+// here returns the checkout that this program was built into.
+func here() (workshop, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return workshop{}, err
+	}
+	if program, err = filepath.EvalSymlinks(program); err != nil {
+		return workshop{}, err
+	}
+	w := workshop{root: filepath.Dir(filepath.Dir(program))}
+	if _, err := os.Stat(filepath.Join(w.root, "scripts", "tools", "go.mod")); err != nil {
+		return workshop{}, fmt.Errorf("%s lies outside a workshop repository: run scripts/workshop of a checkout", program)
+	}
+	w.state = filepath.Join(w.root, ".workshop")
+	if dir := os.Getenv("WORKSHOP_STATE"); dir != "" {
+		w.state, err = filepath.Abs(dir)
+	}
+	return w, err
+}
+
+func (w workshop) bin() string { return filepath.Join(w.root, "bin") }
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "workshop",
+		Short:         "The machinery behind the workshop's Makefile",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(toolsCommand(), upCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
+		userCommand())
+	return root
+}
+
+// run wraps a verb that needs the checkout.
+func run(f func(cmd *cobra.Command, w workshop, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		w, err := here()
+		if err != nil {
+			return err
+		}
+		return f(cmd, w, args)
+	}
+}

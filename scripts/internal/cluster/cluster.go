@@ -1,0 +1,388 @@
+// Package cluster runs the lanes: the local one, a complete control plane of processes on loopback
+// with simulated nodes, and the kind one.
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/kwok/kustomize/stage/node/fast"
+	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+
+	"example.com/operator-workshop/scripts/internal/lock"
+)
+
+// loopback is the only address that anything of the local lane listens on.
+const loopback = "127.0.0.1"
+
+var (
+	//go:embed files/audit-policy.yaml
+	auditPolicy string
+	//go:embed files/base.yaml
+	base string
+)
+
+// Cluster is the local lane of one checkout.
+type Cluster struct {
+	bin, state string
+	ports      map[string]int
+	report     func(format string, args ...any)
+}
+
+// New returns the local cluster whose files lie in the folder state and whose programs lie in bin.
+// What it does is told to report.
+func New(bin, state string, report func(format string, args ...any)) *Cluster {
+	return &Cluster{bin: bin, state: state, ports: map[string]int{}, report: report}
+}
+
+// Kubeconfig is the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.state, "kubeconfig") }
+
+// AuditLog is the API server's audit log: one JSON object a line.
+func (c *Cluster) AuditLog() string { return filepath.Join(c.dir(), "audit.log") }
+
+// dir holds the files of the cluster itself. Down removes it.
+func (c *Cluster) dir() string { return filepath.Join(c.state, "cluster") }
+
+// lock keeps a second command on the same cluster waiting.
+func (c *Cluster) lock(ctx context.Context) (release func(), err error) {
+	if err := os.MkdirAll(c.state, 0o700); err != nil {
+		return nil, err
+	}
+	return lock.Acquire(ctx, filepath.Join(c.state, "lock"), func(owner string) {
+		c.report("another command works on this cluster (process %s), waiting for it", owner)
+	})
+}
+
+// Up starts what does not run and returns when the cluster serves, its nodes are ready and pods can be
+// made. It repairs a cluster that was killed in part or whole; data is kept. CRDs given by file are
+// installed before the controllers start: the garbage collector looks for new kinds only every 30 s,
+// and so knows these from its first look.
+func (c *Cluster) Up(ctx context.Context, crds ...string) error {
+	release, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.writeFiles(); err != nil {
+		return fmt.Errorf("prepare %s: %w", c.dir(), err)
+	}
+	if err := c.choosePorts(); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfigs(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("waited for two minutes"))
+	defer cancel()
+	all := c.components()
+	for _, first := range all[:2] { // etcd, then the API server: it waits a second when etcd is late
+		if err := c.launch(ctx, first); err != nil {
+			return err
+		}
+	}
+	if len(crds) == 0 { // nothing has to be there before them: they warm up meanwhile
+		for _, p := range all[2:] {
+			if err := c.start(p); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.install(ctx, crds); err != nil {
+		return err
+	}
+	if err := c.launch(ctx, all[2:]...); err != nil {
+		return err
+	}
+	return c.waitUsable(ctx)
+}
+
+// launch starts the components that do not run and waits until all of them are healthy. One that dies
+// meanwhile is started again: it may have been killed just before, and looked alive.
+func (c *Cluster) launch(ctx context.Context, components ...component) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	starts := map[string]int{}
+	ensure := func(p component) error {
+		if c.pid(p.name) != 0 {
+			return nil
+		}
+		if starts[p.name]++; starts[p.name] > 2 {
+			return fatal{fmt.Errorf("%s ended twice, its log %s ends with:\n%s\n"+
+				"cure: `make up` again; if that does not help, `make down` and `make up` start from nothing",
+				p.name, c.logFile(p.name), c.lastWords(p.name))}
+		}
+		return c.start(p)
+	}
+	for _, p := range components {
+		if err := ensure(p); err != nil {
+			return err
+		}
+	}
+	for _, p := range components {
+		err := poll(ctx, 50*time.Millisecond, func() error {
+			if err := ensure(p); err != nil {
+				return err
+			}
+			return healthy(ctx, client, p.health)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install applies what every local cluster has, and the CRDs. When a CRD is new to a cluster whose
+// controllers run already, the controller manager is restarted so that it knows the kind at once.
+func (c *Cluster) install(ctx context.Context, crds []string) error {
+	if _, err := os.Stat(filepath.Join(c.dir(), "installed")); err != nil {
+		if _, err := c.kubectl(ctx, base, "apply", "--server-side", "--validate=false", "-f", "-"); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(c.dir(), "installed"), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	for _, crd := range crds {
+		out, err := c.kubectl(ctx, "", "apply", "-f", crd)
+		if err != nil {
+			return err
+		}
+		if _, err := c.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "-f", crd); err != nil {
+			return err
+		}
+		if strings.Contains(out, "created") {
+			if err := c.stop("kube-controller-manager", 5*time.Second); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// waitUsable waits until pods can be made and will run.
+func (c *Cluster) waitUsable(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	api := fmt.Sprintf("https://%s:%d", loopback, c.ports["apiserver"])
+	err = poll(ctx, 50*time.Millisecond, func() error {
+		return healthy(ctx, client, api+"/api/v1/namespaces/default/serviceaccounts/default")
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the default service account: %w", err)
+	}
+	return poll(ctx, 50*time.Millisecond, func() error {
+		ready, total, err := c.nodes(ctx, client)
+		if err == nil && (ready < total || total == 0) {
+			err = fmt.Errorf("%d of %d nodes are ready", ready, total)
+		}
+		return err
+	})
+}
+
+// nodes counts the nodes that are ready, and all.
+func (c *Cluster) nodes(ctx context.Context, client *http.Client) (ready, total int, err error) {
+	body, err := get(ctx, client, fmt.Sprintf("https://%s:%d/api/v1/nodes", loopback, c.ports["apiserver"]))
+	if err != nil {
+		return 0, 0, err
+	}
+	var list struct {
+		Items []struct {
+			Spec   struct{ Taints []struct{ Key string } }
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return 0, 0, err
+	}
+	for _, node := range list.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == "Ready" && condition.Status == "True" && len(node.Spec.Taints) == 0 {
+				ready++
+			}
+		}
+	}
+	return ready, len(list.Items), nil
+}
+
+// Down ends every process of the cluster and removes its files.
+func (c *Cluster) Down(ctx context.Context) error {
+	if _, err := os.Stat(c.state); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	release, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for _, p := range slices.Backward(c.components()) {
+		if err := c.stop(p.name, 0); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.RemoveAll(c.dir()), os.RemoveAll(filepath.Join(c.state, "users")),
+		removeIfThere(c.Kubeconfig()))
+}
+
+// kubectl runs the pinned kubectl as the administrator.
+func (c *Cluster) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir(), "cache"))
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// writeFiles makes the folders and the files that do not depend on ports. Keys and certificates come
+// into being as a whole or not at all.
+func (c *Cluster) writeFiles() error {
+	for _, dir := range []string{"logs", "etcd"} {
+		if err := os.MkdirAll(filepath.Join(c.dir(), dir), 0o700); err != nil {
+			return err
+		}
+	}
+	stages := []string{fast.DefaultNodeInit, podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete}
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(c.dir(), "audit-policy.yaml"), []byte(auditPolicy), 0o600),
+		os.WriteFile(filepath.Join(c.dir(), "kwok.yaml"), []byte(strings.Join(stages, "\n---\n")), 0o600),
+	); err != nil {
+		return err
+	}
+	pki := filepath.Join(c.dir(), "pki")
+	if _, err := os.Stat(pki); err == nil {
+		return nil
+	}
+	tmp, err := os.MkdirTemp(c.dir(), "pki-")
+	if err != nil {
+		return err
+	}
+	if err := writePKI(tmp); err != nil {
+		return errors.Join(err, os.RemoveAll(tmp))
+	}
+	return os.Rename(tmp, pki)
+}
+
+// choosePorts loads the ports of this cluster. A port that someone else took while the component did
+// not run is replaced; then all components restart, since each knows the ports of others.
+func (c *Cluster) choosePorts() error {
+	path := filepath.Join(c.dir(), "ports.json")
+	if data, err := os.ReadFile(path); err == nil {
+		_ = json.Unmarshal(data, &c.ports) // half-written: chosen anew below
+	}
+	var reserved []net.Listener // held until all are chosen, so that no two are the same
+	defer func() {
+		for _, l := range reserved {
+			l.Close()
+		}
+	}()
+	changed := false
+	for _, p := range c.components() {
+		for _, name := range p.ports {
+			old := c.ports[name]
+			if old != 0 && (c.pid(p.name) != 0 || isFree(old)) {
+				continue
+			}
+			l, err := net.Listen("tcp", loopback+":0")
+			if err != nil {
+				return fmt.Errorf("find a free port on %s: %w", loopback, err)
+			}
+			reserved, changed = append(reserved, l), true
+			c.ports[name] = l.Addr().(*net.TCPAddr).Port
+			if old != 0 {
+				c.report("port %d of %s was taken by another program, moved to %d", old, p.name, c.ports[name])
+			}
+		}
+	}
+	if !changed {
+		return nil
+	}
+	for _, p := range c.components() {
+		if err := c.stop(p.name, 5*time.Second); err != nil {
+			return err
+		}
+	}
+	data, err := json.MarshalIndent(c.ports, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o600)
+}
+
+func isFree(port int) bool {
+	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", loopback, port))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// client returns an HTTP client with the administrator's certificate.
+func (c *Cluster) client() (*http.Client, error) {
+	pki := filepath.Join(c.dir(), "pki")
+	cert, err := tls.LoadX509KeyPair(filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key"))
+	if err != nil {
+		return nil, err
+	}
+	ca, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool}}
+	return &http.Client{Timeout: 5 * time.Second, Transport: transport}, nil
+}
+
+func healthy(ctx context.Context, client *http.Client, url string) error {
+	_, err := get(ctx, client, url)
+	return err
+}
+
+func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %s", url, response.Status)
+	}
+	return body, err
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	return nil
+}

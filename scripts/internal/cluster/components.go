@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+const (
+	adminUser      = "workshop-admin"
+	serviceRange   = "10.96.0.0/16"
+	firstServiceIP = "10.96.0.1"
+	podRange       = "10.244.0.1/16"
+)
+
+// A component is one process of the control plane.
+type component struct {
+	// name of the program in bin/, of its log and of its lock.
+	name string
+	// ports are the names of the loopback ports that it listens on.
+	ports []string
+	// args are its flags.
+	args []string
+	// health is the URL that answers 200 when the component works.
+	health string
+}
+
+// components returns the processes in the order in which they start.
+func (c *Cluster) components() []component {
+	pki := func(name string) string { return filepath.Join(c.dir(), "pki", name) }
+	url := func(port string) string { return fmt.Sprintf("https://%s:%d", loopback, c.ports[port]) }
+	kubeconfig := func(name string) string { return "--kubeconfig=" + c.componentKubeconfig(name) }
+	port := func(name string) string { return fmt.Sprint(c.ports[name]) }
+	return []component{{
+		name: "etcd", ports: []string{"etcd", "etcd-peer"}, health: url("etcd") + "/health",
+		args: []string{
+			"--data-dir=" + filepath.Join(c.dir(), "etcd"), "--log-level=warn",
+			"--listen-client-urls=" + url("etcd"), "--advertise-client-urls=" + url("etcd"),
+			"--listen-peer-urls=" + url("etcd-peer"), "--initial-advertise-peer-urls=" + url("etcd-peer"),
+			"--initial-cluster=default=" + url("etcd-peer"),
+			"--client-cert-auth", "--trusted-ca-file=" + pki("ca.crt"),
+			"--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
+			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("ca.crt"),
+			"--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
+		},
+	}, {
+		name: "kube-apiserver", ports: []string{"apiserver"}, health: url("apiserver") + "/readyz",
+		args: []string{
+			"--bind-address=" + loopback, "--secure-port=" + port("apiserver"),
+			"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
+			"--etcd-servers=" + url("etcd"), "--etcd-cafile=" + pki("ca.crt"),
+			"--etcd-certfile=" + pki("apiserver.crt"), "--etcd-keyfile=" + pki("apiserver.key"),
+			"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC",
+			"--enable-admission-plugins=NodeRestriction",
+			"--service-cluster-ip-range=" + serviceRange,
+			"--service-account-key-file=" + pki("service-account.pub"),
+			"--service-account-signing-key-file=" + pki("service-account.key"),
+			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+			"--requestheader-client-ca-file=" + pki("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),
+			"--kubelet-certificate-authority=" + pki("ca.crt"),
+			"--kubelet-client-certificate=" + pki("admin.crt"), "--kubelet-client-key=" + pki("admin.key"),
+			// A loopback address cannot be the endpoint of the Service "kubernetes".
+			"--endpoint-reconciler-type=none",
+			"--audit-policy-file=" + filepath.Join(c.dir(), "audit-policy.yaml"),
+			"--audit-log-path=" + c.AuditLog(), "--audit-log-maxsize=200", "--audit-log-maxbackup=1",
+		},
+	}, {
+		name: "kube-controller-manager", ports: []string{"controller-manager"},
+		health: url("controller-manager") + "/healthz",
+		args: []string{
+			kubeconfig("controller-manager"), "--leader-elect=false",
+			"--bind-address=" + loopback, "--secure-port=" + port("controller-manager"),
+			"--tls-cert-file=" + pki("loopback.crt"), "--tls-private-key-file=" + pki("loopback.key"),
+			"--use-service-account-credentials", "--root-ca-file=" + pki("ca.crt"),
+			"--service-account-private-key-file=" + pki("service-account.key"),
+			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"),
+			// The default of 20 requests a second would be the slowest part of every measurement.
+			"--kube-api-qps=500", "--kube-api-burst=1000",
+		},
+	}, {
+		name: "kube-scheduler", ports: []string{"scheduler"}, health: url("scheduler") + "/healthz",
+		args: []string{
+			kubeconfig("scheduler"), "--leader-elect=false",
+			"--bind-address=" + loopback, "--secure-port=" + port("scheduler"),
+			"--tls-cert-file=" + pki("loopback.crt"), "--tls-private-key-file=" + pki("loopback.key"),
+			"--kube-api-qps=500", "--kube-api-burst=1000",
+		},
+	}, {
+		name: "kwok", ports: []string{"kwok"}, health: url("kwok") + "/healthz",
+		args: []string{
+			kubeconfig("kwok"), "--config=" + filepath.Join(c.dir(), "kwok.yaml"), "--manage-all-nodes",
+			"--cidr=" + podRange, "--node-ip=" + loopback, "--node-port=" + port("kwok"),
+			"--server-address=" + loopback + ":" + port("kwok"),
+			"--tls-cert-file=" + pki("loopback.crt"), "--tls-private-key-file=" + pki("loopback.key"),
+			"--node-lease-duration-seconds=40",
+		},
+	}}
+}

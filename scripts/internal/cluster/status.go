@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+)
+
+// ErrNoCluster says that no local cluster was made in this checkout.
+var ErrNoCluster = errors.New("there is no local cluster here: `make up` makes one")
+
+// readPorts loads the ports that Up chose.
+func (c *Cluster) readPorts() error {
+	data, err := os.ReadFile(filepath.Join(c.dir(), "ports.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return ErrNoCluster
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &c.ports)
+}
+
+// Running reports how many components of the cluster run, and how many there are.
+func (c *Cluster) Running() (running, all int) {
+	for _, p := range c.components() {
+		if c.pid(p.name) != 0 {
+			running++
+		}
+	}
+	return running, len(c.components())
+}
+
+// Status prints what runs and where things lie. It returns an error when the cluster is missing or a
+// part of it does not work.
+func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
+	if err := c.readPorts(); err != nil {
+		return err
+	}
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	broken := 0
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "COMPONENT\tPROCESS\tADDRESS\tSTATE")
+	for _, p := range c.components() {
+		process, state := "-", "stopped"
+		if pid := c.pid(p.name); pid != 0 {
+			process, state = fmt.Sprint(pid), "healthy"
+			if err := healthy(ctx, client, p.health); err != nil {
+				state = "not healthy"
+			}
+		}
+		if state != "healthy" {
+			broken++
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s:%d\t%s\n", p.name, process, loopback, c.ports[p.ports[0]], state)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if ready, total, err := c.nodes(ctx, client); err == nil {
+		fmt.Fprintf(w, "\nnodes       %d of %d ready (simulated by kwok: no container runs)\n", ready, total)
+	}
+	fmt.Fprintf(w, "kubeconfig  %s\naudit log   %s\nlogs        %s\n",
+		c.Kubeconfig(), c.AuditLog(), filepath.Join(c.dir(), "logs"))
+	if broken > 0 {
+		return fmt.Errorf("%d of %d components do not work: `make up` repairs the cluster, `make down` removes it",
+			broken, len(c.components()))
+	}
+	return nil
+}

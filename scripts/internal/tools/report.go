@@ -1,0 +1,100 @@
+package tools
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A Reporter prints progress: a line that moves on a terminal, a new line now and then elsewhere.
+type Reporter struct {
+	// W receives the text.
+	W io.Writer
+	// Moving says that W is a terminal, on which a line can be written over.
+	Moving bool
+	// Every is how often a meter prints a line where it cannot move.
+	Every time.Duration
+}
+
+// Discard prints nothing.
+var Discard = Reporter{W: io.Discard, Every: time.Hour}
+
+// NewReporter returns a reporter for a file such as os.Stderr.
+func NewReporter(f *os.File) Reporter {
+	return Reporter{W: f, Moving: term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb", Every: 20 * time.Second}
+}
+
+// Line prints one line.
+func (r Reporter) Line(format string, args ...any) { fmt.Fprintf(r.W, format+"\n", args...) }
+
+// A Meter shows how far a long step has come, and for how long it has run.
+type Meter struct {
+	r     Reporter
+	what  string
+	start time.Time
+	quit  chan struct{}
+	ended sync.WaitGroup
+
+	mu          sync.Mutex
+	done, total int
+}
+
+// Meter starts a meter for a step; its Stop must be called.
+func (r Reporter) Meter(what string) *Meter {
+	m := &Meter{r: r, what: what, start: time.Now(), quit: make(chan struct{})}
+	every := r.Every
+	if r.Moving {
+		every = 200 * time.Millisecond
+	}
+	m.ended.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-m.quit:
+				return
+			case <-tick.C:
+				m.print()
+			}
+		}
+	})
+	return m
+}
+
+// Set says how much is done, and of how much; a total of 0 is unknown.
+func (m *Meter) Set(done, total int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done, m.total = done, total
+}
+
+// Stop ends the meter and prints where it stood, when it took long enough to have been seen.
+func (m *Meter) Stop() {
+	close(m.quit)
+	m.ended.Wait()
+	if m.r.Moving || time.Since(m.start) > m.r.Every {
+		m.print()
+	}
+	if m.r.Moving {
+		fmt.Fprintln(m.r.W)
+	}
+}
+
+func (m *Meter) print() {
+	m.mu.Lock()
+	text := fmt.Sprintf("  %s: %d", m.what, m.done)
+	if m.total > 0 {
+		text += fmt.Sprintf(" of %d", m.total)
+	}
+	m.mu.Unlock()
+	text += fmt.Sprintf(", %s", time.Since(m.start).Round(time.Second))
+	if m.r.Moving {
+		fmt.Fprintf(m.r.W, "\r%-78s", text)
+		return
+	}
+	fmt.Fprintln(m.r.W, text)
+}
