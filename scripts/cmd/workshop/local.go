@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,7 +77,7 @@ func upCommand() *cobra.Command {
 				fmt.Printf("The local cluster is ready after %.1f s (%d of %d components started).\n",
 					time.Since(start).Seconds(), all-running, all)
 			}
-			fmt.Printf("\nTo use it in this terminal (or run `make shell`):\n\n%s", w.exports(c))
+			fmt.Printf("\nTo use it in this terminal (or run `make shell`):\n\n%s", w.exports())
 			return nil
 		}),
 	}
@@ -115,9 +117,23 @@ func statusCommand() *cobra.Command {
 	}
 }
 
+// terminal are the variables, PATH apart, with which a terminal uses the local cluster. kubectl keeps
+// what it learnt of a cluster for hours; a folder that goes with the cluster keeps that true.
+func (w workshop) terminal() []string {
+	return []string{
+		"KUBECONFIG=" + filepath.Join(w.state, "kubeconfig"),
+		"KUBECACHEDIR=" + filepath.Join(w.state, "cache"),
+	}
+}
+
 // exports are the shell commands that make a terminal use the cluster.
-func (w workshop) exports(c *cluster.Cluster) string {
-	return fmt.Sprintf("export KUBECONFIG='%s'\nexport PATH='%s':\"$PATH\"\n", c.Kubeconfig(), w.bin())
+func (w workshop) exports() string {
+	var text strings.Builder
+	for _, kv := range w.terminal() {
+		name, value, _ := strings.Cut(kv, "=")
+		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+	}
+	return text.String() + fmt.Sprintf("export PATH='%s':\"$PATH\"\n", strings.ReplaceAll(w.bin(), "'", `'\''`))
 }
 
 func envCommand() *cobra.Command {
@@ -126,7 +142,7 @@ func envCommand() *cobra.Command {
 		Short: `Print what to export: eval "$(scripts/workshop env)"`,
 		Args:  cobra.NoArgs,
 		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
-			fmt.Print(w.exports(w.cluster()))
+			fmt.Print(w.exports())
 			return nil
 		}),
 	}
@@ -149,7 +165,7 @@ func shellCommand() *cobra.Command {
 			fmt.Println("kubectl in this shell talks to the local cluster; `exit` leaves it.")
 			cmd := exec.Command(shell) // not bound to the context: Ctrl-C belongs to the shell
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-			cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+w.bin()+":"+os.Getenv("PATH"))
+			cmd.Env = append(os.Environ(), append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))...)
 			if err := cmd.Run(); err != nil {
 				return errors.Join(errShell, err)
 			}

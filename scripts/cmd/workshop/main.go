@@ -71,7 +71,8 @@ func command() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
-		userCommand())
+		userCommand(), doctorCommand(), demoCommand(), pageCommand(), testCommand(), verifyCommand(), syncCommand(),
+		kindTestCommand())
 	return root
 }
 

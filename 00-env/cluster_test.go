@@ -1,0 +1,322 @@
+package env_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/00-env/internal/lookaround"
+)
+
+// The tests named TestCluster… hold on every cluster, with simulated nodes or real ones.
+
+var pinned = regexp.MustCompile(`k8s\.io/client-go v0\.(\d+)\.(\d+)`)
+
+// libraryVersion returns the Kubernetes version that go.mod's k8s.io modules belong to: v0.37.1 was
+// published with Kubernetes 1.37.1.
+func libraryVersion(t *testing.T) (minor, full string) {
+	t.Helper()
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := pinned.FindSubmatch(mod)
+	if m == nil {
+		t.Fatal("go.mod does not require k8s.io/client-go")
+	}
+	return fmt.Sprintf("v1.%s", m[1]), fmt.Sprintf("v1.%s.%s", m[1], m[2])
+}
+
+func TestClusterHasTheMinorVersionOfTheLibraries(t *testing.T) {
+	g := NewWithT(t)
+	minor, _ := libraryVersion(t)
+	version, err := newClient(t, cluster(t)).Discovery().ServerVersion()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(version.GitVersion).To(HavePrefix(minor + "."))
+}
+
+func TestClusterNodesAreReady(t *testing.T) {
+	g := NewWithT(t)
+	facts, err := lookaround.Look(t.Context(), cluster(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(facts.Nodes).NotTo(BeEmpty())
+	for _, n := range facts.Nodes {
+		g.Expect(n.Ready).To(BeTrue(), "node %s is ready", n.Name)
+		g.Expect(n.Kubelet).NotTo(Equal(lookaround.KubeletAbsent), "somebody reports for node %s", n.Name)
+	}
+}
+
+func TestClusterRollsOutADeploymentAndItsChange(t *testing.T) {
+	t.Parallel()
+	g, c := NewWithT(t), newClient(t, cluster(t))
+	ns := newNamespace(t, c)
+	_, err := c.AppsV1().Deployments(ns).Create(t.Context(), newDeployment("web"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(rolledOut(t, c, ns, "web")).Should(Succeed())
+	first := replicaSets(t, c, ns)
+	g.Expect(first).To(HaveLen(1))
+	for _, pod := range pods(t, c, ns) {
+		g.Expect(pod.Spec.NodeName).NotTo(BeEmpty(), "the scheduler placed pod %s", pod.Name)
+	}
+
+	kind, patch := templateNote("changed")
+	_, err = c.AppsV1().Deployments(ns).Patch(t.Context(), "web", kind, patch, metav1.PatchOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(rolledOut(t, c, ns, "web")).Should(Succeed())
+	second := replicaSets(t, c, ns)
+	g.Expect(second).To(HaveLen(2))
+	for name, replicas := range second {
+		if _, old := first[name]; old {
+			g.Expect(replicas).To(BeZero(), "the ReplicaSet of the old template")
+		} else {
+			g.Expect(replicas).To(BeEquivalentTo(2), "the ReplicaSet of the new template")
+		}
+	}
+}
+
+func TestClusterRunsAJobToItsEnd(t *testing.T) {
+	t.Parallel()
+	g, c := NewWithT(t), newClient(t, cluster(t))
+	ns := newNamespace(t, c)
+	_, err := c.BatchV1().Jobs(ns).Create(t.Context(), newJob("once"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func(g Gomega) {
+		job, err := c.BatchV1().Jobs(ns).Get(t.Context(), "once", metav1.GetOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(job.Status.Succeeded).To(BeEquivalentTo(1))
+		g.Expect(job.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", batchv1.JobComplete), HaveField("Status", corev1.ConditionTrue))))
+		g.Expect(job.Status.CompletionTime).NotTo(BeNil())
+	}).Should(Succeed())
+}
+
+func TestClusterCollectsGarbage(t *testing.T) {
+	t.Parallel()
+	g, c := NewWithT(t), newClient(t, cluster(t))
+	ns := newNamespace(t, c)
+	owner := create(t, c, ns, newConfigMap("owner"))
+	create(t, c, ns, newConfigMap("dependent", owner))
+	other := create(t, c, ns, newConfigMap("other-owner"))
+	create(t, c, ns, newConfigMap("of-both", owner, other))
+	_, err := c.AppsV1().Deployments(ns).Create(t.Context(), newDeployment("web"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() int { return len(pods(t, c, ns)) }).Should(Equal(2))
+
+	g.Expect(c.CoreV1().ConfigMaps(ns).Delete(t.Context(), "owner", metav1.DeleteOptions{})).To(Succeed())
+	g.Expect(c.AppsV1().Deployments(ns).Delete(t.Context(), "web", metav1.DeleteOptions{})).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		g.Expect(configMaps(t, c, ns)).NotTo(HaveKey("dependent"))
+		g.Expect(configMaps(t, c, ns)["of-both"]).To(HaveLen(1), "the owners of of-both")
+		g.Expect(replicaSets(t, c, ns)).To(BeEmpty())
+		g.Expect(pods(t, c, ns)).To(BeEmpty())
+	}).Should(Succeed())
+	g.Expect(configMaps(t, c, ns)).To(HaveKey("other-owner"))
+}
+
+func TestClusterDeletesANamespaceToTheEnd(t *testing.T) {
+	t.Parallel()
+	g, c := NewWithT(t), newClient(t, cluster(t))
+	ns := newNamespace(t, c)
+	create(t, c, ns, newConfigMap("settings"))
+	_, err := c.AppsV1().Deployments(ns).Create(t.Context(), newDeployment("web"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(rolledOut(t, c, ns, "web")).Should(Succeed())
+
+	g.Expect(c.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{})).To(Succeed())
+	g.Eventually(func() error {
+		_, err := c.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
+		return err
+	}).Should(Satisfy(apierrors.IsNotFound))
+	g.Expect(configMaps(t, c, ns)).To(BeEmpty())
+	g.Expect(pods(t, c, ns)).To(BeEmpty())
+}
+
+func TestClusterRefusesWhatNoRoleAllows(t *testing.T) {
+	t.Parallel()
+	g, cfg := NewWithT(t), cluster(t)
+	c := newClient(t, cfg)
+	ns := newNamespace(t, c)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "visitor"}}
+	_, err := c.CoreV1().ServiceAccounts(ns).Create(t.Context(), account, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	token, err := c.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), "visitor",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	visitor := rest.AnonymousClientConfig(cfg)
+	visitor.BearerToken = token.Status.Token
+
+	checkPermissions(t, c, ns, "system:serviceaccount:"+ns+":visitor", newClient(t, visitor),
+		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "visitor"})
+}
+
+// checkPermissions checks that the named user, who talks through the client theirs, may do nothing
+// until a role is bound to the subject, and then what the role says and nothing else.
+func checkPermissions(t *testing.T, admin kubernetes.Interface, ns, user string, theirs kubernetes.Interface, subject rbacv1.Subject) {
+	t.Helper()
+	g := NewWithT(t)
+	list := func() error {
+		_, err := theirs.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
+		return err
+	}
+	g.Expect(list()).To(beDenied(user, `list resource "pods"`, ns))
+
+	_, err := admin.RbacV1().Roles(ns).Create(t.Context(), newPodReader("pod-reader"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(list()).To(beDenied(user, `list resource "pods"`, ns), "a role alone gives nothing to anybody")
+	_, err = admin.RbacV1().RoleBindings(ns).Create(t.Context(), newBinding("pod-reader", subject), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(list).Should(Succeed()) // the API server learns of roles by a watch of its own
+
+	_, err = theirs.CoreV1().Pods(ns).Get(t.Context(), "none", metav1.GetOptions{})
+	g.Expect(err).To(Satisfy(apierrors.IsNotFound), "allowed, but there is none")
+	err = theirs.CoreV1().Pods(ns).Delete(t.Context(), "none", metav1.DeleteOptions{})
+	g.Expect(err).To(beDenied(user, `delete resource "pods"`, ns), "another verb")
+	_, err = theirs.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+	g.Expect(err).To(beDenied(user, `list resource "configmaps"`, ns), "another resource")
+	_, err = theirs.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+	g.Expect(err).To(beDenied(user, `list resource "pods"`, "default"), "another namespace")
+}
+
+func TestClusterEnforcesAQuota(t *testing.T) {
+	t.Parallel()
+	g, c := NewWithT(t), newClient(t, cluster(t))
+	ns := newNamespace(t, c)
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "secrets"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("0")}},
+	}
+	quota, err := c.CoreV1().ResourceQuotas(ns).Create(t.Context(), quota, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	secret := func(name string, options metav1.CreateOptions) error {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err := c.CoreV1().Secrets(ns).Create(t.Context(), s, options)
+		return err
+	}
+	exceeded := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("exceeded quota: secrets")))
+	// The API server learns of quotas by a watch; a dry run finds out when, and stores nothing.
+	g.Eventually(func() error { return secret("first", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}) }).
+		Should(exceeded)
+
+	patch := []byte(`{"spec":{"hard":{"count/secrets":"1"}}}`)
+	_, err = c.CoreV1().ResourceQuotas(ns).Patch(t.Context(), quota.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() error { return secret("first", metav1.CreateOptions{}) }).Should(Succeed())
+	g.Expect(secret("second", metav1.CreateOptions{})).To(exceeded)
+}
+
+func TestClusterHasADefaultStorageClass(t *testing.T) {
+	g := NewWithT(t)
+	classes, err := newClient(t, cluster(t)).StorageV1().StorageClasses().List(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	var defaults []string
+	for _, class := range classes.Items {
+		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
+			defaults = append(defaults, class.Name)
+		}
+	}
+	g.Expect(defaults).To(HaveLen(1))
+}
+
+func TestClusterIsExplained(t *testing.T) {
+	g := NewWithT(t)
+	facts, err := lookaround.Look(t.Context(), cluster(t))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(facts.Controllers).To(BeTrue())
+	g.Expect(facts.Groups).To(ContainElement(And(HaveField("Name", "apps"), HaveField("Kinds", 5))))
+	var out bytes.Buffer
+	g.Expect(lookaround.Print(&out, facts)).To(Succeed())
+	for line := range strings.Lines(out.String()) {
+		g.Expect(len([]rune(line))).To(BeNumerically("<=", 101), "with its line break: %s", line)
+	}
+}
+
+// beDenied matches the API server's refusal: it names the user, the verb with the resource, and the
+// namespace.
+func beDenied(user, verbAndResource, ns string) OmegaMatcher {
+	return And(Satisfy(apierrors.IsForbidden), MatchError(And(
+		ContainSubstring("User %q cannot %s", user, verbAndResource),
+		ContainSubstring("in the namespace %q", ns))))
+}
+
+// create creates the ConfigMap and returns it as stored.
+func create(t *testing.T, c kubernetes.Interface, ns string, cm *corev1.ConfigMap) *corev1.ConfigMap {
+	t.Helper()
+	stored, err := c.CoreV1().ConfigMaps(ns).Create(t.Context(), cm, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+// rolledOut returns a check that all replicas of the Deployment serve its current template.
+func rolledOut(t *testing.T, c kubernetes.Interface, ns, name string) func() error {
+	return func() error {
+		d, err := c.AppsV1().Deployments(ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		want := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas,
+			UpdatedReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas}
+		got := appsv1.DeploymentStatus{ObservedGeneration: d.Status.ObservedGeneration, Replicas: d.Status.Replicas,
+			UpdatedReplicas: d.Status.UpdatedReplicas, AvailableReplicas: d.Status.AvailableReplicas}
+		if got.String() != want.String() {
+			return fmt.Errorf("status of %s is %+v, want %+v", name, got, want)
+		}
+		return nil
+	}
+}
+
+// replicaSets returns how many replicas each ReplicaSet of the namespace has.
+func replicaSets(t *testing.T, c kubernetes.Interface, ns string) map[string]int32 {
+	t.Helper()
+	list, err := c.AppsV1().ReplicaSets(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := map[string]int32{}
+	for _, rs := range list.Items {
+		result[rs.Name] = rs.Status.Replicas
+	}
+	return result
+}
+
+// pods returns the pods of the namespace.
+func pods(t *testing.T, c kubernetes.Interface, ns string) []corev1.Pod {
+	t.Helper()
+	list, err := c.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// configMaps returns the owners of each ConfigMap of the namespace.
+func configMaps(t *testing.T, c kubernetes.Interface, ns string) map[string][]metav1.OwnerReference {
+	t.Helper()
+	list, err := c.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := map[string][]metav1.OwnerReference{}
+	for _, cm := range list.Items {
+		result[cm.Name] = cm.OwnerReferences
+	}
+	return result
+}

@@ -1,0 +1,54 @@
+package lookaround
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Timeout is how long one request may take, connecting included.
+const Timeout = 10 * time.Second
+
+// cureNoCluster ends each message about a cluster that cannot be found.
+const cureNoCluster = "cure: `make up` in the repository root starts one and prints how to use it"
+
+// Config finds out which cluster to talk to: the one of the file at path; without a path the one of
+// KUBECONFIG, then the one that this program runs in, then the one of ~/.kube/config. The error says
+// what is missing and how to mend it.
+func Config(path string) (*rest.Config, error) {
+	cfg, source, err := find(path)
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("%s names no cluster; %s", source, cureNoCluster)
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be used: %w; %s", source, err, cureNoCluster)
+	}
+	cfg.Timeout = Timeout
+	return cfg, nil
+}
+
+// find returns the configuration and what it was taken from.
+func find(path string) (cfg *rest.Config, source string, err error) {
+	if path != "" {
+		cfg, err = load(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path})
+		return cfg, "kubeconfig " + path, err
+	}
+	if list := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); list != "" {
+		cfg, err = load(clientcmd.NewDefaultClientConfigLoadingRules())
+		return cfg, "KUBECONFIG=" + list, err
+	}
+	if cfg, err = rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
+		return cfg, "the service account of this pod", err
+	}
+	cfg, err = load(clientcmd.NewDefaultClientConfigLoadingRules())
+	return cfg, "KUBECONFIG is not set and " + clientcmd.RecommendedHomeFile, err
+}
+
+func load(rules *clientcmd.ClientConfigLoadingRules) (*rest.Config, error) {
+	rules.WarnIfAllMissing = false // the error says it
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+}

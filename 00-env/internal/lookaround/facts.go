@@ -1,0 +1,172 @@
+// Package lookaround looks at a cluster and explains what it sees. Looking (look.go) is apart from
+// judging (this file) and from printing (print.go): the last two are functions of the facts alone.
+package lookaround
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Facts is what can be seen of a cluster.
+type Facts struct {
+	// Server is the URL of the API server.
+	Server string
+	// Version is the version that the API server states, such as v1.37.1.
+	Version string
+	// Controllers says whether a controller manager has been at work.
+	Controllers bool
+	// Nodes are the cluster's nodes, by name.
+	Nodes []Node
+	// Groups are the API groups that the server offers, by name; the core group comes first.
+	Groups []Group
+}
+
+// Node is a machine that pods can be placed on, or the pretence of one.
+type Node struct {
+	Name    string
+	Ready   bool
+	Kubelet Kubelet
+	// Version is the version that the kubelet states about itself; "" when none has reported yet.
+	Version string
+}
+
+// Kubelet is who reports for a node.
+type Kubelet string
+
+const (
+	// KubeletReal starts containers on a machine.
+	KubeletReal Kubelet = "real"
+	// KubeletSimulated is kwok: it writes what a kubelet would report, and starts nothing.
+	KubeletSimulated Kubelet = "simulated"
+	// KubeletAbsent means that nobody has reported for the node: it is only a record.
+	KubeletAbsent Kubelet = "absent"
+)
+
+// Group is an API group, such as apps.
+type Group struct {
+	// Name is "" for the core group.
+	Name string
+	// Kinds counts the different kinds over all versions that are served.
+	Kinds int
+	// CRDs counts the CustomResourceDefinitions of the group.
+	CRDs int
+	// Silent says that a part of the group is served by another server, which did not answer.
+	Silent bool
+}
+
+// Lane is one of the ways to have a cluster, told from what is there.
+type Lane string
+
+const (
+	// LaneEnvtest is an API server with its etcd alone.
+	LaneEnvtest Lane = "envtest"
+	// LaneLocal is a control plane whose nodes are all simulated.
+	LaneLocal Lane = "local"
+	// LaneReal is a cluster whose kubelets start containers: kind, or any other.
+	LaneReal Lane = "real"
+	// LaneMixed is a real cluster with simulated nodes added.
+	LaneMixed Lane = "mixed"
+	// LaneNodeless is a control plane, controllers included, without a node that anybody reports for.
+	LaneNodeless Lane = "nodeless"
+)
+
+const (
+	// kwokAnnotation marks the nodes that kwok takes care of.
+	kwokAnnotation = "kwok.x-k8s.io/node"
+	// kwokPrefix is how kwok's version starts where a node states the version of its kubelet.
+	kwokPrefix = "kwok-"
+)
+
+// LaneOf tells the lane from the facts. Nobody declares it: what reports for the nodes decides, and
+// without such nodes whether controllers work.
+func LaneOf(f Facts) Lane {
+	count := map[Kubelet]int{}
+	for _, n := range f.Nodes {
+		count[n.Kubelet]++
+	}
+	switch real, simulated := count[KubeletReal], count[KubeletSimulated]; {
+	case real > 0 && simulated > 0:
+		return LaneMixed
+	case real > 0:
+		return LaneReal
+	case simulated > 0:
+		return LaneLocal
+	case f.Controllers:
+		return LaneNodeless
+	default:
+		return LaneEnvtest
+	}
+}
+
+// nodesOf returns the facts about nodes, sorted by name.
+func nodesOf(nodes []corev1.Node) []Node {
+	var result []Node
+	for _, n := range nodes {
+		node := Node{Name: n.Name, Version: n.Status.NodeInfo.KubeletVersion, Kubelet: kubeletOf(n)}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				node.Ready = c.Status == corev1.ConditionTrue
+			}
+		}
+		result = append(result, node)
+	}
+	slices.SortFunc(result, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	return result
+}
+
+// kubeletOf tells who reports for a node. The version comes from the one who reports; kwok leaves a
+// version alone that was there before, so the annotation that hands it the node counts as well.
+func kubeletOf(n corev1.Node) Kubelet {
+	version := n.Status.NodeInfo.KubeletVersion
+	switch {
+	case version == "":
+		return KubeletAbsent
+	case strings.HasPrefix(version, kwokPrefix) || n.Annotations[kwokAnnotation] != "":
+		return KubeletSimulated
+	default:
+		return KubeletReal
+	}
+}
+
+// groupsOf counts the kinds and the CRDs of each group, sorted by name. A CRD is named
+// <plural>.<group>: the API server refuses any other name.
+func groupsOf(lists []*metav1.APIResourceList, silent []schema.GroupVersion, crds []string) []Group {
+	kinds := map[string]map[string]bool{}
+	add := func(group string) {
+		if kinds[group] == nil {
+			kinds[group] = map[string]bool{}
+		}
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // not an API group that a client could use
+		}
+		add(gv.Group)
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") { // a subresource, such as pods/log, is no kind of its own
+				kinds[gv.Group][r.Kind] = true
+			}
+		}
+	}
+	missing, defined := map[string]bool{}, map[string]int{}
+	for _, gv := range silent {
+		add(gv.Group)
+		missing[gv.Group] = true
+	}
+	for _, name := range crds {
+		_, group, _ := strings.Cut(name, ".")
+		defined[group]++
+	}
+	var result []Group
+	for name, k := range kinds {
+		result = append(result, Group{Name: name, Kinds: len(k), CRDs: defined[name], Silent: missing[name]})
+	}
+	slices.SortFunc(result, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
+	return result
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Does the checks of this chapter on the kind cluster named by KIND_CLUSTER, where containers run, and
+# asks lookaround what it thinks of that cluster. Exits 0, or says what differed.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../scripts/kind-lib.sh
+. "$here/../scripts/kind-lib.sh"
+cd "$here"
+export CGO_ENABLED=0 GOWORK=off
+
+ns=chapter-00-kind
+
+cleanup() {
+  kubectl delete namespace "$ns" --ignore-not-found --timeout=120s >/dev/null
+}
+
+# log_is TEXT POD: the container of the pod printed just that.
+log_is() { [[ $(kubectl --namespace "$ns" logs "$2") == "$1" ]]; }
+
+kind_up
+load_images nginx:latest busybox:1.37
+on_exit cleanup
+cleanup # what an interrupted run left
+
+say "The checks of the local lane, with real kubelets"
+WORKSHOP_KUBECONFIG=$KUBECONFIG go test -count=1 -run '^TestCluster' . ||
+  fail "a check that holds on the local lane does not hold on kind; go test names it above."
+
+say "What lookaround says"
+seen=$(go run ./cmd/lookaround) || fail "lookaround cannot look at the kind cluster; its reason is above."
+printf '%s\n' "$seen"
+[[ $seen == *$'\nCluster: a cluster with real kubelets'* ]] ||
+  fail "lookaround should call this a cluster with real kubelets, but says '$(grep '^Cluster' <<<"$seen")'."
+
+say "A container runs, so there is a log"
+kubectl create namespace "$ns" >/dev/null
+eventually 30 kubectl --namespace "$ns" get serviceaccount default # no pod is let in before it
+kubectl --namespace "$ns" run speaker --image=busybox:1.37 --image-pull-policy=IfNotPresent \
+  --restart=Never -- echo "I am real" >/dev/null
+eventually 90 log_is "I am real" speaker
+
+say "Chapter 00 holds on kind."

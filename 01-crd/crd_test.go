@@ -1,0 +1,288 @@
+// Package crd_test checks the CRD of MyWeb, and each step towards it, on a real API server.
+package crd_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/distribution/reference"
+	"github.com/google/go-cmp/cmp"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/01-crd/internal/testenv"
+)
+
+// server is an API server with the final CRD.
+var server *rest.Config
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	cfg, stop, err := testenv.StartAPIServer(contract)
+	if err != nil {
+		return 1, err
+	}
+	server = cfg
+	code = m.Run()
+	return code, stop()
+}
+
+func TestTheCRDIsServed(t *testing.T) {
+	obj := readObject(t, contract)
+	if err := newClient(t, server).Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
+		t.Fatal(err)
+	}
+	conditions := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{}
+	for _, c := range crd.Status.Conditions {
+		conditions[c.Type] = c.Status
+	}
+	// A schema that is not structural would add the condition NonStructuralSchema.
+	want := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{
+		apiextensionsv1.Established:   apiextensionsv1.ConditionTrue,
+		apiextensionsv1.NamesAccepted: apiextensionsv1.ConditionTrue,
+	}
+	if diff := cmp.Diff(want, conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"v1"}, crd.Status.StoredVersions); diff != "" {
+		t.Errorf("stored versions (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryFieldIsDescribed(t *testing.T) {
+	obj := readObject(t, contract)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
+		t.Fatal(err)
+	}
+	described := 0
+	var walk func(path string, schema *apiextensionsv1.JSONSchemaProps)
+	walk = func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+		if path == ".metadata" { // described by the API server itself
+			return
+		}
+		if schema.Description == "" {
+			t.Errorf("%s has no description for kubectl explain", path)
+		}
+		described++
+		for name, property := range schema.Properties {
+			walk(path+"."+name, &property)
+		}
+		if schema.Items != nil {
+			walk(path+"[]", schema.Items.Schema)
+		}
+	}
+	walk("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	if described < 20 {
+		t.Errorf("saw only %d schemas", described)
+	}
+}
+
+func TestTheOriginalSampleAppliesUnchanged(t *testing.T) {
+	c := newClient(t, server)
+	web := readObject(t, original)
+	spec := maps.Clone(web.Object["spec"].(map[string]any))
+
+	create(t, c, web)
+
+	spec["replicas"] = int64(1)
+	if diff := cmp.Diff(spec, get(t, c, "myweb").Object["spec"]); diff != "" {
+		t.Errorf("spec, apart from the default (-want +got):\n%s", diff)
+	}
+}
+
+func TestGoodSamplesAreAcceptedAndStoredAsTheyAre(t *testing.T) {
+	c := newClient(t, server)
+	for _, path := range files(t, "samples/good/*.yaml") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			web := readMyWeb(t, path)
+			want := maps.Clone(web.Object["spec"].(map[string]any))
+			if want["replicas"] == nil {
+				want["replicas"] = int64(1)
+			}
+
+			create(t, c, web)
+
+			if diff := cmp.Diff(want, get(t, c, web.GetName()).Object["spec"]); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBadSamplesAreRefusedWithPathAndSentence(t *testing.T) {
+	c := newClient(t, server)
+	for _, path := range files(t, "samples/bad/*.yaml") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			field, sentence := readRefusal(t, path)
+			err := c.Create(t.Context(), readMyWeb(t, path), client.DryRunAll)
+			if err := checkRefused(err, field, sentence); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Bounds hold for changes too, not only for new objects.
+func TestChangesAreRefusedToo(t *testing.T) {
+	c := newClient(t, server)
+	create(t, c, newMyWeb("changed", map[string]any{"image": "nginx"}))
+	for name, test := range map[string]struct{ patch, field, sentence string }{
+		"a port below the range":   {`{"spec":{"nodePortNumber":80}}`, "spec.nodePortNumber", "should be greater than or equal to 30000"},
+		"too many replicas":        {`{"spec":{"replicas":11}}`, "spec.replicas", "should be less than or equal to 10"},
+		"an image with a space":    {`{"spec":{"image":"nginx latest"}}`, "spec.image", "must be an image reference"},
+		"no image any more":        {`{"spec":{"image":null}}`, "spec.image", "Required value"},
+		"no spec any more":         {`{"spec":null}`, "spec", "Required value"},
+		"a field nobody has named": {`{"spec":{"colour":"red"}}`, "spec.colour", "unknown field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.Patch(t.Context(), newMyWeb("changed", nil), mergePatch(test.patch))
+			if err := checkRefused(err, test.field, test.sentence); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The bound of the page counts characters: 262144 of them fit, whatever their size in bytes. (The
+// API server's sentence speaks of bytes all the same.)
+func TestPageLengthCountsCharacters(t *testing.T) {
+	c := newClient(t, server)
+	page := strings.Repeat("€", 262144) // 3 bytes each
+	if err := c.Create(t.Context(), newMyWeb("long", map[string]any{"image": "nginx", "pageContentHtml": page}), client.DryRunAll); err != nil {
+		t.Errorf("262144 characters: %v", err)
+	}
+	err := c.Create(t.Context(), newMyWeb("too-long", map[string]any{"image": "nginx", "pageContentHtml": page + "€"}), client.DryRunAll)
+	if err := checkRefused(err, "spec.pageContentHtml", "may not be more than 262144"); err != nil {
+		t.Errorf("262145 characters: %.500v", err)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c := newClient(t, server)
+	for name, test := range map[string]struct {
+		spec map[string]any
+		want any
+	}{
+		"an absent replicas becomes 1": {map[string]any{"image": "nginx"}, int64(1)},
+		"a null replicas becomes 1":    {map[string]any{"image": "nginx", "replicas": nil}, int64(1)},
+		"zero stays zero":              {map[string]any{"image": "nginx", "replicas": int64(0)}, int64(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			web := newMyWeb("defaults", test.spec)
+			if err := c.Create(t.Context(), web, client.DryRunAll); err != nil {
+				t.Fatal(err)
+			}
+			if got, _, _ := unstructured.NestedFieldNoCopy(web.Object, "spec", "replicas"); got != test.want {
+				t.Errorf("replicas = %v, want %v", got, test.want)
+			}
+			for _, field := range []string{"nodePortNumber", "pageContentHtml"} {
+				if got, found, _ := unstructured.NestedFieldNoCopy(web.Object, "spec", field); found {
+					t.Errorf("%s = %v, want none: it has no default", field, got)
+				}
+			}
+		})
+	}
+}
+
+// The rule for images says the same as the library that container runtimes parse them with. That
+// library looks at two things more: a path has at most 255 characters and is not 64 hex digits.
+func TestImagesAreRefusedExactlyWhenRuntimesRefuseThem(t *testing.T) {
+	c := newClient(t, server)
+	sha256, sha384, sha512 := strings.Repeat("0a", 32), strings.Repeat("0a", 48), strings.Repeat("0a", 64)
+	for _, image := range []string{
+		"nginx", "nginx:latest", "library/nginx", "docker.io/library/nginx:1.29", "a/b/c/d",
+		"localhost/x", "localhost:5000/x", "registry:5000/x:1", "my-registry.example.com:443/team/web",
+		"192.0.2.1:5000/x", "[fd00::1]/x", "[fd00::1]:5000/x:y", "Registry.Example.com/web",
+		"nginx@sha256:" + sha256, "r:1/x:tag@sha256:" + sha256, "x@sha384:" + sha384, "x@sha512:" + sha512,
+		"x:" + strings.Repeat("t", 128), "x:_under.dot-dash", "x:T", "a__b", "a_b", "a.b", "a--b", "a---b/c",
+		"registry:5000", "x:5000", "Team/web",
+		"Nginx", "docker.io/library/Nginx", "localhost:5000/X", "nginx latest", " nginx", "nginx ", "nginx\n", "\tnginx",
+		"nginx:", "nginx@", "nginx:a:b", "nginx:.a", "nginx:-a", "nginx:a/b", "x:" + strings.Repeat("t", 129),
+		"nginx@sha256", "nginx@sha256:", "nginx@sha256:" + sha256[1:], "nginx@sha256:" + sha256 + "0",
+		"nginx@sha256:" + strings.ToUpper(sha256), "nginx@md5:" + sha256[32:], "nginx@sha512:" + sha256,
+		"/nginx", "nginx/", "a//b", "-a", "a-", "_a", "a_", ".a", "a..b", "a___b", "a._b", "a-.b",
+		"https://docker.io/nginx", "docker://nginx", "reg:port/x", "-reg/x", "reg-/x", "reg..io/x", "my_reg:5000/x",
+		"[fd00::1]", "[fd00::zz]/x", "nginx;id", "$(id)", "nginx{{}}", "nünx", "nginx\u00a0",
+	} {
+		t.Run(image, func(t *testing.T) {
+			_, parseErr := reference.ParseNormalizedNamed(image)
+			err := c.Create(t.Context(), newMyWeb("image", map[string]any{"image": image}), client.DryRunAll)
+			if parseErr == nil && err != nil {
+				t.Errorf("refused a valid image: %v", err)
+			}
+			if parseErr != nil {
+				if err := checkRefused(err, "spec.image", "must be an image reference"); err != nil {
+					t.Errorf("%v\n the library says %v", err, parseErr)
+				}
+			}
+		})
+	}
+}
+
+// What the schema does not name never reaches the store. Whether the writer hears of it is the
+// writer's choice: kubectl asks for Strict, the API server's own default is Warn.
+func TestUnknownFields(t *testing.T) {
+	spec := map[string]any{"image": "nginx", "colour": "red"}
+	for mode, wantWarning := range map[string]bool{
+		metav1.FieldValidationIgnore: false,
+		metav1.FieldValidationWarn:   true,
+		"":                           true,
+	} {
+		t.Run("are cut off in mode "+mode, func(t *testing.T) {
+			warnings := &warningLog{}
+			cfg := rest.CopyConfig(server)
+			cfg.WarningHandlerWithContext = warnings
+			c, err := client.New(cfg, client.Options{FieldValidation: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			web := newMyWeb("unknown", maps.Clone(spec))
+			create(t, c, web)
+
+			want := map[string]any{"image": "nginx", "replicas": int64(1)}
+			if diff := cmp.Diff(want, get(t, c, "unknown").Object["spec"]); diff != "" {
+				t.Errorf("stored spec (-want +got):\n%s", diff)
+			}
+			if warned := strings.Contains(warnings.String(), `unknown field "spec.colour"`); warned != wantWarning {
+				t.Errorf("warned = %v, want %v: %s", warned, wantWarning, warnings)
+			}
+		})
+	}
+	t.Run("are refused in mode Strict", func(t *testing.T) {
+		err := newClient(t, server).Create(t.Context(), newMyWeb("unknown", spec))
+		if err := checkRefused(err, "spec.colour", "unknown field"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// warningLog keeps the warnings that the API server sent.
+type warningLog struct{ strings.Builder }
+
+func (w *warningLog) HandleWarningHeaderWithContext(_ context.Context, _ int, _ string, text string) {
+	fmt.Fprintln(w, text)
+}

@@ -1,0 +1,202 @@
+package crd_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/operator-workshop/01-crd/internal/testenv"
+)
+
+// kubectl runs the real kubectl against one API server.
+type kubectl struct {
+	t   *testing.T
+	bin string
+	env []string
+}
+
+// newKubectl returns a kubectl that shares no configuration and no cache with the user's own.
+func newKubectl(t *testing.T, cfg *rest.Config) *kubectl {
+	t.Helper()
+	assets, err := testenv.Assets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	kubeconfig := filepath.Join(home, "kubeconfig")
+	if err := clientcmd.WriteToFile(kubeconfigFor(cfg), kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return &kubectl{t: t, bin: filepath.Join(assets, "kubectl"), env: append(os.Environ(),
+		"KUBECONFIG="+kubeconfig, "HOME="+home, "KUBECACHEDIR="+filepath.Join(home, "cache"))}
+}
+
+func kubeconfigFor(cfg *rest.Config) clientcmdapi.Config {
+	config := *clientcmdapi.NewConfig()
+	config.Clusters["test"] = &clientcmdapi.Cluster{
+		Server:                   cfg.Host,
+		CertificateAuthorityData: cfg.CAData,
+	}
+	config.AuthInfos["test"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: cfg.CertData,
+		ClientKeyData:         cfg.KeyData,
+	}
+	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: "default"}
+	config.CurrentContext = "test"
+	return config
+}
+
+// run returns what kubectl printed, and its exit code.
+func (k *kubectl) run(args ...string) (output string, code int) {
+	k.t.Helper()
+	cmd := exec.CommandContext(k.t.Context(), k.bin, args...)
+	cmd.Env = k.env
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		k.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// ok runs a command that must succeed.
+func (k *kubectl) ok(args ...string) string {
+	k.t.Helper()
+	out, code := k.run(args...)
+	if code != 0 {
+		k.t.Fatalf("kubectl %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+	}
+	return out
+}
+
+// fields splits output into lines, and each line at its blanks.
+func fields(output string) [][]string {
+	var lines [][]string
+	for line := range strings.Lines(output) {
+		lines = append(lines, strings.Fields(line))
+	}
+	return lines
+}
+
+func TestColumns(t *testing.T) {
+	c := newClient(t, server)
+	web := newMyWeb("columns", map[string]any{"image": "nginx", "nodePortNumber": int64(30100)})
+	create(t, c, web)
+
+	before := table(t, server, "columns")
+	if err := checkColumns(before, "Name", "Image", "NodePort", "Ready", "Age"); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]any{"columns", "nginx", nil, nil}, before.Rows[0].Cells[:4]); diff != "" {
+		t.Errorf("cells without a status (-want +got):\n%s", diff)
+	}
+
+	web.Object["status"] = observed()
+	if err := c.Status().Update(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{"columns", "nginx", 30100.0, 2.0}, table(t, server, "columns").Rows[0].Cells[:4]); diff != "" {
+		t.Errorf("cells with a status (-want +got):\n%s", diff)
+	}
+}
+
+func TestKubectlGet(t *testing.T) {
+	k := newKubectl(t, server)
+	k.ok("apply", "-f", original)
+	t.Cleanup(func() { deleteMyWeb(t, "myweb") })
+	k.ok("patch", "web", "myweb", "--subresource=status", "--type=merge", "-p", `{"status":{"nodePort":30100,"readyReplicas":1}}`)
+
+	for _, name := range []string{"mywebs", "myweb", "web", "MyWeb", "mywebs.operator.k8s-summit.org", "mywebs.v1.operator.k8s-summit.org"} {
+		lines := fields(k.ok("get", name))
+		if diff := cmp.Diff([]string{"NAME", "IMAGE", "NODEPORT", "READY", "AGE"}, lines[0]); diff != "" {
+			t.Errorf("get %s, head (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff([]string{"myweb", "nginx", "30100", "1"}, lines[1][:4]); diff != "" {
+			t.Errorf("get %s, row (-want +got):\n%s", name, diff)
+		}
+	}
+	all := k.ok("get", "all")
+	for _, want := range []string{"service/kubernetes", "myweb.operator.k8s-summit.org/myweb"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("get all lacks %s:\n%s", want, all)
+		}
+	}
+}
+
+func TestKubectlScale(t *testing.T) {
+	k := newKubectl(t, server)
+	k.ok("apply", "-f", original)
+	t.Cleanup(func() { deleteMyWeb(t, "myweb") })
+
+	k.ok("scale", "web", "myweb", "--replicas=3")
+	if got := k.ok("get", "web", "myweb", "-o", "jsonpath={.spec.replicas}"); got != "3" {
+		t.Errorf("replicas = %s, want 3", got)
+	}
+	out, code := k.run("scale", "web", "myweb", "--replicas=11")
+	if want := "spec.replicas in body should be less than or equal to 10"; code == 0 || !strings.Contains(out, want) {
+		t.Errorf("scale to 11: exit code %d, want a refusal with %q:\n%s", code, want, out)
+	}
+	if got := k.ok("get", "web", "myweb", "-o", "jsonpath={.spec.replicas}"); got != "3" {
+		t.Errorf("after the refusal replicas = %s, want 3", got)
+	}
+}
+
+func TestKubectlExplain(t *testing.T) {
+	k := newKubectl(t, server)
+	// The API server publishes the schemas of CRDs with a short delay.
+	eventually(t, func() error {
+		if out, code := k.run("explain", "web.spec"); code != 0 {
+			return errors.New(out)
+		}
+		return nil
+	})
+	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	for field, want := range map[string][]string{
+		"web":                     {"KIND: MyWeb", "a website of one page"},
+		"web.spec":                {"-required-", "image <string>", "nodePortNumber <integer>", "pageContentHtml <string>", "replicas <integer>"},
+		"web.spec.nodePortNumber": {"the cluster allocates a port"},
+		"web.status.conditions":   {"lastTransitionTime <string> -required-", "Available, Progressing and Degraded"},
+		"myweb.status.completed":  {"the current generation of the spec is fully served"},
+		"mywebs.spec.image":       {"listens on port 80"},
+	} {
+		out := words(k.ok("explain", field)) // kubectl breaks long lines
+		for _, text := range want {
+			if !strings.Contains(out, text) {
+				t.Errorf("explain %s lacks %q: %s", field, text, out)
+			}
+		}
+	}
+}
+
+func TestKubectlRefusesUnknownFieldsUnlessToldOtherwise(t *testing.T) {
+	k := newKubectl(t, server)
+	const file = "samples/bad/unknown-field.yaml"
+	out, code := k.run("apply", "-f", file)
+	if want := `strict decoding error: unknown field "spec.pageContentHTML"`; code == 0 || !strings.Contains(out, want) {
+		t.Errorf("apply: exit code %d, want a refusal with %q:\n%s", code, want, out)
+	}
+	out = k.ok("apply", "--validate=warn", "--dry-run=server", "-f", file)
+	if want := `Warning: unknown field "spec.pageContentHTML"`; !strings.Contains(out, want) {
+		t.Errorf("apply --validate=warn lacks %q:\n%s", want, out)
+	}
+	if out = k.ok("apply", "--validate=false", "--dry-run=server", "-f", file); strings.Contains(out, "unknown field") {
+		t.Errorf("apply --validate=false speaks of an unknown field:\n%s", out)
+	}
+}
+
+// deleteMyWeb deletes without kubectl, whose context has ended when cleanup begins.
+func deleteMyWeb(t *testing.T, name string) {
+	t.Helper()
+	if err := newClient(t, server).Delete(context.Background(), newMyWeb(name, nil)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,403 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+)
+
+// These tests call Reconcile by hand on a real API server, with a client that reads from it directly:
+// no cache is behind, so each step can be judged at once.
+
+var config *rest.Config
+
+func TestMain(m *testing.M) {
+	cfg, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	config = cfg
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// bench is a namespace with a MyWeb and a reconciler whose requests are counted.
+type bench struct {
+	t *testing.T
+	client.WithWatch
+	Reconciler
+	key    client.ObjectKey
+	writes *atomic.Int64
+}
+
+type counter struct {
+	next   http.RoundTripper
+	writes *atomic.Int64
+}
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		c.writes.Add(1)
+	}
+	return c.next.RoundTrip(r)
+}
+
+// newBench applies the original sample, changed, in a namespace of the test's own.
+func newBench(t *testing.T, change ...func(*webv1.MyWeb)) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(webv1.AddToScheme(scheme))
+	b := &bench{t: t, writes: &atomic.Int64{}}
+	counted := rest.CopyConfig(config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, b.writes} })
+	var err error
+	if b.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	operator, err := client.NewWithWatch(counted, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Reconciler = Reconciler{Client: operator, Clock: clock.RealClock{}}
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}
+	b.must(b.Create(t.Context(), namespace))
+	sample, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "myweb.yaml"))
+	b.must(err)
+	web := &webv1.MyWeb{}
+	b.must(yaml.UnmarshalStrict(sample, web))
+	web.Namespace, web.Spec.NodePortNumber = namespace.Name, nil // ports belong to the whole cluster
+	for _, f := range change {
+		f(web)
+	}
+	b.must(b.Create(t.Context(), web))
+	b.key = client.ObjectKeyFromObject(web)
+	return b
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// reconcile runs the loop once and returns how many writes it sent.
+func (b *bench) reconcile() int64 {
+	b.t.Helper()
+	before := b.writes.Load()
+	_, err := b.Reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key})
+	b.must(err)
+	return b.writes.Load() - before
+}
+
+func get[T client.Object](b *bench, obj T) T {
+	b.t.Helper()
+	b.must(b.WithWatch.Get(b.t.Context(), b.key, obj))
+	return obj
+}
+
+// edit changes an object as somebody else would.
+func edit[T client.Object](b *bench, obj T, change func(T)) {
+	b.t.Helper()
+	get(b, obj)
+	change(obj)
+	b.must(b.WithWatch.Update(b.t.Context(), obj))
+}
+
+func (b *bench) condition(kind string) metav1.Condition {
+	b.t.Helper()
+	c := meta.FindStatusCondition(get(b, &webv1.MyWeb{}).Status.Conditions, kind)
+	if c == nil {
+		b.t.Fatalf("there is no condition %s", kind)
+	}
+	return *c
+}
+
+// deploy plays the Deployment controller, which envtest lacks: all wanted pods are ready.
+func (b *bench) deploy() {
+	b.t.Helper()
+	d := get(b, &appsv1.Deployment{})
+	n := *d.Spec.Replicas
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
+}
+
+func TestFromNothingToCompletedTakesFiveWrites(t *testing.T) {
+	b := newBench(t)
+	if n := b.reconcile(); n != 4 {
+		t.Errorf("the first reconcile sent %d writes, want 3 children and 1 status", n)
+	}
+	if web := get(b, &webv1.MyWeb{}); web.Status.Completed || b.condition("Progressing").Status != metav1.ConditionTrue {
+		t.Errorf("no pod runs, status says %+v", web.Status)
+	}
+	if n := b.reconcile(); n != 0 {
+		t.Errorf("nothing changed, %d writes were sent", n)
+	}
+	b.deploy()
+	if n := b.reconcile(); n != 1 {
+		t.Errorf("the pods are ready, %d writes were sent, want 1", n)
+	}
+	web := get(b, &webv1.MyWeb{})
+	if !web.Status.Completed || web.Status.ReadyReplicas != 1 || web.Status.NodePort < 30000 {
+		t.Errorf("all is ready, status says %+v", web.Status)
+	}
+	if n := b.reconcile(); n != 0 {
+		t.Errorf("at rest %d writes were sent", n)
+	}
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
+		if !metav1.IsControlledBy(get(b, obj), web) {
+			t.Errorf("%T is not controlled by the MyWeb", obj)
+		}
+	}
+	if got := get(b, &corev1.ConfigMap{}).Data; cmp.Diff(map[string]string{pageFile: *web.Spec.PageContentHTML}, got) != "" {
+		t.Errorf("the ConfigMap holds %q", got)
+	}
+}
+
+func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
+	b := newBench(t)
+	b.reconcile()
+	pods, service := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
+	hash := pods.Spec.Template.Annotations[annotationPageHash]
+
+	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) {
+		w.Spec = webv1.MyWebSpec{Image: "nginx:1.29-alpine", Replicas: new(int32(3)), PageContentHTML: new("<p>new</p>"), NodePortNumber: new(int32(31777))}
+	})
+	b.reconcile()
+	newPods, newService := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
+	if newPods.UID != pods.UID || newService.UID != service.UID || newService.Spec.ClusterIP != service.Spec.ClusterIP {
+		t.Error("a child was made anew instead of changed")
+	}
+	if *newPods.Spec.Replicas != 3 || newPods.Spec.Template.Spec.Containers[0].Image != "nginx:1.29-alpine" {
+		t.Errorf("the Deployment is %+v", newPods.Spec)
+	}
+	if newPods.Spec.Template.Annotations[annotationPageHash] == hash {
+		t.Error("the page changed, the hash on the pods did not")
+	}
+	if got := newService.Spec.Ports[0].NodePort; got != 31777 {
+		t.Errorf("the node port is %d", got)
+	}
+
+	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = nil })
+	b.reconcile()
+	if got := get(b, &corev1.Service{}).Spec.Ports[0].NodePort; got != 31777 {
+		t.Errorf("the node port was removed from the spec and is %d, want the old one kept", got)
+	}
+	if n := b.reconcile(); n != 0 {
+		t.Errorf("at rest %d writes were sent", n)
+	}
+}
+
+func TestOwnedFieldsAreRestoredAndForeignOnesStay(t *testing.T) {
+	b := newBench(t)
+	b.reconcile()
+	for name, test := range map[string]struct {
+		spoil    func()
+		restored func() bool
+	}{
+		"the page": {
+			func() { edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data[pageFile] = "defaced" }) },
+			func() bool { return strings.Contains(get(b, &corev1.ConfigMap{}).Data[pageFile], "Hello, World!") },
+		},
+		"the image": {
+			func() {
+				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" })
+			},
+			func() bool {
+				return get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image == "nginx"
+			},
+		},
+		"the replicas": {
+			func() { edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }) },
+			func() bool { return *get(b, &appsv1.Deployment{}).Spec.Replicas == 1 },
+		},
+		"the selector of the Service": {
+			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector[labelInstance] = "other" }) },
+			func() bool { return get(b, &corev1.Service{}).Spec.Selector[labelInstance] == b.key.Name },
+		},
+		"a label": {
+			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, labelManagedBy) }) },
+			func() bool { return get(b, &corev1.Service{}).Labels[labelManagedBy] != "" },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.spoil()
+			if n := b.reconcile(); n != 1 || !test.restored() {
+				t.Errorf("%d writes, restored: %v", n, test.restored())
+			}
+		})
+	}
+
+	edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+		d.Labels["team"], d.Annotations["note"] = "blue", "mine"
+		sidecar := corev1.Container{Name: "a-sidecar", Image: "proxy"}
+		d.Spec.Template.Spec.Containers = append([]corev1.Container{sidecar}, d.Spec.Template.Spec.Containers...)
+	})
+	if n := b.reconcile(); n != 0 {
+		t.Errorf("others changed what is theirs, %d writes were sent", n)
+	}
+	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(2)) })
+	b.reconcile()
+	d := get(b, &appsv1.Deployment{})
+	if d.Labels["team"] != "blue" || d.Annotations["note"] != "mine" || len(d.Spec.Template.Spec.Containers) != 2 {
+		t.Errorf("an apply took away what others set: %v %v %v", d.Labels, d.Annotations, d.Spec.Template.Spec.Containers)
+	}
+}
+
+func TestADeletedChildComesBackOnce(t *testing.T) {
+	b := newBench(t)
+	b.reconcile()
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
+		b.must(b.Delete(t.Context(), get(b, obj)))
+		before := b.writes.Load()
+		b.reconcile()
+		get(b, obj)
+		b.reconcile()
+		// The new Service may have another port, which status tells: one write more.
+		if n := b.writes.Load() - before; n < 1 || n > 2 {
+			t.Errorf("%T: %d writes", obj, n)
+		}
+	}
+}
+
+func TestAnObjectOfSomebodyElseIsNeverChanged(t *testing.T) {
+	for _, kind := range []string{"ConfigMap", "Deployment", "Service"} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t)
+			foreign := foreignObject(kind, b.key)
+			b.must(b.Create(t.Context(), foreign))
+			if n := b.reconcile(); n != 1 {
+				t.Errorf("%d writes were sent, want only the status", n)
+			}
+			c := b.condition(webv1.ConditionDegraded)
+			if c.Status != metav1.ConditionTrue || c.Reason != webv1.ReasonResourceConflict || !strings.Contains(c.Message, kind+" "+b.key.Name) {
+				t.Errorf("Degraded is %+v", c)
+			}
+			version := foreign.GetResourceVersion()
+			if get(b, foreign).GetResourceVersion() != version {
+				t.Error("the foreign object was changed")
+			}
+			b.must(b.Delete(t.Context(), foreign))
+			b.reconcile()
+			if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+				t.Errorf("the obstacle is gone, Degraded is %+v", c)
+			}
+		})
+	}
+}
+
+func foreignObject(kind string, key client.ObjectKey) client.Object {
+	m := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	switch kind {
+	case "ConfigMap":
+		return &corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{"mine": "yes"}}
+	case "Deployment":
+		labels := map[string]string{"app": "other"}
+		return &appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
+	default:
+		return &corev1.Service{ObjectMeta: m, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	}
+}
+
+func TestAnObstacleThatAppearsBetweenLookAndWriteIsNotChanged(t *testing.T) {
+	for _, kind := range []string{"ConfigMap", "Deployment", "Service"} {
+		for name, exists := range map[string]bool{"a child was missing": false, "a child was swapped": true} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				b := newBench(t)
+				foreign := foreignObject(kind, b.key)
+				if exists {
+					b.reconcile()
+					edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) {
+						w.Spec = webv1.MyWebSpec{Image: "new", PageContentHTML: new("new"), NodePortNumber: new(int32(31888))}
+					})
+				}
+				b.Reconciler.Client = interceptor.NewClient(b.Reconciler.Client.(client.WithWatch), interceptor.Funcs{
+					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+						if *obj.(kinded).GetKind() == kind {
+							if exists {
+								b.must(b.Delete(ctx, foreignObject(kind, b.key)))
+							}
+							b.must(b.Create(ctx, foreign))
+						}
+						return c.Apply(ctx, obj, opts...)
+					},
+				})
+				_, err := b.Reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key})
+				if err == nil {
+					t.Error("the write was not refused")
+				}
+				version := foreign.GetResourceVersion()
+				if now := get(b, foreign); now.GetResourceVersion() != version || len(now.GetOwnerReferences()) > 0 {
+					t.Error("the foreign object was changed")
+				}
+			})
+		}
+	}
+}
+
+func TestATakenNodePortIsToldAndHeals(t *testing.T) {
+	b := newBench(t, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(31999)) })
+	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "other"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 31999}}}}
+	b.must(b.Create(t.Context(), other))
+	result, err := b.Reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key})
+	if err != nil || result.RequeueAfter != retryObstacle {
+		t.Fatalf("got %+v, %v", result, err)
+	}
+	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable || !strings.Contains(c.Message, "31999") {
+		t.Errorf("Degraded is %+v", c)
+	}
+	b.must(b.Delete(t.Context(), other))
+	b.reconcile()
+	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("the port is free, Degraded is %+v", c)
+	}
+	if got := get(b, &webv1.MyWeb{}).Status.NodePort; got != 31999 {
+		t.Errorf("status.nodePort is %d", got)
+	}
+}
+
+func TestAMyWebThatIsGoneOrGoingIsLeftAlone(t *testing.T) {
+	b := newBench(t, func(w *webv1.MyWeb) { w.Finalizers = []string{"example.com/keep"} })
+	b.must(b.Delete(t.Context(), get(b, &webv1.MyWeb{})))
+	if n := b.reconcile(); n != 0 {
+		t.Errorf("a MyWeb is being deleted, %d writes were sent", n)
+	}
+	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Finalizers = nil })
+	if n := b.reconcile(); n != 0 {
+		t.Errorf("a MyWeb is gone, %d writes were sent", n)
+	}
+}

@@ -1,0 +1,310 @@
+package operator
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+)
+
+// These tests run the program itself against a local cluster of their own, as a user that has exactly
+// the permissions of config/rbac/role.yaml. What it sent is counted in the API server's audit log.
+
+const user = "myweb-operator"
+
+var (
+	local      *testenv.Local
+	program    string
+	kubeconfig string
+	admin      client.Client
+	scheme     = runtime.NewScheme()
+	deadline   = 60 * time.Second
+	chapter    = filepath.Join("..", "..")
+)
+
+func TestMain(m *testing.M) {
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(webv1.AddToScheme(scheme))
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "myweb-operator-")
+		if err != nil {
+			return failed(err)
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "myweb-operator")
+		if out, err := exec.Command("go", "build", "-o", program, chapter+"/cmd/myweb-operator").CombinedOutput(); err != nil {
+			return failed(fmt.Errorf("%w\n%s", err, out))
+		}
+		if local, err = testenv.StartLocal(filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")); err != nil {
+			return failed(err)
+		}
+		defer func() {
+			if err := local.Stop(); err != nil {
+				failed(err)
+			}
+		}()
+		if admin, err = client.New(local.Config, client.Options{Scheme: scheme}); err != nil {
+			return failed(err)
+		}
+		if kubeconfig, err = local.User(user); err != nil {
+			return failed(err)
+		}
+		return m.Run()
+	}())
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// apply creates the objects of a manifest.
+func apply(t *testing.T, obj client.Object, path string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(chapter, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, obj); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Create(t.Context(), obj); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+}
+
+// grant gives the operator's user the generated role.
+func grant(t *testing.T) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	apply(t, role, "config/rbac/role.yaml")
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}
+	if err := admin.Create(t.Context(), binding); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the operator and returns how to stop it: as Ctrl-C does, within 10 s, with code 0.
+func start(t *testing.T) (stop func()) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd := exec.Command(program, "--kubeconfig", kubeconfig, "--health-probe-bind-address=0")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var stopped bool
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the operator ended with %v:\n%s", err, log.String())
+			}
+		case <-time.After(10 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+			t.Error("the operator was not gone 10 s after SIGTERM")
+		}
+		for _, sign := range []string{`"level":"error"`, "panic"} {
+			if strings.Contains(log.String(), sign) {
+				t.Errorf("the log holds %s:\n%s", sign, log.String())
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// A request is one line of the audit log.
+type request struct {
+	Stage, Verb, RequestURI string
+	User                    struct{ Username string }
+	ObjectRef               struct{ Resource, Namespace, Name, Subresource string }
+	ResponseStatus          struct{ Code int }
+}
+
+// requests returns what the operator asked of the API server and was answered.
+func requests(t *testing.T) (found []request) {
+	t.Helper()
+	f, err := os.Open(local.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			continue // a line that is being written
+		}
+		if r.User.Username == user && r.Stage == "ResponseComplete" {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// writes counts the requests that change something.
+func writes(all []request) (n int) {
+	for _, r := range all {
+		switch r.Verb {
+		case "create", "update", "patch", "delete", "deletecollection":
+			n++
+		}
+	}
+	return n
+}
+
+func TestTheStoryOfAMyWeb(t *testing.T) {
+	g := gomega.NewWithT(t)
+	g.SetDefaultEventuallyTimeout(deadline)
+	ctx := t.Context()
+	grant(t)
+	stop := start(t)
+
+	web := &webv1.MyWeb{}
+	apply(t, web, "config/samples/myweb.yaml")
+	key := client.ObjectKeyFromObject(web)
+	completed := func(g gomega.Gomega) {
+		g.Expect(admin.Get(ctx, key, web)).To(gomega.Succeed())
+		g.Expect(web.Status.ObservedGeneration).To(gomega.Equal(web.Generation))
+		g.Expect(web.Status.Completed).To(gomega.BeTrue())
+	}
+	g.Eventually(completed).Should(gomega.Succeed())
+	g.Expect(web.Status.NodePort).To(gomega.Equal(int32(30100)))
+
+	// The budget: 3 children and at most 2 status writes; after the caches synced nothing is read.
+	all := requests(t)
+	children, status := 0, 0
+	for _, r := range all {
+		switch {
+		case r.ObjectRef.Subresource == "status":
+			status++
+		case r.Verb == "patch":
+			children++
+		case r.ObjectRef.Resource != "" && (r.Verb == "get" || r.Verb == "list"):
+			t.Errorf("%s %s was sent: reads come from the cache", r.Verb, r.RequestURI)
+		}
+	}
+	t.Logf("from creation to completed: %d child writes, %d status writes, no GET, no LIST", children, status)
+	if children != 3 || status > 2 {
+		t.Errorf("from creation to completed: %d child writes, %d status writes; the budget is 3 and 2", children, status)
+	}
+
+	// A changed page rolls the pods.
+	pods := func() map[string]bool {
+		list := &corev1.PodList{}
+		g.Expect(admin.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": key.Name})).To(gomega.Succeed())
+		names := map[string]bool{}
+		for _, p := range list.Items {
+			names[p.Name] = p.DeletionTimestamp == nil
+		}
+		return names
+	}
+	before := pods()
+	web.Spec.PageContentHTML = new("<p>changed</p>")
+	g.Expect(admin.Update(ctx, web)).To(gomega.Succeed())
+	g.Eventually(completed).Should(gomega.Succeed())
+	g.Eventually(func(g gomega.Gomega) {
+		for name := range pods() {
+			g.Expect(before).NotTo(gomega.HaveKey(name), "a pod with the old page")
+		}
+	}).Should(gomega.Succeed())
+
+	// A deleted child comes back, once.
+	deployment := &appsv1.Deployment{}
+	g.Expect(admin.Get(ctx, key, deployment)).To(gomega.Succeed())
+	old := deployment.UID
+	g.Expect(admin.Delete(ctx, deployment)).To(gomega.Succeed())
+	g.Eventually(func(g gomega.Gomega) {
+		again := &appsv1.Deployment{}
+		g.Expect(admin.Get(ctx, key, again)).To(gomega.Succeed())
+		g.Expect(again.UID).NotTo(gomega.Equal(old))
+		g.Expect(again.Status.AvailableReplicas).To(gomega.Equal(int32(1)))
+	}).Should(gomega.Succeed())
+	g.Eventually(completed).Should(gomega.Succeed())
+
+	// At rest nothing is written, and a restarted operator writes nothing.
+	quiet := writes(requests(t))
+	stop()
+	start(t)
+	g.Consistently(func() int { return writes(requests(t)) }, "3s").Should(gomega.Equal(quiet))
+
+	// Deletion leaves nothing.
+	g.Expect(admin.Delete(ctx, web)).To(gomega.Succeed())
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
+		g.Eventually(func() bool { return apierrors.IsNotFound(admin.Get(ctx, key, obj)) }).Should(gomega.BeTrue())
+	}
+	g.Eventually(func() int { return len(pods()) }).Should(gomega.BeZero())
+	for _, r := range requests(t) {
+		if r.ResponseStatus.Code == http.StatusForbidden {
+			t.Errorf("the role lacks a permission: %s %s", r.Verb, r.RequestURI)
+		}
+	}
+}
+
+func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
+	unreachable := filepath.Join(t.TempDir(), "kubeconfig")
+	data, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := strings.Replace(string(data), "server: https://", "server: https://127.0.0.1:1/not-", 1)
+	if err := os.WriteFile(unreachable, []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no API server":      {[]string{"--kubeconfig", unreachable}, "connection refused"},
+		"no such kubeconfig": {[]string{"--kubeconfig", unreachable + "-none"}, "set KUBECONFIG or --kubeconfig"},
+		"an unknown flag":    {[]string{"--colour"}, "flag provided but not defined: -colour"},
+		"no worker":          {[]string{"--kubeconfig", kubeconfig, "--max-concurrent-reconciles=0"}, "must be at least 1"},
+		"an address that is none": {[]string{"--kubeconfig", kubeconfig, "--health-probe-bind-address=nowhere"},
+			"--health-probe-bind-address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"--health-probe-bind-address=0"}, test.args...)
+			out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), test.want) {
+				t.Errorf("%v, printed:\n%s\nwant %q", err, out, test.want)
+			}
+		})
+	}
+}

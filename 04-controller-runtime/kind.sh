@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# The chapter's walk on kind: the operator runs here, its pods run there, the page comes over HTTP.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../scripts/kind-lib.sh
+. "$here/../scripts/kind-lib.sh"
+cd "$here"
+export CGO_ENABLED=0 GOWORK=off
+
+kind_up
+load_images nginx:latest nginx:1.29-alpine
+tmp=$(mktemp -d)
+on_exit rm -rf "$tmp"
+on_exit kubectl delete -f config/crd --ignore-not-found --wait
+kubectl apply -f config/crd
+kubectl wait --for=condition=Established -f config/crd --timeout=60s
+
+say "starting the operator"
+go build -o "$tmp/myweb-operator" ./cmd/myweb-operator
+"$tmp/myweb-operator" --health-probe-bind-address=0 >"$tmp/log" 2>&1 &
+operator=$!
+on_exit kill "$operator"
+on_exit kubectl delete web --all --ignore-not-found --wait
+
+kubectl apply -f config/samples/myweb.yaml
+completed() { kubectl wait web/myweb --for=jsonpath='{.status.completed}'=true --timeout=120s; }
+serves() { fetch 30100 | grep -qF -- "$1"; }
+completed || { cat "$tmp/log"; kubectl describe pods; fail "the sample was not served within 120 s"; }
+kubectl get web myweb
+eventually 30 serves 'Hello, World!'
+say "node port 30100 serves the page of the sample"
+
+kubectl patch web myweb --type=merge -p '{"spec":{"pageContentHtml":"<p>changed: {{ \"quoted\" }}</p>"}}'
+eventually 60 serves '<p>changed: {{ "quoted" }}</p>'
+say "a changed page is served"
+
+kubectl patch web myweb --type=merge -p '{"spec":{"image":"nginx:1.29-alpine"}}'
+kubectl scale web myweb --replicas=2
+ready() {
+  [[ $(kubectl get web myweb -o jsonpath='{.status.completed} {.status.readyReplicas}') == "true 2" ]] &&
+    [[ $(kubectl get pods -l app.kubernetes.io/instance=myweb -o jsonpath='{.items[*].spec.containers[0].image}') == "nginx:1.29-alpine nginx:1.29-alpine" ]]
+}
+eventually 120 ready
+say "two pods of another image are ready"
+
+uid=$(kubectl get service myweb -o jsonpath='{.metadata.uid}')
+kubectl delete service myweb
+back() { [[ $(kubectl get service myweb -o jsonpath='{.metadata.uid}') != "$uid" ]]; }
+eventually 30 back
+eventually 30 serves changed
+say "a deleted Service came back on its port"
+
+kubectl delete web myweb
+gone() { [[ -z $(kubectl get deployments,services,configmaps,pods -l app.kubernetes.io/instance=myweb -o name) ]]; }
+eventually 120 gone
+say "deletion left nothing"
+
+kill "$operator"
+wait "$operator" || fail "the operator ended with code $?: $(tail -n 3 "$tmp/log")"
+! grep -q '"level":"error"' "$tmp/log" || fail "the operator logged an error: $(grep -m 1 '"level":"error"' "$tmp/log")"
+say "the chapter's walk is done"

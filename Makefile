@@ -1,0 +1,55 @@
+# The face of the workshop. `make help` lists the verbs.
+# CH=03 narrows a verb to one chapter; any unique beginning of a folder's name will do.
+MAKEFLAGS += --no-print-directory
+WORKSHOP := scripts/workshop
+DEMO := 04-controller-runtime
+
+.DEFAULT_GOAL := help
+.PHONY: help doctor up down status shell demo page test verify sync kind-up kind-down kind-test \
+	tools tools-envtest
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## See it work: a cluster, an operator, a page that becomes running children
+	@$(WORKSHOP) demo $(DEMO)
+
+up: ## Start the local cluster (no Docker needed), or repair it
+	@$(WORKSHOP) up
+
+status: ## Say what of the local cluster runs and where its files are
+	@$(WORKSHOP) status
+
+shell: ## Open a shell whose kubectl talks to the local cluster
+	@$(WORKSHOP) shell
+
+down: ## Remove the local cluster
+	@$(WORKSHOP) down
+
+page: ## Play a chapter's page: make page CH=01
+	@$(WORKSHOP) page --ch '$(CH)'
+
+test: ## Run the tests of all chapters, or of one: make test CH=01
+	@$(WORKSHOP) test --ch '$(CH)'
+
+verify: ## Check everything that must be true: pages, generated files, versions, machinery
+	@$(WORKSHOP) verify --ch '$(CH)'
+
+sync: ## Distribute what chapters share, record what pages execute
+	@$(WORKSHOP) sync
+
+doctor: ## Look for what may go wrong on this machine
+	@$(WORKSHOP) doctor
+
+kind-up: ## Create the kind cluster (needs Docker)
+	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_up; echo "export KUBECONFIG=$$KUBECONFIG"'
+
+kind-down: ## Delete the kind cluster
+	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_down'
+
+kind-test: ## Walk the chapters on kind with real containers: make kind-test CH=04
+	@$(WORKSHOP) kind-test --ch '$(CH)'
+
+# Used by the machinery and by tests.
+tools: ; @$(WORKSHOP) tools
+tools-envtest: ; @$(WORKSHOP) tools envtest

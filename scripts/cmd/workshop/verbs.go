@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/doctor"
+	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/tools"
+)
+
+func doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what may go wrong on this machine",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			findings := doctor.Examine(cmd.Context(), doctor.Local(w.root, w.state))
+			color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+			if err := doctor.Print(os.Stdout, findings, color); err != nil {
+				return err
+			}
+			if doctor.Worst(findings) == doctor.Failure {
+				return errors.New("the workshop will not work here until the failed checks are cured")
+			}
+			return nil
+		}),
+	}
+}
+
+func testCommand() *cobra.Command {
+	return chapterCommand("test", "Run the tests of chapters", func(ctx context.Context, w workshop, dirs []string) error {
+		builder := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
+		if err := builder.Ensure(ctx, append(tools.Local, "controller-gen")...); err != nil {
+			return err
+		}
+		var steps []step
+		for _, dir := range dirs {
+			steps = append(steps, w.command("tests of "+dir, dir, "make", "test"))
+		}
+		return runSteps(ctx, steps)
+	})
+}
+
+func kindTestCommand() *cobra.Command {
+	return chapterCommand("kind-test", "Walk chapters on kind", func(ctx context.Context, w workshop, dirs []string) error {
+		return w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx)
+	})
+}
+
+func syncCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sync",
+		Short: "Distribute what chapters share, record what pages execute",
+		Args:  cobra.NoArgs,
+		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+			written, err := chapter.Sync(w.root)
+			if err != nil {
+				return err
+			}
+			for _, path := range written {
+				fmt.Println("copied to", path)
+			}
+			return w.recordBlocks()
+		}),
+	}
+}
+
+func verifyCommand() *cobra.Command {
+	return chapterCommand("verify", "Check everything that must be true", func(ctx context.Context, w workshop, dirs []string) error {
+		all, err := chapter.All(w.root)
+		if err != nil {
+			return err
+		}
+		builder := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
+		if err := builder.Ensure(ctx, append(tools.Local, "controller-gen", "kustomize")...); err != nil {
+			return err
+		}
+		steps := []step{
+			{"versions", func(context.Context) error { return chapter.CheckVersions(w.root) }},
+			{"copies", func(context.Context) error { return chapter.CheckCopies(w.root) }},
+		}
+		for _, dir := range dirs {
+			steps = append(steps, w.command("files of "+dir, dir, "make", "verify"),
+				step{"tidy " + dir, func(ctx context.Context) error { return w.goCommand(ctx, dir, "mod", "tidy", "-diff") }})
+		}
+		pages := func(dir string) bool { return slices.Contains(dirs, dir) }
+		if len(dirs) == len(all) { // not narrowed to a chapter: the machinery too
+			steps = append(steps, w.machinery()...)
+			pages = func(string) bool { return true }
+		}
+		return runSteps(ctx, append(steps, step{"pages", func(ctx context.Context) error { return w.verifyPages(ctx, pages) }}))
+	})
+}
+
+// machinery are the checks of scripts/ and of all shell scripts.
+func (w workshop) machinery() []step {
+	return []step{
+		{"shell scripts", w.shellcheck},
+		{"format of scripts", func(ctx context.Context) error {
+			out, err := exec.CommandContext(ctx, "gofmt", "-l", filepath.Join(w.root, "scripts")).CombinedOutput()
+			if err == nil && len(out) > 0 {
+				err = fmt.Errorf("gofmt -w is needed on:\n%s", out)
+			}
+			return err
+		}},
+		{"vet scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "vet", "./...") }},
+		{"tidy scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "mod", "tidy", "-diff") }},
+		{"tests of scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "test", "./...") }},
+	}
+}
+
+// verifyPages checks the pages that lie in a wanted chapter.
+func (w workshop) verifyPages(ctx context.Context, wanted func(dir string) bool) error {
+	all, err := page.Find(w.root)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for _, path := range all {
+		dir, err := filepath.Rel(w.root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		if wanted(dir) {
+			paths = append(paths, path)
+		}
+	}
+	return w.checkPages(ctx, paths)
+}
+
+// shellcheck runs where it is installed; CI installs it.
+func (w workshop) shellcheck(ctx context.Context) error {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		fmt.Println("  skipped: shellcheck is not installed")
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, "git", "-C", w.root, "ls-files", "--cached", "--others", "--exclude-standard",
+		"*.sh", "scripts/workshop", ".ci/run").Output()
+	if err != nil {
+		return fmt.Errorf("list shell scripts: %w", err)
+	}
+	args := append([]string{"-x", "-P", "SCRIPTDIR"}, strings.Fields(string(out))...)
+	return w.command("", "", "shellcheck", args...).run(ctx)
+}
+
+// A step is one part of a verb.
+type step struct {
+	name string
+	run  func(context.Context) error
+}
+
+// runSteps runs all steps, tells how long each took, and fails at the end when one failed.
+func runSteps(ctx context.Context, steps []step) error {
+	var failed []string
+	start := time.Now()
+	for _, s := range steps {
+		fmt.Printf("== %s\n", s.name)
+		began := time.Now()
+		if err := s.run(ctx); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil {
+			fmt.Printf("%v\n-- %s: FAILED (%.0f s)\n", err, s.name, time.Since(began).Seconds())
+			failed = append(failed, s.name)
+		} else {
+			fmt.Printf("-- %s: ok (%.0f s)\n", s.name, time.Since(began).Seconds())
+		}
+	}
+	fmt.Printf("\n%d steps, %d failed, %.0f s\n", len(steps), len(failed), time.Since(start).Seconds())
+	if len(failed) > 0 {
+		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// command is a step that runs a program in a folder of the repository.
+func (w workshop) command(name, dir, program string, args ...string) step {
+	return step{name, func(ctx context.Context) error {
+		if program == "make" {
+			args = append([]string{"--no-print-directory"}, args...)
+		}
+		cmd := exec.CommandContext(ctx, program, args...)
+		if strings.Contains(program, string(filepath.Separator)) {
+			cmd = exec.CommandContext(ctx, filepath.Join(w.root, program), args...)
+		}
+		cmd.Dir = filepath.Join(w.root, dir)
+		cmd.Env = w.chapterEnv()
+		return foreground(cmd)
+	}}
+}
+
+func (w workshop) goCommand(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(w.root, dir)
+	cmd.Env = append(tools.Env(), "PATH="+w.bin()+":"+os.Getenv("PATH"))
+	return foreground(cmd)
+}
+
+// chapterEnv is the environment of a chapter's verbs: the pinned programs come first in PATH, and
+// CH is not handed on.
+func (w workshop) chapterEnv() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "MAKE") && !strings.HasPrefix(kv, "MFLAGS=") && !strings.HasPrefix(kv, "CH=") &&
+			!strings.HasPrefix(kv, "PATH=") {
+			env = append(env, kv)
+		}
+	}
+	return append(env, "PATH="+w.bin()+":"+os.Getenv("PATH"))
+}
+
+// foreground runs a command whose output the reader sees. Ctrl-C reaches it as SIGINT, with time to
+// clean up.
+func foreground(cmd *exec.Cmd) error {
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 30 * time.Second
+	return cmd.Run()
+}
+
+// chapterCommand makes a verb that --ch narrows.
+func chapterCommand(name, short string, do func(ctx context.Context, w workshop, dirs []string) error) *cobra.Command {
+	var ch string
+	cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			dirs, err := chapter.Select(w.root, ch)
+			if err != nil {
+				return err
+			}
+			return do(cmd.Context(), w, dirs)
+		})}
+	cmd.Flags().StringVar(&ch, "ch", "", "only this chapter")
+	return cmd
+}

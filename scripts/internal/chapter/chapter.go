@@ -1,0 +1,76 @@
+// Package chapter finds the chapters of a workshop: the folders with a go.mod and a README.
+package chapter
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// All returns the chapters of a repository by their folders, in reading order.
+func All(root string) ([]string, error) {
+	var found []string
+	for _, pattern := range []string{"[0-9][0-9]-*", "[0-9][0-9]-*/*-operator"} {
+		dirs, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range dirs {
+			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+				continue
+			}
+			name, err := filepath.Rel(root, dir)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// Select returns the chapters that a prefix of a folder name means: "1", "01" and "01-c" are 01-crd;
+// "05/mem" is 05-operator-sdk/memcached-operator, "05" all of that folder. An empty prefix means all.
+func Select(root, prefix string) ([]string, error) {
+	all, err := All(root)
+	if err != nil || prefix == "" {
+		return all, err
+	}
+	if len(prefix) == 1 || len(prefix) > 1 && (prefix[1] < '0' || prefix[1] > '9') {
+		prefix = "0" + prefix
+	}
+	some := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !hasPrefix(name, prefix) })
+	if len(some) == 0 {
+		return nil, fmt.Errorf("CH=%s: no chapter begins so; there are %s", prefix, strings.Join(all, ", "))
+	}
+	return some, nil
+}
+
+// hasPrefix compares part by part, so that a prefix of each folder name is enough.
+func hasPrefix(name, prefix string) bool {
+	names, prefixes := strings.Split(name, "/"), strings.Split(strings.TrimSuffix(prefix, "/"), "/")
+	if len(prefixes) > len(names) {
+		return false
+	}
+	for i, p := range prefixes {
+		if !strings.HasPrefix(names[i], p) {
+			return false
+		}
+	}
+	return true
+}
+
+// Find returns the one chapter that a prefix means.
+func Find(root, prefix string) (string, error) {
+	some, err := Select(root, prefix)
+	if err != nil {
+		return "", err
+	}
+	if len(some) > 1 {
+		return "", fmt.Errorf("CH=%s means more than one chapter: %s", prefix, strings.Join(some, ", "))
+	}
+	return some[0], nil
+}

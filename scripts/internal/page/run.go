@@ -1,0 +1,237 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// A Runner runs pages.
+type Runner struct {
+	// Env is the environment of every block, as in os.Environ.
+	Env []string
+	// Lane is the lane that the blocks run on: "local" or "kind". Blocks of another lane are skipped.
+	Lane string
+	// Play shows prose, commands and their output to a reader. Otherwise only results are printed.
+	Play bool
+	// Color allows terminal colours.
+	Color bool
+	// W receives what is printed.
+	W io.Writer
+}
+
+// Counts says how many blocks of a page were treated in which way.
+type Counts struct{ Executed, Compared, Included, Skipped int }
+
+// Add returns the sums.
+func (c Counts) Add(d Counts) Counts {
+	return Counts{c.Executed + d.Executed, c.Compared + d.Compared, c.Included + d.Included, c.Skipped + d.Skipped}
+}
+
+func (c Counts) String() string {
+	return fmt.Sprintf("%d executed, %d compared, %d included, %d skipped", c.Executed, c.Compared, c.Included, c.Skipped)
+}
+
+// Plan counts what a lane would do with a page, without doing it.
+func Plan(p *Page, lane string) (c Counts) {
+	for _, part := range p.Parts {
+		switch b := part.Block; {
+		case b == nil:
+		case b.skipped(lane) != "":
+			c.Skipped++
+		case b.Lang == "sh":
+			c.Executed++
+		case b.Lang == "console":
+			c.Compared++
+		default:
+			c.Included++
+		}
+	}
+	return c
+}
+
+// skipped returns why a lane does nothing with a block, "" when it does something.
+func (b *Block) skipped(lane string) string {
+	if b.Skip == "" && b.Lane != "" && b.Lane != lane {
+		return fmt.Sprintf("needs the %s lane", b.Lane)
+	}
+	return b.Skip
+}
+
+// Run runs a page to its end or to the first block that does not do what the page says. The error
+// names page, line and command, and shows what was expected and what came.
+func (r Runner) Run(ctx context.Context, p *Page) (c Counts, err error) {
+	dir, err := filepath.Abs(filepath.Dir(p.Path))
+	if err != nil {
+		return c, err
+	}
+	s, err := newSession(dir, r.Env)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	skippedConsole := map[*Block]string{}
+	for _, part := range p.Parts {
+		b := part.Block
+		if b == nil {
+			r.prose(part)
+			continue
+		}
+		reason := b.skipped(r.Lane)
+		if reason == "" {
+			reason = skippedConsole[b]
+		}
+		if reason != "" {
+			if b.Expected != nil {
+				skippedConsole[b.Expected] = reason
+			}
+			c.Skipped++
+			r.skip(p, b, reason)
+			continue
+		}
+		if err := r.block(ctx, s, dir, b, &c); err != nil {
+			return c, fmt.Errorf("%s:%d: %w", p.Path, b.Line, err)
+		}
+	}
+	return c, nil
+}
+
+// block does with a block what its words say.
+func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *Counts) error {
+	switch b.Lang {
+	case "console": // compared with the sh block before it
+		c.Compared++
+		return nil
+	case "sh":
+		c.Executed++
+		r.command(b)
+		if b.Background != "" {
+			return s.background(ctx, b)
+		}
+		if err := r.poll(ctx, s, b); err != nil {
+			return err
+		}
+		if b.Stop != "" {
+			return s.stop(b.Stop)
+		}
+		return nil
+	default:
+		c.Included++
+		r.show(b)
+		return checkInclude(dir, b)
+	}
+}
+
+// poll runs a sh block once, or again and again until it does what the page says.
+func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
+	deadline := time.Now().Add(b.Within)
+	for {
+		output, err := s.run(ctx, b)
+		if err == nil {
+			err = judge(b, output)
+		}
+		if err == nil {
+			r.output(output)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if b.Within == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after trying for %s: %w", b.Within, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// judge compares an output with the console block.
+func judge(b *Block, output string) error {
+	if b.Expected == nil || b.Expected.Skip != "" {
+		return nil
+	}
+	want, got := normalise(b.Expected.Text), normalise(output)
+	if b.Expected.Contains {
+		if contains(want, got) {
+			return nil
+		}
+		return fmt.Errorf("the output lacks a line of the page\n$ %s\n%s",
+			strings.TrimSpace(b.Text), diff("page", "output", strings.Join(want, "\n")+"\n", strings.Join(got, "\n")+"\n"))
+	}
+	if matches(want, got) {
+		return nil
+	}
+	return fmt.Errorf("the output is not what the page shows\n$ %s\n%s",
+		strings.TrimSpace(b.Text), diff("page", "output", strings.Join(want, "\n")+"\n", strings.Join(got, "\n")+"\n"))
+}
+
+func diff(oldName, newName, old, new string) string {
+	return udiff.Unified(oldName, newName, old, new)
+}
+
+func (r Runner) prose(part Part) {
+	if !r.Play {
+		return
+	}
+	text := part.Prose
+	if part.Heading {
+		text = r.paint("1", strings.ToUpper(text))
+	}
+	fmt.Fprintf(r.W, "\n%s\n", text)
+}
+
+func (r Runner) command(b *Block) {
+	if !r.Play {
+		return
+	}
+	fmt.Fprintln(r.W)
+	for line := range strings.SplitSeq(strings.TrimRight(b.Text, "\n"), "\n") {
+		fmt.Fprintln(r.W, r.paint("36", "$ "+line))
+	}
+}
+
+func (r Runner) output(output string) {
+	if r.Play && output != "" {
+		fmt.Fprintln(r.W, strings.TrimRight(output, "\n"))
+	}
+}
+
+func (r Runner) show(b *Block) {
+	if r.Play {
+		fmt.Fprintf(r.W, "\n%s\n%s\n", r.paint("2", b.File), strings.TrimRight(b.Text, "\n"))
+	}
+}
+
+func (r Runner) skip(p *Page, b *Block, reason string) {
+	if !r.Play {
+		fmt.Fprintf(r.W, "  skipped: %s:%d: %s\n", shortPath(p.Path), b.Line, reason)
+	} else if b.Lang == "sh" {
+		fmt.Fprintf(r.W, "\n(not run here: %s)\n%s\n", reason, strings.TrimRight(b.Text, "\n"))
+	}
+}
+
+func (r Runner) paint(code, text string) string {
+	if !r.Color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// shortPath is the page's folder and name.
+func shortPath(path string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
+	}
+	return path
+}

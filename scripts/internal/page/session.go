@@ -1,0 +1,199 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A session is what a reader's terminal is for a page: what one block sets, the next one has.
+type session struct {
+	dir, state string
+	env        []string
+	jobs       map[string]*job
+}
+
+// A job is a background block.
+type job struct {
+	cmd    *exec.Cmd
+	output *output
+	done   chan struct{}
+}
+
+// output collects what a process prints; it may be read meanwhile.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// stopGrace is how long a background process may take to end after SIGINT.
+const stopGrace = 10 * time.Second
+
+// Each block runs in a bash of its own that first loads the variables and the directory which the
+// block before it left, and saves them at its end. Bash 3.2 must understand it.
+const (
+	prologue = `
+if [ -f "$PAGE_STATE/vars" ]; then . "$PAGE_STATE/vars" 2>/dev/null || true; cd "$(cat "$PAGE_STATE/cwd")"; fi
+`
+	epilogue = `
+__save() {
+  local __v __d __f
+  for __v in $(compgen -v); do
+    case $__v in __*|BASH*|PAGE_STATE|FUNCNAME|DIRSTACK|GROUPS|PIPESTATUS|LINENO|RANDOM|SECONDS|_|OPTIND|SHLVL|EPOCH*|SRANDOM|COMP_*|HISTCMD|IFS) continue;; esac
+    __d=$(declare -p "$__v" 2>/dev/null) || continue
+    __f=${__d#declare -}; __f=${__f%% *}
+    case $__f in *r*) continue;; esac
+    printf '%s\n' "$__d"
+  done >"$PAGE_STATE/vars.new"
+  mv "$PAGE_STATE/vars.new" "$PAGE_STATE/vars"
+  pwd >"$PAGE_STATE/cwd"
+}
+trap '__code=$?; set +e; __save; exit $__code' EXIT
+set -eo pipefail
+`
+)
+
+func newSession(dir string, env []string) (*session, error) {
+	state, err := os.MkdirTemp("", "page-")
+	if err != nil {
+		return nil, err
+	}
+	env = append(append([]string{}, env...), "PAGE_STATE="+state)
+	return &session{dir: dir, state: state, env: env, jobs: map[string]*job{}}, nil
+}
+
+// command prepares a block as a process group of its own. A block that reads its input finds none.
+func (s *session) command(b *Block, save bool) *exec.Cmd {
+	script := prologue + "set -eo pipefail\n" + b.Text
+	if save {
+		script = prologue + epilogue + b.Text
+	}
+	cmd := exec.Command("bash", "-c", script)
+	cmd.Dir, cmd.Env = s.dir, s.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// run runs a block to its end and returns its output. It fails when the block ends otherwise than its
+// words say.
+func (s *session) run(ctx context.Context, b *Block) (string, error) {
+	out := &output{}
+	cmd := s.command(b, true)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.WaitDelay = time.Second // a child that went into the background may hold the output open
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+		return out.String(), ctx.Err()
+	case <-time.After(b.Timeout):
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+		return out.String(), fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
+	if b.Fails {
+		if err == nil {
+			return out.String(), fmt.Errorf("the command succeeded, the page says that it fails\n$ %s\n%s", strings.TrimSpace(b.Text), out)
+		}
+		return out.String(), nil
+	}
+	if err != nil {
+		return out.String(), fmt.Errorf("the command failed (%w)\n$ %s\n%s", err, strings.TrimSpace(b.Text), out)
+	}
+	return out.String(), nil
+}
+
+// background starts a block and waits for the text that shows that it is ready.
+func (s *session) background(ctx context.Context, b *Block) error {
+	if s.jobs[b.Background] != nil {
+		return fmt.Errorf("background=%s runs already", b.Background)
+	}
+	j := &job{cmd: s.command(b, false), output: &output{}, done: make(chan struct{})}
+	j.cmd.Stdout, j.cmd.Stderr = j.output, j.output
+	j.cmd.WaitDelay = time.Second
+	if err := j.cmd.Start(); err != nil {
+		return err
+	}
+	s.jobs[b.Background] = j
+	go func() { _ = j.cmd.Wait(); close(j.done) }()
+	deadline := time.After(b.Timeout)
+	for b.Until != "" && !strings.Contains(j.output.String(), b.Until) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-j.done:
+			if strings.Contains(j.output.String(), b.Until) {
+				return nil
+			}
+			return fmt.Errorf("%s ended before it printed %q\n$ %s\n%s", b.Background, b.Until, strings.TrimSpace(b.Text), j.output)
+		case <-deadline:
+			return fmt.Errorf("%s did not print %q within %s\n$ %s\n%s", b.Background, b.Until, b.Timeout, strings.TrimSpace(b.Text), j.output)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// stop ends a background process as Ctrl-C would. One that ended by itself before is an error.
+func (s *session) stop(name string) error {
+	j := s.jobs[name]
+	delete(s.jobs, name)
+	select {
+	case <-j.done:
+		return fmt.Errorf("%s ended by itself before it was stopped:\n%s", name, j.output)
+	default:
+	}
+	_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGINT)
+	select {
+	case <-j.done:
+		return nil
+	case <-time.After(stopGrace):
+		_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
+		<-j.done
+		return fmt.Errorf("%s was not gone %s after SIGINT:\n%s", name, stopGrace, j.output)
+	}
+}
+
+// close kills what still runs, when the page failed or was interrupted, and removes the session's files.
+func (s *session) close() error {
+	for _, j := range s.jobs {
+		_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGTERM)
+		select {
+		case <-j.done:
+		case <-time.After(stopGrace):
+			_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
+			<-j.done
+		}
+	}
+	return os.RemoveAll(filepath.Clean(s.state))
+}

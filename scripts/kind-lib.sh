@@ -1,0 +1,111 @@
+# What every kind.sh shares. Sourced, never run. Works in bash 3.2.
+# shellcheck shell=bash
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+KIND_CLUSTER=${KIND_CLUSTER:-operator-workshop}
+state=${WORKSHOP_STATE:-$root/.workshop}
+kind_kubeconfig=$state/kind-$KIND_CLUSTER.kubeconfig
+lib_exits=()
+
+say() { printf '== %s\n' "$*"; }
+
+# fail SENTENCE: what differed, and the end.
+fail() {
+  printf 'kind: %s\n' "$*" >&2
+  exit 1
+}
+
+# on_exit CMD ARG...: run at the end, whatever happens; the last one first.
+on_exit() {
+  local quoted
+  quoted=$(printf '%q ' "$@")
+  lib_exits=("$quoted" ${lib_exits[@]+"${lib_exits[@]}"})
+  trap 'run_exits' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+}
+run_exits() {
+  local code=$? cmd
+  trap - EXIT
+  for cmd in ${lib_exits[@]+"${lib_exits[@]}"}; do eval "$cmd" || true; done
+  exit $code
+}
+
+# eventually SECONDS CMD ARG...: try until it succeeds; at the end show its last output and fail.
+eventually() {
+  local end=$((SECONDS + $1)) out
+  shift
+  until out=$("$@" 2>&1); do
+    if ((SECONDS >= end)); then
+      printf '%s\n' "$out" >&2
+      fail "this did not come true in time: $*"
+    fi
+    sleep 0.5
+  done
+}
+
+# need_docker: Docker answers, or one sentence says what to do.
+need_docker() {
+  command -v docker >/dev/null ||
+    fail "Docker is not installed; the kind lane needs it (https://docs.docker.com/get-docker/). Everything else works without: make up, make test."
+  docker info >/dev/null 2>&1 ||
+    fail "Docker is installed, but its daemon does not answer: start it and try again ('docker info' says more)."
+}
+
+kind_exists() { kind get clusters 2>/dev/null | grep -qx -- "$KIND_CLUSTER"; }
+
+# kind_up: the cluster named by KIND_CLUSTER exists and answers; kubectl in this script talks to it.
+# KIND_NODE_IMAGE names its node image; without it kind's default is used.
+kind_up() {
+  need_docker
+  "$root/scripts/workshop" tools kind
+  export PATH=$root/bin:$PATH
+  mkdir -p "$state"
+  export KUBECONFIG=$kind_kubeconfig KUBECACHEDIR=$state/kind-cache
+  if kind_exists; then
+    kind export kubeconfig --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG" >/dev/null 2>&1 || true
+    if kubectl get --raw /readyz --request-timeout=20s >/dev/null 2>&1; then return; fi
+    say "the kind cluster $KIND_CLUSTER does not answer: it is made anew"
+    kind delete cluster --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG"
+  fi
+  say "creating the kind cluster $KIND_CLUSTER"
+  kind create cluster --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG" --wait 180s \
+    ${KIND_NODE_IMAGE:+--image "$KIND_NODE_IMAGE"} ||
+    fail "kind could not create the cluster $KIND_CLUSTER: its messages are above; 'make doctor' looks for the usual causes."
+}
+
+kind_down() {
+  need_docker
+  "$root/scripts/workshop" tools kind
+  export PATH=$root/bin:$PATH
+  if kind_exists; then
+    kind delete cluster --name "$KIND_CLUSTER" --kubeconfig "$kind_kubeconfig"
+  else
+    say "there is no kind cluster $KIND_CLUSTER"
+  fi
+  rm -rf "$kind_kubeconfig" "$kind_kubeconfig.lock" "$state/kind-cache"
+}
+
+# load_images IMAGE...: into the node, so that no pod has to pull. What Docker lacks is pulled first.
+load_images() {
+  local image
+  for image in "$@"; do
+    if ! docker image inspect "$image" >/dev/null 2>&1; then
+      say "pulling $image"
+      docker pull -q "$image" >/dev/null ||
+        fail "the image $image is not here and cannot be pulled: check the network and 'docker pull $image'."
+    fi
+    kind load docker-image --name "$KIND_CLUSTER" "$image" >/dev/null 2>&1 ||
+      say "note: $image could not be copied into the node, which will pull it by itself"
+  done
+}
+
+# on_node CMD ARG...: runs on the cluster's node, where NodePorts answer on every operating system.
+on_node() { docker exec "$KIND_CLUSTER-control-plane" "$@"; }
+
+# fetch PORT: the page that a NodePort serves.
+fetch() {
+  local ip
+  ip=$(kubectl get node "$KIND_CLUSTER-control-plane" \
+    -o jsonpath='{.status.addresses[?(@.type=="InternalIP")].address}')
+  on_node curl -fsS --max-time 5 "http://$ip:$1/"
+}
