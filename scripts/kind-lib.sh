@@ -86,9 +86,11 @@ kind_down() {
 }
 
 # load_images IMAGE...: into the node, so that no pod has to pull. What Docker lacks is pulled first.
+# scripts/images.txt lists all images that chapters use.
 load_images() {
   local image
   for image in "$@"; do
+    grep -qxF -- "$image" "$root/scripts/images.txt" || fail "the image $image is not listed in scripts/images.txt: add it."
     if ! docker image inspect "$image" >/dev/null 2>&1; then
       say "pulling $image"
       docker pull -q "$image" >/dev/null ||

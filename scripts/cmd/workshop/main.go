@@ -72,7 +72,7 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
 		userCommand(), doctorCommand(), demoCommand(), pageCommand(), testCommand(), verifyCommand(), syncCommand(),
-		kindTestCommand())
+		kindTestCommand(), chaptersCommand())
 	return root
 }
 

@@ -31,7 +31,7 @@ func pageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.play(cmd, filepath.Join(w.root, dir, "README.md"))
+			return w.play(cmd, filepath.Join(w.root, dir, "README.md"), "")
 		}),
 	}
 	cmd.Flags().StringVar(&ch, "ch", "", "the chapter")
@@ -52,7 +52,7 @@ func demoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := w.play(cmd, filepath.Join(w.root, args[0], "README.md"), crds...); err != nil {
+			if err := w.play(cmd, filepath.Join(w.root, args[0], "README.md"), "What happened", crds...); err != nil {
 				return err
 			}
 			fmt.Printf(demoEnd, time.Since(start).Seconds())
@@ -77,8 +77,8 @@ func (w workshop) pageEnv() []string {
 	return append(env, "WORKSHOP_STATE="+w.state, "GOWORK=off", "CGO_ENABLED=0")
 }
 
-// play shows a page on the reader's own cluster.
-func (w workshop) play(cmd *cobra.Command, path string, crds ...string) error {
+// play shows a page, up to a heading, on the reader's own cluster.
+func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) error {
 	p, err := page.Parse(path)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (w workshop) play(cmd *cobra.Command, path string, crds ...string) error {
 	}
 	color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	runner := page.Runner{Env: w.pageEnv(), Lane: "local", Play: true, Color: color, W: os.Stdout}
-	_, err = runner.Run(cmd.Context(), p)
+	_, err = runner.Run(cmd.Context(), p.Until(until))
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -58,6 +59,22 @@ func kindTestCommand() *cobra.Command {
 	return chapterCommand("kind-test", "Walk chapters on kind", func(ctx context.Context, w workshop, dirs []string) error {
 		return w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx)
 	})
+}
+
+// chaptersCommand tells CI which jobs there are.
+func chaptersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "chapters",
+		Short: "Print the chapters as a JSON list",
+		Args:  cobra.NoArgs,
+		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+			all, err := chapter.All(w.root)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(all)
+		}),
+	}
 }
 
 func syncCommand() *cobra.Command {

@@ -168,6 +168,26 @@ func TestPlayShowsProseCommandsAndOutput(t *testing.T) {
 	}
 }
 
+func TestListsKeepTheirMarkers(t *testing.T) {
+	_, out, err := runPage(t, Runner{Play: true}, "- a\n- b\n\n1. one\n2. two\n")
+	if want := "\n- a\n\n- b\n\n1. one\n\n2. two\n"; err != nil || out != want {
+		t.Fatalf("%v, got %q", err, out)
+	}
+}
+
+func TestAPageCanEndAtAHeading(t *testing.T) {
+	page, err := Parse(write(t, "# A\n\n'''sh\ntrue\n'''\n\n## B\n\n'''sh\nfalse\n'''"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Plan(page.Until("B"), "local").Executed; got != 1 {
+		t.Errorf("until B: %d blocks", got)
+	}
+	if got := Plan(page.Until("C"), "local").Executed; got != 2 {
+		t.Errorf("until a heading that is not there: %d blocks", got)
+	}
+}
+
 func TestReasonsForSkippingArePrinted(t *testing.T) {
 	_, out, err := runPage(t, Runner{}, "'''sh skip=\"needs a phone\"\nx\n'''\n'''sh lane=kind\nx\n'''")
 	if err != nil || !strings.Contains(out, "needs a phone") || !strings.Contains(out, "needs the kind lane") {

@@ -92,7 +92,7 @@ func Parse(path string) (*Page, error) {
 		case *ast.Heading:
 			page.Parts = append(page.Parts, Part{Prose: raw(n, source), Heading: true})
 		case *ast.Paragraph, *ast.TextBlock:
-			page.Parts = append(page.Parts, Part{Prose: raw(n, source)})
+			page.Parts = append(page.Parts, Part{Prose: marker(n) + raw(n, source)})
 		}
 		if node.Type() == ast.TypeBlock && !node.HasChildren() || node.Type() == ast.TypeInline {
 			return ast.WalkSkipChildren, nil
@@ -222,6 +222,32 @@ func raw(n ast.Node, source []byte) string {
 		s.Write(line.Value(source))
 	}
 	return strings.TrimRight(s.String(), "\n")
+}
+
+// marker returns what stands before the first text of a list's item, "" for other text.
+func marker(n ast.Node) string {
+	item, ok := n.Parent().(*ast.ListItem)
+	if !ok || n.PreviousSibling() != nil {
+		return ""
+	}
+	list := item.Parent().(*ast.List)
+	if !list.IsOrdered() {
+		return "- "
+	}
+	number := list.Start
+	for before := item.PreviousSibling(); before != nil; before = before.PreviousSibling() {
+		number++
+	}
+	return fmt.Sprintf("%d. ", number)
+}
+
+// Until returns the page up to the heading with the given text, and the whole page when it has none.
+func (p *Page) Until(heading string) *Page {
+	i := slices.IndexFunc(p.Parts, func(part Part) bool { return part.Heading && part.Prose == heading })
+	if i < 0 {
+		return p
+	}
+	return &Page{Path: p.Path, Parts: p.Parts[:i]}
 }
 
 func lineOf(source []byte, offset int) int {
