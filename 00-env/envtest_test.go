@@ -12,8 +12,8 @@ import (
 	"example.com/operator-workshop/00-env/internal/lookaround"
 )
 
-// quiet is how long a test watches that nothing happens. The same steps are done by the tests named
-// TestCluster… on a cluster with controllers, and there the result comes in a fraction of it.
+// quiet is how long a test watches that nothing happens. On a cluster with controllers, where the tests
+// named TestCluster… do the same steps, the first of these things happen within a tenth of it.
 const quiet = 2 * time.Second
 
 // The tests named TestEnvtest… show what an API server does not do by itself.
@@ -34,6 +34,38 @@ func TestEnvtestServesTheSameKindsAsACluster(t *testing.T) {
 	whole, err := lookaround.Look(t.Context(), local(t).Config)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(alone.Groups).To(Equal(whole.Groups))
+}
+
+// toys is a CRD; silent is a promise that another server answers for a group, but there is none.
+const (
+	crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	toys = `{"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+		"metadata": {"name": "toys.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+		"names": {"plural": "toys", "kind": "Toy"}, "versions": [{"name": "v1", "served": true, "storage": true,
+		"schema": {"openAPIV3Schema": {"type": "object"}}}]}}`
+	apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
+	silent      = `{"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
+		"metadata": {"name": "v1.silent.example.com"}, "spec": {"group": "silent.example.com", "version": "v1",
+		"service": {"namespace": "default", "name": "none"}, "insecureSkipTLSVerify": true,
+		"groupPriorityMinimum": 1000, "versionPriority": 15}}`
+)
+
+func TestEnvtestGroupsComeAndGoWithWhatDefinesThem(t *testing.T) {
+	g, cfg := NewWithT(t), envtest(t)
+	server := newClient(t, cfg).Discovery().RESTClient()
+	groups := func() ([]lookaround.Group, error) {
+		facts, err := lookaround.Look(t.Context(), cfg)
+		return facts.Groups, err
+	}
+	g.Expect(server.Post().AbsPath(crds).Body([]byte(toys)).Do(t.Context()).Error()).To(Succeed())
+	g.Expect(server.Post().AbsPath(apiServices).Body([]byte(silent)).Do(t.Context()).Error()).To(Succeed())
+	g.Eventually(groups).Should(ContainElements(
+		lookaround.Group{Name: "example.com", Kinds: 1, CRDs: 1},
+		lookaround.Group{Name: "silent.example.com", Silent: true}))
+
+	g.Expect(server.Delete().AbsPath(crds, "toys.example.com").Do(t.Context()).Error()).To(Succeed())
+	g.Expect(server.Delete().AbsPath(apiServices, "v1.silent.example.com").Do(t.Context()).Error()).To(Succeed())
+	g.Eventually(groups).ShouldNot(ContainElement(HaveField("Name", HaveSuffix("example.com"))))
 }
 
 func TestEnvtestOnlyStores(t *testing.T) {

@@ -72,7 +72,7 @@ func TestAFailedLookNamesServerReasonAndCure(t *testing.T) {
 			": its certificate is not the one", "; cure: the kubeconfig belongs"}},
 		"unknown credentials": {cfg: answer(t, 401, refusal(401, metav1.StatusReasonUnauthorized, "")), want: []string{
 			": the server does not know this user", "; cure: get a fresh kubeconfig"}},
-		"no permission": {cfg: answer(t, 403, refusal(403, metav1.StatusReasonForbidden, `User "x" cannot list "nodes"`)), want: []string{
+		"no permission": {cfg: answer(t, 403, refusal(403, metav1.StatusReasonForbidden, "User \"x\" cannot\nlist \"nodes\"")), want: []string{
 			"list the nodes of https://", `: User "x" cannot list "nodes"; cure: have a role`}},
 		"a host without an address": {cfg: &rest.Config{Host: "https://cluster.invalid", Timeout: 5 * time.Second}, want: []string{
 			"read the version of https://cluster.invalid: "}},

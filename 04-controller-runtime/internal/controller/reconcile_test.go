@@ -243,7 +243,9 @@ func TestOwnedFieldsAreRestoredAndForeignOnesStay(t *testing.T) {
 			func() bool { return *get(b, &appsv1.Deployment{}).Spec.Replicas == 1 },
 		},
 		"the selector of the Service": {
-			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector[labelInstance] = "other" }) },
+			func() {
+				edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector[labelInstance] = "other" })
+			},
 			func() bool { return get(b, &corev1.Service{}).Spec.Selector[labelInstance] == b.key.Name },
 		},
 		"a label": {

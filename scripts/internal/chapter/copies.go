@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/modfile"
 	"sigs.k8s.io/yaml"
 )
@@ -15,8 +16,10 @@ import (
 type copied struct {
 	// From is the path of the source in the repository.
 	From string `json:"from"`
-	// To are the paths that must hold the same bytes.
+	// To are the paths that must hold the same.
 	To []string `json:"to"`
+	// As is "manifest" when a generator makes the copies and only the meaning must be the same.
+	As string `json:"as,omitempty"`
 }
 
 func readCopies(root string) ([]copied, error) {
@@ -36,6 +39,9 @@ func stale(root string) (map[string][]byte, error) {
 	}
 	found := map[string][]byte{}
 	for _, c := range list {
+		if c.As != "" {
+			continue
+		}
 		want, err := os.ReadFile(filepath.Join(root, c.From))
 		if err != nil {
 			return nil, err
@@ -59,7 +65,42 @@ func CheckCopies(root string) error {
 	for path := range found {
 		err = errors.Join(err, fmt.Errorf("%s differs from its source: change the source, then `make sync`", path))
 	}
+	return errors.Join(err, checkManifests(root))
+}
+
+// checkManifests compares the manifests that generators make with the hand-written ones.
+func checkManifests(root string) error {
+	list, err := readCopies(root)
+	for _, c := range list {
+		if c.As != "manifest" {
+			continue
+		}
+		want, readErr := readManifest(filepath.Join(root, c.From))
+		err = errors.Join(err, readErr)
+		for _, to := range c.To {
+			have, readErr := readManifest(filepath.Join(root, to))
+			err = errors.Join(err, readErr)
+			if diff := cmp.Diff(want, have); readErr == nil && diff != "" {
+				err = errors.Join(err, fmt.Errorf("%s does not mean what %s says:\n%s", to, c.From, diff))
+			}
+		}
+	}
 	return err
+}
+
+func readManifest(path string) (map[string]any, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	manifest := map[string]any{}
+	if err := yaml.Unmarshal(data, &manifest); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if metadata, ok := manifest["metadata"].(map[string]any); ok {
+		delete(metadata, "annotations")
+	}
+	return manifest, nil
 }
 
 // Sync makes every copy equal to its source and returns the paths that it wrote.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +19,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"sigs.k8s.io/kwok/kustomize/stage/node/fast"
@@ -35,6 +35,10 @@ var (
 	auditPolicy string
 	//go:embed files/base.yaml
 	base string
+	// stages are what kwok plays: nodes become ready, pods run, complete and go.
+	stages = strings.Join([]string{
+		fast.DefaultNodeInit, podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete,
+	}, "\n---\n")
 )
 
 // Cluster is the local lane of one checkout.
@@ -59,12 +63,14 @@ func (c *Cluster) AuditLog() string { return filepath.Join(c.dir(), "audit.log")
 // dir holds the files of the cluster itself. Down removes it.
 func (c *Cluster) dir() string { return filepath.Join(c.state, "cluster") }
 
+func (c *Cluster) lockFile() string { return filepath.Join(c.state, "lock") }
+
 // lock keeps a second command on the same cluster waiting.
 func (c *Cluster) lock(ctx context.Context) (release func(), err error) {
 	if err := os.MkdirAll(c.state, 0o700); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: the folder for the state of the cluster must be writable", err)
 	}
-	return lock.Acquire(ctx, filepath.Join(c.state, "lock"), func(owner string) {
+	return lock.Acquire(ctx, c.lockFile(), func(owner string) {
 		c.report("another command works on this cluster (process %s), waiting for it", owner)
 	})
 }
@@ -74,27 +80,26 @@ func (c *Cluster) lock(ctx context.Context) (release func(), err error) {
 // installed before the controllers start: the garbage collector looks for new kinds only every 30 s,
 // and so knows these from its first look.
 func (c *Cluster) Up(ctx context.Context, crds ...string) error {
+	if strings.Contains(c.state, ":") {
+		return fmt.Errorf("the folder %s has a ':' in its path, which separates folders in PATH and files in "+
+			"KUBECONFIG: move the checkout to a path without one", c.state)
+	}
 	release, err := c.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := c.writeFiles(); err != nil {
+	if err := c.prepare(); err != nil {
 		return fmt.Errorf("prepare %s: %w", c.dir(), err)
-	}
-	if err := c.choosePorts(); err != nil {
-		return err
-	}
-	if err := c.writeKubeconfigs(); err != nil {
-		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("waited for two minutes"))
 	defer cancel()
 	all := c.components()
-	for _, first := range all[:2] { // etcd, then the API server: it waits a second when etcd is late
-		if err := c.launch(ctx, first); err != nil {
-			return err
-		}
+	if err := c.launchEtcd(ctx, all[0]); err != nil {
+		return err
+	}
+	if err := c.launch(ctx, all[1]); err != nil { // not with etcd: it waits a second when etcd is late
+		return err
 	}
 	if len(crds) == 0 { // nothing has to be there before them: they warm up meanwhile
 		for _, p := range all[2:] {
@@ -110,6 +115,51 @@ func (c *Cluster) Up(ctx context.Context, crds ...string) error {
 		return err
 	}
 	return c.waitUsable(ctx)
+}
+
+// prepare brings the files of the cluster, and the processes that live already, into one state:
+// whatever was half-written is made anew, and what runs with anything older is stopped.
+func (c *Cluster) prepare() error {
+	if err := c.endStrays(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(c.dir(), "etcd", "member")); err != nil {
+		if err := c.startEmpty(); err != nil {
+			return err
+		}
+	}
+	if err := c.writeFiles(); err != nil {
+		return err
+	}
+	if err := c.choosePorts(); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfigs(); err != nil {
+		return err
+	}
+	return c.stopOutdated()
+}
+
+// launchEtcd starts etcd. When it cannot read its data, and no `up` has come to its end here yet, what
+// it fails on is the rest of a first start that was cut off: it starts from nothing.
+func (c *Cluster) launchEtcd(ctx context.Context, etcd component) error {
+	err := c.launch(ctx, etcd)
+	if _, statErr := os.Stat(c.installedFile()); !errors.As(err, new(fatal)) || statErr == nil {
+		return err
+	}
+	if err := errors.Join(c.startEmpty(), os.MkdirAll(filepath.Join(c.dir(), "etcd"), 0o700)); err != nil {
+		return err
+	}
+	return c.launch(ctx, etcd)
+}
+
+// startEmpty stops all components, since an API server does not notice that etcd counts from 1 again,
+// and removes what is left of their data.
+func (c *Cluster) startEmpty() error {
+	if _, err := os.Stat(c.installedFile()); err == nil {
+		c.report("the data of etcd are gone: the cluster starts empty")
+	}
+	return errors.Join(c.stopAll(), os.RemoveAll(filepath.Join(c.dir(), "etcd")), os.RemoveAll(c.installedFile()))
 }
 
 // launch starts the components that do not run and waits until all of them are healthy. One that dies
@@ -144,20 +194,31 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 			return healthy(ctx, client, p.health)
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("wait for %s: %w", p.name, err)
 		}
 	}
 	return nil
 }
 
+// installedFile tells that base.yaml was applied.
+func (c *Cluster) installedFile() string { return filepath.Join(c.dir(), "installed") }
+
 // install applies what every local cluster has, and the CRDs. When a CRD is new to a cluster whose
 // controllers run already, the controller manager is restarted so that it knows the kind at once.
 func (c *Cluster) install(ctx context.Context, crds []string) error {
-	if _, err := os.Stat(filepath.Join(c.dir(), "installed")); err != nil {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	_, total, err := c.nodes(ctx, client) // none: the reader deleted them all, nothing can run
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.installedFile()); err != nil || total == 0 {
 		if _, err := c.kubectl(ctx, base, "apply", "--server-side", "--validate=false", "-f", "-"); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(c.dir(), "installed"), nil, 0o600); err != nil {
+		if err := os.WriteFile(c.installedFile(), nil, 0o600); err != nil {
 			return err
 		}
 	}
@@ -200,36 +261,35 @@ func (c *Cluster) waitUsable(ctx context.Context) error {
 	})
 }
 
-// nodes counts the nodes that are ready, and all.
+// nodes counts the nodes that are ready, and all. One that the reader cordoned or tainted is ready.
 func (c *Cluster) nodes(ctx context.Context, client *http.Client) (ready, total int, err error) {
 	body, err := get(ctx, client, fmt.Sprintf("https://%s:%d/api/v1/nodes", loopback, c.ports["apiserver"]))
 	if err != nil {
 		return 0, 0, err
 	}
+	type taint struct{ Key string }
+	type condition struct{ Type, Status string }
 	var list struct {
 		Items []struct {
-			Spec   struct{ Taints []struct{ Key string } }
-			Status struct {
-				Conditions []struct{ Type, Status string }
-			}
+			Spec   struct{ Taints []taint }
+			Status struct{ Conditions []condition }
 		}
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
 		return 0, 0, err
 	}
 	for _, node := range list.Items {
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == "Ready" && condition.Status == "True" && len(node.Spec.Taints) == 0 {
-				ready++
-			}
+		waits := slices.ContainsFunc(node.Spec.Taints, func(t taint) bool { return t.Key == "node.kubernetes.io/not-ready" })
+		if !waits && slices.Contains(node.Status.Conditions, condition{"Ready", "True"}) {
+			ready++
 		}
 	}
 	return ready, len(list.Items), nil
 }
 
-// Down ends every process of the cluster and removes its files.
+// Down ends every process of the cluster, also when its folder was removed, and removes its files.
 func (c *Cluster) Down(ctx context.Context) error {
-	if _, err := os.Stat(c.state); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(c.state); errors.Is(err, os.ErrNotExist) && len(c.strays()) == 0 {
 		return nil
 	}
 	release, err := c.lock(ctx)
@@ -237,19 +297,25 @@ func (c *Cluster) Down(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	for _, p := range slices.Backward(c.components()) {
-		if err := c.stop(p.name, 0); err != nil {
+	if err := c.stopAll(); err != nil {
+		return err
+	}
+	if err := c.endStrays(); err != nil {
+		return err
+	}
+	for _, path := range []string{c.dir(), c.usersDir(), c.Kubeconfig(), c.lockFile()} { // the lock last
+		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
 	}
-	return errors.Join(os.RemoveAll(c.dir()), os.RemoveAll(filepath.Join(c.state, "users")),
-		removeIfThere(c.Kubeconfig()))
+	return nil
 }
 
 // kubectl runs the pinned kubectl as the administrator.
 func (c *Cluster) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir(), "cache"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir(), "cache"),
+		"KUBERC=off") // the reader's own preferences are for the reader's own commands
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -258,41 +324,25 @@ func (c *Cluster) kubectl(ctx context.Context, stdin string, args ...string) (st
 	return string(out), nil
 }
 
-// writeFiles makes the folders and the files that do not depend on ports. Keys and certificates come
-// into being as a whole or not at all.
+// writeFiles makes the folders and the files that do not depend on ports.
 func (c *Cluster) writeFiles() error {
 	for _, dir := range []string{"logs", "etcd"} {
 		if err := os.MkdirAll(filepath.Join(c.dir(), dir), 0o700); err != nil {
 			return err
 		}
 	}
-	stages := []string{fast.DefaultNodeInit, podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete}
-	if err := errors.Join(
+	return errors.Join(
 		os.WriteFile(filepath.Join(c.dir(), "audit-policy.yaml"), []byte(auditPolicy), 0o600),
-		os.WriteFile(filepath.Join(c.dir(), "kwok.yaml"), []byte(strings.Join(stages, "\n---\n")), 0o600),
-	); err != nil {
-		return err
-	}
-	pki := filepath.Join(c.dir(), "pki")
-	if _, err := os.Stat(pki); err == nil {
-		return nil
-	}
-	tmp, err := os.MkdirTemp(c.dir(), "pki-")
-	if err != nil {
-		return err
-	}
-	if err := writePKI(tmp); err != nil {
-		return errors.Join(err, os.RemoveAll(tmp))
-	}
-	return os.Rename(tmp, pki)
+		os.WriteFile(filepath.Join(c.dir(), "kwok.yaml"), []byte(stages), 0o600),
+		c.ensurePKI(filepath.Join(c.dir(), "pki")),
+	)
 }
 
 // choosePorts loads the ports of this cluster. A port that someone else took while the component did
 // not run is replaced; then all components restart, since each knows the ports of others.
 func (c *Cluster) choosePorts() error {
-	path := filepath.Join(c.dir(), "ports.json")
-	if data, err := os.ReadFile(path); err == nil {
-		_ = json.Unmarshal(data, &c.ports) // half-written: chosen anew below
+	if err := c.readPorts(); err != nil {
+		clear(c.ports) // missing or half-written: chosen anew
 	}
 	var reserved []net.Listener // held until all are chosen, so that no two are the same
 	defer func() {
@@ -300,37 +350,42 @@ func (c *Cluster) choosePorts() error {
 			l.Close()
 		}
 	}()
-	changed := false
 	for _, p := range c.components() {
 		for _, name := range p.ports {
 			old := c.ports[name]
 			if old != 0 && (c.pid(p.name) != 0 || isFree(old)) {
 				continue
 			}
-			l, err := net.Listen("tcp", loopback+":0")
+			l, err := listenSomewhere()
 			if err != nil {
 				return fmt.Errorf("find a free port on %s: %w", loopback, err)
 			}
-			reserved, changed = append(reserved, l), true
+			reserved = append(reserved, l)
 			c.ports[name] = l.Addr().(*net.TCPAddr).Port
 			if old != 0 {
 				c.report("port %d of %s was taken by another program, moved to %d", old, p.name, c.ports[name])
 			}
 		}
 	}
-	if !changed {
+	if len(reserved) == 0 {
 		return nil
-	}
-	for _, p := range c.components() {
-		if err := c.stop(p.name, 5*time.Second); err != nil {
-			return err
-		}
 	}
 	data, err := json.MarshalIndent(c.ports, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(data, '\n'), 0o600)
+	return c.replaceFile(c.portsFile(), append(data, '\n'))
+}
+
+// listenSomewhere takes a port below those that systems give to outgoing connections (from 32768 on
+// Linux, from 49152 on macOS): one of these may be taken whenever the cluster does not run.
+func listenSomewhere() (l net.Listener, err error) {
+	for range 100 {
+		if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", loopback, 20000+rand.IntN(10000))); err == nil {
+			return l, nil
+		}
+	}
+	return nil, err
 }
 
 func isFree(port int) bool {
@@ -378,11 +433,4 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 		err = fmt.Errorf("GET %s: %s", url, response.Status)
 	}
 	return body, err
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return err
-	}
-	return nil
 }

@@ -90,7 +90,8 @@ func (c *Cluster) components() []component {
 	}, {
 		name: "kwok", ports: []string{"kwok"}, health: url("kwok") + "/healthz",
 		args: []string{
-			kubeconfig("kwok"), "--config=" + filepath.Join(c.dir(), "kwok.yaml"), "--manage-all-nodes",
+			kubeconfig("kwok"), "--manage-all-nodes",
+			"--config=kwok.yaml", // in its directory: in a path a comma would separate two files
 			"--cidr=" + podRange, "--node-ip=" + loopback, "--node-port=" + port("kwok"),
 			"--server-address=" + loopback + ":" + port("kwok"),
 			"--tls-cert-file=" + pki("loopback.crt"), "--tls-private-key-file=" + pki("loopback.key"),

@@ -1,78 +1,125 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
+
+// kubeconfig is what is written of a kubeconfig: one cluster, one user.
+type kubeconfig struct {
+	APIVersion     string         `json:"apiVersion"`
+	Kind           string         `json:"kind"`
+	CurrentContext string         `json:"current-context"`
+	Clusters       []namedCluster `json:"clusters"`
+	Users          []namedUser    `json:"users"`
+	Contexts       []any          `json:"contexts"`
+}
+
+type namedCluster struct {
+	Name    string `json:"name"`
+	Cluster struct {
+		Server    string `json:"server"`
+		Authority []byte `json:"certificate-authority-data"`
+	} `json:"cluster"`
+}
+
+type namedUser struct {
+	Name string `json:"name"`
+	User struct {
+		Certificate []byte `json:"client-certificate-data"`
+		Key         []byte `json:"client-key-data"`
+	} `json:"user"`
+}
 
 func (c *Cluster) componentKubeconfig(name string) string {
 	return filepath.Join(c.dir(), name+".kubeconfig")
 }
 
 // writeKubeconfigs writes the files of the administrator and of the components that are clients, and
-// renews those of users when the API server has moved.
+// renews those of users when the API server or the authority is another one.
 func (c *Cluster) writeKubeconfigs() error {
 	pki := filepath.Join(c.dir(), "pki")
-	for _, name := range []string{"controller-manager", "scheduler", "kwok"} {
-		if err := c.writeKubeconfig(c.componentKubeconfig(name), pki, name); err != nil {
+	for name, path := range map[string]string{
+		"controller-manager": c.componentKubeconfig("controller-manager"),
+		"scheduler":          c.componentKubeconfig("scheduler"),
+		"kwok":               c.componentKubeconfig("kwok"),
+		"admin":              c.Kubeconfig(),
+	} {
+		cert, err := os.ReadFile(filepath.Join(pki, name+".crt"))
+		if err != nil {
+			return err
+		}
+		key, err := os.ReadFile(filepath.Join(pki, name+".key"))
+		if err != nil {
+			return err
+		}
+		if err := c.writeKubeconfig(path, name, cert, key); err != nil {
 			return err
 		}
 	}
-	users, err := filepath.Glob(filepath.Join(c.usersDir(), "*.crt"))
-	if err != nil {
-		return err
+	users, err := os.ReadDir(c.usersDir())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	for _, crt := range users {
-		name := filepath.Base(crt[:len(crt)-len(".crt")])
-		if err := c.writeKubeconfig(filepath.Join(c.usersDir(), name+".kubeconfig"), c.usersDir(), name); err != nil {
-			return err
+	for _, user := range users {
+		if strings.HasSuffix(user.Name(), ".kubeconfig") {
+			err = errors.Join(err, c.renewUser(filepath.Join(c.usersDir(), user.Name())))
 		}
 	}
-	return c.writeKubeconfig(c.Kubeconfig(), pki, "admin")
+	return err
 }
 
-// writeKubeconfig writes a kubeconfig with the certificate NAME.crt and the key NAME.key of a folder.
-func (c *Cluster) writeKubeconfig(path, certDir, name string) error {
+// writeKubeconfig writes a kubeconfig for a user. One that already leads the same user to the same
+// cluster stays as it is: its reader may have set a namespace.
+func (c *Cluster) writeKubeconfig(path, user string, cert, key []byte) error {
 	ca, err := os.ReadFile(filepath.Join(c.dir(), "pki", "ca.crt"))
 	if err != nil {
 		return err
 	}
-	cert, err := os.ReadFile(filepath.Join(certDir, name+".crt"))
-	if err != nil {
-		return err
-	}
-	key, err := os.ReadFile(filepath.Join(certDir, name+".key"))
-	if err != nil {
-		return err
-	}
-	server := fmt.Sprintf("https://%s:%d", loopback, c.ports["apiserver"])
-	data, err := yaml.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "workshop",
-		"clusters": []any{map[string]any{"name": "workshop",
-			"cluster": map[string]any{"server": server, "certificate-authority-data": ca}}},
-		"users": []any{map[string]any{"name": name,
-			"user": map[string]any{"client-certificate-data": cert, "client-key-data": key}}},
-		"contexts": []any{map[string]any{"name": "workshop",
-			"context": map[string]any{"cluster": "workshop", "user": name}}},
-	})
-	if err != nil {
-		return err
-	}
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+	server := namedCluster{Name: "workshop"}
+	server.Cluster.Server, server.Cluster.Authority = fmt.Sprintf("https://%s:%d", loopback, c.ports["apiserver"]), ca
+	client := namedUser{Name: user}
+	client.User.Certificate, client.User.Key = cert, key
+	want := kubeconfig{APIVersion: "v1", Kind: "Config", CurrentContext: "workshop",
+		Clusters: []namedCluster{server}, Users: []namedUser{client},
+		Contexts: []any{map[string]any{"name": "workshop", "context": map[string]any{"cluster": "workshop", "user": user}}}}
+	if old, err := readKubeconfig(path); err == nil && len(old.Contexts) == 1 && old.CurrentContext == want.CurrentContext &&
+		reflect.DeepEqual(old.Clusters, want.Clusters) && reflect.DeepEqual(old.Users, want.Users) {
 		return nil
 	}
-	// Renamed into place: a reader never sees half of it.
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+	data, err := yaml.Marshal(want)
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return c.replaceFile(path, data)
+}
+
+func readKubeconfig(path string) (kubeconfig, error) {
+	var k kubeconfig
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return k, err
+	}
+	return k, yaml.Unmarshal(data, &k)
+}
+
+// replaceFile writes a file in one step: a reader sees the old one or the new one, never a half.
+func (c *Cluster) replaceFile(path string, data []byte) error {
+	tmp := filepath.Join(c.dir(), "half-written")
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
 }
 
 func (c *Cluster) usersDir() string { return filepath.Join(c.state, "users") }
@@ -84,6 +131,12 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (s
 	if !userName.MatchString(name) {
 		return "", fmt.Errorf("user name %q: use letters, digits, '-', '_', '.' and ':', at most 64 in all", name)
 	}
+	if slices.Contains(groups, "") {
+		return "", fmt.Errorf("user %s: the name of a group is empty", name)
+	}
+	if _, err := os.Stat(c.dir()); errors.Is(err, os.ErrNotExist) {
+		return "", ErrNoCluster
+	}
 	release, err := c.lock(ctx)
 	if err != nil {
 		return "", err
@@ -92,22 +145,49 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (s
 	if err := c.readPorts(); err != nil {
 		return "", err
 	}
+	// A colon separates files in KUBECONFIG, so that a path must not have one.
+	path := filepath.Join(c.usersDir(), strings.ReplaceAll(name, ":", "%3A")+".kubeconfig")
+	return path, c.issueUser(path, name, groups)
+}
+
+func (c *Cluster) issueUser(path, name string, groups []string) error {
 	ca, err := readAuthority(filepath.Join(c.dir(), "pki"))
-	if errors.Is(err, os.ErrNotExist) {
-		return "", ErrNoCluster
-	}
 	if err != nil {
-		return "", err
+		return fmt.Errorf("%w: `make up` repairs the cluster", err)
+	}
+	cert, key, err := ca.issue(name, groups, nil)
+	if err != nil {
+		return err
 	}
 	if err := os.MkdirAll(c.usersDir(), 0o700); err != nil {
-		return "", err
+		return err
 	}
-	ca.dir = c.usersDir()
-	if err := ca.issue(name, name, groups, nil, nil); err != nil {
-		return "", err
+	return c.writeKubeconfig(path, name, cert, key)
+}
+
+// renewUser keeps the kubeconfig of a user useful: the API server may have moved, and an authority
+// that was made anew does not know the certificate.
+func (c *Cluster) renewUser(path string) error {
+	var pair tls.Certificate
+	old, err := readKubeconfig(path)
+	if err == nil && len(old.Users) != 1 {
+		err = fmt.Errorf("%d users are in it", len(old.Users))
 	}
-	path := filepath.Join(c.usersDir(), name+".kubeconfig")
-	return path, c.writeKubeconfig(path, c.usersDir(), name)
+	if err == nil {
+		pair, err = tls.X509KeyPair(old.Users[0].User.Certificate, old.Users[0].User.Key)
+	}
+	if err != nil {
+		c.report("%s is damaged (%v): `scripts/workshop user NAME` makes it anew", path, err)
+		return nil
+	}
+	ca, err := readAuthority(filepath.Join(c.dir(), "pki"))
+	if err != nil {
+		return err
+	}
+	if ca.verify(pair.Leaf) != nil {
+		return c.issueUser(path, old.Users[0].Name, pair.Leaf.Subject.Organization)
+	}
+	return c.writeKubeconfig(path, old.Users[0].Name, old.Users[0].User.Certificate, old.Users[0].User.Key)
 }
 
 // userName is what can be a user of Kubernetes, the common name of a certificate and a file name.

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -20,43 +21,100 @@ import (
 // before; one that was forgotten must still start.
 const validity = 10 * 365 * 24 * time.Hour
 
-// authority is a certificate authority whose files lie in one folder as ca.crt and ca.key.
+// authority is a certificate authority.
 type authority struct {
-	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// writePKI makes all keys and certificates of a cluster in dir: one authority, a certificate for each
-// server, one for each client, and the key that signs service account tokens.
+// leaves are the certificates of a cluster: one for each server, one for each client.
+var leaves = []struct {
+	file, user string
+	groups     []string
+	ips        []net.IP
+}{
+	{"etcd", "etcd", nil, loopbacks},
+	{"apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
+	{"loopback", "loopback", nil, loopbacks},
+	{"front-proxy", "front-proxy-client", nil, nil},
+	{"admin", adminUser, []string{"system:masters"}, nil},
+	{"controller-manager", "system:kube-controller-manager", nil, nil},
+	{"scheduler", "system:kube-scheduler", nil, nil},
+	{"kwok", "system:kwok-controller", nil, nil},
+}
+
+var (
+	loopbacks   = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	serverNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local"}
+)
+
+// ensurePKI makes the keys and certificates of the cluster in the folder dir when they are missing, or
+// not whole. They come into being all together or not at all.
+func (c *Cluster) ensurePKI(dir string) error {
+	_, err := os.Stat(dir)
+	if err == nil {
+		if err = checkPKI(dir); err == nil {
+			return nil
+		}
+		c.report("the certificates in %s are not whole, making all of them anew: %v", dir, err)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".new"), os.Mkdir(dir+".new", 0o700)); err != nil {
+		return err
+	}
+	if err := writePKI(dir + ".new"); err != nil {
+		return err
+	}
+	return os.Rename(dir+".new", dir)
+}
+
+// checkPKI looks for what an interrupted removal or a power cut leaves: missing and empty files.
+func checkPKI(dir string) error {
+	ca, err := readAuthority(dir)
+	if err != nil {
+		return err
+	}
+	for _, leaf := range leaves {
+		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, leaf.file+".crt"), filepath.Join(dir, leaf.file+".key"))
+		if err == nil {
+			err = ca.verify(cert.Leaf)
+		}
+		if err != nil {
+			return fmt.Errorf("%s.crt: %w", leaf.file, err)
+		}
+	}
+	key, err := readPEM(filepath.Join(dir, "service-account.key"))
+	if err != nil {
+		return err
+	}
+	if _, err := x509.ParseECPrivateKey(key); err != nil {
+		return fmt.Errorf("service-account.key: %w", err)
+	}
+	_, err = readPEM(filepath.Join(dir, "service-account.pub"))
+	return err
+}
+
+// writePKI makes one authority, all leaves and the key that signs service account tokens.
 func writePKI(dir string) error {
 	ca, err := newAuthority(dir)
 	if err != nil {
 		return err
 	}
-	local := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	apiserver := append(local, net.ParseIP(firstServiceIP))
-	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-		"kubernetes.default.svc.cluster.local"}
-	for _, leaf := range []struct {
-		file, user string
-		groups     []string
-		ips        []net.IP
-	}{
-		{"etcd", "etcd", nil, local},
-		{"apiserver", "kube-apiserver", nil, apiserver},
-		{"loopback", "loopback", nil, local},
-		{"front-proxy", "front-proxy-client", nil, nil},
-		{"admin", adminUser, []string{"system:masters"}, nil},
-		{"controller-manager", "system:kube-controller-manager", nil, nil},
-		{"scheduler", "system:kube-scheduler", nil, nil},
-		{"kwok", "system:kwok-controller", nil, nil},
-	} {
-		if err := ca.issue(leaf.file, leaf.user, leaf.groups, names, leaf.ips); err != nil {
+	for _, leaf := range leaves {
+		cert, key, err := ca.issue(leaf.user, leaf.groups, leaf.ips)
+		if err != nil {
 			return fmt.Errorf("issue the certificate of %s: %w", leaf.user, err)
+		}
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, leaf.file+".crt"), cert, 0o600),
+			os.WriteFile(filepath.Join(dir, leaf.file+".key"), key, 0o600)); err != nil {
+			return err
 		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	private, err := encodeKey(key)
 	if err != nil {
 		return err
 	}
@@ -64,8 +122,8 @@ func writePKI(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeKey(filepath.Join(dir, "service-account.key"), key),
-		writePEM(filepath.Join(dir, "service-account.pub"), "PUBLIC KEY", public))
+	return errors.Join(os.WriteFile(filepath.Join(dir, "service-account.key"), private, 0o600),
+		os.WriteFile(filepath.Join(dir, "service-account.pub"), encode("PUBLIC KEY", public), 0o600))
 }
 
 func newAuthority(dir string) (*authority, error) {
@@ -90,42 +148,48 @@ func newAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(writeKey(filepath.Join(dir, "ca.key"), key), writePEM(filepath.Join(dir, "ca.crt"), "CERTIFICATE", der))
-	return &authority{dir, cert, key}, err
+	private, err := encodeKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return &authority{cert, key}, errors.Join(os.WriteFile(filepath.Join(dir, "ca.key"), private, 0o600),
+		os.WriteFile(filepath.Join(dir, "ca.crt"), encode("CERTIFICATE", der), 0o600))
 }
 
 // readAuthority loads the authority of an existing cluster.
 func readAuthority(dir string) (*authority, error) {
-	certPEM, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	der, err := readPEM(filepath.Join(dir, "ca.crt"))
 	if err != nil {
 		return nil, err
 	}
-	keyPEM, err := os.ReadFile(filepath.Join(dir, "ca.key"))
+	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, err
 	}
-	certBlock, _ := pem.Decode(certPEM)
-	keyBlock, _ := pem.Decode(keyPEM)
-	if certBlock == nil || keyBlock == nil {
-		return nil, fmt.Errorf("%s holds no certificate authority", dir)
-	}
-	cert, err := x509.ParseCertificate(certBlock.Bytes)
-	if err != nil {
+	if der, err = readPEM(filepath.Join(dir, "ca.key")); err != nil {
 		return nil, err
 	}
-	key, err := x509.ParseECPrivateKey(keyBlock.Bytes)
-	return &authority{dir, cert, key}, err
+	key, err := x509.ParseECPrivateKey(der)
+	return &authority{cert, key}, err
 }
 
-// issue writes FILE.crt and FILE.key for a user in groups; with addresses the certificate also serves.
-func (a *authority) issue(file, user string, groups, names []string, ips []net.IP) error {
+// verify tells whether a certificate is one of this authority, and valid now.
+func (a *authority) verify(cert *x509.Certificate) error {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err
+}
+
+// issue makes a certificate and its key for a user in groups; with addresses it also serves.
+func (a *authority) issue(user string, groups []string, ips []net.IP) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
@@ -136,25 +200,34 @@ func (a *authority) issue(file, user string, groups, names []string, ips []net.I
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if len(ips) > 0 {
-		template.DNSNames, template.IPAddresses = names, ips
+		template.DNSNames, template.IPAddresses = serverNames, ips
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return errors.Join(writeKey(filepath.Join(a.dir, file+".key"), key),
-		writePEM(filepath.Join(a.dir, file+".crt"), "CERTIFICATE", der))
+	keyPEM, err = encodeKey(key)
+	return encode("CERTIFICATE", der), keyPEM, err
 }
 
-func writeKey(path string, key *ecdsa.PrivateKey) error {
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return err
-	}
-	return writePEM(path, "EC PRIVATE KEY", der)
+	return encode("EC PRIVATE KEY", der), err
 }
 
-func writePEM(path, kind string, der []byte) error {
-	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func readPEM(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, fmt.Errorf("%s holds no PEM block", path)
+	}
+	return block.Bytes, nil
 }

@@ -14,16 +14,21 @@ import (
 // ErrNoCluster says that no local cluster was made in this checkout.
 var ErrNoCluster = errors.New("there is no local cluster here: `make up` makes one")
 
+func (c *Cluster) portsFile() string { return filepath.Join(c.dir(), "ports.json") }
+
 // readPorts loads the ports that Up chose.
 func (c *Cluster) readPorts() error {
-	data, err := os.ReadFile(filepath.Join(c.dir(), "ports.json"))
+	data, err := os.ReadFile(c.portsFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return ErrNoCluster
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = json.Unmarshal(data, &c.ports)
 	}
-	return json.Unmarshal(data, &c.ports)
+	if err != nil {
+		return fmt.Errorf("%s is damaged (%w): `make up` repairs the cluster", c.portsFile(), err)
+	}
+	return nil
 }
 
 // Running reports how many components of the cluster run, and how many there are.
@@ -39,12 +44,15 @@ func (c *Cluster) Running() (running, all int) {
 // Status prints what runs and where things lie. It returns an error when the cluster is missing or a
 // part of it does not work.
 func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
+	if strays := c.strays(); len(strays) > 0 {
+		return fmt.Errorf("processes %v belong to a cluster whose files were removed: `make down` ends them", strays)
+	}
 	if err := c.readPorts(); err != nil {
 		return err
 	}
 	client, err := c.client()
 	if err != nil {
-		return err
+		return fmt.Errorf("the certificates are damaged (%w): `make up` repairs the cluster", err)
 	}
 	broken := 0
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

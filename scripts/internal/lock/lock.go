@@ -18,18 +18,39 @@ var ErrHeld = errors.New("held by another process")
 // Try takes the lock on the file at path, which is created when missing. The lock lasts until the
 // returned file is closed in this process and in every child that inherited it.
 func Try(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrHeld
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+		if err := flock(f, unix.LOCK_EX); err != nil {
+			f.Close()
+			return nil, err
+		}
+		// Whoever held it before may have removed the file: a lock on it would exclude nobody.
+		if isAt(f, path) {
+			return f, nil
+		}
+		f.Close()
 	}
-	return f, nil
+}
+
+// Held tells whether another process holds the lock. Those who only ask do not exclude each other, so
+// that none of them takes another for the holder.
+func Held(path string) (bool, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = flock(f, unix.LOCK_SH)
+	if errors.Is(err, ErrHeld) {
+		return true, nil
+	}
+	return false, err
 }
 
 // Acquire waits for the lock until ctx ends. When it has to wait it calls waiting once with the
@@ -57,4 +78,24 @@ func Acquire(ctx context.Context, path string, waiting func(owner string)) (rele
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+func flock(f *os.File, how int) error {
+	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrHeld
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+func isAt(f *os.File, path string) bool {
+	ours, err := f.Stat()
+	there, statErr := os.Stat(path)
+	return err == nil && statErr == nil && os.SameFile(ours, there)
 }

@@ -1,0 +1,117 @@
+package chapter
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tree makes a repository of the given files.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestSelect(t *testing.T) {
+	root := tree(t, map[string]string{"00-env/go.mod": "", "01-crd/go.mod": "", "04-controller-runtime/go.mod": "",
+		"05-operator-sdk/memcached-operator/go.mod": "", "05-operator-sdk/nginx-operator/go.mod": "",
+		"10-more/go.mod": "", "06-no-module/README.md": "", "work/01-crd/go.mod": ""})
+	five := []string{"05-operator-sdk/memcached-operator", "05-operator-sdk/nginx-operator"}
+	for name, test := range map[string]struct {
+		prefix string
+		want   []string
+		err    string
+	}{
+		"all":                       {"", []string{"00-env", "01-crd", "04-controller-runtime", five[0], five[1], "10-more"}, ""},
+		"two digits":                {"01", []string{"01-crd"}, ""},
+		"one digit":                 {"1", []string{"01-crd"}, ""},
+		"a whole name":              {"04-controller-runtime", []string{"04-controller-runtime"}, ""},
+		"a name from tab":           {"01-crd/", []string{"01-crd"}, ""},
+		"a folder of chapters":      {"05", five, ""},
+		"a chapter in a folder":     {"05/mem", five[:1], ""},
+		"ten is not one":            {"10", []string{"10-more"}, ""},
+		"no such chapter":           {"07", nil, "CH=07: no chapter begins so; there are 00-env, 01-crd"},
+		"a chapter without module":  {"06", nil, "no chapter begins so"},
+		"nonsense":                  {"x", nil, "no chapter begins so"},
+		"a path out of the folders": {"../01", nil, "no chapter begins so"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Select(root, test.prefix)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("got %v, want an error with %q", err, test.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+		})
+	}
+	if _, err := Find(root, "05"); err == nil || !strings.Contains(err.Error(), "more than one chapter") {
+		t.Errorf("two chapters: %v", err)
+	}
+}
+
+func TestCopies(t *testing.T) {
+	root := tree(t, map[string]string{
+		"scripts/sync.yaml": "- from: a/x\n  to: [b/x, c/d/x]\n- from: a/crd.yaml\n  as: manifest\n  to: [b/crd.yaml]\n",
+		"a/x":               "same", "b/x": "other",
+		"a/crd.yaml": "metadata: {name: a}\nspec:\n  one: 1\n  two: 2 # why\n",
+		"b/crd.yaml": "metadata: {name: a, annotations: {by: tool}}\nspec: {two: 2, one: 1}\n",
+	})
+	if err := CheckCopies(root); err == nil || !strings.Contains(err.Error(), "b/x") || !strings.Contains(err.Error(), "c/d/x") {
+		t.Errorf("an old copy and a missing one: %v", err)
+	}
+	if written, err := Sync(root); err != nil || len(written) != 2 {
+		t.Errorf("wrote %v, %v", written, err)
+	}
+	if err := CheckCopies(root); err != nil {
+		t.Errorf("after sync: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "b/crd.yaml"), []byte("metadata: {name: a}\nspec: {one: 1, two: 3}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckCopies(root); err == nil || !strings.Contains(err.Error(), "b/crd.yaml does not mean what a/crd.yaml says") {
+		t.Errorf("a manifest with another meaning: %v", err)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	good := "module m\n\ngo 1.26.0\n\nrequire k8s.io/api v0.37.1\n"
+	files := map[string]string{
+		"scripts/versions.yaml": "go: 1.26.0\nmodules:\n  k8s.io/api: v0.37.1\n",
+		"scripts/go.mod":        good, "scripts/tools/go.mod": good, "01-crd/go.mod": good,
+	}
+	if err := CheckVersions(tree(t, files)); err != nil {
+		t.Errorf("all as it should be: %v", err)
+	}
+	for name, test := range map[string]struct{ mod, want string }{
+		"an older module":              {strings.Replace(good, "v0.37.1", "v0.36.0", 1), "requires k8s.io/api@v0.36.0"},
+		"another Go":                   {strings.Replace(good, "1.26.0", "1.27.0", 1), "says go 1.27.0"},
+		"a sibling in the same folder": {good + "\nreplace k8s.io/api => ../api\n", "must stand alone"},
+		"an older module, replaced":    {strings.Replace(good, "v0.37.1", "v0.0.0", 1) + "\nreplace k8s.io/api => k8s.io/api v0.37.1\n", ""},
+		"a module that nobody pins":    {good + "\nrequire example.com/x v1.0.0\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files["01-crd/go.mod"] = test.mod
+			err := CheckVersions(tree(t, files))
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
