@@ -25,7 +25,7 @@ func TestWithoutAClusterItSaysWhyInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		env  string
+		env  []string
 		args []string
 		want string
 	}{
@@ -37,16 +37,20 @@ func TestWithoutAClusterItSaysWhyInOneLine(t *testing.T) {
 			want: "error: kubeconfig " + filepath.Join(home, "none") + " cannot be used: ",
 		},
 		"the flag comes before KUBECONFIG": {
-			env: "KUBECONFIG=" + writeKubeconfig(t, "https://"+unused(t)), args: []string{"--kubeconfig", empty},
+			env: []string{"KUBECONFIG=" + writeKubeconfig(t, "https://"+unused(t))}, args: []string{"--kubeconfig", empty},
 			want: "error: kubeconfig " + empty + " names no cluster",
 		},
 		"a KUBECONFIG that names no cluster": {
-			env:  "KUBECONFIG=" + empty,
+			env:  []string{"KUBECONFIG=" + empty},
 			want: "error: KUBECONFIG=" + empty + " names no cluster",
 		},
 		"a server that does not run": {
-			env:  "KUBECONFIG=" + writeKubeconfig(t, "https://"+unused(t)),
+			env:  []string{"KUBECONFIG=" + writeKubeconfig(t, "https://"+unused(t))},
 			want: "error: read the version of https://127.0.0.1:",
+		},
+		"a pod without a token does not fall back to the home directory": {
+			env:  []string{"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1"},
+			want: "error: the service account of this pod cannot be used: ",
 		},
 		"an argument": {
 			args: []string{"nodes"},
@@ -55,7 +59,7 @@ func TestWithoutAClusterItSaysWhyInOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0], test.args...)
-			cmd.Env = []string{"LOOKAROUND_TEST_MAIN=1", "HOME=" + home, test.env}
+			cmd.Env = append(test.env, "LOOKAROUND_TEST_MAIN=1", "HOME="+home)
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != 1 {

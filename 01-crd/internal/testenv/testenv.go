@@ -5,13 +5,15 @@
 package testenv
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -93,21 +95,19 @@ type Local struct {
 	AuditLog string
 
 	root, state string
+	holder      *exec.Cmd
+	hold        io.Closer
 }
 
 // StartLocal starts a local cluster that nobody else uses: a complete control plane with simulated
-// nodes. The given CRDs are installed before its controllers start. The caller must call Stop.
+// nodes. The given CRDs are installed before its controllers start. The caller must call Stop; when
+// the test dies before, the cluster ends too.
 func StartLocal(crds ...string) (*Local, error) {
 	root, err := Root()
 	if err != nil {
 		return nil, err
 	}
-	state, err := os.MkdirTemp("", "workshop-")
-	if err != nil {
-		return nil, err
-	}
-	l := &Local{root: root, state: state}
-	args := []string{"up", "--quiet"}
+	args := []string{"hold"}
 	for _, crd := range crds {
 		path, err := filepath.Abs(crd)
 		if err != nil {
@@ -115,11 +115,26 @@ func StartLocal(crds ...string) (*Local, error) {
 		}
 		args = append(args, "--crd", path)
 	}
-	if _, err := l.workshop(args...); err != nil {
-		return nil, errors.Join(err, l.Stop())
+	l := &Local{root: root, holder: exec.Command(filepath.Join(root, "scripts", "workshop"), args...)}
+	l.holder.Stderr = os.Stderr
+	l.holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends the test, and that ends the holder
+	if l.hold, err = l.holder.StdinPipe(); err != nil {
+		return nil, err
 	}
-	l.Kubeconfig = filepath.Join(state, "kubeconfig")
-	l.AuditLog = filepath.Join(state, "cluster", "audit.log")
+	stdout, err := l.holder.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.holder.Start(); err != nil {
+		return nil, fmt.Errorf("start a local cluster: %w", err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("start a local cluster: %w", errors.Join(err, l.Stop()))
+	}
+	l.state = strings.TrimSpace(line)
+	l.Kubeconfig = filepath.Join(l.state, "kubeconfig")
+	l.AuditLog = filepath.Join(l.state, "cluster", "audit.log")
 	l.Config, err = clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
 	if err != nil {
 		return nil, errors.Join(err, l.Stop())
@@ -135,23 +150,17 @@ func (l *Local) User(name string, groups ...string) (string, error) {
 	for _, g := range groups {
 		args = append(args, "--group", g)
 	}
-	return l.workshop(args...)
+	cmd := exec.Command(filepath.Join(l.root, "scripts", "workshop"), args...)
+	cmd.Env = append(os.Environ(), "WORKSHOP_STATE="+l.state)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("workshop %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Stop ends the cluster and removes its files.
 func (l *Local) Stop() error {
-	_, err := l.workshop("down", "--quiet")
-	return errors.Join(err, os.RemoveAll(l.state))
-}
-
-// workshop runs the workshop's program on this cluster's state and returns what it printed.
-func (l *Local) workshop(args ...string) (string, error) {
-	cmd := exec.Command(filepath.Join(l.root, "scripts", "workshop"), args...)
-	cmd.Env = append(os.Environ(), "WORKSHOP_STATE="+l.state)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("workshop %s: %w", strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(out.String()), nil
+	return errors.Join(l.hold.Close(), l.holder.Wait())
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +85,41 @@ func upCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
+	return cmd
+}
+
+// holdCommand keeps a cluster for a test: it lives exactly as long as the process at the other end of
+// stdin, however that one ends.
+func holdCommand() *cobra.Command {
+	var crds []string
+	cmd := &cobra.Command{
+		Use:   "hold",
+		Short: "Start a cluster of its own, print its state folder, remove it when stdin ends",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) (err error) {
+			if err := w.tools(cmd, tools.Local); err != nil {
+				return err
+			}
+			if w.state, err = os.MkdirTemp("", "workshop-"); err != nil {
+				return err
+			}
+			defer func() {
+				err = errors.Join(err, w.cluster().Down(context.WithoutCancel(cmd.Context())), os.RemoveAll(w.state))
+			}()
+			ctx, cancel := context.WithCancel(cmd.Context())
+			go func() {
+				_, _ = io.Copy(io.Discard, os.Stdin)
+				cancel()
+			}()
+			if err := w.cluster().Up(ctx, crds...); err != nil {
+				return err
+			}
+			fmt.Println(w.state)
+			<-ctx.Done()
+			return nil
+		}),
+	}
+	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
 	return cmd
 }
 

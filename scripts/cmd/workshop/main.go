@@ -70,7 +70,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(toolsCommand(), upCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
+	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
 		userCommand(), doctorCommand(), demoCommand(), pageCommand(), testCommand(), verifyCommand(), syncCommand(),
 		kindTestCommand(), chaptersCommand())
 	return root

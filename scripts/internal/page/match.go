@@ -20,6 +20,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-<hash>-<random>"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`), "-<hash>"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-<random>"},
+	// Doubled first: a blank can end one age and begin the next.
+	{regexp.MustCompile(`[ \t]+`), "  "},
 	{regexp.MustCompile(`(^|\s|\()(\d+[ydhms]){1,3}(\s|$|\))`), "$1<age>$3"},
 	{regexp.MustCompile(`[ \t]+`), " "},
 }

@@ -60,6 +60,7 @@ func TestPagesThatAreTrue(t *testing.T) {
 		"variables and directory carry over": {"'''sh\nx=\"a b\"; export Y=2; mkdir d; cd d\n'''\n'''sh\necho \"$x $Y ${PWD##*/}\"\n'''\n'''console\na b 2 d\n'''", Counts{Executed: 2, Compared: 1}},
 		"variables of a block that fails":    {"'''sh fails\nx=1\nfalse\n'''\n'''sh\n[ $x = 1 ]\n'''", Counts{Executed: 2}},
 		"a column that moved":                {"'''sh\necho 'NAME   AGE'; echo 'web-abc    12s'\n'''\n'''console\nNAME AGE\nweb-abc 3m4s\n'''", Counts{Executed: 1, Compared: 1}},
+		"two ages side by side":              {"'''sh\necho 12s 3m\n'''\n'''console\n1d 2h5m\n'''", Counts{Executed: 1, Compared: 1}},
 		"names that Kubernetes made up":      {"'''sh\necho web-7d9c5b8f6d-x2x4z; echo web-7d9c5b8f6d\n'''\n'''console\nweb-5f6d7d9c8b-bbbbb\nweb-68bcdf4567\n'''", Counts{Executed: 1, Compared: 1}},
 		"times, addresses and UIDs":          {"'''sh\necho 2026-01-02T03:04:05Z 10.1.2.3:80 0a1b2c3d-0000-4000-8000-0123456789ab\n'''\n'''console\n1999-09-09T00:00:00Z 10.9.9.9:8080 aaaaaaaa-0000-4000-8000-0123456789ab\n'''", Counts{Executed: 1, Compared: 1}},
 		"an output that comes late":          {"'''sh within=20s\nn=$((${n:-0}+1)); echo $n\n'''\n'''console\n3\n'''", Counts{Executed: 1, Compared: 1}},
@@ -171,6 +172,14 @@ func TestPlayShowsProseCommandsAndOutput(t *testing.T) {
 func TestListsKeepTheirMarkers(t *testing.T) {
 	_, out, err := runPage(t, Runner{Play: true}, "- a\n- b\n\n1. one\n2. two\n")
 	if want := "\n- a\n\n- b\n\n1. one\n\n2. two\n"; err != nil || out != want {
+		t.Fatalf("%v, got %q", err, out)
+	}
+}
+
+func TestTablesAreShownAsWritten(t *testing.T) {
+	const table = "| a | `b` |\n|---|---|\n| 1 | 2 |"
+	_, out, err := runPage(t, Runner{Play: true}, "text\n\n"+table+"\n\nmore\n")
+	if want := "\ntext\n\n" + table + "\n\nmore\n"; err != nil || out != want {
 		t.Fatalf("%v, got %q", err, out)
 	}
 }

@@ -4,6 +4,7 @@
 package page
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 )
 
@@ -91,6 +93,9 @@ func Parse(path string) (*Page, error) {
 				path, lineOf(source, n.Lines().At(0).Start)))
 		case *ast.Heading:
 			page.Parts = append(page.Parts, Part{Prose: raw(n, source), Heading: true})
+		case *east.Table:
+			page.Parts = append(page.Parts, Part{Prose: table(n, source)})
+			return ast.WalkSkipChildren, nil
 		case *ast.Paragraph, *ast.TextBlock:
 			page.Parts = append(page.Parts, Part{Prose: marker(n) + raw(n, source)})
 		}
@@ -222,6 +227,22 @@ func raw(n ast.Node, source []byte) string {
 		s.Write(line.Value(source))
 	}
 	return strings.TrimRight(s.String(), "\n")
+}
+
+// table returns the source lines of a table, which knows only those of its cells.
+func table(n ast.Node, source []byte) string {
+	start, end := len(source), 0
+	_ = ast.Walk(n, func(cell ast.Node, _ bool) (ast.WalkStatus, error) {
+		if t, ok := cell.(*ast.Text); ok {
+			start, end = min(start, t.Segment.Start), max(end, t.Segment.Stop)
+		}
+		return ast.WalkContinue, nil
+	})
+	start = bytes.LastIndexByte(source[:start], '\n') + 1
+	if i := bytes.IndexByte(source[end:], '\n'); i >= 0 {
+		end += i
+	}
+	return string(source[start:end])
 }
 
 // marker returns what stands before the first text of a list's item, "" for other text.
