@@ -308,3 +308,19 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
 		})
 	}
 }
+
+func TestItSaysThatTheCRDIsMissing(t *testing.T) {
+	cfg, stop, err := testenv.StartAPIServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = NewManager(cfg, Options{Metrics: "0", Probes: "0", Workers: 1})
+	if err == nil || !strings.Contains(err.Error(), "does not know MyWebs: install the CRD first (kubectl apply -f config/crd)") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -17,8 +17,9 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// errShell marks the exit code of a shell that the reader left.
-var errShell = errors.New("shell ended")
+// errSaid marks the error of a child process that has said itself what is wrong: only its exit code is
+// handed on.
+var errSaid = errors.New("said already")
 
 func toolsCommand() *cobra.Command {
 	sets := map[string][]string{"envtest": tools.Envtest, "local": tools.Local, "kind": tools.Kind}
@@ -204,7 +205,7 @@ func shellCommand() *cobra.Command {
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 			cmd.Env = append(os.Environ(), append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))...)
 			if err := cmd.Run(); err != nil {
-				return errors.Join(errShell, err)
+				return errors.Join(errSaid, err)
 			}
 			return nil
 		}),

@@ -22,15 +22,15 @@ func main() {
 
 // exitCode prints what went wrong and returns the code to exit with.
 func exitCode(ctx context.Context, err error) int {
-	var shell *exec.ExitError
+	var child *exec.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "interrupted")
 		return 130
-	case errors.As(err, &shell) && errors.Is(err, errShell):
-		return shell.ExitCode()
+	case errors.Is(err, errSaid) && errors.As(err, &child):
+		return child.ExitCode()
 	default:
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1

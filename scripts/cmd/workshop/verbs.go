@@ -57,7 +57,10 @@ func testCommand() *cobra.Command {
 
 func kindTestCommand() *cobra.Command {
 	return chapterCommand("kind-test", "Walk chapters on kind", func(ctx context.Context, w workshop, dirs []string) error {
-		return w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx)
+		if err := w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx); err != nil {
+			return errors.Join(errSaid, err) // the script has said what differs
+		}
+		return nil
 	})
 }
 
