@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -46,8 +45,11 @@ func toolsCommand() *cobra.Command {
 }
 
 func (w workshop) tools(cmd *cobra.Command, names []string) error {
-	builder := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
-	return builder.Ensure(cmd.Context(), names...)
+	return w.builder().Ensure(cmd.Context(), names...)
+}
+
+func (w workshop) builder() tools.Builder {
+	return tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
 }
 
 func (w workshop) cluster() *cluster.Cluster {
@@ -155,13 +157,10 @@ func statusCommand() *cobra.Command {
 	}
 }
 
-// terminal are the variables, PATH apart, with which a terminal uses the local cluster. kubectl keeps
-// what it learnt of a cluster for hours; a folder that goes with the cluster keeps that true.
+// terminal are the variables, PATH apart, with which a terminal uses the local cluster.
 func (w workshop) terminal() []string {
-	return []string{
-		"KUBECONFIG=" + filepath.Join(w.state, "kubeconfig"),
-		"KUBECACHEDIR=" + filepath.Join(w.state, "cache"),
-	}
+	c := w.cluster()
+	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache()}
 }
 
 // exports are the shell commands that make a terminal use the cluster.

@@ -89,6 +89,9 @@ func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) e
 	if err := w.cluster().Up(cmd.Context(), crds...); err != nil {
 		return err
 	}
+	if err := w.builder().Warm(cmd.Context(), filepath.Dir(path)); err != nil {
+		return err
+	}
 	color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	runner := page.Runner{Env: w.pageEnv(), Lane: "local", Play: true, Color: color, W: os.Stdout}
 	_, err = runner.Run(cmd.Context(), p.Until(until))

@@ -43,12 +43,14 @@ func doctorCommand() *cobra.Command {
 
 func testCommand() *cobra.Command {
 	return chapterCommand("test", "Run the tests of chapters", func(ctx context.Context, w workshop, dirs []string) error {
-		builder := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
-		if err := builder.Ensure(ctx, append(tools.Local, "controller-gen")...); err != nil {
+		if err := w.builder().Ensure(ctx, append(tools.Local, "controller-gen")...); err != nil {
 			return err
 		}
 		var steps []step
 		for _, dir := range dirs {
+			if err := w.builder().Warm(ctx, filepath.Join(w.root, dir)); err != nil {
+				return err
+			}
 			steps = append(steps, w.command("tests of "+dir, dir, "make", "test"))
 		}
 		return runSteps(ctx, steps)
@@ -104,9 +106,13 @@ func verifyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		builder := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
-		if err := builder.Ensure(ctx, append(tools.Local, "controller-gen", "kustomize")...); err != nil {
+		if err := w.builder().Ensure(ctx, append(tools.Local, "controller-gen", "kustomize")...); err != nil {
 			return err
+		}
+		for _, dir := range dirs {
+			if err := w.builder().Warm(ctx, filepath.Join(w.root, dir)); err != nil {
+				return err
+			}
 		}
 		steps := []step{
 			{"versions", func(context.Context) error { return chapter.CheckVersions(w.root) }},

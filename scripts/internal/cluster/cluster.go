@@ -1,5 +1,5 @@
-// Package cluster runs the lanes: the local one, a complete control plane of processes on loopback
-// with simulated nodes, and the kind one.
+// Package cluster runs the local lane: a complete control plane of processes on loopback, with
+// simulated nodes.
 package cluster
 
 import (
@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +21,7 @@ import (
 
 	"sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/lock"
 )
@@ -56,6 +55,10 @@ func New(bin, state string, report func(format string, args ...any)) *Cluster {
 
 // Kubeconfig is the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.state, "kubeconfig") }
+
+// KubectlCache is where the reader's kubectl keeps what it learnt of the cluster. It keeps that for
+// hours; in a folder that goes with the cluster it stays true.
+func (c *Cluster) KubectlCache() string { return filepath.Join(c.state, "cache") }
 
 // AuditLog is the API server's audit log: one JSON object a line.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.dir(), "audit.log") }
@@ -215,7 +218,7 @@ func (c *Cluster) install(ctx context.Context, crds []string) error {
 		return err
 	}
 	if _, err := os.Stat(c.installedFile()); err != nil || total == 0 {
-		if _, err := c.kubectl(ctx, base, "apply", "--server-side", "--validate=false", "-f", "-"); err != nil {
+		if err := c.applyBase(ctx, client); err != nil {
 			return err
 		}
 		if err := os.WriteFile(c.installedFile(), nil, 0o600); err != nil {
@@ -223,11 +226,11 @@ func (c *Cluster) install(ctx context.Context, crds []string) error {
 		}
 	}
 	for _, crd := range crds {
-		out, err := c.kubectl(ctx, "", "apply", "-f", crd)
+		out, err := c.kubectl(ctx, "apply", "-f", crd)
 		if err != nil {
 			return err
 		}
-		if _, err := c.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "-f", crd); err != nil {
+		if _, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", crd); err != nil {
 			return err
 		}
 		if strings.Contains(out, "created") {
@@ -239,15 +242,50 @@ func (c *Cluster) install(ctx context.Context, crds []string) error {
 	return nil
 }
 
+// basePaths are where the API server keeps the kinds of base.yaml.
+var basePaths = map[string]string{
+	"Node":               "/api/v1/nodes/",
+	"StorageClass":       "/apis/storage.k8s.io/v1/storageclasses/",
+	"ClusterRole":        "/apis/rbac.authorization.k8s.io/v1/clusterroles/",
+	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/",
+}
+
+// applyBase applies base.yaml. kubectl would take half a second to learn what is known here.
+func (c *Cluster) applyBase(ctx context.Context, client *http.Client) error {
+	for document := range strings.SplitSeq(base, "\n---\n") {
+		var object struct {
+			Kind     string
+			Metadata struct{ Name string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			return err
+		}
+		url := c.api(basePaths[object.Kind]+object.Metadata.Name) + "?fieldManager=workshop&force=true"
+		request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(document))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Content-Type", "application/apply-patch+yaml")
+		if _, err := answer(client, request); err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.Kind, object.Metadata.Name, err)
+		}
+	}
+	return nil
+}
+
+// api returns the URL of a path of the API server.
+func (c *Cluster) api(path string) string {
+	return fmt.Sprintf("https://%s:%d%s", loopback, c.ports["apiserver"], path)
+}
+
 // waitUsable waits until pods can be made and will run.
 func (c *Cluster) waitUsable(ctx context.Context) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	api := fmt.Sprintf("https://%s:%d", loopback, c.ports["apiserver"])
 	err = poll(ctx, 50*time.Millisecond, func() error {
-		return healthy(ctx, client, api+"/api/v1/namespaces/default/serviceaccounts/default")
+		return healthy(ctx, client, c.api("/api/v1/namespaces/default/serviceaccounts/default"))
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the default service account: %w", err)
@@ -263,7 +301,7 @@ func (c *Cluster) waitUsable(ctx context.Context) error {
 
 // nodes counts the nodes that are ready, and all. One that the reader cordoned or tainted is ready.
 func (c *Cluster) nodes(ctx context.Context, client *http.Client) (ready, total int, err error) {
-	body, err := get(ctx, client, fmt.Sprintf("https://%s:%d/api/v1/nodes", loopback, c.ports["apiserver"]))
+	body, err := get(ctx, client, c.api("/api/v1/nodes"))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -303,7 +341,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 	if err := c.endStrays(); err != nil {
 		return err
 	}
-	for _, path := range []string{c.dir(), c.usersDir(), c.Kubeconfig(), c.lockFile()} { // the lock last
+	for _, path := range []string{c.dir(), c.usersDir(), c.KubectlCache(), c.Kubeconfig(), c.lockFile()} { // the lock last
 		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
@@ -312,11 +350,10 @@ func (c *Cluster) Down(ctx context.Context) error {
 }
 
 // kubectl runs the pinned kubectl as the administrator.
-func (c *Cluster) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+func (c *Cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir(), "cache"),
 		"KUBERC=off") // the reader's own preferences are for the reader's own commands
-	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -336,64 +373,6 @@ func (c *Cluster) writeFiles() error {
 		os.WriteFile(filepath.Join(c.dir(), "kwok.yaml"), []byte(stages), 0o600),
 		c.ensurePKI(filepath.Join(c.dir(), "pki")),
 	)
-}
-
-// choosePorts loads the ports of this cluster. A port that someone else took while the component did
-// not run is replaced; then all components restart, since each knows the ports of others.
-func (c *Cluster) choosePorts() error {
-	if err := c.readPorts(); err != nil {
-		clear(c.ports) // missing or half-written: chosen anew
-	}
-	var reserved []net.Listener // held until all are chosen, so that no two are the same
-	defer func() {
-		for _, l := range reserved {
-			l.Close()
-		}
-	}()
-	for _, p := range c.components() {
-		for _, name := range p.ports {
-			old := c.ports[name]
-			if old != 0 && (c.pid(p.name) != 0 || isFree(old)) {
-				continue
-			}
-			l, err := listenSomewhere()
-			if err != nil {
-				return fmt.Errorf("find a free port on %s: %w", loopback, err)
-			}
-			reserved = append(reserved, l)
-			c.ports[name] = l.Addr().(*net.TCPAddr).Port
-			if old != 0 {
-				c.report("port %d of %s was taken by another program, moved to %d", old, p.name, c.ports[name])
-			}
-		}
-	}
-	if len(reserved) == 0 {
-		return nil
-	}
-	data, err := json.MarshalIndent(c.ports, "", "  ")
-	if err != nil {
-		return err
-	}
-	return c.replaceFile(c.portsFile(), append(data, '\n'))
-}
-
-// listenSomewhere takes a port below those that systems give to outgoing connections (from 32768 on
-// Linux, from 49152 on macOS): one of these may be taken whenever the cluster does not run.
-func listenSomewhere() (l net.Listener, err error) {
-	for range 100 {
-		if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", loopback, 20000+rand.IntN(10000))); err == nil {
-			return l, nil
-		}
-	}
-	return nil, err
-}
-
-func isFree(port int) bool {
-	l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", loopback, port))
-	if err != nil {
-		return false
-	}
-	return l.Close() == nil
 }
 
 // client returns an HTTP client with the administrator's certificate.
@@ -423,14 +402,19 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return answer(client, request)
+}
+
+// answer sends a request and returns the body of its answer. A code that tells no success is an error.
+func answer(client *http.Client, request *http.Request) ([]byte, error) {
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %s", url, response.Status)
+	if err == nil && response.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %s", request.Method, request.URL, response.Status)
 	}
 	return body, err
 }

@@ -44,28 +44,7 @@ func (c *Cluster) components() []component {
 		},
 	}, {
 		name: "kube-apiserver", ports: []string{"apiserver"}, health: url("apiserver") + "/readyz",
-		args: []string{
-			"--bind-address=" + loopback, "--secure-port=" + port("apiserver"),
-			"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
-			"--etcd-servers=" + url("etcd"), "--etcd-cafile=" + pki("ca.crt"),
-			"--etcd-certfile=" + pki("apiserver.crt"), "--etcd-keyfile=" + pki("apiserver.key"),
-			"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC",
-			"--enable-admission-plugins=NodeRestriction",
-			"--service-cluster-ip-range=" + serviceRange,
-			"--service-account-key-file=" + pki("service-account.pub"),
-			"--service-account-signing-key-file=" + pki("service-account.key"),
-			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-			"--requestheader-client-ca-file=" + pki("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
-			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
-			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-			"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),
-			"--kubelet-certificate-authority=" + pki("ca.crt"),
-			"--kubelet-client-certificate=" + pki("admin.crt"), "--kubelet-client-key=" + pki("admin.key"),
-			// A loopback address cannot be the endpoint of the Service "kubernetes".
-			"--endpoint-reconciler-type=none",
-			"--audit-policy-file=" + filepath.Join(c.dir(), "audit-policy.yaml"),
-			"--audit-log-path=" + c.AuditLog(), "--audit-log-maxsize=200", "--audit-log-maxbackup=1",
-		},
+		args: c.apiserverArgs(),
 	}, {
 		name: "kube-controller-manager", ports: []string{"controller-manager"},
 		health: url("controller-manager") + "/healthz",
@@ -98,4 +77,30 @@ func (c *Cluster) components() []component {
 			"--node-lease-duration-seconds=40",
 		},
 	}}
+}
+
+func (c *Cluster) apiserverArgs() []string {
+	pki := func(name string) string { return filepath.Join(c.dir(), "pki", name) }
+	return []string{
+		"--bind-address=" + loopback, "--secure-port=" + fmt.Sprint(c.ports["apiserver"]),
+		"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
+		"--etcd-servers=" + fmt.Sprintf("https://%s:%d", loopback, c.ports["etcd"]), "--etcd-cafile=" + pki("ca.crt"),
+		"--etcd-certfile=" + pki("apiserver.crt"), "--etcd-keyfile=" + pki("apiserver.key"),
+		"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--service-account-key-file=" + pki("service-account.pub"),
+		"--service-account-signing-key-file=" + pki("service-account.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--requestheader-client-ca-file=" + pki("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),
+		"--kubelet-certificate-authority=" + pki("ca.crt"),
+		"--kubelet-client-certificate=" + pki("admin.crt"), "--kubelet-client-key=" + pki("admin.key"),
+		// A loopback address cannot be the endpoint of the Service "kubernetes".
+		"--endpoint-reconciler-type=none",
+		"--audit-policy-file=" + filepath.Join(c.dir(), "audit-policy.yaml"),
+		"--audit-log-path=" + c.AuditLog(), "--audit-log-maxsize=200", "--audit-log-maxbackup=1",
+	}
 }

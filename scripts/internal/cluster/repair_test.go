@@ -151,13 +151,13 @@ func startWithOldFlags(t *testing.T, c *Cluster) {
 		t.Fatal(err)
 	}
 	old := c.components()[4]
-	old.args = append(slices.Clone(old.args), "--node-lease-parallelism=3")
+	old.args = append(slices.Clone(old.args), "--node-lease-duration-seconds=41")
 	if err := c.start(old); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		for _, pid := range processes(c) {
-			if strings.Contains(commandLines()[pid], "--node-lease-parallelism=3") {
+			if strings.Contains(commandLines()[pid], "--node-lease-duration-seconds=41") {
 				t.Errorf("process %d runs with the old flags", pid)
 			}
 		}
@@ -334,6 +334,41 @@ func TestPortsThatAreNoneAreChosenAnew(t *testing.T) {
 		}
 		if err != nil || len(different) != 6 {
 			t.Errorf("%q became %v (%v)", text, ports, err)
+		}
+	}
+}
+
+func TestAReaderNeverSeesHalfAKubeconfig(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	if err := c.writeFiles(); err != nil {
+		t.Fatal(err)
+	}
+	c.ports["apiserver"] = 1
+	if err := c.writeKubeconfigs(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		for c.ports["apiserver"] < 500 {
+			c.ports["apiserver"]++
+			if err := c.writeKubeconfigs(); err != nil {
+				done <- err
+			}
+		}
+		close(done)
+	}()
+	for {
+		if k, err := readKubeconfig(c.Kubeconfig()); err != nil || len(k.Clusters) != 1 || len(k.Contexts) != 1 {
+			t.Fatalf("a reader saw %+v (%v)", k, err)
+		}
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
 		}
 	}
 }

@@ -2,34 +2,15 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"text/tabwriter"
 )
 
 // ErrNoCluster says that no local cluster was made in this checkout.
 var ErrNoCluster = errors.New("there is no local cluster here: `make up` makes one")
-
-func (c *Cluster) portsFile() string { return filepath.Join(c.dir(), "ports.json") }
-
-// readPorts loads the ports that Up chose.
-func (c *Cluster) readPorts() error {
-	data, err := os.ReadFile(c.portsFile())
-	if errors.Is(err, os.ErrNotExist) {
-		return ErrNoCluster
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &c.ports)
-	}
-	if err != nil {
-		return fmt.Errorf("%s is damaged (%w): `make up` repairs the cluster", c.portsFile(), err)
-	}
-	return nil
-}
 
 // Running reports how many components of the cluster run, and how many there are.
 func (c *Cluster) Running() (running, all int) {

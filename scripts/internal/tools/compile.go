@@ -9,46 +9,59 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// compile builds the packages into dir with one `go build`, so that what they share is compiled once.
-func (b Builder) compile(ctx context.Context, dir string, packages []string) error {
-	meter := b.Report.Meter("downloading and reading sources")
-	stale, err := b.countStale(ctx, packages, meter)
+// Warm downloads and compiles what the code and the tests of a module need, into Go's build cache, and
+// shows how far it is. The `go run` and `go test` after it, which show nothing, then start at once.
+func (b Builder) Warm(ctx context.Context, module string) error {
+	const names = `{{if and .GoFiles (not (or .Standard .ForTest))}}{{.ImportPath}}{{"\n"}}{{end}}`
+	meter := b.Report.Meter("downloading sources")
+	var out bytes.Buffer
+	err := b.run(ctx, module, append(buildFlags("list"), "-deps", "-test", "-f", names, "./..."), &out, meter.CountDownloads())
 	meter.Stop()
 	if err != nil {
 		return err
 	}
-	version, err := KubernetesVersion(b.Root)
-	if err != nil {
+	packages := slices.DeleteFunc(strings.Fields(out.String()), func(name string) bool {
+		return strings.HasSuffix(name, ".test") // made up by the go command
+	})
+	return b.compile(ctx, module, packages)
+}
+
+// compile builds packages of a module with one `go build`, so that what they share is compiled once.
+func (b Builder) compile(ctx context.Context, module string, packages []string, args ...string) error {
+	meter := b.Report.Meter("downloading and reading sources")
+	stale, err := b.countStale(ctx, module, packages, meter)
+	meter.Stop()
+	if err != nil || stale == 0 && len(args) == 0 {
 		return err
 	}
-	args := append(buildFlags("build"), "-v", "-ldflags", versionFlags(version), "-o", dir+string(os.PathSeparator))
 	meter = b.Report.Meter("compiling packages")
 	meter.Set(0, stale)
 	defer meter.Stop()
 	done := 0
-	return b.run(ctx, append(args, packages...), io.Discard, func(string) {
+	args = append(append(buildFlags("build"), "-v"), args...)
+	err = b.run(ctx, module, append(args, packages...), io.Discard, func(string) {
 		done++
 		meter.Set(done, max(stale, done))
 	})
+	if err == nil { // what was only linked was not counted
+		meter.Set(max(stale, done), max(stale, done))
+	}
+	return err
 }
 
 // countStale downloads what the packages need and returns how many of all packages in their import
 // graph the build cache does not have yet.
-func (b Builder) countStale(ctx context.Context, packages []string, meter *Meter) (int, error) {
+func (b Builder) countStale(ctx context.Context, module string, packages []string, meter *Meter) (int, error) {
 	args := append(buildFlags("list"), "-deps", "-f", "{{if .Stale}}x{{end}}")
 	var out bytes.Buffer
-	downloaded := 0
-	err := b.run(ctx, append(args, packages...), &out, func(line string) {
-		if strings.HasPrefix(line, "go: downloading") {
-			downloaded++
-			meter.Set(downloaded, 0)
-		}
-	})
+	err := b.run(ctx, module, append(args, packages...), &out, meter.CountDownloads())
 	return strings.Count(out.String(), "x"), err
 }
 
@@ -57,11 +70,15 @@ func buildFlags(verb string) []string {
 	return []string{verb, "-mod=readonly", "-buildvcs=false", "-trimpath=false"}
 }
 
-// versionFlags tell the Kubernetes programs their version; kubectl refuses to talk to a server when it
-// cannot parse its own.
+// versionFlags are flags of the linker. They tell the Kubernetes programs their version; kubectl refuses
+// to talk to a server when it cannot parse its own.
 func versionFlags(version string) string {
-	minor := strings.Split(strings.TrimPrefix(version, "v"), ".")[1]
-	var flags []string
+	parts := strings.Split(version, ".")
+	if len(parts) < 2 { // nothing of Kubernetes is pinned
+		return ""
+	}
+	minor := parts[1]
+	flags := []string{"-s", "-w"} // nobody debugs these, and linking is faster
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags, "-X "+pkg+".gitVersion="+version, "-X "+pkg+".gitMajor=1",
 			"-X "+pkg+".gitMinor="+minor, "-X "+pkg+".gitTreeState=clean", "-X "+pkg+".gitCommit=module")
@@ -70,53 +87,61 @@ func versionFlags(version string) string {
 }
 
 // Env is the environment in which the workshop compiles: static programs for this machine, and none
-// of the settings that a reader may have for other projects.
+// of the settings that a reader may have for other projects. All are set, none is just left out: then
+// what `go env -w` wrote would count. GOPROXY and its like are the reader's.
 func Env() []string {
-	drop := []string{"GOFLAGS=", "GOWORK=", "GOOS=", "GOARCH=", "CGO_ENABLED=", "GOEXPERIMENT=", "GO111MODULE="}
-	env := []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GO111MODULE=on"}
-	for _, kv := range os.Environ() {
-		keep := true
-		for _, d := range drop {
-			keep = keep && !strings.HasPrefix(kv, d)
-		}
-		if keep {
-			env = append(env, kv)
-		}
-	}
-	return env
+	ours := []string{"GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GO111MODULE=on",
+		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "GOEXPERIMENT=") || slices.ContainsFunc(ours, func(o string) bool {
+			name, _, _ := strings.Cut(o, "=")
+			return strings.HasPrefix(kv, name+"=")
+		})
+	})
+	return append(env, ours...)
 }
 
 // output runs the go command and returns what it printed.
 func (b Builder) output(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
-	err := b.run(ctx, args, &out, func(string) {})
+	err := b.run(ctx, b.moduleDir(), args, &out, func(string) {})
 	return out.String(), err
 }
 
-// run runs the go command in the tools module and hands each line of stderr to line. When it fails
+// run runs the go command in a module and hands each line of stderr to line. When it fails
 // the error holds the last lines that are not progress.
-func (b Builder) run(ctx context.Context, args []string, stdout io.Writer, line func(string)) error {
+func (b Builder) run(ctx context.Context, module string, args []string, stdout io.Writer, line func(string)) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env, cmd.Stdout = b.moduleDir(), Env(), stdout
+	cmd.Dir, cmd.Env, cmd.Stdout = module, Env(), stdout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = 5 * time.Second
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the go command: %w", err)
+		return fmt.Errorf("start the go command: %w (cure: install Go 1.26 or newer from https://go.dev/dl/)", err)
 	}
 	var tail []string
-	for scanner := bufio.NewScanner(stderr); scanner.Scan(); {
-		line(scanner.Text())
-		if strings.ContainsAny(scanner.Text(), " :") && !strings.HasPrefix(scanner.Text(), "go: downloading") {
-			tail = append(tail, scanner.Text())
+	var download string
+	scanner := bufio.NewScanner(stderr)
+	scanner.Buffer(nil, 16<<20) // a line that does not fit would stop the reading, and so the go command
+	for scanner.Scan() {
+		text := scanner.Text()
+		line(text)
+		if strings.HasPrefix(text, "go: downloading") {
+			download = text
+		} else if strings.ContainsAny(text, " :") {
+			if download != "" { // some messages about a module do not name it
+				tail, download = append(tail, download), ""
+			}
+			tail = append(tail, text)
 		}
 	}
 	err = cmd.Wait()
 	if ctx.Err() != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what of its group did not heed the signal
 		return ctx.Err()
 	}
 	if err != nil {
@@ -149,6 +174,8 @@ var cures = []struct{ mark, cure string }{
 	{"x509:", "the module proxy's certificate is not trusted: check SSL_CERT_FILE"},
 	{"dial tcp", "the module proxy cannot be reached: check the network and GOPROXY, then run it again"},
 	{"i/o timeout", "the network is slow or blocked: run the same command again, it goes on where it stopped"},
+	{"GOCACHE is not defined", "HOME is not set: set it, or GOCACHE and GOMODCACHE"},
+	{"read-only file system", "a folder is not writable: check bin/ and Go's caches (go env GOCACHE GOMODCACHE)"},
 	{"signal: killed", "the compiler was killed, most likely for lack of memory: run it with GOMAXPROCS=1"},
 	{"permission denied", "a folder is not writable: check bin/ and Go's caches (go env GOCACHE GOMODCACHE)"},
 }

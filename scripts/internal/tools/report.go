@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,6 +71,17 @@ func (m *Meter) Set(done, total int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.done, m.total = done, total
+}
+
+// CountDownloads returns a reader of the go command's messages that counts downloaded modules.
+func (m *Meter) CountDownloads() func(line string) {
+	downloaded := 0
+	return func(line string) {
+		if strings.HasPrefix(line, "go: downloading") {
+			downloaded++
+			m.Set(downloaded, 0)
+		}
+	}
 }
 
 // Stop ends the meter and prints where it stood, when it took long enough to have been seen.

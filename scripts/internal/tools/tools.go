@@ -7,12 +7,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/mod/modfile"
@@ -57,6 +59,8 @@ type Builder struct {
 	Root string
 	// Report receives progress; Discard is silent.
 	Report Reporter
+	// Tools are what can be built; none means All.
+	Tools []Tool
 }
 
 // Bin returns the folder that the programs are built into.
@@ -70,12 +74,15 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	if err := os.MkdirAll(b.Bin(), 0o755); err != nil {
-		return err
+	if err := os.MkdirAll(filepath.Join(b.Bin(), ".stamps"), 0o755); err != nil {
+		return fmt.Errorf("%w: the programs are built into this folder, it must be writable", err)
 	}
 	release, err := lock.Acquire(ctx, filepath.Join(b.Bin(), ".lock"), func(owner string) {
 		b.Report.Line("another build is running (process %s), waiting for it", owner)
 	})
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w: the programs are built into %s, it must be writable", err, b.Bin())
+	}
 	if err != nil {
 		return err
 	}
@@ -86,8 +93,14 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	return b.build(ctx, wanted)
 }
 
+// A pinned tool is one that is to be built, with what its stamp will say.
+type pinned struct {
+	Tool
+	stamp string
+}
+
 // outdated returns the tools whose program or stamp is missing or differs from what the pins say.
-func (b Builder) outdated(ctx context.Context, names []string) (map[string]Tool, error) {
+func (b Builder) outdated(ctx context.Context, names []string) ([]pinned, error) {
 	pins, err := readPins(b.moduleDir())
 	if err != nil {
 		return nil, err
@@ -96,24 +109,54 @@ func (b Builder) outdated(ctx context.Context, names []string) (map[string]Tool,
 	if err != nil {
 		return nil, err
 	}
-	wanted := map[string]Tool{}
-	for _, name := range names {
-		i := slices.IndexFunc(All, func(t Tool) bool { return t.Name == name })
+	all := b.Tools
+	if all == nil {
+		all = All
+	}
+	var wanted []pinned
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("no tool is called %q: scripts/internal/tools lists them", name)
 		}
-		stamp := pins.stamp(All[i], strings.TrimSpace(goVersion))
-		have, _ := os.ReadFile(b.stampPath(name))
-		_, missing := os.Stat(filepath.Join(b.Bin(), name))
-		if string(have) != stamp || missing != nil {
-			wanted[stamp] = All[i]
+		stamp, err := pins.stamp(all[i], strings.TrimSpace(goVersion))
+		if err != nil {
+			return nil, err
+		}
+		if !b.isBuilt(name, stamp) {
+			wanted = append(wanted, pinned{all[i], stamp})
 		}
 	}
 	return wanted, nil
 }
 
+// isBuilt tells whether bin/ has the program that the stamp describes, and all of it: a power cut after
+// a build can leave a file of the wrong length.
+func (b Builder) isBuilt(name, stamp string) bool {
+	have, err := os.ReadFile(b.stampPath(name))
+	if err != nil {
+		return false
+	}
+	program, err := os.Stat(filepath.Join(b.Bin(), name))
+	return err == nil && program.Mode().IsRegular() && program.Mode()&0o111 != 0 &&
+		string(have) == withSize(stamp, program)
+}
+
+func withSize(stamp string, program fs.FileInfo) string {
+	return fmt.Sprintf("%s %d bytes\n", stamp, program.Size())
+}
+
 // build compiles the tools into a temporary folder and moves them, each with its stamp, into bin/.
-func (b Builder) build(ctx context.Context, wanted map[string]Tool) (err error) {
+func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
+	abandoned, _ := os.ReadDir(b.Bin()) // by a build that was killed: the lock is ours
+	for _, entry := range abandoned {
+		if strings.HasPrefix(entry.Name(), ".build-") {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(b.Bin(), entry.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
 	tmp, err := os.MkdirTemp(b.Bin(), ".build-")
 	if err != nil {
 		return err
@@ -124,35 +167,39 @@ func (b Builder) build(ctx context.Context, wanted map[string]Tool) (err error) 
 	for _, t := range wanted {
 		names, packages = append(names, t.Name), append(packages, t.Package)
 	}
-	slices.Sort(names)
-	slices.Sort(packages)
 	start := time.Now()
 	b.Report.Line("building %s", strings.Join(names, ", "))
-	if err := b.compile(ctx, tmp, packages); err != nil {
+	version, err := KubernetesVersion(b.Root)
+	if err != nil {
+		return err
+	}
+	flags := []string{"-ldflags", versionFlags(version), "-o", tmp + string(os.PathSeparator)}
+	if err := b.compile(ctx, b.moduleDir(), packages, flags...); err != nil {
 		return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
 	}
-	for stamp, t := range wanted {
-		if err := b.install(filepath.Join(tmp, outputName(t.Package)), t.Name, stamp); err != nil {
+	for _, t := range wanted {
+		if err := b.install(filepath.Join(tmp, outputName(t.Package)), t); err != nil {
 			return err
 		}
 	}
-	b.Report.Line("built %d programs into bin/ in %s", len(names), time.Since(start).Round(time.Second))
+	b.Report.Line("built into bin/: %d of %d, in %s", len(names), len(names), time.Since(start).Round(time.Second))
 	return nil
 }
 
 // install moves one program into place. The stamp goes first and comes last, so that no moment shows
 // a stamp beside a program that it does not describe.
-func (b Builder) install(from, name, stamp string) error {
-	if err := os.MkdirAll(filepath.Dir(b.stampPath(name)), 0o755); err != nil {
+func (b Builder) install(from string, t pinned) error {
+	program, err := os.Stat(from)
+	if err != nil {
 		return err
 	}
-	if err := os.Remove(b.stampPath(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(b.stampPath(t.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(from, filepath.Join(b.Bin(), name)); err != nil {
+	if err := os.Rename(from, filepath.Join(b.Bin(), t.Name)); err != nil {
 		return err
 	}
-	return os.WriteFile(b.stampPath(name), []byte(stamp), 0o644)
+	return os.WriteFile(b.stampPath(t.Name), []byte(withSize(t.stamp, program)), 0o644)
 }
 
 func (b Builder) stampPath(name string) string { return filepath.Join(b.Bin(), ".stamps", name) }
@@ -197,9 +244,12 @@ func (p pins) module(pkg string) (string, string) {
 
 // stamp describes all that a program depends on: its module's version, the Go version, the platform
 // and the checksum of every pinned module.
-func (p pins) stamp(t Tool, goVersion string) string {
+func (p pins) stamp(t Tool, goVersion string) (string, error) {
 	m, v := p.module(t.Package)
-	return fmt.Sprintf("%s %s@%s %s %s/%s pins:%s\n", t.Name, m, v, goVersion, runtime.GOOS, runtime.GOARCH, p.sum)
+	if v == "" {
+		return "", fmt.Errorf("scripts/tools/go.mod pins no module for %s (package %s)", t.Name, t.Package)
+	}
+	return fmt.Sprintf("%s %s@%s %s %s/%s pins:%s", t.Name, m, v, goVersion, runtime.GOOS, runtime.GOARCH, p.sum), nil
 }
 
 // KubernetesVersion returns the pinned version of Kubernetes, such as v1.37.1.

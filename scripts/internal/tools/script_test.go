@@ -1,0 +1,228 @@
+package tools
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A checkout is a small repository with the real scripts/workshop, which builds a program that prints
+// its arguments.
+type checkout struct {
+	t    *testing.T
+	root string
+}
+
+func newCheckout(t *testing.T) checkout {
+	t.Helper()
+	c := checkout{t, filepath.Join(t.TempDir(), `a learner's "checkout"`)}
+	script, err := os.ReadFile("../../workshop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.write("scripts/workshop", string(script))
+	c.write("scripts/go.mod", "module example.test/scripts\n\ngo 1.26.0\n")
+	c.program("one")
+	return c
+}
+
+func (c checkout) write(path, text string) {
+	c.t.Helper()
+	path = filepath.Join(c.root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c checkout) program(greeting string) {
+	c.write("scripts/cmd/workshop/main.go", `package main
+
+import ("fmt"; "os")
+
+func main() { fmt.Printf("`+greeting+` %q\n", os.Args[1:]) }
+`)
+	c.age("scripts/cmd/workshop/main.go", -time.Second) // newer than what was built just before
+}
+
+// age sets the time of a file to that long ago.
+func (c checkout) age(path string, by time.Duration) {
+	c.t.Helper()
+	then := time.Now().Add(-by)
+	if err := os.Chtimes(filepath.Join(c.root, path), then, then); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// settle makes all sources older than the program.
+func (c checkout) settle() {
+	c.t.Helper()
+	c.age("scripts/cmd/workshop/main.go", time.Hour)
+	c.age("scripts/go.mod", time.Hour)
+}
+
+func (c checkout) command(args ...string) *exec.Cmd {
+	cmd := exec.Command("scripts/workshop", args...)
+	cmd.Dir = c.root
+	return cmd
+}
+
+// run runs scripts/workshop and returns all it said, and whether it succeeded.
+func (c checkout) run(args ...string) (string, bool) {
+	out, err := c.command(args...).CombinedOutput()
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(c.root), "*", "bin", ".workshop.*")); len(left) > 0 {
+		c.t.Errorf("left behind: %q", left)
+	}
+	return string(out), err == nil
+}
+
+func (c checkout) says(want string, args ...string) {
+	c.t.Helper()
+	if out, ok := c.run(args...); !ok || !strings.HasSuffix(out, want+"\n") {
+		c.t.Errorf("succeeded: %v, it says:\n%s\nwanted at its end: %s", ok, out, want)
+	}
+}
+
+// fails wants a failure that names the reason and the cure.
+func (c checkout) fails(reason, cure string) {
+	c.t.Helper()
+	if out, ok := c.run(); ok || !strings.Contains(out, reason) || !strings.Contains(out, cure) {
+		c.t.Errorf("succeeded: %v, it says:\n%s\nwanted: %s … %s", ok, out, reason, cure)
+	}
+}
+
+// pathWithout makes a PATH of what the script uses, where `go` is the given shell script or missing.
+func pathWithout(t *testing.T, goScript string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"bash", "env", "dirname", "find", "mkdir", "mv", "rm", "sleep"} {
+		real, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(real, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if goScript != "" {
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/usr/bin/env bash\n"+goScript), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestTheScriptBuildsWhenTheSourceIsNewer(t *testing.T) {
+	c := newCheckout(t)
+	decoy := t.TempDir()
+	if err := os.Mkdir(filepath.Join(decoy, "scripts"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CDPATH", decoy)
+	c.says(`one ["a b" "'"]`, "a b", "'")
+	c.settle()
+	c.write("scripts/cmd/workshop/main_test.go", "package main")
+	c.age("scripts/cmd/workshop/main_test.go", -time.Minute)
+	if out, ok := c.run(); !ok || out != "one []\n" {
+		t.Errorf("with nothing to build it says: %s", out)
+	}
+	c.program("two")
+	c.says("two []")
+	c.settle()
+	t.Setenv("PATH", pathWithout(t, ""))
+	c.says("two []") // what is built needs no Go
+}
+
+func TestTheScriptNamesReasonAndCure(t *testing.T) {
+	c := newCheckout(t)
+	c.says("one []")
+	c.write("scripts/cmd/workshop/main.go", "package main\n\nfunc main() { nonsense() }\n")
+	c.age("scripts/cmd/workshop/main.go", -time.Minute)
+	c.fails("undefined: nonsense", "Cure: ")
+	path := os.Getenv("PATH")
+	for what, fake := range map[string]struct{ script, reason string }{
+		"no Go":          {"", "Go is not installed"},
+		"an old Go":      {`if [ "$1" = env ]; then echo go1.20.14; else echo "invalid go version" >&2; exit 1; fi`, "go1.20.14"},
+		"a broken Go":    {`echo "go: cannot find GOROOT" >&2; exit 2`, "cannot find GOROOT"},
+		"no newer to be": {`echo "go: download go1.26.0: dial tcp: no such host" >&2; exit 1`, "no such host"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Setenv("PATH", pathWithout(t, fake.script))
+			checkout{t, c.root}.fails(fake.reason, "https://go.dev/dl/")
+		})
+	}
+	t.Setenv("PATH", path)
+	c.settle()
+	c.says("one []") // nothing was lost
+}
+
+func TestTheScriptIgnoresSettingsForOtherProjects(t *testing.T) {
+	for what, set := range hostile {
+		t.Run(what, func(t *testing.T) {
+			c := newCheckout(t)
+			set(t, filepath.Dir(c.root))
+			c.says("one []")
+		})
+	}
+}
+
+func TestTwoScriptsAtOnce(t *testing.T) {
+	c := newCheckout(t)
+	var all sync.WaitGroup
+	for i := range 3 {
+		all.Go(func() {
+			if out, err := c.command(fmt.Sprint(i)).CombinedOutput(); err != nil || !strings.HasSuffix(string(out), fmt.Sprintf("one [\"%d\"]\n", i)) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	c.settle()
+	c.says("one []")
+}
+
+func TestCtrlCStopsTheScript(t *testing.T) {
+	c := newCheckout(t)
+	c.says("one []")
+	c.program("two")
+	// Like the go command, this one ends itself at the signal with a code of its own.
+	t.Setenv("PATH", pathWithout(t, `case $1 in
+env) [ "$2" = GOVERSION ] && echo go1.26.0 || echo host;;
+build) trap 'exit 1' INT; for a; do [ "$p" = -o ] && echo half > "$a"; p=$a; done; while :; do sleep 0.05; done;;
+esac`))
+	cmd := c.command()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	half := fmt.Sprintf("%s/bin/.workshop.%d", c.root, cmd.Process.Pid)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(half); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not build: %s", &out)
+		}
+	}
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || strings.Contains(out.String(), "Cure") {
+		t.Errorf("it ended with %v and said %s", cmd.ProcessState, &out)
+	}
+	if _, err := os.Stat(half); err == nil {
+		t.Error("half a program is left behind")
+	}
+	c.settle()
+	c.says("one []")
+}

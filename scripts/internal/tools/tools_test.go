@@ -1,0 +1,368 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A repository is a small one that pins one tool, whose module lies beside it: no network is needed.
+type repository struct {
+	t *testing.T
+	Builder
+	out *output
+}
+
+// output collects what a reporter prints from several goroutines.
+type output struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Buffer.String()
+}
+
+func newRepository(t *testing.T) repository {
+	t.Helper()
+	out := &output{}
+	r := repository{t, Builder{
+		Root:   filepath.Join(t.TempDir(), `a learner's "repository"`),
+		Report: Reporter{W: out, Every: time.Millisecond},
+		Tools:  []Tool{{"hello", "example.test/hello/v2"}, {"unpinned", "example.test/unpinned"}},
+	}, out}
+	r.write("hello/go.mod", "module example.test/hello/v2\n\ngo 1.26.0\n")
+	r.write("go.sum", "")
+	r.pin("v2.0.0")
+	return r
+}
+
+func (r repository) write(path, text string) {
+	r.t.Helper()
+	path = filepath.Join(r.moduleDir(), path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// pin brings the tool to another version, one that prints it.
+func (r repository) pin(version string) {
+	r.write("go.mod", "module example.test/tools\n\ngo 1.26.0\n\ntool example.test/hello/v2\n\n"+
+		"require example.test/hello/v2 "+version+"\n\nreplace example.test/hello/v2 => ./hello\n")
+	r.write("hello/main.go", "package main\n\nfunc main() { println(\"hello "+version+"\") }\n")
+}
+
+func (r repository) ensure() error { return r.Ensure(r.t.Context(), "hello", "hello") }
+
+// mustHave checks that bin/ has the tool in that version, and nothing half.
+func (r repository) mustHave(version string) {
+	r.t.Helper()
+	out, err := exec.Command(filepath.Join(r.Bin(), "hello")).CombinedOutput()
+	if got := strings.TrimSpace(string(out)); err != nil || got != "hello "+version {
+		r.t.Errorf("the program says %q (%v), wanted version %s", got, err, version)
+	}
+	if left, _ := os.ReadDir(r.Bin()); len(left) != 3 { // .lock, .stamps, hello
+		r.t.Errorf("bin/ has %v", left)
+	}
+}
+
+func (r repository) mustBuild(version string) {
+	r.t.Helper()
+	if err := r.ensure(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.mustHave(version)
+}
+
+// fails wants an error with the reason and the cure.
+func (r repository) fails(reason, cure string) {
+	r.t.Helper()
+	if err := r.ensure(); err == nil || !strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), cure) {
+		r.t.Errorf("the error is: %v\nwanted: %s … %s", err, reason, cure)
+	}
+}
+
+func TestAToolIsBuiltOnceForEachVersion(t *testing.T) {
+	r := newRepository(t)
+	r.mustBuild("v2.0.0")
+	before, err := os.Stat(filepath.Join(r.Bin(), "hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.out.Reset()
+	r.mustBuild("v2.0.0")
+	after, err := os.Stat(filepath.Join(r.Bin(), "hello"))
+	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) || r.out.Len() > 0 {
+		t.Errorf("it was built again: %v\n%s", err, r.out)
+	}
+	r.pin("v2.0.1")
+	r.mustBuild("v2.0.1")
+}
+
+func TestProgressMovesAndEndsWithATotal(t *testing.T) {
+	r := newRepository(t)
+	r.mustBuild("v2.0.0")
+	text := r.out.String()
+	for _, line := range []string{`building hello`, `  compiling packages: 0 of [1-9]\d*, 0s`,
+		`  compiling packages: \d+ of \d+, \d+s`, `built into bin/: 1 of 1, in \d+s`} {
+		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(text) {
+			t.Errorf("no line like %q in:\n%s", line, text)
+		}
+	}
+	for _, found := range regexp.MustCompile(`(\d+) of (\d+)`).FindAllStringSubmatch(text, -1) {
+		var done, total int
+		if fmt.Sscan(found[1]+" "+found[2], &done, &total); done > total {
+			t.Errorf("%s is more than all", found[0])
+		}
+	}
+	moving := &output{}
+	meter := Reporter{W: moving, Moving: true}.Meter("compiling packages")
+	meter.Set(3, 7)
+	meter.Stop()
+	if got := moving.String(); !strings.HasPrefix(got, "\r  compiling packages: 3 of 7, 0s ") || !strings.HasSuffix(got, " \n") {
+		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
+	r := newRepository(t)
+	r.mustBuild("v2.0.0")
+	program, stamp := filepath.Join(r.Bin(), "hello"), r.stampPath("hello")
+	for what, err := range map[string]func() error{
+		"the program is missing":        func() error { return os.Remove(program) },
+		"the program is empty":          func() error { return os.Truncate(program, 0) },
+		"the program has half its size": func() error { return os.Truncate(program, 1<<18) },
+		"the program is not executable": func() error { return os.Chmod(program, 0o644) },
+		"the stamp is missing":          func() error { return os.Remove(stamp) },
+		"the stamp is half-written":     func() error { return os.Truncate(stamp, 10) },
+		"all stamps are missing":        func() error { return os.RemoveAll(filepath.Dir(stamp)) },
+		"a build was killed":            func() error { return errors.Join(os.MkdirAll(r.Bin()+"/.build-1/x", 0o755), os.Remove(stamp)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			if err := err(); err != nil {
+				t.Fatal(err)
+			}
+			repository{t, r.Builder, r.out}.mustBuild("v2.0.0")
+		})
+	}
+}
+
+func TestAFailedBuildLeavesTheOldProgram(t *testing.T) {
+	r := newRepository(t)
+	r.mustBuild("v2.0.0")
+	r.pin("v2.0.1")
+	r.write("hello/main.go", "package main\n\nfunc main() { nonsense() }\n")
+	r.fails("build hello: ", "main.go:3:15: undefined: nonsense")
+	r.mustHave("v2.0.0")
+	if err := r.Ensure(t.Context(), "hullo"); err == nil || !strings.Contains(err.Error(), `"hullo"`) {
+		t.Errorf("a tool that nobody knows: %v", err)
+	}
+	if err := r.Ensure(t.Context(), "unpinned"); err == nil || !strings.Contains(err.Error(), "pins no module for unpinned") {
+		t.Errorf("a tool that is not pinned: %v", err)
+	}
+}
+
+func TestAnInterruptedBuildLeavesTheOldProgram(t *testing.T) {
+	r := newRepository(t)
+	r.mustBuild("v2.0.0")
+	r.pin("v2.0.1")
+	t.Setenv("GOCACHE", t.TempDir()) // empty: it would have to compile the standard library
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.Report.W = writerFunc(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("compiling packages: 3 of")) {
+			cancel()
+		}
+		return len(p), nil
+	})
+	start := time.Now()
+	if err := r.Ensure(ctx, "hello"); !errors.Is(err, context.Canceled) || time.Since(start) > 30*time.Second {
+		t.Errorf("after %v it ended with %v", time.Since(start), err)
+	}
+	r.mustHave("v2.0.0")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestTwoBuildsAtOnceAreOne(t *testing.T) {
+	r := newRepository(t)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if err := r.ensure(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	r.mustHave("v2.0.0")
+	if text := r.out.String(); strings.Count(text, "building hello") != 1 {
+		t.Errorf("not one build:\n%s", text)
+	}
+}
+
+// hostile are settings that a reader may have for other projects; parent is the folder in which the
+// checkout lies.
+var hostile = map[string]func(t *testing.T, parent string){
+	"GOFLAGS asks for a vendor folder": func(t *testing.T, _ string) { t.Setenv("GOFLAGS", "-mod=vendor") },
+	"GOFLAGS is nonsense":              func(t *testing.T, _ string) { t.Setenv("GOFLAGS", "nonsense") },
+	"another platform":                 func(t *testing.T, _ string) { t.Setenv("GOOS", "windows"); t.Setenv("GOARCH", "386") },
+	"modules are off":                  func(t *testing.T, _ string) { t.Setenv("GO111MODULE", "off") },
+	"no toolchain may be fetched":      func(t *testing.T, _ string) { t.Setenv("GOTOOLCHAIN", "local") },
+	"no network":                       func(t *testing.T, _ string) { t.Setenv("GOPROXY", "off") },
+	"go env -w wrote all that": func(t *testing.T, parent string) {
+		file := filepath.Join(parent, "env")
+		t.Setenv("GOENV", file)
+		text := "GOFLAGS=-mod=vendor\nGOOS=windows\nGOARCH=386\nGO111MODULE=off\nCGO_ENABLED=1\n"
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"GOFLAGS", "GOOS", "GOARCH", "GO111MODULE", "CGO_ENABLED"} {
+			t.Setenv(name, "")
+		}
+	},
+	"a go.work in a parent folder": func(t *testing.T, parent string) {
+		if err := os.WriteFile(filepath.Join(parent, "go.work"), []byte("go 1.26.0\n\nuse ./elsewhere\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
+func TestSettingsForOtherProjectsDoNotMatter(t *testing.T) {
+	for what, set := range hostile {
+		t.Run(what, func(t *testing.T) {
+			r := newRepository(t)
+			set(t, filepath.Dir(r.Root))
+			r.mustBuild("v2.0.0")
+		})
+	}
+}
+
+func TestErrorsNameTheCure(t *testing.T) {
+	needsNetwork := func(t *testing.T, r repository) {
+		r.write("go.mod", "module example.test/tools\n\ngo 1.26.0\n\nrequire example.test/hello/v2 v2.0.0\n")
+		r.write("go.sum", "example.test/hello/v2 v2.0.0 h1:"+strings.Repeat("A", 43)+"=\n"+
+			"example.test/hello/v2 v2.0.0/go.mod h1:"+strings.Repeat("A", 43)+"=\n")
+	}
+	for what, fault := range map[string]struct {
+		make         func(t *testing.T, r repository)
+		reason, cure string
+	}{
+		"no Go": {func(t *testing.T, _ repository) { t.Setenv("PATH", t.TempDir()) }, "go", "https://go.dev/dl/"},
+		"an old Go": {func(t *testing.T, _ repository) {
+			t.Setenv("PATH", pathWithout(t, `[ "$1" = env ] && echo go1.24.1 && exit
+echo "go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)" >&2; exit 1`))
+		}, "running go 1.24.1", "install Go 1.26"},
+		"a proxy that is off": {func(t *testing.T, r repository) {
+			needsNetwork(t, r)
+			t.Setenv("GOPROXY", "off")
+		}, "example.test/hello/v2 v2.0.0", "run once with a module proxy"},
+		"a network that is down": {func(t *testing.T, r repository) {
+			needsNetwork(t, r)
+			t.Setenv("GOPROXY", "http://127.0.0.1:1")
+		}, "connection refused", "check the network and GOPROXY"},
+		"no home": {func(t *testing.T, _ repository) {
+			for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOCACHE"} {
+				t.Setenv(name, "")
+			}
+			t.Setenv("GOENV", "off")
+		}, "HOME", "set it"},
+		"pins that are damaged": {func(_ *testing.T, r repository) { r.write("go.mod", "module") }, "go.mod", ""},
+		"bin/ is a file": {func(t *testing.T, r repository) {
+			if err := os.WriteFile(r.Bin(), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, "bin: not a directory", "must be writable"},
+		"bin/ is read-only": {func(t *testing.T, r repository) { mount(t, r.Bin(), "ro") }, "read-only", "must be writable"},
+		"the disk is full":  {func(t *testing.T, r repository) { mount(t, r.Bin(), "size=64k") }, "no space left", "free about 8 GB"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRepository(t)
+			fault.make(t, r)
+			r.fails(fault.reason, fault.cure)
+		})
+	}
+}
+
+// mount puts a small file system at dir, where the machine allows that.
+func mount(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
+		t.Skipf("cannot mount here: %s", out)
+	}
+	t.Cleanup(func() {
+		if err := exec.Command("umount", dir).Run(); err != nil {
+			t.Error("umount:", err)
+		}
+	})
+}
+
+func TestNoProcessOutlivesAnInterrupt(t *testing.T) {
+	r := newRepository(t)
+	number := filepath.Join(t.TempDir(), "number")
+	t.Setenv("NUMBER", number)
+	t.Setenv("PATH", pathWithout(t, `[ "$1" = env ] && echo go1.26.0 && exit
+sleep 600 & echo $! >"$NUMBER.new"; mv "$NUMBER.new" "$NUMBER"; wait`))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(number); err == nil {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	start := time.Now()
+	if err := r.Ensure(ctx, "hello"); !errors.Is(err, context.Canceled) || time.Since(start) > 15*time.Second {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	var pid int
+	data, _ := os.ReadFile(number)
+	if _, err := fmt.Sscan(string(data), &pid); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for alive(pid) && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if alive(pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("process %d of the go command lives on", pid)
+	}
+}
+
+// alive tells whether a process runs; one that ended and was not waited for does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	out, err := exec.Command("/bin/ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}
