@@ -143,11 +143,15 @@ func (c *Cluster) prepare() error {
 	return c.stopOutdated()
 }
 
-// launchEtcd starts etcd. When it cannot read its data, and no `up` has come to its end here yet, what
-// it fails on is the rest of a first start that was cut off: it starts from nothing.
+// launchEtcd starts etcd. When it fails on its data, or makes nothing of them, and no `up` has come to
+// its end here yet, they are the rest of a first start that was cut off: it starts from nothing.
 func (c *Cluster) launchEtcd(ctx context.Context, etcd component) error {
-	err := c.launch(ctx, etcd)
-	if _, statErr := os.Stat(c.installedFile()); !errors.As(err, new(fatal)) || statErr == nil {
+	if _, err := os.Stat(c.installedFile()); err == nil {
+		return c.launch(ctx, etcd)
+	}
+	first, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := c.launch(first, etcd); err == nil || ctx.Err() != nil {
 		return err
 	}
 	if err := errors.Join(c.startEmpty(), os.MkdirAll(filepath.Join(c.dir(), "etcd"), 0o700)); err != nil {
