@@ -42,7 +42,6 @@ var (
 	kubeconfig string
 	admin      client.Client
 	scheme     = runtime.NewScheme()
-	deadline   = 60 * time.Second
 	chapter    = filepath.Join("..", "..")
 )
 
@@ -190,92 +189,109 @@ func writes(all []request) (n int) {
 	return n
 }
 
+// A story is what happens to one MyWeb while the operator runs.
+type story struct {
+	*gomega.WithT
+	t   *testing.T
+	web *webv1.MyWeb
+	key client.ObjectKey
+}
+
 func TestTheStoryOfAMyWeb(t *testing.T) {
-	g := gomega.NewWithT(t)
-	g.SetDefaultEventuallyTimeout(deadline)
-	ctx := t.Context()
 	grant(t)
 	stop := start(t)
+	s := story{WithT: gomega.NewWithT(t), t: t, web: &webv1.MyWeb{}}
+	s.SetDefaultEventuallyTimeout(60 * time.Second)
+	apply(t, s.web, "config/samples/myweb.yaml")
+	s.key = client.ObjectKeyFromObject(s.web)
 
-	web := &webv1.MyWeb{}
-	apply(t, web, "config/samples/myweb.yaml")
-	key := client.ObjectKeyFromObject(web)
-	completed := func(g gomega.Gomega) {
-		g.Expect(admin.Get(ctx, key, web)).To(gomega.Succeed())
-		g.Expect(web.Status.ObservedGeneration).To(gomega.Equal(web.Generation))
-		g.Expect(web.Status.Completed).To(gomega.BeTrue())
+	s.Eventually(s.completed).Should(gomega.Succeed())
+	s.Expect(s.web.Status.NodePort).To(gomega.Equal(int32(30100)))
+	s.keepsToTheBudget()
+	s.rollsThePodsForAChangedPage()
+	s.bringsADeletedChildBack()
+
+	quiet := writes(requests(t))
+	stop()
+	start(t)
+	s.Consistently(func() int { return writes(requests(t)) }, "3s").Should(gomega.Equal(quiet), "writes at rest and after a restart")
+
+	s.leavesNothingBehind()
+	for _, r := range requests(t) {
+		if r.ResponseStatus.Code == http.StatusForbidden {
+			t.Errorf("the role lacks a permission: %s %s", r.Verb, r.RequestURI)
+		}
 	}
-	g.Eventually(completed).Should(gomega.Succeed())
-	g.Expect(web.Status.NodePort).To(gomega.Equal(int32(30100)))
+}
 
-	// The budget: 3 children and at most 2 status writes; after the caches synced nothing is read.
-	all := requests(t)
+func (s story) completed(g gomega.Gomega) {
+	g.Expect(admin.Get(s.t.Context(), s.key, s.web)).To(gomega.Succeed())
+	g.Expect(s.web.Status.ObservedGeneration).To(gomega.Equal(s.web.Generation))
+	g.Expect(s.web.Status.Completed).To(gomega.BeTrue())
+}
+
+// keepsToTheBudget: 3 children and at most 2 status writes; after the caches synced nothing is read.
+func (s story) keepsToTheBudget() {
 	children, status := 0, 0
-	for _, r := range all {
+	for _, r := range requests(s.t) {
 		switch {
 		case r.ObjectRef.Subresource == "status":
 			status++
 		case r.Verb == "patch":
 			children++
 		case r.ObjectRef.Resource != "" && (r.Verb == "get" || r.Verb == "list"):
-			t.Errorf("%s %s was sent: reads come from the cache", r.Verb, r.RequestURI)
+			s.t.Errorf("%s %s was sent: reads come from the cache", r.Verb, r.RequestURI)
 		}
 	}
-	t.Logf("from creation to completed: %d child writes, %d status writes, no GET, no LIST", children, status)
+	s.t.Logf("from creation to completed: %d child writes, %d status writes, no GET, no LIST", children, status)
 	if children != 3 || status > 2 {
-		t.Errorf("from creation to completed: %d child writes, %d status writes; the budget is 3 and 2", children, status)
+		s.t.Errorf("from creation to completed: %d child writes, %d status writes; the budget is 3 and 2", children, status)
 	}
+}
 
-	// A changed page rolls the pods.
-	pods := func() map[string]bool {
-		list := &corev1.PodList{}
-		g.Expect(admin.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": key.Name})).To(gomega.Succeed())
-		names := map[string]bool{}
-		for _, p := range list.Items {
-			names[p.Name] = p.DeletionTimestamp == nil
-		}
-		return names
-	}
-	before := pods()
-	web.Spec.PageContentHTML = new("<p>changed</p>")
-	g.Expect(admin.Update(ctx, web)).To(gomega.Succeed())
-	g.Eventually(completed).Should(gomega.Succeed())
-	g.Eventually(func(g gomega.Gomega) {
-		for name := range pods() {
+func (s story) rollsThePodsForAChangedPage() {
+	before := s.pods()
+	s.web.Spec.PageContentHTML = new("<p>changed</p>")
+	s.Expect(admin.Update(s.t.Context(), s.web)).To(gomega.Succeed())
+	s.Eventually(s.completed).Should(gomega.Succeed())
+	s.Eventually(func(g gomega.Gomega) {
+		for name := range s.pods() {
 			g.Expect(before).NotTo(gomega.HaveKey(name), "a pod with the old page")
 		}
 	}).Should(gomega.Succeed())
+}
 
-	// A deleted child comes back, once.
-	deployment := &appsv1.Deployment{}
-	g.Expect(admin.Get(ctx, key, deployment)).To(gomega.Succeed())
-	old := deployment.UID
-	g.Expect(admin.Delete(ctx, deployment)).To(gomega.Succeed())
-	g.Eventually(func(g gomega.Gomega) {
+// pods are those of the MyWeb, by name.
+func (s story) pods() map[string]bool {
+	list := &corev1.PodList{}
+	s.Expect(admin.List(s.t.Context(), list, client.InNamespace(s.key.Namespace),
+		client.MatchingLabels{"app.kubernetes.io/instance": s.key.Name})).To(gomega.Succeed())
+	names := map[string]bool{}
+	for _, p := range list.Items {
+		names[p.Name] = true
+	}
+	return names
+}
+
+func (s story) bringsADeletedChildBack() {
+	old := &appsv1.Deployment{}
+	s.Expect(admin.Get(s.t.Context(), s.key, old)).To(gomega.Succeed())
+	s.Expect(admin.Delete(s.t.Context(), old)).To(gomega.Succeed())
+	s.Eventually(func(g gomega.Gomega) {
 		again := &appsv1.Deployment{}
-		g.Expect(admin.Get(ctx, key, again)).To(gomega.Succeed())
-		g.Expect(again.UID).NotTo(gomega.Equal(old))
+		g.Expect(admin.Get(s.t.Context(), s.key, again)).To(gomega.Succeed())
+		g.Expect(again.UID).NotTo(gomega.Equal(old.UID))
 		g.Expect(again.Status.AvailableReplicas).To(gomega.Equal(int32(1)))
 	}).Should(gomega.Succeed())
-	g.Eventually(completed).Should(gomega.Succeed())
+	s.Eventually(s.completed).Should(gomega.Succeed())
+}
 
-	// At rest nothing is written, and a restarted operator writes nothing.
-	quiet := writes(requests(t))
-	stop()
-	start(t)
-	g.Consistently(func() int { return writes(requests(t)) }, "3s").Should(gomega.Equal(quiet))
-
-	// Deletion leaves nothing.
-	g.Expect(admin.Delete(ctx, web)).To(gomega.Succeed())
+func (s story) leavesNothingBehind() {
+	s.Expect(admin.Delete(s.t.Context(), s.web)).To(gomega.Succeed())
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
-		g.Eventually(func() bool { return apierrors.IsNotFound(admin.Get(ctx, key, obj)) }).Should(gomega.BeTrue())
+		s.Eventually(func() bool { return apierrors.IsNotFound(admin.Get(s.t.Context(), s.key, obj)) }).Should(gomega.BeTrue())
 	}
-	g.Eventually(func() int { return len(pods()) }).Should(gomega.BeZero())
-	for _, r := range requests(t) {
-		if r.ResponseStatus.Code == http.StatusForbidden {
-			t.Errorf("the role lacks a permission: %s %s", r.Verb, r.RequestURI)
-		}
-	}
+	s.Eventually(s.pods).Should(gomega.BeEmpty())
 }
 
 func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {

@@ -90,11 +90,11 @@ var scenes = map[string]map[string]scene{
 	"Module proxy": {
 		"a closed port": {func(w *world) {
 			w.answers("env GOPROXY", "http://"+w.closedPort()+",direct")
-		}, Failure, ": unreachable: dial tcp", "built from Go modules", "go env -w GOPROXY="},
+		}, Failure, ": unreachable: dial tcp", "built from Go modules", "go env -u GOPROXY"},
 		"a closed port and a warm cache": {func(w *world) {
 			w.answers("env GOPROXY", "http://"+w.closedPort())
 			w.warm()
-		}, Warning, "connection refused", "holds k8s.io/api@v0.37.1 already", "go env -w GOPROXY="},
+		}, Warning, "connection refused", "holds k8s.io/api@v0.37.1 already", "go env -u GOPROXY"},
 		"a broken proxy": {func(w *world) {
 			w.answers("env GOPROXY", w.proxy(500, "")+","+w.proxy(200, `{"Version":"v0.37.1"}`))
 		}, Failure, "HTTP 500", "built from", "SSL_CERT_FILE"},
@@ -105,19 +105,19 @@ var scenes = map[string]map[string]scene{
 			w.answers("env GOPROXY", w.proxy(404, "")+","+w.proxy(200, `{"Version":"v0.37.1"}`))
 		}, OK, "gives k8s.io/api@v0.37.1", "", ""},
 		"a proxy without the module": {func(w *world) { w.answers("env GOPROXY", w.proxy(404, "")) },
-			Failure, "does not have it (k8s.io/api@v0.37.1, HTTP 404)", "built from", "go env -w"},
+			Failure, "does not have it (k8s.io/api@v0.37.1, HTTP 404)", "built from", "go env -u GOPROXY"},
 		"a proxy without the module, then direct": {func(w *world) {
 			w.answers("env GOPROXY", w.proxy(410, "")+",direct")
-		}, Warning, "leads to direct", "with git", "go env -w GOPROXY="},
+		}, Warning, "leads to direct", "with git", "go env -u GOPROXY"},
 		"a proxy that wants credentials": {func(w *world) { w.answers("env GOPROXY", w.proxy(401, "")) },
-			Failure, "asks for credentials (HTTP 401)", "built from", "go env -w"},
+			Failure, "asks for credentials (HTTP 401)", "built from", "go env -u GOPROXY"},
 		"a login page": {func(w *world) { w.answers("env GOPROXY", w.proxy(200, "<html>Welcome</html>")) },
 			Failure, "a login page, perhaps", "built from", "Check the network"},
 		"a gateway that answers everything": {func(w *world) {
 			w.answers("env GOPROXY", w.proxy(200, `{"Message":"log in"}`))
 		}, Failure, "a login page, perhaps", "built from", "Check the network"},
 		"nothing but direct": {func(w *world) { w.answers("env GOPROXY", "direct") },
-			Warning, "leads to direct", "with git", "go env -w GOPROXY="},
+			Warning, "leads to direct", "with git", "go env -u GOPROXY"},
 		"off and a cold cache": {func(w *world) { w.answers("env GOPROXY", "off") },
 			Failure, "only when the module cache is warm", "built from", "unset GOPROXY"},
 		"off and a warm cache": {func(w *world) {
@@ -126,18 +126,18 @@ var scenes = map[string]map[string]scene{
 		}, Warning, "only when the module cache is warm", "may hold the rest", "unset GOPROXY"},
 		"a folder that is not there": {func(w *world) {
 			w.answers("env GOPROXY", "file://"+filepath.Join(w.t.TempDir(), "no"))
-		}, Failure, "folder does not exist", "built from", "go env -w"},
+		}, Failure, "folder does not exist", "built from", "go env -u GOPROXY"},
 		"a folder without the module": {func(w *world) {
 			w.answers("env GOPROXY", "file://"+w.t.TempDir())
-		}, Failure, "does not have it", "built from", "go env -w"},
+		}, Failure, "does not have it", "built from", "go env -u GOPROXY"},
 		"a folder with the module": {func(w *world) {
 			w.warm()
 			w.answers("env GOPROXY", "file://"+filepath.Join(w.answer["env GOMODCACHE"], "cache", "download"))
 		}, OK, "gives", "", ""},
 		"a scheme of another kind": {func(w *world) { w.answers("env GOPROXY", "ftp://example.com") },
-			Failure, "the scheme is none of", "built from", "go env -w"},
+			Failure, "the scheme is none of", "built from", "go env -u GOPROXY"},
 		"an empty list": {func(w *world) { w.answers("env GOPROXY", ",") },
-			Failure, "names no proxy", "built from", "go env -w"},
+			Failure, "names no proxy", "built from", "go env -u GOPROXY"},
 		"no go to ask": {func(w *world) { w.remove("go") }, NotApplicable, "go is not in PATH", "", ""},
 	},
 	"make": {

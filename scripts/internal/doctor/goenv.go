@@ -71,7 +71,7 @@ func checkGoWork(ctx context.Context, m Machine) Finding {
 const proxyWhy = "Every program of the workshop, the control plane too, is built from Go modules."
 
 const proxyCure = "Check the network (behind an HTTP proxy: HTTPS_PROXY; with its own certificates: " +
-	"SSL_CERT_FILE), or name a module proxy that you can reach:\ngo env -w GOPROXY=https://proxy.golang.org,direct"
+	"SSL_CERT_FILE), or go back to Go's default module proxy:\ngo env -u GOPROXY\nand, if the environment sets it:\nunset GOPROXY"
 
 // errNotThere is an answer after which the go command tries the next proxy of a comma list.
 var errNotThere = errors.New("does not have it")
@@ -102,7 +102,7 @@ func checkModuleProxy(ctx context.Context, m Machine) Finding {
 		case "off":
 			tried = append(tried, "GOPROXY=off: works only when the module cache is warm.")
 			failed.What = strings.Join(tried, " ")
-			failed.Cure = "go env -w GOPROXY=https://proxy.golang.org,direct\n" +
+			failed.Cure = "go env -u GOPROXY\n" +
 				"and, if the environment sets it:\nunset GOPROXY"
 			return failed
 		case "direct":
@@ -129,7 +129,7 @@ func direct(tried []string) Finding {
 		What: strings.Join(append(tried, "GOPROXY leads to direct: modules come from their repositories."), " "),
 		Why: "Without a module proxy, Go fetches k8s.io/kubernetes and every other dependency with git " +
 			"from the host of each: slow, and all of those hosts must be reachable.",
-		Cure: "If you can reach a module proxy, name it:\ngo env -w GOPROXY=https://proxy.golang.org,direct"}
+		Cure: "If you can reach it, go back to Go's default module proxy:\ngo env -u GOPROXY\nand, if the environment sets it:\nunset GOPROXY"}
 }
 
 // askProxy asks one proxy of GOPROXY for m.Probe. The error names neither URL nor credentials.
