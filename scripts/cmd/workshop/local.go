@@ -21,9 +21,9 @@ import (
 var errSaid = errors.New("said already")
 
 func toolsCommand() *cobra.Command {
-	sets := map[string][]string{"envtest": tools.Envtest, "local": tools.Local, "kind": tools.Kind}
+	sets := map[string][]string{"envtest": tools.Envtest, "local": tools.Local, "generators": tools.Generators, "kind": tools.Kind}
 	return &cobra.Command{
-		Use:   "tools [envtest|local|kind|PROGRAM]...",
+		Use:   "tools [envtest|local|generators|kind|PROGRAM]...",
 		Short: "Build programs that are not ours into bin/, at the pinned versions",
 		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
 			var names []string

@@ -43,7 +43,7 @@ func doctorCommand() *cobra.Command {
 
 func testCommand() *cobra.Command {
 	return chapterCommand("test", "Run the tests of chapters", func(ctx context.Context, w workshop, dirs []string) error {
-		if err := w.builder().Ensure(ctx, append(tools.Local, "controller-gen")...); err != nil {
+		if err := w.builder().Ensure(ctx, append(slices.Clone(tools.Local), tools.Generators...)...); err != nil {
 			return err
 		}
 		var steps []step
@@ -106,7 +106,7 @@ func verifyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := w.builder().Ensure(ctx, append(tools.Local, "controller-gen", "kustomize")...); err != nil {
+		if err := w.builder().Ensure(ctx, append(slices.Clone(tools.Local), tools.Generators...)...); err != nil {
 			return err
 		}
 		for _, dir := range dirs {

@@ -39,6 +39,12 @@ var All = []Tool{
 	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 	{"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
 	{"controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"},
+	{"deepcopy-gen", "k8s.io/code-generator/cmd/deepcopy-gen"},
+	{"register-gen", "k8s.io/code-generator/cmd/register-gen"},
+	{"applyconfiguration-gen", "k8s.io/code-generator/cmd/applyconfiguration-gen"},
+	{"client-gen", "k8s.io/code-generator/cmd/client-gen"},
+	{"lister-gen", "k8s.io/code-generator/cmd/lister-gen"},
+	{"informer-gen", "k8s.io/code-generator/cmd/informer-gen"},
 	{"kind", "sigs.k8s.io/kind"},
 	{"kustomize", "sigs.k8s.io/kustomize/kustomize/v5"},
 }
@@ -49,6 +55,9 @@ var (
 	Envtest = []string{"etcd", "kube-apiserver", "kubectl"}
 	// Local is what the local lane runs.
 	Local = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
+	// Generators are what `make generate` of the chapters runs.
+	Generators = []string{"controller-gen", "deepcopy-gen", "register-gen", "applyconfiguration-gen", "client-gen",
+		"lister-gen", "informer-gen"}
 	// Kind is what the kind lane needs besides Docker.
 	Kind = []string{"kind", "kubectl"}
 )
