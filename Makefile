@@ -42,7 +42,8 @@ doctor: ## Look for what may go wrong on this machine
 	@$(WORKSHOP) doctor
 
 kind-up: ## Create the kind cluster (needs Docker)
-	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_up; echo "export KUBECONFIG=$$KUBECONFIG"'
+	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_up; \
+	printf "\nTo use it in this terminal:\n\nexport KUBECONFIG=%q\nexport PATH=%q:\"\$$PATH\"\n" "$$KUBECONFIG" "$$root/bin"'
 
 kind-down: ## Delete the kind cluster
 	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_down'

@@ -8,6 +8,8 @@ cd "$here"
 export CGO_ENABLED=0 GOWORK=off
 
 kind_up
+! kubectl get crd mywebs.operator.k8s-summit.org >/dev/null 2>&1 ||
+  fail "the cluster $KIND_CLUSTER has MyWebs already, which this walk would delete: use another cluster, or kubectl delete crd mywebs.operator.k8s-summit.org."
 load_images nginx:latest nginx:1.29-alpine
 tmp=$(mktemp -d)
 on_exit rm -rf "$tmp"
@@ -34,7 +36,7 @@ kubectl patch web myweb --type=merge -p '{"spec":{"pageContentHtml":"<p>changed:
 eventually 60 serves '<p>changed: {{ "quoted" }}</p>'
 say "a changed page is served"
 
-kubectl patch web myweb --type=merge -p '{"spec":{"image":"nginx:1.29-alpine"}}'
+kubectl patch web myweb --type=merge -p '{"spec":{"image":"nginx:1.29-alpine","replicas":3}}'
 kubectl scale web myweb --replicas=2
 ready() {
   [[ $(kubectl get web myweb -o jsonpath='{.status.completed} {.status.readyReplicas}') == "true 2" ]] &&
@@ -45,7 +47,10 @@ say "two pods of another image are ready"
 
 uid=$(kubectl get service myweb -o jsonpath='{.metadata.uid}')
 kubectl delete service myweb
-back() { [[ $(kubectl get service myweb -o jsonpath='{.metadata.uid}') != "$uid" ]]; }
+back() {
+  local now
+  now=$(kubectl get service myweb -o jsonpath='{.metadata.uid}') && [[ $now != "$uid" ]]
+}
 eventually 30 back
 eventually 30 serves changed
 say "a deleted Service came back on its port"
@@ -57,5 +62,6 @@ say "deletion left nothing"
 
 kill "$operator"
 wait "$operator" || fail "the operator ended with code $?: $(tail -n 3 "$tmp/log")"
-! grep -q '"level":"error"' "$tmp/log" || fail "the operator logged an error: $(grep -m 1 '"level":"error"' "$tmp/log")"
+# A conflict is no failure: it is tried again, and all of the above came true.
+! grep '"level":"error"' "$tmp/log" | grep -v 'the object has been modified' || fail "the operator logged the error above."
 say "the chapter's walk is done"

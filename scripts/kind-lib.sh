@@ -1,8 +1,10 @@
 # What every kind.sh shares. Sourced, never run. Works in bash 3.2.
 # shellcheck shell=bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-KIND_CLUSTER=${KIND_CLUSTER:-operator-workshop}
-state=${WORKSHOP_STATE:-$root/.workshop}
+own_cluster=operator-workshop # the name that nobody else uses
+KIND_CLUSTER=${KIND_CLUSTER:-$own_cluster}
+mkdir -p "${WORKSHOP_STATE:-$root/.workshop}"
+state=$(cd "${WORKSHOP_STATE:-$root/.workshop}" && pwd)
 kind_kubeconfig=$state/kind-$KIND_CLUSTER.kubeconfig
 lib_exits=()
 
@@ -43,11 +45,26 @@ eventually() {
   done
 }
 
+# docker_answers: within 15 s; a daemon that hangs does not.
+docker_answers() {
+  local ask tries=0
+  docker info >/dev/null 2>&1 &
+  ask=$!
+  while kill -0 "$ask" 2>/dev/null; do
+    if ((++tries > 150)); then
+      kill "$ask" 2>/dev/null
+      return 1
+    fi
+    sleep 0.1
+  done
+  wait "$ask"
+}
+
 # need_docker: Docker answers, or one sentence says what to do.
 need_docker() {
   command -v docker >/dev/null ||
     fail "Docker is not installed; the kind lane needs it (https://docs.docker.com/get-docker/). Everything else works without: make up, make test."
-  docker info >/dev/null 2>&1 ||
+  docker_answers ||
     fail "Docker is installed, but its daemon does not answer: start it and try again ('docker info' says more)."
 }
 
@@ -59,11 +76,12 @@ kind_up() {
   need_docker
   "$root/scripts/workshop" tools kind
   export PATH=$root/bin:$PATH
-  mkdir -p "$state"
   export KUBECONFIG=$kind_kubeconfig KUBECACHEDIR=$state/kind-cache
   if kind_exists; then
     kind export kubeconfig --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG" >/dev/null 2>&1 || true
     if kubectl get --raw /readyz --request-timeout=20s >/dev/null 2>&1; then return; fi
+    [[ $KIND_CLUSTER == "$own_cluster" ]] ||
+      fail "the kind cluster $KIND_CLUSTER does not answer: start its node (docker start $KIND_CLUSTER-control-plane) or delete it (kind delete cluster --name $KIND_CLUSTER)."
     say "the kind cluster $KIND_CLUSTER does not answer: it is made anew"
     kind delete cluster --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG"
   fi

@@ -17,7 +17,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -14,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -35,37 +38,51 @@ func (o obstacle) Error() string { return o.message }
 // look reads the children as they are from the cache. It returns an obstacle when one of them has its
 // name, but is not controlled by the MyWeb.
 func (r *Reconciler) look(ctx context.Context, web *webv1.MyWeb, c *children) error {
-	for _, child := range c.list {
+	var foreign error
+	for _, child := range c.list { // all of them, also behind an obstacle: status tells of the others
 		err := r.Get(ctx, client.ObjectKeyFromObject(web), child.live)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("get %s of MyWeb %s/%s: %w", *child.want.(kinded).GetKind(), web.Namespace, web.Name, err)
+			return fmt.Errorf("get %s of MyWeb %s/%s: %w", child.kind, web.Namespace, web.Name, err)
 		}
-		if !metav1.IsControlledBy(child.live, web) {
-			return conflict(child)
+		if foreign == nil && !metav1.IsControlledBy(child.live, web) {
+			foreign = obstacle{webv1.ReasonResourceConflict, fmt.Sprintf("%s %s exists and is not controlled by this "+
+				"MyWeb: delete or rename it", child.kind, web.Name)}
 		}
 	}
-	return nil
+	return foreign
 }
 
 // apply writes the children that are not as they should be, in order, each with what the API server
 // answers as its new live state.
-func (r *Reconciler) apply(ctx context.Context, c *children) error {
+func (r *Reconciler) apply(ctx context.Context, web *webv1.MyWeb, c *children) error {
 	for _, child := range c.list {
 		if err := sign(child); err != nil {
 			return err
 		}
-		same, err := covers(child.live, child.want)
-		if err != nil || same {
-			if err != nil {
-				return err
-			}
+		wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.want)
+		if err != nil {
+			return err
+		}
+		same, err := covers(child.live, wanted)
+		if err != nil {
+			return err
+		}
+		if same {
 			continue
 		}
-		if err := r.applyChild(ctx, child); err != nil {
+		if service, ok := child.want.(*corev1ac.ServiceApplyConfiguration); ok && child.live.GetUID() == "" {
+			askForOldPort(web, service)
+		}
+		if err := r.applyChild(ctx, child, wanted); err != nil {
 			return err
+		}
+		log.FromContext(ctx).Info("Applied child", "kind", child.kind)
+		if same, err := covers(child.live, wanted); err != nil || !same {
+			return errors.Join(err, fmt.Errorf("apply %s %s/%s: the API server accepted it, and something there "+
+				"(a webhook?) changed it at once", child.kind, web.Namespace, web.Name))
 		}
 	}
 	return nil
@@ -74,41 +91,52 @@ func (r *Reconciler) apply(ctx context.Context, c *children) error {
 // applyChild applies one child under a condition: nothing may have taken its name since we looked. An
 // existing child must still have its UID. One that is missing is applied with a resourceVersion: the API
 // server creates an object in spite of it, but refuses to change one that has come into being.
-func (r *Reconciler) applyChild(ctx context.Context, c child) error {
+func (r *Reconciler) applyChild(ctx context.Context, c child, wanted map[string]any) error {
 	if uid := c.live.GetUID(); uid != "" {
 		c.meta.UID = &uid
 	} else {
 		c.meta.ResourceVersion = new("1")
 	}
-	kind, key := *c.want.(kinded).GetKind(), *c.meta.Namespace+"/"+*c.meta.Name
+	key := *c.meta.Namespace + "/" + *c.meta.Name
 	err := r.Client.Apply(ctx, c.want, fieldOwner, client.ForceOwnership)
 	switch {
 	case nodePortTaken(err):
-		return obstacle{webv1.ReasonNodePortUnavailable, fmt.Sprintf("apply Service %s: %v", key, err)}
+		return obstacle{webv1.ReasonNodePortUnavailable, fmt.Sprintf("apply %s %s: %v", c.kind, key, err)}
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate):
+		return r.replaceLists(ctx, c, wanted)
 	case err != nil:
-		return fmt.Errorf("apply %s %s: %w", kind, key, err)
+		return fmt.Errorf("apply %s %s: %w", c.kind, key, err)
 	}
-	log.FromContext(ctx).Info("Applied child", "kind", kind)
 	// Apply leaves the server's answer in c.want.
 	answer, err := json.Marshal(c.want)
 	if err != nil {
 		return err
 	}
+	reflect.ValueOf(c.live).Elem().SetZero() // or what the answer lacks would stay
 	return json.Unmarshal(answer, c.live)
+}
+
+// replaceLists restores a child of which somebody changed the key of a list element, such as the number
+// of a port: an apply would add our element beside theirs, with the same name, and is refused. A merge
+// patch takes the lists of spec as a whole; what others added to them goes.
+func (r *Reconciler) replaceLists(ctx context.Context, c child, wanted map[string]any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": c.live.GetUID(), "resourceVersion": c.live.GetResourceVersion()},
+		"spec":     wanted["spec"],
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.Patch(ctx, c.live, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+		return fmt.Errorf("restore %s %s: %w", c.kind, client.ObjectKeyFromObject(c.live), err)
+	}
+	return nil
 }
 
 // nodePortTaken reports whether the API server refused a Service because another one has its node port.
 func nodePortTaken(err error) bool {
 	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	return found && strings.HasSuffix(cause.Field, ".nodePort") && strings.Contains(cause.Message, "already allocated")
-}
-
-// kinded is what every apply configuration can do.
-type kinded interface{ GetKind() *string }
-
-func conflict(c child) obstacle {
-	return obstacle{webv1.ReasonResourceConflict, fmt.Sprintf("%s %s exists and is not controlled by this MyWeb: "+
-		"delete or rename it", *c.want.(kinded).GetKind(), c.live.GetName())}
 }
 
 // sign annotates a wanted child with the hash of itself.
@@ -127,39 +155,44 @@ func sign(c child) error {
 	return nil
 }
 
-// covers reports whether live has every field of want, with the same value. What else live has belongs
+// covers reports whether live has every field of wanted, with the same value. What else live has belongs
 // to others: defaults of the API server, labels, sidecars.
-func covers(live client.Object, want runtime.ApplyConfiguration) (bool, error) {
+func covers(live client.Object, wanted map[string]any) (bool, error) {
 	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
 		return false, err
 	}
-	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
-	if err != nil {
-		return false, err
+	for field, value := range wanted {
+		if field == "apiVersion" || field == "kind" { // not set on objects from a typed cache
+			continue
+		}
+		if !contained(field, value, have[field]) {
+			return false, nil
+		}
 	}
-	delete(wanted, "apiVersion") // not set on objects from a typed cache
-	delete(wanted, "kind")
-	return contained(wanted, have), nil
+	return true, nil
 }
 
-func contained(want, have any) bool {
+// sharedLists are the lists to which others may add elements of their own, in any place. All other
+// lists are wholly ours.
+var sharedLists = []string{"containers", "ownerReferences", "ports", "volumeMounts", "volumes"}
+
+// contained reports whether the value that a field shall have is part of the one that it has.
+func contained(field string, want, have any) bool {
 	switch want := want.(type) {
 	case map[string]any:
 		have, ok := have.(map[string]any)
 		for key, value := range want {
-			ok = ok && contained(value, have[key])
+			ok = ok && contained(key, value, have[key])
 		}
 		return ok
 	case []any:
 		have, ok := have.([]any)
-		if ok && len(want) > 0 {
-			if _, objects := want[0].(map[string]any); !objects {
-				return reflect.DeepEqual(want, have)
-			}
+		if !slices.Contains(sharedLists, field) {
+			return ok && slices.EqualFunc(want, have, func(w, h any) bool { return contained("", w, h) })
 		}
-		for _, value := range want { // others may have added elements, in any place
-			ok = ok && slices.ContainsFunc(have, func(h any) bool { return contained(value, h) })
+		for _, value := range want {
+			ok = ok && slices.ContainsFunc(have, func(h any) bool { return contained("", value, h) })
 		}
 		return ok
 	default:

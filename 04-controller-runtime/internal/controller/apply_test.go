@@ -12,6 +12,7 @@ import (
 func TestContained(t *testing.T) {
 	type object = map[string]any
 	type list = []any
+	shared := func(elements ...any) object { return object{"volumes": elements} }
 	for name, test := range map[string]struct {
 		want, have any
 		ok         bool
@@ -24,17 +25,19 @@ func TestContained(t *testing.T) {
 		"a missing field":               {object{"a": "1"}, object{}, false},
 		"a missing empty object":        {object{"a": object{}}, object{}, false},
 		"an empty object that is there": {object{"a": object{}}, object{"a": object{"b": "1"}}, true},
-		"an element more, before":       {list{object{"name": "x"}}, list{object{"name": "y"}, object{"name": "x", "z": "1"}}, true},
-		"an element changed":            {list{object{"name": "x", "v": "1"}}, list{object{"name": "x", "v": "2"}}, false},
-		"an element missing":            {list{object{"name": "x"}}, list{}, false},
+		"an element more, before":       {shared(object{"name": "x"}), shared(object{"name": "y"}, object{"name": "x", "z": "1"}), true},
+		"an element changed":            {shared(object{"name": "x", "v": "1"}), shared(object{"name": "x", "v": "2"}), false},
+		"an element missing":            {shared(object{"name": "x"}), shared(), false},
+		"an element more, in our list":  {object{"sysctls": list{object{"name": "x"}}}, object{"sysctls": list{object{"name": "x"}, object{"name": "y"}}}, false},
+		"a default in our list":         {object{"sysctls": list{object{"name": "x"}}}, object{"sysctls": list{object{"name": "x", "z": "1"}}}, true},
 		"a list of strings":             {list{"ALL"}, list{"ALL"}, true},
 		"a list of strings, longer":     {list{"ALL"}, list{"ALL", "CHOWN"}, false},
 		"a number":                      {object{"a": int64(1)}, object{"a": int64(2)}, false},
-		"a list that is none":           {list{"a"}, "a", false},
+		"a list that is none":           {object{"ports": list{"a"}}, object{"ports": "a"}, false},
 		"an object that is none":        {object{"a": "1"}, "a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if ok := contained(test.want, test.have); ok != test.ok {
+			if ok := contained("", test.want, test.have); ok != test.ok {
 				t.Errorf("got %v, want %v", ok, test.ok)
 			}
 		})

@@ -3,6 +3,7 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(sameName)).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(sameName)).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(sameName)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			ReconciliationTimeout:   time.Minute, // a watch that hangs must not hold a worker for ever
+		}).
 		Complete(r)
 }
 

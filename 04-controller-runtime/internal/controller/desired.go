@@ -38,6 +38,7 @@ var writablePaths = []struct{ volume, path string }{
 
 // A child is an object that a MyWeb owns.
 type child struct {
+	kind string
 	// want is what the child shall be. Only what it names is owned by the operator.
 	want runtime.ApplyConfiguration
 	// meta is the metadata of want.
@@ -60,9 +61,9 @@ func desiredChildren(web *webv1.MyWeb) *children {
 	page, pods, service := desiredPage(web), desiredPods(web), desiredService(web)
 	c := &children{page: &corev1.ConfigMap{}, pods: &appsv1.Deployment{}, service: &corev1.Service{}}
 	c.list = []child{
-		{want: page, meta: page.ObjectMetaApplyConfiguration, live: c.page},
-		{want: pods, meta: pods.ObjectMetaApplyConfiguration, live: c.pods},
-		{want: service, meta: service.ObjectMetaApplyConfiguration, live: c.service},
+		{kind: "ConfigMap", want: page, meta: page.ObjectMetaApplyConfiguration, live: c.page},
+		{kind: "Deployment", want: pods, meta: pods.ObjectMetaApplyConfiguration, live: c.pods},
+		{kind: "Service", want: service, meta: service.ObjectMetaApplyConfiguration, live: c.service},
 	}
 	return c
 }
@@ -130,6 +131,13 @@ func desiredService(web *webv1.MyWeb) *corev1ac.ServiceApplyConfiguration {
 			WithType(corev1.ServiceTypeNodePort).
 			WithSelector(selector(web)).
 			WithPorts(port))
+}
+
+// askForOldPort makes a Service that has to be made again ask for the port that the MyWeb was served on.
+func askForOldPort(web *webv1.MyWeb, service *corev1ac.ServiceApplyConfiguration) {
+	if port := &service.Spec.Ports[0]; port.NodePort == nil && web.Status.NodePort != 0 {
+		port.NodePort = new(web.Status.NodePort)
+	}
 }
 
 // selector finds the pods of one MyWeb. It can never change, so it holds neither image nor version.

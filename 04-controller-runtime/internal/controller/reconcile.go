@@ -40,7 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	children := desiredChildren(web)
 	err := r.look(ctx, web, children)
 	if err == nil {
-		err = r.apply(ctx, children)
+		err = r.apply(ctx, web, children)
 	}
 	var what *obstacle
 	if found, ok := errors.AsType[obstacle](err); ok {

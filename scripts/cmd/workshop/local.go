@@ -75,10 +75,9 @@ func upCommand() *cobra.Command {
 			if quiet {
 				return nil
 			}
-			switch {
-			case running == all:
-				fmt.Println("The local cluster runs already, all of it is healthy.")
-			default:
+			if running == all {
+				fmt.Println("The local cluster runs, all of it is healthy.")
+			} else {
 				fmt.Printf("The local cluster is ready after %.1f s (%d of %d components started).\n",
 					time.Since(start).Seconds(), all-running, all)
 			}
@@ -192,8 +191,10 @@ func shellCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
 			c := w.cluster()
-			if running, all := c.Running(); running < all {
+			if running, all := c.Running(); running == 0 {
 				return cluster.ErrNoCluster
+			} else if running < all {
+				return fmt.Errorf("%d of %d components of the local cluster run: `make up` repairs it", running, all)
 			}
 			shell := os.Getenv("SHELL")
 			if shell == "" {
@@ -203,8 +204,9 @@ func shellCommand() *cobra.Command {
 			cmd := exec.Command(shell) // not bound to the context: Ctrl-C belongs to the shell
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 			cmd.Env = append(os.Environ(), append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))...)
-			if err := cmd.Run(); err != nil {
-				return errors.Join(errSaid, err)
+			var left *exec.ExitError // a shell hands on the code of the last command, which is no error of ours
+			if err := cmd.Run(); err != nil && !errors.As(err, &left) {
+				return err
 			}
 			return nil
 		}),

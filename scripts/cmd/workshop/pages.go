@@ -74,7 +74,7 @@ Where to go next
 // pageEnv is the environment of a page's commands: the terminal of a reader who ran `make shell`.
 func (w workshop) pageEnv() []string {
 	env := append(w.chapterEnv(), w.terminal()...)
-	return append(env, "WORKSHOP_STATE="+w.state, "GOWORK=off", "CGO_ENABLED=0")
+	return append(env, "WORKSHOP_STATE="+w.state)
 }
 
 // play shows a page, up to a heading, on the reader's own cluster.
@@ -119,9 +119,8 @@ func (w workshop) checkPages(ctx context.Context, paths []string) error {
 			return ctx.Err()
 		}
 		sum = sum.Add(counts)
-		if err == nil && counts.Executed < recorded[name] {
-			err = fmt.Errorf("%s executed %d blocks, scripts/blocks.yaml records %d: "+
-				"a page must not lose blocks unseen (if it is meant, run `make sync`)", name, counts.Executed, recorded[name])
+		if err == nil {
+			err = notFewer(name, counts.Executed, recorded)
 		}
 		if err != nil {
 			fmt.Printf("  FAILED: %v\n", err)
@@ -132,6 +131,19 @@ func (w workshop) checkPages(ctx context.Context, paths []string) error {
 	}
 	fmt.Printf("%d pages: %s\n", len(paths), sum)
 	return errors.Join(failed...)
+}
+
+// notFewer returns an error when a page executes fewer blocks than scripts/blocks.yaml records.
+func notFewer(name string, executed int, recorded map[string]int) error {
+	before, known := recorded[name]
+	if !known {
+		return fmt.Errorf("%s is not in scripts/blocks.yaml: `make sync` records it", name)
+	}
+	if executed < before {
+		return fmt.Errorf("%s executed %d blocks, scripts/blocks.yaml records %d: "+
+			"a page must not lose blocks unseen (if it is meant, run `make sync`)", name, executed, before)
+	}
+	return nil
 }
 
 func (w workshop) checkPage(ctx context.Context, path string) (counts page.Counts, err error) {

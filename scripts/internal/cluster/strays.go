@@ -62,7 +62,7 @@ func commandLines() map[int]string {
 	if len(files) > 0 {
 		return lines
 	}
-	out, _ := exec.Command("ps", "-axww", "-o", "pid=,command=").Output()
+	out, _ := exec.Command("ps", "-axww", "-o", "pid=", "-o", "command=").Output()
 	for line := range strings.Lines(string(out)) {
 		var pid int
 		if _, err := fmt.Sscan(line, &pid); err == nil {

@@ -304,7 +304,7 @@ var scenes = map[string]map[string]scene{
 	},
 	"Docker": {
 		"no docker": {func(w *world) { w.remove("docker") },
-			NotApplicable, "chapters 00 to 06 work without", "", ""},
+			NotApplicable, "everything else works without", "", ""},
 		"a dead daemon": {func(w *world) {
 			w.script("docker", "echo Cannot connect to the Docker daemon. >&2; exit 1")
 		}, Warning, "Cannot connect to the Docker daemon", "kind lane", "sudo systemctl start docker"},

@@ -102,7 +102,7 @@ func checkDocker(ctx context.Context, m Machine) Finding {
 	path, err := m.LookPath("docker")
 	if err != nil {
 		return notApplicable("not found: only the kind lane needs it (make kind-up, kind-test); " +
-			"chapters 00 to 06 work without")
+			"everything else works without")
 	}
 	answer, err := m.Run(ctx, "docker", "info", "--format", "{{.ServerVersion}}")
 	server := strings.TrimSpace(answer)

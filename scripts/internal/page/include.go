@@ -37,7 +37,7 @@ func checkInclude(dir string, b *Block) error {
 }
 
 func differs(b *Block, name, want string) error {
-	return fmt.Errorf("the block differs from %s:\n%s", name, diff(name, "page", want, b.Text))
+	return fmt.Errorf("the block differs from %s:\n%s", name, diff(name, "page", strings.TrimRight(want, "\n")+"\n", b.Text))
 }
 
 // hasRun reports whether part is a run of lines of whole, perhaps with less indentation.

@@ -46,7 +46,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// stopGrace is how long a background process may take to end after SIGINT.
+// stopGrace is how long a process may take to end after SIGINT or SIGTERM.
 const stopGrace = 10 * time.Second
 
 // Each block runs in a bash of its own that first loads the variables and the directory which the
@@ -110,14 +110,13 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
+		end(cmd, ended)
 		return out.String(), ctx.Err()
 	case <-time.After(b.Timeout):
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
+		end(cmd, ended)
 		return out.String(), fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
 	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // what it left in the background
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
@@ -131,6 +130,18 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 		return out.String(), fmt.Errorf("the command failed (%w)\n$ %s\n%s", err, strings.TrimSpace(b.Text), out)
 	}
 	return out.String(), nil
+}
+
+// end ends a block that takes too long, and what it started: it may have processes of its own to end,
+// so SIGKILL comes only after the grace period.
+func end(cmd *exec.Cmd, ended <-chan error) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+	select {
+	case <-ended:
+	case <-time.After(stopGrace):
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		<-ended
+	}
 }
 
 // background starts a block and waits for the text that shows that it is ready.
