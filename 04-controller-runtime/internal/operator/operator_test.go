@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -359,6 +360,20 @@ func TestTheLeaderReleasesItsLease(t *testing.T) {
 	g.Expect(holder()).NotTo(gomega.BeEmpty())
 	stop()
 	g.Expect(holder()).To(gomega.BeEmpty(), "who comes next should not have to wait")
+
+	used := map[string]bool{}
+	for _, r := range requests(t) {
+		if r.ObjectRef.Resource == "leases" || r.ObjectRef.Resource == "events" {
+			used[r.Verb+" "+r.ObjectRef.Resource] = true
+			if r.ResponseStatus.Code == http.StatusForbidden {
+				t.Errorf("the role lacks a permission: %s %s", r.Verb, r.RequestURI)
+			}
+		}
+	}
+	want := map[string]bool{"get leases": true, "create leases": true, "update leases": true, "create events": true}
+	if diff := cmp.Diff(want, used); diff != "" {
+		t.Errorf("config/rbac/leader_election_role.yaml grants what is used, and this is used:\n%s", diff)
+	}
 }
 
 func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
