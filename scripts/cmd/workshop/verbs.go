@@ -241,7 +241,13 @@ func (w workshop) chapterEnv() []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || name == "CH" || name == "PATH"
 	})
-	return append(env, "PATH="+w.bin()+":"+os.Getenv("PATH"))
+	env = append(env, "PATH="+w.bin()+":"+os.Getenv("PATH"))
+	// Libraries of tests and generators (envtest, goimports) keep files beside Go's build cache, in HOME.
+	// Theirs go to the state folder; Go's stays where it is.
+	if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
+		env = append(env, "GOCACHE="+strings.TrimSpace(string(cache)), "XDG_CACHE_HOME="+w.cluster().KubectlCache())
+	}
+	return env
 }
 
 // foreground runs a command whose output the reader sees. Ctrl-C reaches it as SIGINT, with time to

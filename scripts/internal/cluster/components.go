@@ -24,6 +24,14 @@ type component struct {
 	health string
 }
 
+// Names returns the names of the components, in the order in which they start.
+func Names() (names []string) {
+	for _, p := range (&Cluster{}).components() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 // components returns the processes in the order in which they start.
 func (c *Cluster) components() []component {
 	pki := func(name string) string { return filepath.Join(c.dir(), "pki", name) }

@@ -8,11 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
-)
 
-// components of the local cluster. Each holds a lock on cluster/<name>.pid for as long as it lives.
-var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/internal/lock"
+)
 
 func checkCluster(_ context.Context, m Machine) Finding {
 	const why = "What runs of it takes memory, and kubectl and the pages meet a cluster that answers in " +
@@ -27,8 +26,9 @@ func checkCluster(_ context.Context, m Machine) Finding {
 			What: fmt.Sprintf("Its state cannot be read: %s.", oneLine(err.Error()))}
 	}
 	var alive, gone []string
-	for _, component := range components {
-		held, err := locked(filepath.Join(folder, component+".pid"))
+	// Each component holds a lock on its file for as long as it lives.
+	for _, component := range cluster.Names() {
+		held, err := lock.Held(filepath.Join(folder, component+".pid"))
 		switch {
 		case err != nil:
 			return Finding{Status: Warning, Why: why, Cure: "Make the file readable, or remove the folder.",
@@ -48,25 +48,4 @@ func checkCluster(_ context.Context, m Machine) Finding {
 			folder, strings.Join(alive, ", "), strings.Join(gone, ", "))
 	}
 	return Finding{Status: Warning, What: what, Why: why, Cure: cure}
-}
-
-// locked tells whether another process holds an exclusive lock on the file. It asks for a shared
-// lock: two doctors at once must not take each other for a cluster.
-func locked(path string) (bool, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return false, nil
 }

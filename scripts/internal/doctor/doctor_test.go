@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/lock"
 )
 
 func TestAHealthyMachineIsOK(t *testing.T) {
@@ -129,7 +133,7 @@ func TestAnExclusiveLockCanBeTakenWhileADoctorLooks(t *testing.T) {
 	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_SH); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := locked(path); held || err != nil {
+	if held, err := lock.Held(path); held || err != nil {
 		t.Errorf("another doctor's shared lock was taken for a component: %t, %v", held, err)
 	}
 }
@@ -289,5 +293,22 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 func TestPrintReportsAnErrorOfTheWriter(t *testing.T) {
 	if err := Print(brokenPipe{}, nil, false); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheVersionsAreThoseOfTheWorkshop(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "versions.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pins struct {
+		Go      string            `json:"go"`
+		Modules map[string]string `json:"modules"`
+	}
+	if err := yaml.UnmarshalStrict(data, &pins); err != nil {
+		t.Fatal(err)
+	}
+	if minimumGo != "go"+pins.Go || DefaultProbe != "k8s.io/api@"+pins.Modules["k8s.io/api"] {
+		t.Errorf("%s and %s are not what scripts/versions.yaml says: %+v", minimumGo, DefaultProbe, pins)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/cluster"
 )
 
 // scene is one state of the machine and what a check must say about it: its status and a part of
@@ -289,7 +291,7 @@ var scenes = map[string]map[string]scene{
 				w.t.Fatal(err)
 			}
 		}, Warning, "nothing runs", "kubectl", "`make down` removes it"},
-		"all run": {func(w *world) { w.cluster(components...) }, OK, "running", "", ""},
+		"all run": {func(w *world) { w.cluster(cluster.Names()...) }, OK, "running", "", ""},
 		"a file where the folder should be": {func(w *world) {
 			w.State = filepath.Join(w.Repository, "state")
 			if err := os.WriteFile(w.State, nil, 0o600); err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/cluster"
 )
 
 // world is a healthy machine made of real files and programs, to be broken by a test.
@@ -162,7 +164,7 @@ func (w *world) cluster(running ...string) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, component := range components {
+	for _, component := range cluster.Names() {
 		if err := os.WriteFile(filepath.Join(folder, component+".pid"), []byte("1\n"), 0o644); err != nil {
 			w.t.Fatal(err)
 		}
