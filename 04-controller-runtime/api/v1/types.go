@@ -2,6 +2,11 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// A marker is a comment line that begins with +, a word to a generator. Generators read markers in
+// the doc comment of a type or field and in the comment right above that one. Only doc comments
+// become descriptions, in the CRD and in the apply configurations: so what is said to readers of
+// this file, like these lines, stands apart from them.
+
 // Types of a MyWeb's conditions. Each one carries the generation that it speaks of.
 const (
 	// ConditionAvailable is True while at least one pod serves a page, be it the old one.
@@ -34,6 +39,27 @@ const (
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
+// Markers of code-generator:
+//   - genclient asks for a client, a lister and an informer. The field Status gives the client
+//     UpdateStatus and ApplyStatus as well.
+//   - genclient:method adds a method: here the two of the scale subresource, whose form is the
+//     Scale of autoscaling/v1.
+//   - k8s:deepcopy-gen:interfaces adds DeepCopyObject and so makes the type a runtime.Object, which
+//     is what schemes, clients and caches handle.
+//
+// Markers of controller-gen, in the doc comment:
+//   - object:root says the same as k8s:deepcopy-gen:interfaces, to controller-gen's own deep copies.
+//   - resource gives the kind's names in the API, its short name and its category.
+//   - subresource:status and subresource:scale open these addresses; the paths are where scale
+//     finds its numbers.
+//   - printcolumn is a column of kubectl get.
+//   - validation:XValidation is a rule in CEL with the sentence that refuses; it blames fieldPath.
+//
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
 // MyWeb is a website of one page, served by a number of equal pods on one port of every node.
 //
 // +kubebuilder:object:root=true
@@ -49,6 +75,8 @@ type MyWeb struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// required and optional: whether the schema lists the field as required.
+
 	// spec is the website that the user wants.
 	//
 	// +required
@@ -61,6 +89,9 @@ type MyWeb struct {
 
 // MyWebSpec is the website that the user wants.
 type MyWebSpec struct {
+	// validation:MinLength, MaxLength, Minimum and Maximum are bounds of the schema; XValidation is
+	// CEL again, here about this field alone.
+
 	// image is the container image that serves the page: a web server that
 	// listens on port 80 and reads /usr/share/nginx/html, such as nginx.
 	//
@@ -82,6 +113,8 @@ type MyWebSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	PageContentHTML *string `json:"pageContentHtml,omitempty"`
+	// default: the API server fills it in. A pointer tells 0, which is a choice, from nothing said.
+
 	// replicas is the number of pods that serve the page, at most 10.
 	//
 	// +optional
@@ -97,6 +130,9 @@ type MyWebStatus struct {
 	//
 	// +optional
 	Completed bool `json:"completed,omitempty"`
+	// listType=map and listMapKey: an item is known by its type, so server-side apply merges items
+	// and owners of different conditions do not disturb each other.
+
 	// conditions tell the state of the website: Available, Progressing and
 	// Degraded, each with a reason and a message.
 	//
@@ -122,6 +158,11 @@ type MyWebStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }
+
+// A kind needs its list: clients decode the answer to a LIST into it. No genclient here, for nobody
+// reads or writes a list by name.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // MyWebList is a list of MyWebs.
 //

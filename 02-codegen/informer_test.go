@@ -1,0 +1,245 @@
+package codegen_test
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/onsi/gomega"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned"
+	"example.com/operator-workshop/02-codegen/pkg/generated/informers/externalversions"
+	informerv1 "example.com/operator-workshop/02-codegen/pkg/generated/informers/externalversions/myweb/v1"
+)
+
+// recorder keeps what it was told; many goroutines may tell.
+type recorder struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *recorder) add(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, line)
+}
+
+func (r *recorder) seen() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lines)
+}
+
+// events is a handler that records what it is told.
+func (r *recorder) events() informerv1.MyWebHandlerFuncs {
+	return informerv1.MyWebHandlerFuncs{
+		AddFunc: func(web *webv1.MyWeb) { r.add("add " + web.Name) },
+		UpdateFunc: func(old, web *webv1.MyWeb) {
+			if old.ResourceVersion == web.ResourceVersion {
+				r.add("resync " + web.Name)
+				return
+			}
+			r.add("update " + web.Name)
+		},
+		DeleteFunc: func(deleted informerv1.DeletedMyWeb) { r.add("delete " + deleted.GetName()) },
+	}
+}
+
+// newFactory makes a factory for one namespace. It ends with the test.
+func newFactory(t *testing.T, client versioned.Interface, namespace string, resync time.Duration, options ...externalversions.SharedInformerOption) externalversions.SharedInformerFactory {
+	t.Helper()
+	factory := externalversions.NewSharedInformerFactoryWithOptions(client, resync,
+		append(options, externalversions.WithNamespace(namespace))...)
+	t.Cleanup(factory.Shutdown) // t.Context() has ended by then
+	return factory
+}
+
+// start fills the factory's caches.
+func start(t *testing.T, factory externalversions.SharedInformerFactory) {
+	t.Helper()
+	factory.StartWithContext(t.Context())
+	if err := factory.WaitForCacheSyncWithContext(t.Context()).AsError(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The indexer is the memory, the lister a typed view of it; both follow the API server.
+func TestInformerListerAndIndexerAgree(t *testing.T) {
+	g := gomega.NewWithT(t)
+	client, namespace := newClientset(t), newNamespace(t)
+	webs := client.OperatorV1().MyWebs(namespace)
+	tiers(t, webs)
+
+	factory := newFactory(t, client, namespace, 0)
+	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
+	byImage := informerv1.MyWebIndexers{"image": func(web *webv1.MyWeb) ([]string, error) { return []string{web.Spec.Image}, nil }}
+	if err := informer.TypedInformer().AddTypedIndexers(byImage); err != nil {
+		t.Fatal(err)
+	}
+	told := &recorder{}
+	if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, factory)
+
+	web := get(t, webs, "a")
+	web.Spec.Image = "httpd"
+	if _, err := webs.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := webs.Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	create(t, webs, newMyWeb("e"))
+
+	g.Eventually(func() []string { // the last word about each
+		last := slices.DeleteFunc(told.seen(), func(s string) bool { return s == "add a" || s == "add b" })
+		slices.Sort(last)
+		return last
+	}, 10*time.Second).Should(gomega.Equal([]string{"add c", "add d", "add e", "delete b", "update a"}))
+
+	truth, err := webs.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := map[string]*webv1.MyWeb{}
+	for i := range truth.Items {
+		stored[truth.Items[i].Name] = &truth.Items[i]
+	}
+	listed, err := informer.Lister().MyWebs(namespace).List(labels.Everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var indexed []*webv1.MyWeb
+	for _, image := range []string{"nginx", "httpd"} {
+		found, err := informer.TypedInformer().GetTypedIndexer().ByTypedIndex("image", image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		indexed = append(indexed, found...)
+	}
+	for name, got := range map[string][]*webv1.MyWeb{"lister": listed, "indexer": indexed} {
+		cached := map[string]*webv1.MyWeb{}
+		for _, web := range got {
+			cached[web.Name] = web
+		}
+		noKind := cmpopts.IgnoreTypes(metav1.TypeMeta{}) // the Go type says it: decoders may leave the field empty
+		if diff := cmp.Diff(stored, cached, noKind); diff != "" {
+			t.Errorf("%s (-API server +cache):\n%s", name, diff)
+		}
+	}
+	if len(listed) != 4 || len(indexed) != 4 {
+		t.Errorf("%d listed, %d indexed, want 4 each", len(listed), len(indexed))
+	}
+	if last, same := indexed[len(indexed)-1], slices.Contains(listed, indexed[len(indexed)-1]); last.Name != "a" || !same {
+		t.Errorf("by image httpd: %s, the same object as the lister's: %v; want a, true", last.Name, same)
+	}
+}
+
+// counting makes a client that counts its requests by kind: list, watch.
+func counting(t *testing.T) (versioned.Interface, *recorder) {
+	t.Helper()
+	sent := &recorder{}
+	cfg := rest.CopyConfig(server)
+	cfg.Wrap(transport.WrapperFunc(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("watch") != "" {
+				sent.add("watch")
+			} else {
+				sent.add("list")
+			}
+			return next.RoundTrip(r)
+		})
+	}))
+	client, err := versioned.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, sent
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAFactorySharesOneCacheAndOneWatch(t *testing.T) {
+	namespace := newNamespace(t)
+	create(t, newClientset(t).OperatorV1().MyWebs(namespace), newMyWeb("shop"))
+	client, sent := counting(t)
+	factory := newFactory(t, client, namespace, 0)
+
+	one, another := &recorder{}, &recorder{}
+	for _, told := range []*recorder{one, another} {
+		informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
+		if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, factory)
+
+	gomega.NewWithT(t).Eventually(func() []string { return append(one.seen(), another.seen()...) }, 10*time.Second).
+		Should(gomega.Equal([]string{"add shop", "add shop"}))
+	for range 100 { // reads of a lister are reads of memory
+		if _, err := factory.Operator().V1().MyWebs().Lister().MyWebs(namespace).Get("shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"watch"}, sent.seen()); diff != "" {
+		t.Errorf("requests of two users (-want +got):\n%s", diff)
+	}
+}
+
+// A resync is a word of the cache to its handlers: nothing changed, look again. The API server does
+// not hear of it.
+func TestResyncRepeatsTheCacheAndAsksNobody(t *testing.T) {
+	namespace := newNamespace(t)
+	create(t, newClientset(t).OperatorV1().MyWebs(namespace), newMyWeb("shop"))
+	client, sent := counting(t)
+	factory := newFactory(t, client, namespace, time.Second)
+	told := &recorder{}
+	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
+	if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, factory)
+
+	gomega.NewWithT(t).Eventually(told.seen, 10*time.Second).
+		Should(gomega.ContainElements("add shop", "resync shop", "resync shop"))
+	if diff := cmp.Diff([]string{"watch"}, sent.seen()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestASelectiveInformerForgetsWhatNoLongerMatches(t *testing.T) {
+	client, namespace := newClientset(t), newNamespace(t)
+	webs := client.OperatorV1().MyWebs(namespace)
+	tiers(t, webs)
+	factory := newFactory(t, client, namespace, 0,
+		externalversions.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "tier=back" }))
+	told := &recorder{}
+	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
+	if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, factory)
+
+	web := get(t, webs, "c")
+	web.Labels["tier"] = "front"
+	if _, err := webs.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gomega.NewWithT(t).Eventually(told.seen, 10*time.Second).Should(gomega.Equal([]string{"add c", "delete c"}))
+	if keys := informer.TypedInformer().GetTypedIndexer().ListKeys(); len(keys) != 0 {
+		t.Errorf("the cache still holds %v", keys)
+	}
+}

@@ -1,0 +1,174 @@
+// Package webctl is a small program on the generated client of MyWeb. Each verb shows one way to
+// talk to the API server.
+package webctl
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned"
+)
+
+// Usage is what webctl says of itself.
+const Usage = `usage: webctl VERB [FLAG]... [ARGUMENT]...
+
+  apply NAME     create the MyWeb or change it: --image, --page, --node-port, --label, --manager, --force
+  get NAME       show one
+  list           show those that match -l (labels) and --field-selector
+  watch          show each change as it comes, until interrupted: -l, --resync
+  status NAME N  write what an operator would: N pods are ready
+  scale NAME N   ask for N pods, through the scale subresource
+  delete NAME    delete it
+
+Every verb takes --kubeconfig and -n (namespace), and flags come before arguments.
+`
+
+// Run does what args say and writes what a user should see to out. The cluster is that of
+// --kubeconfig, else of KUBECONFIG, else of ~/.kube/config. A watch runs until ctx ends.
+func Run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		_, err = io.WriteString(out, Usage)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	v, err := connect(o, out)
+	if err != nil {
+		return err
+	}
+	return o.run(ctx, v)
+}
+
+// options are the words of one command line.
+type options struct {
+	verb       string
+	kubeconfig string
+	namespace  string
+	name       string
+	number     int32
+	apply      applyOptions
+	labels     string
+	fields     string
+	resync     time.Duration
+}
+
+// arguments says what stands behind the flags of each verb.
+var arguments = map[string][]string{
+	"apply":  {"NAME"},
+	"get":    {"NAME"},
+	"list":   {},
+	"watch":  {},
+	"status": {"NAME", "N"},
+	"scale":  {"NAME", "N"},
+	"delete": {"NAME"},
+}
+
+// parse reads a command line. It fails on what Usage does not name, and with flag.ErrHelp when the
+// user asks for it.
+func parse(args []string) (options, error) {
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
+		return options{}, flag.ErrHelp
+	}
+	o := options{verb: args[0]}
+	want, ok := arguments[o.verb]
+	if !ok {
+		return o, fmt.Errorf("there is no verb %q: webctl help lists them", o.verb)
+	}
+	flags := o.flags()
+	if err := flags.Parse(args[1:]); err != nil {
+		return o, fmt.Errorf("%s: %w", o.verb, err)
+	}
+	if flags.NArg() != len(want) {
+		return o, fmt.Errorf("%s: the arguments after the flags are %q, want %q", o.verb, flags.Args(), want)
+	}
+	o.name = flags.Arg(0)
+	if len(want) == 2 {
+		n, err := parseNumber(flags.Arg(1))
+		if err != nil {
+			return o, fmt.Errorf("%s %s: %w", o.verb, o.name, err)
+		}
+		o.number = n
+	}
+	return o, nil
+}
+
+func parseNumber(s string) (int32, error) {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number that fits", s)
+	}
+	return int32(n), nil
+}
+
+// flags are those of the verb; parsing them fills o.
+func (o *options) flags() *flag.FlagSet {
+	fs := flag.NewFlagSet(o.verb, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig")
+	fs.StringVar(&o.namespace, "n", "", "namespace, else the one of the kubeconfig")
+	switch o.verb {
+	case "apply":
+		o.apply.addFlags(fs)
+	case "list":
+		fs.StringVar(&o.fields, "field-selector", "", "field selector")
+		fs.StringVar(&o.labels, "l", "", "label selector")
+	case "watch":
+		fs.StringVar(&o.labels, "l", "", "label selector")
+		fs.DurationVar(&o.resync, "resync", 0, "show the whole cache again this often, 0 is never")
+	}
+	return fs
+}
+
+// connect makes the client. It does not talk to the API server yet.
+func connect(o options, out io.Writer) (*verbs, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	kubeconfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: o.namespace}})
+	cfg, err := kubeconfig.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := kubeconfig.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace: %w", err)
+	}
+	cfg.UserAgent = "webctl"
+	client, err := versioned.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return &verbs{client: client, namespace: namespace, out: out}, nil
+}
+
+// run hands the words to their verb.
+func (o options) run(ctx context.Context, v *verbs) error {
+	switch o.verb {
+	case "apply":
+		return v.apply(ctx, o.name, o.apply)
+	case "get":
+		return v.get(ctx, o.name)
+	case "list":
+		return v.list(ctx, o.labels, o.fields)
+	case "watch":
+		return v.watch(ctx, o.labels, o.resync)
+	case "status":
+		return v.status(ctx, o.name, o.number)
+	case "scale":
+		return v.scale(ctx, o.name, o.number)
+	case "delete":
+		return v.delete(ctx, o.name)
+	}
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,188 @@
+package webctl
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
+	webv1ac "example.com/operator-workshop/02-codegen/pkg/generated/applyconfiguration/myweb/v1"
+	"example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned"
+	typedv1 "example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/typed/myweb/v1"
+)
+
+// verbs are what webctl can do in one namespace.
+type verbs struct {
+	client    versioned.Interface
+	namespace string
+	out       io.Writer
+}
+
+func (v *verbs) webs() typedv1.MyWebInterface {
+	return v.client.OperatorV1().MyWebs(v.namespace)
+}
+
+// applyOptions are the fields that apply names. What is nil is not sent, and so not owned.
+type applyOptions struct {
+	image, page *string
+	nodePort    *int32
+	labels      map[string]string
+	manager     string
+	force       bool
+}
+
+func (o *applyOptions) addFlags(fs *flag.FlagSet) {
+	fs.Func("image", "container image", func(s string) error { o.image = &s; return nil })
+	fs.Func("page", "the page, in HTML", func(s string) error { o.page = &s; return nil })
+	fs.Func("node-port", "port on every node", func(s string) error {
+		n, err := parseNumber(s)
+		o.nodePort = &n
+		return err
+	})
+	fs.Func("label", "a label KEY=VALUE, may be repeated", func(s string) error {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return fmt.Errorf("%q is not KEY=VALUE", s)
+		}
+		if o.labels == nil {
+			o.labels = map[string]string{}
+		}
+		o.labels[key] = value
+		return nil
+	})
+	fs.StringVar(&o.manager, "manager", "webctl", "who owns the fields")
+	fs.BoolVar(&o.force, "force", false, "take over fields that others own")
+}
+
+// desired is what apply sends: the fields that were named, and no other.
+func desired(name, namespace string, o applyOptions) *webv1ac.MyWebApplyConfiguration {
+	spec := webv1ac.MyWebSpec()
+	spec.Image, spec.PageContentHTML, spec.NodePortNumber = o.image, o.page, o.nodePort
+	return webv1ac.MyWeb(name, namespace).WithLabels(maps.Clone(o.labels)).WithSpec(spec)
+}
+
+// apply creates the MyWeb or changes it, by server-side apply: the fields sent belong to the
+// manager, those that it sent before and sends no more are given up. It fails with a conflict when
+// a field belongs to someone else who wants another value, unless forced.
+func (v *verbs) apply(ctx context.Context, name string, o applyOptions) error {
+	web, err := v.webs().Apply(ctx, desired(name, v.namespace, o),
+		metav1.ApplyOptions{FieldManager: o.manager, Force: o.force})
+	if err != nil {
+		return fmt.Errorf("apply %s as %s: %w", name, o.manager, err)
+	}
+	return v.print(web)
+}
+
+func (v *verbs) get(ctx context.Context, name string) error {
+	web, err := v.webs().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get %s: %w", name, err)
+	}
+	return v.print(web)
+}
+
+// list shows what matches both selectors; the API server does the matching.
+func (v *verbs) list(ctx context.Context, labels, fields string) error {
+	list, err := v.webs().List(ctx, metav1.ListOptions{LabelSelector: labels, FieldSelector: fields})
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	webs := make([]*webv1.MyWeb, 0, len(list.Items))
+	for i := range list.Items {
+		webs = append(webs, &list.Items[i])
+	}
+	return v.print(webs...)
+}
+
+// status writes what an operator would write. Between read and write someone else may change the
+// object: the API server then answers with a conflict, and both are done again.
+func (v *verbs) status(ctx context.Context, name string, ready int32) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		web, err := v.webs().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		web.Status = statusFor(web, ready)
+		_, err = v.webs().UpdateStatus(ctx, web, metav1.UpdateOptions{FieldManager: "webctl"})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write the status of %s: %w", name, err)
+	}
+	return v.get(ctx, name)
+}
+
+// statusFor is the status of a MyWeb of which so many pods are ready.
+func statusFor(web *webv1.MyWeb, ready int32) webv1.MyWebStatus {
+	status := *web.Status.DeepCopy()
+	status.ObservedGeneration = web.Generation
+	status.ReadyReplicas = ready
+	status.Completed = ready == replicas(web)
+	if web.Spec.NodePortNumber != nil {
+		status.NodePort = *web.Spec.NodePortNumber
+	}
+	available := metav1.Condition{
+		Type:               webv1.ConditionAvailable,
+		Status:             metav1.ConditionTrue,
+		Reason:             webv1.ReasonServing,
+		ObservedGeneration: web.Generation,
+	}
+	if ready == 0 {
+		available.Status, available.Reason = metav1.ConditionFalse, webv1.ReasonNoReadyPod
+	}
+	meta.SetStatusCondition(&status.Conditions, available)
+	return status
+}
+
+// scale writes through the subresource that autoscalers use: it needs no knowledge of MyWebs.
+func (v *verbs) scale(ctx context.Context, name string, replicas int32) error {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		scale, err := v.webs().GetScale(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		scale.Spec.Replicas = replicas
+		_, err = v.webs().UpdateScale(ctx, name, scale, metav1.UpdateOptions{FieldManager: "webctl"})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("scale %s: %w", name, err)
+	}
+	return v.get(ctx, name)
+}
+
+func (v *verbs) delete(ctx context.Context, name string) error {
+	if err := v.webs().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete %s: %w", name, err)
+	}
+	_, err := fmt.Fprintln(v.out, "deleted", name)
+	return err
+}
+
+// print shows MyWebs as a table.
+func (v *verbs) print(webs ...*webv1.MyWeb) error {
+	w := tabwriter.NewWriter(v.out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NAME\tGENERATION\tIMAGE\tREADY\tLABELS")
+	for _, web := range webs {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d/%d\t%s\n", web.Name, web.Generation, web.Spec.Image,
+			web.Status.ReadyReplicas, replicas(web), metav1.FormatLabelSelector(metav1.SetAsLabelSelector(web.Labels)))
+	}
+	return w.Flush()
+}
+
+// replicas is the number of pods that a MyWeb asks for. The API server fills it in; an object that
+// never met one has none.
+func replicas(web *webv1.MyWeb) int32 {
+	if web.Spec.Replicas == nil {
+		return 1
+	}
+	return *web.Spec.Replicas
+}

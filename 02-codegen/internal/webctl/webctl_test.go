@@ -1,0 +1,126 @@
+package webctl
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
+)
+
+func TestParse(t *testing.T) {
+	for name, test := range map[string]struct {
+		line string
+		want options
+	}{
+		"a name":        {"get shop", options{verb: "get", name: "shop"}},
+		"a number":      {"scale shop 3", options{verb: "scale", name: "shop", number: 3}},
+		"flags first":   {"status -n web --kubeconfig x shop 2", options{verb: "status", namespace: "web", kubeconfig: "x", name: "shop", number: 2}},
+		"two selectors": {"list -l a=b --field-selector c=d", options{verb: "list", labels: "a=b", fields: "c=d"}},
+		"a duration":    {"watch --resync 10s", options{verb: "watch", resync: 10 * time.Second}},
+		"apply sends what is named": {"apply --image nginx --label a=b --label c= shop",
+			options{verb: "apply", name: "shop", apply: applyOptions{image: new("nginx"), labels: map[string]string{"a": "b", "c": ""}, manager: "webctl"}}},
+		"an empty page is a page": {"apply --page= --node-port 30100 --manager me --force shop",
+			options{verb: "apply", name: "shop", apply: applyOptions{page: new(""), nodePort: new(int32(30100)), manager: "me", force: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parse(strings.Fields(test.line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(options{}, applyOptions{})); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, test := range map[string]struct{ line, want string }{
+		"an unknown verb":             {"paint shop", `no verb "paint"`},
+		"a missing name":              {"get", `get: the arguments after the flags are [], want ["NAME"]`},
+		"a name too many":             {"delete shop blog", `are ["shop" "blog"], want ["NAME"]`},
+		"a flag behind the arguments": {"scale shop 3 -n web", "after the flags"},
+		"a number that is none":       {"scale shop many", `"many" is not a number`},
+		"a number too large":          {"scale shop 2147483648", "is not a number"},
+		"a port that is none":         {"apply --node-port http shop", "node-port"},
+		"a port with a tail":          {"apply --node-port 30100x shop", "node-port"},
+		"a label without a value":     {"apply --label a shop", "is not KEY=VALUE"},
+		"a flag of another verb":      {"get --image nginx shop", "flag provided but not defined"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := parse(strings.Fields(test.line)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %q", test.line, err, test.want)
+			}
+		})
+	}
+}
+
+func TestHelpIsShownWithoutACluster(t *testing.T) {
+	for _, line := range []string{"", "help", "--help", "scale -h"} {
+		var out strings.Builder
+		if err := Run(t.Context(), strings.Fields(line), &out); err != nil || out.String() != Usage {
+			t.Errorf("webctl %s: %v, %q", line, err, out.String())
+		}
+	}
+	for verb := range arguments {
+		if !strings.Contains(Usage, "\n  "+verb+" ") {
+			t.Errorf("the usage does not name %s", verb)
+		}
+	}
+}
+
+// A field that nobody named must not be sent: to send it is to own it.
+func TestDesiredNamesOnlyWhatWasNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		options applyOptions
+		want    string
+	}{
+		"nothing": {applyOptions{}, `{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web"},"spec":{}}`},
+		"everything": {applyOptions{image: new("nginx"), page: new(""), nodePort: new(int32(30100)), labels: map[string]string{"a": "b"}},
+			`{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web","labels":{"a":"b"}},"spec":{"image":"nginx","nodePortNumber":30100,"pageContentHtml":""}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.Marshal(desired("shop", "web", test.options))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, string(got)); diff != "" {
+				t.Errorf("sent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStatusFor(t *testing.T) {
+	web := &webv1.MyWeb{
+		ObjectMeta: metav1.ObjectMeta{Generation: 4},
+		Spec:       webv1.MyWebSpec{Replicas: new(int32(2)), NodePortNumber: new(int32(30100))},
+		Status:     webv1.MyWebStatus{Selector: "kept"},
+	}
+	available := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: webv1.ConditionAvailable, Status: status, Reason: reason, ObservedGeneration: 4}}
+	}
+	for name, test := range map[string]struct {
+		ready int32
+		want  webv1.MyWebStatus
+	}{
+		"no pod": {0, webv1.MyWebStatus{Conditions: available(metav1.ConditionFalse, webv1.ReasonNoReadyPod)}},
+		"some":   {1, webv1.MyWebStatus{ReadyReplicas: 1, Conditions: available(metav1.ConditionTrue, webv1.ReasonServing)}},
+		"all":    {2, webv1.MyWebStatus{ReadyReplicas: 2, Completed: true, Conditions: available(metav1.ConditionTrue, webv1.ReasonServing)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.want.NodePort, test.want.ObservedGeneration, test.want.Selector = 30100, 4, "kept"
+			got := statusFor(web, test.ready)
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Walks through the chapter's program on the kind cluster named by KIND_CLUSTER: every verb of webctl
+# on the generated CRD, with a watcher beside it. Exits 0, or says what differed.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../scripts/kind-lib.sh
+. "$here/../scripts/kind-lib.sh"
+cd "$here"
+export CGO_ENABLED=0 GOWORK=off
+
+name=mywebs.operator.k8s-summit.org
+tmp=$(mktemp -d)
+on_exit rm -rf "$tmp"
+
+webctl() { "$tmp/webctl" "$@"; }
+
+# prints TEXT CMD...: CMD succeeds and prints TEXT; runs of blanks count as one.
+prints() {
+  local want=$1 out
+  shift
+  out=$("$@" 2>&1) || fail "'$*' failed: $out"
+  out=$(tr -s ' ' <<<"$out")
+  [[ $out == *"$want"* ]] || fail "'$*' does not print '$want' but: $out"
+}
+
+# refuses TEXT CMD...: CMD fails and prints TEXT.
+refuses() {
+  local want=$1 out
+  shift
+  if out=$("$@" 2>&1); then
+    fail "'$*' succeeded, but '$want' should refuse it: $out"
+  fi
+  [[ $out == *"$want"* ]] || fail "'$*' does not fail with '$want' but with: $out"
+}
+
+# watched LINE: the watcher said so.
+watched() { grep -qxF -- "$1" "$tmp/watch"; }
+
+stop_watcher() { kill "$watcher" 2>/dev/null; }
+cleanup() { kubectl delete crd "$name" --ignore-not-found >/dev/null; }
+
+kind_up
+if kubectl get crd "$name" >/dev/null 2>&1; then
+  fail "This cluster has the CRD $name already: 'kubectl delete crd $name' removes it and every MyWeb."
+fi
+on_exit cleanup
+go build -buildvcs=false -o "$tmp/webctl" ./cmd/webctl
+
+say "Without the CRD there is nothing to watch"
+refuses 'could not find the requested resource' webctl watch
+
+say "The generated CRD"
+kubectl apply -f config/crd
+kubectl wait --for=condition=Established -f config/crd --timeout=60s
+eventually 30 webctl list
+
+say "A watcher"
+"$tmp/webctl" watch --resync 5s >"$tmp/watch" 2>&1 &
+watcher=$!
+on_exit stop_watcher
+eventually 30 watched 'the cache is filled, watching'
+
+say "Apply, list, get"
+prints 'shop 1 nginx 0/1 tier=front' webctl apply --image nginx --label tier=front --page '<h1>Hi</h1>' shop
+prints 'blog 1 nginx 0/1 tier=back' webctl apply --image nginx --label tier=back blog
+prints 'shop 1 nginx 0/1 tier=front' webctl list -l tier=front
+[[ $(webctl list -l tier=front | wc -l) -eq 2 ]] || fail "tier=front selects more than shop: $(webctl list -l tier=front)"
+prints 'blog 1 nginx 0/1 tier=back' webctl list --field-selector metadata.name=blog
+prints 'nginx <none>' kubectl get web shop -o custom-columns=I:.spec.image,R:.status.readyReplicas
+eventually 30 watched 'ADDED    shop: generation 1, image nginx, 0 of 1 ready'
+eventually 30 watched 'ADDED    blog: generation 1, image nginx, 0 of 1 ready'
+
+say "Scale and status"
+prints 'shop 2 nginx 0/3' webctl scale shop 3
+refuses 'should be less than or equal to 10' webctl scale shop 11
+prints 'shop 2 nginx 3/3' webctl status shop 3
+prints 'True' kubectl get web shop -o jsonpath='{.status.conditions[?(@.type=="Available")].status}'
+eventually 30 watched 'CHANGED  shop: generation 2, image nginx, 0 of 3 ready'
+eventually 30 watched 'STATUS   shop: generation 2, image nginx, 3 of 3 ready'
+
+say "Each field has an owner"
+refuses 'conflict with "webctl"' webctl apply --image httpd --manager editor shop
+prints 'shop 3 httpd 3/3' webctl apply --image httpd --manager editor --force shop
+refuses 'conflict with "editor"' webctl apply --image nginx shop
+refuses 'must be an image reference' webctl apply --image 'not an image' blog
+
+say "kubectl and webctl see the same"
+kubectl label web shop tier=middle --overwrite
+eventually 30 watched 'CHANGED  shop: generation 3, image httpd, 3 of 3 ready'
+prints 'shop 3 httpd 3/3 tier=middle' webctl get shop
+
+say "The cache repeats itself"
+eventually 30 watched 'RESYNC   blog: generation 1, image nginx, 0 of 1 ready'
+
+say "Delete"
+prints 'deleted shop' webctl delete shop
+refuses 'not found' webctl get shop
+eventually 30 watched 'DELETED  shop'
+
+kill "$watcher"
+wait "$watcher" || fail "the watcher ended with code $?: $(tail -n 3 "$tmp/watch")"
+watched 'the cache holds 1 at the end' || fail "the watcher's last word is: $(tail -n 1 "$tmp/watch")"
+say "Chapter 02 does on kind what its page says."
