@@ -11,8 +11,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"k8s.io/client-go/rest"
@@ -81,7 +83,30 @@ func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err er
 	if err != nil {
 		return nil, nil, fmt.Errorf("start kube-apiserver from %s: %w", assets, errors.Join(err, env.Stop()))
 	}
+	OnInterrupt(func() { _ = env.Stop() })
 	return cfg, env.Stop, nil
+}
+
+var (
+	interrupted sync.Once
+	cleanups    = make(chan func(), 100)
+)
+
+// OnInterrupt registers what to do when the test is ended by Ctrl-C or SIGTERM: the servers are in process
+// groups of their own and would live on.
+func OnInterrupt(cleanup func()) {
+	cleanups <- cleanup
+	interrupted.Do(func() {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		go func() {
+			<-signals
+			for len(cleanups) > 0 {
+				(<-cleanups)()
+			}
+			os.Exit(130)
+		}()
+	})
 }
 
 // Local is a running local cluster of a test's own.

@@ -102,7 +102,7 @@ func (r *Reconciler) applyChild(ctx context.Context, c child, wanted map[string]
 	switch {
 	case nodePortTaken(err):
 		return obstacle{webv1.ReasonNodePortUnavailable, fmt.Sprintf("apply %s %s: %v", c.kind, key, err)}
-	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate):
+	case c.live.GetUID() != "" && elementTwice(err):
 		return r.replaceLists(ctx, c, wanted)
 	case err != nil:
 		return fmt.Errorf("apply %s %s: %w", c.kind, key, err)
@@ -137,6 +137,13 @@ func (r *Reconciler) replaceLists(ctx context.Context, c child, wanted map[strin
 func nodePortTaken(err error) bool {
 	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	return found && strings.HasSuffix(cause.Field, ".nodePort") && strings.Contains(cause.Message, "already allocated")
+}
+
+// elementTwice reports whether the API server refused an object because two elements of a list have the
+// same name, or two ports of a Service the same node port.
+func elementTwice(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate) ||
+		err != nil && strings.Contains(err.Error(), "duplicate nodePort")
 }
 
 // sign annotates a wanted child with the hash of itself.

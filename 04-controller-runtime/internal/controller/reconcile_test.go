@@ -307,6 +307,19 @@ func TestOwnedFieldsAreRestoredAndForeignOnesStay(t *testing.T) {
 	}
 }
 
+func TestAChangedPortIsRestoredBesideAFixedNodePort(t *testing.T) {
+	b := newBench(t, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(31555)) })
+	b.reconcile()
+	edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 })
+	b.reconcile()
+	if ports := get(b, &corev1.Service{}).Spec.Ports; len(ports) != 1 || ports[0].Port != 80 || ports[0].NodePort != 31555 {
+		t.Errorf("the ports are %+v", ports)
+	}
+	if n := b.reconcile(); n != 0 {
+		t.Errorf("restored, and %d writes more", n)
+	}
+}
+
 func TestADeletedChildComesBackOnce(t *testing.T) {
 	b := newBench(t)
 	b.reconcile()

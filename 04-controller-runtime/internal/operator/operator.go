@@ -9,6 +9,8 @@ import (
 	"net"
 	"time"
 
+	"go.uber.org/zap/zapcore"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,6 +51,7 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-elect", false, "work only while holding a lease, so that several replicas can run")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, in a cluster)")
 	flags.IntVar(&o.Workers, "max-concurrent-reconciles", 4, "how many MyWebs are handled at once")
+	o.Log.StacktraceLevel = zapcore.PanicLevel // a returned error says where it comes from
 	o.Log.BindFlags(flags)
 }
 

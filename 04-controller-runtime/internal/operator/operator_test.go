@@ -98,6 +98,7 @@ func build(t *testing.T) {
 	if folder, err = os.MkdirTemp("", "myweb-operator-"); err != nil {
 		t.Fatal(err)
 	}
+	testenv.OnInterrupt(func() { os.RemoveAll(folder) })
 	path := filepath.Join(folder, "myweb-operator")
 	if out, err := exec.Command("go", "build", "-o", path, chapter+"/cmd/myweb-operator").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

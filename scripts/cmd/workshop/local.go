@@ -132,10 +132,13 @@ func downCommand() *cobra.Command {
 		Short: "Remove the local cluster with all its data",
 		Args:  cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
-			if err := w.cluster().Down(cmd.Context()); err != nil {
+			_, missing := os.Stat(w.cluster().Kubeconfig())
+			if err := w.cluster().Down(cmd.Context()); err != nil || quiet {
 				return err
 			}
-			if !quiet {
+			if missing != nil {
+				fmt.Println("There is no local cluster: no process of one runs, no file of one is left.")
+			} else {
 				fmt.Println("The local cluster is gone: no process of it runs, no file of it is left.")
 			}
 			return nil
@@ -178,6 +181,9 @@ func envCommand() *cobra.Command {
 		Short: `Print what to export: eval "$(scripts/workshop env)"`,
 		Args:  cobra.NoArgs,
 		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+			if running, _ := w.cluster().Running(); running == 0 {
+				fmt.Fprintln(os.Stderr, "note:", cluster.ErrNoCluster)
+			}
 			fmt.Print(w.exports())
 			return nil
 		}),

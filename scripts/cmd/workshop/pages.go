@@ -95,6 +95,9 @@ func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) e
 	color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	runner := page.Runner{Env: w.pageEnv(), Lane: "local", Play: true, Color: color, W: os.Stdout}
 	_, err = runner.Run(cmd.Context(), p.Until(until))
+	if cmd.Context().Err() != nil {
+		fmt.Fprintln(os.Stderr, "\nThe cluster keeps running: start over, or `make down` removes it.")
+	}
 	return err
 }
 

@@ -43,7 +43,7 @@ func doctorCommand() *cobra.Command {
 
 func testCommand() *cobra.Command {
 	return chapterCommand("test", "Run the tests of chapters", func(ctx context.Context, w workshop, dirs []string) error {
-		if err := w.builder().Ensure(ctx, append(slices.Clone(tools.Local), tools.Generators...)...); err != nil {
+		if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
 			return err
 		}
 		var steps []step
@@ -204,7 +204,7 @@ func runSteps(ctx context.Context, steps []step) error {
 			fmt.Printf("-- %s: ok (%.0f s)\n", s.name, time.Since(began).Seconds())
 		}
 	}
-	fmt.Printf("\n%d steps, %d failed, %.0f s\n", len(steps), len(failed), time.Since(start).Seconds())
+	fmt.Printf("\n%d of %d steps ok, %.0f s\n", len(steps)-len(failed), len(steps), time.Since(start).Seconds())
 	if len(failed) > 0 {
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
 	}

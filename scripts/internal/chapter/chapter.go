@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -39,15 +40,19 @@ func Select(root, prefix string) ([]string, error) {
 	if err != nil || prefix == "" {
 		return all, err
 	}
-	if len(prefix) == 1 || len(prefix) > 1 && (prefix[1] < '0' || prefix[1] > '9') {
+	typed := prefix
+	if oneDigit.MatchString(prefix) {
 		prefix = "0" + prefix
 	}
 	some := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !hasPrefix(name, prefix) })
 	if len(some) == 0 {
-		return nil, fmt.Errorf("CH=%s: no chapter begins so; there are %s", prefix, strings.Join(all, ", "))
+		return nil, fmt.Errorf("CH=%s: no chapter begins so; there are %s", typed, strings.Join(all, ", "))
 	}
 	return some, nil
 }
+
+// oneDigit is a chapter's number without its zero.
+var oneDigit = regexp.MustCompile(`^[0-9]($|[^0-9])`)
 
 // hasPrefix compares part by part, so that a prefix of each folder name is enough.
 func hasPrefix(name, prefix string) bool {

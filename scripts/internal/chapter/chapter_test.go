@@ -44,6 +44,7 @@ func TestSelect(t *testing.T) {
 		"a chapter in a folder":     {"05/mem", five[:1], ""},
 		"ten is not one":            {"10", []string{"10-more"}, ""},
 		"no such chapter":           {"07", nil, "CH=07: no chapter begins so; there are 00-env, 01-crd"},
+		"as it was typed":           {"9", nil, "CH=9: no chapter begins so"},
 		"a chapter without module":  {"06", nil, "no chapter begins so"},
 		"nonsense":                  {"x", nil, "no chapter begins so"},
 		"a path out of the folders": {"../01", nil, "no chapter begins so"},

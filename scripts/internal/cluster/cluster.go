@@ -350,6 +350,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 			return err
 		}
 	}
+	_ = os.Remove(c.state) // unless others keep something there
 	return nil
 }
 

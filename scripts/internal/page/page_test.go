@@ -195,6 +195,18 @@ func TestListsKeepTheirMarkers(t *testing.T) {
 	}
 }
 
+func TestProseFitsTheTerminal(t *testing.T) {
+	_, out, err := runPage(t, Runner{Play: true}, strings.Repeat("a word ", 100))
+	if err != nil || strings.Count(out, "word") != 100 {
+		t.Fatalf("%v, %q", err, out)
+	}
+	for line := range strings.Lines(out) {
+		if len(line) > width+1 {
+			t.Errorf("%d columns: %q", len(line), line)
+		}
+	}
+}
+
 func TestTablesAreShownAsWritten(t *testing.T) {
 	const table = "| a | `b` |\n|---|---|\n| 1 | 2 |"
 	_, out, err := runPage(t, Runner{Play: true}, "text\n\n"+table+"\n\nmore\n")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
 )
@@ -182,11 +183,30 @@ func (r Runner) prose(part Part) {
 	if !r.Play {
 		return
 	}
-	text := part.Prose
+	text := wrap(part.Prose)
 	if part.Heading {
 		text = r.paint("1", strings.ToUpper(text))
 	}
 	fmt.Fprintf(r.W, "\n%s\n", text)
+}
+
+// width is how many columns prose may take.
+const width = 96
+
+// wrap breaks prose into lines that fit. A table is left as it was written.
+func wrap(prose string) string {
+	if strings.HasPrefix(prose, "|") {
+		return prose
+	}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(prose) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, line), "\n")
 }
 
 func (r Runner) command(b *Block) {

@@ -88,11 +88,17 @@ func (m *Meter) CountDownloads() func(line string) {
 func (m *Meter) Stop() {
 	close(m.quit)
 	m.ended.Wait()
-	if m.r.Moving || time.Since(m.start) > m.r.Every {
+	m.mu.Lock()
+	nothing := m.done == 0
+	m.mu.Unlock()
+	switch {
+	case m.r.Moving && nothing:
+		fmt.Fprintf(m.r.W, "\r%-78s\r", "") // it was quick, or there was nothing to do
+	case m.r.Moving:
 		m.print()
-	}
-	if m.r.Moving {
 		fmt.Fprintln(m.r.W)
+	case time.Since(m.start) > m.r.Every:
+		m.print()
 	}
 }
 
