@@ -219,13 +219,14 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	}
 }
 
-func TestOwnedFieldsAreRestoredAndForeignOnesStay(t *testing.T) {
-	b := newBench(t)
-	b.reconcile()
-	for name, test := range map[string]struct {
-		spoil    func()
-		restored func() bool
-	}{
+// A damage is done to a child by somebody else.
+type damage struct {
+	spoil    func()
+	restored func() bool
+}
+
+func damages(b *bench) map[string]damage {
+	return map[string]damage{
 		"the page": {
 			func() { edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data[pageFile] = "defaced" }) },
 			func() bool { return strings.Contains(get(b, &corev1.ConfigMap{}).Data[pageFile], "Hello, World!") },
@@ -279,7 +280,13 @@ func TestOwnedFieldsAreRestoredAndForeignOnesStay(t *testing.T) {
 			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, labelManagedBy) }) },
 			func() bool { return get(b, &corev1.Service{}).Labels[labelManagedBy] != "" },
 		},
-	} {
+	}
+}
+
+func TestOwnedFieldsAreRestored(t *testing.T) {
+	b := newBench(t)
+	b.reconcile()
+	for name, test := range damages(b) {
 		t.Run(name, func(t *testing.T) {
 			test.spoil()
 			if n := b.reconcile(); n < 1 || n > 2 || !test.restored() { // 2 where an apply was refused first
@@ -290,7 +297,11 @@ func TestOwnedFieldsAreRestoredAndForeignOnesStay(t *testing.T) {
 			}
 		})
 	}
+}
 
+func TestFieldsOfOthersStay(t *testing.T) {
+	b := newBench(t)
+	b.reconcile()
 	edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
 		d.Labels["team"], d.Annotations["note"] = "blue", "mine"
 		sidecar := corev1.Container{Name: "a-sidecar", Image: "proxy"}
