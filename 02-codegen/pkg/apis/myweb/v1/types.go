@@ -37,6 +37,12 @@ const (
 	ReasonNodePortUnavailable = "NodePortUnavailable"
 	// ReasonProgressDeadlineExceeded: the Deployment gave up waiting for its pods.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonChildRejected: the API server refuses a child: a quota, a policy, a missing permission.
+	ReasonChildRejected = "ChildRejected"
+	// ReasonWaitingForDeletion: an object that is being deleted still has the name of a child.
+	ReasonWaitingForDeletion = "WaitingForDeletion"
+	// ReasonRecovered, of an event only: what was wrong is over.
+	ReasonRecovered = "Recovered"
 )
 
 // Markers of code-generator:
