@@ -21,7 +21,7 @@ say "starting the operator"
 go build -o "$tmp/myweb-operator" ./cmd/myweb-operator
 "$tmp/myweb-operator" --health-probe-bind-address=0 >"$tmp/log" 2>&1 &
 operator=$!
-on_exit kill "$operator"
+on_exit kill_quietly "$operator"
 on_exit kubectl delete web --all --ignore-not-found --wait
 
 kubectl apply -f config/samples/myweb.yaml

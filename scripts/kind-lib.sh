@@ -32,6 +32,9 @@ run_exits() {
   exit $code
 }
 
+# kill_quietly PID: end a process that may have ended already.
+kill_quietly() { kill "$1" 2>/dev/null; }
+
 # eventually SECONDS CMD ARG...: try until it succeeds; at the end show its last output and fail.
 eventually() {
   local end=$((SECONDS + $1)) out

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -105,23 +106,28 @@ func NewQueue() workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "myweb"})
 }
 
-// Handle calls wake with the name of each MyWeb that a change may concern. It must return quickly.
+// Handle calls wake with the name of each MyWeb that a change may concern, once for each change. It must
+// return quickly.
 func (c *Caches) Handle(wake func(web cache.ObjectName)) error {
-	for _, informer := range c.all() {
-		changed := func(obj any) {
+	changed := func(states ...any) {
+		webs := sets.New[cache.ObjectName]()
+		for _, obj := range states {
 			if lost, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = lost.Obj // a tombstone: it was deleted while the watch was cut off, this is its last known state
 			}
-			for _, web := range c.concerned(obj.(object)) {
-				wake(web)
-			}
+			webs.Insert(c.concerned(obj.(object))...)
 		}
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    changed,
-			UpdateFunc: func(old, new any) { changed(old); changed(new) }, // the old one may have had another owner, or port
-			DeleteFunc: changed,
-		})
-		if err != nil {
+		for web := range webs {
+			wake(web)
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { changed(obj) },
+		UpdateFunc: func(old, new any) { changed(old, new) }, // the old one may have had another owner, or port
+		DeleteFunc: func(obj any) { changed(obj) },
+	}
+	for _, informer := range c.all() {
+		if _, err := informer.AddEventHandler(handler); err != nil {
 			return err
 		}
 	}

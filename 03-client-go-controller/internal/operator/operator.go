@@ -43,15 +43,15 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config(o)
+	cfg, err := Config(o)
 	if err != nil {
-		return fmt.Errorf("find a cluster: %w: set KUBECONFIG or --kubeconfig", err)
+		return err
 	}
 	return run(ctx, cfg, o, probes, metrics)
 }
 
-// config is for the API server that the flags or the surroundings name.
-func config(o Options) (*rest.Config, error) {
+// Config is for the API server that the flags or the surroundings name.
+func Config(o Options) (*rest.Config, error) {
 	cfg, err := rest.InClusterConfig()
 	if err != nil || o.Kubeconfig != "" || os.Getenv("KUBECONFIG") != "" {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -59,7 +59,7 @@ func config(o Options) (*rest.Config, error) {
 		cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find a cluster: %w: set KUBECONFIG or --kubeconfig", err)
 	}
 	cfg.UserAgent = userAgent
 	// client-go's own default, 5 requests a second for each API group, is invisible and rarely meant.
@@ -89,7 +89,7 @@ func run(ctx context.Context, cfg *rest.Config, o Options, probes, metrics net.L
 	if err != nil {
 		return err
 	}
-	if err := crdInstalled(web, cfg.Host); err != nil {
+	if err := CRDInstalled(web, cfg.Host); err != nil {
 		return err
 	}
 	caches, err := controller.NewCaches(kube, web, controller.Trim)
@@ -144,9 +144,9 @@ func elect(cfg *rest.Config, o Options) (*lease, error) {
 	return newLease(kube, namespace)
 }
 
-// crdInstalled returns an error that says what to do when the API server cannot be reached or does not
+// CRDInstalled returns an error that says what to do when the API server cannot be reached or does not
 // know MyWebs.
-func crdInstalled(web versioned.Interface, host string) error {
+func CRDInstalled(web versioned.Interface, host string) error {
 	resources, err := web.Discovery().ServerResourcesForGroupVersion(webv1.SchemeGroupVersion.String())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("ask the API server %s for MyWebs: %w", host, err)
