@@ -17,6 +17,9 @@ import (
 )
 
 const (
+	// fieldOwner owns the fields that this operator applies.
+	fieldOwner = client.FieldOwner("myweb-operator")
+
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"
 	labelPartOf    = "app.kubernetes.io/part-of"
@@ -39,33 +42,50 @@ var writablePaths = []struct{ volume, path string }{
 // A child is an object that a MyWeb owns.
 type child struct {
 	kind string
-	// want is what the child shall be. Only what it names is owned by the operator.
+	// want is what the child shall be. Only what it names is owned by this operator.
 	want runtime.ApplyConfiguration
 	// meta is the metadata of want.
 	meta *metav1ac.ObjectMetaApplyConfiguration
-	// live is what the child is; empty when there is none.
+	// live is what the child is; nil when there is none.
 	live client.Object
+	// empty is an object of the child's type, to read one into.
+	empty func() client.Object
 }
 
 // children are all that a MyWeb owns, in the order in which they are applied.
-type children struct {
-	page    *corev1.ConfigMap
-	pods    *appsv1.Deployment
-	service *corev1.Service
-
-	list []child
-}
+type children []*child
 
 // desiredChildren returns what a MyWeb shall own. Nothing is known yet of what it owns already.
-func desiredChildren(web *webv1.MyWeb) *children {
+func desiredChildren(web *webv1.MyWeb) children {
 	page, pods, service := desiredPage(web), desiredPods(web), desiredService(web)
-	c := &children{page: &corev1.ConfigMap{}, pods: &appsv1.Deployment{}, service: &corev1.Service{}}
-	c.list = []child{
-		{kind: "ConfigMap", want: page, meta: page.ObjectMetaApplyConfiguration, live: c.page},
-		{kind: "Deployment", want: pods, meta: pods.ObjectMetaApplyConfiguration, live: c.pods},
-		{kind: "Service", want: service, meta: service.ObjectMetaApplyConfiguration, live: c.service},
+	return children{
+		{kind: "ConfigMap", want: page, meta: page.ObjectMetaApplyConfiguration,
+			empty: func() client.Object { return &corev1.ConfigMap{} }},
+		{kind: "Deployment", want: pods, meta: pods.ObjectMetaApplyConfiguration,
+			empty: func() client.Object { return &appsv1.Deployment{} }},
+		{kind: "Service", want: service, meta: service.ObjectMetaApplyConfiguration,
+			empty: func() client.Object { return &corev1.Service{} }},
 	}
-	return c
+}
+
+// pods is the live Deployment that web controls, empty when there is none.
+func (c children) pods(web *webv1.MyWeb) *appsv1.Deployment {
+	for _, child := range c {
+		if pods, ok := child.live.(*appsv1.Deployment); ok && belongsTo(pods, web) {
+			return pods
+		}
+	}
+	return &appsv1.Deployment{}
+}
+
+// service is the live Service that web controls, empty when there is none.
+func (c children) service(web *webv1.MyWeb) *corev1.Service {
+	for _, child := range c {
+		if service, ok := child.live.(*corev1.Service); ok && belongsTo(service, web) {
+			return service
+		}
+	}
+	return &corev1.Service{}
 }
 
 func desiredPage(web *webv1.MyWeb) *corev1ac.ConfigMapApplyConfiguration {
@@ -131,13 +151,6 @@ func desiredService(web *webv1.MyWeb) *corev1ac.ServiceApplyConfiguration {
 			WithType(corev1.ServiceTypeNodePort).
 			WithSelector(selector(web)).
 			WithPorts(port))
-}
-
-// askForOldPort makes a Service that has to be made again ask for the port that the MyWeb was served on.
-func askForOldPort(web *webv1.MyWeb, service *corev1ac.ServiceApplyConfiguration) {
-	if port := &service.Spec.Ports[0]; port.NodePort == nil && web.Status.NodePort != 0 {
-		port.NodePort = new(web.Status.NodePort)
-	}
 }
 
 // selector finds the pods of one MyWeb. It can never change, so it holds neither image nor version.

@@ -6,21 +6,25 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -36,6 +40,7 @@ import (
 var config *rest.Config
 
 func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
 	cfg, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,45 +55,38 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// bench is a namespace with a MyWeb and a reconciler whose requests are counted.
+// bench is a namespace with a MyWeb and a reconciler behind a wire. Time passes only between reconciles.
 type bench struct {
 	t *testing.T
 	client.WithWatch
-	Reconciler
+	Reconciler *Reconciler
+	*wire
 	key    client.ObjectKey
-	writes *atomic.Int64
+	clock  *clocktesting.FakePassiveClock
+	events chan string
 }
 
-type counter struct {
-	next   http.RoundTripper
-	writes *atomic.Int64
-}
-
-func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet {
-		c.writes.Add(1)
-	}
-	return c.next.RoundTrip(r)
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(webv1.AddToScheme(scheme))
+	return scheme
 }
 
 // newBench applies the original sample, changed, in a namespace of the test's own.
 func newBench(t *testing.T, change ...func(*webv1.MyWeb)) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(webv1.AddToScheme(scheme))
-	b := &bench{t: t, writes: &atomic.Int64{}}
-	counted := rest.CopyConfig(config)
-	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, b.writes} })
+	b := &bench{t: t, wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	var err error
-	if b.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
-	operator, err := client.NewWithWatch(counted, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Reconciler = Reconciler{Client: operator, Clock: clock.RealClock{}}
+	b.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	b.must(err)
+	counted := rest.CopyConfig(config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { b.next = next; return b.wire })
+	operator, err := client.NewWithWatch(counted, client.Options{Scheme: newScheme()})
+	b.must(err)
+	recorder := events.NewFakeRecorder(100)
+	b.Reconciler = New(interceptor.NewClient(operator, interceptor.Funcs{List: listByIndex}), recorder)
+	b.Reconciler.Clock, b.events = b.clock, recorder.Events
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}
 	b.must(b.Create(t.Context(), namespace))
@@ -105,6 +103,19 @@ func newBench(t *testing.T, change ...func(*webv1.MyWeb)) *bench {
 	return b
 }
 
+// listByIndex answers from the API server what a cache answers from its index of node ports.
+func listByIndex(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	services := list.(*corev1.ServiceList)
+	asked := (&client.ListOptions{}).ApplyOptions(opts).FieldSelector
+	if err := c.List(ctx, services); err != nil {
+		return err
+	}
+	services.Items = slices.DeleteFunc(services.Items, func(s corev1.Service) bool {
+		return !slices.ContainsFunc(heldPorts(&s), func(port string) bool { return asked.Matches(fields.Set{byNodePort: port}) })
+	})
+	return nil
+}
+
 func (b *bench) must(err error) {
 	b.t.Helper()
 	if err != nil {
@@ -112,13 +123,38 @@ func (b *bench) must(err error) {
 	}
 }
 
-// reconcile runs the loop once and returns how many writes it sent.
+// look runs the loop once, a minute after the last time, and returns how it ended.
+func (b *bench) look() (ctrl.Result, error) {
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	return b.lookAtOnce()
+}
+
+// lookAtOnce runs the loop once, at the same time as the last.
+func (b *bench) lookAtOnce() (ctrl.Result, error) {
+	return b.Reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key})
+}
+
+// reconcile runs the loop once, without an error, and returns how many writes it sent.
 func (b *bench) reconcile() int64 {
 	b.t.Helper()
-	before := b.writes.Load()
-	_, err := b.Reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key})
+	before := b.writes()
+	_, err := b.look()
 	b.must(err)
-	return b.writes.Load() - before
+	return b.writes() - before
+}
+
+// told are the events that were recorded since the last call, as "type reason".
+func (b *bench) told() (all []string) {
+	for len(b.events) > 0 {
+		words := strings.Fields(<-b.events)
+		all = append(all, words[0]+" "+words[1])
+	}
+	return all
+}
+
+// intercept steps between the reconciler and its client.
+func (b *bench) intercept(funcs interceptor.Funcs) {
+	b.Reconciler.Client = interceptor.NewClient(b.Reconciler.Client.(client.WithWatch), funcs)
 }
 
 func get[T client.Object](b *bench, obj T) T {
@@ -191,8 +227,9 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	pods, service := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
 	hash := pods.Spec.Template.Annotations[annotationPageHash]
 
+	port := freePort()
 	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) {
-		w.Spec = webv1.MyWebSpec{Image: "nginx:1.29-alpine", Replicas: new(int32(3)), PageContentHTML: new("<p>new</p>"), NodePortNumber: new(int32(31777))}
+		w.Spec = webv1.MyWebSpec{Image: "nginx:1.29-alpine", Replicas: new(int32(3)), PageContentHTML: new("<p>new</p>"), NodePortNumber: &port}
 	})
 	b.reconcile()
 	newPods, newService := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
@@ -205,13 +242,13 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	if newPods.Spec.Template.Annotations[annotationPageHash] == hash {
 		t.Error("the page changed, the hash on the pods did not")
 	}
-	if got := newService.Spec.Ports[0].NodePort; got != 31777 {
+	if got := newService.Spec.Ports[0].NodePort; got != port {
 		t.Errorf("the node port is %d", got)
 	}
 
 	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = nil })
 	b.reconcile()
-	if got := get(b, &corev1.Service{}).Spec.Ports[0].NodePort; got != 31777 {
+	if got := get(b, &corev1.Service{}).Spec.Ports[0].NodePort; got != port {
 		t.Errorf("the node port was removed from the spec and is %d, want the old one kept", got)
 	}
 	if n := b.reconcile(); n != 0 {
@@ -323,11 +360,12 @@ func TestFieldsOfOthersStay(t *testing.T) {
 }
 
 func TestAChangedPortIsRestoredBesideAFixedNodePort(t *testing.T) {
-	b := newBench(t, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(31555)) })
+	port := freePort()
+	b := newBench(t, asking(port))
 	b.reconcile()
 	edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 })
 	b.reconcile()
-	if ports := get(b, &corev1.Service{}).Spec.Ports; len(ports) != 1 || ports[0].Port != 80 || ports[0].NodePort != 31555 {
+	if ports := get(b, &corev1.Service{}).Spec.Ports; len(ports) != 1 || ports[0].Port != 80 || ports[0].NodePort != port {
 		t.Errorf("the ports are %+v", ports)
 	}
 	if n := b.reconcile(); n != 0 {
@@ -378,7 +416,7 @@ func TestAStatusThatBecameZeroIsRead(t *testing.T) {
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation}
 	b.must(b.WithWatch.Status().Update(t.Context(), d))
 	stale := true // the Deployment in the cache still has a ready pod when the answer has none
-	b.Reconciler.Client = interceptor.NewClient(b.Reconciler.Client.(client.WithWatch), interceptor.Funcs{
+	b.intercept(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, obj, opts...)
 			if pods, ok := obj.(*appsv1.Deployment); ok && stale {
@@ -443,10 +481,10 @@ func TestAnObstacleThatAppearsBetweenLookAndWriteIsNotChanged(t *testing.T) {
 				if exists {
 					b.reconcile()
 					edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) {
-						w.Spec = webv1.MyWebSpec{Image: "new", PageContentHTML: new("new"), NodePortNumber: new(int32(31888))}
+						w.Spec = webv1.MyWebSpec{Image: "new", PageContentHTML: new("new"), NodePortNumber: new(freePort())}
 					})
 				}
-				b.Reconciler.Client = interceptor.NewClient(b.Reconciler.Client.(client.WithWatch), interceptor.Funcs{
+				b.intercept(interceptor.Funcs{
 					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
 							if exists {
@@ -457,9 +495,8 @@ func TestAnObstacleThatAppearsBetweenLookAndWriteIsNotChanged(t *testing.T) {
 						return c.Apply(ctx, obj, opts...)
 					},
 				})
-				_, err := b.Reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key})
-				if err == nil {
-					t.Error("the write was not refused")
+				if result, err := b.look(); result.RequeueAfter == 0 || err != nil {
+					t.Errorf("the write was refused, Reconcile returned %+v, %v; want to look again", result, err)
 				}
 				version := foreign.GetResourceVersion()
 				if now := get(b, foreign); now.GetResourceVersion() != version || len(now.GetOwnerReferences()) > 0 {
@@ -467,28 +504,6 @@ func TestAnObstacleThatAppearsBetweenLookAndWriteIsNotChanged(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestATakenNodePortIsToldAndHeals(t *testing.T) {
-	b := newBench(t, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(31999)) })
-	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "other"},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 31999}}}}
-	b.must(b.Create(t.Context(), other))
-	result, err := b.Reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key})
-	if err != nil || result.RequeueAfter != retryObstacle {
-		t.Fatalf("got %+v, %v", result, err)
-	}
-	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable || !strings.Contains(c.Message, "31999") {
-		t.Errorf("Degraded is %+v", c)
-	}
-	b.must(b.Delete(t.Context(), other))
-	b.reconcile()
-	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
-		t.Errorf("the port is free, Degraded is %+v", c)
-	}
-	if got := get(b, &webv1.MyWeb{}).Status.NodePort; got != 31999 {
-		t.Errorf("status.nodePort is %d", got)
 	}
 }
 

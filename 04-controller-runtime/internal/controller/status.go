@@ -2,9 +2,11 @@ package controller
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
@@ -12,27 +14,34 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
+// An obstacle keeps a MyWeb from being served. It is told in status; it is no failure of the controller.
+type obstacle struct {
+	reason, message string
+	// passing: it ends without anybody's help, so nothing is wrong.
+	passing bool
+	// unwatched: no watch tells of its end, so it has to be tried again.
+	unwatched bool
+}
+
+func (o obstacle) Error() string { return o.message }
+
 // statusFor returns the status of a MyWeb whose children are as given. what is the obstacle that kept
 // them from being applied, nil when there was none. A condition's time moves only with its status.
-func statusFor(web *webv1.MyWeb, c *children, what *obstacle, now metav1.Time) webv1.MyWebStatus {
+func statusFor(web *webv1.MyWeb, c children, what *obstacle, now time.Time) webv1.MyWebStatus {
+	pods, service := c.pods(web), c.service(web)
 	status := *web.Status.DeepCopy()
 	status.ObservedGeneration = web.Generation
 	status.Selector = apilabels.SelectorFromSet(selector(web)).String()
-	status.ReadyReplicas, status.NodePort = 0, 0
-	if metav1.IsControlledBy(c.pods, web) {
-		status.ReadyReplicas = c.pods.Status.ReadyReplicas
-	}
-	if metav1.IsControlledBy(c.service, web) {
-		status.NodePort = nodePort(c.service)
-	}
-	status.Completed = what == nil && rolledOut(c.pods, replicas(web)) && status.NodePort != 0
-	degraded := degradedCondition(c.pods, what)
+	status.ReadyReplicas = pods.Status.ReadyReplicas
+	status.NodePort = nodePort(service)
+	status.Completed = what == nil && rolledOut(pods, replicas(web)) && status.NodePort != 0
+	degraded := degradedCondition(pods, what)
 	for _, condition := range []metav1.Condition{
 		availableCondition(web, status.ReadyReplicas),
-		progressingCondition(status.Completed, degraded),
+		progressingCondition(status.Completed, what, degraded),
 		degraded,
 	} {
-		condition.ObservedGeneration, condition.LastTransitionTime = web.Generation, now
+		condition.ObservedGeneration, condition.LastTransitionTime = web.Generation, metav1.Time{Time: now}
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
 	return status
@@ -41,7 +50,7 @@ func statusFor(web *webv1.MyWeb, c *children, what *obstacle, now metav1.Time) w
 // rolledOut reports whether exactly the wanted pods run, all of the newest template and ready.
 func rolledOut(pods *appsv1.Deployment, replicas int32) bool {
 	s := pods.Status
-	return pods.UID != "" && s.ObservedGeneration >= pods.Generation &&
+	return pods.UID != "" && pods.DeletionTimestamp.IsZero() && s.ObservedGeneration >= pods.Generation &&
 		s.UpdatedReplicas == replicas && s.Replicas == replicas && s.AvailableReplicas == replicas
 }
 
@@ -58,13 +67,15 @@ func availableCondition(web *webv1.MyWeb, ready int32) metav1.Condition {
 	return c
 }
 
-func progressingCondition(completed bool, degraded metav1.Condition) metav1.Condition {
+func progressingCondition(completed bool, what *obstacle, degraded metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: webv1.ConditionProgressing, Status: metav1.ConditionFalse}
 	switch {
 	case completed:
 		c.Reason, c.Message = webv1.ReasonComplete, "the current generation is fully served"
 	case degraded.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = degraded.Reason, degraded.Message
+	case what != nil: // a passing one
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, what.reason, what.message
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, webv1.ReasonRollingOut, "pods of the current generation are coming up"
 	}
@@ -74,7 +85,7 @@ func progressingCondition(completed bool, degraded metav1.Condition) metav1.Cond
 func degradedCondition(pods *appsv1.Deployment, what *obstacle) metav1.Condition {
 	c := metav1.Condition{Type: webv1.ConditionDegraded, Status: metav1.ConditionTrue}
 	switch progress := progressOf(pods); {
-	case what != nil:
+	case what != nil && !what.passing:
 		c.Reason, c.Message = what.reason, what.message
 	case progress != nil && progress.Reason == "ProgressDeadlineExceeded":
 		c.Reason, c.Message = webv1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Deployment: %s", progress.Message)
@@ -102,6 +113,25 @@ func nodePort(service *corev1.Service) int32 {
 		if port.Name == "http" {
 			return port.NodePort
 		}
+	}
+	return 0
+}
+
+// stalled is how long a rollout must stand still before a part of it is worth a status write.
+const stalled = 5 * time.Second
+
+// untold returns how long the writing of a status can wait; 0 is not at all. A rollout that moves is not
+// told pod by pod. One that stands still is told as it is, and so is all that is not a step of a rollout.
+func untold(old, status webv1.MyWebStatus, pods *appsv1.Deployment, now time.Time) time.Duration {
+	rest := *status.DeepCopy()
+	rest.ReadyReplicas = old.ReadyReplicas
+	was, is := meta.FindStatusCondition(old.Conditions, webv1.ConditionAvailable), meta.FindStatusCondition(status.Conditions, webv1.ConditionAvailable)
+	if was != nil && is.Status == metav1.ConditionTrue {
+		meta.SetStatusCondition(&rest.Conditions, *was)
+	}
+	if progress := progressOf(pods); progress != nil && equality.Semantic.DeepEqual(rest, old) &&
+		meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionProgressing) {
+		return max(0, progress.LastUpdateTime.Add(stalled).Sub(now))
 	}
 	return 0
 }

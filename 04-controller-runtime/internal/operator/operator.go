@@ -1,15 +1,12 @@
-// Package operator puts the MyWeb operator together: flags, manager, controller.
+// Package operator puts the MyWeb operator together: flags, manager, cache, lease, probes, metrics.
 package operator
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"net"
+	"net/http"
 	"time"
-
-	"go.uber.org/zap/zapcore"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,52 +14,38 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/controller"
+	"example.com/operator-workshop/04-controller-runtime/internal/webhook"
 )
 
-// Options say how the operator runs. The zero value is not useful: Bind gives the defaults.
-type Options struct {
-	// Metrics and Probes are host:port to listen on; "0" is off.
-	Metrics, Probes string
-	// LeaderElect makes the operator work only while it holds a lease.
-	LeaderElect bool
-	// LeaderElectionNamespace is where the lease lies; empty means the pod's own namespace.
-	LeaderElectionNamespace string
-	// Workers is how many MyWebs are handled at once.
-	Workers int
-	// Log is the logger's configuration.
-	Log zap.Options
-}
-
-// Bind adds the flags. --kubeconfig is bound by controller-runtime.
-func (o *Options) Bind(flags *flag.FlagSet) {
-	flags.StringVar(&o.Metrics, "metrics-bind-address", "0", "host:port for metrics; 0 = off")
-	flags.StringVar(&o.Probes, "health-probe-bind-address", "127.0.0.1:8081", "host:port for /healthz and /readyz; 0 = off")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", false, "work only while holding a lease, so that several replicas can run")
-	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, in a cluster)")
-	flags.IntVar(&o.Workers, "max-concurrent-reconciles", 4, "how many MyWebs are handled at once")
-	o.Log.StacktraceLevel = zapcore.PanicLevel // a returned error says where it comes from
-	o.Log.BindFlags(flags)
-}
+const (
+	// userAgent names the program in the API server's logs, and what it writes in managed fields.
+	userAgent = "myweb-operator"
+	// drainTimeout is what work in progress gets to end when the manager is told to stop. It must be less
+	// than a pod's terminationGracePeriodSeconds: the lease is given back after it, and before SIGKILL.
+	drainTimeout = 8 * time.Second
+)
 
 // Run works until ctx ends. The error says why it could not start, or what broke it.
 func Run(ctx context.Context, o Options) error {
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.Log)))
-	if o.Workers < 1 {
-		return fmt.Errorf("--max-concurrent-reconciles is %d: it must be at least 1", o.Workers)
-	}
-	if err := portFree(o.Probes); err != nil {
-		return fmt.Errorf("--health-probe-bind-address: %w: choose another one, or 0 for none", err)
+	logger := zap.New(zap.UseFlagOptions(&o.Log))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // client-go's own lines
+	if err := o.check(); err != nil {
+		return err
 	}
 	cfg, err := config.GetConfig()
 	if err != nil {
@@ -72,7 +55,42 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return run(ctx, mgr)
+}
+
+// run starts a manager and waits for its end. A manager whose cache was never filled, because it may not
+// read something, does not hear that it shall stop; it did nothing yet that would have to be ended.
+func run(ctx context.Context, mgr ctrl.Manager) error {
+	filled, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			close(filled)
+		}
+	}()
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case <-filled:
+		return <-ended
+	default:
+		return nil
+	}
+}
+
+// limited returns a configuration for requests that are paced as the flags say.
+func limited(cfg *rest.Config, o Options) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = userAgent
+	// client-go's own default, 5 requests a second for each API group, is invisible and rarely meant.
+	cfg.QPS = -1
+	if o.QPS > 0 { // one for all: a client for each kind would else have one of its own
+		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.QPS), o.Burst)
+	}
+	return cfg
 }
 
 // NewManager returns a manager that runs the operator on the API server of cfg. It fails when that
@@ -81,32 +99,82 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(webv1.AddToScheme(scheme))
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme,
+	cfg = limited(cfg, o)
+	hooks, err := webhook.New(cfg, o.Webhooks)
+	if err != nil {
+		return nil, err
+	}
+	options := ctrl.Options{
+		Scheme:        scheme,
+		WebhookServer: hooks.Server(),
 		// A reconcile sees what the one before it wrote, even when the watch is a moment behind.
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		// Nobody here reads managed fields, and they are the larger half of many objects.
-		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-
-		Metrics:                       server.Options{BindAddress: o.Metrics},
-		HealthProbeBindAddress:        o.Probes,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              "myweb-operator",
-		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true, // the program ends right after Start
-		GracefulShutdownTimeout:       new(8 * time.Second),
-	})
+		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Cache:                   controller.CacheOptions(o.Namespaces),
+		Metrics:                 metricsOptions(cfg, o),
+		HealthProbeBindAddress:  o.Probes,
+		GracefulShutdownTimeout: new(drainTimeout),
+	}
+	if o.LeaderElect {
+		held, err := newLease(cfg, o.LeaderElectionNamespace)
+		if err != nil {
+			return nil, err
+		}
+		options.LeaderElection, options.LeaderElectionID = true, leaseName
+		options.LeaderElectionResourceLockInterface = held
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(leaseDuration), new(leaseRenew), new(leaseRetry)
+		options.LeaderElectionReleaseOnCancel = true // the manager does it last, and the program ends right after
+		cfg = rest.CopyConfig(cfg)
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return fence{held, next} })
+	}
+	mgr, err := ctrl.NewManager(cfg, options)
 	if err != nil {
 		return nil, fmt.Errorf("use the API server %s: %w", cfg.Host, err)
 	}
 	if err := crdInstalled(mgr.GetRESTMapper(), cfg.Host); err != nil {
 		return nil, err
 	}
-	reconciler := &controller.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
-	if err := reconciler.SetupWithManager(mgr, o.Workers); err != nil {
-		return nil, err
+	return mgr, setup(mgr, hooks, o)
+}
+
+// setup adds to a manager what it shall run.
+func setup(mgr ctrl.Manager, hooks *webhook.Webhooks, o Options) error {
+	web := controller.New(mgr.GetClient(), mgr.GetEventRecorder("myweb-operator"))
+	return errors.Join(
+		web.SetupWithManager(mgr, o.Workers),
+		hooks.SetupWithManager(mgr),
+		mgr.Add(manager.RunnableFunc(controller.ServeConditionCounts(mgr.GetCache()))),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("caches", cachesFilled(mgr.GetCache())),
+	)
+}
+
+// metricsOptions say who gets the metrics. With TLS, the API server is asked who sends a token, and
+// whether that one may get /metrics: config/rbac has the roles of both sides. These questions are no
+// writes, and a replica that waits for its lease has to ask them too: so cfg is without the fence.
+func metricsOptions(cfg *rest.Config, o Options) server.Options {
+	options := server.Options{BindAddress: o.Metrics, SecureServing: o.MetricsSecure, CertDir: o.MetricsCertDir}
+	if o.MetricsSecure {
+		options.FilterProvider = func(*rest.Config, *http.Client) (server.Filter, error) {
+			plain, err := rest.HTTPClientFor(cfg)
+			if err != nil {
+				return nil, err
+			}
+			return filters.WithAuthenticationAndAuthorization(cfg, plain)
+		}
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+	return options
+}
+
+// cachesFilled is a check that fails until the cache holds all that there was when it was started.
+func cachesFilled(c cache.Cache) healthz.Checker {
+	return func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
 }
 
 // crdInstalled returns an error that says what to do when the API server cannot be reached or does not
@@ -120,16 +188,4 @@ func crdInstalled(mapper meta.RESTMapper, host string) error {
 		return fmt.Errorf("ask the API server %s for MyWebs: %w", host, err)
 	}
 	return nil
-}
-
-// portFree tells early, and by the flag's name, what the manager would tell late.
-func portFree(address string) error {
-	if address == "0" || address == "" {
-		return nil
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	return l.Close()
 }

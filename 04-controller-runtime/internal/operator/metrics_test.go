@@ -1,0 +1,134 @@
+package operator
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/onsi/gomega"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+)
+
+// token makes a ServiceAccount, with these permissions, and returns a token of it.
+func (w *world) token(name string, rules []rbacv1.PolicyRule) string {
+	w.t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(), Name: name}}
+	w.create(account)
+	if len(rules) > 0 {
+		w.allow("system:serviceaccount:"+account.Namespace+":"+name, "", rules)
+	}
+	asked := &authenticationv1.TokenRequest{}
+	w.Expect(w.SubResource("token").Create(w.t.Context(), account, asked)).To(gomega.Succeed())
+	return asked.Status.Token
+}
+
+// scrape asks for metrics, and returns the status code, 0 when nobody answers.
+func scrape(scheme, address, token string) (code int, body string) {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+address+"/metrics", nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	answer, err := c.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return answer.StatusCode, string(data)
+}
+
+// series are the lines of a metric.
+func series(body, name string) (all []string) {
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, name+"{") {
+			all = append(all, strings.TrimSpace(line))
+		}
+	}
+	return all
+}
+
+func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
+	w := newWorld(t)
+	ns, address := w.namespace(), freeAddress(t)
+	const user = "metrics"
+	kubeconfig := w.operator(user, ns)
+	w.allow(user, ns, leaseRules(t))
+	w.allow(user, "", manifest[rbacv1.ClusterRole](t, "rbac/metrics_auth_role.yaml").Rules)
+	reader := w.token("reader", manifest[rbacv1.ClusterRole](t, "rbac/metrics_reader_role.yaml").Rules)
+	stranger := w.token("stranger", nil)
+	flags := []string{"--namespaces=" + ns, "--leader-elect", "--leader-election-namespace=" + ns}
+	p := started(t, program, kubeconfig, append(flags, "--metrics-bind-address="+address)...)
+
+	w.Eventually(func() int { code, _ := scrape("https", address, ""); return code }).Should(gomega.Equal(401)) // it listens
+	for name, test := range map[string]struct {
+		token string
+		code  int
+	}{"no token": {"", 401}, "a token without a permission": {stranger, 403}, "a token with it": {reader, 200}} {
+		if code, body := scrape("https", address, test.token); code != test.code {
+			t.Errorf("%s: got %d, want %d: %s", name, code, test.code, body)
+		}
+	}
+	if code, body := scrape("http", address, reader); code == 200 {
+		t.Errorf("metrics were sent in the clear: %s", body[:100])
+	}
+
+	counted := func() []string { _, body := scrape("https", address, reader); return series(body, "myweb_conditions") }
+	w.Expect(counted()).To(gomega.BeEmpty())
+	w.ask(ns, "site")
+	w.ask(ns, "page", func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(0)) })
+	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "taken"}})
+	w.ask(ns, "taken")
+	w.served(ns, "site")
+	w.served(ns, "page")
+	w.Eventually(w.degraded(ns, "taken")).Should(gomega.Equal("True ResourceConflict"))
+	w.Eventually(counted).Should(gomega.ConsistOf(
+		`myweb_conditions{status="False",type="Available"} 2`, `myweb_conditions{status="True",type="Available"} 1`,
+		`myweb_conditions{status="False",type="Progressing"} 3`,
+		`myweb_conditions{status="False",type="Degraded"} 2`, `myweb_conditions{status="True",type="Degraded"} 1`))
+	_, body := scrape("https", address, reader)
+	for _, name := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total", "controller_runtime_client_consistency_wait_duration_seconds_count"} {
+		w.Expect(series(body, name)).NotTo(gomega.BeEmpty(), name)
+	}
+
+	standby := freeAddress(t)
+	q := launch(t, program, kubeconfig, append(flags, "--metrics-bind-address="+standby)...)
+	w.Eventually(func() int { code, _ := scrape("https", standby, reader); return code }).Should(gomega.Equal(200), "a replica that waits can be scraped")
+	_, body = scrape("https", standby, reader)
+	w.Expect(series(body, "myweb_conditions")).To(gomega.BeEmpty(), "a replica that waits would count them once more")
+	q.stop()
+
+	for _, name := range []string{"site", "page"} {
+		w.remove(ns, name)
+	}
+	w.Expect(w.Delete(t.Context(), w.web(ns, "taken"))).To(gomega.Succeed())
+	w.Eventually(counted).Should(gomega.BeEmpty(), "series of MyWebs that are gone")
+	for _, r := range w.settled(user) {
+		if r.ResponseStatus.Code == http.StatusForbidden {
+			t.Errorf("denied: %s", r)
+		}
+	}
+	p.stop()
+}
+
+func TestMetricsInTheClearAreForThisMachine(t *testing.T) {
+	w := newWorld(t)
+	ns, address := w.namespace(), freeAddress(t)
+	started(t, program, w.operator("clear", ns), "--namespaces="+ns, "--metrics-bind-address="+address, "--metrics-secure=false")
+	w.Eventually(func() int { code, _ := scrape("http", address, ""); return code }).Should(gomega.Equal(200))
+}

@@ -1,0 +1,88 @@
+package operator
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+)
+
+func TestItServesTheNamespacesThatItIsTold(t *testing.T) {
+	w := newWorld(t)
+	one, two, other := w.namespace(), w.namespace(), w.namespace()
+	for name, test := range map[string]struct {
+		flags  []string
+		served []string
+	}{
+		"one, by a flag":               {[]string{"--namespaces=" + one}, []string{one}},
+		"two, by a flag":               {[]string{"--namespaces=" + one + "," + two}, []string{one, two}},
+		"two, by the environment":      {[]string{"WATCH_NAMESPACE=" + one + "," + two}, []string{one, two}},
+		"the flag and the environment": {[]string{"WATCH_NAMESPACE=" + other, "--namespaces=" + two}, []string{two}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			user := "scope-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
+			p := started(t, program, w.operator(user, test.served...), test.flags...)
+			for _, namespace := range []string{one, two, other} {
+				w.ask(namespace, "site")
+			}
+			for _, namespace := range test.served {
+				w.served(namespace, "site")
+			}
+			for _, r := range w.settled(user) {
+				if r.ResponseStatus.Code == http.StatusForbidden {
+					t.Errorf("denied: %s", r)
+				}
+				if r.ObjectRef.Resource != "" && r.ObjectRef.Namespace == "" {
+					t.Errorf("asked beyond its namespaces: %s", r)
+				}
+				if r.ObjectRef.Namespace == other {
+					t.Errorf("it does not serve this namespace: %s", r)
+				}
+			}
+			for _, namespace := range []string{one, two, other} {
+				if web := w.web(namespace, "site"); len(web.Status.Conditions) > 0 != (namespace == test.served[0] || len(test.served) == 2 && namespace == test.served[1]) {
+					t.Errorf("served: %v, conditions in %s: %v", test.served, namespace, web.Status.Conditions)
+				}
+				w.remove(namespace, "site")
+			}
+			p.stop()
+		})
+	}
+}
+
+func TestANodePortThatIsTakenWhereItDoesNotLook(t *testing.T) {
+	w := newWorld(t)
+	here, elsewhere := w.namespace(), w.namespace()
+	const user = "blind"
+	p := started(t, program, w.operator(user, here), "--namespaces="+here)
+	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "other"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30031}}}}
+	w.create(other)
+	w.ask(here, "site", func(spec *webv1.MyWebSpec) { spec.NodePortNumber = new(int32(30031)) })
+	w.Eventually(w.degraded(here, "site")).Should(gomega.Equal("True NodePortUnavailable"))
+	tries := func() []request {
+		return filter(w.audit.of(t, user), func(r request) bool { return r.ObjectRef.Resource == "services" && r.Verb == "patch" })
+	}
+	w.Eventually(tries).Should(gomega.HaveLen(8), "it is tried again")
+	all := tries()
+	pause := func(i int) time.Duration { return all[i+1].StageTimestamp.Sub(all[i].StageTimestamp) }
+	w.Expect(pause(6)).To(gomega.BeNumerically(">", 300*time.Millisecond), "after 5 ms, 10 ms, 20 ms … 320 ms")
+	w.Expect(pause(6)).To(gomega.BeNumerically(">", 2*pause(3)), "with growing pauses")
+	w.Expect(w.Delete(t.Context(), other)).To(gomega.Succeed())
+	w.Expect(w.served(here, "site").Status.NodePort).To(gomega.Equal(int32(30031)))
+	w.settled(user)
+	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered", "Normal Complete"}, w.events(here, "site")); diff != "" {
+		t.Error(diff)
+	}
+	w.remove(here, "site")
+	p.stop() // it logged no error: status told
+}

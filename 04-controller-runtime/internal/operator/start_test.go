@@ -1,0 +1,104 @@
+package operator
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/onsi/gomega"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+)
+
+func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
+	w := newWorld(t)
+	kubeconfig := w.user("nobody")
+	unreachable := filepath.Join(t.TempDir(), "kubeconfig")
+	data, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := strings.Replace(string(data), "server: https://", "server: https://127.0.0.1:1/not-", 1)
+	if err := os.WriteFile(unreachable, []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no API server":      {[]string{"--kubeconfig", unreachable}, "connection refused"},
+		"no such kubeconfig": {[]string{"--kubeconfig", unreachable + "-none"}, "set KUBECONFIG or --kubeconfig"},
+		"an unknown flag":    {[]string{"--colour"}, "flag provided but not defined: -colour"},
+		"no worker":          {[]string{"--kubeconfig", kubeconfig, "--max-concurrent-reconciles=0"}, "must be at least 1"},
+		"an address that is none": {[]string{"--kubeconfig", kubeconfig, "--health-probe-bind-address=nowhere"},
+			"--health-probe-bind-address"},
+		"a lease nowhere": {[]string{"--kubeconfig", kubeconfig, "--leader-elect"}, "needs --leader-election-namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"--health-probe-bind-address=0"}, test.args...)
+			out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), test.want) {
+				t.Errorf("%v, printed:\n%s\nwant %q", err, out, test.want)
+			}
+			if n := strings.Count(string(out), "\n"); n != 1 && name != "an unknown flag" { // which shows all flags
+				t.Errorf("printed %d lines:\n%s", n, out)
+			}
+		})
+	}
+}
+
+func TestWithoutAPermissionItIsNotReadySaysWhyAndStops(t *testing.T) {
+	w := newWorld(t)
+	ns, address := w.namespace(), freeAddress(t)
+	rules := shippedRules(t)
+	w.allow("hindered", ns, []rbacv1.PolicyRule{rules[1], rules[2], rules[3], rules[4]}) // without configmaps and services
+	kubeconfig := w.user("hindered")
+	p := launch(t, program, kubeconfig, "--namespaces="+ns, "--health-probe-bind-address="+address)
+	probe := func(path string) func() int {
+		return func() int {
+			answer, err := http.Get("http://" + address + path)
+			if err != nil {
+				return 0
+			}
+			answer.Body.Close()
+			return answer.StatusCode
+		}
+	}
+	w.Eventually(probe("/healthz")).Should(gomega.Equal(200))
+	p.eventuallySays("services is forbidden", "20s")
+	w.Expect(probe("/readyz")()).To(gomega.Equal(500))
+	w.Consistently(func() int { return strings.Count(p.said.String(), "services is forbidden") }, "3s").Should(gomega.Equal(1), "it is said once")
+	w.allow("hindered", ns, rules)
+	w.Eventually(probe("/readyz")).Should(gomega.Equal(200), "the permission was given")
+	w.ask(ns, "site")
+	w.served(ns, "site")
+	p.terminate()
+	w.remove(ns, "site")
+
+	p = launch(t, program, w.user("powerless"), "--namespaces="+ns)
+	p.eventuallySays("is forbidden", "20s")
+	if took := p.terminate(); took.Seconds() > 2 {
+		t.Errorf("it did nothing yet, and stopped within %s", took)
+	}
+}
+
+func TestItSaysThatTheCRDIsMissing(t *testing.T) {
+	cfg, stop, err := testenv.StartAPIServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = NewManager(cfg, Options{Metrics: "0", Probes: "0", Workers: 1})
+	if err == nil || !strings.Contains(err.Error(), "does not know MyWebs: install the CRD first (kubectl apply -f config/crd)") {
+		t.Errorf("got %v", err)
+	}
+}
