@@ -52,7 +52,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 	if err != nil {
 		return err
 	}
-	if err := operator.CRDInstalled(web, cfg.Host); err != nil {
+	if err := operator.CRDInstalled(ctx, web, cfg.Host); err != nil {
 		return err
 	}
 	namespace, err := kube.CoreV1().Namespaces().Create(ctx,

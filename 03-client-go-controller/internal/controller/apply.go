@@ -88,7 +88,8 @@ func (c *Controller) apply(ctx context.Context, web *webv1.MyWeb, all children) 
 		if same {
 			continue
 		}
-		if restores(web, child) {
+		restoring := restores(web, child)
+		if restoring {
 			if wait := c.restored.wait(nameOf(web), c.clock.Now()); wait > 0 {
 				return later(wait)
 			}
@@ -100,6 +101,9 @@ func (c *Controller) apply(ctx context.Context, web *webv1.MyWeb, all children) 
 		}
 		if err := c.write(ctx, web, child, wanted); err != nil {
 			return err
+		}
+		if restoring { // what was refused is no fight, and has its own pauses
+			c.restored.took(nameOf(web), c.clock.Now())
 		}
 		klog.FromContext(ctx).Info("Applied child", "kind", child.kind)
 		if same, err := covers(child.live, wanted); err != nil || !same {
@@ -164,8 +168,8 @@ func (c *Controller) write(ctx context.Context, web *webv1.MyWeb, child *child, 
 		child.meta.ResourceVersion = new("1")
 	}
 	live, err := c.kinds[child.kind].apply(ctx, child.want, web.Namespace)
-	if child.live != nil && elementTwice(err) {
-		live, err = c.replaceLists(ctx, child, wanted)
+	if child.live != nil && mixed(err) && wanted["spec"] != nil {
+		live, err = c.replaceSpec(ctx, child, wanted)
 	}
 	if err != nil {
 		err = fmt.Errorf("apply %s %s/%s: %w", child.kind, web.Namespace, web.Name, err)
@@ -179,18 +183,40 @@ func (c *Controller) write(ctx context.Context, web *webv1.MyWeb, child *child, 
 	return nil
 }
 
-// replaceLists restores a child of which somebody changed the key of a list element, such as the number
-// of a port: an apply would add our element beside theirs, with the same name, and is refused. A merge
-// patch takes the lists of spec as a whole; what others added to them goes.
-func (c *Controller) replaceLists(ctx context.Context, child *child, wanted map[string]any) (object, error) {
+// replaceSpec restores a child of which somebody changed a field in a way that leaves no room for ours
+// beside it, so that an apply is refused: an apply takes away only what is ours. The spec becomes exactly
+// the wanted one; what others added to it goes.
+func (c *Controller) replaceSpec(ctx context.Context, child *child, wanted map[string]any) (object, error) {
+	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.live)
+	if err != nil {
+		return nil, err
+	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": child.live.GetUID(), "resourceVersion": child.live.GetResourceVersion()},
-		"spec":     wanted["spec"],
+		"spec":     replacing(wanted["spec"], have["spec"]),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return c.kinds[child.kind].patch(ctx, child.live, patch)
+}
+
+// replacing is the merge patch that makes a value the wanted one: it takes lists as a whole, and null is
+// for fields that shall go, or back to their defaults.
+func replacing(want, have any) any {
+	fields, ok := want.(map[string]any)
+	if !ok {
+		return want
+	}
+	had, _ := have.(map[string]any)
+	patch := map[string]any{}
+	for field := range had {
+		patch[field] = nil
+	}
+	for field, value := range fields {
+		patch[field] = replacing(value, had[field])
+	}
+	return patch
 }
 
 // refusal is the reason for a condition when the API server does not want a child, and will not want it
@@ -208,10 +234,11 @@ func refusal(err error) string {
 	return ""
 }
 
-// elementTwice reports whether the API server refused an object because two elements of a list have the
-// same name, or two ports of a Service the same node port.
-func elementTwice(err error) bool {
-	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueDuplicate) ||
+// mixed reports whether the API server may have refused an object because fields of others do not go with
+// ours: two elements of a list with one name, two ports of a Service with one node port, a volume of two
+// types.
+func mixed(err error) bool {
+	return apierrors.IsInvalid(err) && refusal(err) != webv1.ReasonNodePortUnavailable ||
 		err != nil && strings.Contains(err.Error(), "duplicate nodePort")
 }
 

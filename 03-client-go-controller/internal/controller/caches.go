@@ -62,7 +62,7 @@ func NewCaches(kube kubernetes.Interface, web versioned.Interface, trim cache.Tr
 	told := newRepeats()
 	for resource, informer := range c.all() {
 		err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-			if told.isNew(resource, err.Error()) {
+			if ctx.Err() == nil && told.isNew(resource, err.Error()) {
 				klog.FromContext(ctx).Error(err, "Could not follow objects, trying again", "resource", resource)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -216,11 +217,12 @@ func (c *Controller) processNext(ctx context.Context) bool {
 // report logs why a sync has to be tried again, once for each reason.
 func (c *Controller) report(logger klog.Logger, name cache.ObjectName, err error) {
 	_, told := errors.AsType[obstacle](err)
+	reason, _, _ := strings.Cut(err.Error(), "\n") // the stack of a panic is never the same twice
 	switch {
 	case told: // status tells it
 	case apierrors.IsConflict(err):
 		logger.V(1).Info("Somebody was faster, looking again", "err", err)
-	case c.failed.isNew(name.String(), err.Error()):
+	case c.failed.isNew(name.String(), reason):
 		logger.Error(err, "Could not serve, trying again with growing pauses")
 	}
 }

@@ -31,8 +31,8 @@ func (w *ownWrites) add(web cache.ObjectName, kind, version string) {
 	w.written[web][kind] = version
 }
 
-// seen reports whether the caches hold all that was written for a MyWeb. When they do not, there is no
-// need to come back after a time: the event that brings what is missing wakes the MyWeb.
+// seen reports whether the caches hold all that was written for a MyWeb. When they do not, the event that
+// brings what is missing wakes the MyWeb.
 func (w *ownWrites) seen(web cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

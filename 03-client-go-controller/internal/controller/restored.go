@@ -22,8 +22,19 @@ type restoreLimits struct {
 	limit map[cache.ObjectName]*rate.Limiter
 }
 
-// wait takes leave to restore one child now and returns 0, or returns when to ask again.
+// wait returns how long to wait before one more child may be restored; 0 is not at all.
 func (r *restoreLimits) wait(web cache.ObjectName, now time.Time) time.Duration {
+	reservation := r.of(web).ReserveN(now, 1)
+	defer reservation.CancelAt(now)
+	return reservation.DelayFrom(now)
+}
+
+// took counts one child that was restored.
+func (r *restoreLimits) took(web cache.ObjectName, now time.Time) {
+	r.of(web).AllowN(now, 1)
+}
+
+func (r *restoreLimits) of(web cache.ObjectName) *rate.Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.limit == nil {
@@ -32,12 +43,7 @@ func (r *restoreLimits) wait(web cache.ObjectName, now time.Time) time.Duration 
 	if r.limit[web] == nil {
 		r.limit[web] = rate.NewLimiter(rate.Every(restoreEvery), restoreBurst)
 	}
-	reservation := r.limit[web].ReserveN(now, 1)
-	delay := reservation.DelayFrom(now)
-	if delay > 0 {
-		reservation.CancelAt(now)
-	}
-	return delay
+	return r.limit[web]
 }
 
 // forget ends the account of a MyWeb that is gone.

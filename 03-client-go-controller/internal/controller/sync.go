@@ -16,13 +16,17 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
+// unseen is when to look again at a MyWeb of which the caches lack something. Almost always an event comes
+// before; none comes of an object that was made and deleted in a gap of the watch.
+const unseen = 5 * time.Second
+
 // sync makes the children of one MyWeb what its spec says, and its status what they are. It reads what is
 // there from the caches, writes what differs, and never asks which event woke it. A time that is not 0
 // asks to be called again after it. An error asks for it with backoff: an obstacle that no watch follows,
 // which status tells, or a failure of the API server, which status never tells.
 func (c *Controller) sync(ctx context.Context, name cache.ObjectName) (again time.Duration, err error) {
 	if !c.own.seen(name) {
-		return 0, nil
+		return unseen, nil
 	}
 	web, err := c.caches.Webs.Lister().MyWebs(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {

@@ -19,18 +19,23 @@ import (
 const (
 	// leaseName is the same for both operators of the workshop: only one of them may work.
 	leaseName = "myweb-operator"
-	// A leader that cannot renew for leaseRenew stops; the others take over leaseDuration after its last
-	// renewal.
+	// A leader that cannot renew for leaseRenew stops; the others take over leaseDuration after they saw
+	// its last renewal. They look every leaseRetry to 2.2 times that: with the usual 2 s a lease that was
+	// given back could lie there for more than 4 s.
 	leaseDuration = 15 * time.Second
 	leaseRenew    = 10 * time.Second
-	leaseRetry    = 2 * time.Second
+	leaseRetry    = time.Second
+	// releaseTimeout is what giving it back may take. A clean stop must not last longer than 10 s in all.
+	releaseTimeout = time.Second
 )
 
 // A lease makes sure that of several replicas only one works.
 type lease struct {
 	elector *leaderelection.LeaderElector
-	work    func(ctx context.Context)
 	started chan context.Context
+	lost    context.Context // ends when it is noticed that the lease is held no longer
+	lose    context.CancelFunc
+	release context.CancelFunc
 }
 
 // newLease returns a lease on an object of the given namespace, not yet held.
@@ -40,6 +45,7 @@ func newLease(kube kubernetes.Interface, namespace string) (*lease, error) {
 		return nil, err
 	}
 	l := &lease{started: make(chan context.Context, 1)}
+	l.lost, l.lose = context.WithCancel(context.Background())
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: leaseName,
 		Lock: &resourcelock.LeaseLock{
@@ -64,36 +70,41 @@ func newLease(kube kubernetes.Interface, namespace string) (*lease, error) {
 
 // run works while it holds the lease, until ctx ends. The order of a clean stop is what matters: first
 // the work ends, then the lease is given back, so the next leader neither waits nor works beside us. A
-// lease that is lost is an error: whoever runs us starts us again, from nothing.
+// lease that is lost is an error, and not given back: it may be another's. Whoever runs us starts us
+// again, from nothing.
 func (l *lease) run(ctx context.Context, work func(context.Context)) error {
-	electing, release := context.WithCancel(context.WithoutCancel(ctx))
-	defer release()
+	var electing context.Context
+	electing, l.release = context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
 		l.elector.Run(electing)
 		close(ended)
 	}()
 	select {
-	case leading := <-l.started: // ends when the lease is lost
+	case leading := <-l.started: // ends when the lease could not be renewed
 		working, stop := context.WithCancel(ctx)
 		defer stop()
 		context.AfterFunc(leading, stop)
+		context.AfterFunc(l.lost, stop)
 		work(working)
 	case <-ctx.Done():
 	}
-	lost := ctx.Err() == nil
-	release()
-	<-ended
-	if lost {
-		return fmt.Errorf("lost the lease %s: the API server could not be reached for %s, or another replica took it", leaseName, leaseRenew)
+	if ctx.Err() == nil {
+		return fmt.Errorf("lost the lease %s: it could not be renewed for %s, or another replica took it", leaseName, leaseRenew)
+	}
+	l.release()
+	select {
+	case <-ended:
+	case <-time.After(releaseTimeout):
 	}
 	return nil
 }
 
-// check fails when the lease is held no longer, and nobody noticed yet: the process was suspended, for
-// one.
+// check fails, and ends the work, when the lease is held no longer. The elector would notice up to
+// leaseRenew later: when the process was suspended, for one.
 func (l *lease) check() error {
 	if !l.elector.IsLeader() || l.elector.Check(0) != nil {
+		l.lose()
 		return errors.New("the lease is not held any more")
 	}
 	return nil

@@ -89,7 +89,9 @@ func run(ctx context.Context, cfg *rest.Config, o Options, probes, metrics net.L
 	if err != nil {
 		return err
 	}
-	if err := CRDInstalled(web, cfg.Host); err != nil {
+	if err := CRDInstalled(ctx, web, cfg.Host); ctx.Err() != nil {
+		return nil // told to stop before the API server answered
+	} else if err != nil {
 		return err
 	}
 	caches, err := controller.NewCaches(kube, web, controller.Trim)
@@ -146,8 +148,8 @@ func elect(cfg *rest.Config, o Options) (*lease, error) {
 
 // CRDInstalled returns an error that says what to do when the API server cannot be reached or does not
 // know MyWebs.
-func CRDInstalled(web versioned.Interface, host string) error {
-	resources, err := web.Discovery().ServerResourcesForGroupVersion(webv1.SchemeGroupVersion.String())
+func CRDInstalled(ctx context.Context, web versioned.Interface, host string) error {
+	resources, err := web.Discovery().ServerResourcesForGroupVersionWithContext(ctx, webv1.SchemeGroupVersion.String())
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("ask the API server %s for MyWebs: %w", host, err)
 	}

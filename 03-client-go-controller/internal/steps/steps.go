@@ -65,7 +65,7 @@ func Run(ctx context.Context, cfg *rest.Config, name string, out io.Writer) erro
 	if w.web, err = versioned.NewForConfig(cfg); err != nil {
 		return err
 	}
-	if err := operator.CRDInstalled(w.web, cfg.Host); err != nil {
+	if err := operator.CRDInstalled(ctx, w.web, cfg.Host); err != nil {
 		return err
 	}
 	if w.caches, err = controller.NewCaches(w.kube, w.web, controller.Trim); err != nil {

@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/testenv"
+)
+
+// config is for the API server of these tests.
+var config *rest.Config
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !testing.Verbose() {
+		klog.LogToStderr(false)
+		klog.SetOutput(io.Discard)
+	}
+	parallel := flag.Lookup("test.parallel").Value // most tests wait most of the time
+	if err := parallel.Set("6"); err != nil {
+		panic(err)
+	}
+	gomega.SetDefaultEventuallyTimeout(20 * time.Second)
+	gomega.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	gomega.SetDefaultConsistentlyDuration(1500 * time.Millisecond)
+	gomega.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
+	cfg, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	config = cfg
+	config.QPS = -1
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,240 @@
+package controller
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+)
+
+// A wire carries the requests of one controller to the API server. It counts them, and a test can step
+// between. It shows the controller the MyWebs, ConfigMaps and Deployments of one namespace only, so that
+// tests can run side by side; Services it shows all, because node ports are shared.
+type wire struct {
+	namespace string
+	next      http.RoundTripper
+
+	mu     sync.Mutex
+	sent   map[string]int
+	told   []webv1.MyWebStatus
+	meddle meddler
+	frozen map[string]chan struct{} // by resource: closed when it thaws
+	gone   map[string]bool          // by resource: the next watch is answered with 410
+}
+
+// A meddler stands between: it may act before it passes a request on, answer instead, or lose the answer.
+type meddler func(r request, pass func() (*http.Response, error)) (*http.Response, error)
+
+// A request is what a test needs to know of one. kind is like "PATCH services", "PUT mywebs/status".
+type request struct {
+	*http.Request
+	kind, resource, name string
+}
+
+func describe(r *http.Request) request {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	parts = parts[2:] // api/v1
+	if r.URL.Path[:6] == "/apis/" {
+		parts = parts[1:] // apis/group/version
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	verb := r.Method
+	if len(parts) == 1 && verb == http.MethodGet {
+		verb = "LIST"
+		if r.URL.Query().Get("watch") != "" {
+			verb = "WATCH"
+		}
+	}
+	described := request{Request: r, kind: verb + " " + parts[0], resource: parts[0]}
+	if len(parts) > 1 {
+		described.name = parts[1]
+	}
+	if len(parts) > 2 {
+		described.kind += "/" + parts[2]
+	}
+	return described
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	req := describe(r)
+	if verb, _, _ := strings.Cut(req.kind, " "); (verb == "WATCH" || verb == "LIST") && req.resource != "services" {
+		r = r.Clone(r.Context())
+		r.URL.Path = strings.TrimSuffix(r.URL.Path, req.resource) + "namespaces/" + w.namespace + "/" + req.resource
+	}
+	if strings.HasPrefix(req.kind, "WATCH") {
+		return w.watch(r, req.resource)
+	}
+	pass := func() (*http.Response, error) { return w.next.RoundTrip(r) }
+	if req.resource == "events" {
+		return pass()
+	}
+	meddle, err := w.count(req)
+	if err != nil {
+		return nil, err
+	}
+	if meddle != nil {
+		return meddle(req, pass)
+	}
+	return pass()
+}
+
+// count notes a request and returns who stands between.
+func (w *wire) count(r request) (meddler, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sent == nil {
+		w.sent = map[string]int{}
+	}
+	w.sent[r.kind]++
+	if r.kind == "PUT mywebs/status" {
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(data))
+		var web webv1.MyWeb
+		if err := json.Unmarshal(data, &web); err != nil {
+			return nil, err
+		}
+		w.told = append(w.told, web.Status)
+	}
+	return w.meddle, nil
+}
+
+// requests are how many of each kind were sent, watches and events apart.
+func (w *wire) requests() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.sent)
+}
+
+// total is how many requests were sent, watches and events apart.
+func (w *wire) total() (n int) {
+	for _, count := range w.requests() {
+		n += count
+	}
+	return n
+}
+
+// statuses are all that were sent, in order.
+func (w *wire) statuses() []webv1.MyWebStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]webv1.MyWebStatus{}, w.told...)
+}
+
+// forget begins to count anew.
+func (w *wire) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent, w.told = nil, nil
+}
+
+func (w *wire) between(m meddler) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meddle = m
+}
+
+// freeze holds back what the watch of a resource brings, until thaw.
+func (w *wire) freeze(resource string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frozen == nil {
+		w.frozen = map[string]chan struct{}{}
+	}
+	w.frozen[resource] = make(chan struct{})
+}
+
+func (w *wire) thaw(resource string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if thawed := w.frozen[resource]; thawed != nil {
+		close(thawed)
+		delete(w.frozen, resource)
+	}
+}
+
+// lose ends a frozen watch: what it held back is lost, and so old that only a new list tells.
+func (w *wire) lose(resource string) {
+	w.mu.Lock()
+	if w.gone == nil {
+		w.gone = map[string]bool{}
+	}
+	w.gone[resource] = true
+	w.mu.Unlock()
+	w.thaw(resource)
+}
+
+func (w *wire) isGone(resource string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gone[resource]
+}
+
+func (w *wire) watch(r *http.Request, resource string) (*http.Response, error) {
+	if w.isGone(resource) {
+		if r.URL.Query().Get("sendInitialEvents") == "" {
+			return answer(http.StatusGone, "Expired", nil), nil
+		}
+		w.mu.Lock()
+		delete(w.gone, resource)
+		w.mu.Unlock()
+	}
+	response, err := w.next.RoundTrip(r)
+	if err == nil {
+		response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: resource, closed: make(chan struct{})}
+	}
+	return response, err
+}
+
+// slowBody is what a watch brings, while it is frozen nothing.
+type slowBody struct {
+	io.ReadCloser
+	wire     *wire
+	resource string
+	once     sync.Once
+	closed   chan struct{}
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.wire.mu.Lock()
+	thawed := b.wire.frozen[b.resource]
+	b.wire.mu.Unlock()
+	if thawed != nil {
+		select {
+		case <-thawed:
+			if b.wire.isGone(b.resource) {
+				return 0, io.EOF
+			}
+		case <-b.closed:
+			return 0, io.ErrClosedPipe
+		}
+	}
+	return n, err
+}
+
+func (b *slowBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.ReadCloser.Close()
+}
+
+// answer is what an API server says that refuses.
+func answer(code int, reason string, header http.Header) *http.Response {
+	if header == nil {
+		header = http.Header{}
+	}
+	header.Set("Content-Type", "application/json")
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":"` + reason + `","code":` + strconv.Itoa(code) + `}`
+	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+}

@@ -1,0 +1,104 @@
+package operator
+
+import (
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
+	t.Parallel()
+	_, kubeconfig := newServer(t) // without the CRD
+	cluster := "--kubeconfig=" + kubeconfig
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no API server":      {[]string{"--kubeconfig=" + pointedTo(t, kubeconfig, "https://127.0.0.1:1")}, "connection refused"},
+		"no such kubeconfig": {[]string{"--kubeconfig=/nowhere"}, "set KUBECONFIG or --kubeconfig"},
+		"no CRD":             {[]string{cluster}, "does not know MyWebs: install the CRD first (kubectl apply -f config/crd)"},
+		"an unknown flag":    {[]string{"--colour"}, "flag provided but not defined: -colour"},
+		"no worker":          {[]string{cluster, "--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},
+		"fewer requests than none": {[]string{cluster, "--kube-api-qps=-1"},
+			"--kube-api-qps is -1: it must be 0, for no limit, or more"},
+		"no request at once": {[]string{cluster, "--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst is 0: it must be at least 1"},
+		"metrics for everybody": {[]string{cluster, "--metrics-bind-address=:8080"},
+			`--metrics-bind-address is ":8080": it must be 0 or 127.0.0.1:port`},
+		"metrics on every address": {[]string{cluster, "--metrics-bind-address=0.0.0.0:8080"}, "it must be 0 or 127.0.0.1:port"},
+		"probes at no address": {[]string{cluster, "--health-probe-bind-address=nowhere"},
+			"--health-probe-bind-address: listen tcp: address nowhere: missing port"},
+		"a port in use": {[]string{cluster, "--health-probe-bind-address=" + taken.Addr().String()},
+			"bind: address already in use: choose another one, or 0 for none"},
+		"no such format":  {[]string{cluster, "--log-format=xml"}, `--log-format is "xml": it must be json or text`},
+		"no such level":   {[]string{cluster, "--log-level=loud"}, "-log-level"},
+		"a lease nowhere": {[]string{cluster, "--leader-elect"}, "--leader-elect outside a cluster needs --leader-election-namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin := time.Now()
+			out, err := exec.CommandContext(t.Context(), program, append([]string{"--health-probe-bind-address=0"}, test.args...)...).CombinedOutput()
+			lines := strings.SplitAfter(strings.TrimSpace(string(out)), "\n")
+			if err == nil || !strings.Contains(lines[0], test.want) {
+				t.Errorf("%v, printed:\n%s\nwant %q", err, out, test.want)
+			}
+			if flags := strings.Contains(string(out), "Usage of"); len(lines) > 1 && !flags {
+				t.Errorf("printed %d lines:\n%s", len(lines), out)
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("it took %s to say so", took)
+			}
+		})
+	}
+}
+
+// pointedTo copies a kubeconfig, with another API server.
+func pointedTo(t *testing.T, kubeconfig, server string) string {
+	t.Helper()
+	file, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range file.Clusters {
+		cluster.Server = server
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A CRD that is removed takes its MyWebs with it. The operator says so, goes on, and serves again when it
+// is back.
+func TestTheCRDIsRemovedAndRestored(t *testing.T) {
+	t.Parallel()
+	w, kubeconfig := newServer(t, crd)
+	p := started(t, user, kubeconfig)
+	w.create("default", "before", nil)
+	w.Eventually(func() int64 { return w.get("default", "before").Status.ObservedGeneration }).Should(gomega.Equal(int64(1)))
+
+	options := envtest.CRDInstallOptions{Paths: []string{crd}}
+	w.Expect(envtest.UninstallCRDs(w.cfg, options)).To(gomega.Succeed())
+	p.eventuallySays("the server could not find the requested resource (get mywebs.operator.k8s-summit.org)", "30s")
+	w.Expect(p.probe("/healthz")).To(gomega.Equal(200))
+	_, err := envtest.InstallCRDs(w.cfg, options)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	begin := time.Now()
+	w.create("default", "after", nil)
+	w.Eventually(func() int64 { return w.get("default", "after").Status.ObservedGeneration }, "40s").Should(gomega.Equal(int64(1)))
+	t.Logf("the CRD was back, and MyWebs were served again after %.1f s", time.Since(begin).Seconds())
+	w.Expect(p.saying("Could not follow objects")).To(gomega.HaveLen(1), "it is said once")
+	p.terminate()
+}

@@ -1,0 +1,264 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/testenv"
+	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
+)
+
+// These tests run the program itself, as a process of its own, against local clusters. It is a user that
+// has exactly the permissions of config/rbac. What it sent is counted in the API server's audit log.
+
+var (
+	chapter = filepath.Join("..", "..")
+	crd     = filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")
+	folder  string // of the built program
+	program string
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	crlog.SetLogger(klog.Background()) // of envtest
+	if flag.Lookup("test.parallel").Value.String() == flag.Lookup("test.parallel").DefValue {
+		_ = flag.Set("test.parallel", "8") // most of them wait, on few processors too
+	}
+	os.Exit(testAll(m))
+}
+
+// testAll builds the program, runs the tests and removes what both left.
+func testAll(m *testing.M) int {
+	var err error
+	if folder, err = os.MkdirTemp("", "myweb-controller-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	testenv.OnInterrupt(func() { os.RemoveAll(folder) })
+	program = filepath.Join(folder, "myweb-controller")
+	if out, err := exec.Command("go", "build", "-o", program, chapter+"/cmd/myweb-controller").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// A world is a local cluster of a test's own, with an administrator's clients.
+type world struct {
+	*gomega.WithT
+	t    *testing.T
+	cfg  *rest.Config
+	kube kubernetes.Interface
+	web  versioned.Interface
+	// A world without controllers has neither.
+	local *testenv.Local
+	audit *audit
+}
+
+var starting sync.Mutex // of two clusters that start at once, both may choose the same port
+
+// newWorld starts a local cluster that ends with the test. In a copy of this folder that no workshop
+// surrounds, the test is skipped.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	starting.Lock()
+	defer starting.Unlock()
+	local, err := testenv.StartLocal(crd)
+	if errors.Is(err, testenv.ErrNoRepository) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := local.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := newClients(t, local.Config)
+	w.local, w.audit = local, &audit{path: local.AuditLog}
+	return w
+}
+
+// user makes a user without any permission, and returns the path of its kubeconfig.
+func (w *world) user(name string) string {
+	w.t.Helper()
+	path, err := w.local.User(name)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	return path
+}
+
+// operatorUser makes a user with the shipped permissions.
+func (w *world) operatorUser(name string) string {
+	w.t.Helper()
+	w.allow(name, "", shippedRules(w.t))
+	w.allow(name, "default", leaseRules(w.t))
+	return w.user(name)
+}
+
+// allow gives a user exactly these permissions: in a namespace, or everywhere when that is empty. They
+// replace what it could do there before.
+func (w *world) allow(user, namespace string, rules []rbacv1.PolicyRule) {
+	w.t.Helper()
+	kind, roles, bindings := "Role", "roles", "rolebindings"
+	if namespace == "" {
+		kind, roles, bindings = "ClusterRole", "clusterroles", "clusterrolebindings"
+	}
+	group := rbacv1.SchemeGroupVersion.String()
+	name := metav1.ObjectMeta{Name: user}
+	w.apply(roles, namespace, &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: group, Kind: kind}, ObjectMeta: name, Rules: rules})
+	w.apply(bindings, namespace, &rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: group, Kind: kind + "Binding"}, ObjectMeta: name,
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: user}})
+}
+
+// apply makes an object of the group rbac what is given.
+func (w *world) apply(resource, namespace string, obj metav1.Object) {
+	w.t.Helper()
+	data, err := json.Marshal(obj)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	w.Expect(w.kube.RbacV1().RESTClient().Patch(types.ApplyPatchType).Resource(resource).Namespace(namespace).Name(obj.GetName()).
+		Param("fieldManager", "test").Body(data).Do(w.t.Context()).Error()).To(gomega.Succeed())
+}
+
+// manifest reads an object of the chapter's config folder.
+func manifest[T any](t *testing.T, path string) T {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(chapter, "config", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj.(T)
+}
+
+func shippedRules(t *testing.T) []rbacv1.PolicyRule {
+	return manifest[*rbacv1.ClusterRole](t, "rbac/role.yaml").Rules
+}
+
+func leaseRules(t *testing.T) []rbacv1.PolicyRule {
+	return manifest[*rbacv1.Role](t, "rbac/leader_election_role.yaml").Rules
+}
+
+// namespace makes a namespace.
+func (w *world) namespace(name string) string {
+	w.t.Helper()
+	_, err := w.kube.CoreV1().Namespaces().Create(w.t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	return name
+}
+
+// create makes a MyWeb without pods, which edit may change first.
+func (w *world) create(namespace, name string, edit func(*webv1.MyWebSpec)) *webv1.MyWeb {
+	w.t.Helper()
+	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: webv1.MyWebSpec{Image: "nginx", Replicas: new(int32(0))}}
+	if edit != nil {
+		edit(&web.Spec)
+	}
+	web, err := w.web.OperatorV1().MyWebs(namespace).Create(w.t.Context(), web, metav1.CreateOptions{})
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	return web
+}
+
+// change merges a patch into the spec of a MyWeb.
+func (w *world) change(namespace, name, patch string) {
+	w.t.Helper()
+	_, err := w.web.OperatorV1().MyWebs(namespace).Patch(w.t.Context(), name, types.MergePatchType,
+		[]byte(`{"spec":`+patch+`}`), metav1.PatchOptions{})
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+}
+
+func (w *world) get(namespace, name string) *webv1.MyWeb {
+	w.t.Helper()
+	web, err := w.web.OperatorV1().MyWebs(namespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	return web
+}
+
+// served waits until the current generation of a MyWeb is fully served, and returns it.
+func (w *world) served(namespace, name string) (web *webv1.MyWeb) {
+	w.t.Helper()
+	w.Eventually(func() bool { web = w.get(namespace, name); return completed(web) }).
+		Should(gomega.BeTrue(), "MyWeb %s/%s is fully served", namespace, name)
+	return web
+}
+
+func completed(web *webv1.MyWeb) bool {
+	return web.Status.Completed && web.Status.ObservedGeneration == web.Generation
+}
+
+// freeAddress is a loopback address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// newServer starts an API server alone, and returns the path of an administrator's kubeconfig with it. It
+// needs no workshop around this folder. It ends with the test.
+func newServer(t *testing.T, crds ...string) (w *world, kubeconfig string) {
+	t.Helper()
+	starting.Lock()
+	defer starting.Unlock()
+	cfg, stop, err := testenv.StartAPIServer(crds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg.QPS = -1
+	file := clientcmdapi.NewConfig()
+	file.Clusters["test"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
+	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	file.CurrentContext = "test"
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return newClients(t, cfg), kubeconfig
+}
+
+// newClients returns a world with an administrator's clients for an API server.
+func newClients(t *testing.T, cfg *rest.Config) *world {
+	w := &world{WithT: gomega.NewWithT(t), t: t, cfg: cfg, kube: kubernetes.NewForConfigOrDie(cfg), web: versioned.NewForConfigOrDie(cfg)}
+	w.SetDefaultEventuallyTimeout(60 * time.Second)
+	w.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	return w
+}
