@@ -131,7 +131,8 @@ func restores(web *webv1.MyWeb, c *child) bool {
 // choosePort lets a Service that has to be made again ask for the port that the MyWeb was served on. It
 // returns an obstacle when another Service holds the port that the MyWeb asks for.
 func (c *Controller) choosePort(web *webv1.MyWeb, live object, port *corev1ac.ServicePortApplyConfiguration) error {
-	if port.NodePort == nil && live == nil && web.Status.NodePort != 0 && c.holder(web, web.Status.NodePort) == "" {
+	if port.NodePort == nil && live == nil && web.Status.NodePort != 0 &&
+		c.holder(web, web.Status.NodePort) == "" && c.portMayGetFree(web) {
 		port.NodePort = new(web.Status.NodePort)
 	}
 	if port.NodePort == nil {
@@ -142,6 +143,20 @@ func (c *Controller) choosePort(web *webv1.MyWeb, live object, port *corev1ac.Se
 			message: fmt.Sprintf("node port %d is taken by Service %s", *port.NodePort, holder)}
 	}
 	return nil
+}
+
+// freeingTries are how often a node port is asked for that nobody is seen to hold, before it is told to be
+// taken: for half a second and more, with growing pauses.
+const freeingTries = 7
+
+// errFreeing is that the API server refused a node port which nobody is seen to hold.
+var errFreeing = errors.New("the node port may get free")
+
+// portMayGetFree reports whether to ask once more for a node port that the API server refused, though nobody
+// is seen to hold it. It frees the port of a deleted Service a moment after it told of the deletion: who
+// makes a Service again at once, or a MyWeb of the same name, is refused, and nothing is wrong.
+func (c *Controller) portMayGetFree(web *webv1.MyWeb) bool {
+	return c.queue.NumRequeues(nameOf(web)) < freeingTries
 }
 
 // holder is the Service that holds a node port, empty when it is free or the MyWeb's own.
@@ -173,7 +188,10 @@ func (c *Controller) write(ctx context.Context, web *webv1.MyWeb, child *child, 
 	}
 	if err != nil {
 		err = fmt.Errorf("apply %s %s/%s: %w", child.kind, web.Namespace, web.Name, err)
-		if reason := refusal(err); reason != "" {
+		switch reason := refusal(err); {
+		case reason == webv1.ReasonNodePortUnavailable && c.portMayGetFree(web):
+			return fmt.Errorf("%w: %w", errFreeing, err)
+		case reason != "":
 			return obstacle{reason: reason, message: err.Error(), unwatched: true}
 		}
 		return err

@@ -220,7 +220,7 @@ func (c *Controller) report(logger klog.Logger, name cache.ObjectName, err error
 	reason, _, _ := strings.Cut(err.Error(), "\n") // the stack of a panic is never the same twice
 	switch {
 	case told: // status tells it
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err), errors.Is(err, errFreeing):
 		logger.V(1).Info("Somebody was faster, looking again", "err", err)
 	case c.failed.isNew(name.String(), reason):
 		logger.Error(err, "Could not serve, trying again with growing pauses")

@@ -186,7 +186,11 @@ func (s story) stopsWhileTheAPIServerHangs(kubeconfig string) {
 	var all sync.WaitGroup
 	for _, p := range []*process{starting, waiting, working} {
 		all.Go(func() {
-			s.t.Logf("while the API server hangs, %s ends %.1f s after SIGTERM", p.name, p.terminate().Seconds())
+			took := p.terminate()
+			s.t.Logf("while the API server hangs, %s ends %.1f s after SIGTERM", p.name, took.Seconds())
+			if p != working && took > 3*time.Second {
+				s.t.Errorf("%s had nothing to bring to an end", p.name)
+			}
 		})
 	}
 	all.Wait()

@@ -100,7 +100,7 @@ func run(ctx context.Context, cfg *rest.Config, o Options, probes, metrics net.L
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
 	defer broadcaster.Shutdown()
-	// What was said shortly before the end is still sent.
+	// What was said before the end is still sent, when there is time for it.
 	if err := broadcaster.StartRecordingToSinkWithContext(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
