@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// An Object is what the lab needs to know of one in an answer.
+type Object struct {
+	Kind, Namespace, Name, UID, ResourceVersion string
+}
+
+// ErrEncoding says that an answer is in none of the encodings that can be read: JSON and protobuf.
+var ErrEncoding = errors.New("neither JSON nor protobuf")
+
+// protobufMagic begins every object in protobuf; a runtime.Unknown follows, whose Raw is the object.
+var protobufMagic = []byte("k8s\x00")
+
+// Objects returns the objects of an answer: one, or the items of a list. Only their metadata is decoded.
+// In JSON that is a small struct over the whole text. In protobuf every kind has its metadata in field 1,
+// and every list its items in field 2, so that PartialObjectMetadata, which has only these, decodes any
+// of them and skips the rest.
+func Objects(header http.Header, body []byte) (objects []Object, isList bool, err error) {
+	if header.Get("Content-Encoding") == "gzip" {
+		unpacked, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, false, err
+		}
+		if body, err = io.ReadAll(unpacked); err != nil {
+			return nil, false, err
+		}
+	}
+	switch kind, _, _ := mime.ParseMediaType(header.Get("Content-Type")); kind {
+	case "application/json":
+		return fromJSON(body)
+	case "application/vnd.kubernetes.protobuf":
+		return fromProtobuf(body)
+	default:
+		return nil, false, fmt.Errorf("%w: %q", ErrEncoding, kind)
+	}
+}
+
+type jsonObject struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Namespace       string `json:"namespace"`
+		Name            string `json:"name"`
+		UID             string `json:"uid"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+}
+
+func (o jsonObject) object() Object {
+	return Object{o.Kind, o.Metadata.Namespace, o.Metadata.Name, o.Metadata.UID, o.Metadata.ResourceVersion}
+}
+
+func fromJSON(body []byte) ([]Object, bool, error) {
+	var one struct {
+		jsonObject
+		Items json.RawMessage `json:"items"` // a custom resource may have a field of this name
+	}
+	if err := json.Unmarshal(body, &one); err != nil {
+		return nil, false, err
+	}
+	if !isListKind(one.Kind) {
+		return []Object{one.object()}, false, nil
+	}
+	var items []jsonObject
+	if err := json.Unmarshal(one.Items, &items); err != nil {
+		return nil, true, err
+	}
+	var all []Object
+	for _, item := range items {
+		all = append(all, item.object())
+	}
+	return all, true, nil
+}
+
+func fromProtobuf(body []byte) ([]Object, bool, error) {
+	rest, ok := bytes.CutPrefix(body, protobufMagic)
+	if !ok {
+		return nil, false, fmt.Errorf("%w: protobuf without its first four bytes", ErrEncoding)
+	}
+	var envelope runtime.Unknown
+	if err := envelope.Unmarshal(rest); err != nil {
+		return nil, false, err
+	}
+	if envelope.Kind == "Status" { // it has list metadata in field 1, and no identity
+		return []Object{{Kind: envelope.Kind}}, false, nil
+	}
+	if !isListKind(envelope.Kind) {
+		var one metav1.PartialObjectMetadata
+		if err := one.Unmarshal(envelope.Raw); err != nil {
+			return nil, false, err
+		}
+		return []Object{fromMeta(envelope.Kind, &one)}, false, nil
+	}
+	var list metav1.PartialObjectMetadataList
+	if err := list.Unmarshal(envelope.Raw); err != nil {
+		return nil, false, err
+	}
+	var all []Object
+	for i := range list.Items {
+		all = append(all, fromMeta("", &list.Items[i]))
+	}
+	return all, true, nil
+}
+
+func fromMeta(kind string, o *metav1.PartialObjectMetadata) Object {
+	return Object{kind, o.Namespace, o.Name, string(o.UID), o.ResourceVersion}
+}
+
+// isListKind tells a list by the name of its kind, as the API conventions demand.
+func isListKind(kind string) bool { return strings.HasSuffix(kind, "List") }

@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// A Framing says where an event of a watch ends.
+type Framing int
+
+const (
+	// Unframed streams are passed on as they come: logs, and encodings that cannot be read.
+	Unframed Framing = iota
+	// Values is the framing of JSON: each event is one value, with white space between them, and within.
+	Values
+	// Lengths is the framing of protobuf: four bytes, big endian, tell the length of the event.
+	Lengths
+)
+
+// FramingOf is the framing of a watch with these headers.
+func FramingOf(header http.Header) Framing {
+	switch kind, _, _ := mime.ParseMediaType(header.Get("Content-Type")); kind {
+	case "application/json":
+		return Values
+	case "application/vnd.kubernetes.protobuf":
+		return Lengths
+	default:
+		return Unframed
+	}
+}
+
+// Split returns the whole frames at the beginning of data, and the rest. White space that comes late is in
+// the next frame.
+func (f Framing) Split(data []byte) (frames [][]byte, rest []byte) {
+	for {
+		n := f.first(data)
+		if n == 0 {
+			return frames, data
+		}
+		frames, data = append(frames, data[:n]), data[n:]
+	}
+}
+
+// first returns the length of the first frame, 0 when it is not whole.
+func (f Framing) first(data []byte) int {
+	switch f {
+	case Values:
+		return firstValue(data)
+	case Lengths:
+		if len(data) < 4 {
+			return 0
+		}
+		if n := uint64(binary.BigEndian.Uint32(data)) + 4; n <= uint64(len(data)) {
+			return int(n)
+		}
+		return 0
+	default:
+		return len(data)
+	}
+}
+
+// firstValue returns the length of the first JSON object in data, with the white space around it; 0 when it
+// is not whole.
+func firstValue(data []byte) int {
+	depth, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{':
+			depth++
+		case c == '}':
+			if depth--; depth == 0 {
+				return i + 1 + space(data[i+1:])
+			}
+		}
+	}
+	return 0
+}
+
+// space returns the length of the white space at the beginning of data.
+func space(data []byte) int { return len(data) - len(bytes.TrimLeft(data, " \t\r\n")) }
+
+// An Event is one of a watch.
+type Event struct {
+	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
+	Type string
+	Object
+}
+
+// Event reads a frame. The object of an unframed stream cannot be read.
+func (f Framing) Event(frame []byte) (Event, error) {
+	switch f {
+	case Values:
+		var event struct {
+			Type   string     `json:"type"`
+			Object jsonObject `json:"object"`
+		}
+		err := json.Unmarshal(frame, &event)
+		return Event{event.Type, event.Object.object()}, err
+	case Lengths:
+		var event metav1.WatchEvent
+		if err := event.Unmarshal(frame[4:]); err != nil {
+			return Event{}, err
+		}
+		objects, _, err := fromProtobuf(event.Object.Raw)
+		if err != nil {
+			return Event{}, err
+		}
+		return Event{event.Type, objects[0]}, nil
+	default:
+		return Event{}, ErrEncoding
+	}
+}
+
+// Encode makes a frame of an event. The object must be unstructured, or of a type that client-go knows;
+// protobuf takes only the latter.
+func (f Framing) Encode(kind string, object runtime.Object) ([]byte, error) {
+	object, err := withKind(object)
+	if err != nil {
+		return nil, err
+	}
+	switch f {
+	case Values:
+		raw, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		frame, err := json.Marshal(metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: raw}})
+		return append(frame, '\n'), err
+	case Lengths:
+		var raw bytes.Buffer
+		if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &raw); err != nil {
+			return nil, err
+		}
+		event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: raw.Bytes()}}
+		data, err := event.Marshal()
+		return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...), err
+	default:
+		return nil, fmt.Errorf("put an event into a stream: %w", ErrEncoding)
+	}
+}
+
+// withKind returns the object with its kind and version set: typed clients leave them out.
+func withKind(object runtime.Object) (runtime.Object, error) {
+	if !object.GetObjectKind().GroupVersionKind().Empty() {
+		return object, nil
+	}
+	if _, ok := object.(*metav1.Status); ok { // known in every group: the core one is meant
+		object = object.DeepCopyObject()
+		object.GetObjectKind().SetGroupVersionKind(metav1.Unversioned.WithKind("Status"))
+		return object, nil
+	}
+	kinds, _, err := scheme.Scheme.ObjectKinds(object)
+	if err != nil {
+		return nil, fmt.Errorf("the kind of the object: %w", err)
+	}
+	object = object.DeepCopyObject()
+	object.GetObjectKind().SetGroupVersionKind(kinds[0])
+	return object, nil
+}
