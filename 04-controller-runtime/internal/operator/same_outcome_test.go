@@ -78,6 +78,7 @@ func sentences() map[string]sentence {
 		"taken-port":                      {spec: port(30015), before: holdPort(30015)},
 		"taken-port-that-gets-free":       {spec: port(30016), before: holdPort(30016), then: freePort},
 		"deleted-page":                    {spec: page("x"), then: deleteChild("ConfigMap")},
+		"deleted-service":                 {spec: spec(), then: deleteChild("Service")},
 		"deleted-pods":                    {spec: spec(), then: deleteChild("Deployment")},
 		"defaced-page":                    {spec: page("x"), then: editChild("ConfigMap", `{"data":{"index.html":"defaced"}}`)},
 		"stripped-page":                   {spec: page("x"), then: editChild("ConfigMap", `{"metadata":{"ownerReferences":null,"labels":null}}`)},
