@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of clients, queues, leases
 	"k8s.io/klog/v2"
@@ -63,9 +64,9 @@ func Config(o Options) (*rest.Config, error) {
 	}
 	cfg.UserAgent = userAgent
 	// client-go's own default, 5 requests a second for each API group, is invisible and rarely meant.
-	cfg.QPS, cfg.Burst = -1, 0
-	if o.QPS > 0 {
-		cfg.QPS, cfg.Burst = float32(o.QPS), o.Burst
+	cfg.QPS = -1
+	if o.QPS > 0 { // one for all: each set of clients would else have one of its own
+		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.QPS), o.Burst)
 	}
 	return cfg, nil
 }
@@ -138,7 +139,7 @@ func elect(cfg *rest.Config, o Options) (*lease, error) {
 		}
 	}
 	own := rest.CopyConfig(cfg)
-	own.QPS, own.Timeout = -1, leaseRenew/2
+	own.RateLimiter, own.Timeout = nil, leaseRenew/2
 	kube, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		return nil, err

@@ -45,8 +45,8 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// launch starts the program as the user of a kubeconfig. Flags of the form NAME=value that begin with a
-// capital letter are environment variables. It is killed when the test ends.
+// launch starts the program as the user of a kubeconfig. What does not begin with -- is no flag, but an
+// environment variable. The process is killed when the test ends.
 func launch(t *testing.T, name, kubeconfig string, flags ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, probes: freeAddress(t), metrics: freeAddress(t), ended: make(chan struct{})}
@@ -137,8 +137,8 @@ func (p *process) exitCode(within string) int {
 
 // A line of the log.
 type line struct {
-	Level, Msg, Err, Resource, MyWeb, Reason string
-	text                                     string
+	Level, Msg, Err string
+	text            string
 }
 
 func (l line) String() string { return "\n" + l.text }

@@ -98,7 +98,7 @@ func (s story) pods(name string) (names []string) {
 
 var childKinds = []string{"ConfigMap", "Deployment", "Service"}
 
-// child reads a child; it is nil when there is none.
+// childIn reads a child; it is nil when there is none.
 func (w *world) childIn(namespace, kind, name string) (obj metav1.Object) {
 	w.t.Helper()
 	var err error
