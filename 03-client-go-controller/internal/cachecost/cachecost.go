@@ -16,6 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -55,8 +57,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 	if err := operator.CRDInstalled(ctx, web, cfg.Host); err != nil {
 		return err
 	}
+	if err := earlierGone(ctx, kube); err != nil {
+		return err
+	}
 	namespace, err := kube.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cachecost-"}}, metav1.CreateOptions{})
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cachecost-", Labels: own}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -65,6 +70,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 		defer cancel()
 		err = errors.Join(err, kube.CoreV1().Namespaces().Delete(clean, namespace.Name, metav1.DeleteOptions{}))
 	}()
+	fmt.Fprintf(out, "making %d ConfigMaps of %d bytes\n", o.Foreign, o.Size)
 	if err := fill(ctx, kube, namespace.Name, o); err != nil {
 		return err
 	}
@@ -78,6 +84,17 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 		fmt.Fprintf(table, "%s\t%d\t%.1f MB\n", v.name, seen, float64(bytes)/1e6)
 	}
 	return table.Flush()
+}
+
+// own are the labels of the namespace.
+var own = map[string]string{"app.kubernetes.io/name": "cachecost"}
+
+// earlierGone waits until what an earlier run made is gone: it would be counted, too.
+func earlierGone(ctx context.Context, kube kubernetes.Interface) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		left, err := kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(own)})
+		return err == nil && len(left.Items) == 0, err
+	})
 }
 
 // fill makes the foreign ConfigMaps, some at a time.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -76,7 +77,10 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 	if l.Client, err = client.New(l.cfg, client.Options{Scheme: l.scheme}); err != nil {
 		return err
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cachecost-"}}
+	if err := l.earlierGone(ctx); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cachecost-", Labels: namespaceLabels}}
 	if err := l.Create(ctx, namespace); err != nil {
 		return err
 	}
@@ -90,6 +94,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 	if err := l.Create(ctx, l.web); err != nil {
 		return fmt.Errorf("%w: is the CRD installed? (kubectl apply -f config/crd)", err)
 	}
+	fmt.Fprintf(out, "making %d foreign ConfigMaps of %d bytes, then own ones: half a minute\n", o.Foreign, o.Size)
 	if err := l.fill(ctx, o.Foreign, l.foreign(o.Size)); err != nil {
 		return err
 	}
@@ -110,6 +115,18 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 		}
 	}
 	return table.Flush()
+}
+
+// namespaceLabels tell the namespaces of this command.
+var namespaceLabels = client.MatchingLabels{"app.kubernetes.io/name": "cachecost"}
+
+// earlierGone waits until what an earlier run made is gone: it would be counted, too.
+func (l *lab) earlierGone(ctx context.Context) error {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var left corev1.NamespaceList
+		err := l.List(ctx, &left, namespaceLabels)
+		return err == nil && len(left.Items) == 0, err
+	})
 }
 
 func (l *lab) foreign(size int) func() *corev1.ConfigMap {
