@@ -78,6 +78,7 @@ type world struct {
 	// A world without controllers has neither.
 	local *testenv.Local
 	audit *audit
+	rest  sync.Mutex // while it is locked, nobody changes a MyWeb all the time
 }
 
 var starting sync.Mutex // of two clusters that start at once, both may choose the same port
