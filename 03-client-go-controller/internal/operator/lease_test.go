@@ -72,16 +72,16 @@ func (w *world) keepChanging() {
 func (w *world) releasesTheLease(old, next *process) {
 	begin := time.Now()
 	stopped := old.stop()
-	next.eventuallySays("Starting workers", "5s")
+	next.eventuallySays("Starting workers", "3s")
 	w.t.Logf("SIGTERM: the leader ended after %.1f s, the next one worked after %.1f s", stopped.Seconds(), time.Since(begin).Seconds())
-	w.Expect(time.Since(begin)).To(gomega.BeNumerically("<", 5*time.Second))
+	w.Expect(time.Since(begin)).To(gomega.BeNumerically("<", 3*time.Second))
 }
 
 // diesWithTheLease: who is killed cannot give it back; the others wait until it has run out.
 func (w *world) diesWithTheLease(old, next *process) {
 	begin := time.Now()
 	old.kill()
-	next.eventuallySays("Starting workers", "25s")
+	next.eventuallySays("Starting workers", "20s")
 	w.t.Logf("SIGKILL: the next one worked after %.1f s", time.Since(begin).Seconds())
 }
 
@@ -94,7 +94,7 @@ func (w *world) oversleepsTheLease(old, next *process) {
 	begin := time.Now()
 	old.signal(syscall.SIGSTOP)
 	w.rest.Unlock()
-	next.eventuallySays("Starting workers", "25s")
+	next.eventuallySays("Starting workers", "20s")
 	w.t.Logf("SIGSTOP: the next one worked after %.1f s", time.Since(begin).Seconds())
 	w.Eventually(func() int { return len(writes(w.audit.of(w.t, next.name))) }).Should(gomega.BeNumerically(">", 0))
 	next.signal(syscall.SIGSTOP)
