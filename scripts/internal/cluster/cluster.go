@@ -92,11 +92,21 @@ func (c *Cluster) Up(ctx context.Context, crds ...string) error {
 		return err
 	}
 	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("waited for two minutes"))
+	defer cancel()
+	for range 3 { // a port that was free when it was chosen may be taken when its component starts
+		if err = c.bringUp(ctx, crds); err == nil || ctx.Err() != nil || !c.lostPort() {
+			return err
+		}
+	}
+	return err
+}
+
+// bringUp is one try of Up.
+func (c *Cluster) bringUp(ctx context.Context, crds []string) error {
 	if err := c.prepare(); err != nil {
 		return fmt.Errorf("prepare %s: %w", c.dir(), err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("waited for two minutes"))
-	defer cancel()
 	all := c.components()
 	if err := c.launchEtcd(ctx, all[0]); err != nil {
 		return err

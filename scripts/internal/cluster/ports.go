@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 func (c *Cluster) portsFile() string { return filepath.Join(c.dir(), "ports.json") }
@@ -64,6 +65,13 @@ func (c *Cluster) choosePorts() error {
 		return err
 	}
 	return c.replaceFile(c.portsFile(), append(data, '\n'))
+}
+
+// lostPort tells whether another program has a port of a component that does not run.
+func (c *Cluster) lostPort() bool {
+	return slices.ContainsFunc(c.components(), func(p component) bool {
+		return c.pid(p.name) == 0 && slices.ContainsFunc(p.ports, func(name string) bool { return !isFree(c.ports[name]) })
+	})
 }
 
 // listenSomewhere takes a port below those that systems give to outgoing connections (from 32768 on

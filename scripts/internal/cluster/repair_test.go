@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A fault is made to a cluster that runs. `up` must repair it.
@@ -58,6 +59,7 @@ var faults = map[string]fault{
 	"kwok is killed":                   killing("kwok"),
 	"the machine restarts: all is killed, and strangers have the process numbers": {make: rebootAmongStrangers},
 	"a stranger takes the ports of a stopped API server":                          {make: takePort},
+	"a stranger takes the port of kwok while the API server starts":               {make: takePortLate},
 	"the kubeconfig is missing, and that of the scheduler half-written": and(removing("kubeconfig"),
 		overwriting("apiVersion: v1\nkin", "cluster", "scheduler.kubeconfig")),
 	"the list of ports is half-written":     overwriting(`{"apiserver": 2`, "cluster", "ports.json"),
@@ -142,6 +144,27 @@ func takePort(t *testing.T, c *Cluster) {
 		}
 		t.Cleanup(func() { taken.Close() })
 	}
+}
+
+// takePortLate takes the port of a component when the ports are chosen and the component does not run yet.
+func takePortLate(t *testing.T, c *Cluster) {
+	kill(t, c, names(c)...)
+	if err := c.readPorts(); err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("%s:%d", loopback, c.ports["kwok"])
+	go func() {
+		for c.pid("etcd") == 0 && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		taken, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Errorf("kwok was faster: %v", err)
+			return
+		}
+		<-t.Context().Done()
+		taken.Close()
+	}()
 }
 
 // startWithOldFlags replaces kwok by one that plays other stages, as an older workshop would have.
