@@ -1,0 +1,58 @@
+// Package suite runs checks against an operator: a check is an experiment in a namespace of its own, and
+// ends with a verdict and, when it failed, with evidence.
+package suite
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A Verdict is how a check ended.
+type Verdict string
+
+// Verdicts.
+const (
+	Passed Verdict = "passed"
+	Failed Verdict = "failed"
+	// Skipped checks do not apply to the implementation, or cannot be made here; the reason says why.
+	Skipped Verdict = "skipped"
+)
+
+// An Outcome is the verdict on one implementation.
+type Outcome struct {
+	// Check is the ID of the check, Title what must be true.
+	Check string `json:"check"`
+	Title string `json:"title"`
+	// Group is the family of the check: a behaviour of MyWeb ("5"), a row of the fault catalogue ("17").
+	Group   string  `json:"group"`
+	Verdict Verdict `json:"verdict"`
+	// Reason is one line: what differed, or why it was skipped.
+	Reason string `json:"reason,omitempty"`
+	// Evidence are lines for who wants to know more: requests, status, the operator's last words.
+	Evidence []string `json:"evidence,omitempty"`
+	// Took is how long the check lasted.
+	Took time.Duration `json:"took"`
+}
+
+// Print writes an outcome: one line, and the evidence of a failure.
+func (o Outcome) Print(w io.Writer) {
+	fmt.Fprintf(w, "  %-7s %-38s %s\n", o.Verdict, o.Check, o.Title)
+	if o.Reason != "" {
+		fmt.Fprintf(w, "          %s\n", strings.ReplaceAll(o.Reason, "\n", "\n          "))
+	}
+	for _, line := range o.Evidence {
+		fmt.Fprintf(w, "          | %s\n", line)
+	}
+}
+
+// Count returns how many outcomes have a verdict.
+func Count(outcomes []Outcome, v Verdict) (n int) {
+	for _, o := range outcomes {
+		if o.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
