@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -13,16 +12,13 @@ import (
 	"example.com/operator-workshop/scripts/internal/lab/suite"
 )
 
-// allChecks are the checks of every family that suite.Run runs.
-func allChecks() []suite.Check { return conformance.Checks() }
-
 func checksCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "checks",
-		Short: "List the checks",
+		Short: "List the checks; those of the crash points are enumerated from an operator's own writes",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			for _, c := range allChecks() {
+			for _, c := range conformance.Checks() {
 				fmt.Printf("%-40s %s\n", c.ID, c.Title)
 			}
 			return nil
@@ -31,20 +27,46 @@ func checksCommand() *cobra.Command {
 }
 
 func conformanceCommand() *cobra.Command {
-	return suiteCommand("conformance", "Check the 14 behaviours of MyWeb", conformance.Checks)
+	return suiteVerb("conformance", "Check the 14 behaviours of MyWeb", listed(conformance.Checks))
 }
 
-// suiteCommand is a verb that runs checks against implementations.
-func suiteCommand(use, short string, checks func() []suite.Check) *cobra.Command {
+// A chooser keeps the checks that shall run.
+type chooser func([]suite.Check) ([]suite.Check, error)
+
+// A runner examines one implementation.
+type runner func(ctx context.Context, l *lab, i implementation, choose chooser) ([]suite.Outcome, error)
+
+// listed runs checks that are the same for every implementation.
+func listed(checks func() []suite.Check) runner {
+	return func(ctx context.Context, l *lab, i implementation, choose chooser) ([]suite.Outcome, error) {
+		chosen, err := choose(checks())
+		if err != nil {
+			return nil, err
+		}
+		w, o, err := l.prepare(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		defer l.end(w)
+		return suite.Run(ctx, w, o, chosen, l.tell)
+	}
+}
+
+// suiteVerb is a verb that runs checks against implementations, one after the other.
+func suiteVerb(use, short string, run runner) *cobra.Command {
 	var impls, pattern string
+	var fast bool
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&impls, "impl", "", "implementations: names of scripts/lab.yaml or name=path, separated by commas (default: all)")
 	cmd.Flags().StringVar(&pattern, "run", "", "only checks whose ID matches this regular expression")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		chosen, err := suite.Select(checks(), pattern)
-		if err != nil {
-			return err
+	cmd.Flags().BoolVar(&fast, "fast", false, "only the fast subset")
+	choose := func(checks []suite.Check) ([]suite.Check, error) {
+		if fast {
+			checks = suite.Fast(checks)
 		}
+		return suite.Select(checks, pattern)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		l, err := open(cmd.Context(), impls)
 		if err != nil {
 			return err
@@ -54,12 +76,11 @@ func suiteCommand(use, short string, checks func() []suite.Check) *cobra.Command
 		for _, i := range l.impls {
 			begin := time.Now()
 			fmt.Printf("== %s of %s %s\n", use, i.Name, i.Title)
-			outcomes, err := l.run(cmd.Context(), i, chosen)
+			outcomes, err := run(cmd.Context(), l, i, choose)
 			if err != nil {
 				return err
 			}
-			fmt.Printf("-- %s: %d passed, %d failed, %d skipped (%d s)\n", i.Name, suite.Count(outcomes, suite.Passed),
-				suite.Count(outcomes, suite.Failed), suite.Count(outcomes, suite.Skipped), int(time.Since(begin).Seconds()))
+			fmt.Printf("-- %s: %s (%d s)\n", i.Name, tally(outcomes), int(time.Since(begin).Seconds()))
 			failed = failed || suite.Count(outcomes, suite.Failed) > 0
 		}
 		if failed {
@@ -70,21 +91,13 @@ func suiteCommand(use, short string, checks func() []suite.Check) *cobra.Command
 	return cmd
 }
 
+// tally counts verdicts.
+func tally(outcomes []suite.Outcome) string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", suite.Count(outcomes, suite.Passed),
+		suite.Count(outcomes, suite.Failed), suite.Count(outcomes, suite.Skipped))
+}
+
 // words splits a list with commas.
 func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-// run examines one implementation in a world of its own, and prints each outcome.
-func (l *lab) run(ctx context.Context, i implementation, checks []suite.Check) ([]suite.Outcome, error) {
-	w, err := l.world(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer l.end(w)
-	operator, err := suite.NewOperator(ctx, w, i, "lab-"+i.Name)
-	if err != nil {
-		return nil, err
-	}
-	return suite.Run(ctx, w, operator, checks, func(o suite.Outcome) { o.Print(os.Stdout) })
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"example.com/operator-workshop/scripts/internal/lab/impl"
+	"example.com/operator-workshop/scripts/internal/lab/suite"
 	"example.com/operator-workshop/scripts/internal/lab/world"
 )
 
@@ -55,3 +56,20 @@ func (l *lab) end(w *world.World) {
 		fmt.Fprintln(os.Stderr, "warning: the lab's cluster:", err)
 	}
 }
+
+// prepare starts a world, with the implementation as an operator in it that does not run yet.
+func (l *lab) prepare(ctx context.Context, i implementation) (*world.World, *suite.Operator, error) {
+	w, err := l.world(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := suite.NewOperator(ctx, w, i, "lab-"+i.Name)
+	if err != nil {
+		l.end(w)
+		return nil, nil, err
+	}
+	return w, o, nil
+}
+
+// tell prints an outcome.
+func (l *lab) tell(o suite.Outcome) { o.Print(os.Stdout) }

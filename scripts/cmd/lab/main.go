@@ -39,6 +39,6 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(checksCommand(), conformanceCommand())
+	root.AddCommand(checksCommand(), conformanceCommand(), crashCommand())
 	return root
 }
