@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/lab/conformance"
+	"example.com/operator-workshop/scripts/internal/lab/faults"
 	"example.com/operator-workshop/scripts/internal/lab/suite"
 )
 
@@ -18,7 +20,7 @@ func checksCommand() *cobra.Command {
 		Short: "List the checks; those of the crash points are enumerated from an operator's own writes",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			for _, c := range conformance.Checks() {
+			for _, c := range slices.Concat(conformance.Checks(), faults.Checks()) {
 				fmt.Printf("%-40s %s\n", c.ID, c.Title)
 			}
 			return nil
@@ -28,6 +30,10 @@ func checksCommand() *cobra.Command {
 
 func conformanceCommand() *cobra.Command {
 	return suiteVerb("conformance", "Check the 14 behaviours of MyWeb", listed(conformance.Checks))
+}
+
+func faultsCommand() *cobra.Command {
+	return suiteVerb("faults", "Disturb the operator in every way of the catalogue", listed(faults.Checks))
 }
 
 // A chooser keeps the checks that shall run.

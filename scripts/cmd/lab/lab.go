@@ -20,28 +20,35 @@ type lab struct {
 	impls     []implementation
 }
 
-// open finds the checkout and builds the implementations that the list names.
-func open(ctx context.Context, list string) (l *lab, err error) {
-	l = &lab{}
-	dir, err := os.Getwd()
+// open finds the checkout, and builds the implementations that the list names.
+func open(ctx context.Context, list string) (*lab, error) {
+	l, err := empty()
 	if err != nil {
 		return nil, err
 	}
-	if l.root, err = world.Root(dir); err != nil {
-		return nil, err
-	}
 	if l.impls, err = impl.Choose(l.root, words(list)...); err != nil {
-		return nil, err
-	}
-	if l.dir, err = os.MkdirTemp("", "lab-"); err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.close())
 	}
 	for n, i := range l.impls {
-		if l.impls[n], err = i.Build(ctx, l.dir, ""); err != nil {
+		if l.impls[n], err = i.Build(ctx, l.dir); err != nil {
 			return nil, errors.Join(err, l.close())
 		}
 	}
 	return l, nil
+}
+
+// empty is a lab without implementations.
+func empty() (*lab, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{}
+	if l.root, err = world.Root(dir); err != nil {
+		return nil, err
+	}
+	l.dir, err = os.MkdirTemp("", "lab-")
+	return l, err
 }
 
 func (l *lab) close() error { return os.RemoveAll(l.dir) }

@@ -72,7 +72,7 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
 		userCommand(), doctorCommand(), demoCommand(), pageCommand(), testCommand(), verifyCommand(), syncCommand(),
-		kindTestCommand(), chaptersCommand())
+		kindTestCommand(), chaptersCommand(), labCommand())
 	return root
 }
 

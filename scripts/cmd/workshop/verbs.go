@@ -66,6 +66,28 @@ func kindTestCommand() *cobra.Command {
 	})
 }
 
+// labCommand builds the lab, which is a program of its own because of all that it is linked from, and
+// becomes it.
+func labCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "lab",
+		Short:              "Examine MyWeb operators",
+		DisableFlagParsing: true, // they are the lab's
+		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
+				return err
+			}
+			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, "scripts"), "./cmd/lab", "lab"); err != nil {
+				return err
+			}
+			if err := os.Chdir(w.root); err != nil {
+				return err
+			}
+			return syscall.Exec(filepath.Join(w.bin(), "lab"), append([]string{"lab"}, args...), tools.Env())
+		}),
+	}
+}
+
 // chaptersCommand tells CI which jobs there are.
 func chaptersCommand() *cobra.Command {
 	return &cobra.Command{

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -31,6 +32,23 @@ func (b Builder) Warm(ctx context.Context, module string) error {
 		return strings.HasSuffix(name, ".test") // made up by the go command
 	})
 	return b.compile(ctx, module, packages)
+}
+
+// Program compiles a command of a module of our own into bin/, whole or not at all.
+func (b Builder) Program(ctx context.Context, module, pkg, name string) error {
+	if err := os.MkdirAll(b.Bin(), 0o755); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(b.Bin(), ".program-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	built := filepath.Join(dir, name)
+	if err := b.compile(ctx, module, []string{pkg}, "-o", built); err != nil {
+		return err
+	}
+	return os.Rename(built, filepath.Join(b.Bin(), name))
 }
 
 // compile builds packages of a module with one `go build`, so that what they share is compiled once.

@@ -33,6 +33,8 @@ type Implementation struct {
 	LeaseRoles []string `json:"leaseRoles,omitempty"`
 	// Args are always given.
 	Args []string `json:"args,omitempty"`
+	// BuildArgs are given to `go build` as well.
+	BuildArgs []string `json:"-"`
 	// SyncMetric is the counter of handled MyWebs, where the program serves metrics.
 	SyncMetric string `json:"syncMetric,omitempty"`
 	// Path of the program: set by Build.
@@ -93,16 +95,12 @@ func Choose(root string, words ...string) ([]Implementation, error) {
 	return chosen, nil
 }
 
-// Build compiles the program into a folder, unless it was given as a file, and asks it for its flags. With
-// an overlay, a file as `go build -overlay` takes it, other sources are compiled in the place of some.
-func (i Implementation) Build(ctx context.Context, into, overlay string) (Implementation, error) {
+// Build compiles the program into a folder, unless it was given as a file, and asks it for its flags.
+func (i Implementation) Build(ctx context.Context, into string) (Implementation, error) {
 	if i.Package != "" {
 		i.Path = filepath.Join(into, i.Name)
-		args := []string{"build", "-buildvcs=false", "-o", i.Path}
-		if overlay != "" {
-			args = append(args, "-overlay", overlay)
-		}
-		cmd := exec.CommandContext(ctx, "go", append(args, i.Package)...)
+		args := slices.Concat([]string{"build", "-buildvcs=false", "-o", i.Path}, i.BuildArgs, []string{i.Package})
+		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = i.Folder
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {

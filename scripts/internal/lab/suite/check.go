@@ -293,7 +293,7 @@ func (t *T) evidence() []string {
 	defer cancel()
 	if webs, err := t.list(ctx); err == nil {
 		for _, web := range webs {
-			lines = append(lines, fmt.Sprintf("status of %s, generation %d: %s", web.Name, web.Generation, asJSON(web.Status)))
+			lines = append(lines, fmt.Sprintf("status of %s: generation=%d %v", web.Name, web.Generation, web.Status))
 		}
 	}
 	if p := t.Operator.Process(); p != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/mitchellh/go-wordwrap"
 )
 
 // A Verdict is how a check ended.
@@ -36,15 +38,26 @@ type Outcome struct {
 	Took time.Duration `json:"took"`
 }
 
-// Print writes an outcome: one line, and the evidence of a failure.
+// Print writes an outcome: one line, and below it the reason and the evidence of a failure.
 func (o Outcome) Print(w io.Writer) {
-	fmt.Fprintf(w, "  %-7s %-38s %s\n", o.Verdict, o.Check, o.Title)
+	fmt.Fprintf(w, "  %-7s %-34s %s\n", o.Verdict, o.Check, o.Title)
 	if o.Reason != "" {
-		fmt.Fprintf(w, "          %s\n", strings.ReplaceAll(o.Reason, "\n", "\n          "))
+		fmt.Fprint(w, Indented("          ", o.Reason))
 	}
 	for _, line := range o.Evidence {
-		fmt.Fprintf(w, "          | %s\n", line)
+		fmt.Fprint(w, Indented("          | ", line))
 	}
+}
+
+// columns is how wide output is.
+const columns = 100
+
+// Indented wraps a text and puts a margin before each of its lines.
+func Indented(margin, text string) (all string) {
+	for line := range strings.SplitSeq(wordwrap.WrapString(text, uint(columns-len(margin))), "\n") {
+		all += margin + line + "\n"
+	}
+	return all
 }
 
 // Count returns how many outcomes have a verdict.

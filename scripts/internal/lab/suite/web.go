@@ -47,6 +47,18 @@ type WebStatus struct {
 	NodePort           *int32             `json:"nodePort,omitempty"`
 }
 
+// String is the status in a line, for evidence.
+func (s WebStatus) String() string {
+	text := fmt.Sprintf("completed=%v observedGeneration=%d readyReplicas=%d", s.Completed, s.ObservedGeneration, s.ReadyReplicas)
+	if s.NodePort != nil {
+		text += fmt.Sprintf(" nodePort=%d", *s.NodePort)
+	}
+	for _, c := range s.Conditions {
+		text += fmt.Sprintf(" %s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text
+}
+
 // Is tells whether the web is completed for its newest generation.
 func (w *Web) Is() bool { return w.Status.Completed && w.Status.ObservedGeneration == w.Generation }
 
@@ -149,7 +161,7 @@ func (t *T) Await(name, what string, within time.Duration, wanted func(*Web) boo
 			return err
 		}
 		if !wanted(web) {
-			return fmt.Errorf("generation %d, status %s", web.Generation, asJSON(web.Status))
+			return fmt.Errorf("generation=%d %v", web.Generation, web.Status)
 		}
 		return nil
 	})

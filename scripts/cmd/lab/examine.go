@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/lab/conformance"
+	"example.com/operator-workshop/scripts/internal/lab/crash"
+	"example.com/operator-workshop/scripts/internal/lab/faults"
+	"example.com/operator-workshop/scripts/internal/lab/suite"
+	"example.com/operator-workshop/scripts/internal/lab/world"
+)
+
+// everything runs the checks of all families against an operator that runs in a world: all of them, or the
+// fast subset.
+func everything(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error) {
+	checks := slices.Concat(conformance.Checks(), faults.Checks())
+	if fast {
+		checks = suite.Fast(checks)
+	}
+	outcomes, err := suite.Run(ctx, w, o, checks, tell)
+	if err != nil {
+		return nil, err
+	}
+	schedules, wrong, err := crash.Checks(ctx, w, o)
+	if err != nil || wrong != nil {
+		for _, o := range wrong {
+			tell(o)
+		}
+		return append(outcomes, wrong...), err
+	}
+	if fast {
+		schedules = suite.Fast(schedules)
+	}
+	more, err := suite.Run(ctx, w, o, schedules, tell)
+	return append(outcomes, more...), err
+}
+
+// examine runs all families against each implementation: two implementations at once, each in a world of
+// its own.
+func (l *lab) examine(ctx context.Context, fast bool, rounds int, tell func(implementation, suite.Outcome)) (map[string][]suite.Outcome, error) {
+	var mu sync.Mutex
+	all, errs := map[string][]suite.Outcome{}, []error{}
+	slots := make(chan struct{}, 2)
+	var running sync.WaitGroup
+	for _, i := range l.impls {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			outcomes, err := l.rounds(ctx, i, fast, rounds, func(o suite.Outcome) {
+				mu.Lock()
+				defer mu.Unlock()
+				tell(i, o)
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			all[i.Name] = outcomes
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
+			}
+		})
+	}
+	running.Wait()
+	return all, errors.Join(errs...)
+}
+
+func (l *lab) rounds(ctx context.Context, i implementation, fast bool, rounds int, tell func(suite.Outcome)) (all []suite.Outcome, err error) {
+	w, o, err := l.prepare(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	defer l.end(w)
+	for range rounds {
+		outcomes, err := everything(ctx, w, o, fast, tell)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, outcomes...)
+	}
+	return all, nil
+}
+
+// fastCommand is what CI runs. Repeated often it shows that the lab raises no false alarm.
+func fastCommand() *cobra.Command {
+	var impls string
+	var times int
+	cmd := &cobra.Command{Use: "fast", Short: "Run the fast subset of all families, as CI does", Args: cobra.NoArgs}
+	cmd.Flags().StringVar(&impls, "impl", "", "implementations (default: all)")
+	cmd.Flags().IntVar(&times, "times", 1, "how often, shared among the implementations that run at once")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		l, err := open(cmd.Context(), impls)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		begin, seen := time.Now(), 0
+		all, err := l.examine(cmd.Context(), true, times, func(i implementation, o suite.Outcome) {
+			if seen++; o.Verdict == suite.Failed {
+				fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)
+				o.Print(cmd.OutOrStdout())
+			}
+			if seen%100 == 0 {
+				fmt.Printf("  %d checks after %d s\n", seen, int(time.Since(begin).Seconds()))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		failed := 0
+		for _, i := range l.impls {
+			fmt.Printf("-- %s: %d times the fast subset: %s\n", i.Name, times, tally(all[i.Name]))
+			failed += suite.Count(all[i.Name], suite.Failed)
+		}
+		fmt.Printf("-- %d runs, %d failures (%d s)\n", times*len(l.impls), failed, int(time.Since(begin).Seconds()))
+		if failed > 0 {
+			return errFailed
+		}
+		return nil
+	}
+	return cmd
+}

@@ -1,0 +1,83 @@
+package mutants
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/lab/crash"
+	"example.com/operator-workshop/scripts/internal/lab/impl"
+	"example.com/operator-workshop/scripts/internal/lab/suite"
+	"example.com/operator-workshop/scripts/internal/lab/world"
+)
+
+// A Result says what the lab made of a mutant.
+type Result struct {
+	Mutant Mutant
+	// Caught: every check of Mutant.CaughtBy failed.
+	Caught bool
+	// Reason is what the first of these checks said, or what went wrong with the mutant.
+	Reason string
+	Took   time.Duration
+}
+
+// Print writes the result: the bug, and what the lab said of it.
+func (r Result) Print(w io.Writer) {
+	verdict := map[bool]string{true: "caught", false: "MISSED"}[r.Caught]
+	fmt.Fprintf(w, "  %s  %-28s %s (%d s)\n", verdict, r.Mutant.Name, r.Mutant.Bug, int(r.Took.Seconds()))
+	fmt.Fprintf(w, "          by %s\n", strings.Join(r.Mutant.CaughtBy, ", "))
+	fmt.Fprint(w, suite.Indented("          ", r.Reason))
+}
+
+// Run examines a mutant, built as i, with the checks that shall catch it. It may do everything: what a bug
+// would like to do, no missing permission shall prevent. Checks that need a planted bug run here alone.
+func Run(ctx context.Context, w *world.World, m Mutant, i impl.Implementation, checks []suite.Check) (r Result, err error) {
+	begin := time.Now()
+	defer func() { r.Took = time.Since(begin) }()
+	r.Mutant = m
+	i.Roles, i.LeaseRoles = nil, nil
+	o, err := suite.NewOperator(ctx, w, i, "m-"+m.Name)
+	if err != nil {
+		return r, err
+	}
+	var outcomes []suite.Outcome
+	if slices.ContainsFunc(m.CaughtBy, func(id string) bool { return strings.HasPrefix(id, "crash/") }) {
+		schedules, wrong, err := crash.Checks(ctx, w, o)
+		if err != nil {
+			return r, err
+		}
+		outcomes, checks = append(outcomes, wrong...), append(schedules, checks...)
+	}
+	var chosen []suite.Check
+	for _, c := range checks {
+		if slices.Contains(m.CaughtBy, c.ID) && c.Run != nil {
+			c.NotApplicable = ""
+			chosen = append(chosen, c)
+		}
+	}
+	more, err := suite.Run(ctx, w, o, chosen, nil)
+	if err != nil { // the operator did not even start: a mutant has to get so far
+		return r, fmt.Errorf("mutant %s: %w", m.Name, err)
+	}
+	r.judge(append(outcomes, more...))
+	return r, nil
+}
+
+// judge holds the outcomes against what was expected.
+func (r *Result) judge(outcomes []suite.Outcome) {
+	r.Caught = true
+	for _, id := range r.Mutant.CaughtBy {
+		at := slices.IndexFunc(outcomes, func(o suite.Outcome) bool { return o.Check == id })
+		switch {
+		case at < 0:
+			r.Caught, r.Reason = false, "there is no check "+id
+		case outcomes[at].Verdict != suite.Failed:
+			r.Caught, r.Reason = false, fmt.Sprintf("%s %s %s", id, outcomes[at].Verdict, outcomes[at].Reason)
+		case r.Reason == "":
+			r.Reason, _, _ = strings.Cut(outcomes[at].Reason, "\n")
+		}
+	}
+}
