@@ -6,10 +6,10 @@ DEMO := 04-controller-runtime
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell demo page test verify sync kind-up kind-down kind-test \
-	tools tools-envtest
+	compare conformance crash faults mutants benchmark lab tools tools-envtest
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## See it work: a cluster, an operator, a page that becomes running children
 	@$(WORKSHOP) demo $(DEMO)
@@ -50,6 +50,28 @@ kind-down: ## Delete the kind cluster
 
 kind-test: ## Walk the chapters on kind with real containers: make kind-test CH=04
 	@$(WORKSHOP) kind-test --ch '$(CH)'
+
+# The lab. IMPL=03 narrows it to an operator, IMPL=name=path/to/binary is yours; RUN=… narrows it to checks.
+compare: ## Examine and measure the operators side by side: out/compare.html
+	@$(WORKSHOP) lab compare --impl '$(IMPL)'
+
+conformance: ## Check the 14 behaviours of an operator: make conformance IMPL=03
+	@$(WORKSHOP) lab conformance --impl '$(IMPL)' --run '$(RUN)'
+
+crash: ## Kill an operator after each of its writes, in every combination: make crash IMPL=03
+	@$(WORKSHOP) lab crash --impl '$(IMPL)' --run '$(RUN)' --replay '$(REPLAY)'
+
+faults: ## Disturb an operator in every way of the catalogue: make faults IMPL=03
+	@$(WORKSHOP) lab faults --impl '$(IMPL)' --run '$(RUN)'
+
+mutants: ## Plant known bugs in an operator, and see each of them caught
+	@$(WORKSHOP) lab mutants --run '$(RUN)'
+
+benchmark: ## Measure operators: make benchmark IMPL=03,04
+	@$(WORKSHOP) lab benchmark --impl '$(IMPL)'
+
+lab: ## Run the fast part of the lab, as CI does: make lab TIMES=10
+	@$(WORKSHOP) lab fast --impl '$(IMPL)' --times '$(or $(TIMES),1)'
 
 # Used by the machinery and by tests.
 tools: ; @$(WORKSHOP) tools

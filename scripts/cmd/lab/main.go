@@ -39,6 +39,6 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(checksCommand(), conformanceCommand(), crashCommand(), faultsCommand(), mutantsCommand(), fastCommand())
+	root.AddCommand(checksCommand(), conformanceCommand(), crashCommand(), faultsCommand(), mutantsCommand(), fastCommand(), benchmarkCommand(), budgetCommand(), compareCommand())
 	return root
 }

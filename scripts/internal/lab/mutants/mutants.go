@@ -22,6 +22,7 @@ import (
 //	Bug: what it does wrong
 //	Known-from: where this bug is known from in public (not always there)
 //	Of: 04
+//	Rights: all (where the bug needs more than the role of the operator allows)
 //	Caught-by: the checks that must fail, separated by spaces
 //
 // and goes on with a diff for `git apply`, whose paths are seen from the chapter's folder.
@@ -31,7 +32,10 @@ type Mutant struct {
 	Bug       string
 	KnownFrom string
 	Of        string
+	Rights    string
 	CaughtBy  []string
+	// CRD is the file of a patched CRD, set by Build; empty when the patch is not of it.
+	CRD string
 
 	patch []byte
 }
@@ -67,11 +71,13 @@ func read(file string) (m Mutant, err error) {
 			m.KnownFrom = value
 		case "Of":
 			m.Of = value
+		case "Rights":
+			m.Rights = value
 		case "Caught-by":
 			m.CaughtBy = strings.Fields(value)
 		case "":
 		default:
-			return m, fmt.Errorf("%q is not Bug, Known-from, Of or Caught-by", field)
+			return m, fmt.Errorf("%q is not Bug, Known-from, Of, Rights or Caught-by", field)
 		}
 	}
 	if m.Bug == "" || m.Of == "" || len(m.CaughtBy) == 0 {
@@ -82,7 +88,7 @@ func read(file string) (m Mutant, err error) {
 
 // Build compiles the mutant into a folder. The chapter itself stays as it is: the compiler is given patched
 // copies of the files in place of them.
-func (m Mutant) Build(ctx context.Context, listed []impl.Implementation, dir string) (impl.Implementation, error) {
+func (m *Mutant) Build(ctx context.Context, listed []impl.Implementation, dir string) (impl.Implementation, error) {
 	i, err := m.patched(ctx, listed, dir)
 	if err != nil {
 		return i, err
@@ -91,7 +97,7 @@ func (m Mutant) Build(ctx context.Context, listed []impl.Implementation, dir str
 }
 
 // patched is the implementation with patched copies in the folder.
-func (m Mutant) patched(ctx context.Context, listed []impl.Implementation, dir string) (impl.Implementation, error) {
+func (m *Mutant) patched(ctx context.Context, listed []impl.Implementation, dir string) (impl.Implementation, error) {
 	at := slices.IndexFunc(listed, func(i impl.Implementation) bool { return i.Name == m.Of })
 	if at < 0 {
 		return impl.Implementation{}, fmt.Errorf("mutant %s is of %q, which is not listed", m.Name, m.Of)
@@ -106,7 +112,7 @@ func (m Mutant) patched(ctx context.Context, listed []impl.Implementation, dir s
 }
 
 // overlay patches copies of the files and returns the file that tells the compiler of them.
-func (m Mutant) overlay(ctx context.Context, folder, dir string) (string, error) {
+func (m *Mutant) overlay(ctx context.Context, folder, dir string) (string, error) {
 	replace := map[string]string{}
 	for _, name := range m.files() {
 		from, to := filepath.Join(folder, name), filepath.Join(dir, name)
@@ -120,7 +126,11 @@ func (m Mutant) overlay(ctx context.Context, folder, dir string) (string, error)
 		if err := os.WriteFile(to, data, 0o600); err != nil {
 			return "", err
 		}
-		replace[from] = to
+		if filepath.Base(name) == filepath.Base(impl.CRD) {
+			m.CRD = to
+		} else {
+			replace[from] = to
+		}
 	}
 	cmd := exec.CommandContext(ctx, "git", "apply", "--unidiff-zero", "-")
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(m.patch)

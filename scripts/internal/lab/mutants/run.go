@@ -2,8 +2,10 @@ package mutants
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -32,13 +34,20 @@ func (r Result) Print(w io.Writer) {
 	fmt.Fprint(w, suite.Indented("          ", r.Reason))
 }
 
-// Run examines a mutant, built as i, with the checks that shall catch it. It may do everything: what a bug
-// would like to do, no missing permission shall prevent. Checks that need a planted bug run here alone.
+// Run examines a mutant, built as i, with the checks that shall catch it. Checks that need a planted bug run here alone.
 func Run(ctx context.Context, w *world.World, m Mutant, i impl.Implementation, checks []suite.Check) (r Result, err error) {
 	begin := time.Now()
 	defer func() { r.Took = time.Since(begin) }()
 	r.Mutant = m
-	i.Roles, i.LeaseRoles = nil, nil
+	if m.CRD != "" {
+		defer func() { err = errors.Join(err, w.ReplaceCRD(ctx, filepath.Join(w.Root, impl.CRD))) }()
+		if err := w.ReplaceCRD(ctx, m.CRD); err != nil {
+			return r, err
+		}
+	}
+	if m.Rights == "all" {
+		i.Roles, i.LeaseRoles = nil, nil
+	}
 	o, err := suite.NewOperator(ctx, w, i, "m-"+m.Name)
 	if err != nil {
 		return r, err

@@ -14,12 +14,17 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/cluster"
 	"example.com/operator-workshop/scripts/internal/lab/ledger"
@@ -28,6 +33,8 @@ import (
 
 // MyWebs is the resource that every implementation handles.
 var MyWebs = schema.GroupVersionResource{Group: "operator.k8s-summit.org", Version: "v1", Resource: "mywebs"}
+
+var crds = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // Components of the control plane that Signal reaches.
 const (
@@ -189,8 +196,9 @@ func (w *World) Stop() error {
 // A User is known to the API server by its name, and has two ways to it.
 type User struct {
 	Name string
-	// Config goes straight to the API server.
+	// Config goes straight to the API server, and so does Direct, a kubeconfig.
 	Config *rest.Config
+	Direct string
 	// Kubeconfig goes through the proxy, Proxied is the same for a client in this process.
 	Kubeconfig string
 	Proxied    *rest.Config
@@ -203,7 +211,7 @@ func (w *World) AddUser(ctx context.Context, name string, groups ...string) (*Us
 	if err != nil {
 		return nil, err
 	}
-	u := &User{Name: name}
+	u := &User{Name: name, Direct: direct}
 	if u.Config, err = clientcmd.BuildConfigFromFlags("", direct); err != nil {
 		return nil, err
 	}
@@ -220,17 +228,69 @@ func (w *World) AddUser(ctx context.Context, name string, groups ...string) (*Us
 // Signal sends a signal to a component of the control plane. SIGKILL is a crash; SIGSTOP makes it hang
 // until SIGCONT. A component that is gone comes back with Repair.
 func (w *World) Signal(component string, s syscall.Signal) error {
-	file := filepath.Join(w.state, "cluster", component+".pid")
-	data, err := os.ReadFile(file)
+	pid, err := w.PID(component)
 	if err != nil {
 		return fmt.Errorf("signal %s: %w", component, err)
-	}
-	var pid int
-	if _, err := fmt.Sscan(string(data), &pid); err != nil {
-		return fmt.Errorf("signal %s: %s holds no process number: %w", component, file, err)
 	}
 	return syscall.Kill(pid, s)
 }
 
+// PID is the process number of a component of the control plane: the last one, when it is gone.
+func (w *World) PID(component string) (pid int, err error) {
+	file := filepath.Join(w.state, "cluster", component+".pid")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Sscan(string(data), &pid); err != nil {
+		return 0, fmt.Errorf("%s holds no process number: %w", file, err)
+	}
+	return pid, nil
+}
+
 // Repair starts the components that do not run, and returns when all are healthy.
 func (w *World) Repair(ctx context.Context) error { return w.cluster.Up(ctx) }
+
+// ReplaceCRD makes an installed CRD what a file says, and returns when the API server acts by it.
+func (w *World) ReplaceCRD(ctx context.Context, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(data, crd); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	path := "/openapi/v3/apis/" + group + "/v1"
+	published := func() (string, error) {
+		data, err := w.Kube.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return string(data), err
+	}
+	before, err := published()
+	if err != nil {
+		return err
+	}
+	crds := w.Dynamic.Resource(crds)
+	was, err := crds.Get(ctx, crd.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	crd.SetResourceVersion(was.GetResourceVersion())
+	now, err := crds.Update(ctx, crd, metav1.UpdateOptions{})
+	if err != nil {
+		return fmt.Errorf("install %s: %w", file, err)
+	}
+	for was.GetGeneration() != now.GetGeneration() {
+		if after, err := published(); err != nil || after != before {
+			return err
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("wait until the API server acts by %s: %w", file, err)
+		}
+	}
+	return nil
+}
