@@ -21,8 +21,10 @@ import (
 
 func mutantsCommand() *cobra.Command {
 	var pattern string
+	var verbose bool
 	cmd := &cobra.Command{Use: "mutants", Short: "Plant known bugs, one at a time, and see that the lab catches them", Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&pattern, "run", "", "only mutants whose name matches this regular expression")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the evidence that convicts them")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		chosen, err := regexp.Compile(pattern)
 		if err != nil {
@@ -33,13 +35,13 @@ func mutantsCommand() *cobra.Command {
 			return err
 		}
 		defer l.close()
-		return l.mutants(cmd.Context(), chosen)
+		return l.mutants(cmd.Context(), chosen, verbose)
 	}
 	return cmd
 }
 
 // mutants builds and examines them: two at once, each in one of two worlds.
-func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp) error {
+func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) error {
 	all, err := mutants.All(l.root)
 	if err != nil {
 		return err
@@ -67,6 +69,11 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp) error {
 				r := l.mutant(ctx, w, listed, m)
 				mu.Lock()
 				r.Print(os.Stdout)
+				for _, o := range r.Outcomes {
+					if verbose {
+						o.Print(os.Stdout)
+					}
+				}
 				if r.Caught {
 					caught++
 				}

@@ -145,6 +145,9 @@ func verifyCommand() *cobra.Command {
 		}
 		pages := func(dir string) bool { return slices.Contains(dirs, dir) }
 		if len(dirs) == len(all) { // not narrowed to a chapter: the machinery too
+			if err := w.builder().Warm(ctx, filepath.Join(w.root, "scripts")); err != nil {
+				return err
+			}
 			steps = append(steps, w.machinery()...)
 			pages = func(string) bool { return true }
 		}
@@ -166,6 +169,7 @@ func (w workshop) machinery() []step {
 		{"vet scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "vet", "./...") }},
 		{"tidy scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "mod", "tidy", "-diff") }},
 		{"tests of scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "test", "./...") }},
+		w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget"),
 	}
 }
 

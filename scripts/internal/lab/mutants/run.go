@@ -23,7 +23,9 @@ type Result struct {
 	Caught bool
 	// Reason is what the first of these checks said, or what went wrong with the mutant.
 	Reason string
-	Took   time.Duration
+	// Outcomes are those of the checks, with their evidence.
+	Outcomes []suite.Outcome
+	Took     time.Duration
 }
 
 // Print writes the result: the bug, and what the lab said of it.
@@ -71,22 +73,23 @@ func Run(ctx context.Context, w *world.World, m Mutant, i impl.Implementation, c
 	if err != nil { // the operator did not even start: a mutant has to get so far
 		return r, fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
-	r.judge(append(outcomes, more...))
+	r.Outcomes = append(outcomes, more...)
+	r.judge()
 	return r, nil
 }
 
 // judge holds the outcomes against what was expected.
-func (r *Result) judge(outcomes []suite.Outcome) {
+func (r *Result) judge() {
 	r.Caught = true
 	for _, id := range r.Mutant.CaughtBy {
-		at := slices.IndexFunc(outcomes, func(o suite.Outcome) bool { return o.Check == id })
+		at := slices.IndexFunc(r.Outcomes, func(o suite.Outcome) bool { return o.Check == id })
 		switch {
 		case at < 0:
 			r.Caught, r.Reason = false, "there is no check "+id
-		case outcomes[at].Verdict != suite.Failed:
-			r.Caught, r.Reason = false, fmt.Sprintf("%s %s %s", id, outcomes[at].Verdict, outcomes[at].Reason)
+		case r.Outcomes[at].Verdict != suite.Failed:
+			r.Caught, r.Reason = false, fmt.Sprintf("%s %s %s", id, r.Outcomes[at].Verdict, r.Outcomes[at].Reason)
 		case r.Reason == "":
-			r.Reason, _, _ = strings.Cut(outcomes[at].Reason, "\n")
+			r.Reason, _, _ = strings.Cut(r.Outcomes[at].Reason, "\n")
 		}
 	}
 }

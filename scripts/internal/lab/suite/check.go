@@ -42,7 +42,7 @@ type Check struct {
 func Select(checks []Check, pattern string) ([]Check, error) {
 	r, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("-run: %w", err)
+		return nil, fmt.Errorf("--run: %w", err)
 	}
 	chosen := slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return !r.MatchString(c.ID) })
 	if len(chosen) == 0 {
@@ -231,18 +231,21 @@ func (t *T) StaysQuiet(window time.Duration) {
 	}
 }
 
-// Lines are entries, one a line; of many the first and the last.
+// Lines are entries, each on a line of its own, to end a message with; of many the first and the last.
 func Lines(entries []ledger.Entry) string {
-	var lines []string
-	for i, e := range entries {
-		if len(entries) > 12 && i == 6 {
-			lines = append(lines, fmt.Sprintf("… %d more …", len(entries)-12))
-		}
-		if len(entries) <= 12 || i < 6 || i >= len(entries)-6 {
-			lines = append(lines, e.String())
-		}
+	lines := lines(entries)
+	if len(lines) > 12 {
+		lines = slices.Concat(lines[:6], []string{fmt.Sprintf("… %d more …", len(lines)-12)}, lines[len(lines)-6:])
 	}
-	return strings.Join(lines, "\n")
+	return "\n  " + strings.Join(lines, "\n  ")
+}
+
+// lines are entries without the name of the check's namespace.
+func lines(entries []ledger.Entry) (all []string) {
+	for _, e := range entries {
+		all = append(all, strings.ReplaceAll(e.String(), e.Namespace+"/", ""))
+	}
+	return all
 }
 
 // do runs the check and returns its outcome.
@@ -287,7 +290,7 @@ func (t *T) evidence() []string {
 	lines := slices.Clone(t.logs)
 	if requests := t.Requests(0); len(requests) > 0 {
 		lines = append(lines, "requests of the operator:")
-		lines = append(lines, strings.Split(Lines(requests), "\n")...)
+		lines = append(lines, strings.Split(strings.TrimSpace(Lines(requests)), "\n  ")...)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 5*time.Second)
 	defer cancel()
