@@ -27,5 +27,5 @@ var Behaviours = []string{
 
 // Checks are all of them, in the order of the behaviours.
 func Checks() []suite.Check {
-	return slices.Concat(children(), healing())
+	return slices.Concat(children(), updates(), healing(), obstacles(), deletion(), atRest(), events(), refused(), crashes(), leaders())
 }

@@ -1,0 +1,82 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/lab/suite"
+)
+
+func events() []suite.Check {
+	return []suite.Check{
+		{ID: "behaviour/11-completed-once", Group: "11", Fast: true, Run: completedOnce,
+			Title: "that a MyWeb is served is told once; looking again, or restoring a page, is no news"},
+		{ID: "behaviour/11-warned-once", Group: "11", Run: warnedOnce,
+			Title: "an obstacle that lasts is warned of once, not at every try"},
+		{ID: "behaviour/11-restarted", Group: "11", Alone: true, Run: noNewsAfterRestart,
+			Title: "a restarted operator records nothing about what it told before"},
+	}
+}
+
+func completedOnce(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	awaitRestOfEvents(t, rest)
+	all := told(t, "web")
+	if len(all) == 0 {
+		t.Errorf("a MyWeb was served, and no event tells of it")
+	}
+	slices.Sort(all)
+	if once := slices.Compact(slices.Clone(all)); len(once) != len(all) {
+		t.Errorf("an event was recorded more than once: %q", all)
+	}
+	mark := t.Mark()
+	touch(t, "web")
+	merge(t, kindNamed("ConfigMap").of(t), "web", `{"data":{"index.html":"vandalism"}}`)
+	t.Eventually("the page is restored", 0, func() error {
+		if page := t.Children(web).ConfigMap.Data["index.html"]; page != *web.Spec.PageContentHTML {
+			return fmt.Errorf("index.html is %q", page)
+		}
+		return nil
+	})
+	noNews(t, mark)
+}
+
+// noNews fails the check when the operator recorded an event since a mark. It waits for a moment: events are
+// recorded a little later than what they tell.
+func noNews(t *suite.T, mark int) {
+	t.Pause(700 * time.Millisecond)
+	if news := recordings(t, mark); len(news) > 0 {
+		t.Errorf("%d requests to record events, and nothing became different:\n%s\nthe events: %q", len(news), suite.Lines(news), told(t, "web"))
+	}
+}
+
+func warnedOnce(t *suite.T) {
+	service := kindNamed("Service")
+	service.create(t, service.obstacle("web"))
+	t.Create("web", suite.Sample())
+	t.Await("web", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool { return w.Degraded(resourceConflict) })
+	awaitWarning(t, "web")
+	awaitRestOfEvents(t, rest)
+	mark := t.Mark()
+	for i := range 3 { // each wakes the operator
+		merge(t, service.of(t), "web", fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
+		t.Pause(100 * time.Millisecond)
+	}
+	noNews(t, mark)
+	oneWarning(t, "web")
+}
+
+func noNewsAfterRestart(t *suite.T) {
+	page := kindNamed("ConfigMap")
+	page.create(t, page.obstacle("obstructed"))
+	t.Create("obstructed", suite.Sample())
+	t.Await("obstructed", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool { return w.Degraded(resourceConflict) })
+	t.Serve("web", suite.Sample())
+	awaitWarning(t, "obstructed")
+	awaitRestOfEvents(t, rest)
+	mark := t.Mark()
+	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
+	noNews(t, mark)
+	oneWarning(t, "obstructed")
+}

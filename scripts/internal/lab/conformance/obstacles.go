@@ -1,0 +1,282 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/internal/lab/suite"
+	"example.com/operator-workshop/scripts/internal/lab/world"
+)
+
+// Reasons of Degraded, by contract.
+const (
+	resourceConflict         = "ResourceConflict"
+	nodePortUnavailable      = "NodePortUnavailable"
+	progressDeadlineExceeded = "ProgressDeadlineExceeded"
+)
+
+func obstacles() (checks []suite.Check) {
+	for _, k := range kinds {
+		checks = append(checks, suite.Check{ID: "behaviour/06-" + strings.ToLower(k.name), Group: "6", Fast: k.name == "Deployment",
+			Title: "a " + k.name + " of somebody else is not touched, told with one warning, and healed",
+			Run:   func(t *suite.T) { obstructed(t, k, false) }})
+	}
+	return append(checks, []suite.Check{
+		{ID: "behaviour/06-controlled-by-another", Group: "6", Run: func(t *suite.T) { obstructed(t, kindNamed("ConfigMap"), true) },
+			Title: "a ConfigMap that another MyWeb controls is not touched, told with one warning, and healed"},
+		{ID: "behaviour/07-port-taken", Group: "7", Fast: true, Within: 90 * time.Second, Run: portIsTaken,
+			Title: "a node port that is taken is told, tried again without haste, and healed when it gets free"},
+		{ID: "behaviour/07-port-of-another-myweb", Group: "7", Run: portOfAnother,
+			Title: "of two MyWebs with one node port the first is served; the second heals with another port"},
+		{ID: "behaviour/08-rollout-stuck", Group: "8", Fast: true, Within: 90 * time.Second, Run: rolloutStuck,
+			Title: "a rollout that a quota stops is told; the old pod stays Available; it heals"},
+		{ID: "behaviour/08-old-pods-gone", Group: "8", Alone: true, Run: oldPodsGone,
+			Title: "while a rollout fails, Available is True with the old pod, and False without it"},
+	}...)
+}
+
+// obstacle is an object of somebody else that has the name of a child. It lacks all that a child has.
+func (k kind) obstacle(name string) metav1.Object {
+	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "legacy"}}
+	switch k.name {
+	case "ConfigMap":
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"index.html": "mine", "other": "key"}}
+	case "Service":
+		return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: meta.Labels, Ports: []corev1.ServicePort{{Port: 8080}}}}
+	}
+	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "legacy", Image: "example.com/legacy"}}}}}}
+}
+
+func obstructed(t *suite.T, k kind, owned bool) {
+	other := t.Create("other", suite.Sample())
+	o := k.obstacle("web")
+	if owned {
+		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, world.MyWebs.GroupVersion().WithKind("MyWeb"))})
+	}
+	k.create(t, o)
+	t.Create("web", suite.Sample())
+	conflict := func(w *suite.Web) bool { return w.Degraded(resourceConflict) && !w.Status.Completed }
+	t.Await("web", "is Degraded by "+resourceConflict, 0, conflict)
+	t.Completed("other")
+	awaitWarning(t, "web")
+	merge(t, k.of(t), "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator looks again
+	before := settled(t, k, "web")
+	t.Pause(700 * time.Millisecond)
+	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
+	if after := settled(t, k, "web"); !reflect.DeepEqual(before, after) {
+		t.Errorf("the %s was changed:\nfrom %s\nto   %s", k.name, asJSON(before), asJSON(after))
+	}
+	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
+		if e.Name == "web" {
+			t.Errorf("the %s is of somebody else, and the operator wrote it: %s", k.name, e)
+		}
+	}
+	k.delete(t, "web")
+	web := t.Completed("web")
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("the obstacle is gone, Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+	t.Children(web)
+	oneWarning(t, "web")
+}
+
+// settled returns an object without what the control plane itself changes: of a Deployment the status, and
+// what goes with it.
+func settled(t *suite.T, k kind, name string) (u *unstructured.Unstructured) {
+	t.Eventually("the "+k.name+" is settled", 0, func() (err error) {
+		if u, err = k.of(t).Get(t.Context(), name, readNow); err != nil || k.name != "Deployment" {
+			return err
+		}
+		if seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); seen < u.GetGeneration() {
+			return fmt.Errorf("generation %d, observed %d", u.GetGeneration(), seen)
+		}
+		unstructured.RemoveNestedField(u.Object, "status")
+		u.SetResourceVersion("")
+		u.SetManagedFields(nil)
+		return nil
+	})
+	return u
+}
+
+func awaitWarning(t *suite.T, name string) {
+	t.Eventually("a warning about MyWeb "+name, 0, func() error {
+		if len(warnings(t, name)) == 0 {
+			return fmt.Errorf("its events are %q", told(t, name))
+		}
+		return nil
+	})
+}
+
+// oneWarning fails the check when there is not one warning about the MyWeb. Events are recorded a moment
+// after what they tell of.
+func oneWarning(t *suite.T, name string) {
+	awaitRestOfEvents(t, rest)
+	if told := warnings(t, name); len(told) != 1 {
+		t.Errorf("%d warnings, want 1: %q", len(told), told)
+	}
+}
+
+// hotLoop is more requests than anybody sends who waits longer after every failure, in the time that
+// calm watches.
+const (
+	hotLoop = 20
+	calm    = 1500 * time.Millisecond
+)
+
+func isCalm(t *suite.T) {
+	mark := t.Mark()
+	t.Pause(calm)
+	if requests := t.Requests(mark); len(requests) > hotLoop {
+		t.Errorf("%d requests in %v, a loop with pauses that grow sends less than %d:\n%s", len(requests), calm, hotLoop, suite.Lines(requests))
+	}
+}
+
+func holder(port int32) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
+}
+
+func taken(w *suite.Web) bool { return w.Degraded(nodePortUnavailable) && !w.Status.Completed }
+
+func portIsTaken(t *suite.T) {
+	service := kindNamed("Service")
+	t.Eventually("somebody has the port", 0, func() error { // it may be that of a check that ended just now
+		_, err := t.World.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), holder(portTaken), metav1.CreateOptions{})
+		return err
+	})
+	t.Create("web", asking(portTaken))
+	t.Await("web", "is Degraded by "+nodePortUnavailable, 0, taken)
+	isCalm(t)
+	t.Await("web", "is still Degraded by "+nodePortUnavailable, time.Second, taken)
+	service.delete(t, "holder")
+	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is) // a pause may have grown long
+	wantPort(t, web, t.Children(web), portTaken)
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+func asking(port int32) suite.WebSpec {
+	spec := suite.Sample()
+	spec.NodePortNumber = &port
+	return spec
+}
+
+func portOfAnother(t *suite.T) {
+	first := t.Serve("first", asking(portTakenByMyWeb))
+	t.Create("second", asking(portTakenByMyWeb))
+	t.Await("second", "is Degraded by "+nodePortUnavailable, 0, taken)
+	if now, err := t.Get("first"); err != nil || now.ResourceVersion != first.ResourceVersion {
+		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %s, error %v", asJSON(now), err)
+	}
+	wantPort(t, first, t.Children(first), portTakenByMyWeb)
+	t.Patch("second", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portFree))
+	web := t.Completed("second")
+	wantPort(t, web, t.Children(web), portFree)
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+// stuck tells whether a failed rollout is told, and whether the site is told to be there.
+func stuck(available metav1.ConditionStatus) func(w *suite.Web) bool {
+	return func(w *suite.Web) bool {
+		return w.Degraded(progressDeadlineExceeded) && w.Condition("Available").Status == available && !w.Status.Completed
+	}
+}
+
+// rolloutStuck gives the Deployment a deadline of a second, which is no field of the operator's, and the
+// namespace a quota of the one pod that it has.
+func rolloutStuck(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	merge(t, kindNamed("Deployment").of(t), "web", `{"spec":{"progressDeadlineSeconds":1}}`)
+	t.AwaitQuiet(rest)
+	if s := t.Children(web).Deployment.Spec.ProgressDeadlineSeconds; s == nil || *s != 1 {
+		t.Skipf("the operator sets the Deployment's progressDeadlineSeconds itself, to %s: 08-old-pods-gone tests it", asJSON(s))
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	quotas := t.World.Kube.CoreV1().ResourceQuotas(t.Namespace)
+	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
+	t.Must(err, "create a quota")
+	t.Eventually("the quota is full", 0, func() error {
+		q, err := quotas.Get(t.Context(), "one-pod", readNow)
+		if used := q.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != 1 {
+			err = fmt.Errorf("used: %s", used.String())
+		}
+		return err
+	})
+	t.SetPage("web", "<h1>Too much</h1>")
+	web = t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 40*time.Second, stuck(metav1.ConditionTrue))
+	if web.Status.ReadyReplicas != 1 {
+		t.Errorf("status.readyReplicas is %d, the old pod is ready", web.Status.ReadyReplicas)
+	}
+	t.Must(quotas.Delete(t.Context(), "one-pod", metav1.DeleteOptions{}), "delete the quota")
+	web = t.Await("web", "is completed after the quota went", 50*time.Second, (*suite.Web).Is)
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+// oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.
+func oldPodsGone(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	resume := stopControllers(t)
+	t.Patch("web", `{"spec":{"image":"example.com/never"}}`)
+	t.Eventually("the Deployment has the new image", 0, func() error {
+		if have := image(t, t.Children(web).Deployment); have != "example.com/never" {
+			return fmt.Errorf("it is %s", have)
+		}
+		return nil
+	})
+	rolloutFails(t, web, 1)
+	t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 0, stuck(metav1.ConditionTrue))
+	all := t.World.Kube.CoreV1().Pods(t.Namespace)
+	for _, p := range pods(t, web.Status.Selector) {
+		t.Must(all.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
+	}
+	rolloutFails(t, web, 0)
+	now := t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and not Available", 0, stuck(metav1.ConditionFalse))
+	if now.Status.ReadyReplicas != 0 {
+		t.Errorf("status.readyReplicas is %d, no pod is left", now.Status.ReadyReplicas)
+	}
+	resume()
+	t.Completed("web")
+}
+
+// stopControllers lets the cluster's own controllers hang until resume is called, or the check ends.
+func stopControllers(t *suite.T) (resume func()) {
+	signal := func(s syscall.Signal) error { return t.World.Signal(world.ControllerManager, s) }
+	t.Cleanup(func(context.Context) { _ = signal(syscall.SIGCONT) })
+	t.Must(signal(syscall.SIGSTOP), "stop the controllers")
+	return func() { t.Must(signal(syscall.SIGCONT), "let the controllers go on") }
+}
+
+// rolloutFails writes that the rollout of the newest template is given up, and how many old pods are ready.
+func rolloutFails(t *suite.T, web *suite.Web, ready int32) {
+	d := t.Children(web).Deployment
+	available := corev1.ConditionTrue
+	if ready == 0 {
+		available = corev1.ConditionFalse
+	}
+	now := metav1.Now()
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
+		UnavailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: available, Reason: "ByTheLab", LastUpdateTime: now, LastTransitionTime: now},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: progressDeadlineExceeded,
+				Message: "ReplicaSet has timed out progressing.", LastUpdateTime: now, LastTransitionTime: now}}}
+	_, err := t.World.Kube.AppsV1().Deployments(t.Namespace).UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
+	t.Must(err, "write the Deployment's status")
+}
