@@ -122,7 +122,14 @@ const stalled = 5 * time.Second
 
 // untold returns how long the writing of a status can wait; 0 is not at all. A rollout that moves is not
 // told pod by pod. One that stands still is told as it is, and so is all that is not a step of a rollout.
+//
+// A Deployment that somebody touched, if only to annotate it, has a new generation. What that means for the
+// pods its controller says a moment later, and a watch tells of it: until then nothing is told.
 func untold(old, status webv1.MyWebStatus, pods *appsv1.Deployment, now time.Time) time.Duration {
+	if seen := pods.Status.ObservedGeneration; 0 < seen && seen < pods.Generation && pods.DeletionTimestamp.IsZero() &&
+		old.ObservedGeneration == status.ObservedGeneration && !meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded) {
+		return stalled
+	}
 	rest := *status.DeepCopy()
 	rest.ReadyReplicas = old.ReadyReplicas
 	was, is := meta.FindStatusCondition(old.Conditions, webv1.ConditionAvailable), meta.FindStatusCondition(status.Conditions, webv1.ConditionAvailable)

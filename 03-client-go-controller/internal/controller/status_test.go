@@ -193,6 +193,7 @@ func TestHowLongAStatusCanWait(t *testing.T) {
 	moving := func(ago time.Duration) func(*live) {
 		return progress(corev1.ConditionTrue, "ReplicaSetUpdated", noon.Add(-ago))
 	}
+	touched := func(l *live) { l.pods.Generation = 3 }
 	type state struct {
 		web    func(*webv1.MyWeb)
 		change []func(*live)
@@ -220,8 +221,11 @@ func TestHowLongAStatusCanWait(t *testing.T) {
 		"a Deployment that says nothing": {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2)}}, 0},
 		"another node port": {&state{change: []func(*live){ready(1)}},
 			state{change: []func(*live){ready(2), moving(0), func(l *live) { l.service.Spec.Ports[0].NodePort = 31000 }}}, 0},
-		"an older template moved": {&state{change: []func(*live){ready(1)}},
-			state{change: []func(*live){ready(2), moving(0), func(l *live) { l.pods.Generation = 3 }}}, 0},
+		"an older template moved":     {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0), touched}}, stalled},
+		"somebody touched it":         {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}}, stalled},
+		"touched, and an obstacle":    {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}, what: conflict}, 0},
+		"touched by a new generation": {&state{change: []func(*live){ready(3)}}, state{web: func(w *webv1.MyWeb) { w.Generation++ }, change: []func(*live){ready(3), touched}}, 0},
+		"a new one, not yet seen":     {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(0), touched, func(l *live) { l.pods.Status.ObservedGeneration = 0 }}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := myWeb(three)

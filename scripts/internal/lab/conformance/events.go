@@ -12,6 +12,8 @@ func events() []suite.Check {
 	return []suite.Check{
 		{ID: "behaviour/11-completed-once", Group: "11", Fast: true, Run: completedOnce,
 			Title: "that a MyWeb is served is told once; looking again, or restoring a page, is no news"},
+		{ID: "behaviour/11-annotated", Group: "11", Fast: true, Run: annotated,
+			Title: "somebody annotates the Deployment: the pods serve as before, and nothing else is told"},
 		{ID: "behaviour/11-warned-once", Group: "11", Run: warnedOnce,
 			Title: "an obstacle that lasts is warned of once, not at every try"},
 		{ID: "behaviour/11-restarted", Group: "11", Alone: true, Run: noNewsAfterRestart,
@@ -40,6 +42,27 @@ func completedOnce(t *suite.T) {
 		return nil
 	})
 	noNews(t, mark)
+}
+
+// annotated gives the Deployment a new generation and nothing else. For a moment its status speaks of the
+// generation before.
+func annotated(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	awaitRestOfEvents(t, rest)
+	mark := t.Mark()
+	for i := range 3 {
+		merge(t, kindNamed("Deployment").of(t), "web", fmt.Sprintf(`{"metadata":{"annotations":{"example.com/note":"%d"}}}`, i))
+		t.Eventually("the Deployment controller has seen it", 0, func() error {
+			if d := t.Children(web).Deployment; d.Status.ObservedGeneration != d.Generation {
+				return fmt.Errorf("generation %d, seen %d", d.Generation, d.Status.ObservedGeneration)
+			}
+			return nil
+		})
+	}
+	noNews(t, mark)
+	if writes := t.Writes(mark); len(writes) > 0 {
+		t.Errorf("%d writes, and nothing became different: %s", len(writes), suite.Lines(writes))
+	}
 }
 
 // noNews fails the check when the operator recorded an event since a mark. It waits for a moment: events are
