@@ -110,10 +110,10 @@ type Interval struct {
 // A Comparison is a ratio of times, A divided by B, from pairs run in the order A B B A.
 type Comparison struct {
 	// Metric is what was timed: "converge 100", "recovery".
-	Metric string `json:"metric"`
-	A      string `json:"a"`
-	B      string `json:"b"`
-	Pairs  int    `json:"pairs"`
+	Metric string   `json:"metric"`
+	A      string   `json:"a"`
+	B      string   `json:"b"`
+	Pairs  int      `json:"pairs"`
 	Ratio  Interval `json:"ratio"`
 	// Control is the same with A against itself; when it leaves 0.95 to 1.05 the machine is too noisy for
 	// the ratio to mean anything, and TooNoisy is set.
