@@ -217,11 +217,33 @@ func slow(resources ...string) func(*suite.T) {
 		match := toWrite(resources...)
 		match.Where = func(e ledger.Entry) bool { return e.Name != "quick" }
 		t.Rule(proxy.Rule{Match: match, Do: proxy.Delay(2 * time.Second)})
-		t.Create("slow", suite.Sample())
+		for i := range slowOnes {
+			t.Create(fmt.Sprintf("slow-%d", i), suite.Sample())
+		}
 		t.Create("quick", suite.Sample())
-		t.Await("quick", "is completed beside the slow one", patience, (*suite.Web).Is)
-		converged(t, "slow")
-		wantMade(t, 0, 2, kinds...)
+		t.Await("quick", "is completed beside the slow ones", patience, (*suite.Web).Is)
+		for i := range slowOnes {
+			converged(t, fmt.Sprintf("slow-%d", i))
+		}
+		wantMade(t, 0, slowOnes+1, kinds...)
+		first := map[string]ledger.Entry{} // answer for each MyWeb
+		for _, e := range t.Requests(0, wire.Writes...) {
+			if _, seen := first[e.Name]; !seen && match.Resources[0] == e.What() || e.Name == "quick" {
+				first[e.Name] = e // of the quick one the last
+			}
+		}
+		behind := 0
+		for name, e := range first {
+			if name != "quick" && e.Start.Add(e.Took).Before(first["quick"].Start) {
+				behind++
+			}
+		}
+		if behind == slowOnes {
+			t.Errorf("the quick MyWeb had to wait for every one of %d slow ones", slowOnes)
+		}
 		t.StaysQuiet(time.Second)
 	}
 }
+
+// slowOnes are more than an operator with a single worker can have under way beside the quick one.
+const slowOnes = 3
