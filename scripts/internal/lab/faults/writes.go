@@ -52,9 +52,9 @@ func writes() []suite.Check {
 		suite.Check{ID: "fault/06-503-retry-after-status", Group: "6", Within: 2 * time.Minute, Run: retryAfter(503, status),
 			Title: "a 503 with Retry-After is waited for before the status is sent again"},
 		suite.Check{ID: "fault/07-slow-status", Group: "7", Alone: true, Run: slow(status),
-			Title: "while status writes of one MyWeb take 2 s more, another is served"},
+			Title: "while status writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
 		suite.Check{ID: "fault/07-slow-writes", Group: "7", Alone: true, Within: 2 * time.Minute, Run: slow(append([]string{status}, kinds...)...),
-			Title: "while all writes of one MyWeb take 2 s more, another is served"},
+			Title: "while all writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
 	)
 }
 
@@ -211,7 +211,7 @@ func retryAfter(code int, resources ...string) func(*suite.T) {
 	}
 }
 
-// slow delays writes of one MyWeb by 2 s. An operator with one worker needs some seconds for another one then.
+// slow delays writes of some MyWebs by 2 s. An operator with one worker serves the quick one after all of them.
 func slow(resources ...string) func(*suite.T) {
 	return func(t *suite.T) {
 		match := toWrite(resources...)
