@@ -3,9 +3,11 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,12 +115,14 @@ func unseen(resource string) func(*suite.T) {
 		renew(t)
 		if resource == suite.Resource { // or the MyWeb itself is not seen
 			t.Serve("web", suite.Sample())
-			t.SetPage("web", "<h1>to be told</h1>")
 		}
 		mark := t.Mark()
 		f := freeze(t, resource)
 		t.AwaitFault(f, 1, time.Second)
-		if resource != suite.Resource {
+		find := func() {}
+		if resource == suite.Resource {
+			find = lose(t)
+		} else {
 			t.Create("web", suite.Sample())
 			t.Eventually("the "+kindOf[resource]+" is made", patience, func() error {
 				_, err := child(t, resource).Get(t.Context(), "web", metav1.GetOptions{})
@@ -138,6 +142,7 @@ func unseen(resource string) func(*suite.T) {
 			t.Errorf("%d changes of what is not seen, for one that was made and changed twice: %s", len(changes), suite.Lines(changes))
 		}
 		f.Release()
+		find()
 		converged(t, "web")
 		if resource != suite.Resource {
 			wantMade(t, mark, 1, kinds...)
@@ -146,6 +151,24 @@ func unseen(resource string) func(*suite.T) {
 		wantAlive(t)
 		wantNoPanic(t, true)
 	}
+}
+
+// lose deletes the Deployment, and keeps the pods of the next one from being scheduled until the check ends
+// or the returned function is called: the status says for so long what the operator does not see.
+func lose(t *suite.T) (find func()) {
+	find = func() { t.Must(t.World.Signal(world.Scheduler, syscall.SIGCONT), "let the scheduler go on") }
+	t.Must(t.World.Signal(world.Scheduler, syscall.SIGSTOP), "stop the scheduler")
+	t.Cleanup(func(context.Context) { find() })
+	old := read(t, "deployments.apps", "web").GetUID()
+	t.Must(child(t, "deployments.apps").Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Deployment")
+	t.Eventually("a Deployment is made again", patience, func() error {
+		d, err := child(t, "deployments.apps").Get(t.Context(), "web", metav1.GetOptions{})
+		if err == nil && d.GetUID() == old {
+			err = errors.New("it is the old one")
+		}
+		return err
+	})
+	return find
 }
 
 // unobserved changes a MyWeb twice while the operator hears nothing, and ends the watch so that it sees the
