@@ -56,7 +56,8 @@ func (l *lab) compare(ctx context.Context) (*report.Report, error) {
 	}
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
-	outcomes, err := l.examine(ctx, false, 1, func(i implementation, o suite.Outcome) {
+	parts := []part{then(checksOf(conformance.Checks), crashes), checksOf(faults.Checks)}
+	outcomes, err := l.examine(ctx, false, 1, parts, func(i implementation, o suite.Outcome) {
 		if done[i.Name]++; o.Verdict == suite.Failed {
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,71 +17,92 @@ import (
 	"example.com/operator-workshop/scripts/internal/lab/world"
 )
 
-// everything runs the checks of all families against an operator that runs in a world: all of them, or the
-// fast subset.
-func everything(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error) {
-	checks := slices.Concat(conformance.Checks(), faults.Checks())
-	if fast {
-		checks = suite.Fast(checks)
+// A part is what runs in one world, one after the other.
+type part func(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error)
+
+// checksOf is a part of checks that are the same for every implementation.
+func checksOf(families ...func() []suite.Check) part {
+	return func(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error) {
+		var checks []suite.Check
+		for _, family := range families {
+			checks = append(checks, family()...)
+		}
+		if fast {
+			checks = suite.Fast(checks)
+		}
+		return suite.Run(ctx, w, o, checks, tell)
 	}
-	outcomes, err := suite.Run(ctx, w, o, checks, tell)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// crashes is the part of crash points.
+func crashes(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error) {
 	schedules, wrong, err := crash.Checks(ctx, w, o)
 	if err != nil || wrong != nil {
 		for _, o := range wrong {
 			tell(o)
 		}
-		return append(outcomes, wrong...), err
+		return wrong, err
 	}
 	if fast {
 		schedules = suite.Fast(schedules)
 	}
-	more, err := suite.Run(ctx, w, o, schedules, tell)
-	return append(outcomes, more...), err
+	return suite.Run(ctx, w, o, schedules, tell)
 }
 
-// examine runs all families against each implementation: two implementations at once, each in a world of
-// its own.
-func (l *lab) examine(ctx context.Context, fast bool, rounds int, tell func(implementation, suite.Outcome)) (map[string][]suite.Outcome, error) {
+// then is one part after the other, in the same world.
+func then(parts ...part) part {
+	return func(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) (all []suite.Outcome, err error) {
+		for _, p := range parts {
+			outcomes, err := p(ctx, w, o, fast, tell)
+			if all = append(all, outcomes...); err != nil {
+				return all, err
+			}
+		}
+		return all, nil
+	}
+}
+
+// examine runs parts against each implementation, each part in a world of its own, so many times. Two
+// implementations are examined at once: most of the time is waiting.
+func (l *lab) examine(ctx context.Context, fast bool, rounds int, parts []part, tell func(implementation, suite.Outcome)) (map[string][]suite.Outcome, error) {
 	var mu sync.Mutex
 	all, errs := map[string][]suite.Outcome{}, []error{}
-	slots := make(chan struct{}, 2)
+	slots := make(chan struct{}, 2*len(parts))
 	var running sync.WaitGroup
 	for _, i := range l.impls {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			outcomes, err := l.rounds(ctx, i, fast, rounds, func(o suite.Outcome) {
+		for _, p := range parts {
+			slots <- struct{}{}
+			running.Go(func() {
+				defer func() { <-slots }()
+				outcomes, err := l.rounds(ctx, i, fast, rounds, p, func(o suite.Outcome) {
+					mu.Lock()
+					defer mu.Unlock()
+					tell(i, o)
+				})
 				mu.Lock()
 				defer mu.Unlock()
-				tell(i, o)
+				all[i.Name] = append(all[i.Name], outcomes...)
+				if err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
+				}
 			})
-			mu.Lock()
-			defer mu.Unlock()
-			all[i.Name] = outcomes
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
-			}
-		})
+		}
 	}
 	running.Wait()
 	return all, errors.Join(errs...)
 }
 
-func (l *lab) rounds(ctx context.Context, i implementation, fast bool, rounds int, tell func(suite.Outcome)) (all []suite.Outcome, err error) {
+func (l *lab) rounds(ctx context.Context, i implementation, fast bool, rounds int, p part, tell func(suite.Outcome)) (all []suite.Outcome, err error) {
 	w, o, err := l.prepare(ctx, i)
 	if err != nil {
 		return nil, err
 	}
 	defer l.end(w)
 	for range rounds {
-		outcomes, err := everything(ctx, w, o, fast, tell)
-		if err != nil {
+		outcomes, err := p(ctx, w, o, fast, tell)
+		if all = append(all, outcomes...); err != nil {
 			return all, err
 		}
-		all = append(all, outcomes...)
 	}
 	return all, nil
 }
@@ -93,7 +113,7 @@ func fastCommand() *cobra.Command {
 	var times int
 	cmd := &cobra.Command{Use: "fast", Short: "Run the fast subset of all families, as CI does", Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&impls, "impl", "", "implementations (default: all)")
-	cmd.Flags().IntVar(&times, "times", 1, "how often, shared among the implementations that run at once")
+	cmd.Flags().IntVar(&times, "times", 1, "how often")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		l, err := open(cmd.Context(), impls)
 		if err != nil {
@@ -101,7 +121,7 @@ func fastCommand() *cobra.Command {
 		}
 		defer l.close()
 		begin, seen := time.Now(), 0
-		all, err := l.examine(cmd.Context(), true, times, func(i implementation, o suite.Outcome) {
+		all, err := l.examine(cmd.Context(), true, times, []part{then(checksOf(conformance.Checks, faults.Checks), crashes)}, func(i implementation, o suite.Outcome) {
 			if seen++; o.Verdict == suite.Failed {
 				fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)
 				o.Print(cmd.OutOrStdout())

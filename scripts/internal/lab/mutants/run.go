@@ -31,7 +31,7 @@ type Result struct {
 // Print writes the result: the bug, and what the lab said of it.
 func (r Result) Print(w io.Writer) {
 	verdict := map[bool]string{true: "caught", false: "MISSED"}[r.Caught]
-	fmt.Fprintf(w, "  %s  %-28s %s (%d s)\n", verdict, r.Mutant.Name, r.Mutant.Bug, int(r.Took.Seconds()))
+	suite.Line(w, fmt.Sprintf("%s  %-27s", verdict, r.Mutant.Name), fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
 	fmt.Fprintf(w, "          by %s\n", strings.Join(r.Mutant.CaughtBy, ", "))
 	fmt.Fprint(w, suite.Indented("          ", r.Reason))
 }

@@ -40,13 +40,20 @@ type Outcome struct {
 
 // Print writes an outcome: one line, and below it the reason and the evidence of a failure.
 func (o Outcome) Print(w io.Writer) {
-	fmt.Fprintf(w, "  %-7s %-34s %s\n", o.Verdict, o.Check, o.Title)
+	Line(w, fmt.Sprintf("%s  %-32s", o.Verdict, o.Check), fmt.Sprintf("%s (%.1f s)", o.Title, o.Took.Seconds()))
 	if o.Reason != "" {
 		fmt.Fprint(w, Indented("          ", o.Reason))
 	}
 	for _, line := range o.Evidence {
 		fmt.Fprint(w, Indented("          | ", line))
 	}
+}
+
+// Line writes a line that begins with a head. A text that is too long for it goes on below itself.
+func Line(w io.Writer, head, text string) {
+	head = "  " + head + " "
+	lines := strings.TrimPrefix(Indented(strings.Repeat(" ", len(head)), text), strings.Repeat(" ", len(head)))
+	fmt.Fprint(w, head, lines)
 }
 
 // columns is how wide output is.
