@@ -19,6 +19,7 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/lab/bench"
 	"example.com/operator-workshop/scripts/internal/lab/conformance"
+	"example.com/operator-workshop/scripts/internal/lab/crash"
 	"example.com/operator-workshop/scripts/internal/lab/faults"
 	"example.com/operator-workshop/scripts/internal/lab/report"
 	"example.com/operator-workshop/scripts/internal/lab/suite"
@@ -56,7 +57,7 @@ func (l *lab) compare(ctx context.Context) (*report.Report, error) {
 	}
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
-	parts := []part{then(checksOf(conformance.Checks), crashes), checksOf(faults.Checks)}
+	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
 	outcomes, err := l.examine(ctx, false, 1, parts, func(i implementation, o suite.Outcome) {
 		if done[i.Name]++; o.Verdict == suite.Failed {
 			fmt.Printf("  of %s:\n", i.Name)

@@ -17,50 +17,18 @@ import (
 	"example.com/operator-workshop/scripts/internal/lab/world"
 )
 
-// A part is what runs in one world, one after the other.
-type part func(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error)
+// A family says which checks there are for an operator. Outcomes instead of checks say why there are none.
+type family func(ctx context.Context, w *world.World, o *suite.Operator) ([]suite.Check, []suite.Outcome, error)
 
-// checksOf is a part of checks that are the same for every implementation.
-func checksOf(families ...func() []suite.Check) part {
-	return func(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error) {
-		var checks []suite.Check
-		for _, family := range families {
-			checks = append(checks, family()...)
-		}
-		if fast {
-			checks = suite.Fast(checks)
-		}
-		return suite.Run(ctx, w, o, checks, tell)
+// the is a family of checks that are the same for every operator.
+func the(checks func() []suite.Check) family {
+	return func(context.Context, *world.World, *suite.Operator) ([]suite.Check, []suite.Outcome, error) {
+		return checks(), nil, nil
 	}
 }
 
-// crashes is the part of crash points.
-func crashes(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) ([]suite.Outcome, error) {
-	schedules, wrong, err := crash.Checks(ctx, w, o)
-	if err != nil || wrong != nil {
-		for _, o := range wrong {
-			tell(o)
-		}
-		return wrong, err
-	}
-	if fast {
-		schedules = suite.Fast(schedules)
-	}
-	return suite.Run(ctx, w, o, schedules, tell)
-}
-
-// then is one part after the other, in the same world.
-func then(parts ...part) part {
-	return func(ctx context.Context, w *world.World, o *suite.Operator, fast bool, tell func(suite.Outcome)) (all []suite.Outcome, err error) {
-		for _, p := range parts {
-			outcomes, err := p(ctx, w, o, fast, tell)
-			if all = append(all, outcomes...); err != nil {
-				return all, err
-			}
-		}
-		return all, nil
-	}
-}
+// A part are the families that are examined in one world.
+type part []family
 
 // examine runs parts against each implementation, each part in a world of its own, so many times. Two
 // implementations are examined at once: most of the time is waiting.
@@ -92,14 +60,29 @@ func (l *lab) examine(ctx context.Context, fast bool, rounds int, parts []part, 
 	return all, errors.Join(errs...)
 }
 
+// rounds finds out which checks there are, and runs them so many times.
 func (l *lab) rounds(ctx context.Context, i implementation, fast bool, rounds int, p part, tell func(suite.Outcome)) (all []suite.Outcome, err error) {
 	w, o, err := l.prepare(ctx, i)
 	if err != nil {
 		return nil, err
 	}
 	defer l.end(w)
+	var checks []suite.Check
+	for _, family := range p {
+		more, wrong, err := family(ctx, w, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range wrong {
+			tell(o)
+		}
+		checks, all = append(checks, more...), append(all, wrong...)
+	}
+	if fast {
+		checks = suite.Fast(checks)
+	}
 	for range rounds {
-		outcomes, err := p(ctx, w, o, fast, tell)
+		outcomes, err := suite.Run(ctx, w, o, checks, tell)
 		if all = append(all, outcomes...); err != nil {
 			return all, err
 		}
@@ -121,7 +104,7 @@ func fastCommand() *cobra.Command {
 		}
 		defer l.close()
 		begin, seen := time.Now(), 0
-		all, err := l.examine(cmd.Context(), true, times, []part{then(checksOf(conformance.Checks, faults.Checks), crashes)}, func(i implementation, o suite.Outcome) {
+		all, err := l.examine(cmd.Context(), true, times, []part{{the(conformance.Checks), the(faults.Checks), crash.Checks}}, func(i implementation, o suite.Outcome) {
 			if seen++; o.Verdict == suite.Failed {
 				fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)
 				o.Print(cmd.OutOrStdout())
