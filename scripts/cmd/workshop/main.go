@@ -71,7 +71,7 @@ func command() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
-		userCommand(), doctorCommand(), demoCommand(), pageCommand(), testCommand(), verifyCommand(), syncCommand(),
+		userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(), verifyCommand(), syncCommand(),
 		kindTestCommand(), chaptersCommand(), labCommand())
 	return root
 }

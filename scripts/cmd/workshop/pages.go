@@ -38,6 +38,23 @@ func pageCommand() *cobra.Command {
 	return cmd
 }
 
+// pagesCommand is for who writes a page: what `make verify` does with all of them.
+func pagesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pages FILE...",
+		Short: "Check pages, each on a cluster of its own",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: run(func(cmd *cobra.Command, w workshop, files []string) (err error) {
+			for i := range files {
+				if files[i], err = filepath.Abs(files[i]); err != nil {
+					return err
+				}
+			}
+			return w.checkPages(cmd.Context(), files)
+		}),
+	}
+}
+
 // demoCommand plays the page of a chapter that installs its CRD. The cluster gets the CRD before its
 // controllers start: the garbage collector looks for new kinds every 30 s only, and the story ends with
 // a deletion that should not have to wait for it.
