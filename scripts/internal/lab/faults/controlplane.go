@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/operator-workshop/scripts/internal/lab/ledger"
@@ -153,13 +155,6 @@ func crds(t *suite.T) dynamic.ResourceInterface {
 func removeCRD(t *suite.T) (restore func()) {
 	crd, err := crds(t).Get(t.Context(), crdName, metav1.GetOptions{})
 	t.Must(err, "read the CRD")
-	t.Must(crds(t).Delete(t.Context(), crdName, metav1.DeleteOptions{}), "delete the CRD")
-	t.Eventually("the CRD is gone", 30*time.Second, func() error {
-		if _, err := crds(t).Get(t.Context(), crdName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v", err)
-		}
-		return nil
-	})
 	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(), "spec": crd.Object["spec"]}}
 	again.SetName(crd.GetName())
 	again.SetAnnotations(crd.GetAnnotations())
@@ -171,10 +166,18 @@ func removeCRD(t *suite.T) (restore func()) {
 		return err
 	}
 	t.Cleanup(func(ctx context.Context) {
+		// One that is still being deleted would be taken for there.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		for crdLeft(ctx, t) != nil && ctx.Err() == nil {
+			time.Sleep(100 * time.Millisecond)
+		}
 		if err := put(ctx); err != nil {
 			t.Errorf("put the CRD back: %v", err)
 		}
 	})
+	t.Must(crds(t).Delete(t.Context(), crdName, metav1.DeleteOptions{}), "delete the CRD")
+	t.Eventually("the CRD is gone", time.Minute, func() error { return crdLeft(t.Context(), t) })
 	return func() {
 		t.Must(put(t.Context()), "put the CRD back")
 		t.Eventually("the API server knows MyWebs again", 30*time.Second, func() error {
@@ -182,6 +185,29 @@ func removeCRD(t *suite.T) (restore func()) {
 			return err
 		})
 	}
+}
+
+// crdLeft returns an error while a CRD that is being deleted is there. It takes their finalizers from MyWebs
+// that are being deleted, of earlier checks too: no operator may be left that would, and they would hold up
+// the CRD for ever.
+func crdLeft(ctx context.Context, t *suite.T) error {
+	crd, err := crds(t).Get(ctx, crdName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && crd.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	webs, listErr := t.World.Dynamic.Resource(world.MyWebs).List(ctx, metav1.ListOptions{})
+	if listErr != nil {
+		return errors.Join(err, listErr)
+	}
+	for _, web := range webs.Items {
+		if len(web.GetFinalizers()) == 0 {
+			continue
+		}
+		_, patchErr := t.World.Dynamic.Resource(world.MyWebs).Namespace(web.GetNamespace()).Patch(ctx, web.GetName(),
+			types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		err = errors.Join(err, patchErr)
+	}
+	return errors.Join(err, fmt.Errorf("it is there, with %d MyWebs", len(webs.Items)))
 }
 
 // wantGoodEnd fails when a process that ended by itself did not say why in words.

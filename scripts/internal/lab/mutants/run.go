@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"example.com/operator-workshop/scripts/internal/lab/crash"
 	"example.com/operator-workshop/scripts/internal/lab/impl"
 	"example.com/operator-workshop/scripts/internal/lab/suite"
@@ -41,6 +44,9 @@ func Run(ctx context.Context, w *world.World, m Mutant, i impl.Implementation, c
 	begin := time.Now()
 	defer func() { r.Took = time.Since(begin) }()
 	r.Mutant = m
+	if err := fit(ctx, w); err != nil {
+		return r, fmt.Errorf("mutant %s: the world is not fit for it, after what went before: %w", m.Name, err)
+	}
 	if m.CRD != "" {
 		defer func() { err = errors.Join(err, w.ReplaceCRD(ctx, filepath.Join(w.Root, impl.CRD))) }()
 		if err := w.ReplaceCRD(ctx, m.CRD); err != nil {
@@ -76,6 +82,15 @@ func Run(ctx context.Context, w *world.World, m Mutant, i impl.Implementation, c
 	r.Outcomes = append(outcomes, more...)
 	r.judge()
 	return r, nil
+}
+
+// fit returns an error when no MyWeb can be made in a world: every check would fail there, and every mutant
+// be taken for caught.
+func fit(ctx context.Context, w *world.World) error {
+	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": world.MyWebs.GroupVersion().String(), "kind": "MyWeb",
+		"metadata": map[string]any{"name": "fit"}, "spec": map[string]any{"image": "nginx"}}}
+	_, err := w.Dynamic.Resource(world.MyWebs).Namespace(metav1.NamespaceDefault).Create(ctx, web, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }
 
 // judge holds the outcomes against what was expected.
