@@ -332,6 +332,9 @@ func (p *path) startWithout(t *suite.T, missing []schema.GroupVersionResource, e
 	t.Operator.Kill()
 	for _, child := range missing {
 		t.Must(t.World.Dynamic.Resource(child).Namespace(t.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}), "delete a child")
+		if child.Resource == "deployments" {
+			withoutReplicaSets(t)
+		}
 	}
 	if empty {
 		_, err := t.World.Dynamic.Resource(world.MyWebs).Namespace(t.Namespace).
@@ -344,6 +347,18 @@ func (p *path) startWithout(t *suite.T, missing []schema.GroupVersionResource, e
 	if made := t.Changes(mark); len(made) > p.writes-(len(children)-len(missing)) {
 		t.Errorf("%d changes, though %d children were there: %s", len(made), len(children)-len(missing), suite.Lines(made))
 	}
+}
+
+// withoutReplicaSets waits for the garbage collector. A new Deployment that found a ReplicaSet of the old one
+// under the name that it needs would count a collision, and choose another name.
+func withoutReplicaSets(t *suite.T) {
+	t.Eventually("the ReplicaSets of the deleted Deployment are gone", 0, func() error {
+		sets, err := t.World.Kube.AppsV1().ReplicaSets(t.Namespace).List(t.Context(), metav1.ListOptions{})
+		if err == nil && len(sets.Items) > 0 {
+			err = fmt.Errorf("%s is there", sets.Items[0].Name)
+		}
+		return err
+	})
 }
 
 // Replay keeps the check that has this ID.
