@@ -72,7 +72,7 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
 		userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(), verifyCommand(), syncCommand(),
-		kindTestCommand(), chaptersCommand(), labCommand())
+		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand())
 	return root
 }
 

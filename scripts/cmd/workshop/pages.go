@@ -27,7 +27,7 @@ func pageCommand() *cobra.Command {
 			if ch == "" {
 				return errors.New("which page? Say for example `make page CH=01`")
 			}
-			dir, err := chapter.Find(w.root, ch)
+			dir, err := chapter.Page(w.root, ch)
 			if err != nil {
 				return err
 			}

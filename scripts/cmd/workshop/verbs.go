@@ -88,6 +88,26 @@ func labCommand() *cobra.Command {
 	}
 }
 
+// bundleCommand builds bin/bundle, a program and a module of its own, and becomes it.
+func bundleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "bundle",
+		Short:              "Make and check bundles for OLM; --build only builds bin/bundle",
+		DisableFlagParsing: true, // they are the program's
+		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, bundleModule), ".", "bundle"); err != nil {
+				return err
+			}
+			if slices.Equal(args, []string{"--build"}) {
+				return nil
+			}
+			return syscall.Exec(filepath.Join(w.bin(), "bundle"), append([]string{"bundle"}, args...), tools.Env())
+		}),
+	}
+}
+
+const bundleModule = "scripts/bundle"
+
 // chaptersCommand tells CI which jobs there are.
 func chaptersCommand() *cobra.Command {
 	return &cobra.Command{
@@ -143,10 +163,12 @@ func verifyCommand() *cobra.Command {
 		for _, dir := range dirs {
 			steps = append(steps, w.command("files of "+dir, dir, "make", "verify"))
 		}
-		pages := func(dir string) bool { return slices.Contains(dirs, dir) }
+		pages := func(dir string) bool { return chapter.Holds(dirs, all, dir) }
 		if len(dirs) == len(all) { // not narrowed to a chapter: the machinery too
-			if err := w.builder().Warm(ctx, filepath.Join(w.root, "scripts")); err != nil {
-				return err
+			for _, module := range modules {
+				if err := w.builder().Warm(ctx, filepath.Join(w.root, module)); err != nil {
+					return err
+				}
 			}
 			steps = append(steps, w.machinery()...)
 			pages = func(string) bool { return true }
@@ -155,9 +177,12 @@ func verifyCommand() *cobra.Command {
 	})
 }
 
+// modules are those of the machinery.
+var modules = []string{"scripts", bundleModule}
+
 // machinery are the checks of scripts/ and of all shell scripts.
 func (w workshop) machinery() []step {
-	return []step{
+	steps := []step{
 		{"shell scripts", w.shellcheck},
 		{"format of scripts", func(ctx context.Context) error {
 			out, err := exec.CommandContext(ctx, "gofmt", "-l", filepath.Join(w.root, "scripts")).CombinedOutput()
@@ -166,11 +191,14 @@ func (w workshop) machinery() []step {
 			}
 			return err
 		}},
-		{"vet scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "vet", "./...") }},
-		{"tidy scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "mod", "tidy", "-diff") }},
-		{"tests of scripts", func(ctx context.Context) error { return w.goCommand(ctx, "scripts", "test", "./...") }},
-		w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget"),
 	}
+	for _, module := range modules {
+		steps = append(steps,
+			step{"vet " + module, func(ctx context.Context) error { return w.goCommand(ctx, module, "vet", "./...") }},
+			step{"tidy " + module, func(ctx context.Context) error { return w.goCommand(ctx, module, "mod", "tidy", "-diff") }},
+			step{"tests of " + module, func(ctx context.Context) error { return w.goCommand(ctx, module, "test", "./...") }})
+	}
+	return append(steps, w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget"))
 }
 
 // verifyPages checks the pages that lie in a wanted chapter.

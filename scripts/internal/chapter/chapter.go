@@ -79,3 +79,29 @@ func Find(root, prefix string) (string, error) {
 	}
 	return some[0], nil
 }
+
+// Page returns the folder whose page a prefix means: a chapter's, or that of the folder that the chapters lie in
+// which it means.
+func Page(root, prefix string) (string, error) {
+	some, err := Select(root, prefix)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Dir(some[0])
+	elsewhere := func(chapter string) bool { return filepath.Dir(chapter) != folder }
+	if _, err := os.Stat(filepath.Join(root, folder, "README.md")); err == nil && folder != "." && len(some) > 1 && !slices.ContainsFunc(some, elsewhere) {
+		return folder, nil
+	}
+	return Find(root, prefix)
+}
+
+// Holds reports whether a folder belongs to the selected chapters: it is one, lies in one, or is what all
+// chapters in it have in common, as 05-operator-sdk has its three.
+func Holds(selected, all []string, dir string) bool {
+	within := func(dir, of string) bool { return dir == of || strings.HasPrefix(dir, of+"/") }
+	if slices.ContainsFunc(selected, func(chapter string) bool { return within(dir, chapter) }) {
+		return true
+	}
+	inside := slices.DeleteFunc(slices.Clone(all), func(chapter string) bool { return !within(chapter, dir) })
+	return len(inside) > 0 && !slices.ContainsFunc(inside, func(chapter string) bool { return !slices.Contains(selected, chapter) })
+}

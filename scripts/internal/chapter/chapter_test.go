@@ -67,6 +67,42 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+func TestPage(t *testing.T) {
+	root := tree(t, map[string]string{"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/b-operator/go.mod": "", "05-sdk/README.md": "",
+		"06-x/a-operator/go.mod": "", "06-x/b-operator/go.mod": "", "README.md": ""})
+	for prefix, want := range map[string]string{"4": "04-c", "05": "05-sdk", "05/a": "05-sdk/a-operator"} {
+		if got, err := Page(root, prefix); got != want || err != nil {
+			t.Errorf("%s: got %s, %v", prefix, got, err)
+		}
+	}
+	for _, prefix := range []string{"06", "0", "7"} {
+		if got, err := Page(root, prefix); err == nil {
+			t.Errorf("%s: got %s: it has no page of its own", prefix, got)
+		}
+	}
+}
+
+func TestHolds(t *testing.T) {
+	all := []string{"04-c", "05-sdk/a-operator", "05-sdk/b-operator"}
+	for name, test := range map[string]struct {
+		selected []string
+		dir      string
+		want     bool
+	}{
+		"the chapter":                       {all[:1], "04-c", true},
+		"a page inside it":                  {all[:1], "04-c/internal/webhook", true},
+		"another chapter":                   {all[:1], "05-sdk/a-operator", false},
+		"a name that only begins so":        {[]string{"04-c"}, "04-controller", false},
+		"what all of a folder have":         {all[1:], "05-sdk", true},
+		"what one of them has with another": {all[1:2], "05-sdk", false},
+		"the repository, for all":           {all, "README", false},
+	} {
+		if got := Holds(test.selected, all, test.dir); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
 func TestCopies(t *testing.T) {
 	root := tree(t, map[string]string{
 		"scripts/sync.yaml": "- from: a/x\n  to: [b/x, c/d/x]\n- from: a/crd.yaml\n  as: manifest\n  to: [b/crd.yaml]\n",
@@ -91,10 +127,42 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+func TestAFolderIsCopiedWhole(t *testing.T) {
+	root := tree(t, map[string]string{
+		"scripts/sync.yaml": "- from: a/lib\n  to: [b/lib]\n", "scripts/nothing.yaml": "- from: a/none\n  to: [b/lib]\n",
+		"a/lib/one": "1", "a/lib/two": "2", "b/lib/one": "1", "b/lib/three": "3",
+		"a/go.mod": "module example.com/a\n", "b/go.mod": "module example.com/b\n", "a/lib/x.go": "import \"example.com/a/other\"",
+	})
+	err := CheckCopies(root)
+	if err == nil || !strings.Contains(err.Error(), "b/lib/two") || !strings.Contains(err.Error(), "b/lib/three") || strings.Contains(err.Error(), "b/lib/one") {
+		t.Errorf("one file is missing, one too many: %v", err)
+	}
+	if _, err := Sync(root); err != nil {
+		t.Error(err)
+	}
+	if err := CheckCopies(root); err != nil {
+		t.Errorf("after sync: %v", err)
+	}
+	if code, err := os.ReadFile(filepath.Join(root, "b/lib/x.go")); err != nil || string(code) != "import \"example.com/b/other\"" {
+		t.Errorf("a copy imports from its own module: %s, %v", code, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "b/lib/three")); err == nil {
+		t.Error("a file without a source is still there")
+	}
+	if err := os.Rename(filepath.Join(root, "scripts/nothing.yaml"), filepath.Join(root, "scripts/sync.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckCopies(root); err == nil {
+		t.Error("a source that is not there was taken for an empty folder")
+	}
+}
+
 func TestVersions(t *testing.T) {
+	newer := "module m\n\ngo 1.26.3\n"
 	good := "module m\n\ngo 1.26.0\n\nrequire k8s.io/api v0.37.1\n"
 	files := map[string]string{
-		"scripts/versions.yaml": "go: 1.26.0\nmodules:\n  k8s.io/api: v0.37.1\n",
+		"scripts/bundle/go.mod": newer,
+		"scripts/versions.yaml": "go: 1.26.0\nnewerGo:\n  scripts/bundle: 1.26.3\nmodules:\n  k8s.io/api: v0.37.1\n",
 		"scripts/go.mod":        good, "scripts/tools/go.mod": good, "01-crd/go.mod": good,
 	}
 	if err := CheckVersions(tree(t, files)); err != nil {
@@ -105,6 +173,7 @@ func TestVersions(t *testing.T) {
 		"another Go":                   {strings.Replace(good, "1.26.0", "1.27.0", 1), "says go 1.27.0"},
 		"a sibling in the same folder": {good + "\nreplace k8s.io/api => ../api\n", "must stand alone"},
 		"an older module, replaced":    {strings.Replace(good, "v0.37.1", "v0.0.0", 1) + "\nreplace k8s.io/api => k8s.io/api v0.37.1\n", ""},
+		"a newer Go than it needs":     {strings.Replace(good, "1.26.0", "1.26.3", 1), "says go 1.26.3"},
 		"a module that nobody pins":    {good + "\nrequire example.com/x v1.0.0\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 
 // A copied file: chapters stand alone, so what several need lies in each.
 type copied struct {
-	// From is the path of the source in the repository.
+	// From is the path of the source in the repository, a file or a folder.
 	From string `json:"from"`
-	// To are the paths that must hold the same.
+	// To are the paths that must hold the same, of a folder all of it and nothing else.
 	To []string `json:"to"`
 	// As is "manifest" when a generator makes the copies and only the meaning must be the same.
 	As string `json:"as,omitempty"`
@@ -27,11 +27,47 @@ func readCopies(root string) ([]copied, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []copied
-	return list, yaml.UnmarshalStrict(data, &list)
+	var list, files []copied
+	if err := yaml.UnmarshalStrict(data, &list); err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		each, err := c.files(root)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, each...)
+	}
+	return files, nil
 }
 
-// stale returns, for each path that differs from its source, the bytes that it should hold.
+// files are those of a folder, or the file itself. One that is in a copy of the folder alone has no source.
+func (c copied) files(root string) (all []copied, err error) {
+	if info, err := os.Stat(filepath.Join(root, c.From)); err != nil || !info.IsDir() {
+		return []copied{c}, err
+	}
+	names := map[string]bool{}
+	for _, dir := range append([]string{c.From}, c.To...) {
+		entries, err := os.ReadDir(filepath.Join(root, dir))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		for _, entry := range entries {
+			names[entry.Name()] = true
+		}
+	}
+	for name := range names {
+		file := copied{From: filepath.Join(c.From, name), As: c.As}
+		for _, to := range c.To {
+			file.To = append(file.To, filepath.Join(to, name))
+		}
+		all = append(all, file)
+	}
+	return all, nil
+}
+
+// stale returns, for each path that differs from its source, the bytes that it should hold; nil for one that
+// should not be there.
 func stale(root string) (map[string][]byte, error) {
 	list, err := readCopies(root)
 	if err != nil {
@@ -43,7 +79,8 @@ func stale(root string) (map[string][]byte, error) {
 			continue
 		}
 		want, err := os.ReadFile(filepath.Join(root, c.From))
-		if err != nil {
+		gone := errors.Is(err, os.ErrNotExist) && len(c.To) > 0
+		if err != nil && !gone {
 			return nil, err
 		}
 		for _, to := range c.To {
@@ -51,12 +88,27 @@ func stale(root string) (map[string][]byte, error) {
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, err
 			}
-			if err != nil || !bytes.Equal(have, want) {
-				found[to] = want
+			wanted := bytes.ReplaceAll(want, module(root, c.From), module(root, to))
+			switch there := err == nil; {
+			case gone && there:
+				found[to] = nil
+			case !gone && (!there || !bytes.Equal(have, wanted)):
+				found[to] = wanted
 			}
 		}
 	}
 	return found, nil
+}
+
+// module is the path of the module that a file lies in. Go code names it when it imports a package beside it.
+// Where there is no module it is a word that no file has.
+func module(root, path string) []byte {
+	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+		if data, err := os.ReadFile(filepath.Join(root, dir, "go.mod")); err == nil {
+			return []byte(modfile.ModulePath(data))
+		}
+	}
+	return []byte("\x00")
 }
 
 // CheckCopies returns an error that names every copy that differs from its source in scripts/sync.yaml.
@@ -108,6 +160,12 @@ func Sync(root string) (written []string, err error) {
 	found, err := stale(root)
 	for path, data := range found {
 		target := filepath.Join(root, path)
+		if data == nil {
+			if err := os.Remove(target); err != nil {
+				return written, err
+			}
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return written, err
 		}
@@ -124,6 +182,7 @@ func Sync(root string) (written []string, err error) {
 func CheckVersions(root string) error {
 	var pins struct {
 		Go      string            `json:"go"`
+		NewerGo map[string]string `json:"newerGo"` // by folder
 		Modules map[string]string `json:"modules"`
 	}
 	data, err := os.ReadFile(filepath.Join(root, "scripts", "versions.yaml"))
@@ -137,7 +196,7 @@ func CheckVersions(root string) error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range append(dirs, "scripts", "scripts/tools") {
+	for _, dir := range append(dirs, "scripts", "scripts/tools", "scripts/bundle") {
 		name := filepath.Join(dir, "go.mod")
 		data, readErr := os.ReadFile(filepath.Join(root, name))
 		if readErr != nil {
@@ -147,8 +206,12 @@ func CheckVersions(root string) error {
 		if parseErr != nil {
 			return parseErr
 		}
-		if file.Go.Version != pins.Go {
-			err = errors.Join(err, fmt.Errorf("%s says go %s, scripts/versions.yaml says %s", name, file.Go.Version, pins.Go))
+		wanted := pins.Go
+		if newer := pins.NewerGo[dir]; newer != "" {
+			wanted = newer
+		}
+		if file.Go.Version != wanted {
+			err = errors.Join(err, fmt.Errorf("%s says go %s, scripts/versions.yaml says %s", name, file.Go.Version, wanted))
 		}
 		for _, r := range file.Require {
 			if want := pins.Modules[r.Mod.Path]; want != "" && r.Mod.Version != want && !replaced(file, r.Mod.Path, want) {

@@ -47,6 +47,7 @@ var All = []Tool{
 	{"informer-gen", "k8s.io/code-generator/cmd/informer-gen"},
 	{"kind", "sigs.k8s.io/kind"},
 	{"kustomize", "sigs.k8s.io/kustomize/kustomize/v5"},
+	{"kubebuilder", "sigs.k8s.io/kubebuilder/v4"},
 }
 
 // Sets of programs by the purpose they serve.
@@ -57,7 +58,7 @@ var (
 	Local = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
 	// Generators are what `make generate` of the chapters runs.
 	Generators = []string{"controller-gen", "deepcopy-gen", "register-gen", "applyconfiguration-gen", "client-gen",
-		"lister-gen", "informer-gen"}
+		"lister-gen", "informer-gen", "kustomize"}
 	// Kind is what the kind lane needs besides Docker.
 	Kind = []string{"kind", "kubectl"}
 )

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Holds the tables of README.md against the projects: each file has a row, each row has a file. The row of a
+# file is the one with its path, else a pattern, else the longest folder that it lies in.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+# Rows with four columns are of files that are there.
+rows=$(awk -F'|' 'NF == 6 && $2 ~ /^ `/ { gsub(/[ `]/, "", $2); print $2 }' README.md)
+wrong=0 used=""
+
+# row_of FILE: its row, empty when there is none.
+row_of() {
+  local row best=""
+  while read -r row; do
+    # shellcheck disable=SC2254  # a row may be a pattern
+    case $1 in
+    $row)
+      printf '%s' "$row"
+      return
+      ;;
+    esac
+    [[ $row != */ || $1 != "$row"* ]] || ((${#row} <= ${#best})) || best=$row
+  done <<<"$rows"
+  printf '%s' "$best"
+}
+
+for project in ../*-operator; do
+  files=0
+  while read -r file; do
+    files=$((files + 1))
+    row=$(row_of "$file")
+    used+=$row$'\n'
+    [[ -n $row ]] || {
+      printf '%s has no row: %s\n' "${project#../}" "$file"
+      wrong=1
+    }
+  done < <(cd "$project" && find . -type f -not -path './bin/*' -not -path './dist/*' -not -name cover.out | sed 's|^\./||')
+  ((wrong)) || printf '%s: each of its %d files has a row\n' "${project#../}" "$files"
+done
+while read -r row; do
+  grep -qxF -- "$row" <<<"$used" || {
+    printf 'a row without a file: %s\n' "$row"
+    wrong=1
+  }
+done <<<"$rows"
+((wrong)) || printf 'each of %d rows has a file\n' "$(wc -l <<<"$rows")"
+exit $wrong

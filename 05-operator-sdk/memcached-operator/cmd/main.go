@@ -1,0 +1,102 @@
+// Command memcached-operator turns Memcacheds into Deployments and Services.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	// Authentication to clusters of clouds, for who runs the operator outside of one.
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+
+	"github.com/distribution/reference"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/controller"
+	"github.com/example/memcached-operator/internal/program"
+	"github.com/example/memcached-operator/internal/webhook"
+	webhookv1alpha1 "github.com/example/memcached-operator/internal/webhook/v1alpha1"
+	// +kubebuilder:scaffold:imports
+)
+
+// The command line of kubebuilder and operator-sdk finds its places by the markers, and what it adds there
+// uses scheme, setupLog and mgr.
+var (
+	scheme   = runtime.NewScheme()
+	setupLog = ctrl.Log.WithName("setup")
+)
+
+func init() {
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+
+	utilruntime.Must(cachev1alpha1.AddToScheme(scheme))
+	// +kubebuilder:scaffold:scheme
+}
+
+func main() {
+	var o options
+	o.Bind(flag.CommandLine)
+	o.webhooks.Bind(flag.CommandLine)
+	flag.Parse()
+	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+		fmt.Fprintln(os.Stderr, "memcached-operator:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	program.Options
+	webhooks webhook.Options
+}
+
+// run works until ctx ends. The error says why it could not start, or what broke it.
+func run(ctx context.Context, o options) error {
+	image, err := defaultImage()
+	if err != nil {
+		return err
+	}
+	hooks, err := webhook.New(o.webhooks)
+	if err != nil {
+		return err
+	}
+	mgr, err := program.NewManager(o.Options, program.Operator{
+		Name: "memcached-operator", Scheme: scheme, Kind: controller.Kind, Transform: controller.Trim, Webhooks: hooks.Server(),
+	})
+	if err != nil {
+		return err
+	}
+	memcacheds := controller.New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), image)
+	if err := memcacheds.SetupWithManager(mgr, o.Workers); err != nil {
+		return fmt.Errorf("set up the controller of Memcacheds: %w", err)
+	}
+	if hooks.Enabled() {
+		if err := webhookv1alpha1.SetupMemcachedWebhookWithManager(mgr); err != nil {
+			return fmt.Errorf("set up the webhooks of Memcacheds: %w", err)
+		}
+	}
+	// +kubebuilder:scaffold:builder
+	if err := hooks.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("set up webhooks: %w", err)
+	}
+	setupLog.Info("Starting", "image", image, "namespaces", o.Namespaces, "webhooks", hooks.Enabled())
+	return program.Run(ctx, mgr)
+}
+
+// defaultImage is the image of Memcacheds that name none. It is read once: another one rolls their pods when
+// the operator starts with it.
+func defaultImage() (string, error) {
+	image := os.Getenv("MEMCACHED_IMAGE")
+	if image == "" {
+		return "memcached:1.6-alpine", nil
+	}
+	if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		return "", fmt.Errorf("MEMCACHED_IMAGE is %q: %w", image, err)
+	}
+	return image, nil
+}

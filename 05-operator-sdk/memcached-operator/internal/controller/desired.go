@@ -1,0 +1,139 @@
+package controller
+
+import (
+	"cmp"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+const (
+	// fieldOwner owns the fields that this operator applies.
+	fieldOwner = client.FieldOwner("memcached-operator")
+
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelPartOf    = "app.kubernetes.io/part-of"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+
+	// portName is the name of the port, of container and Service.
+	portName = "memcached"
+	// memcachedUser is the user and group of the official images.
+	memcachedUser = 11211
+	// graceSeconds is what a pod gets to end. memcached ends at once; there is nothing to write.
+	graceSeconds = 5
+)
+
+// answers is a shell script that fails unless memcached answers on the port $1. A tcpSocket probe only sees
+// that the port is open, which it still is when memcached hangs. Images bring different tools to ask with:
+// those made of Debian have bash, which opens connections itself; those made of Alpine have busybox with nc.
+const answers = `{ if command -v bash >/dev/null; then
+  bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf "version\r\nquit\r\n" >&3 && cat <&3' "$1"
+else
+  printf 'version\r\nquit\r\n' | nc -w 2 127.0.0.1 "$1"
+fi; } | grep -q ^VERSION`
+
+// desired returns what a Memcached shall own, in the order in which it is applied. image is for those that
+// name none. Nothing is known yet of what it owns already.
+func desired(m *cachev1alpha1.Memcached, config Config, image string) []*owned.Child {
+	return []*owned.Child{
+		owned.Deployment(desiredPods(m, config, cmp.Or(m.Spec.Image, image))),
+		owned.Service(desiredService(m)),
+	}
+}
+
+func desiredPods(m *cachev1alpha1.Memcached, config Config, image string) *appsv1ac.DeploymentApplyConfiguration {
+	return appsv1ac.Deployment(m.Name, m.Namespace).
+		WithLabels(labels(m)).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(size(m)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(m))).
+			WithTemplate(corev1ac.PodTemplateSpec().
+				WithLabels(labels(m)).
+				WithSpec(desiredPod(m, config, image))))
+}
+
+// desiredPod meets the restricted Pod Security Standard.
+func desiredPod(m *cachev1alpha1.Memcached, config Config, image string) *corev1ac.PodSpecApplyConfiguration {
+	security := corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).WithRunAsUser(memcachedUser).WithRunAsGroup(memcachedUser).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	if port(m) < 1024 { // without being root
+		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
+	}
+	// Request and limit of memory are equal: what memcached may fill is reserved for it. Processor time is
+	// taken as it is there.
+	memory := corev1.ResourceList{corev1.ResourceMemory: config.memory()}
+	return corev1ac.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithTerminationGracePeriodSeconds(graceSeconds).
+		WithSecurityContext(security).
+		WithContainers(corev1ac.Container().
+			WithName("memcached").
+			WithImage(image).
+			WithImagePullPolicy(corev1.PullIfNotPresent).
+			WithCommand("memcached").
+			WithArgs(config.args(port(m))...).
+			WithPorts(corev1ac.ContainerPort().
+				WithName(portName).WithContainerPort(port(m)).WithProtocol(corev1.ProtocolTCP)).
+			WithResources(corev1ac.ResourceRequirements().WithRequests(memory).WithLimits(memory)).
+			WithReadinessProbe(probe(m).WithPeriodSeconds(5)).
+			// Who restarts a memcached that is only busy empties its cache: a minute is waited.
+			WithLivenessProbe(probe(m).WithPeriodSeconds(20).WithFailureThreshold(3)).
+			WithSecurityContext(corev1ac.SecurityContext().
+				WithAllowPrivilegeEscalation(false).
+				WithReadOnlyRootFilesystem(true).
+				WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))))
+}
+
+func probe(m *cachev1alpha1.Memcached) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithExec(corev1ac.ExecAction().WithCommand("sh", "-c", answers, "answers", strconv.Itoa(int(port(m))))).
+		WithTimeoutSeconds(3)
+}
+
+func desiredService(m *cachev1alpha1.Memcached) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(m.Name, m.Namespace).
+		WithLabels(labels(m)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(selector(m)).
+			WithPorts(corev1ac.ServicePort().
+				WithName(portName).WithPort(port(m)).WithProtocol(corev1.ProtocolTCP).
+				WithTargetPort(intstr.FromString(portName))))
+}
+
+// selector finds the pods of one Memcached. It can never change, so it holds neither image nor version; and
+// it holds the Memcached's name, so that two never share a pod.
+func selector(m *cachev1alpha1.Memcached) map[string]string {
+	return map[string]string{labelName: "memcached", labelInstance: m.Name}
+}
+
+func labels(m *cachev1alpha1.Memcached) map[string]string {
+	return map[string]string{labelName: "memcached", labelInstance: m.Name,
+		labelPartOf: string(fieldOwner), labelManagedBy: string(fieldOwner)}
+}
+
+// size is 1 when the Memcached does not say: objects that were stored before the CRD had its default.
+func size(m *cachev1alpha1.Memcached) int32 { return cmp.Or(m.Spec.Size, 1) }
+
+func port(m *cachev1alpha1.Memcached) int32 {
+	return cmp.Or(m.Spec.ContainerPort, cachev1alpha1.DefaultPort)
+}
+
+// configName is the ConfigMap that a Memcached names, empty when it names none. The webhook writes the
+// default into the object; here it holds for those that came when no webhook ran.
+func configName(m *cachev1alpha1.Memcached) string {
+	if m.Spec.ConfigRef == nil {
+		return ""
+	}
+	return cmp.Or(m.Spec.ConfigRef.Name, m.Name)
+}

@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+)
+
+func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
+	want := map[string]string{"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": "memcached-sample"}
+	for name, change := range map[string]func(*cachev1alpha1.Memcached){
+		"the sample":     func(*cachev1alpha1.Memcached) {},
+		"an image":       func(m *cachev1alpha1.Memcached) { m.Spec.Image = "registry:5000/memcached:1.6" },
+		"other numbers":  func(m *cachev1alpha1.Memcached) { m.Spec.Size, m.Spec.ContainerPort = 1, 80 },
+		"labels of ours": func(m *cachev1alpha1.Memcached) { m.Labels = map[string]string{labelName: "x"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := sample(t)
+			change(m)
+			if diff := cmp.Diff(want, desiredPods(m, DefaultConfig, "").Spec.Selector.MatchLabels); diff != "" {
+				t.Error("Deployment:", diff)
+			}
+			if diff := cmp.Diff(want, desiredService(m).Spec.Selector); diff != "" {
+				t.Error("Service:", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotSaid(t *testing.T) {
+	m := &cachev1alpha1.Memcached{} // as it was stored before the CRD had defaults
+	m.Name = "old"
+	pods := desiredPods(m, DefaultConfig, defaultImage)
+	if *pods.Spec.Replicas != 1 || *desiredService(m).Spec.Ports[0].Port != 11211 {
+		t.Errorf("%d pods behind port %d", *pods.Spec.Replicas, *desiredService(m).Spec.Ports[0].Port)
+	}
+	for name, test := range map[string]struct {
+		ref  *cachev1alpha1.ConfigReference
+		want string
+	}{"no ConfigMap": {nil, ""}, "no name": {&cachev1alpha1.ConfigReference{}, "old"}, "a name": {&cachev1alpha1.ConfigReference{Name: "x"}, "x"}} {
+		m.Spec.ConfigRef = test.ref
+		if got := configName(m); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestThePodMeetsTheRestrictedStandard(t *testing.T) {
+	for name, port := range map[string]int32{"a usual port": 11211, "the last that needs rights": 1023, "the first that needs none": 1024} {
+		t.Run(name, func(t *testing.T) {
+			m := sample(t)
+			m.Spec.ContainerPort = port
+			pod := desiredPod(m, DefaultConfig, defaultImage)
+			c := pod.SecurityContext
+			if !*c.RunAsNonRoot || *c.RunAsUser != 11211 || *c.RunAsGroup != 11211 || *c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+				t.Errorf("the pod's security context is %+v", c)
+			}
+			if got := len(c.Sysctls) == 1; got != (port < 1024) {
+				t.Errorf("port %d, sysctls %+v", port, c.Sysctls)
+			}
+			if *pod.AutomountServiceAccountToken {
+				t.Error("the pod gets a token that it has no use for")
+			}
+			s := pod.Containers[0].SecurityContext
+			if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+				t.Errorf("the container's security context is %+v", s)
+			}
+		})
+	}
+}
+
+func TestTheMemcachedItselfIsNotChanged(t *testing.T) {
+	m := sample(t)
+	before := m.DeepCopy()
+	for _, child := range desired(m, DefaultConfig, defaultImage) {
+		if child.Kind == "" || child.Live != nil {
+			t.Errorf("child %+v", child)
+		}
+	}
+	if diff := cmp.Diff(before, m); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// listener answers each line that it gets with a text, and closes at "quit".
+func listener(t *testing.T, text string) (port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for lines := bufio.NewScanner(conn); lines.Scan() && lines.Text() != "quit"; {
+					io.WriteString(conn, text)
+				}
+			}()
+		}
+	}()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// TestTheProbeAsksInTheProtocol runs the probe's script with the tools of Debian's images and of Alpine's.
+func TestTheProbeAsksInTheProtocol(t *testing.T) {
+	command := probe(sample(t)).Exec.Command
+	if want := []string{"sh", "-c", answers, "answers", "11211"}; !slices.Equal(command, want) {
+		t.Errorf("the command is %q", command)
+	}
+	closed := listener(t, "")
+	for tools, names := range map[string][]string{"bash": {"sh", "bash", "cat", "grep"}, "nc": {"sh", "nc", "grep"}} {
+		t.Run(tools, func(t *testing.T) {
+			folder := t.TempDir()
+			for _, name := range names {
+				path, err := exec.LookPath(name)
+				if err != nil {
+					t.Skip("this machine has no ", name)
+				}
+				if err := os.Symlink(path, filepath.Join(folder, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for name, test := range map[string]struct {
+				port string
+				well bool
+			}{
+				"memcached answers":       {listener(t, "VERSION 1.6.39\r\n"), true},
+				"something else answers":  {listener(t, "HTTP/1.1 400 Bad Request\r\n"), false},
+				"memcached is full":       {listener(t, "ERROR Too many open connections\r\n"), false},
+				"it closes without words": {closed, false},
+				"nobody listens":          {"1", false},
+			} {
+				cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "sh"), append(command[1:4:4], test.port)...)
+				cmd.Env = []string{"PATH=" + folder}
+				if out, err := cmd.CombinedOutput(); (err == nil) != test.well {
+					t.Errorf("%s: %v\n%s", name, err, strings.TrimSpace(string(out)))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,296 @@
+package controller
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+// The faults that the well-known sample of this operator has, each with the test that keeps it out. The last
+// one, the event filter for all, needs a manager: it is in loop_test.go.
+
+func TestFault1OneSelectorForAllResources(t *testing.T) {
+	one, other := sample(t), sample(t)
+	other.Name = "other"
+	if maps.Equal(selector(one), selector(other)) {
+		t.Errorf("two Memcacheds have the selector %v: each would count and serve the other's pods", selector(one))
+	}
+	for _, m := range []*cachev1alpha1.Memcached{one, other} {
+		for key, value := range selector(m) {
+			if labels(m)[key] != value {
+				t.Errorf("the selector of %s asks for %s=%s, its pods have %v", m.Name, key, value, labels(m))
+			}
+		}
+	}
+}
+
+func TestFault2TheImagesTagInTheImmutableSelector(t *testing.T) {
+	b := newBench(t)
+	b.complete()
+	before := b.pods()
+	b.ask(func(s *cachev1alpha1.MemcachedSpec) { s.Image = "memcached:1.6.39-alpine" })
+	b.reconcile()
+	b.is(owned.ConditionDegraded, "False AsExpected")
+	if after := b.pods(); after.UID != before.UID || b.container().Image != "memcached:1.6.39-alpine" {
+		t.Errorf("Deployment %s with %s became %s with %s, want it upgraded in place",
+			before.UID, before.Spec.Template.Spec.Containers[0].Image, after.UID, b.container().Image)
+	}
+}
+
+func TestFault3APanicOnAnUntaggedImageOrARegistryWithAPort(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
+	b := newBench(t)
+	for name, image := range map[string]string{
+		"no tag":                       "memcached",
+		"a registry with a port":       "registry:5000/memcached",
+		"that, and a tag":              "registry:5000/team/memcached:1.6-alpine",
+		"a digest":                     "memcached" + digest,
+		"a registry, a tag, a digest":  "registry.example.com:5000/a/b:1.6" + digest,
+		"a registry by its address":    "[::1]:5000/memcached:1.6",
+		"what the grammar refuses too": "Memcached::",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.ask(func(s *cachev1alpha1.MemcachedSpec) { s.Image = image })
+			b.reconcile()
+			if got := b.container().Image; got != image {
+				t.Errorf("the container has the image %q", got)
+			}
+			if n := b.reconcile(); n != 0 {
+				t.Errorf("at rest %d writes were sent", n)
+			}
+		})
+	}
+}
+
+// A leaf is a field without fields of its own, or an element of a list, by its path.
+type leaf []any
+
+func (l leaf) String() string {
+	text := ""
+	for _, step := range l {
+		text += fmt.Sprintf(".%v", step)
+	}
+	return text[1:]
+}
+
+// leaves are all that an apply would own.
+func leaves(tree any, path ...any) (all []leaf) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(tree)) {
+			all = append(all, leaves(tree[key], append(slices.Clone(path), key)...)...)
+		}
+	case []any:
+		for i := range tree {
+			all = append(all, leaves(tree[i], append(slices.Clone(path), i)...)...)
+		}
+	}
+	if len(all) == 0 {
+		return []leaf{path}
+	}
+	return all
+}
+
+// damaged returns a copy of an object with another value of a leaf, or without it. ok is false when it has
+// no such leaf.
+func damaged(obj map[string]any, at leaf, value any) (spoiled map[string]any, ok bool) {
+	spoiled = runtime.DeepCopyJSON(obj)
+	var here any = spoiled
+	for _, step := range at[:len(at)-1] {
+		switch step := step.(type) {
+		case string:
+			here = here.(map[string]any)[step]
+		case int:
+			here = here.([]any)[step]
+		}
+	}
+	switch last := at[len(at)-1].(type) {
+	case string:
+		fields := here.(map[string]any)
+		if _, ok = fields[last]; ok && value == nil {
+			delete(fields, last)
+		} else if ok {
+			fields[last] = value
+		}
+	case int:
+		list := here.([]any)
+		if ok = value != nil; ok { // a list without an element is another leaf's damage
+			list[last] = value
+		}
+	}
+	return spoiled, ok
+}
+
+// others are values that a leaf might be changed to. The API server refuses most words but those that it knows.
+func others(value any) []any {
+	switch value := value.(type) {
+	case bool:
+		return []any{!value}
+	case int64:
+		return []any{value + 1}
+	case string:
+		return []any{value + "x", "Always", "UDP", "NodePort", "Unconfined", "1", "200Mi", "1Gi"}
+	}
+	return []any{"x"}
+}
+
+// owner is what says whose the child is: with another UID it is another owner's, and not restored.
+const owner = "metadata.ownerReferences.0.uid"
+
+// containerName is by what a container is known: who changes it takes ours away and adds another one.
+const containerName = "spec.template.spec.containers.0.name"
+
+// immutable are the leaves that the API server does not let anybody change.
+var immutable = regexp.MustCompile(`^(apiVersion|kind|metadata\.(name|namespace)|` +
+	`spec\.selector\.matchLabels\.app\.kubernetes\.io/.*|spec\.template\.metadata\.labels\.app\.kubernetes\.io/(name|instance))$`)
+
+func TestFault4OnlyTheSizeReconciled(t *testing.T) {
+	b := newBench(t, named, func(m *cachev1alpha1.Memcached) { m.Spec.ContainerPort = 80 }) // with all that can be asked for
+	b.configure(map[string]string{KeyVerbose: "3"})
+	b.complete()
+	config, err := b.Reconciler.config(t.Context(), b.memcached())
+	b.must(err)
+	total := 0
+	for name, test := range map[string]struct {
+		wanted any
+		live   client.Object
+	}{
+		"Deployment": {desiredPods(b.memcached(), config, defaultImage), &appsv1.Deployment{}},
+		"Service":    {desiredService(b.memcached()), &corev1.Service{}},
+	} {
+		wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(test.wanted)
+		b.must(err)
+		wanted["metadata"].(map[string]any)["annotations"] = map[string]any{"cache.example.com/applied": ""}
+		wanted["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "", "kind": "", "name": "", "controller": true, "uid": ""}}
+		before := tree(b, test.live)
+		for _, at := range leaves(wanted) {
+			if at.String() == owner {
+				continue
+			}
+			done := 0
+			for _, value := range others(valueAt(before, at)) { // the first that the API server takes
+				if done == 0 {
+					done = b.spoil(t, name, test.live, at, value)
+				}
+			}
+			done += b.spoil(t, name, test.live, at, nil) // and without it
+			if done == 0 && !immutable.MatchString(at.String()) {
+				t.Errorf("%s: %s could not be changed at all: the test is blind there", name, at)
+			}
+			total += done
+		}
+	}
+	t.Logf("%d kinds of damage, all restored", total)
+}
+
+func valueAt(tree any, at leaf) any {
+	for _, step := range at {
+		switch step := step.(type) {
+		case string:
+			tree = tree.(map[string]any)[step]
+		case int:
+			tree = tree.([]any)[step]
+		}
+	}
+	return tree
+}
+
+// tree reads an object as fields, without what changes by itself.
+func tree(b *bench, obj client.Object) map[string]any {
+	b.t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(get(b, obj))
+	b.must(err)
+	delete(fields, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+		delete(fields["metadata"].(map[string]any), field)
+	}
+	return fields
+}
+
+// spoil does one damage, as somebody else would, and sees it restored. It returns 0 when the damage could not
+// be done: the API server refused it, or filled in what was taken away.
+func (b *bench) spoil(t *testing.T, kind string, obj client.Object, at leaf, value any) int {
+	t.Helper()
+	before := tree(b, obj)
+	spoiled, ok := damaged(before, at, value)
+	if !ok {
+		return 0
+	}
+	u := &unstructured.Unstructured{Object: spoiled}
+	gvk, err := b.GroupVersionKindFor(obj)
+	b.must(err)
+	u.SetGroupVersionKind(gvk)
+	if err := b.Update(t.Context(), u, client.FieldOwner("somebody")); err != nil {
+		return 0
+	}
+	if fmt.Sprint(tree(b, obj)) == fmt.Sprint(before) {
+		return 0
+	}
+	what := fmt.Sprintf("%s: %s, %v instead of %v", kind, at, value, valueAt(before, at))
+	if n := b.reconcile(); n == 0 {
+		t.Fatalf("%s: nothing was written", what)
+	}
+	if at.String() == containerName { // ours is made again beside the other one, which is somebody's from now on
+		if len(b.pods().Spec.Template.Spec.Containers) != 2 {
+			t.Fatalf("%s: it was not made again", what)
+		}
+		b.must(b.Delete(t.Context(), obj))
+		b.reconcile()
+	} else if fields := tree(b, obj); fmt.Sprint(valueAt(fields, at)) != fmt.Sprint(valueAt(before, at)) {
+		t.Fatalf("%s: it is now %v", what, valueAt(fields, at))
+	}
+	if n := b.reconcile(); n != 0 {
+		t.Fatalf("%s: restored, and %d writes more", what, n)
+	}
+	return 1
+}
+
+func TestFault5AvailableWithoutLookingAtReadyReplicas(t *testing.T) {
+	b := newBench(t)
+	b.reconcile()
+	b.is(owned.ConditionAvailable, "False NoReadyPod")
+	b.deploy(0)
+	b.reconcile()
+	b.is(owned.ConditionAvailable, "False NoReadyPod")
+	b.deploy(1)
+	b.reconcile()
+	b.is(owned.ConditionAvailable, "True PodsReady")
+	b.is(owned.ConditionProgressing, "True RollingOut")
+	b.deploy(0)
+	b.reconcile()
+	b.is(owned.ConditionAvailable, "False NoReadyPod")
+}
+
+func TestFault6DeprecatedWords(t *testing.T) {
+	deprecated := regexp.MustCompile(`\bRequeue:\s*true|GetEventRecorderFor\(|scheme\.Builder\{|client\.Apply,`)
+	files := 0
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "faults_test.go") {
+			return err
+		}
+		files++
+		text, err := os.ReadFile(path)
+		if found := deprecated.Find(text); found != nil {
+			t.Errorf("%s has %q", path, found)
+		}
+		return err
+	})
+	if err != nil || files < 10 {
+		t.Errorf("%d files were read: %v", files, err)
+	}
+}

@@ -1,0 +1,308 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/program"
+)
+
+// These tests let a manager run the loop: what they are about is what wakes it, and what it costs.
+
+// A loop is a manager behind a wire.
+type loop struct {
+	*gomega.WithT
+	*wire
+	t          *testing.T
+	admin      client.Client
+	reconciler *MemcachedReconciler
+	here       string // a namespace of the test's own
+	stop       func() // ends the manager and waits for it
+}
+
+func newLoop(t *testing.T) *loop {
+	t.Helper()
+	l := &loop{WithT: gomega.NewWithT(t), wire: &wire{}, t: t, stop: func() {}}
+	l.SetDefaultEventuallyTimeout(20 * time.Second)
+	l.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	l.SetDefaultConsistentlyDuration(time.Second)
+	l.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
+	var err error
+	l.admin, err = client.New(cfg, client.Options{Scheme: newScheme()})
+	l.Expect(err).NotTo(gomega.HaveOccurred())
+	l.here = l.namespace()
+	return l
+}
+
+func (l *loop) namespace() string {
+	l.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cache-"}}
+	l.Expect(l.admin.Create(l.t.Context(), namespace)).To(gomega.Succeed())
+	return namespace.Name
+}
+
+// setup is what a test may do in place of SetupWithManager.
+type setup func(r *MemcachedReconciler, mgr ctrl.Manager) error
+
+func twoWorkers(r *MemcachedReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, 2) }
+
+// start runs the manager, as a user and for the given namespaces, until the test ends.
+func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
+	l.t.Helper()
+	counted := rest.CopyConfig(as)
+	counted.QPS = -1
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
+	mgr, err := ctrl.NewManager(counted, ctrl.Options{
+		Scheme:     newScheme(),
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Cache:      program.CacheOptions(namespaces, Trim),
+		Metrics:    server.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	})
+	l.Expect(err).NotTo(gomega.HaveOccurred())
+	l.reconciler = New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), defaultImage)
+	l.Expect(setUp(l.reconciler, mgr)).To(gomega.Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	l.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			l.t.Error(err)
+		}
+	})
+	l.t.Cleanup(func() { l.stop() })
+}
+
+// create applies the original sample, changed.
+func (l *loop) create(namespace string, change ...func(*cachev1alpha1.Memcached)) *cachev1alpha1.Memcached {
+	l.t.Helper()
+	m := sample(l.t)
+	m.Namespace = namespace
+	for _, f := range change {
+		f(m)
+	}
+	l.Expect(l.admin.Create(l.t.Context(), m)).To(gomega.Succeed())
+	return m
+}
+
+// merge changes an object by a merge patch.
+func (l *loop) merge(obj client.Object, patch string) {
+	l.t.Helper()
+	l.Expect(l.admin.Patch(l.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(gomega.Succeed())
+}
+
+// is returns a function that says "status reason" of a condition of a Memcached.
+func (l *loop) is(m *cachev1alpha1.Memcached, kind string) func() string {
+	return func() string {
+		now := &cachev1alpha1.Memcached{}
+		l.Expect(l.admin.Get(context.Background(), client.ObjectKeyFromObject(m), now)).To(gomega.Succeed())
+		if c := meta.FindStatusCondition(now.Status.Conditions, kind); c != nil {
+			return string(c.Status) + " " + c.Reason
+		}
+		return "none"
+	}
+}
+
+const well = "False AsExpected"
+
+// deployed plays the Deployment controller, which envtest lacks: all of so many pods are ready.
+func (l *loop) deployed(m *cachev1alpha1.Memcached, n int32) {
+	l.t.Helper()
+	l.Eventually(func() error {
+		d := &appsv1.Deployment{}
+		if err := l.admin.Get(l.t.Context(), client.ObjectKeyFromObject(m), d); err != nil {
+			return err
+		}
+		if *d.Spec.Replicas != n {
+			return errors.New("the Deployment does not ask for them yet")
+		}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		return l.admin.Status().Update(l.t.Context(), d)
+	}).Should(gomega.Succeed())
+}
+
+// complete brings a Memcached to where all is as it shall be.
+func (l *loop) complete(m *cachev1alpha1.Memcached, n int32) {
+	l.t.Helper()
+	l.deployed(m, n)
+	l.Eventually(l.is(m, owned.ConditionProgressing)).Should(gomega.Equal("False Complete"))
+}
+
+func (l *loop) configMap(name string, data map[string]string) *corev1.ConfigMap {
+	l.t.Helper()
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: name}, Data: data}
+	l.Expect(l.admin.Create(l.t.Context(), c)).To(gomega.Succeed())
+	return c
+}
+
+func TestWhatOneMemcachedCosts(t *testing.T) {
+	l := newLoop(t)
+	l.start(cfg, []string{l.here}, twoWorkers)
+	m := l.create(l.here)
+	l.complete(m, 3)
+	children, statuses := l.writes("PATCH"), l.writes("PUT memcacheds/status")
+	if all := l.writes(); children != 2 || statuses > 2 || all != children+statuses {
+		t.Errorf("from creation to complete %d children, %d statuses and %d writes in all: %v", children, statuses, all, l.requests())
+	}
+	for what := range l.requests() {
+		if strings.HasPrefix(what, "GET ") && !strings.HasPrefix(what, "GET /api") {
+			t.Errorf("%s was sent: reads come from the cache", what)
+		}
+	}
+	before := l.requests()
+	const rest = 4 * time.Second
+	l.Consistently(l.requests, rest).Should(gomega.Equal(before), "at rest nothing is sent")
+	l.stop()
+
+	again := newLoop(t)
+	again.start(cfg, []string{l.here}, twoWorkers)
+	again.Eventually(func() int { return again.requests()["WATCH configmaps"] }).Should(gomega.Equal(1))
+	again.Eventually(func() error {
+		return again.reconciler.Get(t.Context(), client.ObjectKeyFromObject(m), &corev1.Service{})
+	}).Should(gomega.Succeed())
+	again.Consistently(func() int64 { return again.writes() }).Should(gomega.BeZero(), "the operator started again")
+	t.Logf("creation to complete: %d child writes, %d status writes; %s at rest: 0 requests; a restart: %d writes", children, statuses, rest, again.writes())
+}
+
+func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
+	l := newLoop(t)
+	l.start(cfg, []string{l.here}, twoWorkers)
+	l.Eventually(l.is(l.create(l.here), owned.ConditionDegraded)).Should(gomega.Equal(well))
+	watches := map[string]int{}
+	for what, n := range l.requests() {
+		if strings.HasPrefix(what, "WATCH ") || strings.HasPrefix(what, "LIST ") {
+			watches[what] = n
+		}
+	}
+	want := map[string]int{"WATCH memcacheds": 1, "WATCH configmaps": 1, "WATCH deployments": 1, "WATCH services": 1}
+	if diff := cmp.Diff(want, watches); diff != "" {
+		t.Error(diff)
+	}
+	theirs := l.configMap("theirs", map[string]string{"much": "text", KeyMemory: "1"})
+	kept := &corev1.ConfigMap{}
+	l.Eventually(func() error {
+		return l.reconciler.Get(t.Context(), client.ObjectKeyFromObject(theirs), kept)
+	}).Should(gomega.Succeed())
+	l.Expect(kept.Data).To(gomega.Equal(map[string]string{KeyMemory: "1"}), "what nobody reads is not kept")
+	l.Expect(kept.ManagedFields).To(gomega.BeEmpty())
+}
+
+func TestAForeignObjectHealsByAWatch(t *testing.T) {
+	l := newLoop(t)
+	l.start(cfg, []string{l.here}, twoWorkers)
+	for name, foreign := range map[string]client.Object{
+		"pods": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}},
+		"service": &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+	} {
+		foreign.SetNamespace(l.here)
+		foreign.SetName(name)
+		l.Expect(l.admin.Create(t.Context(), foreign)).To(gomega.Succeed())
+		m := l.create(l.here, func(m *cachev1alpha1.Memcached) { m.Name = name })
+		l.Eventually(l.is(m, owned.ConditionDegraded)).Should(gomega.Equal("True ResourceConflict"))
+		before := l.requests()
+		l.Consistently(l.requests, "500ms").Should(gomega.Equal(before), "nobody asks whether it is still there")
+		l.Expect(l.admin.Delete(t.Context(), foreign)).To(gomega.Succeed())
+		l.Eventually(l.is(m, owned.ConditionDegraded), "2s").Should(gomega.Equal(well), name)
+	}
+}
+
+func TestAChildThatIsDamagedOrDeletedWakesItsMemcached(t *testing.T) {
+	l := newLoop(t)
+	l.start(cfg, []string{l.here}, twoWorkers)
+	m := l.create(l.here)
+	l.complete(m, 3)
+	pods := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: m.Name}}
+	l.merge(pods, `{"spec":{"replicas":9}}`)
+	l.deployed(m, 3)
+	service := &corev1.Service{ObjectMeta: pods.ObjectMeta}
+	l.Expect(l.admin.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: m.Name}})).To(gomega.Succeed())
+	l.Eventually(func() error { return l.admin.Get(t.Context(), client.ObjectKeyFromObject(m), service) }).Should(gomega.Succeed())
+}
+
+func TestTheConfigMapsWatchWakesOnlyWhoNamesIt(t *testing.T) {
+	l := newLoop(t)
+	l.start(cfg, []string{l.here}, twoWorkers)
+	waiting := l.create(l.here, func(m *cachev1alpha1.Memcached) {
+		m.Name, m.Spec.ConfigRef = "waiting", &cachev1alpha1.ConfigReference{Name: "shared"}
+	})
+	own := l.create(l.here, func(m *cachev1alpha1.Memcached) {
+		m.Name, m.Spec.ConfigRef = "own", &cachev1alpha1.ConfigReference{} // no webhook fills in its name
+	})
+	for _, m := range []*cachev1alpha1.Memcached{waiting, own} {
+		l.Eventually(l.is(m, owned.ConditionDegraded)).Should(gomega.Equal("True ConfigNotFound"))
+	}
+	before := l.requests()
+	l.Consistently(l.requests).Should(gomega.Equal(before), "a missing ConfigMap is not asked for again and again")
+	shared := l.configMap("shared", map[string]string{KeyMemory: "many"})
+	l.Eventually(l.is(waiting, owned.ConditionDegraded), "2s").Should(gomega.Equal("True InvalidConfig"))
+	l.Expect(l.is(own, owned.ConditionDegraded)()).To(gomega.Equal("True ConfigNotFound"))
+	l.merge(shared, `{"data":{"memoryMB":"32"}}`)
+	l.Eventually(l.is(waiting, owned.ConditionDegraded), "2s").Should(gomega.Equal(well))
+	l.configMap("own", nil)
+	l.Eventually(l.is(own, owned.ConditionDegraded), "2s").Should(gomega.Equal(well))
+}
+
+func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
+	l := newLoop(t)
+	l.start(cfg, []string{l.here}, func(r *MemcachedReconciler, mgr ctrl.Manager) error {
+		return errors.Join(mgr.GetFieldIndexer().IndexField(t.Context(), &cachev1alpha1.Memcached{}, byConfig, namedConfig),
+			r.builder(mgr, 1).WithEventFilter(predicate.GenerationChangedPredicate{}).Complete(r))
+	})
+	m := l.create(l.here)
+	l.Eventually(l.is(m, owned.ConditionDegraded)).Should(gomega.Equal(well))
+	l.deployed(m, 3)
+	l.Consistently(l.is(m, owned.ConditionAvailable), "2s").Should(gomega.Equal("False NoReadyPod"), "all pods are ready, and nobody was told")
+}
+
+func TestASlowMemcachedHoldsUpOthersOnlyWithOneWorker(t *testing.T) {
+	for name, test := range map[string]struct {
+		workers int
+		served  bool
+	}{"one worker": {1, false}, "two workers": {2, true}} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			slow, release := make(chan bool, 1), make(chan bool)
+			l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
+				if what == "PATCH services slow" {
+					slow <- true
+					<-release
+				}
+				return pass()
+			})
+			l.start(cfg, []string{l.here}, func(r *MemcachedReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, test.workers) })
+			defer close(release)
+			l.create(l.here, func(m *cachev1alpha1.Memcached) { m.Name = "slow" })
+			<-slow
+			other := l.create(l.here)
+			if test.served {
+				l.Eventually(l.is(other, owned.ConditionDegraded), "5s").Should(gomega.Equal(well))
+			} else {
+				l.Consistently(l.is(other, owned.ConditionDegraded)).Should(gomega.Equal("none"))
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package controller
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onsi/gomega"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/program"
+)
+
+// asOperator returns a configuration for a user with exactly the ClusterRole of config/rbac/role.yaml, bound
+// in the given namespaces, or everywhere when there are none.
+func (l *loop) asOperator(namespaces []string) *rest.Config {
+	l.t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	l.Expect(err).NotTo(gomega.HaveOccurred())
+	role := &rbacv1.ClusterRole{}
+	first, _, _ := strings.Cut(strings.TrimPrefix(string(data), "---\n"), "\n---\n") // the second is for Secrets
+	l.Expect(yaml.UnmarshalStrict([]byte(first), role)).To(gomega.Succeed())
+	role.Name = l.here
+	l.Expect(l.admin.Create(l.t.Context(), role)).To(gomega.Succeed())
+
+	user := rest.CopyConfig(cfg)
+	user.Impersonate.UserName = "operator-of-" + l.here
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user.Impersonate.UserName}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+	if len(namespaces) == 0 {
+		l.Expect(l.admin.Create(l.t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: subjects, RoleRef: ref})).To(gomega.Succeed())
+	}
+	for _, namespace := range namespaces {
+		l.Expect(l.admin.Create(l.t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name}, Subjects: subjects, RoleRef: ref})).To(gomega.Succeed())
+	}
+	return user
+}
+
+// TestTheThreeFormsOfItsScope gives the operator only the permissions of each form.
+func TestTheThreeFormsOfItsScope(t *testing.T) {
+	for name, served := range map[string]func(one, two, three string) []string{
+		"all namespaces": func(string, string, string) []string { return nil },
+		"one":            func(one, _, _ string) []string { return []string{one} },
+		"several":        func(one, two, _ string) []string { return []string{one, two} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			all := []string{l.here, l.namespace(), l.namespace()}
+			scope := served(all[0], all[1], all[2])
+			t.Setenv("WATCH_NAMESPACE", strings.Join(scope, ","))
+			var o program.Options
+			o.Bind(flag.NewFlagSet("test", flag.ContinueOnError))
+			l.start(l.asOperator(scope), o.Namespaces, twoWorkers)
+			for _, namespace := range all {
+				m := l.create(namespace)
+				if scope == nil || slices.Contains(scope, namespace) {
+					l.complete(m, 3)
+				} else {
+					l.Consistently(l.is(m, owned.ConditionDegraded), "500ms").Should(gomega.Equal("none"), "it does not serve this namespace")
+				}
+			}
+			m := l.create(l.here, func(m *cachev1alpha1.Memcached) {
+				m.Name, m.Spec.ConfigRef = "configured", &cachev1alpha1.ConfigReference{}
+			})
+			l.configMap(m.Name, nil)
+			l.complete(m, 3)
+			told := l.requests()["POST events "]
+			l.merge(m, `{"spec":{"size":4}}`)
+			l.complete(m, 4)
+			l.Eventually(func() int { return l.requests()["POST events "] }).Should(gomega.Equal(told+1), "an event of a kind that was told before")
+			l.Expect(l.denials()).To(gomega.BeEmpty(), "denied")
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
+	"github.com/example/memcached-operator/internal/program"
+	"github.com/example/memcached-operator/internal/testenv"
+	// +kubebuilder:scaffold:imports
+)
+
+// The scaffold brings this file and memcached_controller_test.go, both with Ginkgo. Here they tell the walk
+// of the tutorial; all other tests of this package are plain Go. All share one API server.
+
+var (
+	ctx       context.Context
+	cancel    context.CancelFunc
+	cfg       *rest.Config
+	k8sClient client.Client
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	config, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd", "bases"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	cfg = config
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(cachev1alpha1.AddToScheme(scheme))
+	// +kubebuilder:scaffold:scheme
+	return scheme
+}
+
+func TestControllers(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	RunSpecs(t, "Controller Suite")
+}
+
+var _ = BeforeSuite(func() {
+	ctx, cancel = context.WithCancel(context.Background())
+	var err error
+	k8sClient, err = client.New(cfg, client.Options{Scheme: newScheme()})
+	Expect(err).NotTo(HaveOccurred())
+
+	By("starting a manager for the namespace of the walk")
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:  newScheme(),
+		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Cache:   program.CacheOptions([]string{walkNamespace}, Trim),
+		Metrics: server.Options{BindAddress: "0"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), "memcached:1.6-alpine").SetupWithManager(mgr, 1)).To(Succeed())
+	go func() {
+		defer GinkgoRecover()
+		Expect(mgr.Start(ctx)).To(Succeed())
+	}()
+})
+
+var _ = AfterSuite(func() { cancel() })

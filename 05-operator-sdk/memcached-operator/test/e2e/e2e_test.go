@@ -1,0 +1,148 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/example/memcached-operator/test/utils"
+)
+
+const (
+	namespace = "memcached-operator-system"
+	manager   = "memcached-operator-controller-manager"
+	sample    = "memcached-sample"
+	instance  = "app.kubernetes.io/instance=" + sample
+)
+
+// condition asks for the status of a condition of the sample.
+func condition(kind string) func() (string, error) {
+	return field("memcached", sample, `.status.conditions[?(@.type=="`+kind+`")].status`)
+}
+
+// ask sends lines to the sample's Service, on one connection and so to one pod, and returns the answer. Static
+// builds of busybox cannot look names up everywhere, so the Service is asked by its address.
+func ask(lines ...string) (string, error) {
+	address, err := field("service", sample, ".spec.clusterIP")()
+	if err != nil {
+		return "", err
+	}
+	text := strings.Join(append(lines, "quit"), "\r\n") + "\r\n"
+	return utils.Feed(text, "kubectl", "exec", "-i", "client", "--", "nc", "-w", "5", address, "11211")
+}
+
+var _ = Describe("memcached-operator", Ordered, func() {
+	BeforeAll(func() {
+		By("deploying the operator")
+		DeferCleanup(utils.Run, "make", "undeploy", "ignore-not-found=true")
+		run("make", "deploy", "IMG="+image)
+		kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=120s")
+
+		By("starting a pod that can ask")
+		DeferCleanup(utils.Kubectl, "delete", "pod", "client", "--ignore-not-found", "--force", "--grace-period=0")
+		kubectl("run", "client", "--image=busybox:1.37", "--restart=Never", "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "3600")
+		kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=120s")
+		DeferCleanup(utils.Kubectl, "delete", "memcached", "--all", "--ignore-not-found", "--wait")
+		DeferCleanup(utils.Kubectl, "delete", "configmap", "settings", "--ignore-not-found")
+	})
+
+	AfterEach(func() {
+		if CurrentSpecReport().Failed() {
+			for _, args := range [][]string{{"-n", namespace, "logs", "deployment/" + manager}, {"get", "memcacheds", "-o", "yaml"}, {"describe", "pods"}} {
+				out, _ := utils.Kubectl(args...)
+				GinkgoWriter.Println(strings.Join(args, " ") + "\n" + out)
+			}
+		}
+	})
+
+	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
+		DeferCleanup(utils.Kubectl, "delete", "clusterrolebinding", "e2e-metrics", "--ignore-not-found")
+		DeferCleanup(utils.Kubectl, "delete", "serviceaccount", "e2e-metrics", "--ignore-not-found")
+		kubectl("create", "serviceaccount", "e2e-metrics")
+		token := kubectl("create", "token", "e2e-metrics")
+		metrics := func(token string) func() (int, error) {
+			return func() (int, error) {
+				code, _, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
+				return code, err
+			}
+		}
+		Eventually(metrics("")).Should(Equal(401))
+		Eventually(metrics(token)).Should(Equal(403))
+		kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole=memcached-operator-metrics-reader", "--serviceaccount=default:e2e-metrics")
+		Eventually(metrics(token)).Should(Equal(200))
+		_, text, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(text).To(ContainSubstring(`controller_runtime_max_concurrent_reconciles{controller="memcached"}`))
+	})
+
+	It("makes three memcacheds of the sample", func() {
+		kubectl("apply", "-f", "config/samples/cache_v1alpha1_memcached.yaml")
+		Eventually(condition("Available")).Should(Equal("True"))
+		Eventually(condition("Progressing")).Should(Equal("False"))
+		Expect(utils.Lines(kubectl("get", "pods", "-l", instance, "-o", "name"))).To(HaveLen(3))
+		Expect(kubectl("get", "events", "--field-selector", "involvedObject.name="+sample)).To(ContainSubstring("Complete"))
+	})
+
+	It("serves them at one address", func() {
+		Eventually(func() (string, error) { return ask("version") }).Should(HavePrefix("VERSION "))
+		Expect(ask("set greeting 0 60 5", "hello", "get greeting")).To(SatisfyAll(
+			ContainSubstring("STORED"), ContainSubstring("VALUE greeting 0 5"), ContainSubstring("hello")))
+	})
+
+	It("scales, within the bounds", func() {
+		kubectl("scale", "memcached", sample, "--replicas=2")
+		Eventually(field("deployment", sample, ".status.readyReplicas")).Should(Equal("2"))
+		_, err := utils.Kubectl("scale", "memcached", sample, "--replicas=6")
+		Expect(err).To(MatchError(ContainSubstring("less than or equal to 5")))
+	})
+
+	It("takes its settings from a ConfigMap, and follows it", func() {
+		connections := func() (string, error) { return ask("stats settings") }
+		kubectl("create", "configmap", "settings", "--from-literal=maxConnections=512")
+		kubectl("patch", "memcached", sample, "--type=merge", "-p", `{"spec":{"configRef":{"name":"settings"}}}`)
+		Eventually(connections).Should(ContainSubstring("STAT maxconns 512"))
+		kubectl("patch", "configmap", "settings", "--type=merge", "-p", `{"data":{"maxConnections":"256"}}`)
+		Eventually(condition("Progressing")).Should(Equal("False"))
+		Eventually(connections).Should(ContainSubstring("STAT maxconns 256"))
+	})
+
+	It("rolls another image out in place", func() {
+		uid := kubectl("get", "deployment", sample, "-o", "jsonpath={.metadata.uid}")
+		kubectl("patch", "memcached", sample, "--type=merge", "-p", `{"spec":{"image":"memcached:1.6.39-alpine"}}`)
+		Eventually(func() []string {
+			return utils.Lines(kubectl("get", "pods", "-l", instance, "--field-selector=status.phase=Running",
+				"-o", `jsonpath={range .items[*]}{.spec.containers[0].image}{"\n"}{end}`))
+		}).Should(Equal([]string{"memcached:1.6.39-alpine", "memcached:1.6.39-alpine"}))
+		Expect(kubectl("get", "deployment", sample, "-o", "jsonpath={.metadata.uid}")).To(Equal(uid))
+	})
+
+	It("refuses an image that no node could pull", func() {
+		_, err := utils.Kubectl("patch", "memcached", sample, "--type=merge", "-p", `{"spec":{"image":"memcached:1.6:alpine"}}`)
+		Expect(err).To(MatchError(ContainSubstring("spec.image")))
+	})
+
+	It("says what it did, and nothing as an error", func() {
+		log := kubectl("-n", namespace, "logs", "deployment/"+manager, "--tail=-1")
+		Expect(log).To(ContainSubstring("Applied child"))
+		for _, line := range utils.Lines(log) {
+			// The library that makes certificates logs the start of its work as errors.
+			if !strings.Contains(line, `"logger":"cert-rotation"`) {
+				Expect(line).NotTo(ContainSubstring(`"level":"error"`))
+			}
+		}
+	})
+
+	It("leaves nothing", func() {
+		By("deleting the Memcached")
+		kubectl("delete", "memcached", sample, "--wait")
+		Eventually(func() string { return kubectl("get", "deployments,services,pods", "-l", instance, "-o", "name") }).Should(BeEmpty())
+
+		By("removing the operator")
+		run("make", "undeploy")
+		left := kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
+		Expect(left).NotTo(ContainSubstring("memcached"))
+	})
+})

@@ -1,0 +1,136 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// MaxNodes is how many names status.nodes has at most. An object must stay small: it is sent whole to all
+// who watch it, each time that it changes.
+const MaxNodes = 100
+
+// ReasonContentNotFound is the reason of Degraded while there is no ConfigMap of the name that
+// spec.contentRef says. The other reasons are those of internal/owned.
+const ReasonContentNotFound = "ContentNotFound"
+
+// NginxSpec is what the user wants.
+type NginxSpec struct {
+	// count is the number of pods. It has no default: an object without it is refused. It is no pointer, so
+	// 0, which is a choice, is sent as 0.
+
+	// count is the number of pods that run nginx. An autoscaler may write it, through the scale subresource.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count"`
+	// image is the container image: nginx, or what behaves like it. Without it the operator chooses.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
+	// contentRef names what nginx serves. Without it the image's own page is served.
+	//
+	// +optional
+	ContentRef *ContentReference `json:"contentRef,omitempty"`
+	// default={}: an absent service becomes an empty one, which then gets the default of its type.
+
+	// service says how the pods are reached.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Service NginxService `json:"service,omitzero"`
+}
+
+// ContentReference names a ConfigMap in the namespace of the Nginx.
+type ContentReference struct {
+	// name is the name of a ConfigMap, whose keys become files in /usr/share/nginx/html. When its data
+	// change, new pods replace the old ones.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// NginxService says how the pods are reached.
+type NginxService struct {
+	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer.
+	//
+	// +optional
+	// +kubebuilder:default=ClusterIP
+	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+	Type string `json:"type,omitempty"`
+}
+
+// NginxStatus is what the operator observed.
+type NginxStatus struct {
+	// nodes are the names of this Nginx's own pods that are running, sorted; at most 100.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Nodes []string `json:"nodes,omitempty"`
+	// readyReplicas is the number of pods that are ready.
+	//
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// selector finds the pods of this Nginx, in the form that kubectl get pods -l takes. Autoscalers read it.
+	//
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// conditions tell the state: Available, Progressing and Degraded, each with a reason and a message.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// observedGeneration is the generation of the spec that this status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// A name becomes a label's value and a Service's name, so it must be short, and begin with a letter.
+
+// Nginx is a number of equal pods that run nginx, behind one Service.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=nginxes
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.count,statuspath=.status.readyReplicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name=Count,type=integer,JSONPath=`.spec.count`,description="The number of pods that are asked for."
+// +kubebuilder:printcolumn:name=Ready,type=integer,JSONPath=`.status.readyReplicas`,description="The number of pods that are ready."
+// +kubebuilder:printcolumn:name=Image,type=string,priority=1,JSONPath=`.spec.image`,description="The container image, empty when the operator chooses."
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the Nginx was created."
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 63 characters, only lower-case letters, digits and '-', start with a letter and end with a letter or a digit"
+type Nginx struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the user wants.
+	//
+	// +required
+	Spec NginxSpec `json:"spec"`
+	// status is what the operator observed. Only the operator writes it.
+	//
+	// +optional
+	Status NginxStatus `json:"status,omitzero"`
+}
+
+// NginxList is a list of Nginxes.
+//
+// +kubebuilder:object:root=true
+type NginxList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Nginx `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(GroupVersion, &Nginx{}, &NginxList{})
+		return nil
+	})
+}

@@ -1,0 +1,63 @@
+// Command nginx-operator turns Nginxes into running pods behind a Service, and tells which pods run.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	// +kubebuilder:scaffold:imports
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/controller"
+	"github.com/example/nginx-operator/internal/program"
+)
+
+var (
+	scheme   = runtime.NewScheme()
+	setupLog = ctrl.Log.WithName("setup")
+)
+
+func init() {
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+
+	utilruntime.Must(proxyv1alpha1.AddToScheme(scheme))
+	// +kubebuilder:scaffold:scheme
+}
+
+func main() {
+	var o program.Options
+	o.Bind(flag.CommandLine)
+	flag.Parse()
+	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+		fmt.Fprintln(os.Stderr, "nginx-operator:", err)
+		os.Exit(1)
+	}
+}
+
+// run works until ctx ends. The error says why it could not start, or what broke it.
+func run(ctx context.Context, o program.Options) error {
+	mgr, err := program.NewManager(o, program.Operator{
+		Name:      "nginx-operator",
+		Scheme:    scheme,
+		Kind:      proxyv1alpha1.GroupVersion.WithKind("Nginx"),
+		Transform: controller.Trim,
+	})
+	if err != nil {
+		return err
+	}
+	image := cmp.Or(os.Getenv("NGINX_IMAGE"), controller.DefaultImage)
+	nginx := controller.New(mgr.GetClient(), mgr.GetEventRecorder("nginx-operator"), image)
+	if err := nginx.SetupWithManager(mgr, o.Workers, o.Namespaces...); err != nil {
+		return fmt.Errorf("set up the controller of Nginxes: %w", err)
+	}
+	// +kubebuilder:scaffold:builder
+	setupLog.Info("Starting", "image", image)
+	return program.Run(ctx, mgr)
+}

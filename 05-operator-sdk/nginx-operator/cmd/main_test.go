@@ -1,0 +1,405 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/owned"
+	"github.com/example/nginx-operator/internal/testenv"
+)
+
+// These tests run the program itself, as a process of its own, against a local cluster: its controllers
+// roll Deployments out, evict pods, scale and collect garbage. The operator is a user that may do what
+// config/rbac/role.yaml says. In a copy of this project that no workshop surrounds they are skipped.
+
+var (
+	folder string // of the built program
+	local  *testenv.Local
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	code := m.Run()
+	if local != nil {
+		if err := local.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// built is the path of the operator, which is built once.
+var built = sync.OnceValues(func() (string, error) {
+	var err error
+	if folder, err = os.MkdirTemp("", "nginx-operator-"); err != nil {
+		return "", err
+	}
+	testenv.OnInterrupt(func() { os.RemoveAll(folder) })
+	path := filepath.Join(folder, "nginx-operator")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the operator: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// A world is a local cluster with its administrator's client.
+type world struct {
+	*gomega.WithT
+	client.WithWatch
+	t *testing.T
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if local == nil {
+		var err error
+		local, err = testenv.StartLocal(filepath.Join("..", "config", "crd", "bases", "proxy.example.com_nginxes.yaml"))
+		if errors.Is(err, testenv.ErrNoRepository) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{WithT: gomega.NewWithT(t), t: t}
+	w.SetDefaultEventuallyTimeout(60 * time.Second)
+	w.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	var err error
+	w.WithWatch, err = client.NewWithWatch(local.Config, client.Options{Scheme: scheme})
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// manifest reads an object of the project's config folder.
+func manifest[T any](t *testing.T, path string) T {
+	t.Helper()
+	var obj T
+	data, err := os.ReadFile(filepath.Join("..", "config", path))
+	if err == nil {
+		err = yaml.UnmarshalStrict(data, &obj)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// operator makes a user that has exactly the shipped permissions, and returns its kubeconfig.
+func (w *world) operator(user string, change ...func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) string {
+	w.t.Helper()
+	rules := manifest[rbacv1.ClusterRole](w.t, "rbac/role.yaml").Rules
+	for _, f := range change {
+		rules = f(rules)
+	}
+	name := metav1.ObjectMeta{GenerateName: user + "-"}
+	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}
+	w.must(w.Create(w.t.Context(), role))
+	w.must(w.Create(w.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: name,
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}))
+	kubeconfig, err := local.User(user)
+	w.must(err)
+	return kubeconfig
+}
+
+// A process is the operator while it runs.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	mu    sync.Mutex
+	said  bytes.Buffer
+	ended chan struct{}
+}
+
+func (p *process) Write(line []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.Write(line)
+}
+
+func (p *process) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.String()
+}
+
+// launch starts the operator as the user of a kubeconfig. It is killed when the test ends.
+func launch(t *testing.T, kubeconfig string, env ...string) *process {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(path, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=0"), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("the operator said:\n%s", p.text())
+		}
+	})
+	return p
+}
+
+// says waits until the operator has printed a text.
+func (p *process) says(text string) {
+	p.t.Helper()
+	gomega.NewWithT(p.t).Eventually(p.text, "30s", "10ms").Should(gomega.ContainSubstring(text))
+}
+
+// stop ends the operator as Kubernetes does. It has to be gone after 10 s, with code 0.
+func (p *process) stop() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	gomega.NewWithT(p.t).Eventually(p.ended, "10s", "10ms").Should(gomega.BeClosed(), "it has not ended")
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		p.t.Errorf("it ended with code %d:\n%s", code, p.text())
+	}
+}
+
+func (w *world) nginx(name string) *proxyv1alpha1.Nginx {
+	w.t.Helper()
+	nginx := &proxyv1alpha1.Nginx{}
+	w.must(w.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, nginx))
+	return nginx
+}
+
+// running are the names of the pods with the labels of an Nginx that run, sorted.
+func (w *world) running(name string) (names []string) {
+	w.t.Helper()
+	for _, pod := range w.pods(name) {
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero() {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (w *world) pods(name string) []corev1.Pod {
+	w.t.Helper()
+	pods := &corev1.PodList{}
+	w.must(w.List(w.t.Context(), pods, client.InNamespace("default"), client.MatchingLabels{"app.kubernetes.io/instance": name}))
+	return pods.Items
+}
+
+// trueList waits until status.nodes are n pods that run, without the named one, and says how long it took.
+func (w *world) trueList(name string, n int, without string) (nodes []string, took time.Duration) {
+	w.t.Helper()
+	begin := time.Now()
+	w.Eventually(func() bool {
+		nodes = w.nginx(name).Status.Nodes
+		return len(nodes) == n && !slices.Contains(nodes, without) && slices.Equal(nodes, w.running(name))
+	}).Should(gomega.BeTrue(), "status.nodes are the %d running pods", n)
+	return nodes, time.Since(begin).Round(10 * time.Millisecond)
+}
+
+func (w *world) complete(name string) {
+	w.t.Helper()
+	w.Eventually(func() bool {
+		nginx := w.nginx(name)
+		c := meta.FindStatusCondition(nginx.Status.Conditions, owned.ConditionProgressing)
+		return c != nil && c.Reason == owned.ReasonComplete && nginx.Status.ObservedGeneration == nginx.Generation
+	}).Should(gomega.BeTrue(), "Nginx %s is complete", name)
+}
+
+// A request is a line of the API server's audit log.
+type request struct {
+	Stage, Verb    string
+	User           struct{ Username string }
+	ObjectRef      struct{ Resource, Name, Subresource string }
+	ResponseStatus struct{ Code int }
+}
+
+// requests are those of a user that were answered.
+func (w *world) requests(user string) (all []request) {
+	w.t.Helper()
+	data, err := os.ReadFile(local.AuditLog)
+	w.must(err)
+	for line := range bytes.Lines(data) {
+		var r request
+		if json.Unmarshal(line, &r) == nil && r.User.Username == user && r.Stage == "ResponseComplete" {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// writes is how often a user asked for a change of an object, as "patch deployments" or "update nginxes/status".
+func (w *world) writes(user, name string) map[string]int {
+	w.t.Helper()
+	n := map[string]int{}
+	for _, r := range w.requests(user) {
+		if r.ObjectRef.Name == name && slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb) {
+			n[strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")]++
+		}
+	}
+	return n
+}
+
+// remove deletes an Nginx, and waits until nothing is left of it.
+func (w *world) remove(name string) {
+	w.t.Helper()
+	w.must(w.Delete(w.t.Context(), w.nginx(name)))
+	w.Eventually(func() int {
+		left := len(w.pods(name))
+		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.ServiceList{}} {
+			w.must(w.List(w.t.Context(), list, client.InNamespace("default"), client.MatchingLabels{"app.kubernetes.io/instance": name}))
+			left += meta.LenList(list)
+		}
+		return left
+	}).Should(gomega.BeZero(), "what is left of a deleted Nginx")
+}
+
+func TestTheStoryOfTheOriginalSample(t *testing.T) {
+	w := newWorld(t)
+	p := launch(t, w.operator("story"))
+	p.says("Starting workers")
+	sample := manifest[proxyv1alpha1.Nginx](t, "samples/proxy_v1alpha1_nginx.yaml")
+	sample.Namespace = "default"
+	w.must(w.Create(t.Context(), &sample))
+	nodes, took := w.trueList("nginx-sample", 3, "")
+	t.Logf("after %s status.nodes are %v", took, nodes)
+	for _, node := range nodes {
+		w.Expect(node).To(gomega.HavePrefix("nginx-sample-"))
+	}
+	w.complete("nginx-sample")
+	cost := w.writes("story", "nginx-sample")
+	t.Logf("from creation to complete: %v", cost)
+	w.Expect(cost["patch deployments"]).To(gomega.Equal(1))
+	w.Expect(cost["patch services"]).To(gomega.Equal(1))
+	w.Expect(cost["update nginxes/status"]).To(gomega.BeNumerically("<=", 3))
+
+	w.must(w.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: nodes[0]}}))
+	gone := nodes[0]
+	nodes, took = w.trueList("nginx-sample", 3, gone)
+	t.Logf("a pod was deleted; the list was true again after %s", took)
+	w.Expect(took).To(gomega.BeNumerically("<", 10*time.Second))
+
+	evicted := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: nodes[1]}}
+	w.must(w.SubResource("eviction").Create(t.Context(), evicted, &policyv1.Eviction{}))
+	_, took = w.trueList("nginx-sample", 3, evicted.Name)
+	t.Logf("a pod was evicted; the list was true again after %s", took)
+	w.Expect(took).To(gomega.BeNumerically("<", 10*time.Second))
+
+	w.must(w.Patch(t.Context(), w.nginx("nginx-sample"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"count":1}}`))))
+	_, took = w.trueList("nginx-sample", 1, "")
+	t.Logf("scaled to 1; the list was true after %s", took)
+	w.complete("nginx-sample")
+
+	// An upgraded image rolls in place.
+	deployment := &appsv1.Deployment{}
+	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(&sample), deployment))
+	old := w.running("nginx-sample")
+	w.must(w.Patch(t.Context(), w.nginx("nginx-sample"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"image":"nginx:1.28-alpine"}}`))))
+	w.trueList("nginx-sample", 1, old[0])
+	w.complete("nginx-sample")
+	rolled := &appsv1.Deployment{}
+	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(&sample), rolled))
+	w.Expect(rolled.UID).To(gomega.Equal(deployment.UID))
+
+	w.remove("nginx-sample")
+	p.stop()
+	for _, r := range w.requests("story") {
+		if r.ResponseStatus.Code == 403 {
+			t.Errorf("denied: %+v", r)
+		}
+	}
+}
+
+// A HorizontalPodAutoscaler writes through the scale subresource. There are no metrics here; what makes it
+// write are its bounds, which it keeps without any.
+func TestAnAutoscalerIsNotFought(t *testing.T) {
+	w := newWorld(t)
+	p := launch(t, w.operator("scaler"), "NGINX_IMAGE=registry.example:5000/nginx")
+	p.says("Starting workers")
+	w.must(w.Create(t.Context(), &proxyv1alpha1.Nginx{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scaled"}, Spec: proxyv1alpha1.NginxSpec{Count: 1}}))
+	w.trueList("scaled", 1, "")
+	w.complete("scaled")
+	w.Expect(w.pods("scaled")[0].Spec.Containers[0].Image).To(gomega.Equal("registry.example:5000/nginx"), "the image of NGINX_IMAGE")
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scaled"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(3)), MaxReplicas: 4,
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "proxy.example.com/v1alpha1", Kind: "Nginx", Name: "scaled"}}}
+	w.must(w.Create(t.Context(), hpa))
+	w.trueList("scaled", 3, "")
+	w.complete("scaled")
+	w.Expect(w.nginx("scaled").Spec.Count).To(gomega.Equal(int32(3)), "the autoscaler wrote the count")
+	writers := map[string]bool{}
+	for _, f := range w.nginx("scaled").ManagedFields {
+		writers[f.Manager+" "+f.Subresource] = true
+	}
+	w.Expect(writers).To(gomega.HaveKey("kube-controller-manager scale"))
+	w.Expect(writers).NotTo(gomega.HaveKey("nginx-operator "), "the operator writes no spec")
+	// One write when the Deployment was made, one for the scale.
+	w.Consistently(func() int { return w.writes("scaler", "scaled")["patch deployments"] }, "3s", "200ms").Should(gomega.Equal(2))
+	t.Logf("an Nginx that an autoscaler scaled once cost %v", w.writes("scaler", "scaled"))
+	w.must(w.Delete(t.Context(), hpa))
+	w.remove("scaled")
+	p.stop()
+}
+
+func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
+	p := launch(t, filepath.Join(t.TempDir(), "none"))
+	gomega.NewWithT(t).Eventually(p.ended, "10s", "10ms").Should(gomega.BeClosed())
+	if text := p.text(); p.cmd.ProcessState.ExitCode() != 1 || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "nginx-operator: find a cluster: ") {
+		t.Errorf("code %d, printed:\n%s", p.cmd.ProcessState.ExitCode(), text)
+	}
+}
+
+func TestItStopsAlsoWhenItMayNotListPods(t *testing.T) {
+	w := newWorld(t)
+	p := launch(t, w.operator("blind", func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+		for i := range rules {
+			rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return r == "pods" })
+		}
+		return rules
+	}))
+	p.says("pods is forbidden")
+	p.stop()
+}

@@ -1,0 +1,350 @@
+package controller
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/owned"
+	"github.com/example/nginx-operator/internal/program"
+)
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(proxyv1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// newManager returns a manager as internal/program makes it, without metrics and probes.
+func newManager(cfg *rest.Config, namespaces ...string) (ctrl.Manager, error) {
+	return ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:     newScheme(),
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Cache:      program.CacheOptions(namespaces, Trim),
+		Metrics:    server.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	})
+}
+
+// A cluster is an administrator's view of the API server, and a namespace of the test's own.
+type cluster struct {
+	*gomega.WithT
+	client.WithWatch
+	t         *testing.T
+	namespace string
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{WithT: gomega.NewWithT(t), t: t}
+	c.SetDefaultEventuallyTimeout(20 * time.Second)
+	c.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	c.SetDefaultConsistentlyDuration(1500 * time.Millisecond)
+	c.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
+	var err error
+	c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	c.Expect(err).NotTo(gomega.HaveOccurred())
+	c.namespace = c.newNamespace()
+	return c
+}
+
+func (c *cluster) newNamespace() string {
+	c.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "nginx-"}}
+	c.must(c.Create(c.t.Context(), namespace))
+	return namespace.Name
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// ask makes an Nginx in the test's namespace: the original sample, changed.
+func (c *cluster) ask(name string, change ...func(*proxyv1alpha1.Nginx)) *proxyv1alpha1.Nginx {
+	c.t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "proxy_v1alpha1_nginx.yaml"))
+	c.must(err)
+	nginx := &proxyv1alpha1.Nginx{}
+	c.must(yaml.UnmarshalStrict(data, nginx))
+	nginx.Namespace, nginx.Name = c.namespace, name
+	for _, f := range change {
+		f(nginx)
+	}
+	c.must(c.Create(c.t.Context(), nginx))
+	return nginx
+}
+
+// get reads an object by its name in the test's namespace.
+func get[T client.Object](c *cluster, name string, obj T) T {
+	c.t.Helper()
+	c.must(c.Get(context.WithoutCancel(c.t.Context()), client.ObjectKey{Namespace: c.namespace, Name: name}, obj))
+	return obj
+}
+
+// edit changes an object as somebody else would.
+func edit[T client.Object](c *cluster, name string, obj T, change func(T)) {
+	c.t.Helper()
+	c.Eventually(func() error {
+		get(c, name, obj)
+		change(obj)
+		return c.Update(c.t.Context(), obj)
+	}).Should(gomega.Succeed())
+}
+
+func (c *cluster) nginx(name string) *proxyv1alpha1.Nginx {
+	c.t.Helper()
+	return get(c, name, &proxyv1alpha1.Nginx{})
+}
+
+// listed returns a function that reads status.nodes of an Nginx.
+func (c *cluster) listed(name string) func() []string {
+	return func() []string { return c.nginx(name).Status.Nodes }
+}
+
+// condition returns a function that says "status reason" of an Nginx's condition.
+func (c *cluster) condition(name, kind string) func() string {
+	return func() string {
+		if found := meta.FindStatusCondition(c.nginx(name).Status.Conditions, kind); found != nil {
+			return string(found.Status) + " " + found.Reason
+		}
+		return "none"
+	}
+}
+
+// deployed plays the Deployment controller, which envtest lacks: all wanted pods are ready.
+func (c *cluster) deployed(name string) *appsv1.Deployment {
+	c.t.Helper()
+	d := &appsv1.Deployment{}
+	c.Eventually(func() error {
+		if err := c.Get(c.t.Context(), client.ObjectKey{Namespace: c.namespace, Name: name}, d); err != nil {
+			return err
+		}
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		return c.Status().Update(c.t.Context(), d)
+	}).Should(gomega.Succeed())
+	return d
+}
+
+// newSet is the ReplicaSet of a Deployment, as the Deployment controller makes it.
+func newSet(d *appsv1.Deployment, name string) *appsv1.ReplicaSet {
+	template := d.Spec.Template.DeepCopy()
+	template.Labels["pod-template-hash"] = name
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: name, Labels: template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
+		Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(0)), Template: *template,
+			Selector: &metav1.LabelSelector{MatchLabels: template.Labels}},
+	}
+}
+
+// newPod is a pod of a ReplicaSet, as the ReplicaSet controller makes it.
+func newPod(set *appsv1.ReplicaSet, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: set.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
+		Spec: set.Spec.Template.Spec,
+	}
+}
+
+// set makes a ReplicaSet of an Nginx's Deployment, which is there, or comes.
+func (c *cluster) set(nginx string) *appsv1.ReplicaSet {
+	c.t.Helper()
+	set := newSet(c.deployed(nginx), nginx+"-1")
+	c.must(c.Create(c.t.Context(), set))
+	return set
+}
+
+// pod makes a pod of this phase.
+func (c *cluster) pod(pod *corev1.Pod, phase corev1.PodPhase) *corev1.Pod {
+	c.t.Helper()
+	c.must(c.Create(c.t.Context(), pod))
+	c.phase(pod, phase)
+	return pod
+}
+
+func (c *cluster) phase(pod *corev1.Pod, phase corev1.PodPhase) {
+	c.t.Helper()
+	pod.Status.Phase = phase
+	c.must(c.Status().Update(c.t.Context(), pod))
+}
+
+// A loop is a manager that serves the Nginxes of the test's namespace and of others, behind a wire.
+type loop struct {
+	*cluster
+	*wire
+	user       string // whom the operator is, the administrator when empty
+	namespaces []string
+	setUp      func(*NginxReconciler, ctrl.Manager) error // instead of SetupWithManager
+	stop       func()                                     // ends the manager and waits for it
+}
+
+func newLoop(t *testing.T) *loop {
+	t.Helper()
+	c := newCluster(t)
+	return &loop{cluster: c, wire: &wire{}, namespaces: []string{c.namespace}, stop: func() {}}
+}
+
+// start runs the manager until the test ends, or stop.
+func (l *loop) start() *loop {
+	l.t.Helper()
+	cfg := rest.CopyConfig(config)
+	cfg.Impersonate.UserName = l.user
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
+	mgr, err := newManager(cfg, l.namespaces...)
+	l.must(err)
+	reconciler := New(mgr.GetClient(), mgr.GetEventRecorder("nginx-operator"), DefaultImage)
+	if l.setUp == nil {
+		l.setUp = func(r *NginxReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, 2, l.namespaces...) }
+	}
+	l.must(l.setUp(reconciler, mgr))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	l.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			l.t.Error(err)
+		}
+	})
+	l.t.Cleanup(func() { l.stop() })
+	return l
+}
+
+// quiet waits until nothing is sent for longer than a status may have to wait.
+func (l *loop) quiet() {
+	l.t.Helper()
+	n, since := 0, time.Now()
+	l.Eventually(func() time.Duration {
+		sum := 0
+		for _, count := range l.requests() {
+			sum += count
+		}
+		if sum != n {
+			n, since = sum, time.Now()
+		}
+		return time.Since(since)
+	}, "30s").Should(gomega.BeNumerically(">", statusEvery+500*time.Millisecond), "the operator comes to rest")
+}
+
+// A bench is a cluster with one Nginx, called site, and a reconciler that is called by hand, with a client
+// that reads from the API server directly: no cache is behind, so each step can be judged at once. Time
+// passes only between reconciles.
+type bench struct {
+	*cluster
+	*wire
+	*NginxReconciler
+	clock  *clocktesting.FakePassiveClock
+	events chan string
+}
+
+const site = "site"
+
+func newBench(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *bench {
+	t.Helper()
+	b := &bench{cluster: newCluster(t), wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	cfg := rest.CopyConfig(config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { b.next = next; return b.wire })
+	operator, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme()})
+	b.must(err)
+	recorder := events.NewFakeRecorder(100)
+	b.NginxReconciler = New(interceptor.NewClient(operator, interceptor.Funcs{Get: getTrimmed}), recorder, DefaultImage)
+	b.PodReader = interceptor.NewClient(operator, interceptor.Funcs{List: listByController})
+	b.NginxReconciler.Clock, b.Keeper.Clock, b.events = b.clock, b.clock, recorder.Events
+	b.ask(site, change...)
+	return b
+}
+
+// getTrimmed reads from the API server what a cache would hold.
+func getTrimmed(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := c.Get(ctx, key, obj, opts...); err != nil {
+		return err
+	}
+	trimmed, err := Trim(obj)
+	if content, ok := obj.(*corev1.ConfigMap); ok {
+		*content = *trimmed.(*corev1.ConfigMap)
+	}
+	return err
+}
+
+// listByController answers from the API server what a cache answers from its index.
+func listByController(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	wanted := (&client.ListOptions{}).ApplyOptions(opts)
+	if err := c.List(ctx, list, client.InNamespace(wanted.Namespace)); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	return meta.SetList(list, slices.DeleteFunc(items, func(o runtime.Object) bool {
+		return !slices.ContainsFunc(controllerOf(o.(client.Object)), func(uid string) bool {
+			return wanted.FieldSelector.Matches(fields.Set{byController: uid})
+		})
+	}))
+}
+
+// look runs the loop once, a minute after the last time, and returns how it ended.
+func (b *bench) look() (ctrl.Result, error) {
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	return b.lookAtOnce()
+}
+
+// lookAtOnce runs the loop once, at the same time as the last.
+func (b *bench) lookAtOnce() (ctrl.Result, error) {
+	return b.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: site}})
+}
+
+// reconcile runs the loop once, without an error, and returns how many writes it sent.
+func (b *bench) reconcile() int {
+	b.t.Helper()
+	before := b.writes()
+	_, err := b.look()
+	b.must(err)
+	return b.writes() - before
+}
+
+// said are the events that were recorded since the last call, as "type reason".
+func (b *bench) said() (all []string) {
+	for len(b.events) > 0 {
+		words := strings.Fields(<-b.events)
+		all = append(all, words[0]+" "+words[1])
+	}
+	return all
+}
+
+const (
+	well     = "False " + owned.ReasonAsExpected
+	complete = "False " + owned.ReasonComplete
+)

@@ -1,0 +1,362 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/owned"
+)
+
+// These tests let a manager run the loop: what they are about is what wakes it, how often it writes, and
+// what it asks for.
+
+// The original looked at pods only when something else woke it.
+func TestNoWatchOnPodsDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t).start()
+	l.ask(site)
+	set := l.set(site)
+	const soon = "10s"
+	a, b := l.pod(newPod(set, "site-1-a"), corev1.PodRunning), l.pod(newPod(set, "site-1-b"), corev1.PodRunning)
+	l.Eventually(l.listed(site), soon).Should(gomega.Equal([]string{"site-1-a", "site-1-b"}))
+	l.must(l.Delete(t.Context(), a))
+	l.Eventually(l.listed(site), soon).Should(gomega.Equal([]string{"site-1-b"}), "a deleted pod")
+	l.pod(newPod(set, "site-1-c"), corev1.PodRunning)
+	l.Eventually(l.listed(site), soon).Should(gomega.Equal([]string{"site-1-b", "site-1-c"}), "the one in its place")
+	l.phase(b, corev1.PodFailed)
+	l.Eventually(l.listed(site), soon).Should(gomega.Equal([]string{"site-1-c"}), "one that its node evicted")
+	edit(l.cluster, "site-1-c", &corev1.Pod{}, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/held"} })
+	l.must(l.Delete(t.Context(), get(l.cluster, "site-1-c", &corev1.Pod{})))
+	l.Eventually(l.listed(site), soon).Should(gomega.BeEmpty(), "one that is still there, but going")
+	edit(l.cluster, "site-1-c", &corev1.Pod{}, func(p *corev1.Pod) { p.Finalizers = nil })
+}
+
+// A thousand changes, as fast as they can be made, cost a number of writes that the time bounds.
+func TestAThousandPodChangesCostFewStatusWrites(t *testing.T) {
+	const groups, pods, rounds = 8, 5, 25 // 8 * 5 * 25 = 1000
+	l := newLoop(t).start()
+	l.ask(site)
+	set := l.set(site)
+	var want []string
+	for g := range groups {
+		for p := range pods {
+			l.must(l.Create(t.Context(), newPod(set, fmt.Sprintf("site-1-%d-%d", g, p))))
+			if p%2 == 0 {
+				want = append(want, fmt.Sprintf("site-1-%d-%d", g, p))
+			}
+		}
+	}
+	l.quiet()
+	writes := func() int { return l.writes("PUT nginxes/status") }
+	before, begin := writes(), time.Now()
+	var all sync.WaitGroup
+	for g := range groups {
+		all.Go(func() {
+			for round := range rounds {
+				for p := range pods {
+					phase := "Running"
+					if round%2 == 1 || round == rounds-1 && p%2 == 1 {
+						phase = "Failed"
+					}
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("site-1-%d-%d", g, p)}}
+					patch := fmt.Appendf(nil, `{"status":{"phase":%q,"message":"round %d"}}`, phase, round)
+					if err := l.Status().Patch(t.Context(), pod, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	changed := time.Since(begin)
+	l.Eventually(l.listed(site)).Should(gomega.Equal(want), "the final list")
+	told := time.Since(begin)
+	cost := writes() - before
+	t.Logf("%d pod changes in %.1f s cost %d writes of status; the list was true %.1f s after the last",
+		groups*pods*rounds, changed.Seconds(), cost, (told - changed).Seconds())
+	if most := 2 + int(told/(2*time.Second)); cost > most { // the contract, whatever pace.go says
+		t.Errorf("%d writes in %s, want at most %d", cost, told, most)
+	}
+	if told-changed > 5*time.Second {
+		t.Errorf("the list was true %s after the last change", told-changed)
+	}
+	l.quiet()
+	l.Expect(l.listed(site)()).To(gomega.Equal(want))
+	l.Expect(writes()-before).To(gomega.Equal(cost), "what is true is not written again")
+}
+
+// Who scales an Nginx, an autoscaler for instance, writes spec.count. The operator follows, once.
+func TestScaleIsFollowedOnceAndNotFought(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t).start()
+	nginx := l.ask(site)
+	l.deployed(site)
+	l.Eventually(l.condition(site, owned.ConditionProgressing)).Should(gomega.Equal(complete))
+	replicas := func() int32 { return *get(l.cluster, site, &appsv1.Deployment{}).Spec.Replicas }
+	patches := func() int { return l.writes("PATCH deployments") }
+	for _, n := range []int32{5, 2, 0, 4} {
+		before := patches()
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}
+		l.must(l.SubResource("scale").Update(t.Context(), nginx, client.WithSubResourceBody(scale)))
+		l.Eventually(replicas).Should(gomega.Equal(n))
+		l.deployed(site)
+		l.Eventually(l.condition(site, owned.ConditionProgressing)).Should(gomega.Equal(complete))
+		l.Consistently(patches, "500ms").Should(gomega.Equal(before+1), "writes of the Deployment for one of its scale")
+		scale = &autoscalingv1.Scale{}
+		l.must(l.SubResource("scale").Get(t.Context(), nginx, scale))
+		l.Expect(scale.Spec.Replicas).To(gomega.Equal(n), "what the autoscaler wrote stays")
+		l.Eventually(func() int32 { return l.nginx(site).Status.ReadyReplicas }).Should(gomega.Equal(n))
+		l.Expect(scale.Status.Selector).To(gomega.Equal("app.kubernetes.io/instance=site,app.kubernetes.io/name=nginx"))
+	}
+	l.Expect(l.writes("PUT nginxes ")+l.writes("PATCH nginxes ")).To(gomega.BeZero(), "the operator never writes a spec")
+
+	// Who scales the Deployment itself is told the truth: it is spec.count.
+	edit(l.cluster, site, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
+	l.Eventually(replicas).Should(gomega.Equal(int32(4)))
+}
+
+func TestTheBudget(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t).start()
+	l.ask(site)
+	set := l.set(site)
+	for _, name := range []string{"site-1-c", "site-1-a", "site-1-b"} {
+		l.pod(newPod(set, name), corev1.PodRunning)
+	}
+	l.Eventually(l.listed(site)).Should(gomega.HaveLen(3))
+	l.Eventually(l.condition(site, owned.ConditionProgressing)).Should(gomega.Equal(complete))
+	l.quiet()
+	cost := map[string]int{}
+	for what, n := range l.requests() {
+		switch verb, _, _ := strings.Cut(what, " "); {
+		case verb != "GET" && verb != "LIST" && verb != "WATCH":
+			cost[what] = n
+		case verb == "GET" && !strings.HasPrefix(what, "GET /api"):
+			t.Errorf("%s was sent: reads come from the cache", what)
+		}
+	}
+	status := cost["PUT nginxes/status site"]
+	t.Logf("from creation to complete: %v", cost)
+	delete(cost, "PUT nginxes/status site")
+	if diff := cmp.Diff(map[string]int{"PATCH deployments site": 1, "PATCH services site": 1, "POST events": 1}, cost); diff != "" {
+		t.Error(diff)
+	}
+	if status > 3 {
+		t.Errorf("%d writes of status, want at most 3", status)
+	}
+
+	before := l.requests()
+	time.Sleep(3 * time.Second) // nothing can be awaited where nothing shall happen
+	if diff := cmp.Diff(before, l.requests()); diff != "" {
+		t.Error("sent at rest:", diff)
+	}
+
+	versions := func() (all []string) {
+		for _, obj := range []client.Object{&proxyv1alpha1.Nginx{}, &appsv1.Deployment{}, &corev1.Service{}} {
+			all = append(all, get(l.cluster, site, obj).GetResourceVersion())
+		}
+		return all
+	}
+	converged := versions()
+	l.stop()
+	l.wire = &wire{}
+	l.start()
+	l.Eventually(func() int { return l.requests()["WATCH pods"] }).ShouldNot(gomega.BeZero())
+	l.quiet()
+	if n := l.writes(); n != 0 {
+		t.Errorf("an operator that starts again over what is right wrote: %v", l.requests())
+	}
+	if diff := cmp.Diff(converged, versions()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t).start()
+	l.ask(site)
+	l.Eventually(l.condition(site, owned.ConditionDegraded)).Should(gomega.Equal(well))
+	l.quiet()
+	watches := map[string]int{}
+	for what, n := range l.requests() {
+		if strings.HasPrefix(what, "WATCH ") || strings.HasPrefix(what, "LIST ") {
+			watches[what] = n
+		}
+	}
+	want := map[string]int{"WATCH nginxes": 1, "WATCH configmaps": 1, "WATCH deployments": 1, "WATCH services": 1, "WATCH pods": 1, "WATCH replicasets": 1}
+	if diff := cmp.Diff(want, watches); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// foreignObject is one that has the name of a child, and belongs to nobody.
+func foreignObject(kind, namespace string) client.Object {
+	name := metav1.ObjectMeta{Namespace: namespace, Name: site}
+	if kind == "Service" {
+		return &corev1.Service{ObjectMeta: name, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080}}}}
+	}
+	labels := map[string]string{"app": "theirs"}
+	return &appsv1.Deployment{ObjectMeta: name, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "theirs"}}}}}}
+}
+
+func TestAForeignObjectIsNotTouchedAndHealsByAWatch(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"Deployment", "Service"} {
+		t.Run(kind, func(t *testing.T) {
+			l := newLoop(t).start()
+			foreign := foreignObject(kind, l.namespace)
+			l.must(l.Create(t.Context(), foreign))
+			l.ask(site)
+			l.Eventually(l.condition(site, owned.ConditionDegraded)).Should(gomega.Equal("True ResourceConflict"))
+			l.Expect(l.writes("PATCH")).To(gomega.BeZero(), "it is looked at before anything is written")
+			live := foreign.DeepCopyObject().(client.Object)
+			l.Expect(get(l.cluster, site, live).GetResourceVersion()).To(gomega.Equal(foreign.GetResourceVersion()), "it is not touched")
+			l.Expect(l.listed(site)()).To(gomega.BeEmpty())
+			l.must(l.Delete(t.Context(), live))
+			l.Eventually(l.condition(site, owned.ConditionDegraded), "10s").Should(gomega.Equal(well))
+			l.Expect(metav1.IsControlledBy(get(l.cluster, site, live), l.nginx(site))).To(gomega.BeTrue())
+
+			// Somebody gives a child to somebody else: it is no longer ours.
+			edit(l.cluster, site, live, func(o client.Object) {
+				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: new(true)}})
+			})
+			l.Eventually(l.condition(site, owned.ConditionDegraded), "10s").Should(gomega.Equal("True ResourceConflict"))
+		})
+	}
+}
+
+func TestMissingContentHealsByAWatchAndNotByAsking(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t).start()
+	l.ask(site, serving("page"))
+	l.ask("other", serving("page"))
+	l.ask("plain")
+	for _, name := range []string{site, "other"} {
+		l.Eventually(l.condition(name, owned.ConditionDegraded)).Should(gomega.Equal("True ContentNotFound"))
+	}
+	l.quiet()
+	before := l.requests()
+	l.must(l.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "unrelated"}}))
+	l.Consistently(l.requests).Should(gomega.Equal(before), "it is tried again, though nothing changed")
+	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "page"}, Data: map[string]string{"index.html": "one"}}
+	l.must(l.Create(t.Context(), page))
+	for _, name := range []string{site, "other"} {
+		l.Eventually(l.condition(name, owned.ConditionDegraded), "10s").Should(gomega.Equal(well))
+	}
+	hash := func(name string) func() string {
+		return func() string {
+			return get(l.cluster, name, &appsv1.Deployment{}).Spec.Template.Annotations[contentHash]
+		}
+	}
+	one := hash(site)()
+	edit(l.cluster, "page", page, func(c *corev1.ConfigMap) { c.Data["index.html"] = "two" })
+	for _, name := range []string{site, "other"} {
+		l.Eventually(hash(name), "10s").ShouldNot(gomega.Equal(one), "a changed ConfigMap reaches the pods")
+	}
+	l.Expect(hash("plain")()).To(gomega.BeEmpty())
+	l.must(l.Delete(t.Context(), page))
+	l.Eventually(l.condition(site, owned.ConditionDegraded), "10s").Should(gomega.Equal("True ContentNotFound"))
+}
+
+func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		filter []predicate.Predicate
+		seen   bool
+	}{"as it is": {nil, true}, "with a filter for all": {[]predicate.Predicate{predicate.GenerationChangedPredicate{}}, false}} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			l.setUp = func(r *NginxReconciler, mgr ctrl.Manager) error {
+				pods, err := newPodCache(mgr, l.namespaces)
+				l.must(err)
+				r.PodReader = pods
+				l.must(mgr.GetFieldIndexer().IndexField(t.Context(), &proxyv1alpha1.Nginx{}, byContent, contentOf))
+				b := r.builder(mgr, pods, 1)
+				for _, p := range test.filter {
+					b.WithEventFilter(p)
+				}
+				return b.Complete(r)
+			}
+			l.start()
+			l.ask(site)
+			l.Eventually(l.condition(site, owned.ConditionDegraded)).Should(gomega.Equal(well))
+			l.deployed(site)
+			available := l.condition(site, owned.ConditionAvailable)
+			if test.seen {
+				l.Eventually(available).Should(gomega.Equal("True PodsReady"))
+			} else {
+				l.Consistently(available, "3s").Should(gomega.Equal("False NoReadyPod"), "the Deployment is ready, and nobody was told")
+			}
+		})
+	}
+}
+
+func TestAChildThatIsDeletedComesBackOnce(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t).start()
+	l.ask(site)
+	l.deployed(site)
+	l.Eventually(l.condition(site, owned.ConditionProgressing)).Should(gomega.Equal(complete))
+	for resource, obj := range map[string]client.Object{"deployments": &appsv1.Deployment{}, "services": &corev1.Service{}} {
+		before := l.writes("PATCH " + resource)
+		uid := get(l.cluster, site, obj).GetUID()
+		l.must(l.Delete(t.Context(), obj))
+		l.Eventually(func() bool {
+			err := l.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: site}, obj)
+			return err == nil && obj.GetUID() != uid
+		}).Should(gomega.BeTrue())
+		l.quiet()
+		l.Expect(l.writes("PATCH "+resource)-before).To(gomega.Equal(1), resource)
+	}
+}
+
+// A conflict, a busy API server: no failures that anybody has to be told of.
+func TestAFailureOfAMomentIsNotTold(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t)
+	failures := map[string]int{"PATCH deployments site": http.StatusInternalServerError, "PATCH services site": http.StatusTooManyRequests, "PUT nginxes/status site": http.StatusConflict}
+	var mu sync.Mutex
+	l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
+		mu.Lock()
+		code := failures[what]
+		delete(failures, what)
+		mu.Unlock()
+		if code != 0 {
+			return answer(code)
+		}
+		return pass()
+	})
+	l.start()
+	l.ask(site)
+	l.Eventually(l.condition(site, owned.ConditionDegraded)).Should(gomega.Equal(well))
+	mu.Lock()
+	defer mu.Unlock()
+	if len(failures) > 0 {
+		t.Errorf("not tried: %v", maps.Clone(failures))
+	}
+	events := &corev1.EventList{}
+	l.must(l.List(t.Context(), events, client.InNamespace(l.namespace)))
+	for _, e := range events.Items {
+		if e.Type == corev1.EventTypeWarning {
+			t.Errorf("told: %s %s", e.Reason, e.Message)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientfeatures "k8s.io/client-go/features"
+	clientfeaturestesting "k8s.io/client-go/features/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/example/nginx-operator/internal/owned"
+)
+
+// shippedRules are those of config/rbac/role.yaml.
+func shippedRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(data, role); err != nil {
+		t.Fatal(err)
+	}
+	return role.Rules
+}
+
+// allow gives a user these permissions, and nothing more, until the test ends.
+func (c *cluster) allow(user string, rules []rbacv1.PolicyRule) {
+	c.t.Helper()
+	name := metav1.ObjectMeta{GenerateName: "operator-"}
+	role := &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}
+	c.must(c.Create(c.t.Context(), role))
+	c.must(c.Create(c.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: name,
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}))
+}
+
+// serve lets the operator do all that it ever does.
+func (l *loop) serve() {
+	l.t.Helper()
+	l.must(l.Create(l.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "page"}}))
+	l.ask(site, serving("page"))
+	l.pod(newPod(l.set(site), "site-1-a"), corev1.PodRunning)
+	l.Eventually(l.listed(site)).Should(gomega.Equal([]string{"site-1-a"}))
+	l.Eventually(l.condition(site, owned.ConditionProgressing)).Should(gomega.Equal(complete))
+	l.Eventually(func() int { return l.requests()["POST events"] }).ShouldNot(gomega.BeZero())
+}
+
+// The original was not allowed to make Deployments, nor to list pods. Here the operator is a user that has
+// what config/rbac/role.yaml says: it is denied nothing, and uses all of it.
+func TestMissingPermissionsForDeploymentsAndPodsDoNotComeBack(t *testing.T) {
+	used := map[permission]bool{}
+	for name, streamed := range map[string]bool{"first lists are streamed": true, "as with an older API server": false} {
+		t.Run(name, func(t *testing.T) {
+			clientfeaturestesting.SetFeatureDuringTest(t, clientfeatures.WatchListClient, streamed)
+			l := newLoop(t)
+			l.user, l.namespaces = "operator-"+l.namespace, nil // as it is shipped, it serves all namespaces
+			l.allow(l.user, shippedRules(t))
+			l.start()
+			l.serve()
+			l.stop()
+			if denied := l.refused(); len(denied) > 0 {
+				t.Errorf("denied: %v", denied)
+			}
+			maps.Copy(used, l.permissions())
+		})
+	}
+	shipped := map[permission]bool{}
+	for _, rule := range shippedRules(t) {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					shipped[permission{group, resource, verb}] = true
+				}
+			}
+		}
+	}
+	// That server-side apply may create is asked for with the verb create, in a PATCH that cannot be told
+	// from others on the wire.
+	for p := range maps.Clone(used) {
+		if p.verb == "patch" && p.group != "events.k8s.io" {
+			used[permission{p.group, p.resource, "create"}] = true
+		}
+	}
+	if diff := cmp.Diff(shipped, used); diff != "" {
+		t.Error("shipped, and used:", diff)
+	}
+}
+
+// So that the test above can fail: what is taken away is missed.
+func TestEachPermissionIsNeeded(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ resource, verb, denied string }{
+		"pods":                   {"pods", "watch", "WATCH pods"},
+		"ReplicaSets":            {"replicasets", "watch", "WATCH replicasets"},
+		"making Deployments":     {"deployments", "create", "PATCH deployments site"},
+		"changing Services":      {"services", "patch", "PATCH services site"},
+		"the status of an Nginx": {"nginxes/status", "update", "PUT nginxes/status site"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t)
+			l.user = "operator-" + l.namespace
+			rules := shippedRules(t)
+			for i := range rules {
+				if slices.Contains(rules[i].Resources, test.resource) {
+					rules[i].Verbs = slices.DeleteFunc(rules[i].Verbs, func(v string) bool { return v == test.verb })
+				}
+			}
+			l.allow(l.user, slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return len(r.Verbs) == 0 }))
+			l.start()
+			l.ask(site)
+			l.Eventually(func() string { return strings.Join(l.refused(), "\n") }).Should(gomega.ContainSubstring(test.denied))
+			l.stop() // it ends, also when a cache was never filled
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/owned"
+)
+
+// deployment is one of generation 5, with so many pods, all ready.
+func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d-1", Generation: 5},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 5, Replicas: ready, UpdatedReplicas: ready, ReadyReplicas: ready, AvailableReplicas: ready}}
+	for _, f := range change {
+		f(d)
+	}
+	return d
+}
+
+func TestStatusFor(t *testing.T) {
+	now := time.Unix(1000, 0)
+	missing := &owned.Obstacle{Reason: proxyv1alpha1.ReasonContentNotFound, Message: "create it"}
+	for name, test := range map[string]struct {
+		count                            int32
+		pods                             *appsv1.Deployment
+		what                             *owned.Obstacle
+		ready                            int32
+		available, progressing, degraded string
+	}{
+		"nothing is there yet":      {3, &appsv1.Deployment{}, nil, 0, "False NoReadyPod", "True RollingOut", "False AsExpected"},
+		"all pods are ready":        {3, deployment(3), nil, 3, "True PodsReady", "False Complete", "False AsExpected"},
+		"one of three is ready":     {3, deployment(1), nil, 1, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"one more than asked for":   {2, deployment(3), nil, 3, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"none is asked for":         {0, deployment(0), nil, 0, "False ScaledToZero", "False Complete", "False AsExpected"},
+		"content lost, pods ready":  {3, deployment(3), missing, 3, "True PodsReady", "False ContentNotFound", "True ContentNotFound"},
+		"content was never there":   {3, &appsv1.Deployment{}, missing, 0, "False NoReadyPod", "False ContentNotFound", "True ContentNotFound"},
+		"an old Deployment goes":    {3, deployment(3), &owned.Obstacle{Reason: "WaitingForDeletion", Passing: true}, 3, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
+		"the pods never get ready":  {3, deployment(0, gaveUp), nil, 0, "False NoReadyPod", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
+		"some of the new pods fail": {3, deployment(2, gaveUp), nil, 2, "True PodsReady", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nginx := anNginx(func(n *proxyv1alpha1.Nginx) { n.Spec.Count = test.count })
+			status := statusFor(nginx, test.pods, []string{"a", "b"}, test.what, now)
+			got := map[string]string{}
+			for _, c := range status.Conditions {
+				got[c.Type] = string(c.Status) + " " + c.Reason
+				if c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(now) || c.Message == "" && test.what == nil {
+					t.Errorf("condition %+v", c)
+				}
+			}
+			want := map[string]string{"Available": test.available, "Progressing": test.progressing, "Degraded": test.degraded}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			status.Conditions = nil
+			rest := proxyv1alpha1.NginxStatus{Nodes: []string{"a", "b"}, ReadyReplicas: test.ready, ObservedGeneration: 3,
+				Selector: "app.kubernetes.io/instance=site,app.kubernetes.io/name=nginx"}
+			if diff := cmp.Diff(rest, status); diff != "" {
+				t.Error(diff)
+			}
+			if nginx.Status.Selector != "" {
+				t.Error("the Nginx that was read was changed")
+			}
+		})
+	}
+}
+
+func gaveUp(d *appsv1.Deployment) {
+	d.Status.UpdatedReplicas = 1
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "False",
+		Reason: "ProgressDeadlineExceeded", Message: "it took too long"}}
+}
+
+func TestWhatIsToldLater(t *testing.T) {
+	touched := func(d *appsv1.Deployment) { d.Generation++ }
+	wrong := &owned.Obstacle{Reason: "ChildRejected", Message: "no"}
+	for name, test := range map[string]struct {
+		pods *appsv1.Deployment
+		what *owned.Obstacle
+		spec bool // changed as well
+		wait bool
+	}{
+		"a pod came":                                {deployment(3), nil, false, false},
+		"somebody touched the Deployment":           {deployment(3, touched), nil, false, true},
+		"a changed spec did":                        {deployment(3, touched), nil, true, false},
+		"something is wrong with a touched one":     {deployment(3, touched), wrong, false, false},
+		"its controller has not seen it once":       {deployment(0, touched, func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 0 }), nil, false, false},
+		"there is no Deployment, because it is new": {&appsv1.Deployment{}, nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nginx := anNginx()
+			nginx.Status = statusFor(nginx, deployment(3), nil, nil, time.Unix(1, 0))
+			old := nginx.Status
+			if test.spec {
+				nginx.Generation++
+			}
+			if got := untold(old, statusFor(nginx, test.pods, []string{"new"}, test.what, time.Unix(2, 0)), test.pods); (got > 0) != test.wait || got > 5*time.Second {
+				t.Errorf("it waits %s, want a wait: %v", got, test.wait)
+			}
+		})
+	}
+}
+
+func TestAConditionsTimeMovesWithItsStatusOnly(t *testing.T) {
+	nginx := anNginx()
+	nginx.Status = statusFor(nginx, deployment(2), nil, nil, time.Unix(1, 0))
+	nginx.Status = statusFor(nginx, deployment(3), nil, nil, time.Unix(2, 0))
+	for kind, want := range map[string]int64{owned.ConditionAvailable: 1, owned.ConditionProgressing: 2, owned.ConditionDegraded: 1} {
+		if got := meta.FindStatusCondition(nginx.Status.Conditions, kind).LastTransitionTime.Unix(); got != want {
+			t.Errorf("%s moved at %d, want %d", kind, got, want)
+		}
+	}
+}

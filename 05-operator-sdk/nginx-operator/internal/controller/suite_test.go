@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/nginx-operator/internal/testenv"
+)
+
+// The scaffold brings a suite of Ginkgo, a language of its own for tests: this file starts it, and
+// nginx_controller_test.go is its walk through the operator. All other tests here are plain. They share
+// one API server.
+
+var config *rest.Config
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cfg, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd", "bases"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	cfg.QPS = -1
+	config = cfg
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+var (
+	ctx       context.Context
+	cancel    context.CancelFunc
+	k8sClient client.Client
+	namespace string
+	stopped   = make(chan error, 1)
+)
+
+func TestControllers(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Controller Suite")
+}
+
+var _ = BeforeSuite(func() {
+	ctx, cancel = context.WithCancel(context.Background())
+	var err error
+	k8sClient, err = client.New(config, client.Options{Scheme: newScheme()})
+	Expect(err).NotTo(HaveOccurred())
+
+	By("making a namespace and running the operator in it")
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "suite-"}}
+	Expect(k8sClient.Create(ctx, ns)).To(Succeed())
+	namespace = ns.Name
+	mgr, err := newManager(config, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	nginx := New(mgr.GetClient(), mgr.GetEventRecorder("nginx-operator"), DefaultImage)
+	Expect(nginx.SetupWithManager(mgr, 1, namespace)).To(Succeed())
+	go func() { stopped <- mgr.Start(ctx) }()
+})
+
+var _ = AfterSuite(func() {
+	cancel()
+	Eventually(stopped, "10s").Should(Receive(BeNil()))
+})

@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A wire carries the requests of an operator to the API server. It counts them, and a test can step between.
+type wire struct {
+	next http.RoundTripper
+
+	mu     sync.Mutex
+	sent   map[string]int
+	used   map[permission]bool
+	denied []string
+	meddle meddler
+}
+
+// A meddler stands between: it may act before it passes a request on, or answer instead. what is like
+// "PATCH services site" or "PUT nginxes/status site".
+type meddler func(what string, pass func() (*http.Response, error)) (*http.Response, error)
+
+// A permission is what a role would have to allow.
+type permission struct{ group, resource, verb string }
+
+// asked says what a request asks for, and for which permission; a watch and a list have no name. ok is
+// false for what is no matter of objects, such as questions about kinds.
+func asked(r *http.Request) (what string, needs permission, ok bool) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		needs.group, parts = parts[1], parts[3:]
+	default:
+		return r.Method + " " + r.URL.Path, needs, false
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	name := ""
+	needs.resource = parts[0]
+	if len(parts) > 1 {
+		name = parts[1]
+	}
+	if len(parts) > 2 {
+		needs.resource += "/" + parts[2]
+	}
+	verbs := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+	method := r.Method
+	needs.verb = verbs[method]
+	if method == http.MethodGet && name == "" {
+		method, needs.verb = "LIST", "list"
+		if r.URL.Query().Get("watch") != "" {
+			method, needs.verb = "WATCH", "watch"
+		}
+	}
+	return strings.TrimSpace(method + " " + needs.resource + " " + name), needs, true
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	what, needs, ok := asked(r)
+	w.mu.Lock()
+	if w.sent == nil {
+		w.sent, w.used = map[string]int{}, map[permission]bool{}
+	}
+	w.sent[what]++
+	if ok {
+		w.used[needs] = true
+	}
+	meddle := w.meddle
+	w.mu.Unlock()
+	pass := func() (*http.Response, error) { return w.next.RoundTrip(r) }
+	if meddle == nil || needs.verb == "watch" {
+		meddle = func(_ string, pass func() (*http.Response, error)) (*http.Response, error) { return pass() }
+	}
+	response, err := meddle(what, pass)
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.denied = append(w.denied, what)
+	}
+	return response, err
+}
+
+// writes is how many requests asked for a change, events apart; optionally only those that begin with text.
+func (w *wire) writes(text ...string) (n int) {
+	for what, count := range w.requests() {
+		wanted := len(text) == 0 || strings.HasPrefix(what, text[0])
+		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) && what != "POST events" {
+			n += count
+		}
+	}
+	return n
+}
+
+// requests are how many of each kind were sent.
+func (w *wire) requests() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.sent)
+}
+
+func (w *wire) permissions() map[permission]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.used)
+}
+
+func (w *wire) refused() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.denied)
+}
+
+func (w *wire) between(m meddler) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.meddle = m
+}
+
+// answer is what an API server says that refuses.
+func answer(code int) (*http.Response, error) {
+	reasons := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusConflict: metav1.StatusReasonConflict,
+		http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusInternalServerError: metav1.StatusReasonInternalError}
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":%q,"code":%d}`, reasons[code], code)
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
+		ContentLength: int64(len(body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
+}

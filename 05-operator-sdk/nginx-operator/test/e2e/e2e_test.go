@@ -1,0 +1,151 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/example/nginx-operator/test/utils"
+)
+
+const (
+	namespace = "nginx-operator-system"
+	manager   = "nginx-operator-controller-manager"
+	sample    = "nginx-sample"
+	instance  = "app.kubernetes.io/instance=" + sample
+)
+
+// nodes are the pods that the status of an Nginx lists.
+func nodes(name string) []string {
+	GinkgoHelper()
+	return utils.Lines(kubectl("get", "nginx", name, "-o", `jsonpath={range .status.nodes[*]}{@}{"\n"}{end}`))
+}
+
+// running are the sample's pods that run and are not being deleted, sorted.
+func running() []string {
+	GinkgoHelper()
+	out := kubectl("get", "pods", "-l", instance, "--field-selector=status.phase=Running",
+		"-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.deletionTimestamp}{"\n"}{end}`)
+	var names []string
+	for _, line := range utils.Lines(out) {
+		if name, deleted, _ := strings.Cut(line, " "); deleted == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// fetch asks an Nginx's Service for its page. Static builds of busybox cannot look names up everywhere, so it
+// is asked by its address.
+func fetch(name string) func() (string, error) {
+	return func() (string, error) {
+		address, err := field("service", name, ".spec.clusterIP")()
+		if err != nil {
+			return "", err
+		}
+		return utils.Kubectl("exec", "client", "--", "timeout", "10", "wget", "-q", "-O", "-", "http://"+address+"/")
+	}
+}
+
+var _ = Describe("nginx-operator", Ordered, func() {
+	BeforeAll(func() {
+		By("deploying the operator")
+		DeferCleanup(utils.Run, "make", "undeploy", "ignore-not-found=true")
+		run("make", "deploy", "IMG="+image)
+		kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=120s")
+
+		By("starting a pod that can ask")
+		DeferCleanup(utils.Kubectl, "delete", "pod", "client", "--ignore-not-found", "--force", "--grace-period=0")
+		kubectl("run", "client", "--image=busybox:1.37", "--restart=Never", "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "3600")
+		kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=120s")
+		DeferCleanup(utils.Kubectl, "delete", "nginx", "--all", "--ignore-not-found", "--wait")
+		DeferCleanup(utils.Kubectl, "delete", "configmap", "nginx-content", "--ignore-not-found")
+	})
+
+	AfterEach(func() {
+		if CurrentSpecReport().Failed() {
+			for _, args := range [][]string{{"-n", namespace, "logs", "deployment/" + manager}, {"get", "nginxes", "-o", "yaml"}, {"describe", "pods"}} {
+				out, _ := utils.Kubectl(args...)
+				GinkgoWriter.Println(strings.Join(args, " ") + "\n" + out)
+			}
+		}
+	})
+
+	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
+		DeferCleanup(utils.Kubectl, "delete", "clusterrolebinding", "e2e-metrics", "--ignore-not-found")
+		DeferCleanup(utils.Kubectl, "delete", "serviceaccount", "e2e-metrics", "--ignore-not-found")
+		kubectl("create", "serviceaccount", "e2e-metrics")
+		token := kubectl("create", "token", "e2e-metrics")
+		metrics := func(token string) func() (int, error) {
+			return func() (int, error) {
+				code, _, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
+				return code, err
+			}
+		}
+		Eventually(metrics("")).Should(Equal(401))
+		Eventually(metrics(token)).Should(Equal(403))
+		kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole=nginx-operator-metrics-reader", "--serviceaccount=default:e2e-metrics")
+		Eventually(metrics(token)).Should(Equal(200))
+	})
+
+	It("makes three nginx of the sample, and lists them", func() {
+		kubectl("apply", "-f", "config/samples/proxy_v1alpha1_nginx.yaml")
+		Eventually(func() []string { return nodes(sample) }).Should(HaveLen(3))
+		Expect(nodes(sample)).To(Equal(running()))
+		Expect(nodes(sample)).To(HaveEach(HavePrefix("nginx-sample-")))
+		Eventually(field("nginx", sample, `.status.conditions[?(@.type=="Progressing")].status`)).Should(Equal("False"))
+		Expect(kubectl("get", "events", "--field-selector", "involvedObject.name="+sample)).To(ContainSubstring("Complete"))
+	})
+
+	It("lists them truly after one was killed", func() {
+		before := nodes(sample)
+		kubectl("delete", "pod", before[0], "--wait=false")
+		Eventually(func() []string { return nodes(sample) }, "30s").Should(SatisfyAll(HaveLen(3), Not(ContainElement(before[0]))))
+		Eventually(running, "30s").Should(Equal(nodes(sample)))
+	})
+
+	It("lists them truly after a container died, and was started again", func() {
+		before := nodes(sample)
+		kubectl("exec", before[0], "--", "sh", "-c", "kill 1")
+		Eventually(field("pod", before[0], ".status.containerStatuses[0].restartCount")).Should(Equal("1"))
+		Eventually(func() []string { return nodes(sample) }, "30s").Should(Equal(before))
+	})
+
+	It("serves pages, and those of a ConfigMap", func() {
+		Eventually(fetch(sample)).Should(ContainSubstring("<html"))
+		kubectl("apply", "-f", "config/samples/proxy_v1alpha1_nginx_content.yaml")
+		Eventually(fetch("nginx-content")).Should(ContainSubstring("<h1>Hello, World!</h1>"))
+		kubectl("patch", "configmap", "nginx-content", "--type=merge", "-p", `{"data":{"index.html":"<h1>Changed</h1>"}}`)
+		Eventually(fetch("nginx-content")).Should(ContainSubstring("<h1>Changed</h1>"))
+		Expect(nodes(sample)).To(Equal(running()), "two Nginx do not mix")
+	})
+
+	It("scales", func() {
+		kubectl("scale", "nginx", sample, "--replicas=1")
+		Eventually(func() []string { return nodes(sample) }).Should(HaveLen(1))
+	})
+
+	It("says what it did, and nothing as an error", func() {
+		log := kubectl("-n", namespace, "logs", "deployment/"+manager, "--tail=-1")
+		Expect(log).To(ContainSubstring("Applied child"))
+		Expect(log).NotTo(ContainSubstring(`"level":"error"`))
+	})
+
+	It("leaves nothing", func() {
+		By("deleting the Nginxes")
+		kubectl("delete", "nginx", "--all", "--wait")
+		Eventually(func() string {
+			return kubectl("get", "deployments,services,pods", "-l", "app.kubernetes.io/managed-by=nginx-operator", "-o", "name")
+		}).Should(BeEmpty())
+
+		By("removing the operator")
+		run("make", "undeploy")
+		left := kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings", "-o", "name")
+		Expect(left).NotTo(ContainSubstring("nginx"))
+	})
+})

@@ -1,0 +1,19 @@
+package manifests
+
+const (
+	name      = "nginx-operator"
+	namespace = name + "-system"
+)
+
+// ways are the folders of config/ that can be applied.
+var ways = []string{"default", "one-namespace", "several-namespaces", "prometheus"}
+
+// scopes say what each way watches, and whom it gives rights where.
+var scopes = map[string]struct {
+	watched string
+	grants  []string
+}{
+	"default":            {"", []string{"everywhere: manager-role", "everywhere: metrics-auth-role", "system: leader-election-role"}},
+	"one-namespace":      {"metadata.namespace", []string{"system: leader-election-role", "system: manager-role"}},
+	"several-namespaces": {"team-a,team-b", []string{"system: leader-election-role", "team-a: manager-role", "team-b: manager-role"}},
+}
