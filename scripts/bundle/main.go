@@ -1,4 +1,4 @@
-// Command bundle makes and checks bundles of the Operator Lifecycle Manager. It does what `operator-sdk
+// Command olm-bundle makes and checks bundles of the Operator Lifecycle Manager. It does what `operator-sdk
 // generate bundle` and `operator-sdk bundle validate` do for a project of theirs, with the same library.
 package main
 
@@ -11,14 +11,14 @@ import (
 )
 
 const usage = `usage:
-  bundle generate --package NAME --version 1.2.3 --image IMAGE [--channels alpha,stable] [--output bundle] < MANIFESTS
+  olm-bundle generate --package NAME --version 1.2.3 --image IMAGE [--channels alpha,stable] [--output bundle] < MANIFESTS
       writes a bundle from what 'kustomize build config/manifests' prints
-  bundle validate [FOLDER]
+  olm-bundle validate [FOLDER]
       checks a bundle with the default validators of github.com/operator-framework/api`
 
 func main() {
 	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "bundle:", err)
+		fmt.Fprintln(os.Stderr, "olm-bundle:", err)
 		os.Exit(1)
 	}
 }

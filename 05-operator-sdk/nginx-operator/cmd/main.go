@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"os"
 
-	// +kubebuilder:scaffold:imports
+	"github.com/distribution/reference"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -17,6 +18,7 @@ import (
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/controller"
 	"github.com/example/nginx-operator/internal/program"
+	// +kubebuilder:scaffold:imports
 )
 
 var (
@@ -43,16 +45,19 @@ func main() {
 
 // run works until ctx ends. The error says why it could not start, or what broke it.
 func run(ctx context.Context, o program.Options) error {
+	image := cmp.Or(os.Getenv("NGINX_IMAGE"), controller.DefaultImage)
+	if _, err := reference.ParseNormalizedNamed(image); err != nil { // all Nginxes that name none would roll to it
+		return fmt.Errorf("NGINX_IMAGE is %q: %w", image, err)
+	}
 	mgr, err := program.NewManager(o, program.Operator{
 		Name:      "nginx-operator",
 		Scheme:    scheme,
-		Kind:      proxyv1alpha1.GroupVersion.WithKind("Nginx"),
+		Kind:      controller.Kind,
 		Transform: controller.Trim,
 	})
 	if err != nil {
 		return err
 	}
-	image := cmp.Or(os.Getenv("NGINX_IMAGE"), controller.DefaultImage)
 	nginx := controller.New(mgr.GetClient(), mgr.GetEventRecorder("nginx-operator"), image)
 	if err := nginx.SetupWithManager(mgr, o.Workers, o.Namespaces...); err != nil {
 		return fmt.Errorf("set up the controller of Nginxes: %w", err)

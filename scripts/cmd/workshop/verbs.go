@@ -88,20 +88,20 @@ func labCommand() *cobra.Command {
 	}
 }
 
-// bundleCommand builds bin/bundle, a program and a module of its own, and becomes it.
+// bundleCommand builds bin/olm-bundle, a program and a module of its own, and becomes it.
 func bundleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "bundle",
-		Short:              "Make and check bundles for OLM; --build only builds bin/bundle",
+		Short:              "Make and check bundles for OLM; --build only builds bin/olm-bundle",
 		DisableFlagParsing: true, // they are the program's
 		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
-			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, bundleModule), ".", "bundle"); err != nil {
+			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, bundleModule), ".", "olm-bundle"); err != nil {
 				return err
 			}
 			if slices.Equal(args, []string{"--build"}) {
 				return nil
 			}
-			return syscall.Exec(filepath.Join(w.bin(), "bundle"), append([]string{"bundle"}, args...), tools.Env())
+			return syscall.Exec(filepath.Join(w.bin(), "olm-bundle"), append([]string{"olm-bundle"}, args...), tools.Env())
 		}),
 	}
 }

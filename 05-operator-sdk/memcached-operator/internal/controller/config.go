@@ -37,8 +37,8 @@ func ParseConfig(data map[string]string) (Config, error) {
 		value    *int
 		min, max int
 	}{
-		{KeyMemory, &c.MemoryMB, 2, 1 << 20}, // memcached takes no less than two items of the largest size
-		{KeyConnections, &c.MaxConnections, 1, 1 << 16},
+		{KeyMemory, &c.MemoryMB, 2, 1 << 20},             // memcached takes no less than two items of the largest size
+		{KeyConnections, &c.MaxConnections, 64, 1 << 16}, // it sets its limit of open files to it, and ends when they do not suffice for itself
 		{KeyVerbose, &c.Verbose, 0, 3},
 	} {
 		text, found := data[k.name]

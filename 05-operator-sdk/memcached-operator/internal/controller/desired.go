@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -32,14 +33,21 @@ const (
 	graceSeconds = 5
 )
 
-// answers is a shell script that fails unless memcached answers on the port $1. A tcpSocket probe only sees
-// that the port is open, which it still is when memcached hangs. Images bring different tools to ask with:
+// answers is a shell script that fails unless memcached's answer on the port $1 matches $2. A tcpSocket probe
+// only sees that the port is open, which it still is when memcached hangs. Images bring different tools to ask with:
 // those made of Debian have bash, which opens connections itself; those made of Alpine have busybox with nc.
 const answers = `{ if command -v bash >/dev/null; then
   bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf "version\r\nquit\r\n" >&3 && cat <&3' "$1"
 else
   printf 'version\r\nquit\r\n' | nc -w 2 127.0.0.1 "$1"
-fi; } | grep -q ^VERSION`
+fi; } | grep -qE "$2"`
+
+// What memcached answers. One that has as many clients as it takes still serves them: it gets no new ones,
+// and is not restarted, which would empty its cache.
+const (
+	isReady = "^VERSION"
+	isAlive = "^(VERSION|ERROR Too many open connections)"
+)
 
 // desired returns what a Memcached shall own, in the order in which it is applied. image is for those that
 // name none. Nothing is known yet of what it owns already.
@@ -70,8 +78,9 @@ func desiredPod(m *cachev1alpha1.Memcached, config Config, image string) *corev1
 		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
 	}
 	// Request and limit of memory are equal: what memcached may fill is reserved for it. Processor time is
-	// taken as it is there.
+	// taken as it is there; that some is asked for lets autoscalers reckon with it.
 	memory := corev1.ResourceList{corev1.ResourceMemory: config.memory()}
+	asked := corev1.ResourceList{corev1.ResourceMemory: config.memory(), corev1.ResourceCPU: resource.MustParse("50m")}
 	return corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithTerminationGracePeriodSeconds(graceSeconds).
@@ -84,19 +93,19 @@ func desiredPod(m *cachev1alpha1.Memcached, config Config, image string) *corev1
 			WithArgs(config.args(port(m))...).
 			WithPorts(corev1ac.ContainerPort().
 				WithName(portName).WithContainerPort(port(m)).WithProtocol(corev1.ProtocolTCP)).
-			WithResources(corev1ac.ResourceRequirements().WithRequests(memory).WithLimits(memory)).
-			WithReadinessProbe(probe(m).WithPeriodSeconds(5)).
+			WithResources(corev1ac.ResourceRequirements().WithRequests(asked).WithLimits(memory)).
+			WithReadinessProbe(probe(m, isReady).WithPeriodSeconds(5)).
 			// Who restarts a memcached that is only busy empties its cache: a minute is waited.
-			WithLivenessProbe(probe(m).WithPeriodSeconds(20).WithFailureThreshold(3)).
+			WithLivenessProbe(probe(m, isAlive).WithPeriodSeconds(20).WithFailureThreshold(3)).
 			WithSecurityContext(corev1ac.SecurityContext().
 				WithAllowPrivilegeEscalation(false).
 				WithReadOnlyRootFilesystem(true).
 				WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))))
 }
 
-func probe(m *cachev1alpha1.Memcached) *corev1ac.ProbeApplyConfiguration {
+func probe(m *cachev1alpha1.Memcached, answer string) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
-		WithExec(corev1ac.ExecAction().WithCommand("sh", "-c", answers, "answers", strconv.Itoa(int(port(m))))).
+		WithExec(corev1ac.ExecAction().WithCommand("sh", "-c", answers, "answers", strconv.Itoa(int(port(m))), answer)).
 		WithTimeoutSeconds(3)
 }
 

@@ -120,10 +120,10 @@ func listener(t *testing.T, text string) (port string) {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestTheProbeAsksInTheProtocol runs the probe's script with the tools of Debian's images and of Alpine's.
-func TestTheProbeAsksInTheProtocol(t *testing.T) {
-	command := probe(sample(t)).Exec.Command
-	if want := []string{"sh", "-c", answers, "answers", "11211"}; !slices.Equal(command, want) {
+// TestTheProbesAskInTheProtocol runs the probes' script with the tools of Debian's images and of Alpine's.
+func TestTheProbesAskInTheProtocol(t *testing.T) {
+	command := probe(sample(t), isReady).Exec.Command
+	if want := []string{"sh", "-c", answers, "answers", "11211", isReady}; !slices.Equal(command, want) {
 		t.Errorf("the command is %q", command)
 	}
 	closed := listener(t, "")
@@ -140,19 +140,21 @@ func TestTheProbeAsksInTheProtocol(t *testing.T) {
 				}
 			}
 			for name, test := range map[string]struct {
-				port string
-				well bool
+				port         string
+				ready, alive bool
 			}{
-				"memcached answers":       {listener(t, "VERSION 1.6.39\r\n"), true},
-				"something else answers":  {listener(t, "HTTP/1.1 400 Bad Request\r\n"), false},
-				"memcached is full":       {listener(t, "ERROR Too many open connections\r\n"), false},
-				"it closes without words": {closed, false},
-				"nobody listens":          {"1", false},
+				"memcached answers":       {listener(t, "VERSION 1.6.39\r\n"), true, true},
+				"something else answers":  {listener(t, "HTTP/1.1 400 Bad Request\r\n"), false, false},
+				"memcached is full":       {listener(t, "ERROR Too many open connections\r\n"), false, true},
+				"it closes without words": {closed, false, false},
+				"nobody listens":          {"1", false, false},
 			} {
-				cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "sh"), append(command[1:4:4], test.port)...)
-				cmd.Env = []string{"PATH=" + folder}
-				if out, err := cmd.CombinedOutput(); (err == nil) != test.well {
-					t.Errorf("%s: %v\n%s", name, err, strings.TrimSpace(string(out)))
+				for answer, want := range map[string]bool{isReady: test.ready, isAlive: test.alive} {
+					cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "sh"), append(command[1:4:4], test.port, answer)...)
+					cmd.Env = []string{"PATH=" + folder}
+					if out, err := cmd.CombinedOutput(); (err == nil) != want {
+						t.Errorf("%s, asked for %s: %v\n%s", name, answer, err, strings.TrimSpace(string(out)))
+					}
 				}
 			}
 		})

@@ -28,7 +28,7 @@ func TestFault1OneSelectorForAllResources(t *testing.T) {
 	one, other := sample(t), sample(t)
 	other.Name = "other"
 	if maps.Equal(selector(one), selector(other)) {
-		t.Errorf("two Memcacheds have the selector %v: each would count and serve the other's pods", selector(one))
+		t.Errorf("two Memcacheds have the selector %v: each Service would serve the other's pods", selector(one))
 	}
 	for _, m := range []*cachev1alpha1.Memcached{one, other} {
 		for key, value := range selector(m) {

@@ -194,10 +194,14 @@ func TestADeletedChildComesBackOnce(t *testing.T) {
 		b.must(b.Delete(t.Context(), get(b, obj)))
 		b.reconcile()
 		get(b, obj)
-		if n := b.reconcile(); n != 0 {
+		if n := b.reconcile(); n > 1 { // the status, when the pods are gone
 			t.Errorf("%T is back, %d writes more", obj, n)
 		}
+		if n := b.reconcile(); n != 0 {
+			t.Errorf("%T is back, and all is told: %d writes more", obj, n)
+		}
 	}
+	b.is(owned.ConditionAvailable, "False NoReadyPod")
 }
 
 func TestARolloutThatMovesIsNotToldPodByPod(t *testing.T) {

@@ -48,10 +48,11 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// foreign lets only objects pass that no Memcached controls. Those that one does wake theirs through Owns.
+// foreign lets only objects pass that the Memcached of their name does not control. Those that it does wake it
+// through Owns.
 var foreign = predicate.NewPredicateFuncs(func(obj client.Object) bool {
 	controller := metav1.GetControllerOfNoCopy(obj)
-	return controller == nil || controller.APIVersion != Kind.GroupVersion().String() || controller.Kind != Kind.Kind
+	return controller == nil || controller.Name != obj.GetName() || controller.APIVersion != Kind.GroupVersion().String() || controller.Kind != Kind.Kind
 })
 
 // dataChanged hides changes of a ConfigMap that leave the keys as they are which the cache keeps.

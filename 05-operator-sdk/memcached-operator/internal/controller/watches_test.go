@@ -69,11 +69,14 @@ func TestWhatPassesThePredicates(t *testing.T) {
 	owner := func(apiVersion, kind string, controller bool) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Controller: &controller}}}}
 	}
+	another := owner("cache.example.com/v1alpha1", "Memcached", true)
+	another.Name = "other"
 	for name, test := range map[string]struct {
 		obj  *corev1.Service
 		want bool
 	}{
 		"of nobody":                         {&corev1.Service{}, true},
+		"of a Memcached of another name":    {another, true},
 		"of another kind":                   {owner("apps/v1", "Deployment", true), true},
 		"of a Memcached of another group":   {owner("example.com/v1", "Memcached", true), true},
 		"owned by one, controlled by none":  {owner("cache.example.com/v1alpha1", "Memcached", false), true},

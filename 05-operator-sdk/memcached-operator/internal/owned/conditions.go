@@ -71,11 +71,12 @@ func RolledOut(pods *appsv1.Deployment, replicas int32) bool {
 // moves only with its status.
 //
 // Available waits for the Deployment's own controller: until that has looked at what was applied, its count
-// of ready pods speaks of the generation before, and so does the condition.
+// of ready pods speaks of the generation before, and so does the condition. One that is new has no count yet.
 func Set(conditions *[]metav1.Condition, generation int64, pods *appsv1.Deployment, replicas int32, what *Obstacle, now time.Time) {
 	degraded := degraded(pods, what)
 	set := []metav1.Condition{progressing(what == nil && RolledOut(pods, replicas), what, degraded), degraded}
-	if pods.Status.ObservedGeneration >= pods.Generation || meta.FindStatusCondition(*conditions, ConditionAvailable) == nil {
+	seen := pods.Status.ObservedGeneration
+	if seen >= pods.Generation || seen == 0 || meta.FindStatusCondition(*conditions, ConditionAvailable) == nil {
 		set = append(set, available(pods, replicas))
 	}
 	for _, condition := range set {

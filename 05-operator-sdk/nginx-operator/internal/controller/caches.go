@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/program"
 )
 
@@ -35,9 +35,6 @@ const (
 // contentHash is the annotation of pods that makes changed content roll them, and the only key of a
 // ConfigMap in the cache. No ConfigMap of the API can have a key with a slash.
 const contentHash = "proxy.example.com/content-hash"
-
-// annotationApplied is how internal/owned marks what it made.
-const annotationApplied = "proxy.example.com/applied"
 
 func contentOf(obj client.Object) []string {
 	if content := obj.(*proxyv1alpha1.Nginx).Spec.ContentRef; content != nil {
@@ -122,26 +119,8 @@ func Trim(obj any) (any, error) {
 	case *metav1.PartialObjectMetadata:
 		name.Labels = map[string]string{labelInstance: o.GetLabels()[labelInstance]}
 		return &metav1.PartialObjectMetadata{TypeMeta: obj.TypeMeta, ObjectMeta: name}, nil
-	case *appsv1.Deployment:
-		if foreign(o) {
-			return &appsv1.Deployment{ObjectMeta: name}, nil
-		}
-	case *corev1.Service:
-		if foreign(o) {
-			return &corev1.Service{ObjectMeta: name}, nil
-		}
 	}
-	return obj, nil
-}
-
-// foreign reports whether no Nginx, of now or before, made an object.
-func foreign(obj metav1.Object) bool {
-	owner := metav1.GetControllerOfNoCopy(obj)
-	if owner == nil {
-		return obj.GetAnnotations()[annotationApplied] == ""
-	}
-	group, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err != nil || group.Group != proxyv1alpha1.GroupVersion.Group || owner.Kind != "Nginx"
+	return owned.Trim(Kind, o), nil
 }
 
 // hashOf is the hash of what a ConfigMap holds.

@@ -68,7 +68,7 @@ func TestWhatTheCachesKeep(t *testing.T) {
 	ours := *full.DeepCopy()
 	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: "proxy.example.com/v1alpha1", Kind: "Nginx", Name: site, UID: "u-1", Controller: new(true)}}
 	orphan := *full.DeepCopy()
-	orphan.OwnerReferences, orphan.Annotations = nil, map[string]string{annotationApplied: "u-1/x"}
+	orphan.OwnerReferences, orphan.Annotations = nil, map[string]string{"proxy.example.com/applied": "u-1/x"}
 	named := metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "u", ResourceVersion: "1", OwnerReferences: full.OwnerReferences}
 	labelled := *named.DeepCopy()
 	labelled.Labels = map[string]string{labelInstance: site}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -58,6 +59,9 @@ func desiredPod(nginx *proxyv1alpha1.Nginx, image string) *corev1ac.PodSpecApply
 		WithImage(image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80)).
+		WithResources(corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{ // autoscalers reckon with it
+			corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+		})).
 		WithReadinessProbe(corev1ac.Probe().
 			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString("http"))).
 			WithPeriodSeconds(2)).

@@ -41,6 +41,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
+// Kind is what this controller serves.
+var Kind = proxyv1alpha1.GroupVersion.WithKind("Nginx")
+
 // NginxReconciler keeps the children and the status of all Nginxes true. Make it with New.
 type NginxReconciler struct {
 	// Keeper keeps the children. Its client reads from the manager's cache.
@@ -61,7 +64,7 @@ type NginxReconciler struct {
 // SetupWithManager, or a PodReader.
 func New(c client.Client, recorder events.EventRecorder, image string) *NginxReconciler {
 	return &NginxReconciler{
-		Keeper: owned.New(c, proxyv1alpha1.GroupVersion.WithKind("Nginx"), fieldOwner),
+		Keeper: owned.New(c, Kind, fieldOwner),
 		Events: recorder,
 		Image:  image,
 		Clock:  clock.RealClock{},

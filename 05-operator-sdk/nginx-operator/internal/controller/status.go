@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,9 +27,10 @@ func statusFor(nginx *proxyv1alpha1.Nginx, pods *appsv1.Deployment, nodes []stri
 
 // untold returns how long the writing of a status can wait; 0 is not at all. A Deployment that somebody
 // touched, if only to annotate it, has a new generation: what that means for the pods its controller says
-// a moment later, and until then nothing is told, except that something is wrong.
+// a moment later, and until then nothing is told, except that something is wrong, or that other pods run: the
+// pods say that themselves.
 func untold(old, status proxyv1alpha1.NginxStatus, pods *appsv1.Deployment) time.Duration {
-	if old.ObservedGeneration != status.ObservedGeneration || meta.IsStatusConditionTrue(status.Conditions, owned.ConditionDegraded) {
+	if old.ObservedGeneration != status.ObservedGeneration || !slices.Equal(old.Nodes, status.Nodes) || meta.IsStatusConditionTrue(status.Conditions, owned.ConditionDegraded) {
 		return 0
 	}
 	return owned.Untouched(pods)

@@ -82,17 +82,19 @@ func TestWhatIsToldLater(t *testing.T) {
 	touched := func(d *appsv1.Deployment) { d.Generation++ }
 	wrong := &owned.Obstacle{Reason: "ChildRejected", Message: "no"}
 	for name, test := range map[string]struct {
-		pods *appsv1.Deployment
-		what *owned.Obstacle
-		spec bool // changed as well
-		wait bool
+		pods  *appsv1.Deployment
+		nodes []string
+		what  *owned.Obstacle
+		spec  bool // changed as well
+		wait  bool
 	}{
-		"a pod came":                                {deployment(3), nil, false, false},
-		"somebody touched the Deployment":           {deployment(3, touched), nil, false, true},
-		"a changed spec did":                        {deployment(3, touched), nil, true, false},
-		"something is wrong with a touched one":     {deployment(3, touched), wrong, false, false},
-		"its controller has not seen it once":       {deployment(0, touched, func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 0 }), nil, false, false},
-		"there is no Deployment, because it is new": {&appsv1.Deployment{}, nil, false, false},
+		"a pod came":                                {deployment(3), []string{"new"}, nil, false, false},
+		"somebody touched the Deployment":           {deployment(3, touched), nil, nil, false, true},
+		"a pod came to a touched one":               {deployment(3, touched), []string{"new"}, nil, false, false},
+		"a changed spec did":                        {deployment(3, touched), nil, nil, true, false},
+		"something is wrong with a touched one":     {deployment(3, touched), nil, wrong, false, false},
+		"its controller has not seen it once":       {deployment(0, touched, func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 0 }), nil, nil, false, false},
+		"there is no Deployment, because it is new": {&appsv1.Deployment{}, nil, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nginx := anNginx()
@@ -101,7 +103,7 @@ func TestWhatIsToldLater(t *testing.T) {
 			if test.spec {
 				nginx.Generation++
 			}
-			if got := untold(old, statusFor(nginx, test.pods, []string{"new"}, test.what, time.Unix(2, 0)), test.pods); (got > 0) != test.wait || got > 5*time.Second {
+			if got := untold(old, statusFor(nginx, test.pods, test.nodes, test.what, time.Unix(2, 0)), test.pods); (got > 0) != test.wait || got > 5*time.Second {
 				t.Errorf("it waits %s, want a wait: %v", got, test.wait)
 			}
 		})

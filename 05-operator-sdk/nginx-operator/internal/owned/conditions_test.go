@@ -88,6 +88,12 @@ func TestAvailableWaitsForTheDeploymentsController(t *testing.T) {
 	if c := find(got, ConditionAvailable); c.Status != metav1.ConditionFalse || c.ObservedGeneration != 4 {
 		t.Errorf("it looked, Available is %+v", c)
 	}
+	Set(&got, 4, rolledOut(3), 3, nil, noon.Time)
+	made := rolledOut(0, func(d *appsv1.Deployment) { d.Generation, d.Status.ObservedGeneration = 1, 0 })
+	Set(&got, 4, made, 3, nil, noon.Time)
+	if c := find(got, ConditionAvailable); c.Status != metav1.ConditionFalse {
+		t.Errorf("the Deployment was deleted and made again, no pod is there, Available is %+v", c)
+	}
 }
 
 func TestTheTimeOfAConditionMovesOnlyWithItsStatus(t *testing.T) {

@@ -55,7 +55,7 @@ func fetch(name string) func() (string, error) {
 var _ = Describe("nginx-operator", Ordered, func() {
 	BeforeAll(func() {
 		By("deploying the operator")
-		DeferCleanup(utils.Run, "make", "undeploy", "ignore-not-found=true")
+		DeferCleanup(utils.Run, "make", "undeploy")
 		run("make", "deploy", "IMG="+image)
 		kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=120s")
 
@@ -63,7 +63,7 @@ var _ = Describe("nginx-operator", Ordered, func() {
 		DeferCleanup(utils.Kubectl, "delete", "pod", "client", "--ignore-not-found", "--force", "--grace-period=0")
 		kubectl("run", "client", "--image=busybox:1.37", "--restart=Never", "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "3600")
 		kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=120s")
-		DeferCleanup(utils.Kubectl, "delete", "nginx", "--all", "--ignore-not-found", "--wait")
+		DeferCleanup(func() { _, _ = utils.Kubectl("delete", "nginx", "--all", "--wait") }) // the kind may be gone
 		DeferCleanup(utils.Kubectl, "delete", "configmap", "nginx-content", "--ignore-not-found")
 	})
 
@@ -99,7 +99,8 @@ var _ = Describe("nginx-operator", Ordered, func() {
 		Expect(nodes(sample)).To(Equal(running()))
 		Expect(nodes(sample)).To(HaveEach(HavePrefix("nginx-sample-")))
 		Eventually(field("nginx", sample, `.status.conditions[?(@.type=="Progressing")].status`)).Should(Equal("False"))
-		Expect(kubectl("get", "events", "--field-selector", "involvedObject.name="+sample)).To(ContainSubstring("Complete"))
+		Eventually(func() string { return kubectl("get", "events", "--field-selector", "involvedObject.name="+sample) }).
+			Should(ContainSubstring("Complete"))
 	})
 
 	It("lists them truly after one was killed", func() {
@@ -146,6 +147,6 @@ var _ = Describe("nginx-operator", Ordered, func() {
 		By("removing the operator")
 		run("make", "undeploy")
 		left := kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings", "-o", "name")
-		Expect(left).NotTo(ContainSubstring("nginx"))
+		Expect(left).NotTo(Or(ContainSubstring("nginx-operator"), ContainSubstring("proxy.example.com")))
 	})
 })
