@@ -55,7 +55,7 @@ func (s *stage) limited(ctx context.Context, name string, qps float64, n int, ar
 		if err != nil {
 			return err
 		}
-		events, err := s.requests(since, name)
+		events, err := s.told(ctx, since, name, n)
 		if err != nil {
 			return err
 		}
@@ -64,6 +64,31 @@ func (s *stage) limited(ctx context.Context, name string, qps float64, n int, ar
 		return nil
 	})
 	return l, err
+}
+
+// told returns an operator's requests once n status updates are among them. A watch tells of an update before
+// the audit log does.
+func (s *stage) told(ctx context.Context, since int64, name string, n int) ([]world.AuditEvent, error) {
+	for late := time.Now().Add(5 * time.Second); ; {
+		events, err := s.requests(since, name)
+		updates := 0
+		for _, e := range events {
+			if e.ObjectRef.Subresource == "status" {
+				updates++
+			}
+		}
+		if err != nil || updates >= n {
+			return events, err
+		}
+		if time.Now().After(late) {
+			return nil, fmt.Errorf("the audit log has %d status updates for %d MyWebs", updates, n)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // span counts the requests from the first write to the last status, watches apart, and returns how long they
