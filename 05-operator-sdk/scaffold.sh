@@ -54,8 +54,8 @@ files() (
 
 compare() {
   local file now
-  [[ -d $out/$1 && -d $here/$1 ]] || {
-    printf 'scaffold: there is no scaffold of %s: run ./scaffold.sh first; it has %s\n' "$1" "memcached-operator and nginx-operator" >&2
+  [[ -n $1 && -d $out/$1 && -d $here/$1 ]] || {
+    printf 'scaffold: there is nothing to compare "%s" with: run ./scaffold.sh first, then name memcached-operator or nginx-operator\n' "$1" >&2
     exit 1
   }
   while read -r file; do
