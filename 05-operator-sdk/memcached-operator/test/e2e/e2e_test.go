@@ -59,19 +59,21 @@ var _ = Describe("memcached-operator", Ordered, func() {
 	})
 
 	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
+		for _, account := range []string{"e2e-metrics", "e2e-nobody"} { // a refusal is remembered for half a minute
+			DeferCleanup(utils.Kubectl, "delete", "serviceaccount", account, "--ignore-not-found")
+			kubectl("create", "serviceaccount", account)
+		}
 		DeferCleanup(utils.Kubectl, "delete", "clusterrolebinding", "e2e-metrics", "--ignore-not-found")
-		DeferCleanup(utils.Kubectl, "delete", "serviceaccount", "e2e-metrics", "--ignore-not-found")
-		kubectl("create", "serviceaccount", "e2e-metrics")
-		token := kubectl("create", "token", "e2e-metrics")
+		kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole=memcached-operator-metrics-reader", "--serviceaccount=default:e2e-metrics")
 		metrics := func(token string) func() (int, error) {
 			return func() (int, error) {
 				code, _, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
 				return code, err
 			}
 		}
+		token := kubectl("create", "token", "e2e-metrics")
 		Eventually(metrics("")).Should(Equal(401))
-		Eventually(metrics(token)).Should(Equal(403))
-		kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole=memcached-operator-metrics-reader", "--serviceaccount=default:e2e-metrics")
+		Eventually(metrics(kubectl("create", "token", "e2e-nobody"))).Should(Equal(403))
 		Eventually(metrics(token)).Should(Equal(200))
 		_, text, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
 		Expect(err).NotTo(HaveOccurred())
