@@ -51,7 +51,7 @@ cleanup() {
 steps() {
   say "Step 1: a schema without fields keeps none"
   kubectl apply -f steps/01-minimal.yaml
-  kubectl wait --for=condition=Established "crd/$name" --timeout=60s
+  eventually 60 kubectl wait --for=condition=Established "crd/$name" --timeout=60s
   eventually 30 refuses 'unknown field "spec"' kubectl apply -f samples/myweb.yaml
   kubectl apply --validate=false -f samples/myweb.yaml
   must prints 'spec=.' kubectl get myweb myweb -o jsonpath='spec={.spec}.'

@@ -52,7 +52,7 @@ refuses 'could not find the requested resource' webctl watch
 
 say "The generated CRD"
 kubectl apply -f config/crd
-kubectl wait --for=condition=Established -f config/crd --timeout=60s
+eventually 60 kubectl wait --for=condition=Established -f config/crd --timeout=60s
 eventually 30 webctl list
 
 say "A watcher"

@@ -15,7 +15,7 @@ tmp=$(mktemp -d)
 on_exit rm -rf "$tmp"
 on_exit kubectl delete -f config/crd --ignore-not-found --wait
 kubectl apply -f config/crd
-kubectl wait --for=condition=Established -f config/crd --timeout=60s
+eventually 60 kubectl wait --for=condition=Established -f config/crd --timeout=60s
 
 say "starting the operator"
 go build -o "$tmp/myweb-controller" ./cmd/myweb-controller

@@ -23,7 +23,7 @@ on_exit docker rmi -f myweb-operator:workshop
 kind load docker-image --name "$KIND_CLUSTER" myweb-operator:workshop
 on_exit kubectl delete -k config --ignore-not-found --wait
 kubectl apply -k config
-kubectl wait --for=condition=Established -f config/crd --timeout=60s
+eventually 60 kubectl wait --for=condition=Established -f config/crd --timeout=60s
 on_exit kubectl delete web --all --ignore-not-found --wait
 kubectl -n myweb-operator rollout status deployment/myweb-operator --timeout=180s
 

@@ -17,11 +17,11 @@ quietly() {
   }
 }
 
-# project NAME: an empty project in the folder NAME, which gives it its name.
+# project NAME [DOMAIN]: an empty project in the folder NAME, which gives it its name.
 project() {
   mkdir -p "$out/$1"
   cd "$out/$1"
-  quietly kubebuilder init --domain example.com --repo "github.com/example/$1" --fetch-deps=false
+  quietly kubebuilder init --domain "${2-example.com}" --repo "github.com/example/$1" --fetch-deps=false
 }
 
 scaffold() {
@@ -32,6 +32,10 @@ scaffold() {
   quietly kubebuilder create webhook --group cache --version v1alpha1 --kind Memcached --defaulting --programmatic-validation --make=false
   project nginx-operator
   quietly kubebuilder create api --group proxy --version v1alpha1 --kind Nginx --resource --controller --make=false
+  project databasebackup-operator test.io
+  quietly kubebuilder create api --group databases --version v1 --kind DatabaseBackup --resource --controller --make=false
+  quietly kubebuilder create webhook --group databases --version v1 --kind DatabaseBackup --programmatic-validation --make=false
+  quietly kubebuilder create api --group databases --version v1 --kind DatabaseRestore --resource --controller --make=false
   project deploy-image
   quietly kubebuilder create api --group cache --version v1alpha1 --kind Memcached --plugins=deploy-image/v1-alpha --make=false \
     --image=memcached:1.6-alpine --image-container-command="memcached,--memory-limit=64,-o,modern,-v" \
@@ -42,7 +46,7 @@ scaffold() {
   quietly kubebuilder create api --group proxy --version v1alpha1 --kind Nginx --resource --controller --make=false
   cd "$out"
   for name in *; do
-    printf '%-19s %3d files\n' "$name" "$(files "$name" | wc -l)"
+    printf '%-23s %3d files\n' "$name" "$(files "$name" | wc -l)"
   done
 }
 
@@ -55,7 +59,7 @@ files() (
 compare() {
   local file now
   [[ -n $1 && -d $out/$1 && -d $here/$1 ]] || {
-    printf 'scaffold: there is nothing to compare "%s" with: run ./scaffold.sh first, then name memcached-operator or nginx-operator\n' "$1" >&2
+    printf 'scaffold: there is nothing to compare "%s" with: run ./scaffold.sh first, then name memcached-operator, nginx-operator or databasebackup-operator\n' "$1" >&2
     exit 1
   }
   while read -r file; do

@@ -73,6 +73,30 @@ need_docker() {
 
 kind_exists() { kind get clusters 2>/dev/null | grep -qx -- "$KIND_CLUSTER"; }
 
+# kind_config: one node, whose API server keeps an audit log in /var/log/kubernetes/audit.log.
+kind_config() {
+  cat <<EOF
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+nodes:
+- role: control-plane
+  extraMounts:
+  - hostPath: $root/scripts/kind-audit-policy.yaml
+    containerPath: /etc/kubernetes/audit/policy.yaml
+    readOnly: true
+kubeadmConfigPatches:
+- |
+  kind: ClusterConfiguration
+  apiServer:
+    extraArgs:
+    - {name: audit-policy-file, value: /etc/kubernetes/audit/policy.yaml}
+    - {name: audit-log-path, value: /var/log/kubernetes/audit.log}
+    extraVolumes:
+    - {name: audit-policy, hostPath: /etc/kubernetes/audit, mountPath: /etc/kubernetes/audit, readOnly: true, pathType: Directory}
+    - {name: audit-log, hostPath: /var/log/kubernetes, mountPath: /var/log/kubernetes, readOnly: false, pathType: DirectoryOrCreate}
+EOF
+}
+
 # kind_up: the cluster named by KIND_CLUSTER exists and answers; kubectl in this script talks to it.
 # KIND_NODE_IMAGE names its node image; without it kind's default is used.
 kind_up() {
@@ -89,7 +113,7 @@ kind_up() {
     kind delete cluster --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG"
   fi
   say "creating the kind cluster $KIND_CLUSTER"
-  kind create cluster --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG" --wait 180s \
+  kind_config | kind create cluster --name "$KIND_CLUSTER" --kubeconfig "$KUBECONFIG" --wait 180s --config - \
     ${KIND_NODE_IMAGE:+--image "$KIND_NODE_IMAGE"} ||
     fail "kind could not create the cluster $KIND_CLUSTER: its messages are above; 'make doctor' looks for the usual causes."
 }

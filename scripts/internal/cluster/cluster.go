@@ -244,7 +244,7 @@ func (c *Cluster) install(ctx context.Context, crds []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", crd); err != nil {
+		if err := c.established(ctx, crd); err != nil {
 			return err
 		}
 		if strings.Contains(out, "created") {
@@ -254,6 +254,17 @@ func (c *Cluster) install(ctx context.Context, crds []string) error {
 		}
 	}
 	return nil
+}
+
+// established waits until the API server serves a CRD. For a moment after its creation there is no list of
+// conditions, and kubectl wait fails instead of waiting.
+func (c *Cluster) established(ctx context.Context, crd string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return poll(ctx, 50*time.Millisecond, func() error {
+		_, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", crd)
+		return err
+	})
 }
 
 // basePaths are where the API server keeps the kinds of base.yaml.

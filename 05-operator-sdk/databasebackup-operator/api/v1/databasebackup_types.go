@@ -1,0 +1,484 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TriggerAnnotation asks for a backup now, by a value that was not handled yet: a time, a ticket number.
+// The value is echoed in status.lastHandledTrigger.
+const TriggerAnnotation = "databases.test.io/trigger"
+
+// FilesFinalizer keeps a DatabaseBackup with deletionPolicy Delete until its files are gone.
+const FilesFinalizer = "databases.test.io/files"
+
+// MaxBackups is how many backups status lists, the newest ones. The volume may hold more.
+const MaxBackups = 50
+
+// ConcurrencyPolicy says what happens when a run is due and the one before it still works.
+//
+// +kubebuilder:validation:Enum=Forbid;Replace
+type ConcurrencyPolicy string
+
+const (
+	// ForbidConcurrent: the new run waits for the end of the one before.
+	ForbidConcurrent ConcurrencyPolicy = "Forbid"
+	// ReplaceConcurrent: the one before is ended and replaced.
+	ReplaceConcurrent ConcurrencyPolicy = "Replace"
+)
+
+// DeletionPolicy says what happens to the files when the DatabaseBackup is deleted.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+const (
+	// RetainFiles: the files stay where they are.
+	RetainFiles DeletionPolicy = "Retain"
+	// DeleteFiles: the files go before the DatabaseBackup goes.
+	DeleteFiles DeletionPolicy = "Delete"
+)
+
+// VerificationMode says how a backup is verified.
+//
+// +kubebuilder:validation:Enum=None;Archive;Restore
+type VerificationMode string
+
+const (
+	// VerifyNone: nothing is verified, and so no backup counts as good.
+	VerifyNone VerificationMode = "None"
+	// VerifyArchive: checksum, and the table of contents is read.
+	VerifyArchive VerificationMode = "Archive"
+	// VerifyRestore: restored into a scratch server, rows counted, and the query asked.
+	VerifyRestore VerificationMode = "Restore"
+)
+
+// DatabaseBackupSpec says which database is backed up, when, where to, and what a backup must prove.
+//
+// Only databaseName, schedule and backupPath are needed for the API server to accept it. What is missing
+// to run is told in the condition Ready, reason IncompleteSpec.
+type DatabaseBackupSpec struct {
+	// databaseName is the name of the database, any that PostgreSQL takes.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 63",message="must have at most 63 bytes: PostgreSQL cuts longer names"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
+	DatabaseName string `json:"databaseName"`
+	// schedule is when backups are taken: five fields of cron (minute, hour, day of month, month, day of
+	// week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. The zone is timeZone.
+	// A date that never comes is told in the condition Ready, reason InvalidSchedule.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="must not contain TZ= or CRON_TZ=: name the zone in spec.timeZone"
+	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|[^ @]+( +[^ ]+){4})$')",message="must be five fields of cron, as in '0 3 * * *', or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
+	Schedule string `json:"schedule"`
+	// backupPath is an absolute directory inside the volume.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=400
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must be an absolute path, as in /backups/orders"
+	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(part, part == '..')",message="must not contain the part '..': it would lead out of the volume"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
+	BackupPath string `json:"backupPath"`
+
+	// engine is the kind of database.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=PostgreSQL
+	// +kubebuilder:default=PostgreSQL
+	Engine string `json:"engine,omitempty"`
+	// targetRef says where the server is. Required to run.
+	//
+	// +optional
+	TargetRef *TargetReference `json:"targetRef,omitempty"`
+	// auth says where the credentials are. Required to run.
+	//
+	// +optional
+	Auth *Auth `json:"auth,omitempty"`
+	// image has pgbackup and the PostgreSQL programs. Without it the operator's own default is used.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
+	// destination is where the files go. Required to run.
+	//
+	// +optional
+	Destination *Destination `json:"destination,omitempty"`
+
+	// timeZone is the zone of the schedule and of the days in retention: a name of the IANA database, like
+	// Europe/Berlin.
+	//
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'local'",message="must not be Local: the zone of the operator's pod is nobody's"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+/-]*$')",message="must be a name of the IANA database, like Europe/Berlin"
+	TimeZone string `json:"timeZone,omitempty"`
+	// suspend stops the schedule. A run that works goes on, and triggers are still followed.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// immediate takes the first backup without waiting for the schedule.
+	//
+	// +optional
+	Immediate bool `json:"immediate,omitempty"`
+	// startingDeadlineSeconds is how late a run may start. Without it, a missed run starts however late,
+	// but only the latest one.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
+	// concurrencyPolicy says what happens when a run is due and the one before it still works.
+	//
+	// +optional
+	// +kubebuilder:default=Forbid
+	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
+
+	// retention says which backups are kept. The newest good one always is.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Retention Retention `json:"retention,omitempty"`
+	// verification says what a backup must prove.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Verification Verification `json:"verification,omitempty"`
+
+	// JobLimits are those of the Jobs.
+	JobLimits `json:",inline"`
+	// successfulJobsHistoryLimit is how many Jobs that succeeded are kept.
+	//
+	// +optional
+	// +kubebuilder:default=3
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
+	// failedJobsHistoryLimit is how many Jobs that failed are kept.
+	//
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
+	// deletionPolicy says what happens to the files when the DatabaseBackup is deleted.
+	//
+	// +optional
+	// +kubebuilder:default=Retain
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// JobLimits bound what a Job may use.
+type JobLimits struct {
+	// backoffLimit is how often a failed try is repeated.
+	//
+	// +optional
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+	// activeDeadlineSeconds is how long a run may take, all tries together.
+	//
+	// +optional
+	// +kubebuilder:default=3600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// resources are those of the container.
+	//
+	// +optional
+	// +kubebuilder:default={requests: {cpu: "100m", memory: "256Mi"}, limits: {memory: "1Gi"}}
+	Resources Resources `json:"resources,omitempty"`
+}
+
+// Resources are what a container asks for and may use at most.
+type Resources struct {
+	// requests are reserved for the container.
+	//
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// limits are what it may use at most.
+	//
+	// +optional
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// TargetReference says where a server is.
+type TargetReference struct {
+	// name is the StatefulSet that runs the server.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// serviceName is the Service through which the server is reached. Without it, that is the name of the
+	// StatefulSet.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ServiceName string `json:"serviceName,omitempty"`
+	// port is the port of the Service.
+	//
+	// +optional
+	// +kubebuilder:default=5432
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// Auth says where the credentials are. The operator never reads them: the kubelet gives them to the Job's pod.
+type Auth struct {
+	// usernameSecretRef is the key of a Secret that holds the user's name. Required to run.
+	//
+	// +optional
+	UsernameSecretRef *SecretKeyReference `json:"usernameSecretRef,omitempty"`
+	// passwordSecretRef is the key of a Secret that holds the password. Required to run.
+	//
+	// +optional
+	PasswordSecretRef *SecretKeyReference `json:"passwordSecretRef,omitempty"`
+}
+
+// SecretKeyReference names a key of a Secret in the same namespace.
+type SecretKeyReference struct {
+	// name is the name of the Secret.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// key is the key in the Secret.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// Destination is where files go: exactly one of its fields is set.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.persistentVolumeClaim)",message="must name exactly one destination: persistentVolumeClaim"
+type Destination struct {
+	// persistentVolumeClaim is a claim in the same namespace.
+	//
+	// +optional
+	PersistentVolumeClaim *ClaimReference `json:"persistentVolumeClaim,omitempty"`
+}
+
+// ClaimReference names a PersistentVolumeClaim in the same namespace.
+type ClaimReference struct {
+	// claimName is the name of the PersistentVolumeClaim.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ClaimName string `json:"claimName"`
+}
+
+// Retention says which backups are kept: those that one of the rules keeps, and the newest good one.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.keepLast) || self.keepLast + self.keepDaily + self.keepWeekly + self.keepMonthly > 0",message="must keep something: set keepLast, keepDaily, keepWeekly or keepMonthly"
+type Retention struct {
+	// keepLast is how many of the newest are kept.
+	//
+	// +optional
+	// +kubebuilder:default=7
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	KeepLast *int32 `json:"keepLast,omitempty"`
+	// keepDaily is of how many days the newest is kept.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	KeepDaily int32 `json:"keepDaily,omitempty"`
+	// keepWeekly is of how many weeks the newest is kept.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	KeepWeekly int32 `json:"keepWeekly,omitempty"`
+	// keepMonthly is of how many months the newest is kept.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	KeepMonthly int32 `json:"keepMonthly,omitempty"`
+	// maxAgeDays is when a backup goes whatever the other rules say, 0 for never.
+	//
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=36500
+	MaxAgeDays int32 `json:"maxAgeDays,omitempty"`
+}
+
+// Verification says what a backup must prove.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.query) || self.mode == 'Restore'",fieldPath=".query",message="needs mode Restore: only there is a server to ask"
+type Verification struct {
+	// mode is None, Archive (checksum and table of contents) or Restore (restored into a scratch server).
+	//
+	// +optional
+	// +kubebuilder:default=Archive
+	Mode VerificationMode `json:"mode,omitempty"`
+	// query is SQL that is asked of the restored database: its first value must not be false, NULL, empty or 0.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^\\\\s*\\\\\\\\')",message="must not begin with a backslash: one SQL query, not a command of psql"
+	Query string `json:"query,omitempty"`
+}
+
+// DatabaseBackupStatus is what the operator observed.
+type DatabaseBackupStatus struct {
+	// conditions are Ready, TargetReady, BackupSucceeded and RestoreVerified.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// observedGeneration is the generation of the spec that this status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// inProgress is true while the Job of activeJob works.
+	//
+	// +optional
+	InProgress bool `json:"inProgress"`
+	// activeJob is the Job that works, or is about to be made.
+	//
+	// +optional
+	ActiveJob string `json:"activeJob,omitempty"`
+	// lastJob is the Job that ended last.
+	//
+	// +optional
+	LastJob string `json:"lastJob,omitempty"`
+	// lastBackupTime is when the last successful run was complete.
+	//
+	// +optional
+	LastBackupTime *metav1.Time `json:"lastBackupTime,omitempty"`
+	// lastScheduleTime is the time of the schedule that was handled last, successfully or not.
+	//
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+	// nextScheduleTime is when the schedule comes next. Empty when it does not, or is suspended.
+	//
+	// +optional
+	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+	// lastVerifiedTime is when a backup passed its verification last.
+	//
+	// +optional
+	LastVerifiedTime *metav1.Time `json:"lastVerifiedTime,omitempty"`
+	// lastHandledTrigger is the value of the annotation databases.test.io/trigger that was followed last.
+	//
+	// +optional
+	LastHandledTrigger string `json:"lastHandledTrigger,omitempty"`
+	// backups are the newest backups on the volume, as the last run left them, newest first.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Backups []Backup `json:"backups,omitempty"`
+}
+
+// Backup is one backup on the volume.
+type Backup struct {
+	// name is that of the Job that took it.
+	//
+	// +required
+	Name string `json:"name"`
+	// state tells what it is worth, in the words of pgbackup: Good, Unverified, Broken, Missing or Unknown
+	//
+	// +optional
+	State string `json:"state,omitempty"`
+	// path is the file, from the root of the volume.
+	//
+	// +optional
+	Path string `json:"path,omitempty"`
+	// size is the size of the file in bytes.
+	//
+	// +optional
+	Size int64 `json:"size,omitempty"`
+	// sha256 is the checksum of the file.
+	//
+	// +optional
+	SHA256 string `json:"sha256,omitempty"`
+	// startTime is when the dump began.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// completionTime is when the dump was complete.
+	//
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// serverVersion is the version of the server that was dumped.
+	//
+	// +optional
+	ServerVersion string `json:"serverVersion,omitempty"`
+	// verified is the strongest verification that passed; None when there was none, or one failed since.
+	//
+	// +optional
+	Verified VerificationMode `json:"verified,omitempty"`
+	// verifiedTime is when it passed.
+	//
+	// +optional
+	VerifiedTime *metav1.Time `json:"verifiedTime,omitempty"`
+}
+
+// DatabaseBackup takes backups of one database on a schedule, verifies and prunes them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=databasebackups,singular=databasebackup,shortName=dbb
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Database,type=string,JSONPath=`.spec.databaseName`,description="The name of the database."
+// +kubebuilder:printcolumn:name=Schedule,type=string,JSONPath=`.spec.schedule`,description="When backups are taken."
+// +kubebuilder:printcolumn:name=Last Backup,type=date,JSONPath=`.status.lastBackupTime`,description="The time since the last successful backup."
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether nothing keeps the next backup from being taken."
+// +kubebuilder:printcolumn:name=Verified,type=date,JSONPath=`.status.lastVerifiedTime`,description="The time since a backup passed its verification."
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseBackup was created."
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: Jobs are named <name>-<minute>, and have 63"
+type DatabaseBackup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which database is backed up, when, where to, and what a backup must prove.
+	//
+	// +required
+	Spec DatabaseBackupSpec `json:"spec"`
+	// status is what the operator observed. Only the operator writes it.
+	//
+	// +optional
+	Status DatabaseBackupStatus `json:"status,omitzero"`
+}
+
+// DatabaseBackupList is a list of DatabaseBackups.
+//
+// +kubebuilder:object:root=true
+type DatabaseBackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []DatabaseBackup `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(GroupVersion, &DatabaseBackup{}, &DatabaseBackupList{})
+		return nil
+	})
+}

@@ -1,0 +1,153 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// DatabaseRestoreSpec says which backup is restored, and where to. It never changes: another restore is
+// another DatabaseRestore.
+type DatabaseRestoreSpec struct {
+	// databaseBackupName is the DatabaseBackup, in the same namespace, whose volume holds the backup. Image,
+	// path, target and credentials are those of it, where nothing else is said.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=52
+	DatabaseBackupName string `json:"databaseBackupName"`
+	// backupName is the backup, as status.backups of the DatabaseBackup names it.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a name from status.backups of the DatabaseBackup, like orders-29012345"
+	BackupName string `json:"backupName"`
+	// backupOwnerUID is for a backup of a DatabaseBackup that was deleted and retained its files: the UID
+	// that it had, which is the name of the folder with the files.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be a UID: letters, digits and '-'"
+	BackupOwnerUID string `json:"backupOwnerUID,omitempty"`
+	// databaseName is the database that is restored into, by default the one that was dumped. One that does
+	// not exist is made.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 63",message="must have at most 63 bytes: PostgreSQL cuts longer names"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
+	DatabaseName string `json:"databaseName,omitempty"`
+	// targetRef says where the server is, by default that of the DatabaseBackup.
+	//
+	// +optional
+	TargetRef *TargetReference `json:"targetRef,omitempty"`
+	// auth says where the credentials are, by default those of the DatabaseBackup.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.usernameSecretRef) && has(self.passwordSecretRef)",message="must have usernameSecretRef and passwordSecretRef, or be left out"
+	Auth *Auth `json:"auth,omitempty"`
+	// overwrite allows to replace a database that is not empty.
+	//
+	// +optional
+	Overwrite bool `json:"overwrite,omitempty"`
+	// JobLimits are those of the Job.
+	JobLimits `json:",inline"`
+}
+
+// DatabaseRestoreStatus is what the operator observed.
+type DatabaseRestoreStatus struct {
+	// conditions has Succeeded: Unknown while it waits or works, then True or False for good.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// observedGeneration is the generation of the spec that this status speaks of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// jobName is the Job that restores, made or about to be made. There is never a second one.
+	//
+	// +optional
+	JobName string `json:"jobName,omitempty"`
+	// inProgress is true while the Job works.
+	//
+	// +optional
+	InProgress bool `json:"inProgress"`
+	// startTime is when the Job was seen first.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// completionTime is when it ended, successfully or not.
+	//
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// restored tells what was made.
+	//
+	// +optional
+	Restored *Restored `json:"restored,omitempty"`
+}
+
+// Restored tells what a restore made.
+type Restored struct {
+	// database is the database that was restored into.
+	//
+	// +optional
+	Database string `json:"database,omitempty"`
+	// tables is how many tables it has.
+	//
+	// +optional
+	Tables int64 `json:"tables"`
+	// rows is how many rows they have.
+	//
+	// +optional
+	Rows int64 `json:"rows"`
+	// replaced is true when a database was dropped for it.
+	//
+	// +optional
+	Replaced bool `json:"replaced"`
+}
+
+// DatabaseRestore restores one backup, once.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=databaserestores,singular=databaserestore,shortName=dbr
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Backup,type=string,JSONPath=`.spec.backupName`,description="The backup that is restored."
+// +kubebuilder:printcolumn:name=Succeeded,type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`,description="Unknown while it waits or works, then True or False."
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`,description="Why."
+// +kubebuilder:printcolumn:name=Completed,type=date,JSONPath=`.status.completionTime`,description="The time since it ended."
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseRestore was created."
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: its Job is named <name>-restore"
+type DatabaseRestore struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which backup is restored, and where to.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: make another DatabaseRestore"
+	Spec DatabaseRestoreSpec `json:"spec"`
+	// status is what the operator observed. Only the operator writes it.
+	//
+	// +optional
+	Status DatabaseRestoreStatus `json:"status,omitzero"`
+}
+
+// DatabaseRestoreList is a list of DatabaseRestores.
+//
+// +kubebuilder:object:root=true
+type DatabaseRestoreList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []DatabaseRestore `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(GroupVersion, &DatabaseRestore{}, &DatabaseRestoreList{})
+		return nil
+	})
+}

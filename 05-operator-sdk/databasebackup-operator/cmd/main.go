@@ -1,0 +1,130 @@
+// Command databasebackup-operator takes backups of databases on a schedule, and restores them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	// Authentication to clusters of clouds, for who runs the operator outside of one.
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+
+	"github.com/distribution/reference"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+	"github.com/example/databasebackup-operator/internal/controller"
+	"github.com/example/databasebackup-operator/internal/program"
+	"github.com/example/databasebackup-operator/internal/webhook"
+	webhookv1 "github.com/example/databasebackup-operator/internal/webhook/v1"
+	// +kubebuilder:scaffold:imports
+)
+
+// The command line of kubebuilder and operator-sdk finds its places by the markers, and what it adds there
+// uses scheme, setupLog and mgr.
+var (
+	scheme   = runtime.NewScheme()
+	setupLog = ctrl.Log.WithName("setup")
+)
+
+func init() {
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+
+	utilruntime.Must(databasesv1.AddToScheme(scheme))
+	// +kubebuilder:scaffold:scheme
+}
+
+func main() {
+	var o options
+	o.Bind(flag.CommandLine)
+	o.webhooks.Bind(flag.CommandLine)
+	flag.Parse()
+	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+		fmt.Fprintln(os.Stderr, "databasebackup-operator:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	program.Options
+	webhooks webhook.Options
+}
+
+// run works until ctx ends. The error says why it could not start, or what broke it.
+func run(ctx context.Context, o options) error {
+	image, err := defaultImage()
+	if err != nil {
+		return err
+	}
+	hooks, err := webhook.New(o.webhooks)
+	if err != nil {
+		return err
+	}
+	mgr, err := program.NewManager(o.Options, program.Operator{
+		Name: "databasebackup-operator", Scheme: scheme, Kind: controller.BackupKind, Transform: controller.Trim, Webhooks: hooks.Server(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := setUpControllers(mgr, image, o.Workers); err != nil {
+		return err
+	}
+	if hooks.Enabled() {
+		if err := webhookv1.SetupDatabaseBackupWebhookWithManager(mgr, image); err != nil {
+			return fmt.Errorf("set up the webhook of DatabaseBackups: %w", err)
+		}
+	}
+	// +kubebuilder:scaffold:builder
+	if err := hooks.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("set up webhooks: %w", err)
+	}
+	setupLog.Info("Starting", "image", image, "namespaces", o.Namespaces, "webhooks", hooks.Enabled())
+	return program.Run(ctx, mgr)
+}
+
+// setUpControllers adds both controllers to a manager. That the second kind is missing is told like the first: with
+// what to do.
+func setUpControllers(mgr ctrl.Manager, image string, workers int) error {
+	restore := controller.RestoreKind
+	if _, err := mgr.GetRESTMapper().RESTMapping(restore.GroupKind(), restore.Version); meta.IsNoMatchError(err) {
+		return fmt.Errorf("the cluster does not know the kind %s: install the CRDs first (make install)", restore.Kind)
+	}
+	measured, err := controller.NewMetrics(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	writer := controller.Writer{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("databasebackup-operator"),
+		Clock: clock.RealClock{}, Image: image,
+	}
+	backups := &controller.DatabaseBackupReconciler{Writer: writer, Metrics: measured}
+	if err := backups.SetupWithManager(mgr, workers); err != nil {
+		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
+	}
+	restores := &controller.DatabaseRestoreReconciler{Writer: writer}
+	if err := restores.SetupWithManager(mgr, workers); err != nil {
+		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
+	}
+	return nil
+}
+
+// defaultImage is the image of DatabaseBackups that name none. There is no other default: without it they are
+// incomplete.
+func defaultImage() (string, error) {
+	image := os.Getenv("PGBACKUP_IMAGE")
+	if image == "" {
+		return "", nil
+	}
+	if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		return "", fmt.Errorf("PGBACKUP_IMAGE is %q: %w", image, err)
+	}
+	return image, nil
+}

@@ -1,0 +1,163 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+const monday = "monday"
+
+func (b *bench) ask(change ...func(*databasesv1.DatabaseRestore)) {
+	b.t.Helper()
+	r := &databasesv1.DatabaseRestore{ObjectMeta: b.meta(monday), Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7"}}
+	for _, f := range change {
+		f(r)
+	}
+	b.must(b.Create(b.t.Context(), r))
+}
+
+func (b *bench) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: b.namespace, Name: monday}
+}
+
+func (b *bench) restore() *databasesv1.DatabaseRestore {
+	b.t.Helper()
+	r := &databasesv1.DatabaseRestore{}
+	b.must(b.Get(b.t.Context(), b.key(), r))
+	return r
+}
+
+// follow lets the operator run until it has nothing to write.
+func (b *bench) follow() {
+	b.t.Helper()
+	for range 10 {
+		before := len(b.writes)
+		_, err := b.restorer.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key()})
+		b.must(err)
+		if len(b.writes) == before {
+			return
+		}
+	}
+	b.t.Fatalf("it does not come to rest: %v", b.writes)
+}
+
+// outcome is "status reason: message" of the restore.
+func (b *bench) outcome() string {
+	c := condition(b.restore().Status.Conditions, databasesv1.ConditionSucceeded)
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+func (b *bench) want(text string) {
+	b.t.Helper()
+	if got := b.outcome(); !strings.HasPrefix(got, text) {
+		b.t.Errorf("got %s, want %s", got, text)
+	}
+}
+
+func TestARestore(t *testing.T) {
+	b := newBench(t)
+	b.ask()
+	b.follow()
+	b.want("Unknown Restoring")
+	job := b.job("monday-restore")
+	b.follow()
+	if s := b.restore().Status; !s.InProgress || s.StartTime == nil || s.JobName != job.Name {
+		t.Errorf("a working restore: %+v", s)
+	}
+	b.run(job, b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "2 tables",
+		Restored: &restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}}))
+	b.finish(job, "")
+	b.follow()
+	b.want("True RestoreSucceeded: 2 tables")
+	s := b.restore().Status
+	if s.InProgress || s.CompletionTime == nil || *s.Restored != (databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}) {
+		t.Errorf("a restore that ended: %+v", s)
+	}
+	b.must(b.Delete(t.Context(), job, client.PropagationPolicy("Background")))
+	b.writes = nil
+	b.follow()
+	if len(b.writes) > 0 {
+		t.Error("it has ended, and goes on:", b.writes)
+	}
+}
+
+func TestARestoreThatEndsBadly(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(*bench, *batchv1.Job)
+		want string
+	}{
+		"not empty": {func(b *bench, job *batchv1.Job) {
+			b.run(job, b.ended(2, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
+			b.finish(job, batchv1.JobReasonPodFailurePolicy)
+		}, "False TargetNotEmpty: it has tables"},
+		"too long": {func(b *bench, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded"},
+		"deleted": {func(b *bench, job *batchv1.Job) {
+			b.must(b.Delete(b.t.Context(), job, client.PropagationPolicy("Background")))
+		}, "False JobDeleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.ask()
+			b.follow()
+			test.end(b, b.job("monday-restore"))
+			b.follow()
+			b.want(test.want)
+			b.follow()
+			if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "monday-restore"}, &batchv1.Job{}); name == "deleted" && err == nil {
+				t.Error("it was begun a second time")
+			}
+		})
+	}
+}
+
+func TestARestoreWaitsForItsDatabaseBackup(t *testing.T) {
+	b := newBench(t)
+	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.DatabaseBackupName = "other" })
+	b.follow()
+	b.want("Unknown DatabaseBackupNotFound: DatabaseBackup other")
+	other := complete(b.namespace)
+	other.Name, other.Spec.Image, other.Spec.TargetRef = "other", "", nil
+	b.must(b.Create(t.Context(), other))
+	b.follow()
+	b.want("Unknown IncompleteSpec: DatabaseBackup other lacks spec.targetRef, spec.image")
+	other.Spec = complete("").Spec
+	b.must(b.Update(t.Context(), other))
+	b.follow()
+	b.want("Unknown Restoring")
+}
+
+func TestARestoreThatIsStuckIsTold(t *testing.T) {
+	b := newBench(t)
+	b.ask()
+	b.follow()
+	b.run(b.job("monday-restore"), corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
+	b.follow()
+	b.want("Unknown Unschedulable")
+}
+
+func TestARestoreLeavesSomebodysJobAlone(t *testing.T) {
+	b := newBench(t)
+	foreign := desiredDelete(b.backup(), "")
+	foreign.Name, foreign.Labels = "monday-restore", map[string]string{"whose": "theirs"}
+	b.must(b.Create(t.Context(), foreign))
+	b.ask()
+	for range 3 {
+		if _, err := b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()}); err == nil {
+			t.Fatal("nothing tells the queue to try again")
+		}
+		b.want("Unknown JobNameTaken")
+	}
+	b.must(b.Delete(t.Context(), foreign, client.PropagationPolicy("Background")))
+	b.follow()
+	b.want("Unknown Restoring")
+}

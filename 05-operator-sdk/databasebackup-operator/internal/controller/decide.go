@@ -1,0 +1,207 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+	"github.com/example/databasebackup-operator/internal/schedule"
+)
+
+// observed is all that a decision looks at, beside the DatabaseBackup.
+type observed struct {
+	now time.Time
+	// image is the operator's default.
+	image string
+	// jobs are the backup Jobs that the DatabaseBackup controls.
+	jobs []batchv1.Job
+	// pods are those of the active Job.
+	pods []corev1.Pod
+	// vanished: the active Job was there, and the API server itself says that it is no more.
+	vanished bool
+	// set and service are the target, nil when it does not exist.
+	set     *appsv1.StatefulSet
+	service *corev1.Service
+}
+
+func (o observed) job(name string) *batchv1.Job {
+	for i := range o.jobs {
+		if o.jobs[i].Name == name {
+			return &o.jobs[i]
+		}
+	}
+	return nil
+}
+
+// A plan is what a DatabaseBackup is to do.
+type plan struct {
+	// missing are the fields without which nothing runs; invalid says why there is no schedule.
+	missing []string
+	invalid string
+	// due is the slot of the schedule that shall run, zero for none; missed is one that came too late.
+	due, missed time.Time
+	// next is the slot after now, zero for none.
+	next time.Time
+	// claim is the run that begins now, nil for none.
+	claim *claim
+	// again is when to look again though nothing wakes the loop, zero for never.
+	again time.Time
+}
+
+// A claim is a run that status names before its Job is made. Only one writer can have written that version of
+// status, so only one makes the Job, and after a crash it is known which Job was about to be made.
+type claim struct {
+	slot      time.Time
+	scheduled bool
+	trigger   string
+	done      bool // the slot of the schedule is one that was run by hand
+}
+
+// planFor decides what to do, by the status as it is after the end of a run was recorded.
+func planFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed) plan {
+	p := plan{missing: Missing(b, o.image)}
+	if when, err := schedule.Parse(b.Spec.Schedule, b.Spec.TimeZone); err != nil {
+		p.invalid = err.Error()
+	} else if !b.Spec.Suspend && len(p.missing) == 0 {
+		last := b.CreationTimestamp.Time
+		if status.LastScheduleTime != nil {
+			last = status.LastScheduleTime.Time
+		}
+		slot, err := when.Due(last, o.now, deadline(b))
+		if errors.Is(err, schedule.ErrMissed) {
+			p.missed = slot
+		} else {
+			p.due = slot
+		}
+		p.next = when.Coming(last, o.now)
+	}
+	p.again = p.next
+	if len(p.missing) == 0 && targetOf(b, o) == nil {
+		p.claim, p.again = claimFor(b, status, o, p)
+	}
+	return p
+}
+
+func deadline(b *databasesv1.DatabaseBackup) time.Duration {
+	return time.Duration(value(b.Spec.StartingDeadlineSeconds, 0)) * time.Second
+}
+
+// claimFor decides whether a run begins now. A run by hand and one by the schedule that fall together are one.
+func claimFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan) (*claim, time.Time) {
+	if status.InProgress && b.Spec.ConcurrencyPolicy != databasesv1.ReplaceConcurrent {
+		return nil, p.again
+	}
+	trigger := b.Annotations[databasesv1.TriggerAnnotation]
+	if trigger == status.LastHandledTrigger {
+		trigger = ""
+	}
+	if !p.due.IsZero() && ran(b, status, o, p.due) {
+		return &claim{slot: p.due, scheduled: true, done: true}, o.now
+	}
+	if !p.due.IsZero() {
+		return &claim{slot: p.due, scheduled: true, trigger: trigger}, p.again
+	}
+	immediate := b.Spec.Immediate && !b.Spec.Suspend && cmp.Or(status.ActiveJob, status.LastJob) == ""
+	if trigger == "" && !immediate || status.ActiveJob != "" && !status.InProgress {
+		return nil, p.again
+	}
+	slot := o.now.Truncate(time.Minute)
+	if ran(b, status, o, slot) || slot.Equal(timeOf(status.LastScheduleTime)) {
+		return nil, earlier(p.again, slot.Add(time.Minute))
+	}
+	return &claim{slot: slot, trigger: trigger}, p.again
+}
+
+// ran reports whether a minute had its run: its Job or its backup is there, also after the clock was put back.
+func ran(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, slot time.Time) bool {
+	name := jobName(b.Name, slot)
+	return o.job(name) != nil || status.LastJob == name || status.ActiveJob == name ||
+		slices.ContainsFunc(status.Backups, func(x databasesv1.Backup) bool { return x.Name == name })
+}
+
+// earlier returns the earlier of two times, where zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// targetOf tells what the target lacks, nil when it is ready.
+func targetOf(b *databasesv1.DatabaseBackup, o observed) *obstacle {
+	ref := b.Spec.TargetRef
+	switch {
+	case ref == nil:
+		return &obstacle{databasesv1.ReasonIncompleteSpec, "spec.targetRef is missing"}
+	case o.set == nil:
+		return &obstacle{databasesv1.ReasonTargetNotFound, fmt.Sprintf("StatefulSet %s does not exist", ref.Name)}
+	case o.service == nil:
+		return &obstacle{databasesv1.ReasonTargetNotFound, fmt.Sprintf("Service %s does not exist", serviceOf(ref))}
+	case o.set.Status.ReadyReplicas == 0:
+		return &obstacle{databasesv1.ReasonTargetNotReady, fmt.Sprintf("StatefulSet %s has no ready pod", ref.Name)}
+	}
+	return nil
+}
+
+func serviceOf(ref *databasesv1.TargetReference) string { return cmp.Or(ref.ServiceName, ref.Name) }
+
+// readiness tells whether anything keeps the next backup from being taken: what a person has to mend comes first.
+func readiness(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan) (ready bool, what obstacle) {
+	if len(p.missing) > 0 {
+		return false, obstacle{databasesv1.ReasonIncompleteSpec, "nothing runs until these are set: " + strings.Join(p.missing, ", ")}
+	}
+	if p.invalid != "" {
+		return false, obstacle{databasesv1.ReasonInvalidSchedule, p.invalid}
+	}
+	if status.InProgress {
+		if h := hindrance(status.ActiveJob, o.pods, condition(b.Status.Conditions, databasesv1.ConditionReady)); h != nil {
+			return false, *h
+		}
+	}
+	if target := targetOf(b, o); target != nil {
+		return false, *target
+	}
+	switch {
+	case b.Spec.Suspend:
+		return false, obstacle{databasesv1.ReasonSuspended, "spec.suspend is true: the schedule rests, triggers are followed"}
+	case !p.missed.IsZero():
+		return true, obstacle{databasesv1.ReasonRunMissed, fmt.Sprintf("the run of %s was not made within %s; the next one is at %s", clockTime(p.missed), deadline(b), clockTime(p.next))}
+	}
+	return true, obstacle{databasesv1.ReasonScheduled, "the schedule is followed, see status.nextScheduleTime"}
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// surplus are the Jobs that shall go: those that were replaced, and finished ones that the history has no room
+// for, the oldest first.
+func surplus(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed) (all []*batchv1.Job) {
+	kept := map[batchv1.JobConditionType]int32{
+		batchv1.JobComplete: value(b.Spec.SuccessfulJobsHistoryLimit, 3),
+		batchv1.JobFailed:   value(b.Spec.FailedJobsHistoryLimit, 1),
+	}
+	jobs := slices.Clone(o.jobs)
+	slices.SortFunc(jobs, func(x, y batchv1.Job) int {
+		return slotOf(b.Name, y.Name).Compare(slotOf(b.Name, x.Name))
+	})
+	for i := range jobs {
+		job, end := &jobs[i], finished(&jobs[i])
+		switch {
+		case job.Name == status.ActiveJob || !job.DeletionTimestamp.IsZero():
+		case end == nil:
+			all = append(all, job)
+		case kept[end.Type] > 0:
+			kept[end.Type]--
+		default:
+			all = append(all, job)
+		}
+	}
+	return all
+}

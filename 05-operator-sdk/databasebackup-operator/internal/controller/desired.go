@@ -1,0 +1,242 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// Names in Jobs. The label that says what a Job is for is the component.
+const (
+	manager       = "databasebackup-operator"
+	containerName = "pgbackup"
+	volumeRoot    = "/volume"
+	scratch       = "/scratch"
+
+	componentBackup  = "backup"
+	componentDelete  = "delete"
+	componentRestore = "restore"
+
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelComponent = "app.kubernetes.io/component"
+	labelManager   = "app.kubernetes.io/managed-by"
+
+	// slotAnnotation has the minute that a Job's name stands for, in a form for people.
+	slotAnnotation = "databases.test.io/slot"
+)
+
+// exitFinal is pgbackup's exit code for a failure that another try would repeat.
+const exitFinal = 2
+
+// postgres is the user and group in Debian's images of PostgreSQL. initdb refuses one that /etc/passwd of the
+// image does not know.
+const postgres = 999
+
+// jobName is the name of the Job, and of the backup, of one minute: there cannot be two.
+func jobName(backup string, slot time.Time) string {
+	return fmt.Sprintf("%s-%d", backup, slot.Unix()/60)
+}
+
+// Missing lists the fields of the spec that a DatabaseBackup needs to run and does not have.
+func Missing(b *databasesv1.DatabaseBackup, defaultImage string) (fields []string) {
+	auth := b.Spec.Auth
+	if auth == nil {
+		auth = &databasesv1.Auth{}
+	}
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"targetRef", b.Spec.TargetRef != nil},
+		{"auth.usernameSecretRef", auth.UsernameSecretRef != nil},
+		{"auth.passwordSecretRef", auth.PasswordSecretRef != nil},
+		{"image", cmp.Or(b.Spec.Image, defaultImage) != ""},
+		{"destination", claimOf(b) != ""},
+	} {
+		if !field.set {
+			fields = append(fields, "spec."+field.name)
+		}
+	}
+	return fields
+}
+
+// claimOf is the name of the volume claim, empty when there is none.
+func claimOf(b *databasesv1.DatabaseBackup) string {
+	if d := b.Spec.Destination; d != nil && d.PersistentVolumeClaim != nil {
+		return d.PersistentVolumeClaim.ClaimName
+	}
+	return ""
+}
+
+// desiredBackup is the Job of one slot.
+func desiredBackup(b *databasesv1.DatabaseBackup, name string, defaultImage string) *batchv1.Job {
+	env := connection(b.Namespace, b.Spec.TargetRef, b.Spec.Auth, b.Spec.DatabaseName)
+	r, v := b.Spec.Retention, b.Spec.Verification
+	env = append(env, values(
+		"BACKUP_NAME", name,
+		"BACKUP_VERIFY", cmp.Or(string(v.Mode), string(databasesv1.VerifyArchive)),
+		"BACKUP_QUERY", v.Query,
+		"BACKUP_SCRATCH", scratch,
+		"BACKUP_KEEP_LAST", number(value(r.KeepLast, 7)),
+		"BACKUP_KEEP_DAILY", number(r.KeepDaily),
+		"BACKUP_KEEP_WEEKLY", number(r.KeepWeekly),
+		"BACKUP_KEEP_MONTHLY", number(r.KeepMonthly),
+		"BACKUP_MAX_AGE_DAYS", number(r.MaxAgeDays),
+		"BACKUP_TIME_ZONE", cmp.Or(b.Spec.TimeZone, "UTC"),
+	)...)
+	job := newJob(b, "backup", componentBackup, string(b.UID), env, b.Spec.JobLimits, defaultImage)
+	job.Namespace, job.Name = b.Namespace, name
+	if slot := slotOf(b.Name, name); !slot.IsZero() {
+		job.Annotations = map[string]string{slotAnnotation: slot.UTC().Format(time.RFC3339)}
+	}
+	job.OwnerReferences = ownedBy(b, BackupKind)
+	return job
+}
+
+// desiredDelete is the Job that removes the files of a DatabaseBackup.
+func desiredDelete(b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.Job {
+	job := newJob(b, "delete", componentDelete, string(b.UID), nil, b.Spec.JobLimits, defaultImage)
+	job.Namespace, job.Name = b.Namespace, b.Name+"-delete"
+	job.OwnerReferences = ownedBy(b, BackupKind)
+	return job
+}
+
+// desiredRestore is the Job of a DatabaseRestore from a volume of a DatabaseBackup.
+func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.Job {
+	target, auth := r.Spec.TargetRef, r.Spec.Auth
+	if target == nil {
+		target = b.Spec.TargetRef
+	}
+	if auth == nil {
+		auth = b.Spec.Auth
+	}
+	env := connection(b.Namespace, target, auth, cmp.Or(r.Spec.DatabaseName, b.Spec.DatabaseName))
+	env = append(env, values("BACKUP_NAME", r.Spec.BackupName, "BACKUP_OVERWRITE", strconv.FormatBool(r.Spec.Overwrite))...)
+	owner := cmp.Or(r.Spec.BackupOwnerUID, string(b.UID))
+	job := newJob(b, "restore", componentRestore, owner, env, r.Spec.JobLimits, defaultImage)
+	job.Namespace, job.Name = r.Namespace, r.Name+"-restore"
+	job.Labels = labels(r.Name, componentRestore)
+	job.Spec.Template.Labels = labels(r.Name, componentRestore)
+	job.OwnerReferences = ownedBy(r, RestoreKind)
+	return job
+}
+
+// ownedBy makes an object the controller of a Job. It does not block the object's deletion, which would need a
+// permission of its own.
+func ownedBy(owner metav1.Object, kind schema.GroupVersionKind) []metav1.OwnerReference {
+	ref := metav1.NewControllerRef(owner, kind)
+	ref.BlockOwnerDeletion = nil
+	return []metav1.OwnerReference{*ref}
+}
+
+func labels(instance, component string) map[string]string {
+	return map[string]string{labelName: "databasebackup", labelInstance: instance, labelComponent: component, labelManager: manager}
+}
+
+// newJob is a Job that runs one verb of pgbackup on the volume of a DatabaseBackup. It stays until the history
+// limits remove it: a time to live would remove its outcome before it was read.
+func newJob(b *databasesv1.DatabaseBackup, verb, component, owner string, env []corev1.EnvVar, limits databasesv1.JobLimits, defaultImage string) *batchv1.Job {
+	env = append(values(
+		"BACKUP_ROOT", volumeRoot,
+		"BACKUP_DIR", path.Join(volumeRoot, b.Spec.BackupPath),
+		"BACKUP_OWNER", owner,
+	), env...)
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels(b.Name, component)},
+		Spec: batchv1.JobSpec{
+			BackoffLimit:          new(value(limits.BackoffLimit, 2)),
+			ActiveDeadlineSeconds: new(value(limits.ActiveDeadlineSeconds, 3600)),
+			// A new pod waits until the one before is gone: two would wait for each other's lock.
+			PodReplacementPolicy: new(batchv1.Failed),
+			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+				{Action: batchv1.PodFailurePolicyActionFailJob, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+					ContainerName: new(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{exitFinal}}},
+				// A drained node is not the backup's fault.
+				{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+					{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+			}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels(b.Name, component)},
+				Spec:       podOf(verb, cmp.Or(b.Spec.Image, defaultImage), claimOf(b), env, limits.Resources),
+			},
+		},
+	}
+}
+
+// podOf is a pod that meets the restricted Pod Security Standard. It is never restarted in place: each try is a pod
+// with an outcome of its own.
+func podOf(verb, image, claim string, env []corev1.EnvVar, resources databasesv1.Resources) corev1.PodSpec {
+	source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
+	readOnly := verb == "restore"
+	return corev1.PodSpec{
+		RestartPolicy:                corev1.RestartPolicyNever,
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(postgres)), RunAsGroup: new(int64(postgres)), FSGroup: new(int64(postgres)),
+			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
+			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{{
+			Name: containerName, Image: image, Command: []string{"pgbackup"}, Args: []string{verb}, Env: env,
+			Resources: corev1.ResourceRequirements{Requests: resources.Requests, Limits: resources.Limits},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "backups", MountPath: volumeRoot, ReadOnly: readOnly},
+				{Name: "scratch", MountPath: scratch},
+				{Name: "tmp", MountPath: "/tmp"},
+			},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "backups", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}},
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		},
+	}
+}
+
+// connection says how the server is reached. Credentials come from Secrets, through the kubelet: they are in no
+// Job, and the operator may not even read them.
+func connection(namespace string, target *databasesv1.TargetReference, auth *databasesv1.Auth, database string) []corev1.EnvVar {
+	host := cmp.Or(target.ServiceName, target.Name) + "." + namespace + ".svc"
+	return append(values("PGHOST", host, "PGPORT", number(cmp.Or(target.Port, 5432)), "BACKUP_DATABASE", database),
+		secret("PGUSER", auth.UsernameSecretRef), secret("PGPASSWORD", auth.PasswordSecretRef))
+}
+
+func secret(variable string, ref *databasesv1.SecretKeyReference) corev1.EnvVar {
+	return corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key}}}
+}
+
+// values makes environment variables of names and values. Kubernetes would replace $(NAME) in a value: $$ is how
+// a $ is written there.
+func values(pairs ...string) (env []corev1.EnvVar) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			env = append(env, corev1.EnvVar{Name: pairs[i], Value: escape(pairs[i+1])})
+		}
+	}
+	return env
+}
+
+func value[T any](pointer *T, otherwise T) T {
+	if pointer == nil {
+		return otherwise
+	}
+	return *pointer
+}
+
+func number(n int32) string { return strconv.Itoa(int(n)) }

@@ -1,0 +1,506 @@
+package controller
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// Faults that no single rule is about: clocks, caches that are behind, names that come again, pods that vanish.
+
+func asks(value string) func(*backup) {
+	return func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: value} }
+}
+
+// earlier is a Job of a DatabaseBackup that had the name before: the garbage collector is about to take it.
+func (b *bench) earlier(job *batchv1.Job) *batchv1.Job {
+	b.t.Helper()
+	job.OwnerReferences[0].UID = "of-an-earlier-one"
+	b.must(b.Create(b.t.Context(), job))
+	return job
+}
+
+func TestMadeAgainUnderTheSameNameInTheSameMinute(t *testing.T) {
+	b := newBench(t, func(x *backup) { x.Spec.Immediate, x.Spec.Schedule = true, "@yearly" })
+	old := b.earlier(desiredBackup(b.backup(), jobName(orders, b.at(0, 5).Truncate(time.Minute)), ""))
+	for range 2 {
+		_, _ = b.operator.Reconcile(t.Context(), b.request())
+	}
+	b.is("BackupSucceeded: Unknown Running")
+	if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
+		t.Error("nothing tells the queue to try again")
+	}
+	if after := b.job(old.Name); after.ResourceVersion != old.ResourceVersion {
+		t.Error("the collector's work was done for it")
+	}
+	b.must(b.Delete(t.Context(), old, client.PropagationPolicy("Background")))
+	b.reconcile()
+	b.succeed()
+	b.reconcile()
+	b.is("BackupSucceeded: True BackupSucceeded")
+}
+
+func TestDeletedAgainWhileTheFirstDeletionIsCollected(t *testing.T) {
+	b := newBench(t, deleteFiles)
+	b.reconcile()
+	old := b.earlier(desiredDelete(b.backup(), ""))
+	b.must(b.Delete(t.Context(), b.backup()))
+	for range 2 {
+		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
+			t.Fatal("nothing tells the queue to try again")
+		}
+	}
+	b.must(b.Delete(t.Context(), old, client.PropagationPolicy("Background")))
+	b.reconcile()
+	b.finish(b.job("orders-delete"), "")
+	b.reconcile()
+	if !b.gone() {
+		t.Error("it is still there")
+	}
+}
+
+// Somebody's Job has the name of the one that deletes the files. Nothing would wake the operator when it goes.
+func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
+	b := newBench(t, deleteFiles)
+	b.reconcile()
+	foreign := desiredDelete(b.backup(), "")
+	foreign.OwnerReferences = nil
+	b.must(b.Create(t.Context(), foreign))
+	b.must(b.Delete(t.Context(), b.backup()))
+	for range 2 {
+		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
+			t.Fatal("nothing tells the queue to try again")
+		}
+		b.is("Ready: False JobNameTaken")
+	}
+	b.must(b.Delete(t.Context(), foreign, client.PropagationPolicy("Background")))
+	b.reconcile()
+	b.is("Ready: False Deleting")
+}
+
+// While files are deleted, claims may go, and nobody watches them.
+func TestADeletionLooksAgain(t *testing.T) {
+	b := newBench(t, deleteFiles)
+	b.reconcile()
+	b.must(b.Delete(t.Context(), b.backup()))
+	if again := b.reconcile(); again <= 0 || again > time.Minute {
+		t.Errorf("again in %s", again)
+	}
+}
+
+// A cache that is behind after a restart, or the one of a replica that has lost its lease: it shows the state before
+// a run was claimed, or before its Job was made, while Jobs are seen as they are.
+func TestACacheThatIsBehindDoesNoHarm(t *testing.T) {
+	b := newBench(t, func(x *backup) {
+		x.Spec.Schedule, x.Spec.SuccessfulJobsHistoryLimit = "@yearly", new(int32(0))
+	})
+	b.reconcile()
+	before := b.backup()
+	b.edit(asks("a"))
+	b.at(0, 5)
+	if _, err := b.operator.Reconcile(t.Context(), b.request()); err != nil {
+		t.Fatal(err)
+	}
+	claimed := b.backup()
+	claimed.Status.InProgress = false // as it was before the Job was seen
+	job := b.job(claimed.Status.ActiveJob)
+	b.behind(before)
+	if got := b.jobs(); len(got) != 1 {
+		t.Fatalf("the Job that works was ended: %v", got)
+	}
+	b.reconcile()
+	b.succeed()
+	b.reconcile()
+	b.behind(claimed)
+	if got := b.jobs(); len(got) > 0 {
+		t.Errorf("%s ran a second time", job.Name)
+	}
+}
+
+// behind lets an operator act on a state that it read earlier.
+func (b *bench) behind(old *backup) {
+	b.t.Helper()
+	o, err := b.operator.observe(b.t.Context(), old)
+	b.must(err)
+	if err := b.operator.act(b.t.Context(), old, o); err == nil {
+		b.t.Error("it does not look again")
+	}
+}
+
+func TestARestoreByACacheThatIsBehindDoesNotBeginAgain(t *testing.T) {
+	b := newBench(t)
+	b.ask()
+	_, err := b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()})
+	b.must(err)
+	old := b.restore()
+	b.follow()
+	job := b.job("monday-restore")
+	b.run(job, b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "done"}))
+	b.finish(job, "")
+	b.follow()
+	b.must(b.Delete(t.Context(), job, client.PropagationPolicy("Background")))
+	old.Status.InProgress = false
+	if err := b.restorer.begin(t.Context(), old, b.backup()); err == nil {
+		t.Error("it does not look again")
+	}
+	err = b.Get(t.Context(), client.ObjectKeyFromObject(job), job)
+	if client.IgnoreNotFound(err) != nil || err == nil {
+		t.Error("it was begun a second time:", err)
+	}
+}
+
+// When a Job exceeds its deadline the Job controller removes its pods first, and tells its end some time later.
+func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
+	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
+	vanish := func(b *bench) {
+		b.must(b.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
+	}
+	t.Run("a backup", func(t *testing.T) {
+		b := newBench(t)
+		b.at(0, 0)
+		b.reconcile()
+		job := b.job(b.backup().Status.ActiveJob)
+		b.run(job, unschedulable)
+		b.reconcile()
+		vanish(b)
+		b.reconcile()
+		b.is("Ready: False Unschedulable")
+		b.finish(job, batchv1.JobReasonDeadlineExceeded)
+		b.reconcile()
+		b.is("Ready: True Scheduled")
+		if m := condition(b.backup().Status.Conditions, "BackupSucceeded").Message; !strings.Contains(m, "no volume") {
+			t.Error(m)
+		}
+	})
+	t.Run("a new pod", func(t *testing.T) {
+		b := newBench(t)
+		b.at(0, 0)
+		b.reconcile()
+		job := b.job(b.backup().Status.ActiveJob)
+		b.run(job, unschedulable)
+		b.reconcile()
+		vanish(b)
+		b.run(job, corev1.PodStatus{Phase: corev1.PodRunning})
+		b.reconcile()
+		b.is("Ready: True Scheduled")
+	})
+	t.Run("a restore", func(t *testing.T) {
+		b := newBench(t)
+		b.ask()
+		b.follow()
+		job := b.job("monday-restore")
+		b.run(job, unschedulable)
+		b.follow()
+		vanish(b)
+		b.follow()
+		b.finish(job, batchv1.JobReasonDeadlineExceeded)
+		b.follow()
+		if got := b.outcome(); !strings.HasPrefix(got, "False DeadlineExceeded") || !strings.Contains(got, "no volume") {
+			t.Error(got)
+		}
+	})
+	t.Run("a deletion", func(t *testing.T) {
+		b := newBench(t, deleteFiles)
+		b.reconcile()
+		b.removed()
+		job := b.job("orders-delete")
+		b.run(job, unschedulable)
+		b.reconcile()
+		vanish(b)
+		b.reconcile()
+		b.finish(job, batchv1.JobReasonDeadlineExceeded)
+		b.reconcile()
+		b.is("Ready: False DeleteFailed")
+		if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, "no volume") {
+			t.Error(m)
+		}
+	})
+}
+
+// What is known of a container that left no result.
+func TestWhatAContainerWithoutResultLeaves(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod    func(*corev1.PodStatus)
+		reason string // of the Job's failure, none for success
+		want   []string
+	}{
+		"success without a word": {func(s *corev1.PodStatus) { s.Phase = corev1.PodSucceeded; end(s).ExitCode = 0 }, "",
+			[]string{"Unknown ResultMissing", "left no result"}},
+		"no such program": {func(s *corev1.PodStatus) {
+			end(s).ExitCode, end(s).Reason, end(s).Message = 128, "StartError", `exec: "pgbackup": executable file not found in $PATH`
+		}, batchv1.JobReasonBackoffLimitExceeded, []string{"False JobFailed", "executable file not found"}},
+		"a signal": {func(s *corev1.PodStatus) { end(s).ExitCode = 139 }, batchv1.JobReasonBackoffLimitExceeded, []string{"False JobFailed", "code 139"}},
+		"an eviction": {func(s *corev1.PodStatus) {
+			s.Reason, s.Message = "Evicted", "The node was low on resource: ephemeral-storage"
+		},
+			batchv1.JobReasonBackoffLimitExceeded, []string{"False JobFailed", "Evicted: The node was low on resource: ephemeral-storage"}},
+		"evictions until the deadline": {func(s *corev1.PodStatus) {
+			s.Reason, s.Message, s.ContainerStatuses = "Evicted", "The node was low on resource: ephemeral-storage", nil
+		}, batchv1.JobReasonDeadlineExceeded, []string{"False DeadlineExceeded", "ephemeral-storage"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.at(0, 0)
+			b.reconcile()
+			job := b.job(b.backup().Status.ActiveJob)
+			status := b.ended(137, "Error", nil)
+			test.pod(&status)
+			b.run(job, status)
+			b.finish(job, test.reason)
+			b.reconcile()
+			got := b.says("BackupSucceeded") + ": " + condition(b.backup().Status.Conditions, "BackupSucceeded").Message
+			for _, want := range test.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s, want %s", got, want)
+				}
+			}
+		})
+	}
+}
+
+func end(s *corev1.PodStatus) *corev1.ContainerStateTerminated {
+	return s.ContainerStatuses[0].State.Terminated
+}
+
+// A run that was about to begin, and that the API server does not take, ends with suspend: who suspends wants rest.
+func TestSuspendGivesUpWhatCannotBegin(t *testing.T) {
+	b := newBench(t)
+	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("none"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	b.must(b.Create(t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // nobody else counts here
+	b.must(b.Status().Update(t.Context(), quota))
+	b.at(0, 0)
+	for range 2 {
+		_, _ = b.operator.Reconcile(t.Context(), b.request())
+	}
+	b.is("Ready: False JobRejected")
+	b.edit(func(x *backup) { x.Spec.Suspend = true })
+	b.must(b.Delete(t.Context(), quota))
+	b.reconcile()
+	b.is("Ready: False Suspended")
+	if s := b.backup().Status; s.ActiveJob != "" || len(b.jobs()) > 0 {
+		t.Errorf("it runs: %v, %+v", b.jobs(), s)
+	}
+	b.at(5, 0)
+	b.edit(func(x *backup) { x.Spec.Suspend = false })
+	b.reconcile()
+	if got := b.jobs(); !slices.Equal(got, []int{5}) {
+		t.Error("and goes on:", got)
+	}
+}
+
+func TestTheClockIsPutBack(t *testing.T) {
+	b := newBench(t)
+	for _, minute := range []int{0, 5, 10} {
+		b.at(minute, 0)
+		b.reconcile()
+		b.succeed()
+		b.reconcile()
+	}
+	b.told()
+	for _, minute := range []int{0, 2, 5, 7} { // an hour comes again
+		b.at(minute, 30)
+		b.reconcile()
+	}
+	if got := b.jobs(); !slices.Equal(got, []int{0, 5, 10}) || len(b.told()) > 0 {
+		t.Errorf("a slot ran again: %v", got)
+	}
+	b.edit(asks("a"))
+	b.at(5, 40)
+	b.reconcile()
+	if got := b.jobs(); !slices.Equal(got, []int{0, 5, 10}) {
+		t.Errorf("a minute that had its run ran again: %v", got)
+	}
+	b.at(6, 0)
+	b.reconcile()
+	if got := b.jobs(); !slices.Equal(got, []int{0, 5, 6, 10}) {
+		t.Errorf("a run by hand waits for a clock that was put back: %v", got)
+	}
+	b.succeed()
+	b.reconcile()
+	b.at(15, 0)
+	b.reconcile()
+	if got := b.jobs(); !slices.Equal(got, []int{5, 6, 10, 15}) && !slices.Contains(got, 15) {
+		t.Errorf("the schedule does not go on: %v", got)
+	}
+}
+
+// A slot whose minute had a run by hand, before the schedule was what it is, has had its run.
+func TestAMinuteThatRanIsNotToldTwice(t *testing.T) {
+	b := newBench(t, func(x *backup) { x.Spec.Schedule = "@yearly" }, asks("a"))
+	b.at(0, 5)
+	b.reconcile()
+	b.succeed()
+	b.reconcile()
+	b.told()
+	b.edit(func(x *backup) { x.Spec.Schedule = "*/5 * * * *" })
+	b.reconcile()
+	if told := strings.Join(b.told(), "\n"); strings.Contains(told, "BackupSucceeded") {
+		t.Error("told twice:", told)
+	}
+	if s := b.backup().Status; s.LastScheduleTime == nil || !s.LastScheduleTime.Time.Equal(b.first()) {
+		t.Errorf("the slot is not handled: %+v", s)
+	}
+	b.at(5, 0)
+	b.reconcile()
+	if got := b.jobs(); !slices.Equal(got, []int{0, 5}) {
+		t.Error(got)
+	}
+}
+
+func TestATargetThatComesTooLateIsToldAsAMissedRun(t *testing.T) {
+	b := newBench(t, func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) })
+	b.ready(0)
+	b.at(0, 0)
+	b.reconcile()
+	b.at(2, 0)
+	b.ready(1)
+	b.told()
+	b.reconcile()
+	if told := strings.Join(b.told(), "\n"); len(b.jobs()) > 0 || !strings.HasPrefix(told, "Warning RunMissed") {
+		t.Errorf("ran: %v, told: %s", b.jobs(), told)
+	}
+	b.at(5, 0)
+	b.reconcile()
+	b.is("Ready: True Scheduled")
+	if got := b.jobs(); !slices.Equal(got, []int{5}) {
+		t.Error(got)
+	}
+}
+
+func TestARejectedJobIsToldAndMadeLater(t *testing.T) {
+	b := newBench(t)
+	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("none"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	b.must(b.Create(t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // nobody else counts here
+	b.must(b.Status().Update(t.Context(), quota))
+	b.at(0, 0)
+	for range 3 {
+		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
+			t.Fatal("nothing tells the queue to try again")
+		}
+	}
+	b.is("Ready: False JobRejected")
+	if told := strings.Count(strings.Join(b.told(), "\n"), "JobRejected"); told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	b.must(b.Delete(t.Context(), quota))
+	b.reconcile()
+	b.is("Ready: True Scheduled", "BackupSucceeded: Unknown Running")
+	if got := b.jobs(); !slices.Equal(got, []int{0}) {
+		t.Error(got)
+	}
+}
+
+// An API server that refuses, or whose answers are lost: writes are tried again, a run is made once, and none of it is
+// told as a failure of a backup.
+func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
+	const lost = 0
+	for name, test := range map[string]struct {
+		code   int
+		reason string
+	}{
+		"conflict":          {http.StatusConflict, "Conflict"},
+		"an error":          {http.StatusInternalServerError, "InternalError"},
+		"not there":         {http.StatusServiceUnavailable, "ServiceUnavailable"},
+		"too many requests": {http.StatusTooManyRequests, "TooManyRequests"},
+		"answers are lost":  {lost, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
+			l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+			var mu sync.Mutex
+			met := map[string]int{}
+			l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
+				verb, rest, _ := strings.Cut(what, " ")
+				resource, _, _ := strings.Cut(rest, " ")
+				mu.Lock()
+				met[verb+" "+resource]++
+				n := met[verb+" "+resource]
+				mu.Unlock()
+				if !slices.Contains([]string{"POST jobs", "PUT databasebackups/status"}, verb+" "+resource) || n%3 == 0 {
+					return pass()
+				}
+				if test.code != lost {
+					return answer(test.code, test.reason)
+				}
+				response, err := pass()
+				if err == nil {
+					response.Body.Close()
+				}
+				return nil, errors.New("connection reset")
+			})
+			l.edit(asks("now"))
+			job := l.active()
+			l.clock.SetTime(time.Now())
+			l.succeed()
+			l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
+			l.Expect(l.says("BackupSucceeded")).To(gomega.Equal("True BackupSucceeded"))
+			l.Expect(l.says("Ready")).To(gomega.Equal("True Scheduled"))
+			l.Expect(l.jobs()).To(gomega.HaveLen(1))
+			l.Expect(l.backup().Status.LastJob).To(gomega.Equal(job.Name))
+			if test.code != lost { // events and metrics follow a write that is known to be done
+				l.bench.registry = l.counts
+				l.counted(map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0})
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if met["POST jobs"] < 2 && test.code != lost || met["PUT databasebackups/status"] < 3 {
+				t.Errorf("the faults were not met: %v", met)
+			}
+		})
+	}
+}
+
+// A slot is due at the moment when a Job has ended and its pod, which tells how, is not seen yet.
+func TestReplaceDoesNotForgetWhatHasJustEnded(t *testing.T) {
+	b := newBench(t, func(x *backup) { x.Spec.ConcurrencyPolicy = databasesv1.ReplaceConcurrent })
+	b.at(0, 0)
+	b.reconcile()
+	job := b.job(b.backup().Status.ActiveJob)
+	b.at(5, 0)
+	b.finish(job, "")
+	b.reconcile()
+	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
+	b.reconcile()
+	b.is("BackupSucceeded: True BackupSucceeded")
+	if s := b.backup().Status; len(s.Backups) != 1 || s.LastBackupTime == nil || s.ActiveJob != jobName(orders, b.first().Add(5*time.Minute)) {
+		t.Errorf("status: %+v", s)
+	}
+}
+
+// What was said of the pod of one Job is not said of the next Job, whose pod is still to come.
+func TestAHindranceIsThatOfItsOwnJob(t *testing.T) {
+	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
+	b := newBench(t, deleteFiles, func(x *backup) { x.Spec.ConcurrencyPolicy = databasesv1.ReplaceConcurrent })
+	b.at(0, 0)
+	b.reconcile()
+	b.run(b.job(b.backup().Status.ActiveJob), unschedulable)
+	b.reconcile()
+	b.is("Ready: False Unschedulable")
+	b.at(5, 0)
+	b.reconcile()
+	b.is("Ready: True Scheduled")
+	b.run(b.job(b.backup().Status.ActiveJob), unschedulable)
+	b.reconcile()
+	b.removed()
+	b.is("Ready: False Deleting")
+}

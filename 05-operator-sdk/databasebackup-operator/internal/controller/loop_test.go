@@ -1,0 +1,238 @@
+package controller
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+	"github.com/example/databasebackup-operator/internal/program"
+)
+
+// A loop is a bench whose operator is run by a manager, as a user with the permissions that are shipped.
+type loop struct {
+	*bench
+	*gomega.WithT
+	*wire
+	ahead  *shifted // the operator's clock
+	counts *prometheus.Registry
+}
+
+// shifted is the real clock, put forward: a test need not wait for the next minute.
+type shifted struct{ by atomic.Int64 }
+
+func (s *shifted) Now() time.Time                  { return time.Now().Add(time.Duration(s.by.Load())) }
+func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
+
+func shippedRules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(data, role); err != nil {
+		t.Fatal(err)
+	}
+	return role.Rules
+}
+
+// allow gives a user these permissions, and nothing more.
+func (b *bench) allow(user string, rules []rbacv1.PolicyRule) {
+	b.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-"}, Rules: rules}
+	b.must(b.Create(b.t.Context(), role))
+	b.must(b.Create(b.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}))
+}
+
+func newLoop(t *testing.T, change ...func(*backup)) *loop {
+	t.Helper()
+	l := &loop{bench: newBench(t, change...), WithT: gomega.NewWithT(t), wire: &wire{}, ahead: &shifted{}, counts: prometheus.NewRegistry()}
+	l.SetDefaultEventuallyTimeout(30 * time.Second)
+	l.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	user := "operator-" + l.namespace
+	l.allow(user, shippedRules(t))
+	cfg := rest.CopyConfig(config)
+	cfg.Impersonate.UserName = user
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: newScheme(), Metrics: server.Options{BindAddress: "0"},
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Cache:      program.CacheOptions(nil, Trim),
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+	})
+	l.must(err)
+	metrics, err := NewMetrics(l.counts)
+	l.must(err)
+	writer := Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(manager), Clock: l.ahead}
+	l.must((&DatabaseBackupReconciler{Writer: writer, Metrics: metrics}).SetupWithManager(mgr, 2))
+	l.must((&DatabaseRestoreReconciler{Writer: writer}).SetupWithManager(mgr, 2))
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	// Jobs are finished by hand with the time of the real clock.
+	l.clock = clocktesting.NewFakePassiveClock(time.Now())
+	return l
+}
+
+// active waits for a working Job.
+func (l *loop) active() *batchv1.Job {
+	l.t.Helper()
+	l.Eventually(func() bool { return l.backup().Status.InProgress }).Should(gomega.BeTrue())
+	return l.job(l.backup().Status.ActiveJob)
+}
+
+// Everything that the operator ever does, each step woken by a watch, with the shipped permissions: it is denied
+// nothing, and uses all of them.
+func TestTheLoopIsWokenByWhatItWaitsForAndMayDoIt(t *testing.T) {
+	l := newLoop(t, deleteFiles, func(x *backup) {
+		x.Spec.Schedule, x.Spec.Immediate, x.Spec.SuccessfulJobsHistoryLimit = "0 0 1 1 *", true, new(int32(0))
+	})
+	job := l.active()
+	l.run(job, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False Unschedulable"), "a pod wakes it")
+	l.must(l.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(l.namespace), client.GracePeriodSeconds(0)))
+	l.clock.SetTime(time.Now())
+	l.succeed()
+	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("True BackupSucceeded"), "a Job wakes it")
+	l.Eventually(l.jobs).Should(gomega.BeEmpty(), "the history has no room")
+	l.ahead.by.Store(int64(time.Minute))
+	l.edit(asks("now"))
+	l.Eventually(func() string { return l.backup().Status.LastHandledTrigger }).Should(gomega.Equal("now"), "an annotation wakes it")
+	l.active()
+	l.succeed()
+	l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
+	l.ready(0)
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotReady"), "a StatefulSet wakes it")
+	l.ready(1)
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+	service := &corev1.Service{ObjectMeta: l.meta("db-rw")}
+	l.must(l.Delete(t.Context(), service))
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotFound"), "a Service wakes it")
+
+	l.ask()
+	restoring := func() string {
+		return string(condition(l.restore().Status.Conditions, databasesv1.ConditionSucceeded).Reason)
+	}
+	l.Eventually(func() bool { return l.restore().Status.InProgress }).Should(gomega.BeTrue())
+	job = l.job("monday-restore")
+	l.clock.SetTime(time.Now())
+	l.run(job, l.ended(2, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
+	l.finish(job, batchv1.JobReasonPodFailurePolicy)
+	l.Eventually(restoring).Should(gomega.Equal("TargetNotEmpty"))
+
+	l.must(l.Delete(t.Context(), l.backup()))
+	l.Eventually(func() error {
+		return l.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "orders-delete"}, &batchv1.Job{})
+	}).Should(gomega.Succeed())
+	l.finish(l.job("orders-delete"), "")
+	l.Eventually(l.gone).Should(gomega.BeTrue())
+	l.Eventually(func() int { return l.requests()["POST events "] }).ShouldNot(gomega.BeZero())
+	if denied := l.denials(); len(denied) > 0 {
+		t.Error("denied:", denied)
+	}
+	l.allUsed()
+}
+
+// allUsed compares the verbs on the wire with those of the role.
+func (l *loop) allUsed() {
+	l.t.Helper()
+	used, shipped := map[string]bool{}, map[string]bool{}
+	verbs := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "LIST": "list", "WATCH": "watch"}
+	for what := range l.requests() {
+		words := strings.Split(what, " ")
+		resource := words[1]
+		if at := strings.LastIndex(resource, "/"); at >= 0 && strings.HasPrefix(resource, "/api") {
+			if words[0] == "GET" { // of all namespaces: a list, or one that is streamed and then goes on as a watch
+				used["list "+resource[at+1:]], used["watch "+resource[at+1:]] = true, true
+			}
+			continue
+		}
+		used[verbs[words[0]]+" "+resource] = true
+	}
+	for _, rule := range shippedRules(l.t) {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				shipped[verb+" "+resource] = true
+			}
+		}
+	}
+	for what := range used { // discovery
+		if !shipped[what] && (strings.HasSuffix(what, " v1") || strings.HasSuffix(what, " api") || strings.HasSuffix(what, " apis")) {
+			delete(used, what)
+		}
+	}
+	if diff := cmp.Diff(shipped, used); diff != "" {
+		l.t.Error("shipped, and used:", diff)
+	}
+}
+
+// What a run costs, by a watch and a cache: few writes, and nothing while it rests.
+func TestBudget(t *testing.T) {
+	l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+	before := l.wire.writes()
+	l.edit(func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: "now"} })
+	l.active()
+	l.clock.SetTime(time.Now())
+	l.succeed()
+	l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
+	cost := l.wire.writes() - before
+	t.Logf("a run costs %d writes", cost)
+	if cost > 4 { // the claim, the Job, that it works, how it ended
+		t.Errorf("a run cost %d writes: %v", cost, l.requests())
+	}
+	rest := l.requests()
+	for i := range 20 { // its target changes in ways that do not concern it
+		l.ready(1 + int32(i%2))
+	}
+	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").Should(gomega.BeEmpty(), "at rest it asks for nothing")
+}
+
+// So that the test of permissions can fail: what is taken away is missed, and the operator may not read Secrets.
+func TestNoPermissionOnSecrets(t *testing.T) {
+	b := newBench(t)
+	user := "operator-" + b.namespace
+	b.allow(user, shippedRules(t))
+	cfg := rest.CopyConfig(config)
+	cfg.Impersonate.UserName = user
+	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
+	b.must(err)
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "credentials"}, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+		t.Error(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "none"}, &batchv1.Job{}); !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,129 @@
+package controller
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// A result is what pgbackup writes into the pod's termination message: the part that the operator uses.
+type result struct {
+	Verb      string    `json:"verb"`
+	Succeeded bool      `json:"succeeded"`
+	Reason    string    `json:"reason"`
+	Message   string    `json:"message"`
+	Warning   string    `json:"warning"`
+	Seconds   float64   `json:"seconds"`
+	Backup    *facts    `json:"backup"`
+	Restored  *restored `json:"restored"`
+	Backups   []listed  `json:"backups"`
+	Removed   []string  `json:"removed"`
+	Omitted   int       `json:"omitted"`
+}
+
+// facts are those of one backup.
+type facts struct {
+	Name          string        `json:"name"`
+	Path          string        `json:"path"`
+	Size          int64         `json:"size"`
+	SHA256        string        `json:"sha256"`
+	Started       time.Time     `json:"started"`
+	Completed     time.Time     `json:"completed"`
+	ServerVersion string        `json:"serverVersion"`
+	Verified      *verification `json:"verified"`
+	Failure       *verification `json:"failure"`
+}
+
+// verification is one that passed, or with a reason one that failed.
+type verification struct {
+	Mode    databasesv1.VerificationMode `json:"mode"`
+	Time    time.Time                    `json:"time"`
+	Reason  string                       `json:"reason"`
+	Message string                       `json:"message"`
+}
+
+type restored struct {
+	Database string `json:"database"`
+	Tables   int64  `json:"tables"`
+	Rows     int64  `json:"rows"`
+	Replaced bool   `json:"replaced"`
+}
+
+// listed is a backup on the volume.
+type listed struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+}
+
+// parseResult reads a termination message. It returns nil when that is none of pgbackup's.
+func parseResult(message string) *result {
+	r := &result{}
+	if err := json.Unmarshal([]byte(message), r); err != nil || r.Verb == "" || r.Reason == "" {
+		return nil
+	}
+	return r
+}
+
+// noted returns the list of backups after a run: with the facts of the new one, and without those that are gone.
+// What the run left out of its list, which has a limit, stays as it was.
+func noted(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
+	all := slices.Clone(backups)
+	if r.Backup != nil {
+		all = slices.DeleteFunc(all, func(b databasesv1.Backup) bool { return b.Name == r.Backup.Name })
+		all = append(all, backupOf(r.Backup))
+	}
+	states := map[string]string{}
+	for _, l := range r.Backups {
+		states[l.Name] = l.State
+		if !slices.ContainsFunc(all, func(b databasesv1.Backup) bool { return b.Name == l.Name }) {
+			all = append(all, databasesv1.Backup{Name: l.Name}) // somebody put the file there, or status was lost
+		}
+	}
+	complete := len(states) > 0 && r.Omitted == 0
+	all = slices.DeleteFunc(all, func(b databasesv1.Backup) bool {
+		return slices.Contains(r.Removed, b.Name) || complete && states[b.Name] == ""
+	})
+	for i, b := range all {
+		all[i].State = cmp.Or(states[b.Name], b.State)
+	}
+	slices.SortStableFunc(all, newer)
+	return all[:min(len(all), databasesv1.MaxBackups)]
+}
+
+// newer orders backups, the newest first. Those without a time come last.
+func newer(a, b databasesv1.Backup) int {
+	return cmp.Or(timeOf(b.CompletionTime).Compare(timeOf(a.CompletionTime)), strings.Compare(b.Name, a.Name))
+}
+
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// moment is a time as status has it: whole seconds, nil for none.
+func moment(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+}
+
+func backupOf(f *facts) databasesv1.Backup {
+	b := databasesv1.Backup{
+		Name: f.Name, Path: strings.TrimPrefix(f.Path, volumeRoot), Size: f.Size, SHA256: f.SHA256,
+		StartTime: moment(f.Started), CompletionTime: moment(f.Completed), ServerVersion: f.ServerVersion,
+		Verified: databasesv1.VerifyNone,
+	}
+	if f.Verified != nil {
+		b.Verified, b.VerifiedTime = f.Verified.Mode, moment(f.Verified.Time)
+	}
+	return b
+}

@@ -1,0 +1,293 @@
+package pgbackup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // images of PostgreSQL need not have time zones
+)
+
+// Verbs, in the order of the usage line.
+const (
+	verbBackup  = "backup"
+	verbVerify  = "verify"
+	verbPrune   = "prune"
+	verbRestore = "restore"
+	verbDelete  = "delete"
+	verbList    = "list"
+)
+
+var verbs = []string{verbBackup, verbVerify, verbPrune, verbRestore, verbDelete, verbList}
+
+// Mode is how a backup is verified.
+type Mode string
+
+const (
+	ModeNone    Mode = "None"
+	ModeArchive Mode = "Archive" // size, checksum, table of contents
+	ModeRestore Mode = "Restore" // Archive, then restored into a scratch server, rows counted
+)
+
+// modes are ordered: a later one includes those before it.
+var modes = []Mode{ModeNone, ModeArchive, ModeRestore}
+
+// covers reports whether a verification in mode m is worth one in the other.
+func (m Mode) covers(other Mode) bool { return slices.Index(modes, m) >= slices.Index(modes, other) }
+
+const (
+	defaultResult = "/dev/termination-log"
+	defaultWait   = 2 * time.Minute
+)
+
+// Config are the settings of one run. Package documentation tells their meaning.
+type Config struct {
+	Verb                string
+	Root, Dir           string
+	Owner, Name         string
+	Database            string
+	MaintenanceDatabase string
+	Host, Port, User    string
+	Verify              Mode
+	Query               string
+	Policy              Policy
+	Location            *time.Location
+	Overwrite           bool
+	Wait                time.Duration
+	Scratch             string
+	Tools               string
+	Result              string
+
+	passFile string
+	environ  []string // as given
+}
+
+var (
+	ownerForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,62}$`)
+	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$`)
+)
+
+// Settings reads the settings of a verb from an environment and checks them. The error names the variable,
+// what is wrong with it, and what to do. The Config is usable for Result even then.
+func Settings(verb string, environ []string) (Config, error) {
+	r := reader{values: map[string]string{}}
+	for _, pair := range environ {
+		key, value, _ := strings.Cut(pair, "=")
+		r.values[key] = value
+	}
+	c := Config{Verb: verb, environ: environ, Location: time.UTC, Result: r.or("BACKUP_RESULT", defaultResult)}
+	if !slices.Contains(verbs, verb) {
+		return c, failf(ReasonInvalidSettings, "verb %q is unknown: use one of %s", verb, strings.Join(verbs, ", "))
+	}
+	if !filepath.IsAbs(c.Result) {
+		r.wrong("BACKUP_RESULT", "is no absolute path", "name the pod's terminationMessagePath, or leave it out")
+		c.Result = defaultResult
+	}
+	r.places(&c)
+	r.names(&c)
+	if verb == verbBackup || verb == verbRestore {
+		r.server(&c)
+	}
+	r.verification(&c)
+	r.retention(&c)
+	c.Wait = time.Duration(r.number("BACKUP_WAIT_SECONDS", int(defaultWait/time.Second), 86400)) * time.Second
+	switch overwrite := r.or("BACKUP_OVERWRITE", "false"); overwrite {
+	case "true", "false":
+		c.Overwrite = overwrite == "true"
+	default:
+		r.wrong("BACKUP_OVERWRITE", fmt.Sprintf("is %q", overwrite), "set true or false")
+	}
+	return c, r.err
+}
+
+// reader reads variables and keeps the first error.
+type reader struct {
+	values map[string]string
+	err    error
+}
+
+func (r *reader) wrong(variable, reason, cure string) {
+	if r.err == nil {
+		r.err = failf(ReasonInvalidSettings, "%s %s: %s", variable, reason, cure)
+	}
+}
+
+func (r *reader) or(variable, otherwise string) string {
+	if value := r.values[variable]; value != "" {
+		return value
+	}
+	return otherwise
+}
+
+func (r *reader) required(variable, cure string) string {
+	value := r.values[variable]
+	if value == "" {
+		r.wrong(variable, "is not set", cure)
+	}
+	return value
+}
+
+func (r *reader) number(variable string, otherwise, limit int) int {
+	text := r.values[variable]
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > limit {
+		r.wrong(variable, fmt.Sprintf("is %q", text), fmt.Sprintf("set a whole number from 0 to %d", limit))
+	}
+	return n
+}
+
+func (r *reader) places(c *Config) {
+	c.Root = r.path("BACKUP_ROOT", r.required("BACKUP_ROOT", "set the absolute path where the volume is mounted"))
+	c.Dir = r.path("BACKUP_DIR", r.required("BACKUP_DIR", "set an absolute directory inside BACKUP_ROOT"))
+	if r.err == nil && !inside(c.Root, c.Dir) {
+		r.wrong("BACKUP_DIR", fmt.Sprintf("is %q, which is not inside BACKUP_ROOT %q", c.Dir, c.Root), "choose a directory of the volume")
+	}
+	c.Scratch = r.path("BACKUP_SCRATCH", r.or("BACKUP_SCRATCH", r.or("TMPDIR", "/tmp")))
+	if tools := r.values["BACKUP_TOOLS"]; tools != "" {
+		c.Tools = r.path("BACKUP_TOOLS", tools)
+	}
+}
+
+// path checks an absolute path. Long ones are refused: a path is part of the result, which has a limit.
+func (r *reader) path(variable, path string) string {
+	switch {
+	case path == "": // said already
+	case !filepath.IsAbs(path):
+		r.wrong(variable, fmt.Sprintf("is %q, no absolute path", path), "begin it with /")
+	case slices.Contains(strings.Split(path, "/"), ".."):
+		r.wrong(variable, fmt.Sprintf("is %q, which holds ..", path), "write the path without it")
+	case len(path) > 512:
+		r.wrong(variable, "is longer than 512 bytes", "choose a shorter path")
+	}
+	return filepath.Clean(path)
+}
+
+// inside reports whether a clean path is a directory or below it.
+func inside(directory, path string) bool {
+	return path == directory || directory == "/" || strings.HasPrefix(path, directory+"/")
+}
+
+func (r *reader) names(c *Config) {
+	c.Owner = r.required("BACKUP_OWNER", "set the UID of the resource that the backups belong to")
+	if c.Owner != "" && !ownerForm.MatchString(c.Owner) {
+		r.wrong("BACKUP_OWNER", fmt.Sprintf("is %q", c.Owner), "set a UID: letters, digits and -, at most 63")
+	}
+	if c.Verb != verbBackup && c.Verb != verbVerify && c.Verb != verbRestore {
+		return
+	}
+	c.Name = r.required("BACKUP_NAME", "set the name of the backup, like orders-29012345")
+	if c.Name != "" && !nameForm.MatchString(c.Name) {
+		r.wrong("BACKUP_NAME", fmt.Sprintf("is %q", c.Name), "use lower case letters, digits, - and ., at most 200, a letter or digit at both ends")
+	}
+}
+
+func (r *reader) server(c *Config) {
+	c.Database = r.required("BACKUP_DATABASE", "set the name of the database")
+	if len(c.Database) > 63 {
+		r.wrong("BACKUP_DATABASE", fmt.Sprintf("has %d bytes", len(c.Database)), "PostgreSQL allows 63")
+	}
+	c.MaintenanceDatabase = r.or("BACKUP_MAINTENANCE_DATABASE", "postgres")
+	c.Host = r.required("PGHOST", "set the name or address of the server")
+	c.User = r.required("PGUSER", "set it from the Secret that holds the user's name")
+	c.Port = r.or("PGPORT", "5432")
+	if n, err := strconv.Atoi(c.Port); err != nil || n < 1 || n > 65535 {
+		r.wrong("PGPORT", fmt.Sprintf("is %q", c.Port), "set a port from 1 to 65535")
+	}
+	c.passFile = r.values["PGPASSFILE"]
+	if c.passFile == "" {
+		return
+	}
+	info, err := os.Stat(c.passFile)
+	switch {
+	case err != nil:
+		r.wrong("PGPASSFILE", "cannot be read", "mount the Secret there, or set PGPASSWORD from it instead")
+	case info.Mode().Perm()&0o077 != 0:
+		// With fsGroup the kubelet opens files of Secrets to the group, and libpq then ignores them silently.
+		r.wrong("PGPASSFILE", fmt.Sprintf("has mode %04o, and PostgreSQL ignores a password file that others may read", info.Mode().Perm()),
+			"give it mode 0600, or set PGPASSWORD from the Secret instead")
+	}
+}
+
+func (r *reader) verification(c *Config) {
+	c.Verify = Mode(r.or("BACKUP_VERIFY", string(ModeArchive)))
+	if !slices.Contains(modes, c.Verify) {
+		r.wrong("BACKUP_VERIFY", fmt.Sprintf("is %q", c.Verify), "set None, Archive or Restore")
+	}
+	if c.Verb == verbVerify && c.Verify == ModeNone {
+		r.wrong("BACKUP_VERIFY", "is None, and the verb is verify", "set Archive or Restore")
+	}
+	c.Query = strings.TrimSpace(r.values["BACKUP_QUERY"])
+	// psql would take it for a command of its own, and some of those run programs.
+	if strings.HasPrefix(c.Query, `\`) {
+		r.wrong("BACKUP_QUERY", `begins with \`, "write one SQL query")
+	}
+}
+
+func (r *reader) retention(c *Config) {
+	const limit = 10000
+	c.Policy = Policy{
+		KeepLast:    r.number("BACKUP_KEEP_LAST", 7, limit),
+		KeepDaily:   r.number("BACKUP_KEEP_DAILY", 0, limit),
+		KeepWeekly:  r.number("BACKUP_KEEP_WEEKLY", 0, limit),
+		KeepMonthly: r.number("BACKUP_KEEP_MONTHLY", 0, limit),
+		MaxAgeDays:  r.number("BACKUP_MAX_AGE_DAYS", 0, 36500),
+	}
+	zone := r.or("BACKUP_TIME_ZONE", "UTC")
+	location, err := time.LoadLocation(zone)
+	if err != nil || zone == "Local" {
+		r.wrong("BACKUP_TIME_ZONE", fmt.Sprintf("is %q", zone), "set a name of the IANA database, like Europe/Berlin")
+		return
+	}
+	c.Location = location
+}
+
+// secrets are the passwords that may never be seen: that of PGPASSWORD and those in PGPASSFILE.
+func (c Config) secrets() []string {
+	var found []string
+	for _, pair := range c.environ {
+		if password, ok := strings.CutPrefix(pair, "PGPASSWORD="); ok {
+			found = append(found, password)
+		}
+	}
+	if text, err := os.ReadFile(c.passFile); c.passFile != "" && err == nil {
+		for line := range strings.Lines(string(text)) {
+			found = append(found, passwordOf(strings.TrimRight(line, "\r\n")))
+		}
+	}
+	found = slices.DeleteFunc(found, func(s string) bool { return s == "" })
+	// The longest first: one may be a part of another.
+	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
+	return found
+}
+
+// passwordOf is the fifth field of a line of a password file, with its escapes resolved.
+func passwordOf(line string) string {
+	var password strings.Builder
+	field, escaped := 0, false
+	for _, char := range line {
+		switch {
+		case escaped:
+			escaped = false
+		case char == '\\':
+			escaped = true
+			continue
+		case char == ':' && field < 4:
+			field++
+			continue
+		}
+		if field == 4 {
+			password.WriteRune(char)
+		}
+	}
+	if field < 4 || strings.HasPrefix(line, "#") {
+		return ""
+	}
+	return password.String()
+}

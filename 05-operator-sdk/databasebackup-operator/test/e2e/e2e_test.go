@@ -1,0 +1,249 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/example/databasebackup-operator/test/utils"
+)
+
+const (
+	namespace = "databasebackup-operator-system"
+	manager   = "databasebackup-operator-controller-manager"
+)
+
+// passwords are those of the two accounts, made anew in each run.
+var passwords = map[string]string{"orders-admin": rand.Text(), "orders-backup": rand.Text()}
+
+// credentials makes the Secret of an account. The text goes through standard input.
+func credentials(name, user, password string) {
+	GinkgoHelper()
+	apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: orders}\nstringData: {username: %s, password: %s}\n", name, user, password))
+}
+
+// condition asks for the status of a condition of the DatabaseBackup.
+func condition(kind string) func() (string, error) {
+	return field("dbb", "orders", `.status.conditions[?(@.type=="`+kind+`")].status`)
+}
+
+// reason asks for its reason.
+func reason(kind string) func() (string, error) {
+	return field("dbb", "orders", `.status.conditions[?(@.type=="`+kind+`")].reason`)
+}
+
+// psql asks the database.
+func psql(sql string) string {
+	GinkgoHelper()
+	out, err := utils.Feed(sql, "kubectl", "-n", "orders", "exec", "-i", "orders-0", "--",
+		"psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", "orders")
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// rows is a checksum of all rows of all tables, in their order.
+func rows() string {
+	GinkgoHelper()
+	return psql("SELECT count(*), md5(string_agg(o::text, E'\\n' ORDER BY id)) FROM orders o;\n" +
+		"SELECT count(*), md5(string_agg(c::text, E'\\n' ORDER BY id)) FROM customers c;")
+}
+
+// listed are the backups in status, the newest first: name, state, verification.
+func listed() (all [][]string) {
+	GinkgoHelper()
+	out := kubectl("-n", "orders", "get", "dbb", "orders", "-o", `jsonpath={range .status.backups[*]}{.name} {.state} {.verified}{"\n"}{end}`)
+	for _, line := range utils.Lines(out) {
+		all = append(all, strings.Fields(line))
+	}
+	return all
+}
+
+// onVolume are the files on the volume of the backups, by a pod that looks.
+func onVolume() []string {
+	GinkgoHelper()
+	return utils.Lines(kubectl("-n", "orders", "exec", "look", "--", "find", "/volume", "-type", "f", "-not", "-name", ".lock"))
+}
+
+// restore asks for a restore of a backup with the scenario's DatabaseRestore.
+func restore(name, backup string, overwrite bool) {
+	GinkgoHelper()
+	dir, err := utils.ProjectDir()
+	Expect(err).NotTo(HaveOccurred())
+	text, err := os.ReadFile(filepath.Join(dir, "scenario", "restore.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	apply(strings.NewReplacer("orders-29012345", backup, "name: orders-back\n", "name: "+name+"\n",
+		"overwrite: true", fmt.Sprintf("overwrite: %t", overwrite)).Replace(string(text)))
+}
+
+var _ = Describe("databasebackup-operator", Ordered, func() {
+	var before string
+	var names []string // of all backups that were seen
+
+	BeforeAll(func() {
+		By("deploying the operator")
+		DeferCleanup(utils.Run, "make", "undeploy")
+		run("make", "deploy", "IMG="+image, "PGBACKUP_IMG="+jobImage)
+		By("starting PostgreSQL with orders in it")
+		DeferCleanup(utils.Kubectl, "delete", "namespace", "orders", "--ignore-not-found")
+		DeferCleanup(func() { // a finalizer needs the operator; the kind may be gone
+			_, _ = utils.Kubectl("-n", "orders", "delete", "databaserestores,databasebackups", "--all", "--timeout=60s")
+		})
+		kubectl("apply", "-f", "scenario/namespace.yaml")
+		credentials("orders-admin", "postgres", passwords["orders-admin"])
+		credentials("orders-backup", "backup", passwords["orders-backup"])
+		kubectl("apply", "-f", "scenario/database.yaml")
+		kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=120s")
+		kubectl("-n", "orders", "rollout", "status", "statefulset/orders", "--timeout=120s")
+		before = rows()
+		Expect(before).To(HavePrefix("10000|"))
+	})
+
+	AfterEach(func() {
+		if CurrentSpecReport().Failed() {
+			for _, args := range [][]string{{"-n", namespace, "logs", "deployment/" + manager}, {"-n", "orders", "get", "dbb,dbr,jobs,pods", "-o", "yaml"},
+				{"-n", "orders", "get", "events"}, {"-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--tail=20", "--prefix"}} {
+				out, _ := utils.Kubectl(args...)
+				GinkgoWriter.Println(strings.Join(args, " ") + "\n" + out)
+			}
+		}
+	})
+
+	It("tells the original's sample what it lacks", func() {
+		warned := kubectl("-n", "orders", "apply", "-f", "config/samples/databases_v1_databasebackup.yaml")
+		Expect(warned).To(ContainSubstring("Warning: "))
+		Eventually(field("dbb", "databasebackup-sample", `.status.conditions[?(@.type=="Ready")].reason`)).Should(Equal("IncompleteSpec"))
+		Expect(kubectl("-n", "orders", "get", "jobs", "-o", "name")).To(BeEmpty())
+		kubectl("-n", "orders", "delete", "dbb", "databasebackup-sample")
+	})
+
+	It("refuses a schedule that never comes", func() {
+		text, err := os.ReadFile("../../scenario/backup.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() error {
+			_, err := utils.Feed(strings.Replace(string(text), `"* * * * *"`, `"0 0 30 2 *"`, 1), "kubectl", "apply", "--dry-run=server", "-f", "-")
+			return err
+		}).Should(MatchError(SatisfyAll(ContainSubstring("spec.schedule"), ContainSubstring("never comes"))))
+	})
+
+	It("takes three backups, restores each to verify it, and keeps two", func() {
+		started := time.Now()
+		kubectl("apply", "-f", "scenario/backup.yaml")
+		seen := map[string]bool{}
+		Eventually(func() int {
+			for _, backup := range listed() {
+				Expect(backup).To(HaveLen(3))
+				Expect(backup[1:]).To(Equal([]string{"Good", "Restore"}), "of %s", backup[0])
+				if !seen[backup[0]] {
+					seen[backup[0]] = true
+					names = append(names, backup[0])
+					GinkgoWriter.Printf("after %.0f s: backup %s, verified by restoring it\n", time.Since(started).Seconds(), backup[0])
+				}
+			}
+			return len(names)
+		}, "4m").Should(Equal(3))
+		Expect(listed()).To(HaveLen(2))
+		Expect(listed()[0][0]).To(Equal(names[2]))
+		for _, kind := range []string{"Ready", "TargetReady", "BackupSucceeded", "RestoreVerified"} {
+			Eventually(condition(kind)).Should(Equal("True"), kind)
+		}
+	})
+
+	It("rests when it is suspended, and has on the volume what status says", func() {
+		kubectl("-n", "orders", "patch", "dbb", "orders", "--type=merge", "-p", `{"spec":{"suspend":true,"backoffLimit":0}}`)
+		Eventually(reason("Ready")).Should(Equal("Suspended"))
+		Eventually(field("dbb", "orders", ".status.activeJob")).Should(BeEmpty())
+		kubectl("apply", "-f", "scenario/look.yaml")
+		kubectl("-n", "orders", "wait", "pod/look", "--for=condition=Ready", "--timeout=60s")
+		Expect(onVolume()).To(HaveLen(6), "a dump, globals and facts of each of two backups")
+		for _, backup := range listed() {
+			Expect(onVolume()).To(ContainElement(ContainSubstring("/" + backup[0] + ".dump")))
+		}
+	})
+
+	It("says that a run failed, and why, and does not call it a backup", func() {
+		last := kubectl("-n", "orders", "get", "dbb", "orders", "-o", "jsonpath={.status.lastBackupTime}")
+		credentials("orders-backup", "backup", "wrong")
+		kubectl("-n", "orders", "annotate", "dbb", "orders", "databases.test.io/trigger=wrong-password", "--overwrite")
+		Eventually(reason("BackupSucceeded")).Should(Equal("AuthenticationFailed"))
+		Expect(condition("BackupSucceeded")()).To(Equal("False"))
+		Expect(field("dbb", "orders", ".status.lastBackupTime")()).To(Equal(last))
+		Expect(listed()).To(HaveLen(2))
+		credentials("orders-backup", "backup", passwords["orders-backup"])
+	})
+
+	It("restores what was lost, and refuses to replace what is there until it is told to", func() {
+		backup := listed()[0][0]
+		psql("DROP TABLE orders;")
+		restore("orders-careful", backup, false)
+		Eventually(field("dbr", "orders-careful", `.status.conditions[?(@.type=="Succeeded")].reason`)).Should(Equal("TargetNotEmpty"))
+		restore("orders-back", backup, true)
+		Eventually(field("dbr", "orders-back", `.status.conditions[?(@.type=="Succeeded")].status`)).Should(Equal("True"))
+		Expect(rows()).To(Equal(before))
+		Expect(field("dbr", "orders-back", ".status.restored.rows")()).To(Equal("10100"))
+	})
+
+	It("tells no password", func() {
+		told := kubectl("-n", "orders", "get", "dbb,dbr,jobs,pods,events", "-o", "yaml") +
+			kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--tail=-1") +
+			kubectl("-n", namespace, "logs", "deployment/"+manager, "--tail=-1")
+		Expect(told).To(ContainSubstring("TargetNotEmpty"))
+		for name, password := range passwords {
+			Expect(told).NotTo(ContainSubstring(password), "the password of %s", name)
+		}
+	})
+
+	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
+		for _, account := range []string{"e2e-metrics", "e2e-nobody"} { // a refusal is remembered for half a minute
+			DeferCleanup(utils.Kubectl, "delete", "serviceaccount", account, "--ignore-not-found")
+			kubectl("create", "serviceaccount", account)
+		}
+		DeferCleanup(utils.Kubectl, "delete", "clusterrolebinding", "e2e-metrics", "--ignore-not-found")
+		kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole=databasebackup-operator-metrics-reader", "--serviceaccount=default:e2e-metrics")
+		metrics := func(token string) func() (int, error) {
+			return func() (int, error) {
+				code, _, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
+				return code, err
+			}
+		}
+		token := kubectl("create", "token", "e2e-metrics")
+		Eventually(metrics("")).Should(Equal(401))
+		Eventually(metrics(kubectl("create", "token", "e2e-nobody"))).Should(Equal(403))
+		Eventually(metrics(token)).Should(Equal(200))
+		_, text, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(text).To(SatisfyAll(
+			ContainSubstring(`databasebackup_failures_total{name="orders",namespace="orders"} 1`),
+			ContainSubstring(`databasebackup_last_success_timestamp_seconds{name="orders",namespace="orders"}`)))
+	})
+
+	It("says nothing as an error", func() {
+		for _, line := range utils.Lines(kubectl("-n", namespace, "logs", "deployment/"+manager, "--tail=-1")) {
+			// The library that makes certificates logs the start of its work as errors.
+			if !strings.Contains(line, `"logger":"cert-rotation"`) {
+				Expect(line).NotTo(ContainSubstring(`"level":"error"`))
+			}
+		}
+	})
+
+	It("leaves no file where it is told to, and nothing in the cluster", func() {
+		By("deleting the DatabaseBackup and its files")
+		kubectl("-n", "orders", "patch", "dbb", "orders", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
+		kubectl("-n", "orders", "delete", "dbr,dbb", "--all", "--timeout=90s")
+		Expect(onVolume()).To(BeEmpty())
+		Eventually(func() string { return kubectl("-n", "orders", "get", "jobs", "-o", "name") }).Should(BeEmpty())
+
+		By("removing the database and the operator")
+		kubectl("delete", "namespace", "orders")
+		run("make", "undeploy")
+		left := kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations", "-o", "name")
+		Expect(left).NotTo(Or(ContainSubstring("databasebackup-operator"), ContainSubstring("databases.test.io")))
+	})
+})
