@@ -1,0 +1,199 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+const (
+	// user is the one that distroless images call nonroot: any number but 0 would do.
+	user = "65532:65532"
+	// programPath is where the image has the program. The Dockerfile says the same.
+	programPath = "/myweb-operator"
+	// certificatesPath is the first place where Go looks on Linux.
+	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
+)
+
+// Build compiles an operator and returns its image and the image's name.
+func Build(ctx context.Context, o Options) (v1.Image, name.Tag, error) {
+	tag, err := name.NewTag(o.Name)
+	if err != nil {
+		return nil, tag, fmt.Errorf("--name: %w: give something like myweb-operator:workshop", err)
+	}
+	if err := o.check(); err != nil {
+		return nil, tag, err
+	}
+	folder, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return nil, tag, err
+	}
+	defer os.RemoveAll(folder)
+	file := filepath.Join(folder, "program")
+	if err := Compile(ctx, o, file); err != nil {
+		return nil, tag, err
+	}
+	program, err := os.ReadFile(file)
+	if err != nil {
+		return nil, tag, err
+	}
+	image, err := assemble(o, program)
+	return image, tag, err
+}
+
+// assemble puts a program into an image that has nothing else but certificates: no shell, no libc, no file
+// that a process in it may change. What changes less often comes first: a node that has the layer already
+// does not fetch it again.
+func assemble(o Options, program []byte) (v1.Image, error) {
+	created := time.Unix(o.Created, 0).UTC()
+	var layers []mutate.Addendum
+	for _, part := range []struct {
+		says  string
+		files []file
+	}{
+		{"certificates of public authorities", []file{{"/etc/", nil, 0o755}, {"/etc/ssl/", nil, 0o755}, {"/etc/ssl/certs/", nil, 0o755}, {certificatesPath, certificates(), 0o444}}},
+		{"the operator", []file{{programPath, program, 0o555}}},
+	} {
+		archive, err := archived(part.files, created)
+		if err != nil {
+			return nil, err
+		}
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil })
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: part.says}})
+	}
+	image, err := mutate.Append(empty.Image, layers...)
+	if err != nil {
+		return nil, err
+	}
+	return mutate.ConfigFile(image, configured(image, o, created))
+}
+
+// configured returns the image's configuration: how it is run, and what it is.
+func configured(image v1.Image, o Options, created time.Time) *v1.ConfigFile {
+	config, err := image.ConfigFile()
+	if err != nil {
+		panic(err) // it was made in memory a moment ago
+	}
+	config = config.DeepCopy()
+	config.Created, config.OS, config.Architecture = v1.Time{Time: created}, "linux", o.Arch
+	config.Config = v1.Config{
+		User:       user,
+		Entrypoint: []string{programPath},
+		WorkingDir: "/",
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    Programs[o.Impl].Title,
+			"org.opencontainers.image.version":  o.Version,
+			"org.opencontainers.image.revision": o.Commit,
+			"org.opencontainers.image.source":   o.Source,
+		},
+	}
+	return config
+}
+
+// A file of a layer; a name that ends with a slash is a folder.
+type file struct {
+	name string
+	data []byte
+	mode int64
+}
+
+// archived returns the tar of a layer. Everything belongs to root, so that the program's user cannot
+// change it.
+func archived(files []file, created time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, f := range files {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(f.name, "/"), Mode: f.mode, Size: int64(len(f.data)), ModTime: created}
+		if strings.HasSuffix(f.name, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), w.Close()
+}
+
+// certificates are those of Mozilla's programme, as Go's own module has them. The operators talk to the API
+// server alone, whose authority Kubernetes mounts into the pod: they are here for an API server behind a
+// public certificate. Those that hold for some time only are left out: a file of PEM blocks cannot say so.
+func certificates() []byte {
+	var out bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes all
+		}
+	}
+	return out.Bytes()
+}
+
+// Write writes an image as an archive, whole or not at all.
+func Write(path string, tag name.Tag, image v1.Image) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".image-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := tarball.Write(tag, image, f); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Sizes of an image in bytes: as it is sent, and as it lies on a node.
+type Sizes struct{ Packed, Unpacked int64 }
+
+// Size returns the sizes of an image.
+func Size(image v1.Image) (s Sizes, err error) {
+	layers, err := image.Layers()
+	if err != nil {
+		return s, err
+	}
+	for _, layer := range layers {
+		packed, err := layer.Size()
+		if err != nil {
+			return s, err
+		}
+		r, err := layer.Uncompressed()
+		if err != nil {
+			return s, err
+		}
+		unpacked, err := io.Copy(io.Discard, r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return s, err
+		}
+		s.Packed, s.Unpacked = s.Packed+packed, s.Unpacked+unpacked
+	}
+	return s, nil
+}

@@ -1,0 +1,338 @@
+package image
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"crypto/x509"
+	"debug/elf"
+	"encoding/pem"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+const (
+	root        = "../../.."
+	mostBytes   = 60_000_000 // of an image, unpacked
+	mostContext = 3_000_000  // of what Docker is sent
+)
+
+// options are for an image that a test builds; it is skipped where the chapters are not.
+func options(t *testing.T, impl string) Options {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(root, Programs[impl].Chapter)); err != nil {
+		t.Skip("the operators' source is not beside this folder")
+	}
+	return Options{Impl: impl, Root: root, Arch: "amd64", Name: "myweb-operator:workshop",
+		Version: "v1.2.3", Commit: "0123abc", Source: "https://example.com/source", Created: 1700000000}
+}
+
+// written builds an image, writes it and returns the archive.
+func written(t *testing.T, o Options) (path string) {
+	t.Helper()
+	built, tag, err := Build(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "dist", "image.tar")
+	if err := Write(path, tag, built); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func loaded(t *testing.T, path string) v1.Image {
+	t.Helper()
+	image, err := tarball.ImageFromPath(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// Every byte of the archive is decided by source, options and Go: no clock, no path, no random.
+func TestTwoBuildsAreTheSameByteForByte(t *testing.T) {
+	o := options(t, "04")
+	first, second := written(t, o), written(t, o)
+	digest := func(path string) string {
+		d, err := loaded(t, path).Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.String()
+	}
+	if digest(first) != digest(second) {
+		t.Errorf("built twice, got %s and %s", digest(first), digest(second))
+	}
+	a, errA := os.ReadFile(first)
+	b, errB := os.ReadFile(second)
+	if err := errors.Join(errA, errB); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(a, b) {
+		t.Error("the archives differ")
+	}
+	t.Logf("%s, both times", digest(first))
+	o.Commit = "456def0"
+	if digest(written(t, o)) == digest(first) {
+		t.Error("another commit gives the same digest: the comparison shows nothing")
+	}
+}
+
+func TestTheImageHasTheProgramAndNothingThatCanBeChanged(t *testing.T) {
+	for impl, p := range Programs {
+		o := options(t, impl)
+		image := loaded(t, written(t, o))
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := v1.Config{User: "65532:65532", Entrypoint: []string{"/myweb-operator"}, WorkingDir: "/", Labels: map[string]string{
+			"org.opencontainers.image.title": p.Title, "org.opencontainers.image.version": "v1.2.3",
+			"org.opencontainers.image.revision": "0123abc", "org.opencontainers.image.source": "https://example.com/source"}}
+		if diff := cmp.Diff(want, config.Config); diff != "" {
+			t.Errorf("%s: configuration (-want +got):\n%s", impl, diff)
+		}
+		if config.OS != "linux" || config.Architecture != "amd64" || config.Created.Unix() != o.Created {
+			t.Errorf("%s: it is for %s/%s, made at %s", impl, config.OS, config.Architecture, config.Created)
+		}
+		size, err := Size(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %.1f MB, unpacked %.1f MB", impl, float64(size.Packed)/1e6, float64(size.Unpacked)/1e6)
+		if size.Unpacked > mostBytes {
+			t.Errorf("%s: it has %d bytes, more than %d", impl, size.Unpacked, mostBytes)
+		}
+		files := contents(t, image)
+		names := slices.Sorted(func(yield func(string) bool) {
+			for name := range files {
+				if !yield(name) {
+					return
+				}
+			}
+		})
+		if diff := cmp.Diff([]string{"etc/", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt", "myweb-operator"}, names); diff != "" {
+			t.Errorf("%s: files (-want +got):\n%s", impl, diff)
+		}
+		isStatic(t, files["myweb-operator"], o)
+		areCertificates(t, files["etc/ssl/certs/ca-certificates.crt"])
+	}
+}
+
+// contents are the files of an image. None may be changed by the image's user, or set a user.
+func contents(t *testing.T, image v1.Image) map[string][]byte {
+	t.Helper()
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, layer := range layers {
+		r, err := layer.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for archive := tar.NewReader(r); ; {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if header.Mode&0o7022 != 0 || header.Uid != 0 || header.Gid != 0 {
+				t.Errorf("%s has mode %o and belongs to %d:%d", header.Name, header.Mode, header.Uid, header.Gid)
+			}
+			if files[header.Name], err = io.ReadAll(archive); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return files
+}
+
+// isStatic: the program needs no loader and no library, says what it was made of, and knows no path of the
+// machine that made it.
+func isStatic(t *testing.T, program []byte, o Options) {
+	t.Helper()
+	binary, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if libraries, err := binary.ImportedLibraries(); err != nil || len(libraries) > 0 || binary.Section(".interp") != nil {
+		t.Errorf("it is not static: it wants %v (%v)", libraries, err)
+	}
+	file := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(file, program, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "tool", "buildid", file).CombinedOutput()
+	if got := strings.TrimSpace(string(out)); err != nil || got != o.Version+"/"+o.Commit {
+		t.Errorf("its build ID is %q (%v)", got, err)
+	}
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(program, []byte(here)) {
+		t.Errorf("it names %s, where it was made", here)
+	}
+}
+
+func areCertificates(t *testing.T, data []byte) {
+	t.Helper()
+	n := 0
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err != nil || !c.IsCA {
+			t.Errorf("certificate %d: %v", n, err)
+		}
+		n++
+	}
+	if n < 100 {
+		t.Errorf("there are %d certificates", n)
+	}
+}
+
+func TestAnotherProcessorsImageIsMadeHere(t *testing.T) {
+	o := options(t, "03")
+	o.Arch = "arm64"
+	image := loaded(t, written(t, o))
+	binary, err := elf.NewFile(bytes.NewReader(contents(t, image)["myweb-operator"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if binary.Machine != elf.EM_AARCH64 {
+		t.Errorf("the program is for %s", binary.Machine)
+	}
+	if config, err := image.ConfigFile(); err != nil || config.Architecture != "arm64" {
+		t.Errorf("the image says %s (%v)", config.Architecture, err)
+	}
+}
+
+func TestBadInputIsNamed(t *testing.T) {
+	good := options(t, "04")
+	for name, test := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"no such operator":    {func(o *Options) { o.Impl = "07" }, "IMPL=07: there is no such operator: choose 03 or 04"},
+		"no source":           {func(o *Options) { o.Root = t.TempDir() }, "build inside a checkout of the workshop"},
+		"a name that is none": {func(o *Options) { o.Name = "My Operator" }, "--name: "},
+		"no version":          {func(o *Options) { o.Version = "" }, `--version is ""`},
+		"a commit in quotes":  {func(o *Options) { o.Commit = `"x"` }, "--commit is "},
+		"a time before 1970":  {func(o *Options) { o.Created = -1 }, "--created must be"},
+		"no such processor":   {func(o *Options) { o.Arch = "pdp11" }, "for linux/pdp11"},
+	} {
+		o := good
+		test.change(&o)
+		if _, _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// The Dockerfile cannot be built without a base image to pull. What both ways must agree on is read.
+func TestTheDockerfileMakesTheSameImage(t *testing.T) {
+	o := options(t, "04")
+	data, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{
+		"user":         "\nUSER " + user + "\n",
+		"entrypoint":   "\nENTRYPOINT [\"" + programPath + "\"]\n",
+		"certificates": " " + certificatesPath + "\n",
+		"flags":        `go build -trimpath -buildvcs=false -ldflags="-s -w -buildid=${VERSION}/${COMMIT}"`,
+		"chapter":      "\nARG CHAPTER=" + Programs[o.Impl].Chapter + "\n",
+		"package":      "\nARG PACKAGE=" + Programs[o.Impl].Package + "\n",
+		"base":         "\nFROM scratch\n",
+	} {
+		if !strings.Contains(string(data), text) {
+			t.Errorf("%s: the Dockerfile has no %q", what, text)
+		}
+	}
+	for label := range map[string]string{"title": "", "version": "", "revision": "", "source": ""} {
+		if !regexp.MustCompile(`org\.opencontainers\.image\.` + label + `="`).Match(data) {
+			t.Errorf("the Dockerfile does not label the image's %s", label)
+		}
+	}
+}
+
+// What the ignore file lets in is enough to compile both operators, and not much more.
+func TestTheContextIsSmallAndEnough(t *testing.T) {
+	options(t, "04")
+	copied, bytes := t.TempDir(), int64(0)
+	for _, name := range let(t, "../../Dockerfile.dockerignore") {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes += int64(len(data))
+		to := filepath.Join(copied, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("the context has %.1f MB", float64(bytes)/1e6)
+	if bytes > mostContext {
+		t.Errorf("the context has %d bytes, more than %d", bytes, mostContext)
+	}
+	for impl := range Programs {
+		o := options(t, impl)
+		o.Root = copied
+		if err := Compile(t.Context(), o, filepath.Join(t.TempDir(), "program")); err != nil {
+			t.Errorf("%s: %v", impl, err)
+		}
+	}
+}
+
+// let returns the files of the repository that an ignore file lets in. It knows the three forms of lines
+// that the file has: all out, a path in, a pattern in any folder out.
+func let(t *testing.T, ignore string) (names []string) {
+	t.Helper()
+	f, err := os.Open(ignore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var in, out []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		switch line := lines.Text(); {
+		case strings.HasPrefix(line, "!"):
+			in = append(in, line[1:])
+		case strings.HasPrefix(line, "**/"):
+			out = append(out, line[3:])
+		case line != "*" && !strings.HasPrefix(line, "#"):
+			t.Fatalf("%s: what does %q mean?", ignore, line)
+		}
+	}
+	for _, start := range in {
+		err := filepath.WalkDir(filepath.Join(root, start), func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || slices.ContainsFunc(out, func(p string) bool { no, _ := path.Match(p, d.Name()); return no }) {
+				return err
+			}
+			name, err := filepath.Rel(root, file)
+			names = append(names, name)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}

@@ -1,0 +1,104 @@
+// Package image builds the image of an operator without Docker: it compiles the program, puts it into a
+// layer, and writes what `docker load` and `kind load image-archive` read.
+package image
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Program is an operator of the workshop, by where its source lies.
+type Program struct {
+	// Chapter is the folder beside this one, Package the main package in it.
+	Chapter, Package string
+	// Title says what it is.
+	Title string
+}
+
+// Programs are the ones that this chapter deploys, by their chapter's number.
+var Programs = map[string]Program{
+	"03": {"03-client-go-controller", "./cmd/myweb-controller", "MyWeb operator on client-go"},
+	"04": {"04-controller-runtime", "./cmd/myweb-operator", "MyWeb operator on controller-runtime"},
+}
+
+// Options say what to build. Two builds with the same options, source and Go give the same bytes.
+type Options struct {
+	// Impl is a key of Programs, Root the folder that its chapter lies in.
+	Impl, Root string
+	// Arch is a GOARCH.
+	Arch string
+	// Name is the image's name and tag.
+	Name string
+	// Version and Commit are stamped into the program and onto the image, Source is where both come from.
+	Version, Commit, Source string
+	// Created is the time, in seconds since 1970, that the image and its files claim. A clock would make
+	// each build another one.
+	Created int64
+}
+
+// program returns the source that the options name.
+func (o Options) program() (Program, error) {
+	p, ok := Programs[o.Impl]
+	if !ok {
+		return p, fmt.Errorf("IMPL=%s: there is no such operator: choose 03 or 04", o.Impl)
+	}
+	if _, err := os.Stat(filepath.Join(o.Root, p.Chapter, "go.mod")); err != nil {
+		return p, fmt.Errorf("the source of the operator should lie in %s: %w: build inside a checkout of the workshop", filepath.Join(o.Root, p.Chapter), err)
+	}
+	return p, nil
+}
+
+// Compile writes the operator's program, for Linux, to a file.
+func Compile(ctx context.Context, o Options, file string) error {
+	p, err := o.program()
+	if err != nil {
+		return err
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return err
+	}
+	// No symbols, no paths of this machine, and nothing from git's state: what the image was made of is
+	// said by version and commit. They go where every Go program has a place for it, its build ID; so
+	// the operators' source need not know.
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w -buildid="+o.stamp(), "-o", file, p.Package)
+	cmd.Dir = filepath.Join(o.Root, p.Chapter)
+	cmd.Env = append(clean(os.Environ()), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.Arch, "GOWORK=off", "GOFLAGS=-mod=readonly")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("compile %s of %s for linux/%s: %w\n%s", p.Package, p.Chapter, o.Arch, err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}
+
+// clean leaves out what a reader may have set for builds of their own: it would change the program.
+func clean(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"GOEXPERIMENT", "GOAMD64", "GOARM64", "GODEBUG"}, name)
+	})
+}
+
+// stamp is the program's build ID: `go tool buildid FILE` prints it.
+func (o Options) stamp() string { return o.Version + "/" + o.Commit }
+
+// check returns an error that names the option that cannot be.
+func (o Options) check() error {
+	for name, value := range map[string]string{"--version": o.Version, "--commit": o.Commit} {
+		if value == "" || strings.ContainsAny(value, " \t\n'\"/\\") {
+			return fmt.Errorf("%s is %q: it must be one word without quotes and slashes, such as v0.1.0", name, value)
+		}
+	}
+	if o.Created < 0 {
+		return errors.New("--created must be a time after 1970")
+	}
+	return nil
+}

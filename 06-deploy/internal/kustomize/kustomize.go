@@ -1,0 +1,26 @@
+// Package kustomize makes manifests of the folders in config/, as `kubectl kustomize` does.
+package kustomize
+
+import (
+	"bytes"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"example.com/operator-workshop/06-deploy/internal/manifests"
+)
+
+// Build returns what a folder makes.
+func Build(folder string) ([]*unstructured.Unstructured, error) {
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, fmt.Errorf("kustomize %s: %w", folder, err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		return nil, err
+	}
+	return manifests.Read(bytes.NewReader(text))
+}
