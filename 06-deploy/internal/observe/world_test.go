@@ -2,13 +2,16 @@ package observe
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,11 +30,12 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/testenv"
 )
 
-// A scraped is what an operator exports, by the name of the metric.
+// scraped is what the operator exports, by the name of the metric.
 type scraped map[string]*dto.MetricFamily
 
-// operators are run once for all tests of the package, and scraped after they did all that they do.
-var operators = sync.OnceValues(func() (map[string]scraped, error) {
+// operator runs the operator of chapter 04 once for all tests of the package, and scrapes it after it did all
+// that it does.
+var operator = sync.OnceValues(func() (scraped, error) {
 	cfg, stop, err := testenv.StartAPIServer("../../config/crd")
 	if err != nil {
 		return nil, err
@@ -46,39 +50,30 @@ var operators = sync.OnceValues(func() (map[string]scraped, error) {
 	if err := writeKubeconfig(kubeconfig, cfg); err != nil {
 		return nil, err
 	}
-	all := map[string]scraped{}
-	for _, o := range []struct{ impl, chapter, pkg, rest, lease string }{
-		{"03", "03-client-go-controller", "./cmd/myweb-controller", "", "kube-public"},
-		{"04", "04-controller-runtime", "./cmd/myweb-operator", "--metrics-secure=false", "default"},
-	} {
-		program := filepath.Join(folder, o.impl)
-		build := exec.Command("go", "build", "-o", program, o.pkg)
-		build.Dir = filepath.Join("..", "..", "..", o.chapter)
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w\n%s", o.chapter, err, out)
-		}
-		args := []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0", "--leader-elect", "--leader-election-namespace=" + o.lease}
-		if o.rest != "" {
-			args = append(args, o.rest, "--webhooks=true", "--webhook-port="+freePort())
-		}
-		if all[o.impl], err = scrape(program, args, cfg); err != nil {
-			return nil, fmt.Errorf("operator %s: %w", o.impl, err)
-		}
+	program := filepath.Join(folder, "operator")
+	build := exec.Command("go", "build", "-o", program, "./cmd/myweb-operator")
+	build.Dir = "../../../04-controller-runtime"
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the operator: %w\n%s", err, out)
 	}
-	return all, nil
+	return scrape(program, []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0", "--leader-elect",
+		"--leader-election-namespace=default", "--metrics-secure=false", "--webhooks=true", "--webhook-port=" + freePort()}, cfg)
 })
 
-// metricsOf returns what an operator exports; the test is skipped where its source is not.
-func metricsOf(t *testing.T, impl string) scraped {
+// last are the metrics that come last: after a webhook was called, after a MyWeb's status was told.
+var last = []any{"controller_runtime_webhook_latency_seconds", "myweb_conditions", "workqueue_work_duration_seconds"}
+
+// metrics returns what the operator exports; the test is skipped where its source is not.
+func metrics(t *testing.T) scraped {
 	t.Helper()
 	if _, err := os.Stat("../../../04-controller-runtime/go.mod"); err != nil {
 		t.Skip("the operators' source is not beside this folder")
 	}
-	all, err := operators()
+	found, err := operator()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all[impl]
+	return found
 }
 
 // scrape runs an operator, gives it work of each sort, and returns its metrics.
@@ -101,30 +96,23 @@ func scrape(program string, args []string, cfg *rest.Config) (scraped, error) {
 	var found scraped
 	var failed error
 	g := gomega.NewGomega(func(message string, _ ...int) { failed = fmt.Errorf("%s\n%s", message, &said) })
-	g.Eventually(func() error { return work(c) }, 60*time.Second, 200*time.Millisecond).Should(gomega.Succeed())
-	g.Eventually(func() (n float64, err error) {
-		if found, err = get("http://" + address + "/metrics"); err != nil {
-			return 0, err
+	g.Eventually(func() (names []string, err error) {
+		if err := work(c); err != nil {
+			return nil, err
 		}
-		return found.sum("controller_runtime_reconcile_total") + found.sum("myweb_sync_total"), nil
-	}, 60*time.Second, 200*time.Millisecond).Should(gomega.BeNumerically(">", 2))
+		found, err = get("http://" + address + "/metrics")
+		return slices.Collect(maps.Keys(found)), err
+	}, 60*time.Second, 500*time.Millisecond).Should(gomega.ContainElements(last))
 	return found, failed
 }
 
-// work makes a MyWeb and changes it.
+// work makes a MyWeb, which asks the webhooks and wakes the operator.
 func work(c client.Client) error {
 	web := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
 		"metadata": map[string]any{"namespace": "default", "generateName": "site-"},
 		"spec":     map[string]any{"image": "nginx"}}}
-	return c.Create(ctx, web)
-}
-
-func (s scraped) sum(name string) (sum float64) {
-	for _, m := range s[name].GetMetric() {
-		sum += m.GetCounter().GetValue()
-	}
-	return sum
+	return c.Create(context.Background(), web)
 }
 
 func get(url string) (scraped, error) {
