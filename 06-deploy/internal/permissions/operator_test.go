@@ -1,0 +1,359 @@
+package permissions
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/06-deploy/internal/image"
+	"example.com/operator-workshop/06-deploy/internal/kustomize"
+	"example.com/operator-workshop/06-deploy/internal/manifests"
+	"example.com/operator-workshop/06-deploy/internal/testenv"
+)
+
+const config = "../../config"
+
+// A world is a local cluster, with what a test does in it.
+type world struct {
+	*gomega.WithT
+	t      *testing.T
+	local  *testenv.Local
+	client client.Client
+}
+
+var operator = rbacv1.Subject{Namespace: manifests.Name, Name: manifests.Name}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	local, err := testenv.StartLocal(config + "/crd/operator.k8s-summit.org_mywebs.yaml")
+	if errors.Is(err, testenv.ErrNoRepository) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctrl.SetLogger(logr.Discard()) // the client has nothing to say here
+	t.Cleanup(func() {
+		if err := local.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{WithT: gomega.NewWithT(t), t: t, local: local}
+	w.SetDefaultEventuallyTimeout(60 * time.Second)
+	w.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	w.client, err = client.New(local.Config, client.Options{})
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	w.Expect(w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "websites"}})).To(gomega.Succeed())
+	return w
+}
+
+// The operators run as their ServiceAccount, with the roles of the manifests and the flags of the Deployment, on
+// a complete control plane. What the audit log has of them uses every permission, and nothing was denied.
+//
+// The roles of the webhooks' certificate are left to kind: only in a cluster does the operator keep one.
+func TestTheOperatorsUseAllThatTheyMayDoAndNoMore(t *testing.T) {
+	w := newWorld(t)
+	for _, way := range []string{"03/default", "04/default", "04/namespaced", "04/monitoring"} {
+		all, err := kustomize.Build(filepath.Join(config, way))
+		w.Expect(err).NotTo(gomega.HaveOccurred())
+		w.t.Run(way, func(t *testing.T) {
+			w := &world{WithT: gomega.NewWithT(t), t: t, local: w.local, client: w.client}
+			w.SetDefaultEventuallyTimeout(60 * time.Second)
+			all = w.deploy(all)
+			granted, err := Granted(all, operator)
+			w.Expect(err).NotTo(gomega.HaveOccurred())
+			begin := w.logged()
+			w.live(strings.Split(way, "/")[0], all)
+			// Where the API server does not stream lists, an informer needs the verb list.
+			w.live(strings.Split(way, "/")[0], all, "KUBE_FEATURE_WatchListClient=false")
+			requests, err := ReadAudit(bytes.NewReader(w.audit()[begin:]), "system:serviceaccount:myweb-operator:myweb-operator")
+			w.Expect(err).NotTo(gomega.HaveOccurred())
+			var out bytes.Buffer
+			if err := Compare(granted, requests).Report(&out); err != nil {
+				t.Errorf("%v\n%s", err, &out)
+			}
+			t.Log(strings.TrimSpace(out.String()))
+			more := append(granted, Permission{Verb: "delete", Resource: "configmaps", Role: "none"})
+			if v := Compare(more, requests); len(v.Unused) != 1 {
+				t.Errorf("one permission too many, and %v is found: the comparison shows nothing", v.Unused)
+			}
+		})
+	}
+}
+
+func (w *world) audit() []byte {
+	w.t.Helper()
+	data, err := os.ReadFile(w.local.AuditLog)
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	return data
+}
+
+// logged is how long the audit log is, up to its last whole line.
+func (w *world) logged() int { return bytes.LastIndexByte(w.audit(), '\n') + 1 }
+
+// deploy applies all but the Deployment, whose program runs here, and what this cluster has no kind for. What it
+// made ends with the test, but for the namespace.
+func (w *world) deploy(all []*unstructured.Unstructured) []*unstructured.Unstructured {
+	w.t.Helper()
+	for _, object := range all {
+		if slices.Contains([]string{"Deployment", "ServiceMonitor", "PrometheusRule"}, object.GetKind()) {
+			continue
+		}
+		err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("test"), client.ForceOwnership)
+		w.Expect(err).NotTo(gomega.HaveOccurred())
+		if object.GetKind() != "Namespace" {
+			w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), object.DeepCopy()) })
+		}
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: manifests.Name, Name: manifests.Name}} // of who ran before
+	w.Expect(client.IgnoreNotFound(w.client.Delete(w.t.Context(), lease))).To(gomega.Succeed())
+	w.Eventually(func() bool { return w.may(operator, "watch", "mywebs", "websites") }).Should(gomega.BeTrue(), "the roles took effect")
+	return all
+}
+
+// may reports whether an account, or a user when it has no namespace, may do something with MyWebs.
+func (w *world) may(who rbacv1.Subject, verb, resource, namespace string) bool {
+	w.t.Helper()
+	user := who.Name
+	if who.Namespace != "" {
+		user = "system:serviceaccount:" + who.Namespace + ":" + who.Name
+	}
+	resource, subresource, _ := strings.Cut(resource, "/")
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: "operator.k8s-summit.org", Resource: resource, Subresource: subresource}}}
+	w.Expect(w.client.Create(w.t.Context(), review)).To(gomega.Succeed())
+	return review.Status.Allowed
+}
+
+// live runs the operator through the life of a MyWeb: made, changed behind its back, changed, deleted.
+func (w *world) live(impl string, all []*unstructured.Unstructured, env ...string) {
+	w.t.Helper()
+	folder := w.t.TempDir()
+	program := filepath.Join(folder, "operator")
+	source := image.Programs[impl]
+	build := exec.CommandContext(w.t.Context(), "go", "build", "-o", program, source.Package)
+	build.Dir = filepath.Join("..", "..", "..", source.Chapter)
+	out, err := build.CombinedOutput()
+	w.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
+	kubeconfig := w.kubeconfig(folder)
+	args, metrics := w.flags(all)
+	var said bytes.Buffer
+	cmd := exec.Command(program, append(args, "--kubeconfig="+kubeconfig)...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	w.Expect(cmd.Start()).To(gomega.Succeed())
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			w.t.Errorf("the operator ended with %v:\n%s", err, &said)
+		}
+	}()
+	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+		"metadata": map[string]any{"namespace": "websites", "name": "site"}, "spec": map[string]any{"image": "nginx"}}}
+	w.Expect(w.client.Create(w.t.Context(), web)).To(gomega.Succeed())
+	w.Eventually(w.completed).Should(gomega.BeTrue(), "the MyWeb is served")
+	for _, step := range []string{
+		`{"spec":{"pageContentHtml":"other"}}`,
+		`{"spec":{"replicas":2,"image":"nginx:1.29-alpine"}}`, // the Deployment
+		`{"spec":{"nodePortNumber":30111}}`,                   // the Service
+	} {
+		w.Expect(w.client.Patch(w.t.Context(), web, client.RawPatch("application/merge-patch+json", []byte(step)))).To(gomega.Succeed())
+		w.Eventually(w.completed).Should(gomega.BeTrue(), "the changed MyWeb is served: %s", step)
+	}
+	if metrics != "" {
+		w.Eventually(func() int { return scrape(metrics, w.token("myweb-operator-scraper")) }).Should(gomega.Equal(http.StatusOK))
+		w.Expect(scrape(metrics, "")).To(gomega.Equal(http.StatusUnauthorized))
+		w.Expect(scrape(metrics, w.token("myweb-operator"))).To(gomega.Equal(http.StatusForbidden))
+	}
+	w.Expect(w.client.Delete(w.t.Context(), web)).To(gomega.Succeed())
+	w.Eventually(func() bool {
+		services := &corev1.ServiceList{}
+		w.Expect(w.client.List(w.t.Context(), services, client.InNamespace("websites"))).To(gomega.Succeed())
+		return len(services.Items) == 0
+	}).Should(gomega.BeTrue(), "the children of a deleted MyWeb are gone")
+}
+
+func (w *world) completed() bool {
+	web := &unstructured.Unstructured{}
+	web.SetAPIVersion("operator.k8s-summit.org/v1")
+	web.SetKind("MyWeb")
+	w.Expect(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "websites", Name: "site"}, web)).To(gomega.Succeed())
+	completed, _, _ := unstructured.NestedBool(web.Object, "status", "completed")
+	observed, _, _ := unstructured.NestedInt64(web.Object, "status", "observedGeneration")
+	return completed && observed == web.GetGeneration()
+}
+
+// flags are the Deployment's, with addresses of this machine.
+func (w *world) flags(all []*unstructured.Unstructured) (args []string, metrics string) {
+	w.t.Helper()
+	for _, object := range all {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+		w.Expect(err).NotTo(gomega.HaveOccurred())
+		args, _, err = unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+		w.Expect(err).NotTo(gomega.HaveOccurred())
+	}
+	for i, arg := range args {
+		switch {
+		case strings.HasPrefix(arg, "--health-probe"):
+			args[i] = "--health-probe-bind-address=0"
+		case strings.HasPrefix(arg, "--metrics-bind"):
+			metrics = freeAddress(w.t)
+			args[i] = "--metrics-bind-address=" + metrics
+		}
+	}
+	w.Expect(args).NotTo(gomega.BeEmpty())
+	return append(args, "--leader-election-namespace=myweb-operator"), metrics
+}
+
+// kubeconfig has the token of the operator's ServiceAccount.
+func (w *world) kubeconfig(folder string) (path string) {
+	w.t.Helper()
+	path = filepath.Join(folder, "kubeconfig")
+	file := clientcmdapi.NewConfig()
+	file.Clusters["c"] = &clientcmdapi.Cluster{Server: w.local.Config.Host, CertificateAuthorityData: w.local.Config.CAData, CertificateAuthority: w.local.Config.CAFile}
+	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: w.token("myweb-operator")}
+	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	file.CurrentContext = "x"
+	w.Expect(clientcmd.WriteToFile(*file, path)).To(gomega.Succeed())
+	return path
+}
+
+func (w *world) token(account string) string {
+	w.t.Helper()
+	asked := &authenticationv1.TokenRequest{}
+	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "myweb-operator", Name: account}}
+	w.Expect(w.client.SubResource("token").Create(w.t.Context(), who, asked)).To(gomega.Succeed())
+	return asked.Status.Token
+}
+
+// scrape asks for metrics over TLS and returns the status code, 0 when nobody answers.
+func scrape(address, token string) int {
+	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
+	if err != nil {
+		return 0
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	answer, err := c.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Who may view, edit or administer a namespace may do so with its MyWebs: the controller manager adds our roles
+// to those that every cluster has.
+func TestPeoplesRolesAreAddedToTheBuiltInOnes(t *testing.T) {
+	w := newWorld(t)
+	all, err := kustomize.Build(filepath.Join(config, "04/default"))
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	w.deploy(all)
+	may := map[string][]string{
+		"view":  {"get mywebs", "list mywebs", "watch mywebs", "get mywebs/scale", "get mywebs/status"},
+		"edit":  {"get mywebs", "get mywebs/status", "create mywebs", "update mywebs", "patch mywebs", "delete mywebs", "update mywebs/scale"},
+		"admin": {"get mywebs", "create mywebs", "delete mywebs", "deletecollection mywebs", "patch mywebs/scale"},
+	}
+	never := map[string][]string{
+		"view":  {"create mywebs", "patch mywebs", "delete mywebs", "update mywebs/scale", "update mywebs/status"},
+		"edit":  {"deletecollection mywebs", "update mywebs/status", "patch mywebs/status"},
+		"admin": {"update mywebs/status"},
+	}
+	for role := range may {
+		who := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: role + "-user"}
+		w.Expect(w.client.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "websites", Name: role},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{who}})).To(gomega.Succeed())
+		for _, what := range may[role] {
+			verb, resource, _ := strings.Cut(what, " ")
+			w.Eventually(func() bool { return w.may(who, verb, resource, "websites") }).Should(gomega.BeTrue(), "%s may %s", role, what)
+		}
+		for _, what := range never[role] {
+			verb, resource, _ := strings.Cut(what, " ")
+			if w.may(who, verb, resource, "websites") {
+				t.Errorf("%s may %s", role, what)
+			}
+		}
+		if w.may(who, "get", "mywebs", "default") {
+			t.Errorf("%s of one namespace may read in another", role)
+		}
+	}
+}
+
+// The command says the same of a file.
+func TestTheCommand(t *testing.T) {
+	folder := t.TempDir()
+	log, manifest := filepath.Join(folder, "audit.log"), filepath.Join(folder, "all.yaml")
+	for path, text := range map[string]string{log: line("patch", "", "configmaps", "web", "a", 201, "allow"), manifest: small} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) (string, error) {
+		in, err := os.Open(manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "../../cmd/permissions"}, args...)...)
+		cmd.Stdin = in
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+		good bool
+	}{
+		"not all used":  {[]string{"--audit-log=" + log, "--account=home/me"}, "permissions: 2 permissions were not used", false},
+		"the rest may":  {[]string{"--audit-log=" + log, "--account=home/me", "--spare=get,update"}, "Nothing was denied", true},
+		"no log":        {nil, "give --audit-log FILE", false},
+		"no such log":   {[]string{"--audit-log=/nowhere"}, "grant the account myweb-operator/myweb-operator nothing", false},
+		"not that file": {[]string{"--audit-log=/nowhere", "--account=home/me"}, "on kind it lies on the node", false},
+	} {
+		out, err := run(test.args...)
+		if (err == nil) != test.good || !strings.Contains(out, test.want) {
+			t.Errorf("%s: %v, got %q, want %q", name, err, out, test.want)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package permissions
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// A Request is a line of the audit log. Level Metadata, the least there is, has all of it.
+type Request struct {
+	Stage, Verb, RequestURI string
+	User                    struct{ Username string }
+	ObjectRef               struct{ APIGroup, Resource, Namespace, Name, Subresource string }
+	ResponseStatus          struct{ Code int }
+	Annotations             map[string]string
+}
+
+// ReadAudit returns what a user asked of the API server. A last line that is still being written is left out.
+func ReadAudit(in io.Reader, user string) (all []Request, err error) {
+	for lines := bufio.NewReader(in); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var r Request
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("read the audit log: %w: it must have one JSON object a line (--audit-log-format=json)", err)
+		}
+		// A watch counts when it begins, everything else when it is answered.
+		begun := r.Stage == "ResponseStarted"
+		if r.User.Username == user && r.Stage != "RequestReceived" && begun == (r.Verb == "watch" && r.ResponseStatus.Code == http.StatusOK) {
+			all = append(all, r)
+		}
+	}
+}
+
+// denied reports whether a permission was missing. Admission refuses with the same code.
+func (r Request) denied() bool {
+	return r.ResponseStatus.Code == http.StatusForbidden && r.Annotations["authorization.k8s.io/decision"] == "forbid"
+}
+
+// uses reports whether a request needed a permission. An apply that made its object needed two: patch, and
+// create.
+func (r Request) uses(p Permission) bool {
+	resource := r.ObjectRef.Resource
+	if r.ObjectRef.Subresource != "" {
+		resource += "/" + r.ObjectRef.Subresource
+	}
+	if resource == "" { // of no resource: its path
+		path, _, _ := strings.Cut(r.RequestURI, "?")
+		resource = strings.TrimPrefix(path, "/")
+	}
+	verb := p.Verb == r.Verb || p.Verb == "create" && r.Verb == "patch" && r.ResponseStatus.Code == http.StatusCreated
+	return verb && p.Group == r.ObjectRef.APIGroup && p.Resource == resource &&
+		(p.Name == "" || p.Name == r.ObjectRef.Name) && (p.Namespace == "" || p.Namespace == r.ObjectRef.Namespace)
+}
+
+// A Verdict is what the comparison found.
+type Verdict struct {
+	Requests, Permissions int
+	// Denied are requests that a permission was missing for, Unused permissions that nothing needed.
+	Denied, Unused []string
+}
+
+// Compare holds requests against permissions. Those with a verb in spare may be unused: list, where an API
+// server streams what a watch begins with, and the operator must run on one that does not.
+func Compare(granted []Permission, requests []Request, spare ...string) Verdict {
+	v := Verdict{Requests: len(requests), Permissions: len(granted)}
+	for _, r := range requests {
+		if r.denied() {
+			v.Denied = append(v.Denied, r.Verb+" "+r.RequestURI)
+		}
+	}
+	slices.Sort(v.Denied)
+	v.Denied = slices.Compact(v.Denied)
+	for _, p := range granted {
+		used := slices.ContainsFunc(requests, func(r Request) bool { return !r.denied() && r.uses(p) })
+		if !used && !slices.Contains(spare, p.Verb) {
+			v.Unused = append(v.Unused, p.String())
+		}
+	}
+	return v
+}
+
+// Report says what was found, and fails unless that is nothing.
+func (v Verdict) Report(out io.Writer) error {
+	for _, d := range v.Denied {
+		fmt.Fprintf(out, "denied: %s\n", d)
+	}
+	for _, u := range v.Unused {
+		fmt.Fprintf(out, "not used: %s\n", u)
+	}
+	switch {
+	case v.Requests == 0:
+		return errors.New("the audit log has no request of this account: is it the right log, and did the operator run?")
+	case len(v.Denied) > 0:
+		return fmt.Errorf("%d requests were denied: add what they need to the markers (+kubebuilder:rbac) beside the code that sends them", len(v.Denied))
+	case len(v.Unused) > 0:
+		return fmt.Errorf("%d permissions were not used: take them out of the markers, or let the operator do what needs them", len(v.Unused))
+	}
+	_, err := fmt.Fprintf(out, "Nothing was denied and nothing is too much: %d requests used all of %d permissions.\n", v.Requests, v.Permissions)
+	return err
+}
