@@ -1,0 +1,166 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/06-deploy/internal/manifests"
+)
+
+// Wait waits until the Deployments of manifests are rolled out. It gives up early when waiting cannot help, and
+// says why.
+func Wait(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructured, out io.Writer) error {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	deployments, err := manifests.Only[appsv1.Deployment](all, "Deployment")
+	if err != nil {
+		return err
+	}
+	for _, d := range deployments {
+		key := client.ObjectKeyFromObject(&d)
+		last := ""
+		err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			if err := c.Get(ctx, key, &d); err != nil {
+				return false, fmt.Errorf("look for the Deployment %s: %w: make deploy", key, err)
+			}
+			if rolledOut(&d) {
+				return true, nil
+			}
+			var final bool
+			last, final = obstacle(ctx, c, kube, &d)
+			if final {
+				return false, errors.New(last)
+			}
+			return false, nil
+		})
+		if wait.Interrupted(err) && last == "" {
+			last = fmt.Sprintf("%d of %d replicas are ready", d.Status.ReadyReplicas, *d.Spec.Replicas)
+		}
+		if wait.Interrupted(err) {
+			return fmt.Errorf("the operator is not ready in time: %s: see kubectl -n %s describe pods", last, d.Namespace)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s is ready: %d of %d replicas\n", key, d.Status.ReadyReplicas, *d.Spec.Replicas); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rolledOut reports whether all replicas are of the current template and ready.
+func rolledOut(d *appsv1.Deployment) bool {
+	return d.Status.ObservedGeneration >= d.Generation && d.Status.UpdatedReplicas == *d.Spec.Replicas &&
+		d.Status.AvailableReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
+}
+
+// obstacle says what is in the way of a rollout, empty when nothing is known; final when waiting cannot help.
+func obstacle(ctx context.Context, c client.Client, kube kubernetes.Interface, d *appsv1.Deployment) (says string, final bool) {
+	for _, condition := range d.Status.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return fmt.Sprintf("the namespace %s takes no pod of the operator: %s: change its policy or quota", d.Namespace, condition.Message), true
+		}
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+		return err.Error(), false
+	}
+	for _, pod := range pods.Items {
+		if pod.Spec.Containers[0].Image != d.Spec.Template.Spec.Containers[0].Image {
+			continue // of the version before
+		}
+		if says, final = podObstacle(&pod); says == "" {
+			continue
+		}
+		if line := lastLine(ctx, kube, &pod); line != "" && strings.Contains(says, "ended") {
+			says += ". It said: " + line
+		}
+		return says, final
+	}
+	return "", false
+}
+
+// podObstacle says what is in the way of a pod.
+func podObstacle(pod *corev1.Pod) (says string, final bool) {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			return fmt.Sprintf("no node takes the pod %s: %s", pod.Name, condition.Message), false
+		}
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		waiting := container.State.Waiting
+		if waiting == nil {
+			continue
+		}
+		image := fmt.Sprintf("the image %s cannot be had (%s)", container.Image, waiting.Reason)
+		switch waiting.Reason {
+		case "ErrImageNeverPull":
+			return image + ": it is not on the node, and imagePullPolicy Never forbids to look elsewhere: make image load IMG=" + container.Image, true
+		case "ImagePullBackOff":
+			return image + ": " + waiting.Message + ": push it (make docker-push), check its name, or give the namespace an imagePullSecret; on kind load it (make image load) and deploy with CONFIG=kind", true
+		case "InvalidImageName":
+			return image + ": IMG must be name:tag without spaces and capitals", true
+		case "CrashLoopBackOff":
+			code := int32(0)
+			if last := container.LastTerminationState.Terminated; last != nil {
+				code = last.ExitCode
+			}
+			return fmt.Sprintf("the program ended %d times, last with code %d: see kubectl -n %s logs %s --previous", container.RestartCount, code, pod.Namespace, pod.Name), true
+		case "CreateContainerConfigError", "CreateContainerError":
+			return fmt.Sprintf("the container of pod %s cannot be made: %s", pod.Name, waiting.Message), false
+		}
+	}
+	return "", false
+}
+
+// lastLine is the last that the program printed before it ended, empty when nobody can tell.
+func lastLine(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) string {
+	data, err := kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Previous: true, TailLines: new(int64(1))}).DoRaw(ctx)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// Unused returns an error while there are MyWebs: with the CRD they would go, and with them their websites.
+func Unused(ctx context.Context, cfg *rest.Config) error {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("use the API server %s: %w", cfg.Host, err)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(myWeb.GroupVersion().WithKind("MyWebList"))
+	if err := c.List(ctx, list); err != nil {
+		return fmt.Errorf("look for MyWebs: %w: the CRD is gone already when it is not found", err)
+	}
+	var names []string
+	for _, web := range list.Items {
+		names = append(names, web.GetNamespace()+"/"+web.GetName())
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if more := len(names) - 5; more > 0 {
+		names = append(names[:5], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("there are %d MyWebs (%s), and their websites go with the CRD: delete them first (kubectl delete web -A --all), or say FORCE=1", len(list.Items), strings.Join(names, ", "))
+}
