@@ -222,6 +222,10 @@ func crdInUse(t *testing.T) {
 	says(t, Unused(t.Context(), cfg), "there are 7 MyWebs (default/site-0, default/site-1, default/site-2, default/site-3, default/site-4, and 2 more), and their websites go with the CRD: delete them first (kubectl delete web -A --all), or say FORCE=1")
 }
 
+func TestWaitingForWhatIsNotThere(t *testing.T) {
+	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}), "the Deployment myweb-operator/myweb-operator is not there: make deploy")
+}
+
 func TestAnAPIServerThatIsNotThere(t *testing.T) {
 	gone := rest.CopyConfig(cfg)
 	gone.Host = "https://127.0.0.1:1"

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +23,8 @@ import (
 // Wait waits until the Deployments of manifests are rolled out. It gives up early when waiting cannot help, and
 // says why.
 func Wait(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructured, out io.Writer) error {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // the pauses below are enough
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
 		return err
@@ -35,36 +38,46 @@ func Wait(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructure
 		return err
 	}
 	for _, d := range deployments {
-		key := client.ObjectKeyFromObject(&d)
-		last := ""
-		err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			if err := c.Get(ctx, key, &d); err != nil {
-				return false, fmt.Errorf("look for the Deployment %s: %w: make deploy", key, err)
-			}
-			if rolledOut(&d) {
-				return true, nil
-			}
-			var final bool
-			last, final = obstacle(ctx, c, kube, &d)
-			if final {
-				return false, errors.New(last)
-			}
-			return false, nil
-		})
-		if wait.Interrupted(err) && last == "" {
-			last = fmt.Sprintf("%d of %d replicas are ready", d.Status.ReadyReplicas, *d.Spec.Replicas)
-		}
-		if wait.Interrupted(err) {
-			return fmt.Errorf("the operator is not ready in time: %s: see kubectl -n %s describe pods", last, d.Namespace)
-		}
-		if err != nil {
+		if err := rollout(ctx, c, kube, &d); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(out, "%s is ready: %d of %d replicas\n", key, d.Status.ReadyReplicas, *d.Spec.Replicas); err != nil {
+		if _, err := fmt.Fprintf(out, "%s is ready: %d of %d replicas\n", client.ObjectKeyFromObject(&d), d.Status.ReadyReplicas, *d.Spec.Replicas); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rollout waits for one Deployment.
+func rollout(ctx context.Context, c client.Client, kube kubernetes.Interface, d *appsv1.Deployment) error {
+	key, last := client.ObjectKeyFromObject(d), ""
+	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, key, d)
+		if apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("the Deployment %s is not there: make deploy", key)
+		}
+		if err == nil && rolledOut(d) {
+			return true, nil
+		}
+		says, final := fmt.Sprint(err), false
+		if err == nil {
+			says, final = obstacle(ctx, c, kube, d)
+		}
+		if final {
+			return false, errors.New(says)
+		}
+		if ctx.Err() == nil { // else it only says that time is over
+			last = says
+		}
+		return false, nil
+	})
+	if !wait.Interrupted(err) {
+		return err
+	}
+	if last == "" {
+		last = fmt.Sprintf("%d of %d replicas are ready", d.Status.ReadyReplicas, *d.Spec.Replicas)
+	}
+	return fmt.Errorf("the operator is not ready in time: %s: see kubectl -n %s describe pods", last, d.Namespace)
 }
 
 // rolledOut reports whether all replicas are of the current template and ready.
