@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/crane"
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"example.com/operator-workshop/06-deploy/internal/image"
+)
+
+// source is the flag that says where the operators' source lies; without it the test is skipped.
+func source(t *testing.T) string {
+	t.Helper()
+	const root = "../../.."
+	if _, err := os.Stat(filepath.Join(root, image.Programs["04"].Chapter)); err != nil {
+		t.Skip("the operators' source is not beside this folder")
+	}
+	return "--root=" + root
+}
+
+var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+// The archive and what a registry gets are the same image.
+func TestPushedOrWrittenItIsTheSameImage(t *testing.T) {
+	root := source(t)
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	name := "--name=" + strings.TrimPrefix(server.URL, "http://") + "/team/myweb-operator:v1"
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	var written, pushed bytes.Buffer
+	if err := run(t.Context(), []string{root, name, "--archive=" + archive}, &written); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), []string{root, name, "--push"}, &pushed); err != nil {
+		t.Fatal(err)
+	}
+	got, err := crane.Digest(strings.TrimPrefix(name, "--name="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, out := range map[string]string{"written": written.String(), "pushed": pushed.String()} {
+		if digest.FindString(out) != got {
+			t.Errorf("%s: the registry has %s:\n%s", where, got, out)
+		}
+	}
+	if _, err := crane.Load(archive); err != nil {
+		t.Errorf("the archive cannot be loaded: %v", err)
+	}
+}
+
+func TestBadInputSaysWhatToDo(t *testing.T) {
+	root := source(t)
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a registry that is not there": {[]string{root, "--name=127.0.0.1:1/myweb-operator:v1", "--push"}, "log in (docker login 127.0.0.1:1), or choose another name (IMG=)"},
+		"a folder that is a file":      {[]string{root, "--archive=main.go/image.tar"}, "main.go"},
+		"an unknown flag":              {[]string{"--colour"}, "flag provided but not defined: -colour"},
+	} {
+		err := run(t.Context(), test.args, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestTheTimeIsGivenNotTaken(t *testing.T) {
+	for value, want := range map[string]int64{"": 0, "1700000000": 1700000000, "yesterday": 0} {
+		if got := epoch(func(string) string { return value }); got != want {
+			t.Errorf("SOURCE_DATE_EPOCH=%s: %d, want %d", value, got, want)
+		}
+	}
+}
