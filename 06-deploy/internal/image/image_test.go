@@ -273,7 +273,7 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	}
 }
 
-// What the ignore file lets in is enough to compile both operators, and not much more.
+// What the ignore file lets in is enough to compile both operators, to the same bytes, and not much more.
 func TestTheContextIsSmallAndEnough(t *testing.T) {
 	options(t, "04")
 	copied, bytes := t.TempDir(), int64(0)
@@ -293,10 +293,19 @@ func TestTheContextIsSmallAndEnough(t *testing.T) {
 		t.Errorf("the context has %d bytes, more than %d", bytes, mostContext)
 	}
 	for impl := range Programs {
-		o := options(t, impl)
+		o, here, there := options(t, impl), filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "program")
+		if err := Compile(t.Context(), o, here); err != nil {
+			t.Fatal(err)
+		}
 		o.Root = copied
-		if err := Compile(t.Context(), o, filepath.Join(t.TempDir(), "program")); err != nil {
+		if err := Compile(t.Context(), o, there); err != nil {
 			t.Errorf("%s: %v", impl, err)
+			continue
+		}
+		a, errA := os.ReadFile(here)
+		b, errB := os.ReadFile(there)
+		if err := errors.Join(errA, errB); err != nil || string(a) != string(b) {
+			t.Errorf("%s: compiled in another folder the program is another one (%v)", impl, err)
 		}
 	}
 }

@@ -14,7 +14,9 @@ import (
 
 // Build returns what a folder makes.
 func Build(folder string) ([]*unstructured.Unstructured, error) {
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy // namespaces first, webhooks last
+	made, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		return nil, fmt.Errorf("kustomize %s: %w", folder, err)
 	}
