@@ -1,0 +1,159 @@
+package chart
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/loader"
+	"helm.sh/helm/v4/pkg/kube"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/06-deploy/internal/testenv"
+)
+
+// helm is Helm's configuration for an API server.
+func helm(t *testing.T, cfg *rest.Config) *action.Configuration {
+	t.Helper()
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.WrapConfigFn = func(*rest.Config) *rest.Config { return rest.CopyConfig(cfg) }
+	flags.Namespace = new("myweb-operator")
+	configuration := action.NewConfiguration()
+	if err := configuration.Init(flags, "myweb-operator", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	return configuration
+}
+
+// Helm installs, upgrades and uninstalls on a real API server. An upgrade leaves alone what the operator wrote
+// into objects of the chart, and the removal leaves the CRD.
+func TestTheLifeOfARelease(t *testing.T) {
+	cfg, stop, err := testenv.StartAPIServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(name string, object client.Object) error {
+		return c.Get(t.Context(), client.ObjectKey{Namespace: "myweb-operator", Name: name}, object)
+	}
+	chart, err := loader.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := values{"webhooks": values{"enabled": true}}
+	install := action.NewInstall(helm(t, cfg))
+	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = "web", "myweb-operator", true, kube.HookOnlyStrategy
+	if _, err := install.Run(chart, v); err != nil {
+		t.Fatal(err)
+	}
+	written := operatorWrites(t, c)
+
+	upgrade := action.NewUpgrade(helm(t, cfg))
+	upgrade.Namespace, upgrade.WaitStrategy = "myweb-operator", kube.HookOnlyStrategy
+	v["replicas"], v["image"] = 2, values{"tag": "v2"}
+	if _, err := upgrade.Run("web", chart, v); err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	if err := get("myweb-operator", d); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Spec.Template.Spec.Containers[0].Image; *d.Spec.Replicas != 2 || got != "myweb-operator:v2" {
+		t.Errorf("after the upgrade there are %d replicas of %s", *d.Spec.Replicas, got)
+	}
+	if diff := cmp.Diff(written, operatorWrote(t, c)); diff != "" {
+		t.Errorf("the upgrade took away what the operator wrote (-before +after):\n%s", diff)
+	}
+
+	uninstall := action.NewUninstall(helm(t, cfg))
+	uninstall.WaitStrategy = kube.HookOnlyStrategy
+	if _, err := uninstall.Run("web"); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []client.Object{d, &corev1.ServiceAccount{}, &admissionv1.MutatingWebhookConfiguration{}} {
+		if err := get("myweb-operator", object); !apierrors.IsNotFound(err) {
+			t.Errorf("%T is left: %v", object, err)
+		}
+	}
+	web := &unstructured.Unstructured{}
+	web.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.k8s-summit.org", Version: "v1", Kind: "MyWeb"})
+	web.SetNamespace("default")
+	web.SetName("site")
+	web.Object["spec"] = map[string]any{"image": "nginx"}
+	if err := c.Create(t.Context(), web); err != nil {
+		t.Errorf("the CRD is gone: %v", err)
+	}
+}
+
+// operatorWrites writes what the operator does: its certificate, and the authority that the API server trusts.
+func operatorWrites(t *testing.T, c client.Client) map[string]string {
+	t.Helper()
+	key := client.ObjectKey{Namespace: "myweb-operator", Name: "myweb-operator-webhook"}
+	secret, hooks := &corev1.Secret{}, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "myweb-operator"}}
+	if err := c.Get(t.Context(), key, secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Data = map[string][]byte{"tls.crt": []byte("certificate")}
+	if err := c.Update(t.Context(), secret, client.FieldOwner("myweb-operator")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(hooks), hooks); err != nil {
+		t.Fatal(err)
+	}
+	hooks.Webhooks[0].ClientConfig.CABundle = authority
+	if err := c.Update(t.Context(), hooks, client.FieldOwner("myweb-operator")); err != nil {
+		t.Fatal(err)
+	}
+	return operatorWrote(t, c)
+}
+
+func operatorWrote(t *testing.T, c client.Client) map[string]string {
+	t.Helper()
+	secret, hooks := &corev1.Secret{}, &admissionv1.MutatingWebhookConfiguration{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "myweb-operator", Name: "myweb-operator-webhook"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "myweb-operator"}, hooks); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"certificate": string(secret.Data["tls.crt"]), "authority": string(hooks.Webhooks[0].ClientConfig.CABundle)}
+}
+
+// authority is the certificate of one, which the API server can read.
+var authority = func() []byte {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}()
