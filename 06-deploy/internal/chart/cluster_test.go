@@ -42,9 +42,8 @@ func helm(t *testing.T, cfg *rest.Config) *action.Configuration {
 	return configuration
 }
 
-// Helm installs, upgrades and uninstalls on a real API server. An upgrade leaves alone what the operator wrote
-// into objects of the chart, and the removal leaves the CRD.
-func TestTheLifeOfARelease(t *testing.T) {
+func server(t *testing.T) (*rest.Config, client.Client) {
+	t.Helper()
 	cfg, stop, err := testenv.StartAPIServer()
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +57,13 @@ func TestTheLifeOfARelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cfg, c
+}
+
+// Helm installs, upgrades and uninstalls on a real API server. An upgrade leaves alone what the operator wrote
+// into objects of the chart, and the removal leaves the CRD.
+func TestTheLifeOfARelease(t *testing.T) {
+	cfg, c := server(t)
 	get := func(name string, object client.Object) error {
 		return c.Get(t.Context(), client.ObjectKey{Namespace: "myweb-operator", Name: name}, object)
 	}

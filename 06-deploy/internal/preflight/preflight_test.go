@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,28 +35,24 @@ var (
 	kube client.Client
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	code, err := withServer(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// withServer runs tests on an API server without MyWebs.
-func withServer(run func() int) (int, error) {
+// server starts an API server without MyWebs for one test: what a test leaves there would be in the way of
+// another.
+func server(t *testing.T) {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard()) // clients have nothing to say here
 	var stop func() error
 	var err error
 	if cfg, stop, err = testenv.StartAPIServer(); err != nil {
-		return 1, err
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	if kube, err = client.New(cfg, client.Options{}); err != nil {
-		return 1, errors.Join(err, stop())
+		t.Fatal(err)
 	}
-	code := run()
-	return code, stop()
 }
 
 func way(t *testing.T, folder string) []*unstructured.Unstructured {
@@ -97,6 +92,7 @@ func says(t *testing.T, err error, want ...string) {
 // TestTheStory goes through what stands in the way, one after the other: objects of an API server stay, so the
 // order matters.
 func TestTheStory(t *testing.T) {
+	server(t)
 	says(t, Check(t.Context(), cfg, way(t, "04/default")), "the cluster does not know MyWebs, so the operator would not start: make install")
 	says(t, Check(t.Context(), cfg, way(t, "04/monitoring")), "the cluster has no ServiceMonitor: install the Prometheus operator, or deploy without monitoring",
 		"the cluster has no PrometheusRule")
@@ -222,14 +218,8 @@ func crdInUse(t *testing.T) {
 	says(t, Unused(t.Context(), cfg), "there are 7 MyWebs (default/site-0, default/site-1, default/site-2, default/site-3, default/site-4, and 2 more), and their websites go with the CRD: delete them first (kubectl delete web -A --all), or say FORCE=1")
 }
 
-func TestWaitingForWhatIsNotThere(t *testing.T) {
-	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}), "the Deployment myweb-operator/myweb-operator is not there: make deploy")
-}
-
 func TestAnAPIServerThatIsNotThere(t *testing.T) {
-	gone := rest.CopyConfig(cfg)
-	gone.Host = "https://127.0.0.1:1"
-	says(t, Check(t.Context(), gone, nil), "the API server https://127.0.0.1:1 does not answer: ", "is it the right cluster (kubectl config current-context)")
+	says(t, Check(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, nil), "the API server https://127.0.0.1:1 does not answer: ", "is it the right cluster (kubectl config current-context)")
 }
 
 func TestAnOldCluster(t *testing.T) {
@@ -245,6 +235,8 @@ func TestAnOldCluster(t *testing.T) {
 
 // A rollout as the controllers of a cluster tell of it; here the test tells.
 func TestWaitingSaysWhyItIsInVain(t *testing.T) {
+	server(t)
+	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}), "the Deployment myweb-operator/myweb-operator is not there: make deploy")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "wait-"}}
 	if err := kube.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
