@@ -40,7 +40,7 @@ var same = map[string]values{
 	"04/webhooks":          {"webhooks": values{"enabled": true}},
 	"04/monitoring":        {"monitoring": values{"enabled": true}},
 	"04/production":        {"replicas": 2, "webhooks": values{"enabled": true}, "monitoring": values{"enabled": true}},
-	"04/kind-production":   {"replicas": 2, "webhooks": values{"enabled": true}, "image": values{"pullPolicy": "Never"}},
+	"04/kind-production":   {"replicas": 2, "webhooks": values{"enabled": true}, "monitoring": values{"enabled": true}, "image": values{"pullPolicy": "Never"}},
 }
 
 // install renders the chart as `helm install --dry-run=client` does.

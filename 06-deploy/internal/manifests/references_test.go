@@ -75,7 +75,7 @@ func TestEachWayGrantsWhatItNeedsAndNoMore(t *testing.T) {
 	const work = "myweb-operator has myweb-operator everywhere"
 	webhooks := []string{"myweb-operator has myweb-operator-webhooks everywhere", "myweb-operator has myweb-operator-webhooks in myweb-operator"}
 	monitoring := []string{"myweb-operator has myweb-operator-metrics-auth everywhere", "myweb-operator-scraper has myweb-operator-metrics-reader everywhere"}
-	more := map[string][]string{"webhooks": webhooks, "kind-production": webhooks, "monitoring": monitoring, "production": slices.Concat(webhooks, monitoring)}
+	more := map[string][]string{"webhooks": webhooks, "monitoring": monitoring, "production": slices.Concat(webhooks, monitoring), "kind-production": slices.Concat(webhooks, monitoring)}
 	for way, all := range ways(t) {
 		_, name, _ := strings.Cut(way, "/")
 		want := append([]string{lease, work}, more[name]...)
