@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Walks chapters on one kind cluster: kind-test.sh CHAPTER... A cluster that was not there before is
-# removed at the end.
+# Walks chapters on one kind cluster: kind-test.sh CHAPTER... Each must leave the cluster as it found it. A cluster
+# that was not there before is removed at the end. RECORD=1 notes in verified.txt, and in the README, what was seen
+# to work on which Kubernetes.
 set -euo pipefail
 # shellcheck source=kind-lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/kind-lib.sh"
@@ -13,6 +14,45 @@ start=$SECONDS
 (kind_up)
 say "cluster $KIND_CLUSTER is up ($((SECONDS - start)) s)"
 
+# objects: what is in the cluster, but for what comes and goes by itself.
+objects() {
+  local kinds
+  kinds=$(kubectl api-resources --verbs=list -o name | grep -vE '^(events|componentstatuses|leases|ipaddresses|endpoints|endpointslices|certificatesigningrequests)(\.|$)' | paste -sd, -)
+  kubectl get "$kinds" -A -o 'jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort
+}
+
+# as_found BEFORE: nothing is there now that was not before, and nothing is missing. What is being deleted has a minute.
+as_found() {
+  local end=$((SECONDS + 60)) left
+  until left=$(diff <(printf '%s\n' "$1") <(objects)); do
+    if ((SECONDS >= end)); then
+      printf 'the cluster is not as it was found (< before, > now):\n%s\n' "$left" >&2
+      return 1
+    fi
+    sleep 1
+  done
+}
+
+# record CHAPTER SECONDS: a row of verified.txt, for this Kubernetes.
+record() {
+  local file=$root/scripts/verified.txt version arch row
+  version=$(kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}')
+  arch=$(kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.architecture}')
+  row=$(printf '%-42s %-10s %-7s %-11s %4d s' "$1" "$version" "$arch" "$(date -u +%F)" "$2")
+  {
+    printf '%-42s %-10s %-7s %-11s %6s\n' chapter Kubernetes machine on took
+    { tail -n +2 "$file" 2>/dev/null | grep -v "^$1 *$version " || true; printf '%s\n' "$row"; } | LC_ALL=C sort
+  } >"$file.new"
+  mv "$file.new" "$file"
+  awk -v file="$file" '
+    /^```text file=scripts\/verified.txt$/ { print; while ((getline line < file) > 0) print line; skip = 1; next }
+    /^```$/ { skip = 0 }
+    !skip' "$root/README.md" >"$root/README.md.new"
+  mv "$root/README.md.new" "$root/README.md"
+}
+
+export KUBECONFIG=$kind_kubeconfig
+eventually 120 kubectl wait deployments -A --all --for=condition=Available --timeout=5s
 failed=()
 lines=()
 for chapter in "$@"; do
@@ -22,9 +62,11 @@ for chapter in "$@"; do
     continue
   fi
   say "$chapter"
+  before=$(objects)
   start=$SECONDS
-  if "$root/$chapter/kind.sh"; then
+  if "$root/$chapter/kind.sh" && as_found "$before"; then
     lines+=("$chapter: ok ($((SECONDS - start)) s)")
+    [[ -z ${RECORD-} ]] || record "$chapter" $((SECONDS - start))
   else
     lines+=("$chapter: FAILED ($((SECONDS - start)) s)")
     failed+=("$chapter")

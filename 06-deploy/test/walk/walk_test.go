@@ -50,6 +50,7 @@ func TestWalk(t *testing.T) {
 		{"new certificates while MyWebs are made", (*walk).certificates},
 		{"no permission missing, none unused", (*walk).permissions},
 		{"removed and back: websites do not notice", (*walk).away},
+		{"one namespace, and no right outside of it", (*walk).oneNamespace},
 		{"the wrong order, and its cure", (*walk).wrongOrder},
 		{"the operator by hand", (*walk).byHand},
 		{"nothing is left", (*walk).nothingLeft},
@@ -369,20 +370,27 @@ func (w *walk) permissions() {
 	if _, err := audited(); err != nil {
 		w.Skip("this cluster has no audit log: make kind-down, and the next one has")
 	}
+	w.minimal(production, auditBegan)
+}
+
+// minimal starts the operator anew without streams, and waits until it has used all that the roles of a way to
+// deploy allow. begin is how long the audit log was when it came.
+func (w *walk) minimal(way string, begin int) {
+	w.Helper()
 	w.kubectl("-n", operator, "set", "env", "deployment/"+operator, "KUBE_FEATURE_WatchListClient=false")
 	w.ready()
 	file := w.TempDir() + "/audit.log"
 	w.eventually(60*time.Second, func() error { // until the new leader has begun
 		log, err := audited()
 		if err == nil {
-			err = os.WriteFile(file, []byte(strings.TrimPrefix(log[auditBegan:], "\n")), 0o600)
+			err = os.WriteFile(file, []byte(strings.TrimPrefix(log[begin:], "\n")), 0o600)
 		}
 		if err != nil {
 			return err
 		}
-		out, err := try("make", "-s", "permissions", production, "LOG="+file)
+		out, err := try("make", "-s", "permissions", way, "LOG="+file)
 		if err == nil {
-			w.Log(out)
+			w.Log(way + ": " + out)
 		}
 		return err
 	})
@@ -421,6 +429,35 @@ func (w *walk) away() {
 		}
 	}
 	w.Logf("%d websites served while the operator was away, and none was touched when it came back", len(all)+1)
+}
+
+// oneNamespace runs the operator for the namespace websites alone.
+func (w *walk) oneNamespace() {
+	w.run("make", "-s", "undeploy", production)
+	w.Cleanup(func() {
+		w.run("make", "-s", "undeploy", "CONFIG=namespaced")
+		w.run("kubectl", "delete", "namespace", "websites", "--ignore-not-found")
+		w.run("make", "-s", "deploy", production, "IMG="+newImage)
+	})
+	begin := 0
+	log, err := audited()
+	if err == nil {
+		begin = len(log)
+	}
+	w.kubectl("create", "namespace", "websites")
+	w.run("make", "-s", "deploy", "CONFIG=namespaced", "IMG="+newImage)
+	before, err := page(w.Context(), "idle-a")
+	w.must(err)
+	w.must(write(w.Context(), "idle-a", "<p>nobody looks</p>"))
+	w.apply(`{apiVersion: operator.k8s-summit.org/v1, kind: MyWeb, metadata: {name: inside, namespace: websites}, spec: {image: "nginx:1.29-alpine"}}`)
+	w.kubectl("-n", "websites", "wait", "web/inside", "--for=jsonpath={.status.completed}=true", "--timeout=120s")
+	if now, err := page(w.Context(), "idle-a"); err != nil || now != before {
+		w.Errorf("a MyWeb outside was served: %v, %q", err, now)
+	}
+	w.must(write(w.Context(), "idle-a", before))
+	if begin > 0 {
+		w.minimal("CONFIG=namespaced", begin)
+	}
 }
 
 // wrongOrder removes things in the order that hurts, says how that shows, and mends it.

@@ -7,7 +7,7 @@ import (
 )
 
 // TriggerAnnotation asks for a backup now, by a value that was not handled yet: a time, a ticket number.
-// The value is echoed in status.lastHandledTrigger.
+// The value is echoed in status.lastHandledTrigger when the Job is there, which has the annotation too.
 const TriggerAnnotation = "databases.test.io/trigger"
 
 // FilesFinalizer keeps a DatabaseBackup with deletionPolicy Delete until its files are gone.
@@ -58,14 +58,17 @@ const (
 //
 // Only databaseName, schedule and backupPath are needed for the API server to accept it. What is missing
 // to run is told in the condition Ready, reason IncompleteSpec.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.destination) || has(self.destination)",fieldPath=".destination",message="is immutable once it is set: make another DatabaseBackup"
 type DatabaseBackupSpec struct {
-	// databaseName is the name of the database, any that PostgreSQL takes.
+	// databaseName is the name of the database, any that PostgreSQL takes. It never changes.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 63",message="must have at most 63 bytes: PostgreSQL cuts longer names"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: make another DatabaseBackup"
 	DatabaseName string `json:"databaseName"`
 	// schedule is when backups are taken: five fields of cron (minute, hour, day of month, month, day of
 	// week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. The zone is timeZone.
@@ -77,7 +80,8 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="must not contain TZ= or CRON_TZ=: name the zone in spec.timeZone"
 	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|[^ @]+( +[^ ]+){4})$')",message="must be five fields of cron, as in '0 3 * * *', or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
 	Schedule string `json:"schedule"`
-	// backupPath is an absolute directory inside the volume.
+	// backupPath is an absolute directory inside the volume. It never changes: the files at another place would not be
+	// pruned any more, nor deleted.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -85,6 +89,7 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must be an absolute path, as in /backups/orders"
 	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(part, part == '..')",message="must not contain the part '..': it would lead out of the volume"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: make another DatabaseBackup"
 	BackupPath string `json:"backupPath"`
 
 	// engine is the kind of database.
@@ -107,9 +112,11 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image,omitempty"`
-	// destination is where the files go. Required to run.
+	// destination is where the files go. Required to run. Once it is set it never changes: the files at another
+	// place would not be pruned any more, nor deleted.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable once it is set: make another DatabaseBackup"
 	Destination *Destination `json:"destination,omitempty"`
 
 	// timeZone is the zone of the schedule and of the days in retention: a name of the IANA database, like
@@ -186,17 +193,20 @@ type JobLimits struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
-	// activeDeadlineSeconds is how long a run may take, all tries together.
+	// activeDeadlineSeconds is how long a run may take, all tries together. Each waits for the server, and for another
+	// run on the same volume, until a minute before that.
 	//
 	// +optional
 	// +kubebuilder:default=3600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// resources are those of the container.
+	// resources are those of the container. The limit of ephemeral-storage is also the size of the scratch folder in
+	// which verification mode Restore restores the database: a pod that needs more is ended, before it fills the node.
+	// Without that limit there is no bound. Who sets resources sets all of them: nothing of the default is added.
 	//
 	// +optional
-	// +kubebuilder:default={requests: {cpu: "100m", memory: "256Mi"}, limits: {memory: "1Gi"}}
+	// +kubebuilder:default={requests: {cpu: "100m", memory: "256Mi", "ephemeral-storage": "1Gi"}, limits: {memory: "1Gi", "ephemeral-storage": "10Gi"}}
 	Resources Resources `json:"resources,omitempty"`
 }
 
@@ -371,7 +381,8 @@ type DatabaseBackupStatus struct {
 	//
 	// +optional
 	LastBackupTime *metav1.Time `json:"lastBackupTime,omitempty"`
-	// lastScheduleTime is the time of the schedule that was handled last, successfully or not.
+	// lastScheduleTime is the time of the schedule that was handled last, successfully or not. One that was missed
+	// was not handled.
 	//
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`

@@ -9,7 +9,8 @@ import (
 // another DatabaseRestore.
 type DatabaseRestoreSpec struct {
 	// databaseBackupName is the DatabaseBackup, in the same namespace, whose volume holds the backup. Image,
-	// path, target and credentials are those of it, where nothing else is said.
+	// path, target and credentials are those of it, where nothing else is said. When there is none within ten minutes,
+	// the restore has failed.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -75,7 +75,8 @@ const (
 	// ReasonRestoreVerified: the last backup was verified by restoring it.
 	ReasonRestoreVerified = "RestoreVerified"
 
-	// ReasonDatabaseBackupNotFound: the DatabaseBackup of a DatabaseRestore does not exist.
+	// ReasonDatabaseBackupNotFound: the DatabaseBackup of a DatabaseRestore does not exist. After ten minutes that is
+	// for good.
 	ReasonDatabaseBackupNotFound = "DatabaseBackupNotFound"
 	// ReasonRestoring: the Job of a DatabaseRestore is about to be made, or works.
 	ReasonRestoring = "Restoring"

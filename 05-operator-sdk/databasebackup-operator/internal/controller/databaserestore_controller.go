@@ -50,17 +50,17 @@ func (r *DatabaseRestoreReconciler) Reconcile(ctx context.Context, req ctrl.Requ
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	status, waiting := restoreStatus(restore, backup, o)
+	status, again := restoreStatus(restore, backup, o)
 	if err := r.tell(ctx, restore, status); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err) // it was deleted meanwhile
 	}
 	if backup != nil && status.JobName != "" && !status.InProgress && o.job(status.JobName) == nil && !ended(restore) {
 		err = r.begin(ctx, restore, backup)
 	}
-	if err == nil && waiting || errors.Is(err, errBehind) {
+	if errors.Is(err, errBehind) {
 		return ctrl.Result{RequeueAfter: 2 * time.Second}, nil
 	}
-	return ctrl.Result{}, err
+	return ctrl.Result{RequeueAfter: again}, err
 }
 
 // ended reports whether a restore has succeeded or failed, which is for good.
@@ -102,9 +102,13 @@ func lacking(restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseB
 	})
 }
 
-// restoreStatus is the status of a restore by what was observed. waiting: its Job has ended, and it is not known
-// yet how.
-func restoreStatus(restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup, o observed) (status databasesv1.DatabaseRestoreStatus, waiting bool) {
+// forgotten is how long a restore waits for a DatabaseBackup that does not exist. Who creates one of that name much
+// later does not expect a restore to begin.
+const forgotten = 10 * time.Minute
+
+// restoreStatus is the status of a restore by what was observed, and when to look again though nothing wakes the loop,
+// 0 for never: its Job has ended, and it is not known yet how, or it waits for its DatabaseBackup.
+func restoreStatus(restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup, o observed) (status databasesv1.DatabaseRestoreStatus, again time.Duration) {
 	status = *restore.Status.DeepCopy()
 	status.ObservedGeneration = restore.Generation
 	set := setter{&status.Conditions, restore.Generation, o.now}
@@ -119,7 +123,7 @@ func restoreStatus(restore *databasesv1.DatabaseRestore, backup *databasesv1.Dat
 		if status.InProgress = !ok; ok {
 			end.because(hindered)
 			finish(&status, &end, set)
-			return status, false
+			return status, 0
 		}
 		if status.StartTime == nil {
 			status.StartTime = moment(o.now)
@@ -128,12 +132,21 @@ func restoreStatus(restore *databasesv1.DatabaseRestore, backup *databasesv1.Dat
 			hindered = &obstacle{databasesv1.ReasonRestoring, fmt.Sprintf("Job %s works", job.Name)}
 		}
 		unknown(hindered.reason, "%s", hindered.message)
-		return status, finished(job) != nil
+		if finished(job) != nil {
+			again = 2 * time.Second
+		}
 	case status.InProgress && o.vanished:
 		finish(&status, &outcome{at: o.now, obstacle: obstacle{databasesv1.ReasonJobDeleted, fmt.Sprintf("Job %s was deleted before its end was seen", status.JobName)}}, set)
 	case backup == nil || !backup.DeletionTimestamp.IsZero():
-		unknown(databasesv1.ReasonDatabaseBackupNotFound, "DatabaseBackup %s does not exist, or is being deleted", restore.Spec.DatabaseBackupName)
+		what := obstacle{databasesv1.ReasonDatabaseBackupNotFound, fmt.Sprintf("DatabaseBackup %s does not exist, or is being deleted", restore.Spec.DatabaseBackupName)}
 		status.JobName = ""
+		left := restore.CreationTimestamp.Add(forgotten).Sub(o.now)
+		if left <= 0 {
+			finish(&status, &outcome{at: o.now, obstacle: what}, set)
+			return status, 0
+		}
+		unknown(what.reason, "%s", what.message)
+		again = left + 10*time.Millisecond
 	case len(lacking(restore, backup, o.image)) > 0:
 		unknown(databasesv1.ReasonIncompleteSpec, "DatabaseBackup %s lacks %s", backup.Name, strings.Join(lacking(restore, backup, o.image), ", "))
 		status.JobName = ""
@@ -141,7 +154,7 @@ func restoreStatus(restore *databasesv1.DatabaseRestore, backup *databasesv1.Dat
 		status.JobName = restore.Name + "-restore"
 		unknown(databasesv1.ReasonRestoring, "Job %s is about to be made", status.JobName)
 	}
-	return status, false
+	return status, again
 }
 
 // refused are the reasons that make gives: they stand until the Job is made.

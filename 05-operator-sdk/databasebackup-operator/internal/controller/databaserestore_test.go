@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -96,7 +97,7 @@ func TestARestoreThatEndsBadly(t *testing.T) {
 		want string
 	}{
 		"not empty": {func(b *bench, job *batchv1.Job) {
-			b.run(job, b.ended(2, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
+			b.run(job, b.ended(3, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
 			b.finish(job, batchv1.JobReasonPodFailurePolicy)
 		}, "False TargetNotEmpty: it has tables"},
 		"too long": {func(b *bench, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded"},
@@ -133,6 +134,32 @@ func TestARestoreWaitsForItsDatabaseBackup(t *testing.T) {
 	b.must(b.Update(t.Context(), other))
 	b.follow()
 	b.want("Unknown Restoring")
+}
+
+// Who creates that name months later does not expect a restore to begin, and a database to be replaced.
+func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
+	b := newBench(t)
+	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.DatabaseBackupName = "other" })
+	made := b.restore().CreationTimestamp.Time
+	b.clock.SetTime(made.Add(9*time.Minute + 30*time.Second))
+	b.follow()
+	b.want("Unknown DatabaseBackupNotFound: DatabaseBackup other")
+	result, err := b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()})
+	b.must(err)
+	if again := result.RequeueAfter; again < 30*time.Second || again > 31*time.Second {
+		t.Errorf("it looks again in %s", again)
+	}
+	b.clock.SetTime(made.Add(10 * time.Minute))
+	b.follow()
+	b.want("False DatabaseBackupNotFound: DatabaseBackup other")
+	if b.restore().Status.CompletionTime == nil {
+		t.Error("it has no end")
+	}
+	other := complete(b.namespace)
+	other.Name = "other"
+	b.must(b.Create(t.Context(), other))
+	b.follow()
+	b.want("False DatabaseBackupNotFound")
 }
 
 func TestARestoreThatIsStuckIsTold(t *testing.T) {

@@ -61,7 +61,6 @@ type plan struct {
 type claim struct {
 	slot      time.Time
 	scheduled bool
-	trigger   string
 	done      bool // the slot of the schedule is one that was run by hand
 }
 
@@ -94,30 +93,29 @@ func deadline(b *databasesv1.DatabaseBackup) time.Duration {
 	return time.Duration(value(b.Spec.StartingDeadlineSeconds, 0)) * time.Second
 }
 
-// claimFor decides whether a run begins now. A run by hand and one by the schedule that fall together are one.
+// claimFor decides whether a run begins now. A run by hand and one by the schedule that fall together are one:
+// the Job says which trigger it follows, and that counts as handled when the Job is there.
 func claimFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan) (*claim, time.Time) {
 	if status.InProgress && b.Spec.ConcurrencyPolicy != databasesv1.ReplaceConcurrent {
 		return nil, p.again
-	}
-	trigger := b.Annotations[databasesv1.TriggerAnnotation]
-	if trigger == status.LastHandledTrigger {
-		trigger = ""
 	}
 	if !p.due.IsZero() && ran(b, status, o, p.due) {
 		return &claim{slot: p.due, scheduled: true, done: true}, o.now
 	}
 	if !p.due.IsZero() {
-		return &claim{slot: p.due, scheduled: true, trigger: trigger}, p.again
+		return &claim{slot: p.due, scheduled: true}, p.again
 	}
-	immediate := b.Spec.Immediate && !b.Spec.Suspend && cmp.Or(status.ActiveJob, status.LastJob) == ""
-	if trigger == "" && !immediate || status.ActiveJob != "" && !status.InProgress {
+	trigger := b.Annotations[databasesv1.TriggerAnnotation]
+	triggered := trigger != "" && trigger != status.LastHandledTrigger
+	immediate := b.Spec.Immediate && !b.Spec.Suspend && p.invalid == "" && cmp.Or(status.ActiveJob, status.LastJob) == ""
+	if !triggered && !immediate || status.ActiveJob != "" && !status.InProgress {
 		return nil, p.again
 	}
 	slot := o.now.Truncate(time.Minute)
 	if ran(b, status, o, slot) || slot.Equal(timeOf(status.LastScheduleTime)) {
 		return nil, earlier(p.again, slot.Add(time.Minute))
 	}
-	return &claim{slot: slot, trigger: trigger}, p.again
+	return &claim{slot: slot}, p.again
 }
 
 // ran reports whether a minute had its run: its Job or its backup is there, also after the clock was put back.

@@ -75,7 +75,28 @@ func (r *DatabaseBackupReconciler) removeFiles(ctx context.Context, b *databases
 		}
 		return err
 	}
+	if pod, err := r.working(ctx, b); err != nil {
+		return err
+	} else if pod != "" {
+		return r.deleting(ctx, b, obstacle{databasesv1.ReasonDeleting, fmt.Sprintf("Pod %s of a run must end before the files are deleted", pod)})
+	}
 	return r.erase(ctx, b)
+}
+
+// working names a pod of a run that has not ended, empty when there is none. Its Job is gone, but it may still begin,
+// and would make the folder again. Pods are read from the API server itself: one that the cache does not show yet
+// would be missed.
+func (r *DatabaseBackupReconciler) working(ctx context.Context, b *databasesv1.DatabaseBackup) (string, error) {
+	list := &corev1.PodList{}
+	if err := r.Live.List(ctx, list, client.InNamespace(b.Namespace), client.MatchingLabels(labels(b.Name, componentBackup))); err != nil {
+		return "", fmt.Errorf("list the pods of %s: %w", client.ObjectKeyFromObject(b), err)
+	}
+	for _, pod := range list.Items {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			return pod.Name, nil
+		}
+	}
+	return "", nil
 }
 
 // erase makes the Job that removes the files, and ends the deletion when that has succeeded.
@@ -104,29 +125,32 @@ func (r *DatabaseBackupReconciler) erase(ctx context.Context, b *databasesv1.Dat
 	return r.erased(ctx, b, wanted)
 }
 
-// erased follows the Job that removes the files.
+// erased follows the Job that removes the files. That the files are gone is what pgbackup says: an image without it
+// may succeed and do nothing. Only when the pod is gone, with what it said, the Job is believed.
 func (r *DatabaseBackupReconciler) erased(ctx context.Context, b *databasesv1.DatabaseBackup, job *batchv1.Job) error {
 	end := finished(job)
-	if end != nil && end.Type == batchv1.JobComplete {
-		return r.finalize(ctx, b, false)
-	}
 	pods, err := r.pods(ctx, job)
 	if err != nil {
 		return err
 	}
-	hindered := hindrance(job.Name, pods, condition(b.Status.Conditions, databasesv1.ConditionReady))
+	before := condition(b.Status.Conditions, databasesv1.ConditionReady)
+	hindered := hindrance(job.Name, pods, before)
+	o, ok := outcomeOf(job, pods, r.Clock.Now())
+	silent := end != nil && end.Type == batchv1.JobComplete && len(pods) == 0
+	said := o.succeeded && o.result.Verb == componentDelete
 	switch {
+	case said, silent && before.Reason != databasesv1.ReasonDeleteFailed:
+		return r.finalize(ctx, b, false)
 	case end == nil && hindered != nil:
 		return r.deleting(ctx, b, *hindered)
 	case end == nil:
 		return r.deleting(ctx, b, obstacle{databasesv1.ReasonDeleting, fmt.Sprintf("Job %s deletes the files", job.Name)})
-	}
-	if before := condition(b.Status.Conditions, databasesv1.ConditionReady); before.Reason == databasesv1.ReasonDeleteFailed {
+	case before.Reason == databasesv1.ReasonDeleteFailed:
 		return nil // it is told, by pods that may be gone since
-	}
-	o, ok := outcomeOf(job, pods, r.Clock.Now())
-	if !ok {
-		return r.deleting(ctx, b, obstacle{databasesv1.ReasonDeleting, fmt.Sprintf("Job %s has failed", job.Name)})
+	case !ok:
+		return r.deleting(ctx, b, obstacle{databasesv1.ReasonDeleting, fmt.Sprintf("Job %s has ended, and its pod does not say how yet", job.Name)})
+	case o.succeeded:
+		o.message = fmt.Sprintf("Job %s did not delete the files, but %s: does the image have pgbackup?", job.Name, o.result.Verb)
 	}
 	o.because(hindered)
 	return r.deleting(ctx, b, obstacle{databasesv1.ReasonDeleteFailed,

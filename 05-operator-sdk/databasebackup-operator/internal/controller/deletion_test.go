@@ -16,6 +16,9 @@ import (
 
 func deleteFiles(x *backup) { x.Spec.DeletionPolicy = databasesv1.DeleteFiles }
 
+// deletedFiles is the result of a good deletion.
+var deletedFiles = &result{Verb: "delete", Succeeded: true, Reason: "DeleteSucceeded", Message: "3 files"}
+
 // gone reports whether the DatabaseBackup is.
 func (b *bench) gone() bool {
 	err := b.Get(b.t.Context(), b.request().NamespacedName, &backup{})
@@ -69,37 +72,88 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 	if b.gone() {
 		t.Fatal("it went without its files")
 	}
-	b.finish(b.job("orders-delete"), "")
+	job = b.job("orders-delete")
+	b.run(job, b.ended(0, "Completed", deletedFiles))
+	b.finish(job, "")
 	b.reconcile()
 	if !b.gone() {
 		t.Error("its files are gone, and it is there")
 	}
 }
 
+// An image without pgbackup may succeed and do nothing: then the files are still there.
+func TestADeletionThatSaysNothingIsNotBelieved(t *testing.T) {
+	for name, said := range map[string]*result{"nothing": nil, "another verb": {Verb: "backup", Succeeded: true, Reason: "BackupSucceeded"}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, deleteFiles)
+			b.reconcile()
+			b.removed()
+			job := b.job("orders-delete")
+			b.run(job, b.ended(0, "Completed", said))
+			b.finish(job, "")
+			b.reconcile()
+			b.is("Ready: False DeleteFailed")
+			b.must(b.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
+			b.reconcile()
+			b.is("Ready: False DeleteFailed")
+		})
+	}
+}
+
+// Somebody may remove the pod before it is read: then the Job is believed, which knows that it ended well.
+func TestADeletionWhosePodIsGoneIsBelieved(t *testing.T) {
+	b := newBench(t, deleteFiles)
+	b.reconcile()
+	b.removed()
+	b.finish(b.job("orders-delete"), "")
+	b.reconcile()
+	if !b.gone() {
+		t.Error("it is still there")
+	}
+}
+
+// A pod of a Job that was ended may still begin, and would make the folder again.
+func TestDeleteWaitsForPodsOfRunsThatWereEnded(t *testing.T) {
+	b := newBench(t, deleteFiles)
+	b.at(0, 0)
+	b.reconcile()
+	b.run(b.job(b.backup().Status.ActiveJob), corev1.PodStatus{Phase: corev1.PodRunning})
+	b.removed()
+	b.is("Ready: False Deleting")
+	err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "orders-delete"}, &batchv1.Job{})
+	if !apierrors.IsNotFound(err) {
+		t.Fatal("the files are deleted beside a run:", err)
+	}
+	b.must(b.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
+	b.reconcile()
+	b.job("orders-delete")
+}
+
 // When the volume is gone there is nothing to delete: the finalizer is given up, and an event says so.
 func TestDeleteGivesUpWithoutAVolume(t *testing.T) {
 	for name, test := range map[string]struct {
+		spec func(*backup)
 		lose func(*bench)
 		says string
 	}{
-		"the claim is gone": {func(b *bench) {
+		"the claim is gone": {deleteFiles, func(b *bench) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: b.meta("backups")}
 			b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(claim), claim))
 			claim.Finalizers = nil
 			b.must(b.Update(b.t.Context(), claim))
 			b.must(client.IgnoreNotFound(b.Delete(b.t.Context(), claim)))
 		}, "PersistentVolumeClaim backups is gone"},
-		"the claim is going": {func(b *bench) {
+		"the claim is going": {deleteFiles, func(b *bench) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: b.meta("backups")}
 			b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(claim), claim))
 			claim.Finalizers = []string{"example.com/held"}
 			b.must(b.Update(b.t.Context(), claim))
 			b.must(b.Delete(b.t.Context(), claim))
 		}, "PersistentVolumeClaim backups is being deleted"},
-		"the spec names none": {func(b *bench) { b.edit(func(x *backup) { x.Spec.Destination = nil }) }, "spec.destination is missing"},
+		"the spec names none": {func(x *backup) { x.Spec.Destination = nil }, func(*bench) {}, "spec.destination is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deleteFiles)
+			b := newBench(t, deleteFiles, test.spec)
 			b.reconcile()
 			test.lose(b)
 			b.told()

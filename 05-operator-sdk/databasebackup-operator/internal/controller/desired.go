@@ -35,8 +35,8 @@ const (
 	slotAnnotation = "databases.test.io/slot"
 )
 
-// exitFinal is pgbackup's exit code for a failure that another try would repeat.
-const exitFinal = 2
+// exitFinal is pgbackup's exit code for a failure that another try would repeat. 2 is that of a panic of Go.
+const exitFinal = 3
 
 // postgres is the user and group in Debian's images of PostgreSQL. initdb refuses one that /etc/passwd of the
 // image does not know.
@@ -96,8 +96,12 @@ func desiredBackup(b *databasesv1.DatabaseBackup, name string, defaultImage stri
 	)...)
 	job := newJob(b, "backup", componentBackup, string(b.UID), env, b.Spec.JobLimits, defaultImage)
 	job.Namespace, job.Name = b.Namespace, name
+	job.Annotations = map[string]string{}
 	if slot := slotOf(b.Name, name); !slot.IsZero() {
-		job.Annotations = map[string]string{slotAnnotation: slot.UTC().Format(time.RFC3339)}
+		job.Annotations[slotAnnotation] = slot.UTC().Format(time.RFC3339)
+	}
+	if trigger := b.Annotations[databasesv1.TriggerAnnotation]; trigger != "" {
+		job.Annotations[databasesv1.TriggerAnnotation] = trigger
 	}
 	job.OwnerReferences = ownedBy(b, BackupKind)
 	return job
@@ -111,7 +115,8 @@ func desiredDelete(b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.
 	return job
 }
 
-// desiredRestore is the Job of a DatabaseRestore from a volume of a DatabaseBackup.
+// desiredRestore is the Job of a DatabaseRestore from a volume of a DatabaseBackup. When it names no database, neither
+// does the Job: pgbackup knows which one was dumped.
 func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.Job {
 	target, auth := r.Spec.TargetRef, r.Spec.Auth
 	if target == nil {
@@ -120,7 +125,7 @@ func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBacku
 	if auth == nil {
 		auth = b.Spec.Auth
 	}
-	env := connection(b.Namespace, target, auth, cmp.Or(r.Spec.DatabaseName, b.Spec.DatabaseName))
+	env := connection(b.Namespace, target, auth, r.Spec.DatabaseName)
 	env = append(env, values("BACKUP_NAME", r.Spec.BackupName, "BACKUP_OVERWRITE", strconv.FormatBool(r.Spec.Overwrite))...)
 	owner := cmp.Or(r.Spec.BackupOwnerUID, string(b.UID))
 	job := newJob(b, "restore", componentRestore, owner, env, r.Spec.JobLimits, defaultImage)
@@ -150,6 +155,7 @@ func newJob(b *databasesv1.DatabaseBackup, verb, component, owner string, env []
 		"BACKUP_ROOT", volumeRoot,
 		"BACKUP_DIR", path.Join(volumeRoot, b.Spec.BackupPath),
 		"BACKUP_OWNER", owner,
+		"BACKUP_WAIT_SECONDS", strconv.FormatInt(waitSeconds(limits), 10),
 	), env...)
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels(b.Name, component)},
@@ -173,11 +179,21 @@ func newJob(b *databasesv1.DatabaseBackup, verb, component, owner string, env []
 	}
 }
 
+// waitSeconds is how long a Job waits for its server, and for another run on the volume: until a minute before it would
+// be ended, so that it can say why it did nothing.
+func waitSeconds(limits databasesv1.JobLimits) int64 {
+	return min(max(value(limits.ActiveDeadlineSeconds, 3600)-60, 30), 86400)
+}
+
 // podOf is a pod that meets the restricted Pod Security Standard. It is never restarted in place: each try is a pod
 // with an outcome of its own.
 func podOf(verb, image, claim string, env []corev1.EnvVar, resources databasesv1.Resources) corev1.PodSpec {
 	source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
 	readOnly := verb == "restore"
+	room := &corev1.EmptyDirVolumeSource{}
+	if limit, ok := resources.Limits[corev1.ResourceEphemeralStorage]; ok {
+		room.SizeLimit = &limit
+	}
 	return corev1.PodSpec{
 		RestartPolicy:                corev1.RestartPolicyNever,
 		AutomountServiceAccountToken: new(false),
@@ -202,7 +218,7 @@ func podOf(verb, image, claim string, env []corev1.EnvVar, resources databasesv1
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "backups", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}},
-			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: room}},
 			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		},
 	}

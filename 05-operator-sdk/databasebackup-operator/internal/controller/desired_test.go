@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,7 +43,7 @@ func TestTheEnvironmentOfABackup(t *testing.T) {
 		"PGUSER": "secret credentials/user", "PGPASSWORD": "secret credentials/password",
 		"BACKUP_VERIFY": "Restore", "BACKUP_QUERY": "SELECT $1 > 0", "BACKUP_SCRATCH": "/scratch",
 		"BACKUP_KEEP_LAST": "3", "BACKUP_KEEP_DAILY": "4", "BACKUP_KEEP_WEEKLY": "5", "BACKUP_KEEP_MONTHLY": "6",
-		"BACKUP_MAX_AGE_DAYS": "7", "BACKUP_TIME_ZONE": "Europe/Berlin",
+		"BACKUP_MAX_AGE_DAYS": "7", "BACKUP_TIME_ZONE": "Europe/Berlin", "BACKUP_WAIT_SECONDS": "3540",
 	}
 	if diff := cmp.Diff(want, environment(job)); diff != "" {
 		t.Error(diff)
@@ -77,10 +78,11 @@ func TestTheEnvironmentOfARestore(t *testing.T) {
 	b.UID = "7e1b"
 	want := map[string]string{
 		"BACKUP_ROOT": "/volume", "BACKUP_DIR": "/volume/backups/orders", "BACKUP_OWNER": "7e1b", "BACKUP_NAME": "orders-7", "BACKUP_OVERWRITE": "false",
-		"BACKUP_DATABASE": `o'brien "x" $(HOME)`, "PGHOST": "db-rw.shop.svc", "PGPORT": "5433",
+		"BACKUP_WAIT_SECONDS": "3540", "PGHOST": "db-rw.shop.svc", "PGPORT": "5433",
 		"PGUSER": "secret credentials/user", "PGPASSWORD": "secret credentials/password",
 	}
 	job := desiredRestore(r, b, "")
+	// Without a database, pgbackup takes the one that was dumped, by what it noted then.
 	if diff := cmp.Diff(want, environment(job)); diff != "" {
 		t.Error(diff)
 	}
@@ -103,9 +105,34 @@ func TestTheEnvironmentOfADeletion(t *testing.T) {
 	b := complete("shop")
 	b.UID = "7e1b"
 	job := desiredDelete(b, "")
-	want := map[string]string{"BACKUP_ROOT": "/volume", "BACKUP_DIR": "/volume/backups/orders", "BACKUP_OWNER": "7e1b"}
+	want := map[string]string{"BACKUP_ROOT": "/volume", "BACKUP_DIR": "/volume/backups/orders", "BACKUP_OWNER": "7e1b", "BACKUP_WAIT_SECONDS": "3540"}
 	if diff := cmp.Diff(want, environment(job)); diff != "" || job.Name != "orders-delete" {
 		t.Error(job.Name, diff)
+	}
+}
+
+// Who waits for another run on the volume gives up a minute before the Job is ended, and says why.
+func TestAJobWaitsAlmostAsLongAsItMayTake(t *testing.T) {
+	for seconds, want := range map[int64]string{1: "30", 90: "30", 91: "31", 3600: "3540", 604800: "86400"} {
+		b := complete("shop")
+		b.Spec.ActiveDeadlineSeconds = &seconds
+		if got := environment(desiredBackup(b, "orders-1", ""))["BACKUP_WAIT_SECONDS"]; got != want {
+			t.Errorf("of %d s it waits %s, want %s", seconds, got, want)
+		}
+	}
+}
+
+func TestScratchIsAsLargeAsTheLimit(t *testing.T) {
+	b := complete("shop")
+	size := func() *resource.Quantity {
+		return desiredBackup(b, "orders-1", "").Spec.Template.Spec.Volumes[1].EmptyDir.SizeLimit
+	}
+	if got := size(); got != nil {
+		t.Error("no limit, and scratch has", got)
+	}
+	b.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("3Gi")}
+	if got := size(); got == nil || got.String() != "3Gi" {
+		t.Error("scratch has", got)
 	}
 }
 

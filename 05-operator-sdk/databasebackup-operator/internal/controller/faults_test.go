@@ -277,14 +277,132 @@ func end(s *corev1.PodStatus) *corev1.ContainerStateTerminated {
 	return s.ContainerStatuses[0].State.Terminated
 }
 
+// A try may wait for the server almost as long as the Job may take. What it said is told when the next one is ended.
+func TestADeadlineTellsWhatTheTryBeforeSaid(t *testing.T) {
+	b := newBench(t)
+	b.at(0, 0)
+	b.reconcile()
+	job := b.job(b.backup().Status.ActiveJob)
+	b.run(job, b.ended(1, "Error", &result{Verb: "backup", Reason: "TargetNotReady", Message: "connection refused"}))
+	b.finish(job, batchv1.JobReasonDeadlineExceeded)
+	b.reconcile()
+	b.is("BackupSucceeded: False DeadlineExceeded")
+	if m := condition(b.backup().Status.Conditions, "BackupSucceeded").Message; !strings.Contains(m, "took longer than 3600 s; the last try: TargetNotReady: connection refused") {
+		t.Error(m)
+	}
+}
+
+// quota lets nobody make a Job.
+func (b *bench) quota() *corev1.ResourceQuota {
+	b.t.Helper()
+	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("none"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	b.must(b.Create(b.t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // nobody else counts here
+	b.must(b.Status().Update(b.t.Context(), quota))
+	return quota
+}
+
+// refused lets the operator run while the API server takes no Job.
+func (b *bench) refused() {
+	for range 2 {
+		_, _ = b.operator.Reconcile(b.t.Context(), b.request())
+	}
+	b.is("Ready: False JobRejected")
+}
+
+// A run that the API server did not take in time is told as missed, until the next slot.
+func TestARunThatWasRefusedTooLongIsMissed(t *testing.T) {
+	b := newBench(t, func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) })
+	b.at(0, 0)
+	b.reconcile()
+	b.succeed()
+	b.reconcile()
+	quota := b.quota()
+	b.at(5, 0)
+	b.refused()
+	b.told()
+	b.at(6, 0)
+	b.must(b.Delete(t.Context(), quota))
+	b.reconcile()
+	b.is("Ready: True RunMissed")
+	if told := strings.Join(b.told(), "\n"); !strings.HasPrefix(told, "Warning RunMissed") {
+		t.Errorf("told: %s", told)
+	}
+	b.at(8, 0)
+	b.reconcile()
+	b.is("Ready: True RunMissed")
+	if last := b.backup().Status.LastScheduleTime; last == nil || !last.Time.Equal(b.first()) {
+		t.Errorf("the slot that was handled last: %v", last)
+	}
+	b.at(10, 0)
+	b.reconcile()
+	b.is("Ready: True Scheduled")
+	if got := b.jobs(); !slices.Equal(got, []int{0, 10}) {
+		t.Error(got)
+	}
+}
+
+// A trigger that fell together with such a run still runs; one that ran before does not run again.
+func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
+	late := func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }
+	t.Run("together with the run", func(t *testing.T) {
+		b := newBench(t, late, asks("a"))
+		quota := b.quota()
+		b.at(0, 0)
+		b.refused()
+		if got := b.backup().Status.LastHandledTrigger; got != "" {
+			t.Errorf("%q is handled, and no Job is made", got)
+		}
+		b.at(1, 0)
+		b.must(b.Delete(t.Context(), quota))
+		b.reconcile()
+		if got := b.jobs(); !slices.Equal(got, []int{1}) || b.backup().Status.LastHandledTrigger != "a" {
+			t.Errorf("Jobs %v, %+v", got, b.backup().Status)
+		}
+	})
+	t.Run("before it", func(t *testing.T) {
+		b := newBench(t, late, asks("a"))
+		b.at(0, 0)
+		b.reconcile()
+		b.succeed()
+		b.reconcile()
+		quota := b.quota()
+		b.at(5, 0)
+		b.refused()
+		b.at(6, 0)
+		b.must(b.Delete(t.Context(), quota))
+		b.reconcile()
+		if got := b.jobs(); !slices.Equal(got, []int{0}) {
+			t.Error("it ran again:", got)
+		}
+	})
+}
+
+// A clock that was days ahead for a moment has left a slot there. The schedule goes on by the clock as it is now.
+func TestAClockThatWasDaysAheadForAMoment(t *testing.T) {
+	b := newBench(t)
+	b.at(3*24*60, 0)
+	b.reconcile()
+	b.succeed()
+	b.reconcile()
+	for _, minute := range []int{0, 2, 5, 7, 10, 12} {
+		b.at(minute, 30)
+		b.reconcile()
+		if s := b.backup().Status; s.InProgress {
+			b.succeed()
+			b.reconcile()
+		}
+	}
+	if got := b.jobs(); !slices.Equal(got, []int{5, 10, 3 * 24 * 60}) {
+		t.Errorf("Jobs of minutes %v", got)
+	}
+}
+
 // A run that was about to begin, and that the API server does not take, ends with suspend: who suspends wants rest.
 func TestSuspendGivesUpWhatCannotBegin(t *testing.T) {
 	b := newBench(t)
-	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("none"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	b.must(b.Create(t.Context(), quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // nobody else counts here
-	b.must(b.Status().Update(t.Context(), quota))
+	quota := b.quota()
 	b.at(0, 0)
 	for range 2 {
 		_, _ = b.operator.Reconcile(t.Context(), b.request())
@@ -386,11 +504,7 @@ func TestATargetThatComesTooLateIsToldAsAMissedRun(t *testing.T) {
 
 func TestARejectedJobIsToldAndMadeLater(t *testing.T) {
 	b := newBench(t)
-	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("none"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	b.must(b.Create(t.Context(), quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // nobody else counts here
-	b.must(b.Status().Update(t.Context(), quota))
+	quota := b.quota()
 	b.at(0, 0)
 	for range 3 {
 		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {

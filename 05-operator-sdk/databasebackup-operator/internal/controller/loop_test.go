@@ -148,7 +148,7 @@ func TestTheLoopIsWokenByWhatItWaitsForAndMayDoIt(t *testing.T) {
 	l.Eventually(func() bool { return l.restore().Status.InProgress }).Should(gomega.BeTrue())
 	job = l.job("monday-restore")
 	l.clock.SetTime(time.Now())
-	l.run(job, l.ended(2, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
+	l.run(job, l.ended(3, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
 	l.finish(job, batchv1.JobReasonPodFailurePolicy)
 	l.Eventually(restoring).Should(gomega.Equal("TargetNotEmpty"))
 
@@ -156,6 +156,7 @@ func TestTheLoopIsWokenByWhatItWaitsForAndMayDoIt(t *testing.T) {
 	l.Eventually(func() error {
 		return l.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: "orders-delete"}, &batchv1.Job{})
 	}).Should(gomega.Succeed())
+	l.run(l.job("orders-delete"), l.ended(0, "Completed", deletedFiles))
 	l.finish(l.job("orders-delete"), "")
 	l.Eventually(l.gone).Should(gomega.BeTrue())
 	l.Eventually(func() int { return l.requests()["POST events "] }).ShouldNot(gomega.BeZero())

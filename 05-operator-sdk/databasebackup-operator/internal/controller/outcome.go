@@ -79,6 +79,9 @@ func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, o
 	switch {
 	case !complete && end.Reason == batchv1.JobReasonDeadlineExceeded:
 		o.obstacle = obstacle{databasesv1.ReasonDeadlineExceeded, fmt.Sprintf("Job %s took longer than %d s", job.Name, value(job.Spec.ActiveDeadlineSeconds, 0))}
+		if o.result != nil && !o.result.Succeeded {
+			o.message += fmt.Sprintf("; the last try: %s: %s", o.result.Reason, o.result.Message)
+		}
 		o.message, o.result = told(o.message, nil, pods), nil
 	case o.result != nil:
 		o.obstacle = obstacle{o.result.Reason, cmp.Or(o.result.Message, "Job "+job.Name)}

@@ -117,7 +117,11 @@ func TestAnIncompleteSpecNeverRuns(t *testing.T) {
 	if s := b.backup().Status; len(b.jobs()) > 0 || s.NextScheduleTime != nil || s.LastHandledTrigger != "" {
 		t.Errorf("a pretended run: %+v", s)
 	}
-	b.edit(func(x *backup) { x.Spec = complete("").Spec })
+	b.edit(func(x *backup) {
+		name, path := x.Spec.DatabaseName, x.Spec.BackupPath
+		x.Spec = complete("").Spec
+		x.Spec.DatabaseName, x.Spec.BackupPath = name, path
+	})
 	b.reconcile()
 	b.is("Ready: True Scheduled")
 	if got := b.jobs(); !slices.Equal(got, []int{20}) {
@@ -148,6 +152,7 @@ func TestWhatRuns(t *testing.T) {
 		"outside of it":                      {func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }, 6, 0, nil, "True RunMissed"},
 		"a date that never comes":            {func(x *backup) { x.Spec.Schedule = "0 0 30 2 *" }, 20, 0, nil, "False InvalidSchedule"},
 		"a date that never comes, by hand":   {func(x *backup) { x.Spec.Schedule = "0 0 30 2 *"; trigger(x) }, 20, 0, []int{20}, "False InvalidSchedule"},
+		"immediate, and it never comes":      {func(x *backup) { x.Spec.Schedule, x.Spec.Immediate = "0 0 30 2 *", true }, 20, 0, nil, "False InvalidSchedule"},
 		"a minute that no hour has":          {func(x *backup) { x.Spec.Schedule = "61 * * * *" }, 20, 0, nil, "False InvalidSchedule"},
 		"a zone that does not exist":         {func(x *backup) { x.Spec.TimeZone = "Europe/Atlantis" }, 20, 0, nil, "False InvalidSchedule"},
 		"no StatefulSet":                     {func(x *backup) { x.Spec.TargetRef.Name = "other" }, 5, 0, nil, "False TargetNotFound"},
@@ -284,7 +289,7 @@ func TestOutcomes(t *testing.T) {
 		good bool
 	}{
 		"a full volume": {failure("VolumeFull", 1), "False VolumeFull", false},
-		"final":         {failure("VersionMismatch", 2), "False VersionMismatch", false},
+		"final":         {failure("VersionMismatch", 3), "False VersionMismatch", false},
 		"no memory": {func(b *bench, job *batchv1.Job) {
 			b.run(job, b.ended(137, "OOMKilled", nil))
 			b.finish(job, batchv1.JobReasonBackoffLimitExceeded)

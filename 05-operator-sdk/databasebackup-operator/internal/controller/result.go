@@ -98,7 +98,15 @@ func noted(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
 
 // newer orders backups, the newest first. Those without a time come last.
 func newer(a, b databasesv1.Backup) int {
-	return cmp.Or(timeOf(b.CompletionTime).Compare(timeOf(a.CompletionTime)), strings.Compare(b.Name, a.Name))
+	return cmp.Or(takenAt(b).Compare(takenAt(a)), strings.Compare(b.Name, a.Name))
+}
+
+// takenAt is when a backup was complete or, where only its name is known, the minute in that; zero without one.
+func takenAt(b databasesv1.Backup) time.Time {
+	if b.CompletionTime != nil {
+		return b.CompletionTime.Time
+	}
+	return slotOf(b.Name[:max(strings.LastIndexByte(b.Name, '-'), 0)], b.Name)
 }
 
 func timeOf(t *metav1.Time) time.Time {

@@ -200,7 +200,7 @@ func TestDefaults(t *testing.T) {
 		"verification": tree{"mode": "Archive"},
 		"backoffLimit": int64(2), "activeDeadlineSeconds": int64(3600),
 		"successfulJobsHistoryLimit": int64(3), "failedJobsHistoryLimit": int64(1),
-		"resources": tree{"requests": tree{"cpu": "100m", "memory": "256Mi"}, "limits": tree{"memory": "1Gi"}},
+		"resources": tree{"requests": tree{"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "1Gi"}, "limits": tree{"memory": "1Gi", "ephemeral-storage": "10Gi"}},
 	})
 	if diff := cmp.Diff(want, u.Object["spec"]); diff != "" {
 		t.Error(diff)
@@ -224,6 +224,41 @@ func TestARestoreNeverChanges(t *testing.T) {
 	u.SetLabels(map[string]string{"who": "me"})
 	if err := c.Update(t.Context(), u); err != nil {
 		t.Error("a label:", err)
+	}
+}
+
+// Where the files are does not change: those at the old place would be forgotten. The original's sample, which names
+// no destination, may get one.
+func TestWhereTheFilesAreNeverChanges(t *testing.T) {
+	c, namespace := newClient(t)
+	claim := func(name string) tree { return tree{"persistentVolumeClaim": tree{"claimName": name}} }
+	u := object("DatabaseBackup", namespace, "site", with(nil))
+	if err := c.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	u.Object["spec"].(tree)["destination"] = claim("a")
+	if err := c.Update(t.Context(), u); err != nil {
+		t.Fatal("a first destination:", err)
+	}
+	for name, test := range map[string]struct {
+		field string
+		value any
+	}{
+		"another database": {"databaseName", "other"}, "another path": {"backupPath", "/other"},
+		"another claim": {"destination", claim("b")}, "no destination": {"destination", nil},
+	} {
+		changed := u.DeepCopy()
+		if changed.Object["spec"].(tree)[test.field] = test.value; test.value == nil {
+			delete(changed.Object["spec"].(tree), test.field)
+		}
+		err := c.Update(t.Context(), changed)
+		if !apierrors.IsInvalid(err) || !strings.Contains(without(err.Error()), "spec."+test.field+": Invalid value: is immutable") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	u.Object["spec"].(tree)["schedule"] = "@daily"
+	if err := c.Update(t.Context(), u); err != nil {
+		t.Error("a schedule:", err)
 	}
 }
 

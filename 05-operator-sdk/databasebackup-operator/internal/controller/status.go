@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+	"github.com/example/databasebackup-operator/internal/schedule"
 )
 
 // statusFor is the status of a DatabaseBackup by what was observed, the plan that it follows, and how the run ended
@@ -16,12 +18,13 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 	status := *b.Status.DeepCopy()
 	set := setter{&status.Conditions, b.Generation, o.now}
 	ended, waiting := follow(b, &status, o, set)
+	if timeOf(status.LastScheduleTime).After(o.now.Add(schedule.Tolerance)) {
+		status.LastScheduleTime = moment(o.now) // a clock that was wrong wrote it
+	}
+	lapse(b, &status, o)
 	p := planFor(b, &status, o)
 	if waiting {
 		p.claim = nil // else the run after it would hide how it ended
-	}
-	if lapsed(b, &status, o, p) {
-		status.ActiveJob = ""
 	}
 	if c := p.claim; c != nil {
 		if !c.done {
@@ -29,9 +32,6 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 		}
 		if c.scheduled {
 			status.LastScheduleTime = moment(c.slot)
-		}
-		if c.trigger != "" {
-			status.LastHandledTrigger = c.trigger
 		}
 	}
 	if waiting {
@@ -67,12 +67,19 @@ func pending(status *databasesv1.DatabaseBackupStatus, o observed) bool {
 	return status.ActiveJob != "" && !status.InProgress && o.job(status.ActiveJob) == nil
 }
 
-// lapsed reports whether a run that was about to begin, and could not, is too late now, or nobody wants it any more.
-func lapsed(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan) bool {
+// lapse gives up a run of the schedule that was about to begin, and could not, when it is too late now, or nobody
+// wants it any more. One that is too late was not handled after all: lastScheduleTime is the slot before it again, and
+// so it is told as missed until the next one comes.
+func lapse(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed) {
 	slot := slotOf(b.Name, status.ActiveJob)
-	scheduled := !slot.IsZero() && slot.Equal(timeOf(status.LastScheduleTime))
 	late := deadline(b) > 0 && o.now.Sub(slot) >= deadline(b)
-	return p.claim == nil && pending(status, o) && scheduled && (late || b.Spec.Suspend)
+	if !pending(status, o) || !slot.Equal(timeOf(status.LastScheduleTime)) || !late && !b.Spec.Suspend {
+		return
+	}
+	status.ActiveJob = ""
+	if when, err := schedule.Parse(b.Spec.Schedule, b.Spec.TimeZone); late && err == nil {
+		status.LastScheduleTime = moment(when.Latest(b.CreationTimestamp.Time, slot.Add(-time.Minute)))
+	}
 }
 
 // follow brings status up to date with the active Job. It returns how that ended, nil when it did not, and
@@ -89,6 +96,7 @@ func follow(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupSta
 		return nil, false
 	default:
 		status.InProgress = true
+		status.LastHandledTrigger = cmp.Or(job.Annotations[databasesv1.TriggerAnnotation], status.LastHandledTrigger)
 		end, ok := outcomeOf(job, o.pods, o.now)
 		if !ok {
 			return nil, finished(job) != nil

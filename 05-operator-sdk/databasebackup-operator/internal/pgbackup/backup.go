@@ -48,8 +48,8 @@ func (p *program) backup(ctx context.Context) error {
 // tidy applies retention beside a backup: that it fails is a warning.
 func (p *program) tidy(ctx context.Context, s *store) {
 	if err := p.retain(ctx, s); err != nil {
-		p.result.Warning = "retention: " + oneLine(err.Error())
-		p.log.Warn("Failed to prune", "error", oneLine(err.Error()))
+		p.result.Warning = "retention: " + p.line(err)
+		p.log.Warn("Failed to prune", "error", p.line(err))
 	}
 }
 

@@ -167,49 +167,75 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 	table.print()
 }
 
-// A restore that overwrites is killed at every step: the target is the old database, or the new one and whole, and
-// never missing. The next run brings it to its end.
+// A restore is killed at every step: the target is what it was, or the new one and whole. The next run brings it to
+// its end.
 func TestRestoreKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
-	into := with(settings, "BACKUP_DATABASE", "victim", "BACKUP_OVERWRITE", "true")
-	fresh := func() {
-		sql(t, "postgres", "DROP DATABASE IF EXISTS victim WITH (FORCE);")
-		sql(t, "postgres", "CREATE DATABASE victim;")
-		sql(t, "victim", "CREATE TABLE old (a int);")
+	for name, test := range map[string]struct{ before, overwrite, old string }{ // old: what databaseState says of it
+		"missing":   {"", "false", "missing"},
+		"empty":     {"CREATE DATABASE victim_empty;", "false", "no rows"},
+		"overwrite": {"CREATE DATABASE victim_overwrite;", "true", "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			victim := "victim_" + name
+			into := with(settings, "BACKUP_DATABASE", victim, "BACKUP_OVERWRITE", test.overwrite)
+			fresh := func() {
+				sql(t, "postgres", "DROP DATABASE IF EXISTS "+victim+" WITH (FORCE);\n"+test.before)
+				if test.old == "old" {
+					sql(t, victim, "CREATE TABLE old (a int);")
+				}
+			}
+			dropAfter(t, victim)
+			aside, replaced := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: victim})
+			fresh()
+			steps := stepsOf(t, verbRestore, into, ReasonRestoreSucceeded)
+			table := &killTable{t: t}
+			for n := range len(steps) {
+				fresh()
+				table.at(steps[n])
+				if o := runProgram(t, verbRestore, with(into, killAt, strconv.Itoa(n+1))); o.code != -1 {
+					t.Fatalf("step %d: code %d", n+1, o.code)
+				}
+				found := databaseState(t, victim)
+				table.found("%s", found)
+				if found != test.old && found != "restored" {
+					table.wrong("found %s", found)
+				}
+				o := runProgram(t, verbRestore, into)
+				table.next("%s", o.result.Reason)
+				if o.result.Reason != ReasonRestoreSucceeded || o.result.Restored == nil || o.result.Restored.Rows != 100 {
+					table.wrong("the next run: %s: %s", o.result.Reason, o.result.Message)
+				}
+				if got := databaseState(t, victim); got != "restored" {
+					table.wrong("in the end %s", got)
+				}
+				if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+"');"); got != "0" {
+					table.wrong("%s or %s was left", aside, replaced)
+				}
+			}
+			table.print()
+		})
 	}
-	dropAfter(t, "victim")
-	aside, replaced := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: "victim"})
-	fresh()
-	steps := stepsOf(t, verbRestore, into, ReasonRestoreSucceeded)
-	table := &killTable{t: t}
-	for n := range len(steps) {
-		fresh()
-		table.at(steps[n])
-		if o := runProgram(t, verbRestore, with(into, killAt, strconv.Itoa(n+1))); o.code != -1 {
-			t.Fatalf("step %d: code %d", n+1, o.code)
-		}
-		old, _ := psql("victim", "SELECT count(*) FROM old;")
-		restored, _ := psql("victim", "SELECT count(*) FROM t;")
-		switch {
-		case old == "0":
-			table.found("the old database")
-		case restored == "100":
-			table.found("the new database")
-		default:
-			table.wrong("old %q, restored %q", old, restored)
-		}
-		o := must(t, verbRestore, into, ReasonRestoreSucceeded)
-		table.next("%s", o.result.Reason)
-		if got := sql(t, "victim", "SELECT count(*) FROM t;"); got != "100" {
-			table.wrong("%s rows", got)
-		}
-		if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+"');"); got != "0" {
-			table.wrong("%s or %s was left", aside, replaced)
-		}
+}
+
+// databaseState is what a target of a restore is: missing, old, restored, or so many rows.
+func databaseState(t *testing.T, name string) string {
+	t.Helper()
+	if sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname = '"+name+"';") == "0" {
+		return "missing"
 	}
-	table.print()
+	switch sql(t, name, "SELECT coalesce(to_regclass('old')::text, to_regclass('t')::text, 'none');") {
+	case "old":
+		return "old"
+	case "none":
+		return "no rows"
+	}
+	if rows := sql(t, name, "SELECT count(*) FROM t;"); rows != "100" {
+		return rows + " rows"
+	}
+	return "restored"
 }
 
 // A run that is killed while its scratch server runs takes it along, and the next one removes its directory.

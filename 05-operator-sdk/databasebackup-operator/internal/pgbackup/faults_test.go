@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -209,11 +211,32 @@ func TestPasswordIsOnNoCommandLine(t *testing.T) {
 
 // A server may answer with what it was sent. The password is taken out of that, too.
 func TestPasswordInAMessageIsHidden(t *testing.T) {
-	settings := with(volume(t), "PGUSER", "u", "PGPASSWORD", "hunter2:x", "PGPORT", "1", "BACKUP_WAIT_SECONDS", "0",
-		"PGHOST", "127.0.0.1", "BACKUP_DATABASE", "d", "BACKUP_TOOLS", chattyTools(t))
-	o := must(t, verbBackup, settings, ReasonTargetNotReady)
-	if all := o.out + o.errs + o.result.Message; strings.Contains(all, "hunter2") || !strings.Contains(o.result.Message, "***") {
-		t.Errorf("shown: %s", all)
+	tools := chattyTools(t)
+	for name, secret := range map[string]string{
+		"plain":                     "hunter2:x",
+		"with blanks":               "  hunter2  x\t\ty ",
+		"with quotes":               `a"hunter2'\`,
+		"with the end of a line":    "hunter2\n",
+		"longer than what is shown": strings.Repeat("hunter2 ", complaintLimit),
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := with(volume(t), "PGUSER", "u", "PGPASSWORD", secret, "PGPORT", "1", "BACKUP_WAIT_SECONDS", "0",
+				"PGHOST", "127.0.0.1", "BACKUP_DATABASE", "d", "BACKUP_TOOLS", tools)
+			o := must(t, verbBackup, settings, ReasonTargetNotReady)
+			if all := o.out + o.errs + o.result.Message; strings.Contains(all, "hunter2") || !strings.Contains(o.result.Message, "***") {
+				t.Errorf("shown: %s", all)
+			}
+		})
+	}
+}
+
+func TestPasswordInTheLogIsHidden(t *testing.T) {
+	var log bytes.Buffer
+	p := &program{hide: hider([]string{`a"hunter2  \`})}
+	slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: p.hideAttr})).
+		Info(`Said a"hunter2  \`, "error", errors.New(`no a"hunter2  \`), "list", []string{`a"hunter2  \`})
+	if strings.Contains(log.String(), "hunter2") || strings.Count(log.String(), "***") != 3 {
+		t.Errorf("shown: %s", log.String())
 	}
 }
 

@@ -165,7 +165,10 @@ func (s *store) lock(ctx context.Context, shared bool, wait time.Duration) (unlo
 		case err == nil && sameFile(f, path):
 			return func() { _ = f.Close() }, nil
 		case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
-			// Nothing is lost but the guard against two runs at once, which the operator does not start.
+			// Two runs at once there are: Replace starts the next pod while the old one ends, and a restore runs beside
+			// backups. Without a lock one may take a file away that the other reads or is about to finish: that one fails,
+			// and may be tried again; a dump that got the facts of another is caught by the verification. A good backup is
+			// lost to neither: each removes one only where it sees a newer good one.
 			s.log("Went on without a lock, which the volume does not offer")
 			return func() { _ = f.Close() }, nil
 		}

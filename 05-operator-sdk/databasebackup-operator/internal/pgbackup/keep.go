@@ -42,8 +42,9 @@ type Policy struct {
 //     KeepWeekly weeks (Monday to Sunday) and KeepMonthly months that have one, in the location.
 //   - Unverified ones stay by the same rules, counted apart: they never push out a good one.
 //   - Broken and missing ones stay while no newer good one is there, the KeepLast newest of them.
-//   - What is older than MaxAgeDays calendar days goes in any case.
+//   - What is older than MaxAgeDays calendar days goes, whatever these rules say.
 //   - The newest good one never goes; while none is good, the newest unverified never goes.
+//   - The newest dump of all never goes, not even a broken one: only a part of it may be, and it is the latest there is.
 //   - Unknown ones never go, and count for nothing.
 func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location) (keep, remove []Entry) {
 	sorted := slices.SortedFunc(slices.Values(entries), func(a, b Entry) int {
@@ -72,6 +73,9 @@ func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location
 	}
 	if last := slices.Concat(good[:min(1, len(good))], unverified[:min(1, len(unverified))]); len(last) > 0 {
 		stays[last[0].Name] = true
+	}
+	if there := with(StateGood, StateUnverified, StateBroken); len(there) > 0 {
+		stays[there[0].Name] = true
 	}
 	for _, e := range sorted {
 		if stays[e.Name] || e.State == StateUnknown {

@@ -69,10 +69,13 @@ func TestKeep(t *testing.T) {
 			policy: Policy{KeepLast: 9, MaxAgeDays: 5}, remove: []string{"G 2026-01-01 00:00"}},
 		"the newest good one stays without any rule": {
 			have:   []string{"G 2026-01-01 00:00", "G 2026-01-02 00:00", "U 2026-05-09 00:00", "B 2026-05-09 01:00"},
-			policy: Policy{}, remove: []string{"B 2026-05-09 01:00", "U 2026-05-09 00:00", "G 2026-01-01 00:00"}},
+			policy: Policy{}, remove: []string{"U 2026-05-09 00:00", "G 2026-01-01 00:00"}},
 		"while none is good, the newest unverified stays": {
 			have:   []string{"U 2026-01-01 00:00", "U 2026-01-02 00:00", "B 2026-01-03 00:00"},
-			policy: Policy{}, remove: []string{"B 2026-01-03 00:00", "U 2026-01-01 00:00"}},
+			policy: Policy{}, remove: []string{"U 2026-01-01 00:00"}},
+		"the newest stays even when it is broken and no rule speaks for it": {
+			have:   []string{"B 2026-05-08 00:00", "B 2026-05-09 00:00", "M 2026-05-09 01:00"},
+			policy: Policy{KeepDaily: 7}, remove: []string{"M 2026-05-09 01:00", "B 2026-05-08 00:00"}},
 		"unverified and broken ones push out no good one": {
 			have:   []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "U 2026-05-03 00:00", "U 2026-05-04 00:00", "U 2026-05-05 00:00", "B 2026-05-06 00:00", "B 2026-05-07 00:00", "B 2026-05-08 00:00"},
 			policy: Policy{KeepLast: 2}, remove: []string{"B 2026-05-06 00:00", "U 2026-05-03 00:00"}},
@@ -107,7 +110,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// Whatever is there and whatever the policy: the newest good one and all unknown ones stay, nothing is lost or
+// Whatever is there and whatever the policy: the newest good one, the newest dump and all unknown ones stay, nothing is lost or
 // doubled, and a second pruning finds nothing to do.
 func TestKeepAlways(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -115,11 +118,14 @@ func TestKeepAlways(t *testing.T) {
 	states := []State{StateGood, StateUnverified, StateBroken, StateMissing, StateUnknown}
 	for round := range 5000 {
 		var have []Entry
-		newest := Entry{}
+		newest, latest := Entry{}, Entry{}
 		for i := range random.IntN(30) {
 			e := Entry{Name: fmt.Sprint(i), Time: now.Add(-time.Duration(random.IntN(400*24*60)) * time.Minute), State: states[random.IntN(5)]}
 			if e.State == StateGood && e.Time.After(newest.Time) {
 				newest = e
+			}
+			if e.State != StateMissing && e.State != StateUnknown && e.Time.After(latest.Time) {
+				latest = e
 			}
 			have = append(have, e)
 		}
@@ -130,6 +136,9 @@ func TestKeepAlways(t *testing.T) {
 		}
 		if newest.Name != "" && !slices.Contains(keep, newest) {
 			t.Fatalf("round %d: the newest good one was removed by %+v", round, policy)
+		}
+		if latest.Name != "" && !slices.ContainsFunc(keep, func(e Entry) bool { return e.Time.Equal(latest.Time) }) {
+			t.Fatalf("round %d: the newest dump was removed by %+v", round, policy)
 		}
 		if slices.ContainsFunc(remove, func(e Entry) bool { return e.State == StateUnknown }) {
 			t.Fatalf("round %d: an unknown one was removed", round)

@@ -8,3 +8,6 @@ import "syscall"
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// keepMemoryPrivate does nothing here: the image is one of Linux.
+func keepMemoryPrivate() {}

@@ -14,7 +14,7 @@ import (
 // Exit codes of the program.
 const (
 	exitFailed = 1 // may go well another time
-	exitFinal  = 2 // fails in the same way again: a Job need not retry
+	exitFinal  = 3 // fails in the same way again: a Job need not retry. 2 is Go's, after a panic
 )
 
 // hooks are what tests put in the place of the real ones.
@@ -42,13 +42,14 @@ func Main(ctx context.Context, args, environ []string, out, errs io.Writer) int 
 }
 
 func run(ctx context.Context, args, environ []string, out, errs io.Writer, h hooks) int {
+	keepMemoryPrivate()
 	if len(args) != 1 {
 		_, _ = fmt.Fprintf(errs, "usage: pgbackup %s (settings come from the environment)\n", strings.Join(verbs, "|"))
 		return exitFinal
 	}
 	config, err := Settings(args[0], environ)
 	p := &program{hooks: h, config: config, target: targetServer(config), out: out, hide: hider(config.secrets())}
-	p.log = slog.New(slog.NewTextHandler(hidden{errs, p.hide}, nil))
+	p.log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{ReplaceAttr: p.hideAttr}))
 	p.result = Result{Verb: args[0], Started: p.now().UTC().Truncate(time.Millisecond)}
 	if err == nil {
 		err = p.do(ctx)
@@ -85,7 +86,7 @@ func (p *program) report(err error, errs io.Writer) int {
 	r := &p.result
 	r.Succeeded, r.Seconds = err == nil, p.now().Sub(r.Started).Round(time.Millisecond).Seconds()
 	if err != nil {
-		r.Reason, r.Message = reasonOf(err), p.hide(oneLine(err.Error()))
+		r.Reason, r.Message = reasonOf(err), p.line(err)
 	}
 	r.Message, r.Warning = p.hide(r.Message), p.hide(r.Warning)
 	p.step("result")
@@ -102,12 +103,15 @@ func (p *program) report(err error, errs io.Writer) int {
 	if err == nil {
 		err, r.Reason = err2, ReasonFailed
 	}
-	_, _ = fmt.Fprintf(errs, "pgbackup %s: %s: %s\n", r.Verb, r.Reason, p.hide(oneLine(err.Error())))
+	_, _ = fmt.Fprintf(errs, "pgbackup %s: %s: %s\n", r.Verb, r.Reason, p.line(err))
 	if final[r.Reason] {
 		return exitFinal
 	}
 	return exitFailed
 }
+
+// line is an error as one line without secrets.
+func (p *program) line(err error) string { return oneLine(p.hide(err.Error())) }
 
 // oneLine joins the lines of a message.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -121,15 +125,12 @@ func hider(secrets []string) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// hidden is a writer of log lines without secrets.
-type hidden struct {
-	io.Writer
-	hide func(string) string
-}
-
-func (w hidden) Write(line []byte) (int, error) {
-	_, err := io.WriteString(w.Writer, w.hide(string(line)))
-	return len(line), err
+// hideAttr takes secrets out of a value of the log. Behind it the handler quotes, and a secret is not known again.
+func (p *program) hideAttr(_ []string, a slog.Attr) slog.Attr {
+	if text := a.Value.String(); p.hide(text) != text {
+		a.Value = slog.StringValue(p.hide(text))
+	}
+	return a
 }
 
 // holding runs work while this run alone changes the folder of the owner, after what killed runs left there

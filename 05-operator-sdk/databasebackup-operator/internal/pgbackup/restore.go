@@ -3,10 +3,12 @@ package pgbackup
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // restore restores one backup into the database of the settings.
@@ -31,15 +33,28 @@ func (p *program) restore(ctx context.Context) error {
 	if err := p.checkArchive(ctx, s, found.facts); err != nil {
 		return err
 	}
+	if p.config.Database == "" {
+		p.config.Database = found.facts.Database
+	}
+	unlockTarget, err := p.lockTarget(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlockTarget()
+	return p.restoreFound(ctx, s, found)
+}
+
+// restoreFound restores a backup that is whole, while no other run restores into the same database.
+func (p *program) restoreFound(ctx context.Context, s *store, found backup) error {
 	target, err := p.inspect(ctx)
 	if err != nil {
 		return err
 	}
 	if target.exists && !target.empty && !p.config.Overwrite {
-		return failf(ReasonTargetNotEmpty, "database %q is not empty: restore into another one, or set BACKUP_OVERWRITE=true to replace it", p.config.Database)
+		return p.restoredAlready(ctx, found.facts)
 	}
-	restored := &Restored{Database: p.config.Database, Replaced: target.exists && !target.empty}
-	if restored.RolesCreated, err = p.createRoles(ctx, found.facts.Roles); err != nil {
+	created, err := p.createRoles(ctx, found.facts.Roles)
+	if err != nil {
 		return err
 	}
 	p.step("roles")
@@ -53,13 +68,71 @@ func (p *program) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	restored.Tables = len(tables)
-	for _, rows := range tables {
-		restored.Rows += rows
-	}
-	p.result.Restored = restored
-	p.succeed(ReasonRestoreSucceeded, "backup %s was restored into database %q: %d tables, %d rows", found.Name, p.config.Database, restored.Tables, restored.Rows)
+	r := p.restored(tables)
+	r.Replaced, r.RolesCreated = target.exists && !target.empty, created
+	p.succeed(ReasonRestoreSucceeded, "backup %s was restored into database %q: %d tables, %d rows", found.Name, r.Database, r.Tables, r.Rows)
 	return nil
+}
+
+// restored notes what is in the database now.
+func (p *program) restored(tables map[string]int64) *Restored {
+	r := &Restored{Database: p.config.Database, Tables: len(tables)}
+	for _, rows := range tables {
+		r.Rows += rows
+	}
+	p.result.Restored = r
+	return r
+}
+
+// restoredAlready looks at a database that is not empty and must not be replaced. A run that was killed after its
+// last step left it so, with the rows of the backup: then nothing is missing. Any other is refused.
+func (p *program) restoredAlready(ctx context.Context, facts *sidecar) error {
+	tables, err := compareRows(ctx, p.target, p.config.Database, facts)
+	if err != nil && reasonOf(err) != ReasonRowsDiffer {
+		return err
+	}
+	if err != nil {
+		return failf(ReasonTargetNotEmpty, "database %q is not empty: restore into another one, or set BACKUP_OVERWRITE=true to replace it", p.config.Database)
+	}
+	r := p.restored(tables)
+	p.succeed(ReasonRestoreSucceeded, "database %q was restored already: each table has as many rows as in backup %s, %d tables, %d rows; nothing was changed",
+		r.Database, facts.Name, r.Tables, r.Rows)
+	return nil
+}
+
+// lockTarget waits until no other run restores into the database. The server frees the lock of a run that was killed.
+// PostgreSQL counts such locks for each database apart, so all runs must use the same maintenance database; that no
+// wrong database gets the name when they do not, swap sees to.
+func (p *program) lockTarget(ctx context.Context) (unlock func(), err error) {
+	deadline := time.Now().Add(p.config.Wait)
+	held, err := p.connect(ctx, p.config.MaintenanceDatabase)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = held.close()
+		}
+	}()
+	hash := sha256.Sum256([]byte("pgbackup restore\x00" + p.config.Database))
+	try := fmt.Sprintf("SELECT pg_try_advisory_lock(%d);", int64(binary.BigEndian.Uint64(hash[:])))
+	for {
+		lines, err := held.ask(ctx, try)
+		if err != nil {
+			return nil, classify(err, "lock the restore", ReasonRestoreFailed, workSigns)
+		}
+		if strings.Join(lines, "") == "t" {
+			return func() { _ = held.close() }, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, failf(ReasonBusy, "another run restored into database %q for more than %s", p.config.Database, p.config.Wait)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // state of the database that is restored into.
@@ -133,6 +206,7 @@ func (p *program) restoreInto(ctx context.Context, database, dump string, facts 
 	if err := p.target.restore(ctx, database, dump, true); err != nil {
 		return nil, classify(err, fmt.Sprintf("restore into database %q", p.config.Database), ReasonRestoreFailed, workSigns)
 	}
+	p.step("filled")
 	return compareRows(ctx, p.target, database, facts)
 }
 
@@ -156,19 +230,23 @@ func (p *program) restoreAside(ctx context.Context, dump string, facts *sidecar,
 			}
 		}
 	}()
+	made, err := p.oidOf(ctx, aside, old.exists)
+	if err != nil {
+		return nil, err
+	}
 	if tables, err = p.restoreInto(ctx, aside, dump, facts); err != nil {
 		return nil, err
 	}
 	p.step("restored")
 	// From here on it is not to be stopped: a signal must not leave it open which of the two has the name.
 	ctx = context.WithoutCancel(ctx)
-	if err = p.swap(ctx, aside, replaced, old.exists); err != nil {
+	if err = p.swap(ctx, aside, made, replaced, old.exists); err != nil {
 		return nil, err
 	}
 	p.step("named")
 	if err := p.drop(ctx, replaced); err != nil {
-		p.result.Warning = fmt.Sprintf("the replaced database is still there, as %s: %s", replaced, oneLine(err.Error()))
-		p.log.Warn("Failed to drop the replaced database", "database", replaced, "error", oneLine(err.Error()))
+		p.result.Warning = fmt.Sprintf("the replaced database is still there, as %s: %s", replaced, p.line(err))
+		p.log.Warn("Failed to drop the replaced database", "database", replaced, "error", p.line(err))
 	}
 	p.step("dropped")
 	return tables, nil
@@ -177,16 +255,47 @@ func (p *program) restoreAside(ctx context.Context, dump string, facts *sidecar,
 // swaps is how often the names are tried to be swapped: who was disconnected may be back before that.
 const swaps = 10
 
-// swap gives a restored database its name, and the one that had it another: both in one transaction, or nothing.
-func (p *program) swap(ctx context.Context, aside, replaced string, exists bool) (err error) {
+// oidOf is the number of the database that this run has made. When it is to replace one, it is closed to the public
+// until it gets the grants of that one: the rows may be for few eyes.
+func (p *program) oidOf(ctx context.Context, database string, closed bool) (string, error) {
+	sql := "SELECT oid FROM pg_database WHERE datname =" + literal(database) + ";\n"
+	if closed {
+		sql += "SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC'," + literal(database) + ") \\gexec\n"
+	}
+	oid, err := p.target.query(ctx, p.config.MaintenanceDatabase, sql)
+	return oid, classify(err, "look for the new database", ReasonRestoreFailed, workSigns)
+}
+
+// copyProperties gives one database the grants and the settings of another. Lists of names are taken apart, or each
+// setting would become one name. Nothing of a value runs as SQL: owners of databases choose them.
+const copyProperties = `
+SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC, %I', datname, pg_get_userbyid(datdba)) FROM pg_database WHERE datname =$new \gexec
+SELECT format('GRANT %s ON DATABASE %I TO %s%s', privilege_type,$new, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
+  CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+FROM pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) WHERE datname =$old \gexec
+SELECT format('ALTER %s SET %I TO %s', CASE setrole WHEN 0 THEN format('DATABASE %I',$new) ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(setrole),$new) END,
+  name, CASE WHEN lower(name) IN ('search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries', 'shared_preload_libraries', 'unix_socket_directories')
+    THEN coalesce((SELECT string_agg(quote_literal(coalesce(replace(m[1], '""', '"'), m[2])), ', ') FROM regexp_matches(value, '"((?:[^"]|"")*)"|([^", ]+)', 'g') m), '''''')
+    ELSE quote_literal(value) END)
+FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) c,
+  LATERAL (SELECT split_part(c, '=', 1) AS name, substr(c, strpos(c, '=') + 1) AS value) s WHERE datname =$old \gexec
+`
+
+// swap gives a restored database its name, and the one that had it another, and copies what belongs to the database
+// itself: all in one transaction, or nothing. It fails when the one that gets the name is not the one that this run
+// made: another run may have put its own there, which is empty yet.
+func (p *program) swap(ctx context.Context, aside, made, replaced string, exists bool) (err error) {
 	rename := func(from, to string) string {
 		return "SELECT format('ALTER DATABASE %I RENAME TO %I'," + literal(from) + "," + literal(to) + ") \\gexec\n"
 	}
-	sql := "BEGIN;\n" + rename(aside, p.config.Database) + "COMMIT;\n"
+	sql := "BEGIN;\n"
 	if exists {
-		sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname =" + literal(p.config.Database) + ";\n" +
-			"BEGIN;\n" + rename(p.config.Database, replaced) + rename(aside, p.config.Database) + "COMMIT;\n"
+		sql += strings.NewReplacer("$old", literal(p.config.Database), "$new", literal(aside)).Replace(copyProperties) +
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname =" + literal(p.config.Database) + ";\n" +
+			rename(p.config.Database, replaced)
 	}
+	sql += rename(aside, p.config.Database) + "DO" + literal("BEGIN IF NOT EXISTS (SELECT FROM pg_database WHERE oid = "+made+
+		" AND datname ="+literal(p.config.Database)+") THEN RAISE EXCEPTION 'another restore took the place of this one'; END IF; END") + ";\nCOMMIT;\n"
 	for range swaps {
 		_, err = p.target.query(ctx, p.config.MaintenanceDatabase, sql)
 		if err == nil || !strings.Contains(err.Error(), "is being accessed by other users") {

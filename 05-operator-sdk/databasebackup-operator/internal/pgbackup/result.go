@@ -32,7 +32,7 @@ const (
 	ReasonToolMissing     Reason = "ToolMissing"     // the image lacks a PostgreSQL program
 	ReasonToolKilled      Reason = "ToolKilled"      // a PostgreSQL program was killed: too little memory?
 	ReasonInterrupted     Reason = "Interrupted"     // stopped by SIGTERM or SIGINT
-	ReasonBusy            Reason = "Busy"            // another run works on the files of this owner
+	ReasonBusy            Reason = "Busy"            // another run works on the files of this owner, or restores into the same database
 	ReasonFailed          Reason = "Failed"          // none of the others
 
 	ReasonTargetNotReady       Reason = "TargetNotReady"       // the server could not be reached in time

@@ -182,7 +182,7 @@ func TestRestoreOverwritesOnlyWhenToldAndOnlyWithWhatIsWhole(t *testing.T) {
 			t.Fatalf("%s: %s unfinished databases were left", when, got)
 		}
 	}
-	if o := must(t, verbRestore, into, ReasonTargetNotEmpty); o.code != exitFinal {
+	if o := must(t, verbRestore, into, ReasonTargetNotEmpty); o.code != 3 {
 		t.Errorf("code %d", o.code)
 	}
 	precious("without BACKUP_OVERWRITE")

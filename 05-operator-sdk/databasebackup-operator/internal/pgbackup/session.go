@@ -32,7 +32,7 @@ func (s server) dial(ctx context.Context, database string, names ...string) (*se
 	if err != nil {
 		return nil, err
 	}
-	c := &session{cmd: cmd, mark: rand.Text(), names: append(names, database)}
+	c := &session{cmd: cmd, mark: rand.Text(), names: append(names, database), complained: complaints{hide: s.hide}}
 	cmd.Stderr = &c.complained
 	if c.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -99,7 +99,8 @@ const (
 // connect opens a session, and tries again for so long as the server may yet come up.
 func (p *program) connect(ctx context.Context, database string) (*session, error) {
 	c := p.config
-	deadline := time.Now().Add(c.Wait)
+	limit := min(c.Wait, defaultWait)
+	deadline := time.Now().Add(limit)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		opened, err := p.target.dial(ctx, database, c.User)
 		if err != nil {
@@ -115,7 +116,7 @@ func (p *program) connect(ctx context.Context, database string) (*session, error
 		}
 		p.step("refused")
 		if time.Until(deadline) < pause {
-			return nil, failf(ReasonTargetNotReady, "tried for %s: %w", c.Wait, err)
+			return nil, failf(ReasonTargetNotReady, "tried for %s: %w", limit, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -125,12 +126,13 @@ func (p *program) connect(ctx context.Context, database string) (*session, error
 	}
 }
 
-// sessionSettings keep the server from ending a session that waits for pg_dump, and from filtering rows.
+// sessionSettings keep the server from ending a session that waits for pg_dump or holds a lock, and from filtering rows.
 const sessionSettings = quietSearch + `
 SET client_encoding = 'UTF8';
 SET statement_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
 SET row_security = off;
+SELECT NULL FROM set_config('idle_session_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 140000;
 SELECT NULL FROM set_config('transaction_timeout', '0', false) WHERE current_setting('server_version_num')::int >= 170000;
 `
 

@@ -189,7 +189,10 @@ func (r *reader) names(c *Config) {
 }
 
 func (r *reader) server(c *Config) {
-	c.Database = r.required("BACKUP_DATABASE", "set the name of the database")
+	c.Database = r.values["BACKUP_DATABASE"]
+	if c.Verb == verbBackup { // restore takes the one that was dumped
+		r.required("BACKUP_DATABASE", "set the name of the database")
+	}
 	if len(c.Database) > 63 {
 		r.wrong("BACKUP_DATABASE", fmt.Sprintf("has %d bytes", len(c.Database)), "PostgreSQL allows 63")
 	}
@@ -253,7 +256,7 @@ func (c Config) secrets() []string {
 	var found []string
 	for _, pair := range c.environ {
 		if password, ok := strings.CutPrefix(pair, "PGPASSWORD="); ok {
-			found = append(found, password)
+			found = append(found, strings.FieldsFunc(password, func(r rune) bool { return r == '\n' || r == '\r' })...) // as messages show it
 		}
 	}
 	if text, err := os.ReadFile(c.passFile); c.passFile != "" && err == nil {

@@ -29,6 +29,7 @@ const (
 	asProgram = "PGBACKUP_TEST_PROGRAM" // set: be the program
 	killAt    = "PGBACKUP_TEST_KILL"    // kill yourself at this step, counted from 1
 	stepsFile = "PGBACKUP_TEST_STEPS"   // append the names of steps to this file
+	holdAt    = "PGBACKUP_TEST_HOLD"    // STEP:PATH: wait at this step for so long as the file is there
 	clock     = "PGBACKUP_TEST_NOW"     // the time, RFC 3339
 	fileLimit = "PGBACKUP_TEST_LIMIT"   // no file may have more bytes
 )
@@ -85,6 +86,11 @@ func beProgram() int {
 		if count++; count == deadly {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
+		}
+		if step, path, _ := strings.Cut(os.Getenv(holdAt), ":"); step == name {
+			for err := error(nil); err == nil; _, err = os.Stat(path) {
+				time.Sleep(5 * time.Millisecond)
+			}
 		}
 	}
 	return run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr, h)

@@ -22,12 +22,13 @@ const grace = 5 * time.Second
 type server struct {
 	environ []string
 	tools   string // directory of the tools; empty for PATH
+	hide    func(string) string
 }
 
 // targetServer is the server of the settings. Of the variables only those pass that libpq and the programs
 // need, and of libpq's none that would name another database or another encoding of messages.
 func targetServer(c Config) server {
-	s := server{environ: plainEnvironment(c.environ), tools: c.Tools}
+	s := server{environ: plainEnvironment(c.environ), tools: c.Tools, hide: hider(c.secrets())}
 	dropped := []string{"PGDATABASE", "PGDATA", "PGSERVICE", "PGSERVICEFILE", "PGHOSTADDR", "PGCLIENTENCODING", "PGHOST", "PGPORT", "PGAPPNAME"}
 	for _, pair := range c.environ {
 		key, _, _ := strings.Cut(pair, "=")
@@ -133,7 +134,7 @@ func (s server) run(ctx context.Context, t tool) error {
 	if err != nil {
 		return err
 	}
-	var complained complaints
+	complained := complaints{hide: s.hide}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, &complained
 	if err := cmd.Start(); err != nil {
 		return failf(ReasonToolMissing, "start %s: %w", t.name, err)
@@ -170,6 +171,7 @@ func psqlArgs(database string) []string {
 // complaints keeps the lines of standard error that say what went wrong, and the last line for want of any.
 // Details are left out: they may show rows of the database.
 type complaints struct {
+	hide    func(string) string // nil where no secret is known
 	partial []byte
 	lines   []string
 	last    string
@@ -194,6 +196,9 @@ func (c *complaints) Write(p []byte) (int, error) {
 }
 
 func (c *complaints) line(text string) {
+	if c.hide != nil {
+		text = c.hide(text) // before anything is cut off or folded, behind which a secret is not known again
+	}
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "?")
 	if text == "" {
 		return

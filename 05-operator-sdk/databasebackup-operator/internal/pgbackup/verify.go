@@ -55,7 +55,7 @@ func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *sidecar)
 			failedAt = ModeArchive
 		}
 		facts.Verified = nil
-		facts.Failure = &Failure{Mode: failedAt, Reason: reason, Message: p.hide(shorten(oneLine(err.Error()), messageLimit)), Time: now}
+		facts.Failure = &Failure{Mode: failedAt, Reason: reason, Message: shorten(p.line(err), messageLimit), Time: now}
 		changed = true
 	}
 	if changed {

@@ -201,3 +201,29 @@ func TestScratchSignsSpeakOfTheImageNotOfTheDump(t *testing.T) {
 		}
 	}
 }
+
+// Who owns a table chooses what runs when it is restored, and in the scratch server it runs as the superuser. It does
+// not find the credentials there.
+func TestCodeInADumpDoesNotFindThePassword(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_DATABASE", "curious", "BACKUP_VERIFY", "Restore")
+	database(t, "curious")
+	loot := folder(t)
+	sql(t, "curious", `CREATE ROLE spy; GRANT CREATE ON SCHEMA public TO spy; SET ROLE spy;
+CREATE FUNCTION public.look() RETURNS boolean LANGUAGE plpgsql AS $f$ BEGIN
+  IF current_user = '`+scratchUser+`' THEN
+    COPY (SELECT 1) TO PROGRAM 'cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat && cat /proc/$q/comm > ran; cat /proc/$p/environ /proc/$q/environ > found; true';
+  END IF;
+  RETURN true;
+END $f$;
+CREATE TABLE public.bait (a int CHECK (public.look()));
+INSERT INTO public.bait VALUES (1);`)
+	t.Cleanup(func() { sql(t, "postgres", "DROP DATABASE curious WITH (FORCE); DROP ROLE spy;") })
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	if ran, err := os.ReadFile(filepath.Join(loot, "ran")); err != nil || strings.TrimSpace(string(ran)) != "program" {
+		t.Fatalf("the code did not run, or looked at another process: %s, %v", ran, err)
+	}
+	if found, err := os.ReadFile(filepath.Join(loot, "found")); err != nil || strings.Contains(string(found), password) {
+		t.Errorf("found the password (%v)", err)
+	}
+}

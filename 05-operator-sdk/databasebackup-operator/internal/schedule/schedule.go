@@ -149,17 +149,18 @@ func (s Schedule) Latest(after, now time.Time) time.Time {
 // ErrMissed is returned with the slot that comes too late.
 var ErrMissed = errors.New("the deadline for its start has passed")
 
-// tolerance is how far in the future the last slot may lie before the clock that wrote it is not believed.
-const tolerance = 24 * time.Hour
+// Tolerance is how far in the future the last slot may lie before the clock that wrote it is not believed.
+const Tolerance = 24 * time.Hour
 
 // Due returns the slot that shall run now: the newest one since the last, when it is not later than the
 // deadline (0 is none). Slots before it are given up. It is zero when there is none. With ErrMissed, it is the
 // newest slot since the last, and too late to run.
 //
 // A last slot in the future means that the clock was put back: nothing is due until the clock has reached it, so
-// that no slot runs twice. More than a day ahead it was written by a clock that was wrong, and is taken for now.
+// that no slot runs twice. More than a day ahead it was written by a clock that was wrong, and is taken for now. Who
+// keeps the last slot must then keep now in its place: else it is now at each call, and nothing is ever due.
 func (s Schedule) Due(last, now time.Time, deadline time.Duration) (time.Time, error) {
-	if last.After(now.Add(tolerance)) {
+	if last.After(now.Add(Tolerance)) {
 		last = now
 	}
 	slot := s.Latest(last, now)
@@ -171,7 +172,7 @@ func (s Schedule) Due(last, now time.Time, deadline time.Duration) (time.Time, e
 
 // Coming returns the next slot that Due can return after now, given the last.
 func (s Schedule) Coming(last, now time.Time) time.Time {
-	if last.After(now) && !last.After(now.Add(tolerance)) {
+	if last.After(now) && !last.After(now.Add(Tolerance)) {
 		now = last
 	}
 	return s.Next(now)
