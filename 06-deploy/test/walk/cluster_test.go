@@ -12,9 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -23,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,6 +36,7 @@ var cluster = sync.OnceValue(func() client.Client {
 		panic(err)
 	}
 	config.QPS = -1
+	ctrl.SetLogger(logr.Discard())
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		panic(err)
@@ -97,16 +101,12 @@ func (w *walk) children(names ...string) (pods map[string]string, generations ma
 	return pods, generations
 }
 
-// leader is the pod that holds the lease.
+// leader is who holds the lease: a process, whose name begins with that of its pod.
 func (w *walk) leader() string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
 	w.must(cluster().Get(w.Context(), client.ObjectKey{Namespace: operator, Name: operator}, lease))
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	return pod
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 // ready waits until the operator's Deployment is as it was asked for.

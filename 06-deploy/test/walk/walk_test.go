@@ -231,10 +231,11 @@ func (w *walk) handover() {
 	} {
 		w.ready()
 		v, old := w.visit("busy-a"), w.leader()
-		way.end(old)
+		pod, _, _ := strings.Cut(old, "_")
+		way.end(pod)
 		w.eventually(30*time.Second, func() error {
 			if now := w.leader(); now == old || now == "" {
-				return fmt.Errorf("the lease is held by %q", now)
+				return fmt.Errorf("the lease is held by %q, as before", now)
 			}
 			return nil
 		})
