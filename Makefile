@@ -1,15 +1,16 @@
-# The face of the workshop. `make help` lists the verbs.
-# CH=03 narrows a verb to one chapter; any unique beginning of a folder's name will do.
+# The targets of the workshop. `make help` lists them.
+# CH=03 narrows a target to one chapter; any unique beginning of a folder's name will do.
 MAKEFLAGS += --no-print-directory
 WORKSHOP := scripts/workshop
 DEMO := 04-controller-runtime
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor up down status shell demo page test verify sync kind-up kind-down kind-test \
-	compare conformance crash faults mutants benchmark lab tools tools-envtest
+.PHONY: help doctor up down status shell demo page test verify lint sync kind-up kind-down kind-test \
+	exercise check hint solution goto reset progress bug exercises-verify \
+	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## See it work: a cluster, an operator, a page that becomes running children
 	@$(WORKSHOP) demo $(DEMO)
@@ -17,29 +18,61 @@ demo: ## See it work: a cluster, an operator, a page that becomes running childr
 up: ## Start the local cluster (no Docker needed), or repair it
 	@$(WORKSHOP) up
 
-status: ## Say what of the local cluster runs and where its files are
+status: ## Show what of the local cluster runs and where its files are
 	@$(WORKSHOP) status
 
 shell: ## Open a shell whose kubectl talks to the local cluster
 	@$(WORKSHOP) shell
 
-down: ## Remove the local cluster
+down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down
+	@$(WORKSHOP) plane-down
 
-page: ## Play a chapter's page: make page CH=01
+page: ## Run a chapter's page step by step: make page CH=01
 	@$(WORKSHOP) page --ch '$(CH)'
 
 test: ## Run the tests of all chapters, or of one: make test CH=01
 	@$(WORKSHOP) test --ch '$(CH)'
 
-verify: ## Check everything that must be true: pages, generated files, versions, machinery
+verify: ## Check pages, generated files, versions, copies, machinery
 	@$(WORKSHOP) verify --ch '$(CH)'
 
-sync: ## Distribute what chapters share, record what pages execute
+lint: ## Run the linters, on all modules or on a chapter: make lint CH=02
+	@$(WORKSHOP) lint --ch '$(CH)'
+
+sync: ## Copy what chapters share, record what pages execute
 	@$(WORKSHOP) sync
 
-doctor: ## Look for what may go wrong on this machine
+doctor: ## Check this machine for what the workshop needs
 	@$(WORKSHOP) doctor
+
+# Exercises. Your files are in work/, which is not committed; what would be overwritten is saved first.
+exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3
+	@$(WORKSHOP) exercise --ex '$(EX)'
+
+check: ## Let the lab judge what you wrote: make check, make check WATCH=1
+	@$(WORKSHOP) check --ex '$(EX)' $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose)
+
+hint: ## Get a hint that fits your last failure, then more of it
+	@$(WORKSHOP) hint --ex '$(EX)'
+
+solution: ## See what makes a solution of your files; nothing is written
+	@$(WORKSHOP) solution --ex '$(EX)' $(if $(YES),--yes)
+
+goto: ## Catch up: make goto EX=04.5 begins it with everything before it solved
+	@$(WORKSHOP) goto --ex '$(EX)'
+
+reset: ## Take the starter of an exercise again
+	@$(WORKSHOP) reset --ex '$(EX)'
+
+progress: ## See which exercises are done, what is next, and the minutes left
+	@$(WORKSHOP) progress
+
+bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
+	@$(WORKSHOP) bug --n '$(or $(N),0)' --level '$(or $(LEVEL),0)'
+
+exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
+	@$(WORKSHOP) exercises-verify --ch '$(CH)' $(if $(FAST),--fast)
 
 kind-up: ## Create the kind cluster (needs Docker)
 	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_up; \
@@ -48,7 +81,7 @@ kind-up: ## Create the kind cluster (needs Docker)
 kind-down: ## Delete the kind cluster
 	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_down'
 
-kind-test: ## Walk the chapters on kind with real containers: make kind-test CH=04
+kind-test: ## Run the end-to-end tests on kind, with real containers: make kind-test CH=04
 	@$(WORKSHOP) kind-test --ch '$(CH)'
 
 # The lab. IMPL=03 narrows it to an operator, IMPL=name=path/to/binary is yours; RUN=… narrows it to checks.
@@ -72,6 +105,18 @@ benchmark: ## Measure operators: make benchmark IMPL=03,04
 
 lab: ## Run the fast part of the lab, as CI does: make lab TIMES=10
 	@$(WORKSHOP) lab fast --impl '$(IMPL)' --times '$(or $(TIMES),1)'
+
+control: ## Compare an operator with itself: the lab must find no difference
+	@$(WORKSHOP) lab control --impl '$(IMPL)'
+
+stages: ## See each stage of a chapter demanded by a check of the lab: make stages CH=04
+	@$(WORKSHOP) stages --ch '$(CH)' --run '$(RUN)'
+
+# Any operator: scripts/lab/examine/README.md says what each setting is.
+examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
+	@$(WORKSHOP) lab examine --program '$(PROGRAM)' --crd '$(CRD)' --sample '$(SAMPLE)' --ready '$(READY)' --args '$(ARGS)' \
+	--env '$(ENV)' --role '$(ROLE)' --namespace '$(NAMESPACE)' --needs '$(NEEDS)' --out '$(OUT)' --run '$(RUN)' \
+	--fail-on '$(FAIL_ON)' --file '$(FILE)' $(if $(FAST),--fast)
 
 # Used by the machinery and by tests.
 tools: ; @$(WORKSHOP) tools

@@ -24,7 +24,7 @@ func TestEnvtestHasNeitherNodesNorControllers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(facts.Nodes).To(BeEmpty())
 	g.Expect(facts.Controllers).To(BeFalse())
-	g.Expect(lookaround.LaneOf(facts)).To(Equal(lookaround.LaneEnvtest))
+	g.Expect(lookaround.EnvironmentOf(facts)).To(Equal(lookaround.EnvironmentEnvtest))
 }
 
 func TestEnvtestServesTheSameKindsAsACluster(t *testing.T) {
@@ -36,7 +36,7 @@ func TestEnvtestServesTheSameKindsAsACluster(t *testing.T) {
 	g.Expect(alone.Groups).To(Equal(whole.Groups))
 }
 
-// toys is a CRD; silent is a promise that another server answers for a group, but there is none.
+// toys is a CRD; unavailable is a promise that another server answers for a group, but there is none.
 const (
 	crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	toys = `{"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
@@ -44,8 +44,8 @@ const (
 		"names": {"plural": "toys", "kind": "Toy"}, "versions": [{"name": "v1", "served": true, "storage": true,
 		"schema": {"openAPIV3Schema": {"type": "object"}}}]}}`
 	apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
-	silent      = `{"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
-		"metadata": {"name": "v1.silent.example.com"}, "spec": {"group": "silent.example.com", "version": "v1",
+	unavailable = `{"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
+		"metadata": {"name": "v1.unavailable.example.com"}, "spec": {"group": "unavailable.example.com", "version": "v1",
 		"service": {"namespace": "default", "name": "none"}, "insecureSkipTLSVerify": true,
 		"groupPriorityMinimum": 1000, "versionPriority": 15}}`
 )
@@ -58,13 +58,13 @@ func TestEnvtestGroupsComeAndGoWithWhatDefinesThem(t *testing.T) {
 		return facts.Groups, err
 	}
 	g.Expect(server.Post().AbsPath(crds).Body([]byte(toys)).Do(t.Context()).Error()).To(Succeed())
-	g.Expect(server.Post().AbsPath(apiServices).Body([]byte(silent)).Do(t.Context()).Error()).To(Succeed())
+	g.Expect(server.Post().AbsPath(apiServices).Body([]byte(unavailable)).Do(t.Context()).Error()).To(Succeed())
 	g.Eventually(groups).Should(ContainElements(
 		lookaround.Group{Name: "example.com", Kinds: 1, CRDs: 1},
-		lookaround.Group{Name: "silent.example.com", Silent: true}))
+		lookaround.Group{Name: "unavailable.example.com", Unavailable: true}))
 
 	g.Expect(server.Delete().AbsPath(crds, "toys.example.com").Do(t.Context()).Error()).To(Succeed())
-	g.Expect(server.Delete().AbsPath(apiServices, "v1.silent.example.com").Do(t.Context()).Error()).To(Succeed())
+	g.Expect(server.Delete().AbsPath(apiServices, "v1.unavailable.example.com").Do(t.Context()).Error()).To(Succeed())
 	g.Eventually(groups).ShouldNot(ContainElement(HaveField("Name", HaveSuffix("example.com"))))
 }
 

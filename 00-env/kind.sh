@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Does the checks of this chapter on the kind cluster named by KIND_CLUSTER, where containers run, and
-# asks lookaround what it thinks of that cluster. Exits 0, or says what differed.
+# checks what lookaround prints about that cluster. Exits 0, or prints the difference.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -23,9 +23,9 @@ load_images nginx:latest busybox:1.37
 on_exit cleanup
 cleanup # what an interrupted run left
 
-say "The checks of the local lane, with real kubelets"
+say "The checks of the local environment, with real kubelets"
 WORKSHOP_KUBECONFIG=$KUBECONFIG go test -count=1 -run '^TestCluster' . ||
-  fail "a check that holds on the local lane does not hold on kind; go test names it above."
+  fail "a check that holds in the local environment does not hold on kind; go test names it above."
 
 say "What lookaround says"
 seen=$(go run ./cmd/lookaround) || fail "lookaround cannot look at the kind cluster; its reason is above."

@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/00-env/internal/lookaround"
 )
 
-// The tests named TestLocal… hold on the local lane only.
+// The tests named TestLocal… hold in the local environment only.
 
 func TestLocalVersionIsThatOfTheLibraries(t *testing.T) {
 	g := NewWithT(t)
@@ -34,7 +34,7 @@ func TestLocalNodesAreThreeSimulatedOnes(t *testing.T) {
 	for _, n := range facts.Nodes {
 		g.Expect(n.Kubelet).To(Equal(lookaround.KubeletSimulated), "node %s", n.Name)
 	}
-	g.Expect(lookaround.LaneOf(facts)).To(Equal(lookaround.LaneLocal))
+	g.Expect(lookaround.EnvironmentOf(facts)).To(Equal(lookaround.EnvironmentLocal))
 }
 
 func TestLocalUserMayDoNothingAtFirst(t *testing.T) {
@@ -54,10 +54,10 @@ func TestLocalUserMayDoNothingAtFirst(t *testing.T) {
 	g.Expect(err).To(MatchError(And(
 		ContainSubstring("list the nodes of "+alice.Host),
 		ContainSubstring(`User "alice" cannot list resource "nodes"`),
-		ContainSubstring("cure: have a role with that verb bound"))))
+		ContainSubstring("fix: have a role with that verb bound"))))
 }
 
-func TestLocalAuditLogTellsWhoAskedForWhat(t *testing.T) {
+func TestLocalAuditLogRecordsWhoAskedForWhat(t *testing.T) {
 	t.Parallel()
 	g, l := NewWithT(t), local(t)
 	ns := newNamespace(t, newClient(t, l.Config))
@@ -77,7 +77,7 @@ func TestLocalAuditLogTellsWhoAskedForWhat(t *testing.T) {
 			HaveField("ResponseStatus.Code", 403))))
 }
 
-// auditEvent is the part of an audit log's line that says who asked for what, and what came of it.
+// auditEvent is the part of a line of the audit log that has the user, the request and the response.
 // Its fields are those of audit.k8s.io/v1, kind Event.
 type auditEvent struct {
 	Verb string

@@ -67,12 +67,12 @@ func TestMain(m *testing.M) {
 func local(t *testing.T) *testenv.Local {
 	t.Helper()
 	if path := os.Getenv(existingCluster); path != "" {
-		t.Skipf("only true of the local lane, and %s=%s names another cluster", existingCluster, path)
+		t.Skipf("only true of the local environment, and %s=%s names another cluster", existingCluster, path)
 	}
 	l, err := startLocal()
 	switch {
 	case errors.Is(err, testenv.ErrNoRepository):
-		t.Skip(err) // this folder was copied: the envtest lane can be had without the workshop, this one cannot
+		t.Skip(err) // this folder was copied: the envtest environment can be had without the workshop, this one cannot
 	case err != nil:
 		t.Fatal(err)
 	}

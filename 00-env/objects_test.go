@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The images that kind.sh loads. Nothing fetches them on the local lane.
+// The images that kind.sh loads. Nothing fetches them in the local environment.
 const (
 	webImage = "nginx:latest"
 	jobImage = "busybox:1.37"
@@ -55,7 +55,7 @@ func newJob(name string) *batchv1.Job {
 	}
 }
 
-// newConfigMap describes a ConfigMap; each owner is one whose end should be its end too.
+// newConfigMap describes a ConfigMap. It should be deleted when all its owners are deleted.
 func newConfigMap(name string, owners ...*corev1.ConfigMap) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, owner := range owners {

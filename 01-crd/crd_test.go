@@ -13,6 +13,7 @@ import (
 	"github.com/distribution/reference"
 	"github.com/google/go-cmp/cmp"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,22 +29,7 @@ import (
 var server *rest.Config
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func runTests(m *testing.M) (code int, err error) {
-	cfg, stop, err := testenv.StartAPIServer(contract)
-	if err != nil {
-		return 1, err
-	}
-	server = cfg
-	code = m.Run()
-	return code, stop()
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { server = cfg; return nil }, contract))
 }
 
 func TestTheCRDIsServed(t *testing.T) {
@@ -79,8 +65,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	described := 0
-	var walk func(path string, schema *apiextensionsv1.JSONSchemaProps)
-	walk = func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+	var check func(path string, schema *apiextensionsv1.JSONSchemaProps)
+	check = func(path string, schema *apiextensionsv1.JSONSchemaProps) {
 		if path == ".metadata" { // described by the API server itself
 			return
 		}
@@ -89,13 +75,13 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		}
 		described++
 		for name, property := range schema.Properties {
-			walk(path+"."+name, &property)
+			check(path+"."+name, &property)
 		}
 		if schema.Items != nil {
-			walk(path+"[]", schema.Items.Schema)
+			check(path+"[]", schema.Items.Schema)
 		}
 	}
-	walk("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	check("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
 	if described < 20 {
 		t.Errorf("saw only %d schemas", described)
 	}
@@ -167,18 +153,49 @@ func TestChangesAreRefusedToo(t *testing.T) {
 	}
 }
 
-// The bound of the page counts characters: 262144 of them fit, whatever their size in bytes. (The
-// API server's sentence speaks of bytes all the same.)
-func TestPageLengthCountsCharacters(t *testing.T) {
+// The limit of the page counts characters, and what must fit counts bytes: etcd takes 1.5 MiB in one
+// request, a ConfigMap 1 MiB. The API server stores a custom resource as JSON, in which Go writes '<' as
+// the six bytes \u003c. So the longest page of each sort is stored for real here, then its status with
+// messages as long as an event's, and last the ConfigMap that serves it.
+func TestTheLongestPageCanBeStoredAndServed(t *testing.T) {
 	c := newClient(t, server)
-	page := strings.Repeat("€", 262144) // 3 bytes each
-	if err := c.Create(t.Context(), newMyWeb("long", map[string]any{"image": "nginx", "pageContentHtml": page}), client.DryRunAll); err != nil {
-		t.Errorf("262144 characters: %v", err)
+	for name, char := range map[string]string{
+		"letters": "x", "markup": "<", "quotes": `"`, "control-characters": "\x01", "three-bytes": "€", "four-bytes": "😀", "line-separators": "\u2028",
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := strings.Repeat(char, 131072)
+			web := newMyWeb(name, map[string]any{"image": "nginx", "pageContentHtml": page})
+			if err := c.Create(t.Context(), web); err != nil {
+				t.Fatalf("131072 characters: %.500v", err)
+			}
+			t.Cleanup(func() { _ = c.Delete(context.Background(), web) })
+			if err := c.Status().Update(t.Context(), withLongStatus(web)); err != nil {
+				t.Errorf("its status: %.500v", err)
+			}
+			served := &corev1.ConfigMap{Data: map[string]string{"index.html": page}}
+			served.Namespace, served.Name = "default", name
+			if err := c.Create(t.Context(), served); err != nil {
+				t.Errorf("its ConfigMap: %.500v", err)
+			}
+			t.Cleanup(func() { _ = c.Delete(context.Background(), served) })
+
+			err := c.Create(t.Context(), newMyWeb("too-long", map[string]any{"image": "nginx", "pageContentHtml": page + char}), client.DryRunAll)
+			if err := checkRefused(err, "spec.pageContentHtml", "may not be more than 131072"); err != nil {
+				t.Errorf("131073 characters: %.500v", err)
+			}
+		})
 	}
-	err := c.Create(t.Context(), newMyWeb("too-long", map[string]any{"image": "nginx", "pageContentHtml": page + "€"}), client.DryRunAll)
-	if err := checkRefused(err, "spec.pageContentHtml", "may not be more than 262144"); err != nil {
-		t.Errorf("262145 characters: %.500v", err)
+}
+
+// withLongStatus gives a MyWeb three conditions whose messages are as long as an event's note may be.
+func withLongStatus(web *unstructured.Unstructured) *unstructured.Unstructured {
+	var conditions []any
+	for _, kind := range []string{"Available", "Progressing", "Degraded"} {
+		conditions = append(conditions, map[string]any{"type": kind, "status": "Unknown", "reason": "Long",
+			"message": strings.Repeat("<", 1024), "lastTransitionTime": "2026-01-02T03:04:05Z"})
 	}
+	web.Object["status"] = map[string]any{"conditions": conditions}
+	return web
 }
 
 func TestDefaults(t *testing.T) {
@@ -208,8 +225,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The rule for images says the same as the library that container runtimes parse them with. That
-// library looks at two things more: a path has at most 255 characters and is not 64 hex digits.
+// The rule for images accepts the same references as the library that container runtimes use. That
+// library checks two things more: a path has at most 255 characters and is not 64 hex digits.
 func TestImagesAreRefusedExactlyWhenRuntimesRefuseThem(t *testing.T) {
 	c := newClient(t, server)
 	sha256, sha384, sha512 := strings.Repeat("0a", 32), strings.Repeat("0a", 48), strings.Repeat("0a", 64)
@@ -243,8 +260,8 @@ func TestImagesAreRefusedExactlyWhenRuntimesRefuseThem(t *testing.T) {
 	}
 }
 
-// What the schema does not name never reaches the store. Whether the writer hears of it is the
-// writer's choice: kubectl asks for Strict, the API server's own default is Warn.
+// A field that is not in the schema is never stored. The client chooses whether it gets an error
+// or a warning: kubectl asks for Strict, the API server's own default is Warn.
 func TestUnknownFields(t *testing.T) {
 	spec := map[string]any{"image": "nginx", "colour": "red"}
 	for mode, wantWarning := range map[string]bool{

@@ -117,7 +117,7 @@ func checkRefused(err error, path, sentence string) error {
 			}
 		}
 	}
-	// A field that no schema names is refused before validation: its path stands in the sentence.
+	// A field that is not in the schema is refused before validation: its path is in the message.
 	if strings.Contains(err.Error(), fmt.Sprintf("strict decoding error: %s %q", sentence, path)) {
 		return nil
 	}
@@ -144,7 +144,7 @@ func readRefusal(t *testing.T, path string) (field, sentence string) {
 	return field, sentence
 }
 
-// files returns the files that match the pattern; none is a failure.
+// files returns the files that match the pattern. The test fails when there is none.
 func files(t *testing.T, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -168,7 +168,7 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// table asks for the MyWeb of that name as a table, as kubectl get does.
+// table reads the MyWeb of that name as a table, as kubectl get does.
 func table(t *testing.T, cfg *rest.Config, name string) *metav1.Table {
 	t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Walks through the chapter with kubectl on the kind cluster named by KIND_CLUSTER: the steps in
-# order, the samples, and every verb that the CRD brings. Exits 0, or says what differed.
+# Runs the chapter with kubectl on the kind cluster named by KIND_CLUSTER: the steps in
+# order, the samples, and every request that the CRD makes possible. Exits 0, or says what differed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

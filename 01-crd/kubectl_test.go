@@ -177,7 +177,7 @@ func TestKubectlExplain(t *testing.T) {
 	}
 }
 
-func TestKubectlRefusesUnknownFieldsUnlessToldOtherwise(t *testing.T) {
+func TestKubectlRefusesUnknownFieldsUnlessAskedNotTo(t *testing.T) {
 	k := newKubectl(t, server)
 	const file = "samples/bad/unknown-field.yaml"
 	out, code := k.run("apply", "-f", file)

@@ -34,15 +34,7 @@ var steps = []struct {
 
 // The steps are applied one over the other on one API server, with objects that live through all.
 func TestStepsApplyInOrder(t *testing.T) {
-	cfg, stop, err := testenv.StartAPIServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cfg := testenv.NewAPIServer(t)
 	c := newClient(t, cfg)
 	for _, step := range steps {
 		if !t.Run(step.file, func(t *testing.T) {
@@ -72,8 +64,8 @@ func TestNoStepIsForgotten(t *testing.T) {
 	}
 }
 
-// What a step says stays said: the next one keeps it all, but for descriptions and columns. The
-// contract adds names to step 6 and changes nothing else.
+// Each step keeps the schema of the step before, except descriptions and columns. The contract
+// adds names to step 6 and changes nothing else.
 func TestEachStepKeepsWhatTheOneBeforeSays(t *testing.T) {
 	for i := 1; i < len(steps); i++ {
 		before, after := readObject(t, steps[i-1].file), readObject(t, steps[i].file)
@@ -89,7 +81,7 @@ func TestEachStepKeepsWhatTheOneBeforeSays(t *testing.T) {
 	}
 }
 
-// What the API server demands of every CRD, however small.
+// The API server has requirements for every CRD, even the smallest.
 func TestSchemasAreMandatoryAndStructural(t *testing.T) {
 	c := newClient(t, server)
 	for name, test := range map[string]struct {
@@ -212,7 +204,7 @@ func rulesSpareWhatDoesNotChange(t *testing.T, _ *rest.Config, c client.Client) 
 	if err := checkRefused(err, "spec.image", "must be an image reference"); err != nil {
 		t.Errorf("change the forbidden image to another one: %v", err)
 	}
-	// The rule for the name sits on the whole object, and something in that always changes.
+	// The rule for the name is on the whole object, and an update always changes some field of it.
 	err = c.Patch(t.Context(), get(t, c, "odd.name"), mergePatch(`{"spec":{"replicas":2}}`))
 	if err := checkRefused(err, "metadata", "metadata.name must have"); err != nil {
 		t.Error(err)

@@ -260,7 +260,7 @@ func TestApplyStatusMergesConditionsByType(t *testing.T) {
 	}
 }
 
-func TestWatchTellsEachChangeInOrder(t *testing.T) {
+func TestWatchReportsEachChangeInOrder(t *testing.T) {
 	webs := newWebs(t)
 	create(t, webs, newMyWeb("before"))
 	list, err := webs.List(t.Context(), metav1.ListOptions{})
@@ -319,7 +319,7 @@ func TestBadSpecsAreRefusedWithTheirField(t *testing.T) {
 		"an image with a space": {webv1.MyWebSpec{Image: "a b"}, "spec.image"},
 		"a port too low":        {webv1.MyWebSpec{Image: "nginx", NodePortNumber: new(int32(29999))}, "spec.nodePortNumber"},
 		"too many replicas":     {webv1.MyWebSpec{Image: "nginx", Replicas: new(int32(11))}, "spec.replicas"},
-		"too long a page":       {webv1.MyWebSpec{Image: "nginx", PageContentHTML: new(strings.Repeat("x", 262145))}, "spec.pageContentHtml"},
+		"too long a page":       {webv1.MyWebSpec{Image: "nginx", PageContentHTML: new(strings.Repeat("x", 131073))}, "spec.pageContentHtml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := newMyWeb("bad")

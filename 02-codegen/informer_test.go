@@ -22,7 +22,7 @@ import (
 	informerv1 "example.com/operator-workshop/02-codegen/pkg/generated/informers/externalversions/myweb/v1"
 )
 
-// recorder keeps what it was told; many goroutines may tell.
+// recorder keeps the lines that it is given, by many goroutines.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -40,7 +40,7 @@ func (r *recorder) seen() []string {
 	return slices.Clone(r.lines)
 }
 
-// events is a handler that records what it is told.
+// events is a handler that records each call.
 func (r *recorder) events() informerv1.MyWebHandlerFuncs {
 	return informerv1.MyWebHandlerFuncs{
 		AddFunc: func(web *webv1.MyWeb) { r.add("add " + web.Name) },
@@ -86,8 +86,8 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	if err := informer.TypedInformer().AddTypedIndexers(byImage); err != nil {
 		t.Fatal(err)
 	}
-	told := &recorder{}
-	if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+	recorded := &recorder{}
+	if _, err := informer.TypedInformer().AddTypedEventHandler(recorded.events()); err != nil {
 		t.Fatal(err)
 	}
 	start(t, factory)
@@ -103,7 +103,7 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	create(t, webs, newMyWeb("e"))
 
 	g.Eventually(func() []string { // the last word about each
-		last := slices.DeleteFunc(told.seen(), func(s string) bool { return s == "add a" || s == "add b" })
+		last := slices.DeleteFunc(recorded.seen(), func(s string) bool { return s == "add a" || s == "add b" })
 		slices.Sort(last)
 		return last
 	}, 10*time.Second).Should(gomega.Equal([]string{"add c", "add d", "add e", "delete b", "update a"}))
@@ -179,9 +179,9 @@ func TestAFactorySharesOneCacheAndOneWatch(t *testing.T) {
 	factory := newFactory(t, client, namespace, 0)
 
 	one, another := &recorder{}, &recorder{}
-	for _, told := range []*recorder{one, another} {
+	for _, recorded := range []*recorder{one, another} {
 		informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
-		if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+		if _, err := informer.TypedInformer().AddTypedEventHandler(recorded.events()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,21 +199,21 @@ func TestAFactorySharesOneCacheAndOneWatch(t *testing.T) {
 	}
 }
 
-// A resync is a word of the cache to its handlers: nothing changed, look again. The API server does
-// not hear of it.
-func TestResyncRepeatsTheCacheAndAsksNobody(t *testing.T) {
+// A resync calls the handlers with what the cache holds, though nothing changed. It sends no request to the
+// API server.
+func TestResyncReplaysTheCacheWithoutARequest(t *testing.T) {
 	namespace := newNamespace(t)
 	create(t, newClientset(t).OperatorV1().MyWebs(namespace), newMyWeb("shop"))
 	client, sent := counting(t)
 	factory := newFactory(t, client, namespace, time.Second)
-	told := &recorder{}
+	recorded := &recorder{}
 	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
-	if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+	if _, err := informer.TypedInformer().AddTypedEventHandler(recorded.events()); err != nil {
 		t.Fatal(err)
 	}
 	start(t, factory)
 
-	gomega.NewWithT(t).Eventually(told.seen, 10*time.Second).
+	gomega.NewWithT(t).Eventually(recorded.seen, 10*time.Second).
 		Should(gomega.ContainElements("add shop", "resync shop", "resync shop"))
 	if diff := cmp.Diff([]string{"watch"}, sent.seen()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -226,9 +226,9 @@ func TestASelectiveInformerForgetsWhatNoLongerMatches(t *testing.T) {
 	tiers(t, webs)
 	factory := newFactory(t, client, namespace, 0,
 		externalversions.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "tier=back" }))
-	told := &recorder{}
+	recorded := &recorder{}
 	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
-	if _, err := informer.TypedInformer().AddTypedEventHandler(told.events()); err != nil {
+	if _, err := informer.TypedInformer().AddTypedEventHandler(recorded.events()); err != nil {
 		t.Fatal(err)
 	}
 	start(t, factory)
@@ -238,7 +238,7 @@ func TestASelectiveInformerForgetsWhatNoLongerMatches(t *testing.T) {
 	if _, err := webs.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	gomega.NewWithT(t).Eventually(told.seen, 10*time.Second).Should(gomega.Equal([]string{"add c", "delete c"}))
+	gomega.NewWithT(t).Eventually(recorded.seen, 10*time.Second).Should(gomega.Equal([]string{"add c", "delete c"}))
 	if keys := informer.TypedInformer().GetTypedIndexer().ListKeys(); len(keys) != 0 {
 		t.Errorf("the cache still holds %v", keys)
 	}

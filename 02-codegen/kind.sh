@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Walks through the chapter's program on the kind cluster named by KIND_CLUSTER: every verb of webctl
+# Runs the chapter's program on the kind cluster named by KIND_CLUSTER: every command of webctl
 # on the generated CRD, with a watcher beside it. Exits 0, or says what differed.
 set -euo pipefail
 

@@ -2,7 +2,6 @@
 package codegen_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -23,23 +22,7 @@ const generatedCRD = "config/crd/operator.k8s-summit.org_mywebs.yaml"
 var server *rest.Config
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func runTests(m *testing.M) (code int, err error) {
-	cfg, stop, err := testenv.StartAPIServer(generatedCRD)
-	if err != nil {
-		return 1, err
-	}
-	cfg.QPS = -1 // no limit on the client's side: a test must not wait for itself
-	server = cfg
-	code = m.Run()
-	return code, stop()
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { server = cfg; return nil }, generatedCRD))
 }
 
 // newClientset returns the generated clientset for the API server.

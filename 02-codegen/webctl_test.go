@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,60 +13,29 @@ import (
 	"github.com/onsi/gomega"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/operator-workshop/02-codegen/internal/testenv"
 	"example.com/operator-workshop/02-codegen/internal/webctl"
 )
 
-// newKubeconfig writes a kubeconfig for the API server and returns its path.
-func newKubeconfig(t *testing.T, namespace string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "a kubeconfig")
-	config := clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: server.Host, CertificateAuthorityData: server.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {ClientCertificateData: server.CertData, ClientKeyData: server.KeyData}},
-		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test", Namespace: namespace}},
-		CurrentContext: "test",
-	}
-	if err := clientcmd.WriteToFile(config, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+// linesOf returns the lines that were printed so far.
+func linesOf(o *testenv.Output) func() []string {
+	return func() []string { return strings.Split(strings.TrimSpace(o.String()), "\n") }
 }
 
-// buffer is written by the program while the test reads.
-type buffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// lines are those written so far.
-func (b *buffer) lines() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Split(strings.TrimSpace(b.text.String()), "\n")
-}
-
-// The walk of the page, with a watcher beside it.
-func TestWebctlWalk(t *testing.T) {
-	t.Setenv("KUBECONFIG", newKubeconfig(t, newNamespace(t)))
+// The commands of the page, with a watcher beside them.
+func TestWebctlAsOnThePage(t *testing.T) {
+	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, newNamespace(t)))
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	watched, ended := &buffer{}, make(chan error, 1)
+	watched, ended := &testenv.Output{}, make(chan error, 1)
 	go func() { ended <- webctl.Run(ctx, []string{"watch"}, watched) }()
 	g := gomega.NewWithT(t)
 	sees := func(line string) {
 		t.Helper()
-		g.Eventually(watched.lines, 10*time.Second).Should(gomega.ContainElement(line))
+		g.Eventually(linesOf(watched), 10*time.Second).Should(gomega.ContainElement(line))
 	}
-	sees("the cache is filled, watching")
+	sees("the cache has synced, watching")
 
 	for _, step := range []struct{ command, output, watched string }{
 		{"apply --image nginx --label tier=front shop",
@@ -86,11 +53,11 @@ func TestWebctlWalk(t *testing.T) {
 		{"get shop", "shop 3 httpd 3/3 tier=front", ""},
 		{"delete shop", "deleted shop", "DELETED  shop"},
 	} {
-		out := &buffer{}
+		out := &testenv.Output{}
 		if err := webctl.Run(t.Context(), strings.Fields(step.command), out); err != nil {
 			t.Fatalf("%s: %v", step.command, err)
 		}
-		lines := out.lines()
+		lines := linesOf(out)()
 		if got := strings.Join(strings.Fields(lines[len(lines)-1]), " "); got != step.output {
 			t.Errorf("%s printed %q, want %q", step.command, got, step.output)
 		}
@@ -106,25 +73,25 @@ func TestWebctlWalk(t *testing.T) {
 	sees("the cache holds 1 at the end")
 }
 
-func TestWebctlWatchSelectsAndRepeats(t *testing.T) {
+func TestWebctlWatchSelectsAndResyncs(t *testing.T) {
 	namespace := newNamespace(t)
-	t.Setenv("KUBECONFIG", newKubeconfig(t, namespace))
+	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, namespace))
 	tiers(t, newClientset(t).OperatorV1().MyWebs(namespace))
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	watched, ended := &buffer{}, make(chan error, 1)
+	watched, ended := &testenv.Output{}, make(chan error, 1)
 	go func() { ended <- webctl.Run(ctx, strings.Fields("watch -l tier=back --resync 1s"), watched) }()
 
-	gomega.NewWithT(t).Eventually(watched.lines, 10*time.Second).
+	gomega.NewWithT(t).Eventually(linesOf(watched), 10*time.Second).
 		Should(gomega.ContainElement("RESYNC   c: generation 1, image nginx, 0 of 1 ready"))
 	interrupt()
 	if err := <-ended; err != nil {
 		t.Errorf("watch ended with %v", err)
 	}
-	lines := slices.Compact(watched.lines()) // one RESYNC or more
+	lines := slices.Compact(linesOf(watched)()) // one RESYNC or more
 	want := []string{
 		"FOUND    c: generation 1, image nginx, 0 of 1 ready",
-		"the cache is filled, watching",
+		"the cache has synced, watching",
 		"RESYNC   c: generation 1, image nginx, 0 of 1 ready",
 		"the cache holds 1 at the end",
 	}
@@ -134,8 +101,8 @@ func TestWebctlWatchSelectsAndRepeats(t *testing.T) {
 }
 
 func TestWebctlApplyMeetsAnotherOwner(t *testing.T) {
-	t.Setenv("KUBECONFIG", newKubeconfig(t, newNamespace(t)))
-	run := func(command string) error { return webctl.Run(t.Context(), strings.Fields(command), &buffer{}) }
+	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, newNamespace(t)))
+	run := func(command string) error { return webctl.Run(t.Context(), strings.Fields(command), &testenv.Output{}) }
 	if err := run("apply --image nginx shop"); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +115,7 @@ func TestWebctlApplyMeetsAnotherOwner(t *testing.T) {
 }
 
 func TestWebctlFailsWithASentence(t *testing.T) {
-	here, nowhere := newKubeconfig(t, newNamespace(t)), newKubeconfig(t, "default")
+	here, nowhere := testenv.WriteKubeconfig(t, server, newNamespace(t)), testenv.WriteKubeconfig(t, server, "default")
 	closed, err := os.ReadFile(nowhere)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +140,7 @@ func TestWebctlFailsWithASentence(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("did not fail in time"))
 			defer cancel()
-			err := webctl.Run(ctx, args, &buffer{})
+			err := webctl.Run(ctx, args, &testenv.Output{})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v, want %q", test.command, err, test.want)
 			}

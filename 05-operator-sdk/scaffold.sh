@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lets kubebuilder write the scaffolds of this chapter into ../work/scaffold, and says what of them became of
-# it here: scaffold.sh makes them anew, scaffold.sh compare PROJECT tells file by file.
+# Runs kubebuilder to write the scaffolds of this chapter into ../work/scaffold, and compares them with the projects
+# here: scaffold.sh writes them again, scaffold.sh compare PROJECT compares file by file.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/.." && pwd)
@@ -50,7 +50,7 @@ scaffold() {
   done
 }
 
-# files FOLDER: what lies in it, without what is built or downloaded.
+# files FOLDER: the files in it, without files that are built or downloaded.
 files() (
   cd "$1"
   find . -type f -not -path './bin/*' -not -path './dist/*' -not -name cover.out | sed 's|^\./||' | LC_ALL=C sort

@@ -66,7 +66,7 @@ docker_answers() {
 # need_docker: Docker answers, or one sentence says what to do.
 need_docker() {
   command -v docker >/dev/null ||
-    fail "Docker is not installed; the kind lane needs it (https://docs.docker.com/get-docker/). Everything else works without: make up, make test."
+    fail "Docker is not installed; the kind environment needs it (https://docs.docker.com/get-docker/). Everything else works without: make up, make test."
   docker_answers ||
     fail "Docker is installed, but its daemon does not answer: start it and try again ('docker info' says more)."
 }

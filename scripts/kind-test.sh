@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Walks chapters on one kind cluster: kind-test.sh CHAPTER... Each must leave the cluster as it found it. A cluster
+# Runs the end-to-end tests of chapters on one kind cluster: kind-test.sh CHAPTER... Each must leave the cluster as it found it. A cluster
 # that was not there before is removed at the end. RECORD=1 notes in verified.txt, and in the README, what was seen
 # to work on which Kubernetes.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Holds the tables of README.md against the projects: each file has a row, each row has a file. The row of a
-# file is the one with its path, else a pattern, else the longest folder that it lies in.
+# file is the one with its path, else a pattern, else the longest folder that it is in.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

@@ -1,4 +1,4 @@
-// Command lookaround says what the cluster of the current kubeconfig is made of.
+// Command lookaround explains the parts of the cluster of the current kubeconfig.
 package main
 
 import (

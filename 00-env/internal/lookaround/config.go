@@ -13,25 +13,24 @@ import (
 // Timeout is how long one request may take, connecting included.
 const Timeout = 10 * time.Second
 
-// cureNoCluster ends each message about a cluster that cannot be found.
-const cureNoCluster = "cure: `make up` in the repository root starts one and prints how to use it"
+// fixNoCluster ends each message about a cluster that cannot be found.
+const fixNoCluster = "fix: `make up` in the repository root starts one and prints how to use it"
 
-// Config finds out which cluster to talk to: the one of the file at path; without a path the one of
-// KUBECONFIG, then the one that this program runs in, then the one of ~/.kube/config. The error says
-// what is missing and how to mend it.
+// Config finds the cluster: that of the file at path; without a path that of KUBECONFIG, then the cluster
+// that this program runs in, then that of ~/.kube/config. The error says what is missing and how to fix it.
 func Config(path string) (*rest.Config, error) {
 	cfg, source, err := find(path)
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("%s names no cluster; %s", source, cureNoCluster)
+		return nil, fmt.Errorf("%s names no cluster; %s", source, fixNoCluster)
 	case err != nil:
-		return nil, fmt.Errorf("%s cannot be used: %w; %s", source, err, cureNoCluster)
+		return nil, fmt.Errorf("%s cannot be used: %w; %s", source, err, fixNoCluster)
 	}
 	cfg.Timeout = Timeout
 	return cfg, nil
 }
 
-// find returns the configuration and what it was taken from.
+// find returns the configuration and its source.
 func find(path string) (cfg *rest.Config, source string, err error) {
 	if path != "" {
 		cfg, err = load(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path})

@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// explain turns a failed question into one line: what was asked of which server, the reason, and the
-// cure where one is known.
+// explain describes a failed request in one line: the request, the server, the reason, and the fix if one is
+// known.
 func explain(question string, cfg *rest.Config, err error) error {
-	reason := func(text, cure string) error {
-		return fmt.Errorf("%s of %s: %s; cure: %s", question, cfg.Host, oneLine(text), cure)
+	reason := func(text, fix string) error {
+		return fmt.Errorf("%s of %s: %s; fix: %s", question, cfg.Host, oneLine(text), fix)
 	}
 	var (
 		certificate *tls.CertificateVerificationError
@@ -29,7 +29,7 @@ func explain(question string, cfg *rest.Config, err error) error {
 		return fmt.Errorf("%s of %s: interrupted", question, cfg.Host)
 	case apierrors.IsForbidden(err):
 		text := err.Error()
-		if text == "unknown" { // what client-go makes of a refusal that it does not decode
+		if text == "unknown" { // the message of client-go for an error that it cannot decode
 			text = "forbidden"
 		}
 		return reason(text, "have a role with that verb bound to the user, or use a kubeconfig that may do it")

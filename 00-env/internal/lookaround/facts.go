@@ -1,5 +1,5 @@
-// Package lookaround looks at a cluster and explains what it sees. Looking (look.go) is apart from
-// judging (this file) and from printing (print.go): the last two are functions of the facts alone.
+// Package lookaround looks at a cluster and explains what it sees. It sends requests (look.go), draws
+// conclusions (this file) and prints (print.go). The last two depend only on the facts, not on a cluster.
 package lookaround
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Facts is what can be seen of a cluster.
+// Facts are the facts about a cluster that a client can observe.
 type Facts struct {
 	// Server is the URL of the API server.
 	Server string
@@ -26,7 +26,7 @@ type Facts struct {
 	Groups []Group
 }
 
-// Node is a machine that pods can be placed on, or the pretence of one.
+// Node is a machine on which pods can run, or a simulated one.
 type Node struct {
 	Name    string
 	Ready   bool
@@ -35,7 +35,7 @@ type Node struct {
 	Version string
 }
 
-// Kubelet is who reports for a node.
+// Kubelet is the program that reports for a node.
 type Kubelet string
 
 const (
@@ -43,7 +43,7 @@ const (
 	KubeletReal Kubelet = "real"
 	// KubeletSimulated is kwok: it writes what a kubelet would report, and starts nothing.
 	KubeletSimulated Kubelet = "simulated"
-	// KubeletAbsent means that nobody has reported for the node: it is only a record.
+	// KubeletAbsent means that no program has reported for the node: it is only an object.
 	KubeletAbsent Kubelet = "absent"
 )
 
@@ -55,24 +55,24 @@ type Group struct {
 	Kinds int
 	// CRDs counts the CustomResourceDefinitions of the group.
 	CRDs int
-	// Silent says that a part of the group is served by another server, which did not answer.
-	Silent bool
+	// Unavailable says that a part of the group is served by another server, which did not answer.
+	Unavailable bool
 }
 
-// Lane is one of the ways to have a cluster, told from what is there.
-type Lane string
+// Environment is one of the ways to have a cluster, derived from the facts.
+type Environment string
 
 const (
-	// LaneEnvtest is an API server with its etcd alone.
-	LaneEnvtest Lane = "envtest"
-	// LaneLocal is a control plane whose nodes are all simulated.
-	LaneLocal Lane = "local"
-	// LaneReal is a cluster whose kubelets start containers: kind, or any other.
-	LaneReal Lane = "real"
-	// LaneMixed is a real cluster with simulated nodes added.
-	LaneMixed Lane = "mixed"
-	// LaneNodeless is a control plane, controllers included, without a node that anybody reports for.
-	LaneNodeless Lane = "nodeless"
+	// EnvironmentEnvtest is an API server with its etcd alone.
+	EnvironmentEnvtest Environment = "envtest"
+	// EnvironmentLocal is a control plane whose nodes are all simulated.
+	EnvironmentLocal Environment = "local"
+	// EnvironmentReal is a cluster whose kubelets start containers: kind, or any other.
+	EnvironmentReal Environment = "real"
+	// EnvironmentMixed is a real cluster with simulated nodes added.
+	EnvironmentMixed Environment = "mixed"
+	// EnvironmentNodeless is a control plane with controllers, but without a node for which a program reports.
+	EnvironmentNodeless Environment = "nodeless"
 )
 
 const (
@@ -82,24 +82,24 @@ const (
 	kwokPrefix = "kwok-"
 )
 
-// LaneOf tells the lane from the facts. Nobody declares it: what reports for the nodes decides, and
-// without such nodes whether controllers work.
-func LaneOf(f Facts) Lane {
+// EnvironmentOf derives the environment from the facts. It depends on the programs that report for the nodes, and
+// without such nodes on whether controllers work.
+func EnvironmentOf(f Facts) Environment {
 	count := map[Kubelet]int{}
 	for _, n := range f.Nodes {
 		count[n.Kubelet]++
 	}
 	switch real, simulated := count[KubeletReal], count[KubeletSimulated]; {
 	case real > 0 && simulated > 0:
-		return LaneMixed
+		return EnvironmentMixed
 	case real > 0:
-		return LaneReal
+		return EnvironmentReal
 	case simulated > 0:
-		return LaneLocal
+		return EnvironmentLocal
 	case f.Controllers:
-		return LaneNodeless
+		return EnvironmentNodeless
 	default:
-		return LaneEnvtest
+		return EnvironmentEnvtest
 	}
 }
 
@@ -119,8 +119,8 @@ func nodesOf(nodes []corev1.Node) []Node {
 	return result
 }
 
-// kubeletOf tells who reports for a node. The version comes from the one who reports; kwok leaves a
-// version alone that was there before, so the annotation that hands it the node counts as well.
+// kubeletOf returns which program reports for a node. This program sets the version. kwok does not change a
+// version that was set before, so the annotation that assigns the node to kwok counts as well.
 func kubeletOf(n corev1.Node) Kubelet {
 	version := n.Status.NodeInfo.KubeletVersion
 	switch {
@@ -135,7 +135,7 @@ func kubeletOf(n corev1.Node) Kubelet {
 
 // groupsOf counts the kinds and the CRDs of each group, sorted by name. A CRD is named
 // <plural>.<group>: the API server refuses any other name.
-func groupsOf(lists []*metav1.APIResourceList, silent []schema.GroupVersion, crds []string) []Group {
+func groupsOf(lists []*metav1.APIResourceList, unavailable []schema.GroupVersion, crds []string) []Group {
 	kinds := map[string]map[string]bool{}
 	add := func(group string) {
 		if kinds[group] == nil {
@@ -149,13 +149,13 @@ func groupsOf(lists []*metav1.APIResourceList, silent []schema.GroupVersion, crd
 		}
 		add(gv.Group)
 		for _, r := range list.APIResources {
-			if !strings.Contains(r.Name, "/") { // a subresource, such as pods/log, is no kind of its own
+			if !strings.Contains(r.Name, "/") { // a subresource, such as pods/log, is not a kind of its own
 				kinds[gv.Group][r.Kind] = true
 			}
 		}
 	}
 	missing, defined := map[string]bool{}, map[string]int{}
-	for _, gv := range silent {
+	for _, gv := range unavailable {
 		add(gv.Group)
 		missing[gv.Group] = true
 	}
@@ -165,7 +165,7 @@ func groupsOf(lists []*metav1.APIResourceList, silent []schema.GroupVersion, crd
 	}
 	var result []Group
 	for name, k := range kinds {
-		result = append(result, Group{Name: name, Kinds: len(k), CRDs: defined[name], Silent: missing[name]})
+		result = append(result, Group{Name: name, Kinds: len(k), CRDs: defined[name], Unavailable: missing[name]})
 	}
 	slices.SortFunc(result, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
 	return result

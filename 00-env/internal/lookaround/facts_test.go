@@ -10,27 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestLaneOf(t *testing.T) {
+func TestEnvironmentOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		controllers bool
 		nodes       []Kubelet
-		want        Lane
+		want        Environment
 	}{
-		"nothing but an API server":                {false, nil, LaneEnvtest},
-		"records of nodes do not make a cluster":   {false, []Kubelet{KubeletAbsent}, LaneEnvtest},
-		"controllers without nodes":                {true, nil, LaneNodeless},
-		"controllers and a node that never spoke":  {true, []Kubelet{KubeletAbsent}, LaneNodeless},
-		"simulated nodes":                          {true, []Kubelet{KubeletSimulated, KubeletSimulated}, LaneLocal},
-		"simulated nodes and one that never spoke": {true, []Kubelet{KubeletSimulated, KubeletAbsent}, LaneLocal},
-		"a real node":                              {true, []Kubelet{KubeletReal}, LaneReal},
-		"a real node and a simulated one":          {true, []Kubelet{KubeletReal, KubeletSimulated}, LaneMixed},
+		"nothing but an API server":                {false, nil, EnvironmentEnvtest},
+		"records of nodes do not make a cluster":   {false, []Kubelet{KubeletAbsent}, EnvironmentEnvtest},
+		"controllers without nodes":                {true, nil, EnvironmentNodeless},
+		"controllers and a node that never spoke":  {true, []Kubelet{KubeletAbsent}, EnvironmentNodeless},
+		"simulated nodes":                          {true, []Kubelet{KubeletSimulated, KubeletSimulated}, EnvironmentLocal},
+		"simulated nodes and one that never spoke": {true, []Kubelet{KubeletSimulated, KubeletAbsent}, EnvironmentLocal},
+		"a real node":                              {true, []Kubelet{KubeletReal}, EnvironmentReal},
+		"a real node and a simulated one":          {true, []Kubelet{KubeletReal, KubeletSimulated}, EnvironmentMixed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Facts{Controllers: test.controllers}
 			for _, k := range test.nodes {
 				f.Nodes = append(f.Nodes, Node{Kubelet: k})
 			}
-			if got := LaneOf(f); got != test.want {
+			if got := EnvironmentOf(f); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -87,7 +87,7 @@ func TestGroupsOf(t *testing.T) {
 		{Name: "", Kinds: 2},
 		{Name: "apps", Kinds: 1},
 		{Name: "example.com", Kinds: 2, CRDs: 2},
-		{Name: "metrics.k8s.io", Silent: true},
+		{Name: "metrics.k8s.io", Unavailable: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

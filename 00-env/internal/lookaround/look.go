@@ -20,8 +20,8 @@ var crdResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// Look gathers the facts about the cluster that cfg names. The first question that gets no answer ends
-// it: the error names the question, the reason and the cure. Each answer may take cfg.Timeout.
+// Look gathers the facts about the cluster that cfg names. It stops at the first request that fails: the
+// error names the request, the reason and the fix. Each request may take cfg.Timeout.
 func Look(ctx context.Context, cfg *rest.Config) (Facts, error) {
 	f := Facts{Server: cfg.Host}
 	clients, err := kubernetes.NewForConfig(cfg)
@@ -55,16 +55,16 @@ func Look(ctx context.Context, cfg *rest.Config) (Facts, error) {
 		names = append(names, crd.Name)
 	}
 	_, resources, err := server.ServerGroupsAndResourcesWithContext(ctx)
-	silent, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
+	unavailable, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !partly {
 		return f, explain("list the API groups", cfg, err)
 	}
-	f.Groups = groupsOf(resources, slices.Collect(maps.Keys(silent)), names)
+	f.Groups = groupsOf(resources, slices.Collect(maps.Keys(unavailable)), names)
 	return f, nil
 }
 
-// controllersWork looks for a trace that every controller manager leaves: the service account
-// "default" that one of its controllers puts into each namespace.
+// controllersWork looks for an object that every controller manager creates: the service account
+// "default" in each namespace.
 func controllersWork(ctx context.Context, clients kubernetes.Interface) (bool, error) {
 	_, err := clients.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -41,8 +41,8 @@ func refusal(code int, reason metav1.StatusReason, message string) string {
 		reason, message, code)
 }
 
-// The silent server takes connections and never answers them.
-func silent(t *testing.T) *rest.Config {
+// The unavailable server takes connections and never answers them.
+func unavailable(t *testing.T) *rest.Config {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,10 +52,10 @@ func silent(t *testing.T) *rest.Config {
 	return &rest.Config{Host: "https://" + l.Addr().String(), Timeout: 200 * time.Millisecond}
 }
 
-func TestAFailedLookNamesServerReasonAndCure(t *testing.T) {
+func TestAFailedLookNamesServerReasonAndFix(t *testing.T) {
 	stranger := answer(t, http.StatusOK, "{}")
 	stranger.Insecure = false
-	closed := silent(t)
+	closed := unavailable(t)
 	closed.Host = "https://127.0.0.1:1" // tcpmux: nothing serves it
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -65,20 +65,20 @@ func TestAFailedLookNamesServerReasonAndCure(t *testing.T) {
 		want []string
 	}{
 		"nothing listens": {cfg: closed, want: []string{
-			"read the version of https://127.0.0.1:1: nothing listens there; cure: start the cluster"}},
-		"no answer": {cfg: silent(t), want: []string{
-			": no answer within 200ms; cure: check that the cluster runs"}},
+			"read the version of https://127.0.0.1:1: nothing listens there; fix: start the cluster"}},
+		"no answer": {cfg: unavailable(t), want: []string{
+			": no answer within 200ms; fix: check that the cluster runs"}},
 		"another certificate": {cfg: stranger, want: []string{
-			": its certificate is not the one", "; cure: the kubeconfig belongs"}},
+			": its certificate is not the one", "; fix: the kubeconfig belongs"}},
 		"unknown credentials": {cfg: answer(t, 401, refusal(401, metav1.StatusReasonUnauthorized, "")), want: []string{
-			": the server does not know this user", "; cure: get a fresh kubeconfig"}},
+			": the server does not know this user", "; fix: get a fresh kubeconfig"}},
 		"no permission": {cfg: answer(t, 403, refusal(403, metav1.StatusReasonForbidden, "User \"x\" cannot\nlist \"nodes\"")), want: []string{
-			"list the nodes of https://", `: User "x" cannot list "nodes"; cure: have a role`}},
+			"list the nodes of https://", `: User "x" cannot list "nodes"; fix: have a role`}},
 		"a host without an address": {cfg: &rest.Config{Host: "https://cluster.invalid", Timeout: 5 * time.Second}, want: []string{
 			"read the version of https://cluster.invalid: "}},
 		"another kind of server": {cfg: answer(t, 200, "<html>\nHello\n</html>"), want: []string{
 			"read the version of https://127.0.0.1:"}},
-		"interrupted": {ctx: interrupted, cfg: silent(t), want: []string{": interrupted"}},
+		"interrupted": {ctx: interrupted, cfg: unavailable(t), want: []string{": interrupted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()

@@ -16,17 +16,17 @@ const (
 	nameWidth = 28
 )
 
-// laneText says what each lane is, and what follows from it.
-var laneText = map[Lane]string{
-	LaneEnvtest: "envtest: an API server and its etcd, and nothing else.\n" +
+// environmentText explains each environment.
+var environmentText = map[Environment]string{
+	EnvironmentEnvtest: "envtest: an API server and its etcd, and nothing else.\n" +
 		"Objects are checked and stored, but no controller acts on them and no pod is ever placed.",
-	LaneLocal: "local: a whole control plane with simulated nodes.\n" +
+	EnvironmentLocal: "local: a whole control plane with simulated nodes.\n" +
 		"Objects go their full way; a pod is reported as Running, but no container exists.",
-	LaneReal: "a cluster with real kubelets, such as kind.\n" +
+	EnvironmentReal: "a cluster with real kubelets, such as kind.\n" +
 		"Containers run: pages are served and logs can be read.",
-	LaneMixed: "a cluster with real and with simulated nodes.\n" +
+	EnvironmentMixed: "a cluster with real and with simulated nodes.\n" +
 		"Whether a pod's container exists depends on the node it was placed on.",
-	LaneNodeless: "a control plane without working nodes.\n" +
+	EnvironmentNodeless: "a control plane without working nodes.\n" +
 		"Controllers act on objects, but every pod stays Pending.",
 }
 
@@ -37,7 +37,7 @@ var controllersText = map[bool]string{
 		"and\nwithout controllers no Deployment gets pods and nothing is garbage collected.",
 }
 
-// kubeletText says who reports for a node.
+// kubeletText says which program reports for a node.
 var kubeletText = map[Kubelet]string{
 	KubeletReal:      "real: it starts containers",
 	KubeletSimulated: "simulated by kwok: it reports, and starts nothing",
@@ -78,7 +78,7 @@ func Print(w io.Writer, f Facts) error {
 	}
 	item("Server", fmt.Sprintf("Kubernetes %s at %s\n", f.Version, f.Server)+
 		"Everything in a cluster, this program too, is a client of the API server.")
-	item("Cluster", laneText[LaneOf(f)])
+	item("Cluster", environmentText[EnvironmentOf(f)])
 	item("Controllers", controllersText[f.Controllers])
 	item("Nodes", nodesTable(f.Nodes))
 	item("API groups", groupsTable(f.Groups))
@@ -133,7 +133,7 @@ func purpose(g Group) string {
 	case text == "":
 		text = "no CRD: a newer Kubernetes or another API server brings it"
 	}
-	if g.Silent {
+	if g.Unavailable {
 		text = "DOES NOT ANSWER; " + text
 	}
 	return text
@@ -157,7 +157,7 @@ func table(rows [][]string) string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// clip cuts a text to a number of characters; a cut text ends in "…".
+// clip cuts a text to a number of characters. A text that was cut ends in "…".
 func clip(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text

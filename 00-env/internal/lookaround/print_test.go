@@ -26,7 +26,7 @@ func TestPrint(t *testing.T) {
 			{Name: "extra", Kubelet: KubeletAbsent},
 		},
 		Groups: []Group{{Name: "", Kinds: 17}, {Name: "example.com", Kinds: 1, CRDs: 1},
-			{Name: "metrics.k8s.io", Silent: true}},
+			{Name: "metrics.k8s.io", Unavailable: true}},
 	})
 	want := `Server: Kubernetes v1.37.1 at https://127.0.0.1:6443
   Everything in a cluster, this program too, is a client of the API server.
@@ -51,19 +51,19 @@ API groups: 3 groups, 18 kinds, 1 CRD
 	}
 }
 
-func TestEveryLaneIsExplained(t *testing.T) {
-	for lane, test := range map[Lane]struct {
+func TestEveryEnvironmentIsExplained(t *testing.T) {
+	for environment, test := range map[Environment]struct {
 		nodes       []Node
 		controllers bool
 		want        string
 	}{
-		LaneEnvtest:  {nil, false, "Cluster: envtest: "},
-		LaneNodeless: {nil, true, "Cluster: a control plane without working nodes."},
-		LaneLocal:    {[]Node{{Kubelet: KubeletSimulated}}, true, "Cluster: local: "},
-		LaneReal:     {[]Node{{Kubelet: KubeletReal}}, true, "Cluster: a cluster with real kubelets"},
-		LaneMixed:    {[]Node{{Kubelet: KubeletReal}, {Kubelet: KubeletSimulated}}, true, "Cluster: a cluster with real and with"},
+		EnvironmentEnvtest:  {nil, false, "Cluster: envtest: "},
+		EnvironmentNodeless: {nil, true, "Cluster: a control plane without working nodes."},
+		EnvironmentLocal:    {[]Node{{Kubelet: KubeletSimulated}}, true, "Cluster: local: "},
+		EnvironmentReal:     {[]Node{{Kubelet: KubeletReal}}, true, "Cluster: a cluster with real kubelets"},
+		EnvironmentMixed:    {[]Node{{Kubelet: KubeletReal}, {Kubelet: KubeletSimulated}}, true, "Cluster: a cluster with real and with"},
 	} {
-		t.Run(string(lane), func(t *testing.T) {
+		t.Run(string(environment), func(t *testing.T) {
 			got := printed(t, Facts{Nodes: test.nodes, Controllers: test.controllers})
 			if !strings.Contains(got, "\n"+test.want) {
 				t.Errorf("%q is missing in:\n%s", test.want, got)

@@ -1,7 +1,7 @@
 // Package testenv gives the tests of a chapter real servers: a kube-apiserver with its etcd, or a
 // whole local cluster.
 //
-// The same file lies in every chapter, so that each chapter stands alone.
+// The same folder is in every chapter, so that each chapter stands alone.
 package testenv
 
 import (
@@ -68,9 +68,24 @@ func Root() (string, error) {
 // StartAPIServer starts a kube-apiserver and its etcd, installs the CRDs found at the given paths
 // and returns the administrator's configuration. The caller must call stop.
 func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err error) {
-	assets, err := Assets()
+	env, err := NewEnvironment(crds...)
 	if err != nil {
 		return nil, nil, err
+	}
+	cfg, err = env.Start()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start kube-apiserver from %s: %w", env.BinaryAssetsDirectory, errors.Join(err, env.Stop()))
+	}
+	cfg.QPS = -1 // no limit on the client's side: a test must not wait for itself
+	OnInterrupt(func() { _ = env.Stop() })
+	return cfg, env.Stop, nil
+}
+
+// NewEnvironment returns what StartAPIServer starts, for a test that adds to it, such as webhooks.
+func NewEnvironment(crds ...string) (*envtest.Environment, error) {
+	assets, err := Assets()
+	if err != nil {
+		return nil, err
 	}
 	env := &envtest.Environment{
 		BinaryAssetsDirectory: assets,
@@ -79,12 +94,12 @@ func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err er
 		// Never the cluster of KUBECONFIG, whatever USE_EXISTING_CLUSTER says.
 		UseExistingCluster: new(false),
 	}
-	cfg, err = env.Start()
-	if err != nil {
-		return nil, nil, fmt.Errorf("start kube-apiserver from %s: %w", assets, errors.Join(err, env.Stop()))
-	}
-	OnInterrupt(func() { _ = env.Stop() })
-	return cfg, env.Stop, nil
+	// Without a given address kube-apiserver looks for the default route, and ends on a machine that has no
+	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
+	env.ControlPlane.GetAPIServer().Configure().
+		Set("advertise-address", "127.0.0.1").
+		Set("endpoint-reconciler-type", "none")
+	return env, nil
 }
 
 var (
@@ -163,7 +178,7 @@ func StartLocal(crds ...string) (*Local, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.Stop())
 	}
-	l.Config.QPS = -1 // no limit on the client's side: a test must not wait for itself
+	l.Config.QPS = -1 // as above
 	return l, nil
 }
 

@@ -1,5 +1,5 @@
-// Package webctl is a small program on the generated client of MyWeb. Each verb shows one way to
-// talk to the API server.
+// Package webctl is a small program that uses the generated client of MyWeb. Each command shows one way to
+// use the API server.
 package webctl
 
 import (
@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned"
 )
 
-// Usage is what webctl says of itself.
+// Usage is the help text of webctl.
 const Usage = `usage: webctl VERB [FLAG]... [ARGUMENT]...
 
   apply NAME     create the MyWeb or change it: --image, --page, --node-port, --label, --manager, --force
@@ -32,7 +32,7 @@ const Usage = `usage: webctl VERB [FLAG]... [ARGUMENT]...
 Every verb takes --kubeconfig and -n (namespace), and flags come before arguments.
 `
 
-// Run does what args say and writes what a user should see to out. The cluster is that of
+// Run executes the command in args and writes its output to out. The cluster is that of
 // --kubeconfig, else of KUBECONFIG, else of ~/.kube/config. A watch runs until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
@@ -50,7 +50,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return o.run(ctx, v)
 }
 
-// options are the words of one command line.
+// options are the flags and arguments of one command line.
 type options struct {
 	verb       string
 	kubeconfig string
@@ -63,7 +63,7 @@ type options struct {
 	resync     time.Duration
 }
 
-// arguments says what stands behind the flags of each verb.
+// arguments names the arguments of each command, after its flags.
 var arguments = map[string][]string{
 	"apply":  {"NAME"},
 	"get":    {"NAME"},
@@ -74,8 +74,8 @@ var arguments = map[string][]string{
 	"delete": {"NAME"},
 }
 
-// parse reads a command line. It fails on what Usage does not name, and with flag.ErrHelp when the
-// user asks for it.
+// parse reads a command line. It returns an error for words that are not in Usage, and flag.ErrHelp when the
+// user asks for help.
 func parse(args []string) (options, error) {
 	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
 		return options{}, flag.ErrHelp
@@ -111,7 +111,7 @@ func parseNumber(s string) (int32, error) {
 	return int32(n), nil
 }
 
-// flags are those of the verb; parsing them fills o.
+// flags are the flags of a command; parsing them sets the fields of o.
 func (o *options) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet(o.verb, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -130,7 +130,7 @@ func (o *options) flags() *flag.FlagSet {
 	return fs
 }
 
-// connect makes the client. It does not talk to the API server yet.
+// connect makes the client. It does not connect to the API server yet.
 func connect(o options, out io.Writer) (*verbs, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -152,7 +152,7 @@ func connect(o options, out io.Writer) (*verbs, error) {
 	return &verbs{client: client, namespace: namespace, out: out}, nil
 }
 
-// run hands the words to their verb.
+// run calls the command.
 func (o options) run(ctx context.Context, v *verbs) error {
 	switch o.verb {
 	case "apply":

@@ -19,7 +19,7 @@ import (
 	typedv1 "example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/typed/myweb/v1"
 )
 
-// verbs are what webctl can do in one namespace.
+// verbs has the commands of webctl, for one namespace.
 type verbs struct {
 	client    versioned.Interface
 	namespace string
@@ -30,7 +30,7 @@ func (v *verbs) webs() typedv1.MyWebInterface {
 	return v.client.OperatorV1().MyWebs(v.namespace)
 }
 
-// applyOptions are the fields that apply names. What is nil is not sent, and so not owned.
+// applyOptions are the fields that apply can set. A nil field is not sent, and so not owned.
 type applyOptions struct {
 	image, page *string
 	nodePort    *int32
@@ -62,16 +62,16 @@ func (o *applyOptions) addFlags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.force, "force", false, "take over fields that others own")
 }
 
-// desired is what apply sends: the fields that were named, and no other.
+// desired is the apply configuration: it has only the fields that the user named.
 func desired(name, namespace string, o applyOptions) *webv1ac.MyWebApplyConfiguration {
 	spec := webv1ac.MyWebSpec()
 	spec.Image, spec.PageContentHTML, spec.NodePortNumber = o.image, o.page, o.nodePort
 	return webv1ac.MyWeb(name, namespace).WithLabels(maps.Clone(o.labels)).WithSpec(spec)
 }
 
-// apply creates the MyWeb or changes it, by server-side apply: the fields sent belong to the
-// manager, those that it sent before and sends no more are given up. It fails with a conflict when
-// a field belongs to someone else who wants another value, unless forced.
+// apply creates or changes the MyWeb, by server-side apply. The manager owns the fields that it sends. It
+// no longer owns a field that it sent before and does not send now. A field of another manager with
+// another value is a conflict, unless forced.
 func (v *verbs) apply(ctx context.Context, name string, o applyOptions) error {
 	web, err := v.webs().Apply(ctx, desired(name, v.namespace, o),
 		metav1.ApplyOptions{FieldManager: o.manager, Force: o.force})
@@ -89,7 +89,7 @@ func (v *verbs) get(ctx context.Context, name string) error {
 	return v.print(web)
 }
 
-// list shows what matches both selectors; the API server does the matching.
+// list prints the MyWebs that match both selectors. The API server selects them.
 func (v *verbs) list(ctx context.Context, labels, fields string) error {
 	list, err := v.webs().List(ctx, metav1.ListOptions{LabelSelector: labels, FieldSelector: fields})
 	if err != nil {
@@ -102,8 +102,8 @@ func (v *verbs) list(ctx context.Context, labels, fields string) error {
 	return v.print(webs...)
 }
 
-// status writes what an operator would write. Between read and write someone else may change the
-// object: the API server then answers with a conflict, and both are done again.
+// status writes the status as an operator would. Another client may change the object between the read and
+// the write. The API server then returns a conflict, and both are done again.
 func (v *verbs) status(ctx context.Context, name string, ready int32) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		web, err := v.webs().Get(ctx, name, metav1.GetOptions{})
@@ -120,7 +120,7 @@ func (v *verbs) status(ctx context.Context, name string, ready int32) error {
 	return v.get(ctx, name)
 }
 
-// statusFor is the status of a MyWeb of which so many pods are ready.
+// statusFor is the status of a MyWeb with the given number of ready pods.
 func statusFor(web *webv1.MyWeb, ready int32) webv1.MyWebStatus {
 	status := *web.Status.DeepCopy()
 	status.ObservedGeneration = web.Generation
@@ -142,7 +142,7 @@ func statusFor(web *webv1.MyWeb, ready int32) webv1.MyWebStatus {
 	return status
 }
 
-// scale writes through the subresource that autoscalers use: it needs no knowledge of MyWebs.
+// scale writes the subresource that autoscalers use: a client of it does not need the Go type MyWeb.
 func (v *verbs) scale(ctx context.Context, name string, replicas int32) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		scale, err := v.webs().GetScale(ctx, name, metav1.GetOptions{})
@@ -167,7 +167,7 @@ func (v *verbs) delete(ctx context.Context, name string) error {
 	return err
 }
 
-// print shows MyWebs as a table.
+// print prints MyWebs as a table.
 func (v *verbs) print(webs ...*webv1.MyWeb) error {
 	w := tabwriter.NewWriter(v.out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAME\tGENERATION\tIMAGE\tREADY\tLABELS")
@@ -178,8 +178,8 @@ func (v *verbs) print(webs ...*webv1.MyWeb) error {
 	return w.Flush()
 }
 
-// replicas is the number of pods that a MyWeb asks for. The API server fills it in; an object that
-// never met one has none.
+// replicas is the desired number of pods of a MyWeb. The API server sets the default; an object that
+// was not read from an API server may have none.
 func replicas(web *webv1.MyWeb) int32 {
 	if web.Spec.Replicas == nil {
 		return 1

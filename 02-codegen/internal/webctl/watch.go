@@ -20,7 +20,7 @@ import (
 // watch shows each change of the MyWebs that match the selector until ctx ends, and then what the
 // cache holds. It fails at once when the API server does not know the kind.
 func (v *verbs) watch(ctx context.Context, selector string, resync time.Duration) error {
-	// An informer tries again for ever. A first read tells what no retry mends.
+	// An informer tries again forever. A first read finds what no retry fixes.
 	if _, err := v.webs().List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
@@ -34,9 +34,9 @@ func (v *verbs) watch(ctx context.Context, selector string, resync time.Duration
 		return fmt.Errorf("watch: %w", err)
 	}
 	factory.StartWithContext(ctx)
-	// Not only the cache has what was there: the handler was told of it too.
+	// The handler too was called for everything that was there, not only the cache has it.
 	if cache.WaitForCacheSync(ctx.Done(), handling.HasSynced) {
-		out.printf("the cache is filled, watching")
+		out.printf("the cache has synced, watching")
 	}
 	<-ctx.Done()
 	factory.Shutdown() // waits until no handler runs any more
@@ -49,8 +49,8 @@ func (v *verbs) watch(ctx context.Context, selector string, resync time.Duration
 	return nil
 }
 
-// handler says in one line what an informer reports. Its objects are those of the cache: they are
-// shared, and only read.
+// handler prints one line for each change that an informer reports. Its objects are in the cache: they are
+// shared, so it only reads them.
 func handler(out *lines) informerv1.MyWebDetailedHandlerFuncs {
 	return informerv1.MyWebDetailedHandlerFuncs{
 		AddFunc: func(web *webv1.MyWeb, initial bool) {
@@ -76,7 +76,7 @@ func handler(out *lines) informerv1.MyWebDetailedHandlerFuncs {
 	}
 }
 
-// describe is a MyWeb in a few words.
+// describe is a short description of a MyWeb.
 func describe(web *webv1.MyWeb) string {
 	return fmt.Sprintf("%s: generation %d, image %s, %d of %d ready",
 		web.Name, web.Generation, web.Spec.Image, web.Status.ReadyReplicas, replicas(web))

@@ -1,4 +1,4 @@
-// Command cachecost prints what the controller's caches cost among many foreign objects.
+// Command cachecost prints how much memory the controller's caches need among many unmanaged objects.
 package main
 
 import (
@@ -15,17 +15,21 @@ import (
 
 func main() {
 	var o cachecost.Options
-	flag.IntVar(&o.Foreign, "foreign", 100, "ConfigMaps that belong to no MyWeb")
+	flag.IntVar(&o.Unmanaged, "unmanaged", 100, "ConfigMaps that belong to no MyWeb")
 	flag.IntVar(&o.Size, "size", 500_000, "bytes in each of them, at most 1000000")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cfg, err := operator.Config(operator.Options{})
-	if err == nil {
-		err = cachecost.Run(ctx, cfg, o, os.Stdout)
-	}
-	if err != nil {
+	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "cachecost:", err)
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context, o cachecost.Options) error {
+	cfg, err := operator.Config(operator.Options{})
+	if err != nil {
+		return err
+	}
+	return cachecost.Run(ctx, cfg, o, os.Stdout)
 }

@@ -1,5 +1,5 @@
-// Package cachecost measures what the caches of the controller cost in a cluster where most objects are
-// not its business.
+// Package cachecost measures how much memory the caches of the controller need in a cluster where most objects
+// are unmanaged: they belong to no MyWeb.
 package cachecost
 
 import (
@@ -23,28 +23,29 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/controller"
+	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
 	"example.com/operator-workshop/03-client-go-controller/internal/operator"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
 )
 
-// Options say in what cluster the caches are measured.
+// Options describe the cluster in which the caches are measured.
 type Options struct {
-	// Foreign is how many ConfigMaps are made that belong to no MyWeb, Size is their size in bytes.
-	Foreign, Size int
+	// Unmanaged is how many ConfigMaps are created that belong to no MyWeb, Size is their size in bytes.
+	Unmanaged, Size int
 }
 
-// variants are what may be kept of each object.
+// variants are transforms of what the caches store.
 var variants = []struct {
-	name string
-	trim cache.TransformFunc
+	name      string
+	transform cache.TransformFunc
 }{
 	{"everything", nil},
 	{"all but managed fields", dropManagedFields},
-	{"of foreign objects the name", controller.Trim},
+	{"unmanaged objects by name only", hardening.Trim},
 }
 
-// Run makes the ConfigMaps in a namespace of their own, fills the caches of the controller once for each
-// variant, prints what each costs, and removes the namespace. Ctrl-C, which ends ctx, removes it too.
+// Run creates the ConfigMaps in a namespace of their own, syncs the caches of the controller once for each
+// variant, prints the memory of each, and deletes the namespace, also when ctx ends before.
 func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err error) {
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -57,11 +58,11 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 	if err := operator.CRDInstalled(ctx, web, cfg.Host); err != nil {
 		return err
 	}
-	if err := earlierGone(ctx, kube); err != nil {
+	if err := waitForCleanup(ctx, kube); err != nil {
 		return err
 	}
-	namespace, err := kube.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cachecost-", Labels: own}}, metav1.CreateOptions{})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cachecost-", Labels: namespaceLabels}}
+	namespace, err = kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -70,71 +71,74 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 		defer cancel()
 		err = errors.Join(err, kube.CoreV1().Namespaces().Delete(clean, namespace.Name, metav1.DeleteOptions{}))
 	}()
-	fmt.Fprintf(out, "making %d ConfigMaps of %d bytes\n", o.Foreign, o.Size)
-	if err := fill(ctx, kube, namespace.Name, o); err != nil {
+	fmt.Fprintf(out, "creating %d ConfigMaps of %d bytes\n", o.Unmanaged, o.Size)
+	if err := createConfigMaps(ctx, kube, namespace.Name, o); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(table, "KEPT\tCONFIGMAPS SEEN\tHEAP\n")
+	fmt.Fprintf(table, "STORED\tCONFIGMAPS\tHEAP\n")
 	for _, v := range variants {
-		seen, bytes, err := measure(ctx, kube, web, v.trim)
+		count, bytes, err := measure(ctx, kube, web, v.transform)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(table, "%s\t%d\t%.1f MB\n", v.name, seen, float64(bytes)/1e6)
+		fmt.Fprintf(table, "%s\t%d\t%.1f MB\n", v.name, count, float64(bytes)/1e6)
 	}
 	return table.Flush()
 }
 
-// own are the labels of the namespace.
-var own = map[string]string{"app.kubernetes.io/name": "cachecost"}
+// namespaceLabels are those of the namespace.
+var namespaceLabels = map[string]string{"app.kubernetes.io/name": "cachecost"}
 
-// earlierGone waits until what an earlier run made is gone: it would be counted, too.
-func earlierGone(ctx context.Context, kube kubernetes.Interface) error {
-	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		left, err := kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: labels.FormatLabels(own)})
+// waitForCleanup waits until the namespaces of earlier runs are gone: their objects would be counted, too.
+func waitForCleanup(ctx context.Context, kube kubernetes.Interface) error {
+	isGone := func(ctx context.Context) (bool, error) {
+		options := metav1.ListOptions{LabelSelector: labels.FormatLabels(namespaceLabels)}
+		left, err := kube.CoreV1().Namespaces().List(ctx, options)
 		return err == nil && len(left.Items) == 0, err
-	})
+	}
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, isGone)
 }
 
-// fill makes the foreign ConfigMaps, some at a time.
-func fill(ctx context.Context, kube kubernetes.Interface, namespace string, o Options) error {
+// createConfigMaps creates the unmanaged ConfigMaps, some at a time.
+func createConfigMaps(ctx context.Context, kube kubernetes.Interface, namespace string, o Options) error {
 	data := map[string]string{"data": strings.Repeat("x", o.Size)}
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(4)
-	for range o.Foreign {
+	for range o.Unmanaged {
 		work.Go(func() error {
-			foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "foreign-"}, Data: data}
-			_, err := kube.CoreV1().ConfigMaps(namespace).Create(ctx, foreign, metav1.CreateOptions{})
+			unmanaged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "unmanaged-"}, Data: data}
+			_, err := kube.CoreV1().ConfigMaps(namespace).Create(ctx, unmanaged, metav1.CreateOptions{})
 			return err
 		})
 	}
 	return work.Wait()
 }
 
-// measure fills caches and returns how many ConfigMaps are in them, and how many bytes of heap they keep
-// busy.
-func measure(ctx context.Context, kube kubernetes.Interface, web versioned.Interface, trim cache.TransformFunc) (seen int, bytes int64, err error) {
-	caches, err := controller.NewCaches(kube, web, trim)
+// measure syncs the caches, and returns how many ConfigMaps they hold and how many bytes of heap they use.
+func measure(
+	ctx context.Context, kube kubernetes.Interface, web versioned.Interface, transform cache.TransformFunc,
+) (count int, bytes int64, err error) {
+	informers, err := controller.NewInformers(kube, web, transform)
 	if err != nil {
 		return 0, 0, err
 	}
 	before := heap()
-	following, stop := context.WithCancel(ctx)
-	caches.Start(following)
-	defer caches.Shutdown()
+	watching, stop := context.WithCancel(ctx)
+	informers.Start(watching)
+	defer informers.Shutdown()
 	defer stop()
-	if !caches.Wait(ctx) {
+	if !informers.WaitForCacheSync(ctx) {
 		return 0, 0, ctx.Err()
 	}
 	bytes = heap() - before
-	return len(caches.ConfigMaps.Informer().GetStore().ListKeys()), max(0, bytes), nil
+	return len(informers.ConfigMaps.Informer().GetStore().ListKeys()), max(0, bytes), nil
 }
 
-// heap is how much of it is in use after a collection, in bytes.
+// heap returns how many bytes of the heap are in use after a garbage collection.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first one finalized
+	runtime.GC() // collects what the first one finalized
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,35 +13,32 @@ import (
 	. "github.com/onsi/gomega"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2/ktesting"
 
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
 func TestWhatIsLogged(t *testing.T) {
-	site := cache.NewObjectName("default", "site")
-	broken := errors.New("no route to host")
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "site", errors.New("uid"))
 	for name, test := range map[string]struct {
-		errs []error
-		want int
+		err  error
+		want bool
 	}{
-		"a failure":                        {[]error{broken}, 1},
-		"the same failure again":           {[]error{broken, broken, broken}, 1},
-		"another one, and the first again": {[]error{broken, errors.New("no answer"), broken}, 3},
-		"a panic, each with another stack": {[]error{fmt.Errorf("%w: x\ngoroutine 1", errPanic), fmt.Errorf("%w: x\ngoroutine 2", errPanic)}, 1},
-		"what status tells":                {[]error{obstacle{reason: "A", message: "a"}}, 0},
-		"somebody was faster":              {[]error{fmt.Errorf("apply: %w", apierrors.NewConflict(serviceResource, "site", errors.New("uid")))}, 0},
+		"a failure":              {errors.New("no route to host"), true},
+		"a panic":                {&panicError{value: "x"}, true},
+		"what status reports":    {&myweb.ConditionError{Reason: "A", Message: "a"}, false},
+		"a conflict":             {fmt.Errorf("apply: %w", conflict), false},
+		"a port that gets freed": {fmt.Errorf("%w: apply", errNodePortNotFree), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
-			c := &Controller{failed: newRepeats()}
-			for _, err := range test.errs {
-				c.report(logger, site, err)
-			}
+			logSyncError(logger, test.err)
 			text := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-			if got := strings.Count(text, "Could not serve"); got != test.want || test.want == 0 && text != "" {
-				t.Errorf("logged %d times, want %d:\n%s", got, test.want, text)
+			if logged := text != ""; logged != test.want {
+				t.Errorf("logged: %v, want %v:\n%s", logged, test.want, text)
 			}
 		})
 	}
@@ -50,12 +46,12 @@ func TestWhatIsLogged(t *testing.T) {
 
 func TestAPanicDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	f := newFixture(t)
 	var mu sync.Mutex
 	panics := 0
-	b.start(Options{}, func(c *Controller) {
+	f.start(func(c *Controller) {
 		desired := c.desired
-		c.desired = func(web *webv1.MyWeb) children {
+		c.desired = func(web *webv1.MyWeb) []*myweb.Child {
 			if web.Name == "broken" {
 				mu.Lock()
 				defer mu.Unlock()
@@ -66,19 +62,19 @@ func TestAPanicDoesNotStopTheOthers(t *testing.T) {
 		}
 	})
 	before := counted(t)["panic"]
-	b.create("broken")
+	f.create("broken")
 	for _, name := range []string{"a", "b", "c", "d", "e"} { // more than the workers
-		b.create(name)
-		b.complete(name)
+		f.create(name)
+		f.complete(name)
 	}
 	count := func() int {
 		mu.Lock()
 		defer mu.Unlock()
 		return panics
 	}
-	b.Eventually(count).Should(BeNumerically(">", 3))
-	b.Consistently(count, 2*time.Second).Should(BeNumerically("<=", 14)) // 5 ms, doubled each time
-	if b.exists("ConfigMap", "broken")() {
+	f.Eventually(count).Should(BeNumerically(">", 3))
+	f.Consistently(count, 2*time.Second).Should(BeNumerically("<=", 14)) // 5 ms, doubled each time
+	if f.exists("ConfigMap", "broken")() {
 		t.Error("the broken one has a child")
 	}
 	if counted(t)["panic"] == before {
@@ -88,127 +84,110 @@ func TestAPanicDoesNotStopTheOthers(t *testing.T) {
 
 // held stops a controller while one of its writes waits for its answer. It returns when no more work is
 // begun, with a function that lets the answer come and waits for the end.
-func (b *bench) held(kind, name string) (release func()) {
-	b.Helper()
+func (f *fixture) held(kind, name string) (release func()) {
+	f.Helper()
 	arrived, answered := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	b.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
 		if r.kind == kind && r.name == name {
 			once.Do(func() { close(arrived); <-answered })
 		}
 		return pass()
 	})
-	b.create(name)
-	b.Eventually(arrived).Should(BeClosed())
+	f.create(name)
+	f.Eventually(arrived).Should(BeClosed())
 	ended := make(chan struct{})
-	go func() { defer close(ended); b.stop() }()
-	b.Eventually(b.controller.queue.ShuttingDown).Should(BeTrue())
+	go func() { defer close(ended); f.stop() }()
+	f.Eventually(f.controller.workqueue.ShuttingDown).Should(BeTrue())
 	return func() {
-		b.Helper()
-		b.Consistently(ended, "300ms").ShouldNot(BeClosed(), "it ended while a write was under way")
+		f.Helper()
+		f.Consistently(ended, "300ms").ShouldNot(BeClosed(), "it ended while a write was under way")
 		close(answered)
-		b.Eventually(ended).Should(BeClosed())
+		f.Eventually(ended).Should(BeClosed())
 	}
 }
 
 func TestRunEndsWhenWhatIsBegunIsDone(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.start(Options{})
-	release := b.held("PATCH deployments", "site")
-	b.create("late")
+	f := newFixture(t)
+	f.start()
+	release := f.held("PATCH deployments", "site")
+	f.create("late")
 	release()
 	want := maps.Clone(fewest)
 	want["PUT mywebs/status"] = 1
-	b.sentExactly(want)
-	if !b.exists("Service", "site")() || b.web("site").Status.ObservedGeneration != 1 {
+	f.sentExactly(want)
+	if !f.exists("Service", "site")() || f.web("site").Status.ObservedGeneration != 1 {
 		t.Error("the MyWeb that was begun is not done")
 	}
-	if b.exists("ConfigMap", "late")() {
+	if f.exists("ConfigMap", "late")() {
 		t.Error("another one was begun")
 	}
-	b.Consistently(b.requests, "300ms").Should(Equal(want))
+	f.Consistently(f.requests, "300ms").Should(Equal(want))
 }
 
-func TestRunDoesNotWaitForEver(t *testing.T) {
+func TestRunDoesNotWaitForever(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.start(Options{})
-	b.between(func(r request, _ func() (*http.Response, error)) (*http.Response, error) {
+	f := newFixture(t)
+	f.start()
+	f.between(func(r request, _ func() (*http.Response, error)) (*http.Response, error) {
 		<-r.Context().Done() // a server that never answers
 		return nil, r.Context().Err()
 	})
-	b.create("site")
-	b.Eventually(b.total).Should(Equal(1))
+	f.create("site")
+	f.Eventually(f.total).Should(Equal(1))
 	began := time.Now()
-	b.stop()
-	if took := time.Since(began); took < drainTimeout || took > drainTimeout+atOnce {
-		t.Errorf("it took %s to end, want %s", took, drainTimeout)
+	f.stop()
+	if took := time.Since(began); took < inFlightTimeout || took > inFlightTimeout+atOnce {
+		t.Errorf("it took %s to end, want %s", took, inFlightTimeout)
 	}
-	b.sentExactly(map[string]int{"PATCH configmaps": 1})
+	f.sentExactly(map[string]int{"PATCH configmaps": 1})
 }
 
-func TestWhatIsQueuedAtTheEndIsLeftToTheNext(t *testing.T) {
+func TestWhatIsQueuedAtTheEndIsLeftToTheNextLeader(t *testing.T) {
 	t.Parallel()
 	const webs = 2 * workers
-	b := newBench(t)
-	b.start(Options{})
+	f := newFixture(t)
+	f.start()
 	answered := make(chan struct{})
-	b.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
 		if r.kind == "PATCH configmaps" {
 			<-answered
 		}
 		return pass()
 	})
 	for i := range webs {
-		b.create(fmt.Sprint("site-", i))
+		f.create(fmt.Sprint("site-", i))
 	}
-	b.Eventually(b.controller.queue.Len).Should(Equal(webs - workers))
+	f.Eventually(f.controller.workqueue.Len).Should(Equal(webs - workers))
 	time.AfterFunc(300*time.Millisecond, func() { close(answered) })
-	b.stop()
-	b.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers, "PUT mywebs/status": workers})
-	b.start(Options{})
+	f.stop()
+	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers, "PUT mywebs/status": workers})
+	f.start()
 	for i := range webs {
-		b.complete(fmt.Sprint("site-", i))
+		f.complete(fmt.Sprint("site-", i))
 	}
-	b.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers, "PUT mywebs/status": webs + workers})
-}
-
-func TestOnlySomeKindsOfChildren(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.start(Options{Only: []string{"ConfigMap", "Service"}})
-	b.create("site")
-	want := map[string]int{"PATCH configmaps": 1, "PATCH services": 1}
-	b.Eventually(b.requests).Should(Equal(want))
-	b.look("site")
-	b.Consistently(b.requests).Should(Equal(want))
-	b.edit("site", func(s *webv1.MyWebSpec) { s.PageContentHTML = new("new") })
-	want["PATCH configmaps"]++
-	b.Eventually(b.requests).Should(Equal(want))
-	if s := b.web("site").Status; len(s.Conditions) > 0 || s.ObservedGeneration != 0 {
-		t.Errorf("status was told: %+v", s)
-	}
+	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers, "PUT mywebs/status": webs + workers})
 }
 
 func TestNoMyWebIsHandledByTwoWorkersAtOnce(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d"}
-	b := newBench(t)
+	f := newFixture(t)
 	var mu sync.Mutex
 	active, most := map[string]int{}, 0
-	b.start(Options{})
-	b.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+	f.start()
+	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
 		mu.Lock()
 		active[r.name]++
 		if active[r.name] > 1 {
-			b.Errorf("two workers write for %s", r.name)
+			f.Errorf("two workers write for %s", r.name)
 		}
 		most = max(most, len(active))
 		mu.Unlock()
-		for range 20 { // meanwhile everything wakes them
+		for range 20 { // meanwhile everything enqueues them
 			for _, name := range names {
-				b.controller.queue.Add(cache.NewObjectName(b.namespace, name))
+				f.controller.workqueue.Add(cache.NewObjectName(f.namespace, name))
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -219,14 +198,14 @@ func TestNoMyWebIsHandledByTwoWorkersAtOnce(t *testing.T) {
 		return response, err
 	})
 	for _, name := range names {
-		b.create(name)
+		f.create(name)
 	}
 	for _, name := range names {
-		b.complete(name)
+		f.complete(name)
 	}
-	b.between(nil)
-	if n := b.total(); n != 5*len(names) {
-		t.Errorf("%d requests, want 5 for each MyWeb: %v", n, b.requests())
+	f.between(nil)
+	if n := f.total(); n != 5*len(names) {
+		t.Errorf("%d requests, want 5 for each MyWeb: %v", n, f.requests())
 	}
 	if mu.Lock(); most < 2 {
 		t.Error("the MyWebs were handled one after the other")
@@ -235,7 +214,7 @@ func TestNoMyWebIsHandledByTwoWorkersAtOnce(t *testing.T) {
 }
 
 func TestTheQueueHoldsANameOnce(t *testing.T) {
-	q := NewQueue()
+	q := NewWorkqueue()
 	defer q.ShutDown()
 	site, other := cache.NewObjectName("default", "site"), cache.NewObjectName("default", "other")
 	q.Add(site)
@@ -254,12 +233,12 @@ func TestTheQueueHoldsANameOnce(t *testing.T) {
 		t.Error("a MyWeb that is being handled is given out again")
 	}
 	if q.Done(site); q.Len() != 1 {
-		t.Error("what woke a MyWeb while it was handled is forgotten")
+		t.Error("an event during a sync is forgotten")
 	}
 }
 
-func TestPausesGrowUpToABound(t *testing.T) {
-	q := NewQueue()
+func TestFailuresAreCountedUntilASuccess(t *testing.T) {
+	q := NewWorkqueue()
 	defer q.ShutDown()
 	site := cache.NewObjectName("default", "site")
 	q.AddRateLimited(site)

@@ -21,20 +21,20 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// neverTold shows that no status spoke of a fault of the API server.
-func (b *bench) neverTold() {
-	b.Helper()
-	for _, status := range b.statuses() {
+// neverReported shows that no status reported a fault of the API server.
+func (f *fixture) neverReported() {
+	f.Helper()
+	for _, status := range f.statuses() {
 		if meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded) {
-			b.Errorf("status told of what is not the MyWeb's fault: %+v", status.Conditions)
+			f.Errorf("status reported what is not the MyWeb's fault: %+v", status.Conditions)
 		}
 	}
-	if got := b.warnings(); len(got) > 0 {
-		b.Errorf("warnings were recorded: %v", got)
+	if got := f.warnings(); len(got) > 0 {
+		f.Errorf("warnings were recorded: %v", got)
 	}
 }
 
-func TestFaultsOfTheAPIServerAreRetriedAndNeverTold(t *testing.T) {
+func TestFaultsOfTheAPIServerAreRetriedAndNeverReported(t *testing.T) {
 	t.Parallel()
 	refuse := func(code int, reason string, header http.Header) meddler {
 		return func(request, func() (*http.Response, error)) (*http.Response, error) {
@@ -62,67 +62,67 @@ func TestFaultsOfTheAPIServerAreRetriedAndNeverTold(t *testing.T) {
 				_ = response.Body.Close()
 			}
 			return nil, errors.New("connection reset by peer")
-		}, 1}, // the caches tell that it was done
+		}, 1}, // the caches show that it was done
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			b.start(Options{})
+			f := newFixture(t)
+			f.start()
 			met := map[string]*atomic.Int64{} // every kind of write meets the fault
 			for kind := range fewest {
 				met[kind] = &atomic.Int64{}
 			}
-			b.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+			f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
 				if met[r.kind].Add(1) <= test.times {
 					return test.fault(r, pass)
 				}
 				return pass()
 			})
-			b.create("site")
-			b.complete("site")
-			if n := int64(b.total()); n > 4*test.times+5 {
-				t.Errorf("%d requests for %d faults: %v", n, 4*test.times, b.requests())
+			f.create("site")
+			f.complete("site")
+			if n := int64(f.total()); n > 4*test.times+5 {
+				t.Errorf("%d requests for %d faults: %v", n, 4*test.times, f.requests())
 			}
 			for kind, n := range met {
 				if n.Load() < test.times {
 					t.Errorf("%s met %d faults, want %d", kind, n.Load(), test.times)
 				}
 			}
-			b.neverTold()
-			sent := b.total()
-			b.Consistently(b.total, "700ms").Should(Equal(sent))
+			f.neverReported()
+			sent := f.total()
+			f.Consistently(f.total, "700ms").Should(Equal(sent))
 		})
 	}
 }
 
-func TestAFaultThatLastsIsRetriedWithGrowingPauses(t *testing.T) {
+func TestAFaultThatLastsIsRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.start(Options{})
-	b.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+	f := newFixture(t)
+	f.start()
+	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
 		if r.name == "site" {
 			return answer(http.StatusInternalServerError, "InternalError", nil), nil
 		}
 		return pass()
 	})
-	b.create("site")
-	b.create("other")
-	b.complete("other") // is not held up
-	b.Consistently(func() int { return b.requests()["PATCH configmaps"] }, 3*time.Second).Should(BeNumerically("<=", 12))
-	b.between(nil)
-	b.Eventually(b.exists("Service", "site"), 10*time.Second).Should(BeTrue())
-	b.neverTold()
+	f.create("site")
+	f.create("other")
+	f.complete("other") // is not held up
+	f.Consistently(func() int { return f.requests()["PATCH configmaps"] }, 3*time.Second).Should(BeNumerically("<=", 12))
+	f.between(nil)
+	f.Eventually(f.exists("Service", "site"), 10*time.Second).Should(BeTrue())
+	f.neverReported()
 }
 
 // fight makes somebody write a ConfigMap's page whenever it is right, until the test ends.
-func (b *bench) fight(name string) {
-	b.Helper()
+func (f *fixture) fight(name string) {
+	f.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	b.Cleanup(func() { cancel(); <-ended })
-	maps := b.kube.CoreV1().ConfigMaps(b.namespace)
+	f.Cleanup(func() { cancel(); <-ended })
+	maps := f.kube.CoreV1().ConfigMaps(f.namespace)
 	watch, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	b.must(err)
+	f.must(err)
 	go func() {
 		defer close(ended)
 		defer watch.Stop()
@@ -141,50 +141,50 @@ func (b *bench) fight(name string) {
 
 func TestASecondWriterThatFights(t *testing.T) {
 	t.Parallel()
-	b := newServed(t)
-	b.create("other")
-	b.complete("other")
-	b.forget()
-	b.fight("site")
-	b.Eventually(b.requests).Should(Equal(map[string]int{"PATCH configmaps": restoreBurst}))
-	b.Consistently(b.requests, 4*time.Second).Should(Equal(map[string]int{"PATCH configmaps": restoreBurst}))
-	b.remove("ConfigMap", "other")
-	b.Eventually(b.exists("ConfigMap", "other"), atOnce).Should(BeTrue(), "another MyWeb has to wait too")
-	b.edit("site", func(s *webv1.MyWebSpec) { s.PageContentHTML = new("new") })
-	b.Eventually(func() bool {
-		return b.child("Deployment", "site").(*appsv1.Deployment).Spec.Template.Annotations[annotationPageHash] == pageHash(b.web("site"))
+	f := newServed(t)
+	f.create("other")
+	f.complete("other")
+	f.forget()
+	f.fight("site")
+	f.Eventually(f.requests).Should(Equal(map[string]int{"PATCH configmaps": driftBurst}))
+	f.Consistently(f.requests, 4*time.Second).Should(Equal(map[string]int{"PATCH configmaps": driftBurst}))
+	f.remove("ConfigMap", "other")
+	f.Eventually(f.exists("ConfigMap", "other"), atOnce).Should(BeTrue(), "another MyWeb has to wait too")
+	f.edit("site", func(s *webv1.MyWebSpec) { s.PageContentHTML = new("new") })
+	f.Eventually(func() bool {
+		return f.child("Deployment", "site").(*appsv1.Deployment).Spec.Template.Annotations[pageHashKey] == pageHash(f.web("site"))
 	}, atOnce).Should(BeTrue(), "what the user changed has to wait too")
 }
 
-func TestOwnWritesThatTheCachesDoNotShowAreNotRepeated(t *testing.T) {
+func TestWritesThatTheCachesDoNotShowAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	for _, resource := range []string{"configmaps", "deployments", "services", "mywebs"} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			b.start(Options{})
+			f := newFixture(t)
+			f.start()
 			if resource != "mywebs" {
-				b.freeze(resource)
+				f.freeze(resource)
 			}
-			b.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+			f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
 				if resource == "mywebs" && r.kind == "PATCH services" { // the MyWeb is known, its status not written yet
-					b.freeze("mywebs")
+					f.freeze("mywebs")
 				}
 				return pass()
 			})
-			b.create("site")
+			f.create("site")
 			want := maps.Clone(fewest)
 			want["PUT mywebs/status"] = 1
-			b.Eventually(b.requests).Should(Equal(want))
-			for n := range 3 { // changes that the other watches tell
-				b.patch("ConfigMap", "site", fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/n","value":"%d"}]`, n))
-				b.rollout("site", func(d *appsv1.Deployment) { d.Status = ready(d, 1); d.Status.CollisionCount = new(int32(n)) })
-				b.patch("Service", "site", fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/n","value":"%d"}]`, n))
+			f.Eventually(f.requests).Should(Equal(want))
+			for n := range 3 { // changes that the other watches deliver
+				f.patch("ConfigMap", "site", fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/n","value":"%d"}]`, n))
+				f.rollout("site", func(d *appsv1.Deployment) { d.Status = ready(d, 1); d.Status.CollisionCount = new(int32(n)) })
+				f.patch("Service", "site", fmt.Sprintf(`[{"op":"add","path":"/metadata/labels/n","value":"%d"}]`, n))
 			}
-			b.Consistently(b.requests).Should(Equal(want))
-			b.thaw(resource)
-			b.Eventually(b.completed("site")).Should(BeTrue())
-			b.sentExactly(fewest)
+			f.Consistently(f.requests).Should(Equal(want))
+			f.thaw(resource)
+			f.Eventually(f.completed("site")).Should(BeTrue())
+			f.sentExactly(fewest)
 		})
 	}
 }
@@ -194,15 +194,15 @@ func TestAWatchThatLostADeletion(t *testing.T) {
 	for kind, resource := range resources {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			b := newServed(t)
-			b.freeze(resource)
-			b.remove(kind, "site")
-			b.forget()
-			b.Consistently(b.total, "300ms").Should(BeZero())
-			b.lose(resource)
-			b.Eventually(b.exists(kind, "site")).Should(BeTrue())
-			b.complete("site")
-			got := b.requests()
+			f := newServed(t)
+			f.freeze(resource)
+			f.remove(kind, "site")
+			f.forget()
+			f.Consistently(f.total, "300ms").Should(BeZero())
+			f.lose(resource)
+			f.Eventually(f.exists(kind, "site")).Should(BeTrue())
+			f.complete("site")
+			got := f.requests()
 			delete(got, "PUT mywebs/status")
 			if want := map[string]int{"PATCH " + resource: 1}; !maps.Equal(got, want) {
 				t.Errorf("the requests are %v, want %v", got, want)
@@ -213,26 +213,26 @@ func TestAWatchThatLostADeletion(t *testing.T) {
 
 func TestAWatchThatLostAMyWeb(t *testing.T) {
 	t.Parallel()
-	b := newServed(t)
-	b.freeze("mywebs")
-	b.must(b.webs.Delete(t.Context(), "site", metav1.DeleteOptions{}))
-	b.remove("Service", "site") // as the garbage collector would
-	b.lose("mywebs")
-	b.create("other")
-	b.complete("other")
-	b.remove("ConfigMap", "site")
-	b.Consistently(b.exists("ConfigMap", "site")).Should(BeFalse())
+	f := newServed(t)
+	f.freeze("mywebs")
+	f.must(f.webs.Delete(t.Context(), "site", metav1.DeleteOptions{}))
+	f.remove("Service", "site") // as the garbage collector would
+	f.lose("mywebs")
+	f.create("other")
+	f.complete("other")
+	f.remove("ConfigMap", "site")
+	f.Consistently(f.exists("ConfigMap", "site")).Should(BeFalse())
 }
 
 func TestAWatchThatLostAChildAltogether(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.start(Options{})
-	b.freeze("configmaps")
-	b.create("site")
-	b.Eventually(func() int { return b.requests()["PUT mywebs/status"] }).Should(Equal(1))
-	b.remove("ConfigMap", "site")
-	b.lose("configmaps") // the cache never saw it: there is no event that tells of its end
-	b.Eventually(b.exists("ConfigMap", "site")).Should(BeTrue())
-	b.complete("site")
+	f := newFixture(t)
+	f.start()
+	f.freeze("configmaps")
+	f.create("site")
+	f.Eventually(func() int { return f.requests()["PUT mywebs/status"] }).Should(Equal(1))
+	f.remove("ConfigMap", "site")
+	f.lose("configmaps") // the cache never held it: no event reports its deletion
+	f.Eventually(f.exists("ConfigMap", "site")).Should(BeTrue())
+	f.complete("site")
 }

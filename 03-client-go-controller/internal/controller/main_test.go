@@ -2,7 +2,6 @@ package controller
 
 import (
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -34,17 +33,5 @@ func TestMain(m *testing.M) {
 	gomega.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	gomega.SetDefaultConsistentlyDuration(1500 * time.Millisecond)
 	gomega.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
-	cfg, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	config = cfg
-	config.QPS = -1
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, filepath.Join("..", "..", "config", "crd")))
 }

@@ -6,13 +6,15 @@ import (
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 )
 
 // Two metrics of our own. Those of the queue and of the client come with the libraries.
 var (
 	syncTotal = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "myweb_sync_total",
-		Help: "Syncs of a MyWeb by result: success, obstacle (status says what is in the way), error, panic.",
+		Help: "Syncs of a MyWeb by result: success, condition (status reports it), error, panic.",
 	}, []string{"result"})
 	syncSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 		Name:    "myweb_sync_duration_seconds",
@@ -23,12 +25,12 @@ var (
 
 func init() { legacyregistry.MustRegister(syncTotal, syncSeconds) }
 
-// observe counts one sync that began at start and ended now with err.
-func observe(start time.Time, err error) {
+// observeSync counts one sync that began at start and ended now with err.
+func observeSync(start time.Time, err error) {
 	result := "success"
-	if _, ok := errors.AsType[obstacle](err); ok {
-		result = "obstacle"
-	} else if errors.Is(err, errPanic) {
+	if _, ok := errors.AsType[*myweb.ConditionError](err); ok {
+		result = "condition"
+	} else if _, ok := errors.AsType[*panicError](err); ok {
 		result = "panic"
 	} else if err != nil {
 		result = "error"

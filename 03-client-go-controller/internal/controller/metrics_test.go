@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 )
 
 // counted returns the value of myweb_sync_total by result, as a scrape would see it.
@@ -33,15 +35,15 @@ func TestSyncsAreCountedByResult(t *testing.T) {
 		err  error
 		want string
 	}{
-		"well":          {nil, "success"},
-		"an obstacle":   {obstacle{reason: "A", message: "a"}, "obstacle"},
+		"no error":      {nil, "success"},
+		"a condition":   {&myweb.ConditionError{Reason: "A", Message: "a"}, "condition"},
 		"a failure":     {errors.New("no answer"), "error"},
-		"a panic":       {fmt.Errorf("%w: nil map", errPanic), "panic"},
-		"a wrapped one": {fmt.Errorf("apply: %w", obstacle{}), "obstacle"},
+		"a panic":       {&panicError{value: "nil map"}, "panic"},
+		"a wrapped one": {fmt.Errorf("apply: %w", &myweb.ConditionError{}), "condition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := counted(t)
-			observe(time.Now(), test.err)
+			observeSync(time.Now(), test.err)
 			for result, count := range counted(t) {
 				if added := count - before[result]; (added == 1) != (result == test.want) {
 					t.Errorf("%s was counted %v times", result, added)

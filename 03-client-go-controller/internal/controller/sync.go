@@ -10,80 +10,107 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// unseen is when to look again at a MyWeb of which the caches lack something. Almost always an event comes
-// before; none comes of an object that was made and deleted in a gap of the watch.
-const unseen = 5 * time.Second
-
-// sync makes the children of one MyWeb what its spec says, and its status what they are. It reads what is
-// there from the caches, writes what differs, and never asks which event woke it. A time that is not 0
-// asks to be called again after it. An error asks for it with backoff: an obstacle that no watch follows,
-// which status tells, or a failure of the API server, which status never tells.
-func (c *Controller) sync(ctx context.Context, name cache.ObjectName) (again time.Duration, err error) {
-	if !c.own.seen(name) {
-		return unseen, nil
+// syncHandler makes the children of one MyWeb what its spec says, and its status what the children are. It
+// reads the observed state from the caches, writes what differs from the desired state, and never asks which
+// event enqueued the MyWeb.
+//
+// A requeueAfter that is not 0 asks for another sync after that time. An error asks for one with backoff: it
+// is a condition whose end no watch reports, or a failure of the API server, which status never reports.
+func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) (requeueAfter time.Duration, err error) {
+	if !c.expectations.satisfied(name) {
+		return staleCacheRetry, nil
 	}
-	web, err := c.caches.Webs.Lister().MyWebs(name.Namespace).Get(name.Name)
+	web, err := c.informers.MyWebs.Lister().MyWebs(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {
-		c.restored.forget(name)
+		c.memory.Forget(types.NamespacedName(name))
 		return 0, nil
 	}
 	if err != nil || !web.DeletionTimestamp.IsZero() { // the garbage collector removes the children
 		return 0, err
 	}
 	children := c.desired(web)
-	err = c.look(web, children)
-	if err == nil {
-		err = c.apply(ctx, web, children)
+	blocked, err := c.observe(web, children)
+	if err == nil && blocked == nil {
+		blocked, err = c.applyChildren(ctx, web, children)
 	}
-	if wait, ok := errors.AsType[later](err); ok {
+	if wait, ok := errors.AsType[hardening.RequeueAfter](err); ok {
 		return time.Duration(wait), nil
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return 0, nil // the MyWeb is next to go
+		return 0, nil // the MyWeb will be deleted, too
 	}
-	var what *obstacle
-	if found, ok := errors.AsType[obstacle](err); ok {
-		what = &found
-	} else if err != nil {
+	if err != nil {
 		return 0, err
 	}
-	again, err = c.tell(ctx, web, children, what)
-	if err == nil && what != nil && what.unwatched {
-		return 0, *what
+	requeueAfter, err = c.updateStatus(ctx, web, children, blocked)
+	if err == nil && blocked != nil && blocked.Retry {
+		return 0, blocked
 	}
-	return again, err
+	return requeueAfter, err
 }
 
-// tell writes a status that differs from the one that was read, and records what changed by it. It names
-// the version that it read: when the cache was behind, the API server refuses, and the next try sees more.
-func (c *Controller) tell(ctx context.Context, web *webv1.MyWeb, children children, what *obstacle) (again time.Duration, err error) {
-	now := c.clock.Now()
-	status := statusFor(web, children, what, now)
-	if c.silent || equality.Semantic.DeepEqual(web.Status, status) {
+// observe reads the live children from the caches. It returns the conflicts with objects that have the name of
+// a child, and which the MyWeb does not own.
+func (c *Controller) observe(web *webv1.MyWeb, children []*myweb.Child) (*myweb.ConditionError, error) {
+	var conflicts []*myweb.ConditionError
+	for _, child := range children {
+		cached, exists, err := c.stores[child.Kind].GetByKey(nameOf(web).String())
+		if err != nil {
+			return nil, fmt.Errorf("get %s %s from the cache: %w", child.Kind, nameOf(web), err)
+		}
+		if !exists {
+			continue
+		}
+		live := cached.(myweb.Object)
+		if conflict := myweb.Conflict(web, child.Kind, live); conflict != nil {
+			conflicts = append(conflicts, conflict)
+		}
+		if myweb.IsOwnedBy(live, web) {
+			child.Live = live
+		}
+	}
+	return myweb.Combine(conflicts), nil
+}
+
+// updateStatus writes a status that differs from the one that was read, and records the transition as events.
+// It is an update and not a patch, so it names the version that was read: when somebody edited the MyWeb
+// meanwhile, the API server answers 409, and no status of an older spec overwrites a newer one.
+func (c *Controller) updateStatus(
+	ctx context.Context, web *webv1.MyWeb, children []*myweb.Child, blocked *myweb.ConditionError,
+) (requeueAfter time.Duration, err error) {
+	deployment, service := myweb.LiveOf(children)
+	now, updated := c.clock.Now(), web.DeepCopy() // objects from a cache are shared: never change them
+	updated.Status = myweb.StatusFor(web, deployment, service, blocked, now)
+	if equality.Semantic.DeepEqual(web.Status, updated.Status) {
+		c.memory.Of(web).StatusWritten(web.Status)
 		return 0, nil
 	}
-	if wait := untold(web.Status, status, children.pods(web), now); wait > 0 {
-		return wait, nil
+	guard := c.memory.GuardStatus(updated, web.Status, deployment, now)
+	if guard.Wait > 0 {
+		return guard.Wait, nil
 	}
-	told := web.DeepCopy() // what comes from a cache is shared: never change it
-	told.Status = status
-	answer, err := c.webs(web.Namespace).UpdateStatus(ctx, told, metav1.UpdateOptions{FieldManager: fieldOwner})
+	updated, err = c.web.OperatorV1().MyWebs(web.Namespace).
+		UpdateStatus(ctx, updated, metav1.UpdateOptions{FieldManager: myweb.FieldOwner})
 	if apierrors.IsNotFound(err) {
 		return 0, nil // it was deleted meanwhile
 	}
 	if err != nil {
-		return 0, fmt.Errorf("update status of MyWeb %s/%s: %w", web.Namespace, web.Name, err)
+		c.memory.Of(web).StatusNotWritten(err)
+		return 0, fmt.Errorf("update the status of MyWeb %s: %w", nameOf(web), err)
 	}
-	c.own.add(nameOf(web), "MyWeb", answer.ResourceVersion)
-	for _, e := range eventsFor(web.Status, status) {
-		klog.FromContext(ctx).Info(e.note, "reason", e.reason)
-		c.events.Eventf(web, nil, e.kind, e.reason, "Serve", "%s", e.note)
+	c.expectations.expect(nameOf(web), "MyWeb", updated.ResourceVersion)
+	for _, e := range guard.Written(web.Status, updated.Status) {
+		klog.FromContext(ctx).Info(e.Note, "reason", e.Reason)
+		c.recorder.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}
 	return 0, nil
 }

@@ -6,10 +6,10 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 
+	"example.com/operator-workshop/03-client-go-controller/internal/testenv"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
@@ -20,12 +20,12 @@ type wire struct {
 	namespace string
 	next      http.RoundTripper
 
-	mu     sync.Mutex
-	sent   map[string]int
-	told   []webv1.MyWebStatus
-	meddle meddler
-	frozen map[string]chan struct{} // by resource: closed when it thaws
-	gone   map[string]bool          // by resource: the next watch is answered with 410
+	mu       sync.Mutex
+	sent     map[string]int
+	reported []webv1.MyWebStatus
+	meddle   meddler
+	frozen   map[string]chan struct{} // by resource: closed when it thaws
+	gone     map[string]bool          // by resource: the next watch is answered with 410
 }
 
 // A meddler stands between: it may act before it passes a request on, answer instead, or lose the answer.
@@ -104,7 +104,7 @@ func (w *wire) count(r request) (meddler, error) {
 		if err := json.Unmarshal(data, &web); err != nil {
 			return nil, err
 		}
-		w.told = append(w.told, web.Status)
+		w.reported = append(w.reported, web.Status)
 	}
 	return w.meddle, nil
 }
@@ -128,14 +128,14 @@ func (w *wire) total() (n int) {
 func (w *wire) statuses() []webv1.MyWebStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]webv1.MyWebStatus{}, w.told...)
+	return append([]webv1.MyWebStatus{}, w.reported...)
 }
 
 // forget begins to count anew.
 func (w *wire) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sent, w.told = nil, nil
+	w.sent, w.reported = nil, nil
 }
 
 func (w *wire) between(m meddler) {
@@ -163,7 +163,7 @@ func (w *wire) thaw(resource string) {
 	}
 }
 
-// lose ends a frozen watch: what it held back is lost, and so old that only a new list tells.
+// lose ends a frozen watch: what it held back is lost, and so old that only a new list shows it.
 func (w *wire) lose(resource string) {
 	w.mu.Lock()
 	if w.gone == nil {
@@ -230,11 +230,7 @@ func (b *slowBody) Close() error {
 
 // answer is what an API server says that refuses.
 func answer(code int, reason string, header http.Header) *http.Response {
-	if header == nil {
-		header = http.Header{}
-	}
-	header.Set("Content-Type", "application/json")
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":"` + reason + `","code":` + strconv.Itoa(code) + `}`
-	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	response, _ := testenv.Refusal(code, reason)
+	maps.Copy(response.Header, header)
+	return response
 }

@@ -19,18 +19,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/03-client-go-controller/test/programtest"
 )
 
 // What befalls an operator: rollouts that get stuck, crashes, an API server that hangs.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	s := story{newWorld(t)}
+	s := story{newFixture(t)}
 	kubeconfig := s.operatorUser(user)
 
 	p := started(t, user, kubeconfig)
 	s.showsItsMetricsAndProbes(p)
-	s.tellsOfAStuckRollout()
-	p.stop()
+	s.reportsAStuckRollout()
+	p.Stop()
 
 	s.survivesACrashAfterEachWrite(kubeconfig)
 	s.survivesCrashesAtAnyTime(kubeconfig)
@@ -42,7 +43,7 @@ func (s story) showsItsMetricsAndProbes(p *process) {
 	s.served(ns, "measured")
 	s.Expect(p.probe("/healthz")).To(gomega.Equal(http.StatusOK))
 	s.Expect(p.probe("/readyz")).To(gomega.Equal(http.StatusOK))
-	_, metrics := get(p.metrics, "/metrics")
+	metrics := p.scrape()
 	for _, name := range []string{
 		`workqueue_depth{name="myweb"}`, `workqueue_adds_total{name="myweb"}`, `workqueue_retries_total{name="myweb"}`,
 		`workqueue_queue_duration_seconds_count{name="myweb"}`, `workqueue_work_duration_seconds_count{name="myweb"}`,
@@ -55,9 +56,9 @@ func (s story) showsItsMetricsAndProbes(p *process) {
 	}
 }
 
-// tellsOfAStuckRollout: somebody lets the pods run nowhere, with fields that the operator does not own, so
-// it does not undo it. It tells of it, and that the old pod goes on serving.
-func (s story) tellsOfAStuckRollout() {
+// reportsAStuckRollout: somebody lets the pods run nowhere, with fields that the operator does not own, so
+// it does not undo that. It reports it, and that the old pod still serves.
+func (s story) reportsAStuckRollout() {
 	s.create(ns, "stuck", func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(1)) })
 	s.served(ns, "stuck")
 	s.patchDeployment("stuck", `{"spec":{"progressDeadlineSeconds":2,"template":{"spec":{"nodeSelector":{"planet":"mars"}}}}}`)
@@ -77,7 +78,8 @@ func (s story) tellsOfAStuckRollout() {
 }
 
 // fine are the conditions of a MyWeb that is fully served by pods.
-var fine = map[string]string{"Available": "True Serving", "Degraded": "False AsExpected", "Progressing": "False Complete"}
+var fine = map[string]string{"Available": "True Serving", "Degraded": "False AsExpected",
+	"Progressing": "False Complete"}
 
 // conditions are status and reason of each, all of the current generation.
 func conditions(web *webv1.MyWeb) map[string]string {
@@ -92,7 +94,8 @@ func conditions(web *webv1.MyWeb) map[string]string {
 
 func (s story) patchDeployment(name, patch string) {
 	s.t.Helper()
-	_, err := s.kube.AppsV1().Deployments(ns).Patch(s.t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := s.kube.AppsV1().Deployments(ns).Patch(s.t.Context(), name, types.StrategicMergePatchType,
+		[]byte(patch), metav1.PatchOptions{})
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
@@ -106,20 +109,20 @@ func (s story) survivesACrashAfterEachWrite(kubeconfig string) {
 		s.create(ns, name, func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(1)) })
 		p := launch(s.t, user, kubeconfig)
 		s.Eventually(written, "20s", "1ms").Should(gomega.BeNumerically(">=", n))
-		p.kill()
+		p.Kill()
 		s.settled(user)
 		died = append(died, written())
 		p = started(s.t, user, kubeconfig)
 		s.isAsAnyOther(name)
-		p.stop()
+		p.Stop()
 		s.Expect(written()).To(gomega.BeNumerically("<=", 5+1), "at most one more than without the crash")
 	}
 	s.t.Logf("killed after so many of five writes: %v", died)
 }
 
 // writesFor are what changed a MyWeb or its children.
-func (w *world) writesFor(name string) []request {
-	return filter(writes(w.audit.of(w.t, user)), func(r request) bool { return r.ObjectRef.Name == name })
+func (f *fixture) writesFor(name string) []programtest.Request {
+	return programtest.Filter(programtest.Writes(f.audit.Of(f.t, user)), func(r programtest.Request) bool { return r.ObjectRef.Name == name })
 }
 
 // isAsAnyOther: served by one pod, and each child was made once, whatever happened.
@@ -148,15 +151,16 @@ func (s story) survivesCrashesAtAnyTime(kubeconfig string) {
 			s.create(ns, fmt.Sprintf("any-time-%d", crash*webs/crashes+i), func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(1)) })
 		}
 		<-time.After(rand.N(300 * time.Millisecond)) // no condition to await: any time
-		p.kill()
+		p.Kill()
 	}
-	before := len(writes(s.settled(user)))
+	before := len(programtest.Writes(s.settled(user)))
 	p := started(s.t, user, kubeconfig)
 	for i := range webs {
 		s.isAsAnyOther(fmt.Sprint("any-time-", i))
 	}
-	s.t.Logf("%d MyWebs survived %d crashes; %d writes were left to the last start", webs, crashes, len(writes(s.settled(user)))-before)
-	p.stop()
+	s.t.Logf("%d MyWebs survived %d crashes; %d writes were left to the last start", webs, crashes,
+		len(programtest.Writes(s.settled(user)))-before)
+	p.Stop()
 }
 
 // stopsWhileTheAPIServerHangs: a process that is asked to stop is gone within 10 s, whether the API server
@@ -166,11 +170,11 @@ func (s story) stopsWhileTheAPIServerHangs(kubeconfig string) {
 	working := started(s.t, user, kubeconfig, flags...)
 	waiting := s.replica("replica-waiting")
 	working.idle()
-	before := len(s.audit.of(s.t, user))
+	before := len(s.audit.Of(s.t, user))
 	for i := range 20 {
 		s.create(ns, fmt.Sprint("hanging-", i), nil)
 	}
-	s.Eventually(func() int { return len(s.audit.of(s.t, user)) }, "10s", "1ms").Should(gomega.BeNumerically(">", before+3))
+	s.Eventually(func() int { return len(s.audit.Of(s.t, user)) }, "10s", "1ms").Should(gomega.BeNumerically(">", before+3))
 	apiserver := s.apiserver()
 	s.Expect(apiserver.Signal(syscall.SIGSTOP)).To(gomega.Succeed())
 	defer func() { s.Expect(apiserver.Signal(syscall.SIGCONT)).To(gomega.Succeed()) }()
@@ -186,34 +190,34 @@ func (s story) stopsWhileTheAPIServerHangs(kubeconfig string) {
 	var all sync.WaitGroup
 	for _, p := range []*process{starting, waiting, working} {
 		all.Go(func() {
-			took := p.terminate()
-			s.t.Logf("while the API server hangs, %s ends %.1f s after SIGTERM", p.name, took.Seconds())
-			if p != working && took > 3*time.Second {
-				s.t.Errorf("%s had nothing to bring to an end", p.name)
+			took := p.Terminate()
+			s.t.Logf("while the API server hangs, %s ends %.1f s after SIGTERM", p.Name, took.Seconds())
+			if p != working && took > 6*time.Second { // who has begun something waits for it, for 8 s
+				s.t.Errorf("%s had nothing to bring to an end", p.Name)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// apiserver is the process of the world's API server.
-func (w *world) apiserver() *os.Process {
-	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(filepath.Dir(w.local.AuditLog), "kube-apiserver.pid"))
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+// apiserver is the process of the cluster's API server.
+func (f *fixture) apiserver() *os.Process {
+	f.t.Helper()
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(f.local.AuditLog), "kube-apiserver.pid"))
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	var pid int
 	_, err = fmt.Sscan(string(data), &pid)
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	p, err := os.FindProcess(pid)
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	return p
 }
 
 // events are the reasons of the events of a MyWeb, oldest first.
-func (w *world) events(namespace, name string) (reasons []string) {
-	w.t.Helper()
-	list, err := w.kube.EventsV1().Events(namespace).List(w.t.Context(), metav1.ListOptions{})
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+func (f *fixture) events(namespace, name string) (reasons []string) {
+	f.t.Helper()
+	list, err := f.kube.EventsV1().Events(namespace).List(f.t.Context(), metav1.ListOptions{})
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, e := range list.Items { // by name, which ends with the time
 		if e.Regarding.Kind == "MyWeb" && e.Regarding.Name == name {
 			reasons = append(reasons, e.Reason)

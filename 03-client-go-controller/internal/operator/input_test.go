@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
+func TestAFailedStartIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
 	_, kubeconfig := newServer(t) // without the CRD
 	cluster := "--kubeconfig=" + kubeconfig
@@ -29,7 +29,7 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
 	}{
 		"no API server":      {[]string{"--kubeconfig=" + pointedTo(t, kubeconfig, "https://127.0.0.1:1")}, "connection refused"},
 		"no such kubeconfig": {[]string{"--kubeconfig=/nowhere"}, "set KUBECONFIG or --kubeconfig"},
-		"no CRD":             {[]string{cluster}, "does not know MyWebs: install the CRD first (kubectl apply -f config/crd)"},
+		"no CRD":             {[]string{cluster}, "does not serve MyWebs: install the CRD first (kubectl apply -f config/crd)"},
 		"an unknown flag":    {[]string{"--colour"}, "flag provided but not defined: -colour"},
 		"no worker":          {[]string{cluster, "--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},
 		"fewer requests than none": {[]string{cluster, "--kube-api-qps=-1"},
@@ -48,7 +48,8 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
-			out, err := exec.CommandContext(t.Context(), program, append([]string{"--health-probe-bind-address=0"}, test.args...)...).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), program,
+				append([]string{"--health-probe-bind-address=0"}, test.args...)...).CombinedOutput()
 			lines := strings.SplitAfter(strings.TrimSpace(string(out)), "\n")
 			if err == nil || !strings.Contains(lines[0], test.want) {
 				t.Errorf("%v, printed:\n%s\nwant %q", err, out, test.want)
@@ -57,7 +58,7 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
 				t.Errorf("printed %d lines:\n%s", len(lines), out)
 			}
 			if took := time.Since(begin); took > 10*time.Second {
-				t.Errorf("it took %s to say so", took)
+				t.Errorf("it took %s to report it", took)
 			}
 		})
 	}
@@ -80,25 +81,25 @@ func pointedTo(t *testing.T, kubeconfig, server string) string {
 	return path
 }
 
-// A CRD that is removed takes its MyWebs with it. The operator says so, goes on, and serves again when it
-// is back.
+// A CRD that is removed takes its MyWebs with it. The operator logs it once, goes on, and serves again
+// when it is back.
 func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	t.Parallel()
-	w, kubeconfig := newServer(t, crd)
+	f, kubeconfig := newServer(t, crd)
 	p := started(t, user, kubeconfig)
-	w.create("default", "before", nil)
-	w.Eventually(func() int64 { return w.get("default", "before").Status.ObservedGeneration }).Should(gomega.Equal(int64(1)))
+	f.create("default", "before", nil)
+	f.Eventually(func() int64 { return f.get("default", "before").Status.ObservedGeneration }).Should(gomega.Equal(int64(1)))
 
 	options := envtest.CRDInstallOptions{Paths: []string{crd}}
-	w.Expect(envtest.UninstallCRDs(w.cfg, options)).To(gomega.Succeed())
-	p.eventuallySays("the server could not find the requested resource (get mywebs.operator.k8s-summit.org)", "30s")
-	w.Expect(p.probe("/healthz")).To(gomega.Equal(200))
-	_, err := envtest.InstallCRDs(w.cfg, options)
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+	f.Expect(envtest.UninstallCRDs(f.cfg, options)).To(gomega.Succeed())
+	p.EventuallyPrints("the server could not find the requested resource (get mywebs.operator.k8s-summit.org)", "30s")
+	f.Expect(p.probe("/healthz")).To(gomega.Equal(200))
+	_, err := envtest.InstallCRDs(f.cfg, options)
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	begin := time.Now()
-	w.create("default", "after", nil)
-	w.Eventually(func() int64 { return w.get("default", "after").Status.ObservedGeneration }, "40s").Should(gomega.Equal(int64(1)))
+	f.create("default", "after", nil)
+	f.Eventually(func() int64 { return f.get("default", "after").Status.ObservedGeneration }, "40s").Should(gomega.Equal(int64(1)))
 	t.Logf("the CRD was back, and MyWebs were served again after %.1f s", time.Since(begin).Seconds())
-	w.Expect(p.saying("Could not follow objects")).To(gomega.HaveLen(1), "it is said once")
-	p.terminate()
+	f.Expect(p.Logged("Could not list or watch")).To(gomega.HaveLen(1), "it is logged once")
+	p.Terminate()
 }

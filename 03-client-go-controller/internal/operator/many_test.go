@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/03-client-go-controller/test/programtest"
 )
 
 const (
@@ -29,18 +30,18 @@ const (
 // a loop that knows nothing and just writes. Measured until each MyWeb has its children and a first status, on an
 // API server alone: controllers and simulated nodes would need the processor for themselves.
 func TestThereIsNoHiddenLimit(t *testing.T) {
-	w, kubeconfig := newServer(t, crd)
+	f, kubeconfig := newServer(t, crd)
 	var p *process
-	limited := w.untilTold("limited", func() {
+	limited := f.untilReported("limited", func() {
 		p = launch(t, user, kubeconfig, fmt.Sprint("--kube-api-qps=", limit), fmt.Sprint("--kube-api-burst=", limit))
 	})
-	p.stop()
-	template := w.template("limited")
-	w.remove("limited")
-	unlimited := w.untilTold("unlimited", func() { p = launch(t, user, kubeconfig) })
-	p.stop()
-	w.remove("unlimited")
-	bare := w.untilTold("bare", func() { w.writeAll("bare", template) })
+	p.Stop()
+	template := f.template("limited")
+	f.remove("limited")
+	unlimited := f.untilReported("unlimited", func() { p = launch(t, user, kubeconfig) })
+	p.Stop()
+	f.remove("unlimited")
+	bare := f.untilReported("bare", func() { f.writeAll("bare", template) })
 
 	ratio := limited.Seconds() / unlimited.Seconds()
 	t.Logf("children and a first status of %d MyWebs: %.1f s with --kube-api-qps=%d, %.1f s without: %.1f times as fast; a bare loop: %.1f s",
@@ -50,26 +51,27 @@ func TestThereIsNoHiddenLimit(t *testing.T) {
 	}
 }
 
-// untilTold makes many MyWebs, begins something, and returns how long it takes until all have a status.
-func (w *world) untilTold(namespace string, begin func()) time.Duration {
-	w.t.Helper()
-	w.createMany(w.namespace(namespace), 1)
-	list, err := w.web.OperatorV1().MyWebs(namespace).List(w.t.Context(), metav1.ListOptions{})
-	w.Expect(err).NotTo(gomega.HaveOccurred())
-	changes, err := w.web.OperatorV1().MyWebs(namespace).Watch(w.t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+// untilReported makes many MyWebs, begins something, and returns how long it takes until all have a status.
+func (f *fixture) untilReported(namespace string, begin func()) time.Duration {
+	f.t.Helper()
+	f.createMany(f.namespace(namespace), 1)
+	list, err := f.web.OperatorV1().MyWebs(namespace).List(f.t.Context(), metav1.ListOptions{})
+	f.Expect(err).NotTo(gomega.HaveOccurred())
+	changes, err := f.web.OperatorV1().MyWebs(namespace).Watch(f.t.Context(),
+		metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	defer changes.Stop()
-	start, told := time.Now(), map[string]bool{}
+	start, reported := time.Now(), map[string]bool{}
 	begin()
 	for web := range watched(changes) {
 		if web.Status.ObservedGeneration == web.Generation {
-			told[web.Name] = true
+			reported[web.Name] = true
 		}
-		if len(told) == many {
+		if len(reported) == many {
 			return time.Since(start)
 		}
 	}
-	w.t.Fatalf("the watch ended with %d of %d MyWebs told", len(told), many)
+	f.t.Fatalf("the watch ended with %d of %d MyWebs reported", len(reported), many)
 	return 0
 }
 
@@ -85,9 +87,9 @@ func watched(w watch.Interface) func(yield func(*webv1.MyWeb) bool) {
 }
 
 // createMany makes many MyWebs, while no operator runs.
-func (w *world) createMany(namespace string, replicas int32) {
+func (f *fixture) createMany(namespace string, replicas int32) {
 	inParallel(func(name string) {
-		w.create(namespace, name, func(spec *webv1.MyWebSpec) { spec.Replicas = &replicas })
+		f.create(namespace, name, func(spec *webv1.MyWebSpec) { spec.Replicas = &replicas })
 	})
 }
 
@@ -105,14 +107,14 @@ func inParallel(do func(name string)) {
 }
 
 // template returns what the operator applied for one of the MyWebs of a namespace, by resource.
-func (w *world) template(namespace string) map[string]string {
-	w.t.Helper()
+func (f *fixture) template(namespace string) map[string]string {
+	f.t.Helper()
 	found := map[string]string{}
-	for resource, client := range w.clients() {
-		data, err := client.Get().Namespace(namespace).Resource(resource).Name("web-0").Do(w.t.Context()).Raw()
-		w.Expect(err).NotTo(gomega.HaveOccurred())
+	for resource, client := range f.clients() {
+		data, err := client.Get().Namespace(namespace).Resource(resource).Name("web-0").Do(f.t.Context()).Raw()
+		f.Expect(err).NotTo(gomega.HaveOccurred())
 		var obj map[string]any
-		w.Expect(json.Unmarshal(data, &obj)).To(gomega.Succeed())
+		f.Expect(json.Unmarshal(data, &obj)).To(gomega.Succeed())
 		meta := obj["metadata"].(map[string]any)
 		for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "namespace"} {
 			delete(meta, field)
@@ -124,74 +126,78 @@ func (w *world) template(namespace string) map[string]string {
 			delete(spec["ports"].([]any)[0].(map[string]any), "nodePort")
 		}
 		data, err = json.Marshal(obj)
-		w.Expect(err).NotTo(gomega.HaveOccurred())
+		f.Expect(err).NotTo(gomega.HaveOccurred())
 		found[resource] = string(data)
 	}
 	return found
 }
 
 // clients are those of the children's resources.
-func (w *world) clients() map[string]rest.Interface {
-	return map[string]rest.Interface{"configmaps": w.kube.CoreV1().RESTClient(), "deployments": w.kube.AppsV1().RESTClient(),
-		"services": w.kube.CoreV1().RESTClient()}
+func (f *fixture) clients() map[string]rest.Interface {
+	return map[string]rest.Interface{"configmaps": f.kube.CoreV1().RESTClient(),
+		"deployments": f.kube.AppsV1().RESTClient(),
+		"services":    f.kube.CoreV1().RESTClient()}
 }
 
-// writeAll writes what an operator would, as often, without looking at anything.
-func (w *world) writeAll(namespace string, template map[string]string) {
-	clients := w.clients()
+// writeAll writes what an operator would, as often, without reading anything.
+func (f *fixture) writeAll(namespace string, template map[string]string) {
+	clients := f.clients()
 	inParallel(func(name string) {
 		for resource, obj := range template {
-			w.Expect(clients[resource].Patch(types.ApplyPatchType).Namespace(namespace).Resource(resource).Name(name).
+			f.Expect(clients[resource].Patch(types.ApplyPatchType).Namespace(namespace).Resource(resource).Name(name).
 				Param("fieldManager", user).Body([]byte(strings.ReplaceAll(obj, "web-0", name))).
-				Do(w.t.Context()).Error()).To(gomega.Succeed())
+				Do(f.t.Context()).Error()).To(gomega.Succeed())
 		}
-		web := w.get(namespace, name)
+		web := f.get(namespace, name)
 		web.Status.ObservedGeneration = web.Generation
-		_, err := w.web.OperatorV1().MyWebs(namespace).UpdateStatus(w.t.Context(), web, metav1.UpdateOptions{})
-		w.Expect(err).NotTo(gomega.HaveOccurred())
+		_, err := f.web.OperatorV1().MyWebs(namespace).UpdateStatus(f.t.Context(), web, metav1.UpdateOptions{})
+		f.Expect(err).NotTo(gomega.HaveOccurred())
 	})
 }
 
 // remove removes many MyWebs and their Services: this API server has but 254 addresses for them, and no
 // garbage collector.
-func (w *world) remove(namespace string) {
+func (f *fixture) remove(namespace string) {
 	inParallel(func(name string) {
-		w.Expect(w.web.OperatorV1().MyWebs(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{})).To(gomega.Succeed())
-		w.Expect(w.kube.CoreV1().Services(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{})).To(gomega.Succeed())
+		f.Expect(f.web.OperatorV1().MyWebs(namespace).Delete(f.t.Context(), name, metav1.DeleteOptions{})).To(gomega.Succeed())
+		f.Expect(f.kube.CoreV1().Services(namespace).Delete(f.t.Context(), name, metav1.DeleteOptions{})).To(gomega.Succeed())
 	})
 }
 
-// At rest nothing is written, and nothing after a restart, whichever way the caches are filled.
-func TestNothingIsWrittenAtRestAndAfterARestart(t *testing.T) {
-	w := newWorld(t)
-	kubeconfig := w.operatorUser(user)
-	w.createMany(w.namespace("many"), 1)
+// In steady state nothing is written, and nothing after a restart, whichever way the caches sync.
+func TestNothingIsWrittenInSteadyStateAndAfterARestart(t *testing.T) {
+	f := newFixture(t)
+	kubeconfig := f.operatorUser(user)
+	f.createMany(f.namespace("many"), 1)
 	start := time.Now()
 	p := started(t, user, kubeconfig)
-	w.Eventually(func() int { return w.completed("many") }, "120s", "200ms").Should(gomega.Equal(many))
+	f.Eventually(func() int { return f.completed("many") }, "120s", "200ms").Should(gomega.Equal(many))
 	t.Logf("%d MyWebs with a pod each were completed %.1f s after the operator started", many, time.Since(start).Seconds())
 	p.idle()
-	before := w.changes()
-	w.Consistently(w.changes, "5s", "500ms").Should(gomega.Equal(before), "at rest")
-	p.stop()
+	before := f.changes()
+	f.Consistently(f.changes, "5s", "500ms").Should(gomega.Equal(before), "in steady state")
+	p.Stop()
 	for _, env := range []string{"KUBE_FEATURE_WatchListClient=true", "KUBE_FEATURE_WatchListClient=false"} {
 		p = started(t, user, kubeconfig, env)
 		p.idle()
 		handled := p.metric(`myweb_sync_total{result="success"}`)
-		p.stop()
-		t.Logf("%d MyWebs were looked at %g times after a restart with %s: %d writes", many, handled, env, w.changes()-before)
-		w.Expect(handled).To(gomega.BeNumerically(">=", many))
-		w.Expect(w.changes()).To(gomega.Equal(before), "after a restart")
+		p.Stop()
+		t.Logf("%d MyWebs were reconciled %g times after a restart with %s: %d writes", many, handled,
+			env, f.changes()-before)
+		f.Expect(handled).To(gomega.BeNumerically(">=", many))
+		f.Expect(f.changes()).To(gomega.Equal(before), "after a restart")
 	}
 }
 
 // changes is how many requests of the operator asked for a change, leases apart.
-func (w *world) changes() int { return len(filter(w.settled(user), request.changes)) }
+func (f *fixture) changes() int {
+	return len(programtest.Filter(f.settled(user), programtest.Request.Changes))
+}
 
 // completed is how many MyWebs of a namespace are fully served.
-func (w *world) completed(namespace string) (n int) {
-	list, err := w.web.OperatorV1().MyWebs(namespace).List(w.t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+func (f *fixture) completed(namespace string) (n int) {
+	list, err := f.web.OperatorV1().MyWebs(namespace).List(f.t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, web := range list.Items {
 		if completed(&web) {
 			n++

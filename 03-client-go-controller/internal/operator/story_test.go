@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/03-client-go-controller/test/programtest"
 )
 
 const (
@@ -27,11 +28,11 @@ const (
 )
 
 // A story is what happens to MyWebs while the operator runs.
-type story struct{ *world }
+type story struct{ *fixture }
 
 func TestTheStoryOfAMyWeb(t *testing.T) {
 	t.Parallel()
-	s := story{newWorld(t)}
+	s := story{newFixture(t)}
 	kubeconfig := s.operatorUser(user)
 	p := started(t, user, kubeconfig, "--leader-elect", "--leader-election-namespace=default")
 
@@ -44,9 +45,9 @@ func TestTheStoryOfAMyWeb(t *testing.T) {
 	s.recreatesTheSameNameAtOnce("three")
 	s.leavesNothing("one")
 
-	s.readsNothingAfterTheCachesFilled()
-	t.Logf("stopped within %s of SIGTERM", p.stop())
-	started(t, user, kubeconfig, "KUBE_FEATURE_WatchListClient=false").stop() // as with an older API server
+	s.readsNothingAfterTheCachesSynced()
+	t.Logf("stopped within %s of SIGTERM", p.Stop())
+	started(t, user, kubeconfig, "KUBE_FEATURE_WatchListClient=false").Stop() // as with an older API server
 	s.usesEveryPermission()
 }
 
@@ -57,7 +58,7 @@ func (s story) keepsToTheBudget(name string, replicas int32) {
 	s.Expect(web.Status.ReadyReplicas).To(gomega.Equal(replicas))
 	s.Expect(web.Finalizers).To(gomega.BeEmpty())
 	cost := map[string]int{}
-	for _, r := range writes(s.settled(user)) {
+	for _, r := range programtest.Writes(s.settled(user)) {
 		if r.ObjectRef.Name == name {
 			cost[r.ObjectRef.Resource+" "+r.Verb]++
 		}
@@ -69,7 +70,7 @@ func (s story) keepsToTheBudget(name string, replicas int32) {
 	s.Expect(status).To(gomega.BeNumerically("<=", 2))
 }
 
-func (s story) readsNothingAfterTheCachesFilled() {
+func (s story) readsNothingAfterTheCachesSynced() {
 	for _, r := range s.settled(user) {
 		if r.ObjectRef.Resource != "" && (r.Verb == "get" || r.Verb == "list") {
 			s.t.Errorf("%s was sent: reads come from the caches", r)
@@ -88,7 +89,8 @@ func (s story) rollsThePodsForAChangedPage(name string) {
 
 // pods are the names of a MyWeb's pods.
 func (s story) pods(name string) (names []string) {
-	list, err := s.kube.CoreV1().Pods(ns).List(s.t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
+	list, err := s.kube.CoreV1().Pods(ns).List(s.t.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, p := range list.Items {
 		names = append(names, p.Name)
@@ -99,32 +101,32 @@ func (s story) pods(name string) (names []string) {
 var childKinds = []string{"ConfigMap", "Deployment", "Service"}
 
 // childIn reads a child; it is nil when there is none.
-func (w *world) childIn(namespace, kind, name string) (obj metav1.Object) {
-	w.t.Helper()
+func (f *fixture) childIn(namespace, kind, name string) (obj metav1.Object) {
+	f.t.Helper()
 	var err error
-	switch ctx, o := w.t.Context(), (metav1.GetOptions{}); kind {
+	switch ctx, o := f.t.Context(), (metav1.GetOptions{}); kind {
 	case "ConfigMap":
-		obj, err = w.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, o)
+		obj, err = f.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, o)
 	case "Deployment":
-		obj, err = w.kube.AppsV1().Deployments(namespace).Get(ctx, name, o)
+		obj, err = f.kube.AppsV1().Deployments(namespace).Get(ctx, name, o)
 	case "Service":
-		obj, err = w.kube.CoreV1().Services(namespace).Get(ctx, name, o)
+		obj, err = f.kube.CoreV1().Services(namespace).Get(ctx, name, o)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	w.Expect(err).NotTo(gomega.HaveOccurred())
+	f.Expect(err).NotTo(gomega.HaveOccurred())
 	return obj
 }
 
 func (s story) child(kind, name string) metav1.Object { return s.childIn(ns, kind, name) }
 
 // uids are those of the children that there are.
-func (w *world) uids(namespace, name string) map[string]types.UID {
-	w.t.Helper()
+func (f *fixture) uids(namespace, name string) map[string]types.UID {
+	f.t.Helper()
 	found := map[string]types.UID{}
 	for _, kind := range childKinds {
-		if obj := w.childIn(namespace, kind, name); obj != nil {
+		if obj := f.childIn(namespace, kind, name); obj != nil {
 			found[kind] = obj.GetUID()
 		}
 	}
@@ -171,9 +173,9 @@ func (s story) bringsDeletedChildrenBack(name string) {
 }
 
 // made are the requests that made a child of a MyWeb.
-func (w *world) made(namespace, name string) []request {
-	w.t.Helper()
-	return filter(writes(w.settled(user)), func(r request) bool {
+func (f *fixture) made(namespace, name string) []programtest.Request {
+	f.t.Helper()
+	return programtest.Filter(programtest.Writes(f.settled(user)), func(r programtest.Request) bool {
 		return r.ObjectRef.Namespace == namespace && r.ObjectRef.Name == name && r.ResponseStatus.Code == http.StatusCreated
 	})
 }
@@ -226,7 +228,7 @@ func (s story) usesEveryPermission() {
 		}
 	}
 	s.settled(user)
-	for _, r := range s.audit.of(s.t, user) {
+	for _, r := range s.audit.Of(s.t, user) {
 		if r.ObjectRef.Resource == "" {
 			continue // which kinds there are, everybody may ask
 		}

@@ -1,4 +1,4 @@
-// Command cachecost prints what a cache costs by what it is told to keep.
+// Command cachecost prints what a cache costs by what it keeps.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 
 func main() {
 	o := cachecost.Options{Own: []int{0, 1000, 5000}}
-	flag.IntVar(&o.Foreign, "foreign", 300, "ConfigMaps that belong to no MyWeb")
+	flag.IntVar(&o.Unmanaged, "unmanaged", 300, "ConfigMaps that no MyWeb owns")
 	flag.IntVar(&o.Size, "size", 500_000, "bytes in each of them, at most 1000000")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())

@@ -1,5 +1,5 @@
 // Package cachecost measures what a cache of ConfigMaps costs, in memory and on the wire, by what it is
-// told to keep.
+// keeps.
 package cachecost
 
 import (
@@ -28,15 +28,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
-	"example.com/operator-workshop/04-controller-runtime/internal/controller"
+	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
 )
 
 // Options say among what the cache is measured.
 type Options struct {
 	// Own are numbers of ConfigMaps that a MyWeb controls, ascending; the cache is measured at each.
 	Own []int
-	// Foreign is how many ConfigMaps belong to no MyWeb, Size is the size of each in bytes.
-	Foreign, Size int
+	// Unmanaged is how many ConfigMaps no MyWeb owns, Size is the size of each in bytes.
+	Unmanaged, Size int
 }
 
 // ownPage is the page in each own ConfigMap: 1 KB.
@@ -45,15 +45,15 @@ var ownPage = strings.Repeat("x", 1000)
 // ownLabels are those that the operator puts on its children.
 var ownLabels = map[string]string{"app.kubernetes.io/managed-by": "myweb-operator"}
 
-// variants are what a cache can be told to keep.
+// variants are what a cache can be keeps.
 var variants = []struct {
 	name string
 	by   cache.ByObject
 	seen client.Object // what is asked for
 }{
 	{"everything", cache.ByObject{}, &corev1.ConfigMap{}},
-	{"transform: of foreign the name", cache.ByObject{Transform: controller.Trim}, &corev1.ConfigMap{}},
-	{"label selector: own only", cache.ByObject{Label: labels.SelectorFromSet(ownLabels)}, &corev1.ConfigMap{}},
+	{"transform: unmanaged by name", cache.ByObject{Transform: hardening.Trim}, &corev1.ConfigMap{}},
+	{"label selector: owned only", cache.ByObject{Label: labels.SelectorFromSet(ownLabels)}, &corev1.ConfigMap{}},
 	{"metadata only", cache.ByObject{}, &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}},
 }
@@ -67,8 +67,8 @@ type lab struct {
 	web       *webv1.MyWeb
 }
 
-// Run makes the foreign ConfigMaps, adds own ones up to each number, prints what each variant costs then,
-// and removes all. A MyWeb of its own controls the own ones; no operator may run meanwhile.
+// Run makes the unmanaged ConfigMaps, adds owned ones up to each number, prints what each variant costs then,
+// and removes all. A MyWeb of its own controls the owned ones; no operator may run meanwhile.
 func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err error) {
 	l := &lab{cfg: rest.CopyConfig(cfg), scheme: apiruntime.NewScheme()}
 	l.cfg.QPS = -1
@@ -94,12 +94,12 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 	if err := l.Create(ctx, l.web); err != nil {
 		return fmt.Errorf("%w: is the CRD installed? (kubectl apply -f config/crd)", err)
 	}
-	fmt.Fprintf(out, "making %d foreign ConfigMaps of %d bytes, then own ones: half a minute\n", o.Foreign, o.Size)
-	if err := l.fill(ctx, o.Foreign, l.foreign(o.Size)); err != nil {
+	fmt.Fprintf(out, "making %d unmanaged ConfigMaps of %d bytes, then owned ones: half a minute\n", o.Unmanaged, o.Size)
+	if err := l.fill(ctx, o.Unmanaged, l.unmanaged(o.Size)); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(table, "KEPT\tOWN\tSEEN\tHEAP\tSENT BY API SERVER\n")
+	fmt.Fprintf(table, "KEPT\tOWNED\tSEEN\tHEAP\tSENT BY API SERVER\n")
 	made := 0
 	for _, own := range o.Own {
 		if err := l.fill(ctx, own-made, l.own); err != nil {
@@ -117,7 +117,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 	return table.Flush()
 }
 
-// namespaceLabels tell the namespaces of this command.
+// namespaceLabels identify the namespaces of this command.
 var namespaceLabels = client.MatchingLabels{"app.kubernetes.io/name": "cachecost"}
 
 // earlierGone waits until what an earlier run made is gone: it would be counted, too.
@@ -129,10 +129,10 @@ func (l *lab) earlierGone(ctx context.Context) error {
 	})
 }
 
-func (l *lab) foreign(size int) func() *corev1.ConfigMap {
+func (l *lab) unmanaged(size int) func() *corev1.ConfigMap {
 	data := map[string]string{"data": strings.Repeat("x", size)}
 	return func() *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, GenerateName: "foreign-"}, Data: data}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, GenerateName: "unmanaged-"}, Data: data}
 	}
 }
 

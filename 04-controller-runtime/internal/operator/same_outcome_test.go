@@ -21,14 +21,15 @@ import (
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
 
 // A sentence is what may be asked of an operator. Whoever asks the operator of chapter 03 and the one of
 // this chapter gets the same.
 type sentence struct {
 	spec webv1.MyWebSpec
-	// before happens before the MyWeb is there, then after it was served, or was told why not.
-	before, then func(w *world, namespace, name string)
+	// before happens before the MyWeb is there, then after it was served, or has the reason why not.
+	before, then func(w *cluster, namespace, name string)
 }
 
 // sentences by the name of their MyWeb.
@@ -48,8 +49,8 @@ func sentences() map[string]sentence {
 	}
 	replicas := func(n int32) webv1.MyWebSpec { return spec(func(s *webv1.MyWebSpec) { s.Replicas = &n }) }
 	port := func(n int32) webv1.MyWebSpec { return spec(func(s *webv1.MyWebSpec) { s.NodePortNumber = &n }) }
-	changed := func(change func(*webv1.MyWebSpec)) func(*world, string, string) {
-		return func(w *world, namespace, name string) { w.change(namespace, name, change) }
+	changed := func(change func(*webv1.MyWebSpec)) func(*cluster, string, string) {
+		return func(w *cluster, namespace, name string) { w.change(namespace, name, change) }
 	}
 	return map[string]sentence{
 		"bare": {spec: spec()},
@@ -62,7 +63,7 @@ func sentences() map[string]sentence {
 		"empty-page":                      {spec: page("")},
 		"unicode":                         {spec: page("<p>Grüße, 世界 🌍\u200d\n</p>\r\n")},
 		"quotes":                          {spec: page("\"'`\\ {{ .Values }} ${HOME} <!-- -->\t")},
-		"large-page":                      {spec: page(strings.Repeat("0123456789abcdef", 262144/16))},
+		"large-page":                      {spec: page(strings.Repeat("0123456789abcdef", 131072/16))},
 		"digest":                          {spec: image("nginx@sha256:" + strings.Repeat("0a", 32))},
 		"registry":                        {spec: image("registry.example:5000/team/web:1.29@sha256:" + strings.Repeat("0a", 32))},
 		"a" + strings.Repeat("-long", 12): {spec: spec()},
@@ -71,10 +72,10 @@ func sentences() map[string]sentence {
 		"changed-page":                    {spec: page("old"), then: changed(func(s *webv1.MyWebSpec) { s.PageContentHTML = new("new") })},
 		"changed-image":                   {spec: image("nginx"), then: changed(func(s *webv1.MyWebSpec) { s.Image = "nginx:1.29-alpine" })},
 		"scaled-to-zero":                  {spec: replicas(2), then: changed(func(s *webv1.MyWebSpec) { s.Replicas = new(int32(0)) })},
-		"foreign-configmap":               {spec: spec(), before: putForeign("ConfigMap")},
-		"foreign-deployment":              {spec: spec(), before: putForeign("Deployment")},
-		"foreign-service":                 {spec: spec(), before: putForeign("Service")},
-		"foreign-that-goes":               {spec: spec(), before: putForeign("ConfigMap"), then: deleteChild("ConfigMap")},
+		"unmanaged-configmap":             {spec: spec(), before: putUnmanaged("ConfigMap")},
+		"unmanaged-deployment":            {spec: spec(), before: putUnmanaged("Deployment")},
+		"unmanaged-service":               {spec: spec(), before: putUnmanaged("Service")},
+		"unmanaged-that-goes":             {spec: spec(), before: putUnmanaged("ConfigMap"), then: deleteChild("ConfigMap")},
 		"taken-port":                      {spec: port(30015), before: holdPort(30015)},
 		"taken-port-that-gets-free":       {spec: port(30016), before: holdPort(30016), then: freePort},
 		"deleted-page":                    {spec: page("x"), then: deleteChild("ConfigMap")},
@@ -90,8 +91,8 @@ func sentences() map[string]sentence {
 	}
 }
 
-func putForeign(kind string) func(*world, string, string) {
-	return func(w *world, namespace, name string) {
+func putUnmanaged(kind string) func(*cluster, string, string) {
+	return func(w *cluster, namespace, name string) {
 		m := metav1.ObjectMeta{Namespace: namespace, Name: name}
 		switch kind {
 		case "ConfigMap":
@@ -106,8 +107,8 @@ func putForeign(kind string) func(*world, string, string) {
 	}
 }
 
-func deleteChild(kind string) func(*world, string, string) {
-	return func(w *world, namespace, name string) {
+func deleteChild(kind string) func(*cluster, string, string) {
+	return func(w *cluster, namespace, name string) {
 		old := w.children(namespace, name)[kind]
 		w.Expect(w.Delete(w.t.Context(), old)).To(gomega.Succeed())
 		w.Eventually(func() bool {
@@ -117,26 +118,26 @@ func deleteChild(kind string) func(*world, string, string) {
 	}
 }
 
-func editChild(kind, patch string) func(*world, string, string) {
-	return func(w *world, namespace, name string) {
+func editChild(kind, patch string) func(*cluster, string, string) {
+	return func(w *cluster, namespace, name string) {
 		child := w.children(namespace, name)[kind]
 		w.Expect(w.Patch(w.t.Context(), child, client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("somebody"))).To(gomega.Succeed())
 	}
 }
 
-func holdPort(port int32) func(*world, string, string) {
-	return func(w *world, namespace, name string) {
+func holdPort(port int32) func(*cluster, string, string) {
+	return func(w *cluster, namespace, name string) {
 		w.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "holder-of-" + name},
 			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}})
 	}
 }
 
-func freePort(w *world, namespace, name string) {
+func freePort(w *cluster, namespace, name string) {
 	w.Expect(w.Delete(w.t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "holder-of-" + name}})).To(gomega.Succeed())
 }
 
 func TestTheSameOutcomeAsByHand(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	root, err := testenv.Root()
 	if errors.Is(err, testenv.ErrNoRepository) {
 		t.Skip(err)
@@ -158,7 +159,7 @@ func TestTheSameOutcomeAsByHand(t *testing.T) {
 
 // outcomes runs a program on all sentences, in a namespace of its own, and returns what came of each, and
 // how many writes that took.
-func (w *world) outcomes(program, user string) (map[string]any, int) {
+func (w *cluster) outcomes(program, user string) (map[string]any, int) {
 	w.t.Helper()
 	ns, all := w.namespace(), sentences()
 	p := started(w.t, program, w.operator(user))
@@ -177,7 +178,7 @@ func (w *world) outcomes(program, user string) (map[string]any, int) {
 	}
 	w.settled(user)
 	w.answered(ns)
-	sent := len(writes(w.settled(user)))
+	sent := len(programtest.Writes(w.settled(user)))
 	found := map[string]any{}
 	for name := range all {
 		found[name] = w.outcome(ns, name)
@@ -185,12 +186,12 @@ func (w *world) outcomes(program, user string) (map[string]any, int) {
 	w.Expect(w.DeleteAllOf(w.t.Context(), &webv1.MyWeb{}, client.InNamespace(ns))).To(gomega.Succeed())
 	w.Expect(w.Delete(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})).To(gomega.Succeed())
 	w.Eventually(func() bool { return w.get("", ns, &corev1.Namespace{}) }, "120s").Should(gomega.BeFalse()) // its node ports are free
-	p.terminate()
+	p.Terminate()
 	return found, sent
 }
 
-// answered waits until every MyWeb of a namespace is served, or was told why not, and its old pods are gone.
-func (w *world) answered(namespace string) {
+// answered waits until every MyWeb of a namespace is served, or has the reason why not, and its old pods are gone.
+func (w *cluster) answered(namespace string) {
 	w.t.Helper()
 	w.Eventually(func() (waiting []string) {
 		var webs webv1.MyWebList
@@ -212,9 +213,9 @@ func (w *world) answered(namespace string) {
 	}, "120s", "200ms").Should(gomega.BeEmpty())
 }
 
-// outcome is a MyWeb, the objects with its name and what was told about it, as a tree of fields in which
+// outcome is a MyWeb, the objects with its name and what was reported about it, as a tree of fields in which
 // everything that no two clusters have in common is masked.
-func (w *world) outcome(namespace, name string) map[string]any {
+func (w *cluster) outcome(namespace, name string) map[string]any {
 	w.t.Helper()
 	web := w.web(namespace, name)
 	objects := w.children(namespace, name)
@@ -222,7 +223,7 @@ func (w *world) outcome(namespace, name string) map[string]any {
 	var events []string
 	for _, e := range w.eventObjects(namespace, name) {
 		if e.Reason == webv1.ReasonRecovered {
-			e.Note, _, _ = strings.Cut(e.Note, ":") // it repeats what was told last, and that depends on who was faster
+			e.Note, _, _ = strings.Cut(e.Note, ":") // it repeats what was reported last, and that depends on who was faster
 		}
 		events = append(events, fmt.Sprintf("%s %s %s by %s, of %s %s, more than once: %v: %s", e.Type, e.Reason, e.Action,
 			e.ReportingController, e.Regarding.Kind, e.Regarding.APIVersion, e.Series != nil, e.Note))

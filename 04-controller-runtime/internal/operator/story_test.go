@@ -18,17 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
 
 // A story is what happens to MyWebs while the operator runs.
 type story struct {
-	*world
+	*cluster
 	user, ns string
 }
 
 func TestTheStoryOfAMyWeb(t *testing.T) {
-	w := newWorld(t)
-	s := story{world: w, user: "story", ns: "default"}
+	w := newCluster(t)
+	s := story{cluster: w, user: "story", ns: "default"}
 	kubeconfig := s.operator(s.user)
 	s.allow(s.user, "default", leaseRules(t))
 	lead := []string{"--leader-elect", "--leader-election-namespace=default"}
@@ -44,17 +45,17 @@ func TestTheStoryOfAMyWeb(t *testing.T) {
 	s.recreatesTheSameNameAtOnce("three")
 	s.readsNothingAfterTheCachesFilled()
 
-	quiet := len(writes(s.settled(s.user)))
-	t.Logf("stopped within %s of SIGTERM", p.stop())
+	quiet := len(programtest.Writes(s.settled(s.user)))
+	t.Logf("stopped within %s of SIGTERM", p.Stop())
 	p = started(t, program, kubeconfig, lead...)
-	s.Consistently(func() int { return len(writes(s.audit.of(t, s.user))) }, "3s").Should(gomega.Equal(quiet), "writes at rest and after a restart")
+	s.Consistently(func() int { return len(programtest.Writes(s.audit.Of(t, s.user))) }, "3s").Should(gomega.Equal(quiet), "writes in steady state and after a restart")
 	for _, name := range []string{"myweb", "one", "three"} {
 		s.remove(s.ns, name)
 		s.Eventually(func() map[string]bool { return s.pods(s.ns, name) }).Should(gomega.BeEmpty())
 	}
 	s.stopsRetryingInANamespaceThatIsGoing()
-	p.stop()
-	started(t, program, kubeconfig, "KUBE_FEATURE_WatchListClient=false").stop() // as with an older API server
+	p.Stop()
+	started(t, program, kubeconfig, "KUBE_FEATURE_WatchListClient=false").Stop() // as with an older API server
 	s.usesEveryPermission()
 }
 
@@ -72,7 +73,7 @@ func (s story) keepsToTheBudget(name string, replicas int32) {
 	s.Expect(web.Status.ReadyReplicas).To(gomega.Equal(replicas))
 	s.Expect(web.Finalizers).To(gomega.BeEmpty())
 	cost := map[string]int{}
-	for _, r := range writes(s.settled(s.user)) {
+	for _, r := range programtest.Writes(s.settled(s.user)) {
 		if r.ObjectRef.Name == name {
 			cost[r.ObjectRef.Resource+" "+r.Verb]++
 		}
@@ -132,7 +133,7 @@ func (s story) keepsTheNodePort(name string) {
 func (s story) bringsDeletedChildrenBack(name string) {
 	before := s.uids(name)
 	made := func() int {
-		return len(filter(writes(s.settled(s.user)), func(r request) bool {
+		return len(programtest.Filter(programtest.Writes(s.settled(s.user)), func(r programtest.Request) bool {
 			return r.ObjectRef.Name == name && r.ResponseStatus.Code == http.StatusCreated
 		}))
 	}
@@ -158,7 +159,8 @@ func (s story) recreatesTheSameNameAtOnce(name string) {
 	port := s.web(s.ns, name).Status.NodePort
 	s.Expect(s.Delete(s.t.Context(), s.web(s.ns, name))).To(gomega.Succeed())
 	web := s.ask(s.ns, name, func(spec *webv1.MyWebSpec) { spec.NodePortNumber = &port }) // which the old one still has
-	states, err := s.Watch(s.t.Context(), &webv1.MyWebList{}, client.InNamespace(s.ns), client.MatchingFields{"metadata.name": name},
+	states, err := s.Watch(s.t.Context(), &webv1.MyWebList{}, client.InNamespace(s.ns),
+		client.MatchingFields{"metadata.name": name},
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: web.ResourceVersion}})
 	s.Expect(err).NotTo(gomega.HaveOccurred())
 	defer states.Stop()
@@ -192,7 +194,7 @@ func (s story) stopsRetryingInANamespaceThatIsGoing() {
 	s.Eventually(func() bool { return s.get(s.ns, "site", &appsv1.Deployment{}) }).Should(gomega.BeFalse())
 	s.Eventually(func() bool { return s.get(s.ns, "site", &webv1.MyWeb{}) }).Should(gomega.BeFalse())
 	quiet := len(s.settled(s.user))
-	s.Consistently(func() int { return len(slices.DeleteFunc(s.audit.of(s.t, s.user), request.ofLease)) }, "2s").Should(gomega.Equal(quiet))
+	s.Consistently(func() int { return len(slices.DeleteFunc(s.audit.Of(s.t, s.user), programtest.Request.OfLease)) }, "2s").Should(gomega.Equal(quiet))
 	s.Expect(s.Get(s.t.Context(), client.ObjectKeyFromObject(kept), kept)).To(gomega.Succeed())
 	kept.Finalizers = nil
 	s.Expect(s.Update(s.t.Context(), kept)).To(gomega.Succeed())
@@ -210,7 +212,7 @@ func (s story) usesEveryPermission() {
 		}
 	}
 	s.settled(s.user)
-	for _, r := range s.audit.of(s.t, s.user) {
+	for _, r := range s.audit.Of(s.t, s.user) {
 		if r.ObjectRef.Resource == "" {
 			continue // which kinds there are, everybody may ask
 		}

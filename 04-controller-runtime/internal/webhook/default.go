@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"html"
 
-	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // defaulter gives a page to MyWebs that have none. A schema's default is a constant; this one names the
-// MyWeb.
+// MyWeb. It works on what the user wrote, not on a webv1.MyWeb: that could not hold a field of a wrong type, and
+// would give an image "" to a MyWeb without one. Of both the schema has something to report.
 type defaulter struct{}
 
 // Default implements admission.Defaulter. A page that is there stays, the empty one included: that was
 // somebody's choice.
-func (defaulter) Default(_ context.Context, web *webv1.MyWeb) error {
-	if web.Spec.PageContentHTML == nil {
-		web.Spec.PageContentHTML = new(defaultPage(web.Name, web.GenerateName))
+func (defaulter) Default(_ context.Context, web *unstructured.Unstructured) error {
+	if spec, ok := web.Object["spec"].(map[string]any); ok && spec["pageContentHtml"] == nil {
+		spec["pageContentHtml"] = defaultPage(web.GetName(), web.GetGenerateName())
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestDefaultPage(t *testing.T) {
@@ -22,12 +22,21 @@ func TestDefaultPage(t *testing.T) {
 	}
 }
 
-func TestDefaultLeavesAPageAlone(t *testing.T) {
-	for name, page := range map[string]string{"a page": "<p>mine</p>", "the empty page": ""} {
+func TestDefaultTouchesNothingElse(t *testing.T) {
+	for name, spec := range map[string]any{
+		"a page":             map[string]any{"pageContentHtml": "<p>mine</p>"},
+		"the empty page":     map[string]any{"pageContentHtml": ""},
+		"a page of 5":        map[string]any{"pageContentHtml": int64(5)},
+		"no spec":            nil,
+		"a spec of one word": "x",
+	} {
 		t.Run(name, func(t *testing.T) {
-			web := &webv1.MyWeb{Spec: webv1.MyWebSpec{PageContentHTML: new(page)}}
-			if err := (defaulter{}).Default(t.Context(), web); err != nil || *web.Spec.PageContentHTML != page {
-				t.Errorf("%v, page is %q, want %q", err, *web.Spec.PageContentHTML, page)
+			web := raw("default", "web", spec)
+			if err := (defaulter{}).Default(t.Context(), web); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(raw("default", "web", spec), web); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

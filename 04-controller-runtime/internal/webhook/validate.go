@@ -24,12 +24,13 @@ const portIndex = "webhook/nodePort"
 
 // indexNodePorts makes the manager's cache find MyWebs by their node port.
 func indexNodePorts(mgr ctrl.Manager) error {
-	return mgr.GetFieldIndexer().IndexField(context.Background(), &webv1.MyWeb{}, portIndex, func(obj client.Object) []string {
+	ports := func(obj client.Object) []string {
 		if port := nodePort(obj.(*webv1.MyWeb)); port != 0 {
 			return []string{strconv.Itoa(int(port))}
 		}
 		return nil
-	})
+	}
+	return mgr.GetFieldIndexer().IndexField(context.Background(), &webv1.MyWeb{}, portIndex, ports)
 }
 
 // nodePort is the port that a MyWeb has: the one that it asks for, else the one that the cluster
@@ -41,10 +42,9 @@ func nodePort(web *webv1.MyWeb) int32 {
 	return web.Status.NodePort
 }
 
-// validator judges what depends on other MyWebs, or is worth a warning only.
+// validator checks what depends on other MyWebs, or is worth only a warning.
 type validator struct {
-	// webs is the manager's cache: an answer costs no request. It knows the namespaces that the operator
-	// watches.
+	// webs is the manager's cache: an answer costs no request. It has the namespaces that the operator watches.
 	webs client.Reader
 }
 
@@ -53,8 +53,8 @@ func (v validator) ValidateCreate(ctx context.Context, web *webv1.MyWeb) (admiss
 	return imageWarnings(web.Spec.Image), v.refuseTakenPort(ctx, web)
 }
 
-// ValidateUpdate implements admission.Validator. It judges only what the update changes: two MyWebs that
-// collide already must stay editable, and who warned once need not nag.
+// ValidateUpdate implements admission.Validator. It checks only what the update changes: two MyWebs that
+// collide already must stay editable, and a warning is given once.
 func (v validator) ValidateUpdate(ctx context.Context, old, web *webv1.MyWeb) (warnings admission.Warnings, err error) {
 	if web.Spec.Image != old.Spec.Image {
 		warnings = imageWarnings(web.Spec.Image)
@@ -70,13 +70,12 @@ func (validator) ValidateDelete(context.Context, *webv1.MyWeb) (admission.Warnin
 	return nil, nil
 }
 
-// refuseTakenPort returns an error that names the other MyWeb when one has the node port. The name is
-// told across namespaces, for node ports belong to the whole cluster: who may not list the other
-// namespace learns that this MyWeb exists, as anybody who calls the port does.
+// refuseTakenPort returns an error that names the other MyWeb when one has the node port. The name crosses
+// namespaces, for node ports belong to the whole cluster: a user who may not list the other namespace learns
+// that this MyWeb exists, as anybody who calls the port does.
 //
-// This is a courtesy, no guarantee: two MyWebs that are created at the same moment do not see each other
-// in the cache, and both pass. The Service is what cannot be made twice, so the operator still needs
-// NodePortUnavailable.
+// This is no guarantee: two MyWebs that are created at the same moment do not see each other in the cache, and
+// both pass. Only the Service cannot be made twice, so the operator still needs NodePortUnavailable.
 func (v validator) refuseTakenPort(ctx context.Context, web *webv1.MyWeb) error {
 	port := web.Spec.NodePortNumber
 	if port == nil {
@@ -84,7 +83,7 @@ func (v validator) refuseTakenPort(ctx context.Context, web *webv1.MyWeb) error 
 	}
 	webs := &webv1.MyWebList{}
 	if err := v.webs.List(ctx, webs, client.MatchingFields{portIndex: strconv.Itoa(int(*port))}); err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("look for MyWebs on node port %d: %w", *port, err))
+		return apierrors.NewInternalError(fmt.Errorf("list the MyWebs on node port %d: %w", *port, err))
 	}
 	holder := otherThan(web, webs.Items)
 	if holder == nil {
@@ -100,7 +99,8 @@ func (v validator) refuseTakenPort(ctx context.Context, web *webv1.MyWeb) error 
 // is none. A MyWeb is known by its name: one that was deleted and is created anew may still be cached.
 func otherThan(web *webv1.MyWeb, all []webv1.MyWeb) *webv1.MyWeb {
 	key := client.ObjectKeyFromObject(web)
-	others := slices.DeleteFunc(slices.Clone(all), func(w webv1.MyWeb) bool { return client.ObjectKeyFromObject(&w) == key })
+	isWeb := func(w webv1.MyWeb) bool { return client.ObjectKeyFromObject(&w) == key }
+	others := slices.DeleteFunc(slices.Clone(all), isWeb)
 	if len(others) == 0 {
 		return nil
 	}
@@ -110,12 +110,12 @@ func otherThan(web *webv1.MyWeb, all []webv1.MyWeb) *webv1.MyWeb {
 	return &first
 }
 
-// imageWarnings says what is doubtful about an image that the schema accepts. Clients show about 120
+// imageWarnings returns what is doubtful about an image that the schema accepts. Clients show about 120
 // characters of a warning, so the image, which may be long, is not repeated.
 func imageWarnings(image string) admission.Warnings {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
-		return admission.Warnings{"spec.image is no reference that container runtimes accept: no node will be able to pull it"}
+		return admission.Warnings{"spec.image is no reference that container runtimes accept: no node can pull it"}
 	}
 	if _, pinned := named.(reference.Digested); pinned {
 		return nil // a tag beside it is decoration

@@ -32,7 +32,7 @@ func TestImageWarnings(t *testing.T) {
 		"a digest behind a port":                   {"registry:5000/team/web" + sha256, ""},
 		"a digest decides, whatever the tag":       {"nginx:latest" + sha256, ""},
 		"a longer digest":                          {"nginx" + sha384, ""},
-		"what the schema accepts, but nobody else": {strings.Repeat("0123456789abcdef", 4), "no node will be able to pull"},
+		"what the schema accepts, but nobody else": {strings.Repeat("0123456789abcdef", 4), "no node can pull"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := imageWarnings(test.image)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	// Authentication to clusters of clouds, for who runs the operator outside of one.
+	// Authentication plugins for cloud providers, for an operator that runs outside of the cluster.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"github.com/distribution/reference"
@@ -58,7 +58,7 @@ type options struct {
 	webhooks webhook.Options
 }
 
-// run works until ctx ends. The error says why it could not start, or what broke it.
+// run runs the operator until ctx ends. The error says why it could not start, or why it failed.
 func run(ctx context.Context, o options) error {
 	image, err := defaultImage()
 	if err != nil {
@@ -68,8 +68,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := program.NewManager(o.Options, program.Operator{
-		Name: "databasebackup-operator", Scheme: scheme, Kind: controller.BackupKind, Transform: controller.Trim, Webhooks: hooks.Server(),
+	mgr, err := program.NewManager(ctx, o.Options, program.Operator{
+		Name: "databasebackup-operator", Scheme: scheme, Kind: controller.BackupKind, Transform: controller.Trim,
+		Webhooks: hooks.Server(),
 	})
 	if err != nil {
 		return err
@@ -90,8 +91,8 @@ func run(ctx context.Context, o options) error {
 	return program.Run(ctx, mgr)
 }
 
-// setUpControllers adds both controllers to a manager. That the second kind is missing is told like the first: with
-// what to do.
+// setUpControllers adds both controllers to a manager. When the second kind is missing, the error says what to do, as
+// for the first kind.
 func setUpControllers(mgr ctrl.Manager, image string, workers int) error {
 	restore := controller.RestoreKind
 	if _, err := mgr.GetRESTMapper().RESTMapping(restore.GroupKind(), restore.Version); meta.IsNoMatchError(err) {
@@ -101,22 +102,22 @@ func setUpControllers(mgr ctrl.Manager, image string, workers int) error {
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	writer := controller.Writer{
+	base := controller.Base{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("databasebackup-operator"),
 		Clock: clock.RealClock{}, Image: image,
 	}
-	backups := &controller.DatabaseBackupReconciler{Writer: writer, Metrics: measured}
+	backups := &controller.DatabaseBackupReconciler{Base: base, Metrics: measured}
 	if err := backups.SetupWithManager(mgr, workers); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
-	restores := &controller.DatabaseRestoreReconciler{Writer: writer}
+	restores := &controller.DatabaseRestoreReconciler{Base: base}
 	if err := restores.SetupWithManager(mgr, workers); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
 	}
 	return nil
 }
 
-// defaultImage is the image of DatabaseBackups that name none. There is no other default: without it they are
+// defaultImage is the image of DatabaseBackups without an image. There is no other default: without it they are
 // incomplete.
 func defaultImage() (string, error) {
 	image := os.Getenv("PGBACKUP_IMAGE")

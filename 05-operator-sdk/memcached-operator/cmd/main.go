@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	// Authentication to clusters of clouds, for who runs the operator outside of one.
+	// Authentication plugins for cloud providers, for an operator that runs outside of the cluster.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"github.com/distribution/reference"
@@ -55,7 +55,7 @@ type options struct {
 	webhooks webhook.Options
 }
 
-// run works until ctx ends. The error says why it could not start, or what broke it.
+// run runs the operator until ctx ends. The error says why it could not start, or why it failed.
 func run(ctx context.Context, o options) error {
 	image, err := defaultImage()
 	if err != nil {
@@ -65,8 +65,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := program.NewManager(o.Options, program.Operator{
-		Name: "memcached-operator", Scheme: scheme, Kind: controller.Kind, Transform: controller.Trim, Webhooks: hooks.Server(),
+	mgr, err := program.NewManager(ctx, o.Options, program.Operator{
+		Name: "memcached-operator", Scheme: scheme, Kind: controller.Kind,
+		Transform: controller.Trim, Webhooks: hooks.Server(),
 	})
 	if err != nil {
 		return err
@@ -88,8 +89,8 @@ func run(ctx context.Context, o options) error {
 	return program.Run(ctx, mgr)
 }
 
-// defaultImage is the image of Memcacheds that name none. It is read once: another one rolls their pods when
-// the operator starts with it.
+// defaultImage is the image of Memcacheds without an image. It is read once: when the operator starts with another
+// one, the pods of these Memcacheds are replaced.
 func defaultImage() (string, error) {
 	image := os.Getenv("MEMCACHED_IMAGE")
 	if image == "" {

@@ -1,4 +1,4 @@
-// Command nginx-operator turns Nginxes into running pods behind a Service, and tells which pods run.
+// Command nginx-operator turns Nginxes into running pods behind a Service, and reports which pods run.
 package main
 
 import (
@@ -43,13 +43,13 @@ func main() {
 	}
 }
 
-// run works until ctx ends. The error says why it could not start, or what broke it.
+// run runs the operator until ctx ends. The error says why it could not start, or why it failed.
 func run(ctx context.Context, o program.Options) error {
 	image := cmp.Or(os.Getenv("NGINX_IMAGE"), controller.DefaultImage)
 	if _, err := reference.ParseNormalizedNamed(image); err != nil { // all Nginxes that name none would roll to it
 		return fmt.Errorf("NGINX_IMAGE is %q: %w", image, err)
 	}
-	mgr, err := program.NewManager(o, program.Operator{
+	mgr, err := program.NewManager(ctx, o, program.Operator{
 		Name:      "nginx-operator",
 		Scheme:    scheme,
 		Kind:      controller.Kind,

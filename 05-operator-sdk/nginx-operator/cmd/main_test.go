@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,11 +24,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/owned"
+	"github.com/example/nginx-operator/internal/conditions"
 	"github.com/example/nginx-operator/internal/testenv"
+	"github.com/example/nginx-operator/test/programtest"
 )
 
 // These tests run the program itself, as a process of its own, against a local cluster: its controllers
@@ -41,6 +38,7 @@ import (
 var (
 	folder string // of the built program
 	local  *testenv.Local
+	audit  *programtest.Audit // of the local cluster
 )
 
 func TestMain(m *testing.M) {
@@ -70,14 +68,14 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A world is a local cluster with its administrator's client.
-type world struct {
+// A fixture is a local cluster with its administrator's client.
+type fixture struct {
 	*gomega.WithT
 	client.WithWatch
 	t *testing.T
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	if local == nil {
 		var err error
@@ -88,8 +86,9 @@ func newWorld(t *testing.T) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
+		audit = &programtest.Audit{Path: local.AuditLog}
 	}
-	w := &world{WithT: gomega.NewWithT(t), t: t}
+	w := &fixture{WithT: gomega.NewWithT(t), t: t}
 	w.SetDefaultEventuallyTimeout(60 * time.Second)
 	w.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	var err error
@@ -98,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *fixture) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -108,19 +107,11 @@ func (w *world) must(err error) {
 // manifest reads an object of the project's config folder.
 func manifest[T any](t *testing.T, path string) T {
 	t.Helper()
-	var obj T
-	data, err := os.ReadFile(filepath.Join("..", "config", path))
-	if err == nil {
-		err = yaml.UnmarshalStrict(data, &obj)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return obj
+	return *testenv.ReadManifest[T](t, "..", "config", path)
 }
 
 // operator makes a user that has exactly the shipped permissions, and returns its kubeconfig.
-func (w *world) operator(user string, change ...func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) string {
+func (w *fixture) operator(user string, change ...func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) string {
 	w.t.Helper()
 	rules := manifest[rbacv1.ClusterRole](w.t, "rbac/role.yaml").Rules
 	for _, f := range change {
@@ -137,73 +128,18 @@ func (w *world) operator(user string, change ...func([]rbacv1.PolicyRule) []rbac
 	return kubeconfig
 }
 
-// A process is the operator while it runs.
-type process struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	mu    sync.Mutex
-	said  bytes.Buffer
-	ended chan struct{}
-}
-
-func (p *process) Write(line []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.said.Write(line)
-}
-
-func (p *process) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.said.String()
-}
-
-// launch starts the operator as the user of a kubeconfig. It is killed when the test ends.
-func launch(t *testing.T, kubeconfig string, env ...string) *process {
+// launch starts the operator as the user of a kubeconfig.
+func launch(t *testing.T, kubeconfig string, env ...string) *programtest.Process {
 	t.Helper()
 	path, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(path, "--kubeconfig="+kubeconfig, "--health-probe-bind-address=0"), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = p, p
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.ended)
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		if t.Failed() {
-			t.Logf("the operator said:\n%s", p.text())
-		}
-	})
-	return p
+	args := []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0"}
+	return programtest.Start(t, path, append(args, env...)...)
 }
 
-// says waits until the operator has printed a text.
-func (p *process) says(text string) {
-	p.t.Helper()
-	gomega.NewWithT(p.t).Eventually(p.text, "30s", "10ms").Should(gomega.ContainSubstring(text))
-}
-
-// stop ends the operator as Kubernetes does. It has to be gone after 10 s, with code 0.
-func (p *process) stop() {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
-	gomega.NewWithT(p.t).Eventually(p.ended, "10s", "10ms").Should(gomega.BeClosed(), "it has not ended")
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		p.t.Errorf("it ended with code %d:\n%s", code, p.text())
-	}
-}
-
-func (w *world) nginx(name string) *proxyv1alpha1.Nginx {
+func (w *fixture) nginx(name string) *proxyv1alpha1.Nginx {
 	w.t.Helper()
 	nginx := &proxyv1alpha1.Nginx{}
 	w.must(w.Get(w.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, nginx))
@@ -211,7 +147,7 @@ func (w *world) nginx(name string) *proxyv1alpha1.Nginx {
 }
 
 // running are the names of the pods with the labels of an Nginx that run, sorted.
-func (w *world) running(name string) (names []string) {
+func (w *fixture) running(name string) (names []string) {
 	w.t.Helper()
 	for _, pod := range w.pods(name) {
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero() {
@@ -222,7 +158,7 @@ func (w *world) running(name string) (names []string) {
 	return names
 }
 
-func (w *world) pods(name string) []corev1.Pod {
+func (w *fixture) pods(name string) []corev1.Pod {
 	w.t.Helper()
 	pods := &corev1.PodList{}
 	w.must(w.List(w.t.Context(), pods, client.InNamespace("default"), client.MatchingLabels{"app.kubernetes.io/instance": name}))
@@ -230,7 +166,7 @@ func (w *world) pods(name string) []corev1.Pod {
 }
 
 // trueList waits until status.nodes are n pods that run, without the named one, and says how long it took.
-func (w *world) trueList(name string, n int, without string) (nodes []string, took time.Duration) {
+func (w *fixture) trueList(name string, n int, without string) (nodes []string, took time.Duration) {
 	w.t.Helper()
 	begin := time.Now()
 	w.Eventually(func() bool {
@@ -240,43 +176,21 @@ func (w *world) trueList(name string, n int, without string) (nodes []string, to
 	return nodes, time.Since(begin).Round(10 * time.Millisecond)
 }
 
-func (w *world) complete(name string) {
+func (w *fixture) complete(name string) {
 	w.t.Helper()
 	w.Eventually(func() bool {
 		nginx := w.nginx(name)
-		c := meta.FindStatusCondition(nginx.Status.Conditions, owned.ConditionProgressing)
-		return c != nil && c.Reason == owned.ReasonComplete && nginx.Status.ObservedGeneration == nginx.Generation
+		c := meta.FindStatusCondition(nginx.Status.Conditions, conditions.Progressing)
+		return c != nil && c.Reason == conditions.ReasonComplete && nginx.Status.ObservedGeneration == nginx.Generation
 	}).Should(gomega.BeTrue(), "Nginx %s is complete", name)
 }
 
-// A request is a line of the API server's audit log.
-type request struct {
-	Stage, Verb    string
-	User           struct{ Username string }
-	ObjectRef      struct{ Resource, Name, Subresource string }
-	ResponseStatus struct{ Code int }
-}
-
-// requests are those of a user that were answered.
-func (w *world) requests(user string) (all []request) {
-	w.t.Helper()
-	data, err := os.ReadFile(local.AuditLog)
-	w.must(err)
-	for line := range bytes.Lines(data) {
-		var r request
-		if json.Unmarshal(line, &r) == nil && r.User.Username == user && r.Stage == "ResponseComplete" {
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
 // writes is how often a user asked for a change of an object, as "patch deployments" or "update nginxes/status".
-func (w *world) writes(user, name string) map[string]int {
+func (w *fixture) writes(user, name string) map[string]int {
 	w.t.Helper()
 	n := map[string]int{}
-	for _, r := range w.requests(user) {
-		if r.ObjectRef.Name == name && slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb) {
+	for _, r := range audit.Of(w.t, user) {
+		if r.ObjectRef.Name == name && r.Changes() {
 			n[strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")]++
 		}
 	}
@@ -284,7 +198,7 @@ func (w *world) writes(user, name string) map[string]int {
 }
 
 // remove deletes an Nginx, and waits until nothing is left of it.
-func (w *world) remove(name string) {
+func (w *fixture) remove(name string) {
 	w.t.Helper()
 	w.must(w.Delete(w.t.Context(), w.nginx(name)))
 	w.Eventually(func() int {
@@ -298,9 +212,9 @@ func (w *world) remove(name string) {
 }
 
 func TestTheStoryOfTheOriginalSample(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := launch(t, w.operator("story"))
-	p.says("Starting workers")
+	p.EventuallyPrints("Starting workers", "30s")
 	sample := manifest[proxyv1alpha1.Nginx](t, "samples/proxy_v1alpha1_nginx.yaml")
 	sample.Namespace = "default"
 	w.must(w.Create(t.Context(), &sample))
@@ -320,13 +234,13 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 	gone := nodes[0]
 	nodes, took = w.trueList("nginx-sample", 3, gone)
 	t.Logf("a pod was deleted; the list was true again after %s", took)
-	w.Expect(took).To(gomega.BeNumerically("<", 10*time.Second))
+	w.Expect(took).To(gomega.BeNumerically("<", 30*time.Second))
 
 	evicted := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: nodes[1]}}
 	w.must(w.SubResource("eviction").Create(t.Context(), evicted, &policyv1.Eviction{}))
 	_, took = w.trueList("nginx-sample", 3, evicted.Name)
 	t.Logf("a pod was evicted; the list was true again after %s", took)
-	w.Expect(took).To(gomega.BeNumerically("<", 10*time.Second))
+	w.Expect(took).To(gomega.BeNumerically("<", 30*time.Second))
 
 	w.must(w.Patch(t.Context(), w.nginx("nginx-sample"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"count":1}}`))))
 	_, took = w.trueList("nginx-sample", 1, "")
@@ -345,8 +259,8 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 	w.Expect(rolled.UID).To(gomega.Equal(deployment.UID))
 
 	w.remove("nginx-sample")
-	p.stop()
-	for _, r := range w.requests("story") {
+	p.Terminate()
+	for _, r := range audit.Of(t, "story") {
 		if r.ResponseStatus.Code == 403 {
 			t.Errorf("denied: %+v", r)
 		}
@@ -356,16 +270,18 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 // A HorizontalPodAutoscaler writes through the scale subresource. There are no metrics here; what makes it
 // write are its bounds, which it keeps without any.
 func TestAnAutoscalerIsNotFought(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := launch(t, w.operator("scaler"), "NGINX_IMAGE=registry.example:5000/nginx")
-	p.says("Starting workers")
+	p.EventuallyPrints("Starting workers", "30s")
 	w.must(w.Create(t.Context(), &proxyv1alpha1.Nginx{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scaled"}, Spec: proxyv1alpha1.NginxSpec{Count: 1}}))
 	w.trueList("scaled", 1, "")
 	w.complete("scaled")
-	w.Expect(w.pods("scaled")[0].Spec.Containers[0].Image).To(gomega.Equal("registry.example:5000/nginx"), "the image of NGINX_IMAGE")
+	w.Expect(w.pods("scaled")[0].Spec.Containers[0].Image).To(gomega.Equal("registry.example:5000/nginx"),
+		"the image of NGINX_IMAGE")
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scaled"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(3)), MaxReplicas: 4,
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "proxy.example.com/v1alpha1", Kind: "Nginx", Name: "scaled"}}}
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "proxy.example.com/v1alpha1",
+				Kind: "Nginx", Name: "scaled"}}}
 	w.must(w.Create(t.Context(), hpa))
 	w.trueList("scaled", 3, "")
 	w.complete("scaled")
@@ -381,25 +297,25 @@ func TestAnAutoscalerIsNotFought(t *testing.T) {
 	t.Logf("an Nginx that an autoscaler scaled once cost %v", w.writes("scaler", "scaled"))
 	w.must(w.Delete(t.Context(), hpa))
 	w.remove("scaled")
-	p.stop()
+	p.Terminate()
 }
 
 func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
 	p := launch(t, filepath.Join(t.TempDir(), "none"))
-	gomega.NewWithT(t).Eventually(p.ended, "10s", "10ms").Should(gomega.BeClosed())
-	if text := p.text(); p.cmd.ProcessState.ExitCode() != 1 || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "nginx-operator: find a cluster: ") {
-		t.Errorf("code %d, printed:\n%s", p.cmd.ProcessState.ExitCode(), text)
+	code, text := p.ExitCode("10s"), p.Output()
+	if code != 1 || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "nginx-operator: find a cluster: ") {
+		t.Errorf("code %d, printed:\n%s", code, text)
 	}
 }
 
 func TestItStopsAlsoWhenItMayNotListPods(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := launch(t, w.operator("blind", func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		for i := range rules {
 			rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return r == "pods" })
 		}
 		return rules
 	}))
-	p.says("pods is forbidden")
-	p.stop()
+	p.EventuallyPrints("pods is forbidden", "30s")
+	p.Terminate()
 }

@@ -1,5 +1,5 @@
-// Command permissions reads manifests from its input and the API server's audit log from a file, and says
-// whether the operator was denied something, or may do something that it did not need.
+// Command permissions reads manifests from standard input and the API server's audit log from a file. It reports
+// whether a request of the operator was denied, and which permissions the operator did not use.
 package main
 
 import (

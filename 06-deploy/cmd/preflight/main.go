@@ -1,4 +1,5 @@
-// Command preflight looks before manifests are applied, waits after it, and looks before the CRD is removed.
+// Command preflight checks the cluster before manifests are applied, waits for the rollout after that, and checks
+// for MyWebs before the CRD is removed.
 package main
 
 import (

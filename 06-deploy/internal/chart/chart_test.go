@@ -1,4 +1,4 @@
-// Package chart tests the Helm chart: that it makes what kustomize makes, and refuses what cannot be.
+// Package chart tests the Helm chart: it renders the same objects as kustomize, and refuses invalid values.
 package chart
 
 import (
@@ -28,7 +28,7 @@ const (
 
 type values = map[string]any
 
-// same says by which values the chart makes what a folder of config/ makes.
+// same has the values with which the chart renders the objects of a folder of config/.
 var same = map[string]values{
 	"03/default":           {"impl": "03"},
 	"03/kind":              {"impl": "03", "image": values{"pullPolicy": "Never"}},
@@ -61,7 +61,7 @@ func install(namespace, kubernetes string, v values) (*release.Release, error) {
 	return made.(*release.Release), nil
 }
 
-// byName makes objects comparable: by kind and name, without what says who made them.
+// byName makes objects comparable: by kind and name, without the labels that Helm sets.
 func byName(all []*unstructured.Unstructured) map[string]any {
 	found := map[string]any{}
 	for _, object := range all {
@@ -155,7 +155,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 	}
 }
 
-// What the chart has copies of is the same as what kustomize reads.
+// The copies of files in the chart equal the files that kustomize reads.
 func TestTheChartsCopiesAreFresh(t *testing.T) {
 	for copied, source := range map[string]string{
 		"crds/operator.k8s-summit.org_mywebs.yaml": "config/crd/operator.k8s-summit.org_mywebs.yaml",

@@ -44,15 +44,7 @@ func helm(t *testing.T, cfg *rest.Config) *action.Configuration {
 
 func server(t *testing.T) (*rest.Config, client.Client) {
 	t.Helper()
-	cfg, stop, err := testenv.StartAPIServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cfg := testenv.NewAPIServer(t)
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -56,9 +56,9 @@ func Build(ctx context.Context, o Options) (v1.Image, name.Tag, error) {
 	return image, tag, err
 }
 
-// assemble puts a program into an image that has nothing else but certificates: no shell, no libc, no file
-// that a process in it may change. What changes less often comes first: a node that has the layer already
-// does not fetch it again.
+// assemble puts a program into an image that contains only the program and certificates: no shell, no libc, no file
+// that its user may change. The layer that changes less often comes first: a node that has the layer does not pull it
+// again.
 func assemble(o Options, program []byte) (v1.Image, error) {
 	created := time.Unix(o.Created, 0).UTC()
 	var layers []mutate.Addendum
@@ -86,11 +86,11 @@ func assemble(o Options, program []byte) (v1.Image, error) {
 	return mutate.ConfigFile(image, configured(image, o, created))
 }
 
-// configured returns the image's configuration: how it is run, and what it is.
+// configured returns the configuration of the image, with entrypoint, user and labels.
 func configured(image v1.Image, o Options, created time.Time) *v1.ConfigFile {
 	config, err := image.ConfigFile()
 	if err != nil {
-		panic(err) // it was made in memory a moment ago
+		panic(err) // not possible: the image is in memory
 	}
 	config = config.DeepCopy()
 	config.Created, config.OS, config.Architecture = v1.Time{Time: created}, "linux", o.Arch
@@ -135,9 +135,9 @@ func archived(files []file, created time.Time) ([]byte, error) {
 	return out.Bytes(), w.Close()
 }
 
-// certificates are those of Mozilla's programme, as Go's own module has them. The operators talk to the API
-// server alone, whose authority Kubernetes mounts into the pod: they are here for an API server behind a
-// public certificate. Those that hold for some time only are left out: a file of PEM blocks cannot say so.
+// certificates are the authorities of Mozilla's programme, from Go's own module. The operators connect only to the API
+// server, and Kubernetes mounts its authority into the pod. These certificates are for an API server with a public
+// certificate. Authorities that are trusted only until a date are left out: PEM blocks have no field for this date.
 func certificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -171,7 +171,7 @@ func Write(path string, tag name.Tag, image v1.Image) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Sizes of an image in bytes: as it is sent, and as it lies on a node.
+// Sizes of an image in bytes: compressed, and unpacked on a node.
 type Sizes struct{ Packed, Unpacked int64 }
 
 // Size returns the sizes of an image.

@@ -63,7 +63,7 @@ func loaded(t *testing.T, path string) v1.Image {
 	return image
 }
 
-// Every byte of the archive is decided by source, options and Go: no clock, no path, no random.
+// Every byte of the archive depends only on source, options and Go, not on a clock, a path or a random number.
 func TestTwoBuildsAreTheSameByteForByte(t *testing.T) {
 	o := options(t, "04")
 	first, second := written(t, o), written(t, o)
@@ -166,8 +166,8 @@ func contents(t *testing.T, image v1.Image) map[string][]byte {
 	return files
 }
 
-// isStatic: the program needs no loader and no library, says what it was made of, and knows no path of the
-// machine that made it.
+// isStatic checks that the program needs no loader and no library, has its version, and contains no path of the
+// machine that built it.
 func isStatic(t *testing.T, program []byte, o Options) {
 	t.Helper()
 	binary, err := elf.NewFile(bytes.NewReader(program))
@@ -310,8 +310,8 @@ func TestTheContextIsSmallAndEnough(t *testing.T) {
 	}
 }
 
-// let returns the files of the repository that an ignore file lets in. It knows the three forms of lines
-// that the file has: all out, a path in, a pattern in any folder out.
+// let returns the files of the repository that an ignore file includes. It supports the three forms of lines in
+// the file: exclude everything, include a path, exclude a pattern in any folder.
 func let(t *testing.T, ignore string) (names []string) {
 	t.Helper()
 	f, err := os.Open(ignore)

@@ -1,5 +1,5 @@
 // Package image builds the image of an operator without Docker: it compiles the program, puts it into a
-// layer, and writes what `docker load` and `kind load image-archive` read.
+// layer, and writes an archive for `docker load` and `kind load image-archive`.
 package image
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A Program is an operator of the workshop, by where its source lies.
+// A Program is the source of an operator of the workshop.
 type Program struct {
 	// Chapter is the folder beside this one, Package the main package in it.
 	Chapter, Package string
@@ -22,7 +22,7 @@ type Program struct {
 	Title string
 }
 
-// Programs are the ones that this chapter deploys, by their chapter's number.
+// Programs are the operators that this chapter deploys, by the number of their chapter.
 var Programs = map[string]Program{
 	"03": {"03-client-go-controller", "./cmd/myweb-controller", "MyWeb operator on client-go"},
 	"04": {"04-controller-runtime", "./cmd/myweb-operator", "MyWeb operator on controller-runtime"},
@@ -30,7 +30,7 @@ var Programs = map[string]Program{
 
 // Options say what to build. Two builds with the same options, source and Go give the same bytes.
 type Options struct {
-	// Impl is a key of Programs, Root the folder that its chapter lies in.
+	// Impl is a key of Programs, Root the folder that its chapter is in.
 	Impl, Root string
 	// Arch is a GOARCH.
 	Arch string
@@ -50,7 +50,7 @@ func (o Options) program() (Program, error) {
 		return p, fmt.Errorf("IMPL=%s: there is no such operator: choose 03 or 04", o.Impl)
 	}
 	if _, err := os.Stat(filepath.Join(o.Root, p.Chapter, "go.mod")); err != nil {
-		return p, fmt.Errorf("the source of the operator should lie in %s: %w: build inside a checkout of the workshop", filepath.Join(o.Root, p.Chapter), err)
+		return p, fmt.Errorf("the source of the operator should be in %s: %w: build inside a checkout of the workshop", filepath.Join(o.Root, p.Chapter), err)
 	}
 	return p, nil
 }
@@ -64,9 +64,9 @@ func Compile(ctx context.Context, o Options, file string) error {
 	if file, err = filepath.Abs(file); err != nil {
 		return err
 	}
-	// No symbols, no paths of this machine, and nothing from git's state: what the image was made of is
-	// said by version and commit. They go where every Go program has a place for it, its build ID; so
-	// the operators' source need not know.
+	// The program contains no symbols, no paths of this machine, and nothing from the state of git. Version and commit
+	// say which source it was made from. They are in the build ID, which every Go program has, so that the source of
+	// the operators needs no variable for them.
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags=-s -w -buildid="+o.stamp(), "-o", file, p.Package)
 	cmd.Dir = filepath.Join(o.Root, p.Chapter)
@@ -79,7 +79,7 @@ func Compile(ctx context.Context, o Options, file string) error {
 	return nil
 }
 
-// clean leaves out what a reader may have set for builds of their own: it would change the program.
+// clean leaves out variables that a user may have set for other builds: they would change the program.
 func clean(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -90,7 +90,7 @@ func clean(env []string) []string {
 // stamp is the program's build ID: `go tool buildid FILE` prints it.
 func (o Options) stamp() string { return o.Version + "/" + o.Commit }
 
-// check returns an error that names the option that cannot be.
+// check returns an error that names the first invalid option.
 func (o Options) check() error {
 	for name, value := range map[string]string{"--version": o.Version, "--commit": o.Commit} {
 		if value == "" || strings.ContainsAny(value, " \t\n'\"/\\") {

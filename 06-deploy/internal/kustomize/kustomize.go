@@ -1,4 +1,4 @@
-// Package kustomize makes manifests of the folders in config/, as `kubectl kustomize` does.
+// Package kustomize builds manifests from the folders in config/, as `kubectl kustomize` does.
 package kustomize
 
 import (
@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/manifests"
 )
 
-// Build returns what a folder makes.
+// Build returns the manifests of a folder.
 func Build(folder string) ([]*unstructured.Unstructured, error) {
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // namespaces first, webhooks last

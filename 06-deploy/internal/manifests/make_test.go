@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/testenv"
 )
 
-// run runs a verb of the Makefile in a copy of this folder, with the kubectl of the test servers.
+// run runs a target of the Makefile in a copy of this folder, with the kubectl of the test servers.
 func run(t *testing.T, args ...string) (folder, said string, err error) {
 	t.Helper()
 	assets, err := testenv.Assets()

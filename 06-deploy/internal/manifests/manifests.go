@@ -1,4 +1,4 @@
-// Package manifests reads what shall be applied to a cluster.
+// Package manifests reads the objects that are applied to a cluster.
 package manifests
 
 import (
@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Name is what the operator's namespace, account, Deployment and roles are called, and the value of the label
-// app.kubernetes.io/name on all that belongs to it.
+// Name is the name of the operator's namespace, service account, Deployment and roles, and the value of the label
+// app.kubernetes.io/name on all objects of the operator.
 const Name = "myweb-operator"
 
 // Read returns the objects of a YAML stream.

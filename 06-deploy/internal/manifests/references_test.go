@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// identity are the labels that selectors use: they can never be changed, so they say nothing that changes.
+// identity are the labels that selectors use. Selectors are immutable, so these labels have no value that changes.
 var identity = map[string]string{"app.kubernetes.io/name": "myweb-operator", "app.kubernetes.io/instance": "myweb-operator"}
 
 func TestBindingsAreOfRolesAndAccountsThatThereAre(t *testing.T) {
@@ -57,7 +57,7 @@ func TestBindingsAreOfRolesAndAccountsThatThereAre(t *testing.T) {
 	}
 }
 
-// grants says who has which role where.
+// grants returns which subject has which role in which namespace.
 func grants(t *testing.T, all []*unstructured.Unstructured) (found []string) {
 	t.Helper()
 	for _, b := range only[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding") {
@@ -129,7 +129,7 @@ func TestSelectorsFindTheOperatorsPods(t *testing.T) {
 	}
 }
 
-// Whoever names a port of the pods names one that they have, and the program listens on it.
+// A Service, probe or policy that names a port of the pods names one that they have, and the program listens on it.
 func TestPortsAreWhereTheyAreLookedFor(t *testing.T) {
 	for way, all := range ways(t) {
 		c := container(t, all)
@@ -205,17 +205,17 @@ func TestWebhooksAndMonitorsNameServicesThatThereAre(t *testing.T) {
 			}
 			token := m.Spec.Endpoints[0].Authorization.Credentials.Name
 			if !found || !exists(all, "Secret", "myweb-operator", token) {
-				t.Errorf("%s: the monitor finds its Service: %v; its token lies in %s", way, found, token)
+				t.Errorf("%s: the monitor finds its Service: %v; its token is in %s", way, found, token)
 			}
 		}
 	}
 }
 
-// Kubernetes kills a pod that is not gone in time. The lease would then not be given back, and the next leader
+// Kubernetes kills a pod that is not gone in time. The lease would then not be released, and the next leader
 // would wait 15 s for it to run out.
 func TestThePodGetsTheTimeThatTheProgramTakes(t *testing.T) {
 	const needs = 10 * time.Second // both programs end within it: the processes' tests of 03 and 04 say so
-	for _, file := range []string{"03-client-go-controller/internal/controller/controller.go", "04-controller-runtime/internal/operator/operator.go"} {
+	for _, file := range []string{"03-client-go-controller/internal/controller/shutdown.go", "04-controller-runtime/internal/operator/operator.go"} {
 		source, err := os.ReadFile("../../../" + file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // this folder stands alone
@@ -223,7 +223,7 @@ func TestThePodGetsTheTimeThatTheProgramTakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		match := regexp.MustCompile(`drainTimeout = (\d+) \* time\.Second`).FindSubmatch(source)
+		match := regexp.MustCompile(`(?:drain|inFlight)Timeout = (\d+) \* time\.Second`).FindSubmatch(source)
 		if match == nil {
 			t.Fatalf("%s does not say how long the program drains", file)
 		}
@@ -237,7 +237,7 @@ func TestThePodGetsTheTimeThatTheProgramTakes(t *testing.T) {
 			before = hook.PreStop.Sleep.Seconds
 		}
 		if want := int64(needs.Seconds()) + before; got < want || got > want+5 {
-			t.Errorf("%s: the pod gets %d s, it needs %d s: %d s of them before the program is told", way, got, want, before)
+			t.Errorf("%s: the pod gets %d s, it needs %d s: %d s of them before the program gets its signal", way, got, want, before)
 		}
 	}
 }

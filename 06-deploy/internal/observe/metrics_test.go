@@ -20,7 +20,7 @@ import (
 var suffixes = regexp.MustCompile(`_(bucket|sum|count)$`)
 
 // Every metric that an expression names is exported by a running operator, with the labels that it names.
-// A typing error would else be an alert that never fires, or an empty panel.
+// Otherwise a typing error would cause an alert that never fires, or an empty panel.
 func TestExpressionsNameMetricsThatThereAre(t *testing.T) {
 	found := metrics(t)
 	expressions := map[string]string{}
@@ -115,15 +115,15 @@ func panels(t *testing.T) map[string]string {
 // row is a line of the page's tables: | `name` | type | labels | meaning |.
 var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| (.*?) \\| .+ \\|$")
 
-// The page tells of each metric that there is, and of none that there is not.
+// The page describes each metric that the operator exports, and no other.
 func TestThePageNamesAllMetrics(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(folder, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{}
+	documented := map[string]string{}
 	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
-		told[m[1]] = strings.TrimSpace(m[2] + " " + strings.ReplaceAll(m[3], "`", ""))
+		documented[m[1]] = strings.TrimSpace(m[2] + " " + strings.ReplaceAll(m[3], "`", ""))
 	}
 	there := map[string]string{}
 	for name, family := range metrics(t) {
@@ -133,7 +133,7 @@ func TestThePageNamesAllMetrics(t *testing.T) {
 		labels := strings.Join(slices.Sorted(maps.Keys(labelsOf(family))), ", ")
 		there[name] = strings.TrimSpace(strings.ToLower(family.GetType().String()) + " " + labels)
 	}
-	if diff := cmp.Diff(there, told); diff != "" {
-		t.Errorf("observe/README.md (-there +told):\n%s", diff)
+	if diff := cmp.Diff(there, documented); diff != "" {
+		t.Errorf("observe/README.md (-there +documented):\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-// Package observe tests what ../../observe says of the operator's metrics: alerts, dashboard, page.
+// Package observe tests the files of ../../observe about the operator's metrics: alerts, dashboard, page.
 package observe
 
 import (

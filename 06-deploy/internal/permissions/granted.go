@@ -1,5 +1,5 @@
-// Package permissions holds what an account may do against what it did: the roles of the manifests against the
-// API server's audit log. Nothing should have been denied, and nothing be granted that was not used.
+// Package permissions compares the permissions of a service account with its requests: the roles of the manifests with
+// the API server's audit log. No request should have been denied, and every granted permission should have been used.
 package permissions
 
 import (
@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/manifests"
 )
 
-// A Permission is one verb on one resource, the smallest thing that a role grants.
+// A Permission is one verb on one resource, the smallest permission that a role grants.
 type Permission struct {
 	Verb, Group, Resource string
 	// Name is the one object that it is for; empty means any.
@@ -40,7 +40,7 @@ func (p Permission) String() string {
 	return fmt.Sprintf("%s %s %s (%s)", p.Verb, what, where, p.Role)
 }
 
-// Granted are the permissions that manifests give an account.
+// Granted are the permissions that manifests grant to a service account.
 func Granted(all []*unstructured.Unstructured, account rbacv1.Subject) (granted []Permission, err error) {
 	rules, err := rulesOf(all)
 	if err != nil {
@@ -54,7 +54,7 @@ func Granted(all []*unstructured.Unstructured, account rbacv1.Subject) (granted 
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range wide { // a RoleBinding of no namespace, so to say
+	for _, b := range wide { // as a RoleBinding without a namespace
 		narrow = append(narrow, rbacv1.RoleBinding{RoleRef: b.RoleRef, Subjects: b.Subjects})
 	}
 	for _, b := range narrow {
@@ -102,7 +102,7 @@ func rulesOf(all []*unstructured.Unstructured) (map[string][]rbacv1.PolicyRule, 
 	return rules, nil
 }
 
-// each takes a rule apart.
+// each returns the permissions of a rule: one for each combination of verb, group, resource and name.
 func each(rule rbacv1.PolicyRule, namespace, role string) (all []Permission) {
 	names := rule.ResourceNames
 	if len(names) == 0 {

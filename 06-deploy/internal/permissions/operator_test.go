@@ -3,16 +3,13 @@ package permissions
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,8 +23,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,12 +31,13 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/kustomize"
 	"example.com/operator-workshop/06-deploy/internal/manifests"
 	"example.com/operator-workshop/06-deploy/internal/testenv"
+	"example.com/operator-workshop/06-deploy/test/programtest"
 )
 
 const config = "../../config"
 
-// A world is a local cluster, with what a test does in it.
-type world struct {
+// A fixture is a local cluster, with what a test does in it.
+type fixture struct {
 	*gomega.WithT
 	t      *testing.T
 	local  *testenv.Local
@@ -49,7 +46,7 @@ type world struct {
 
 var operator = rbacv1.Subject{Namespace: manifests.Name, Name: manifests.Name}
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	local, err := testenv.StartLocal(config + "/crd/operator.k8s-summit.org_mywebs.yaml")
 	if errors.Is(err, testenv.ErrNoRepository) {
@@ -64,7 +61,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w := &world{WithT: gomega.NewWithT(t), t: t, local: local}
+	w := &fixture{WithT: gomega.NewWithT(t), t: t, local: local}
 	w.SetDefaultEventuallyTimeout(60 * time.Second)
 	w.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	w.client, err = client.New(local.Config, client.Options{})
@@ -74,16 +71,16 @@ func newWorld(t *testing.T) *world {
 }
 
 // The operators run as their ServiceAccount, with the roles of the manifests and the flags of the Deployment, on
-// a complete control plane. What the audit log has of them uses every permission, and nothing was denied.
+// a complete control plane. Their requests in the audit log use every permission, and none was denied.
 //
 // The roles of the webhooks' certificate are left to kind: only in a cluster does the operator keep one.
 func TestTheOperatorsUseAllThatTheyMayDoAndNoMore(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, way := range []string{"03/default", "04/default", "04/namespaced", "04/monitoring"} {
 		all, err := kustomize.Build(filepath.Join(config, way))
 		w.Expect(err).NotTo(gomega.HaveOccurred())
 		w.t.Run(way, func(t *testing.T) {
-			w := &world{WithT: gomega.NewWithT(t), t: t, local: w.local, client: w.client}
+			w := &fixture{WithT: gomega.NewWithT(t), t: t, local: w.local, client: w.client}
 			w.SetDefaultEventuallyTimeout(60 * time.Second)
 			all = w.deploy(all)
 			granted, err := Granted(all, operator)
@@ -107,7 +104,7 @@ func TestTheOperatorsUseAllThatTheyMayDoAndNoMore(t *testing.T) {
 	}
 }
 
-func (w *world) audit() []byte {
+func (w *fixture) audit() []byte {
 	w.t.Helper()
 	data, err := os.ReadFile(w.local.AuditLog)
 	w.Expect(err).NotTo(gomega.HaveOccurred())
@@ -115,11 +112,11 @@ func (w *world) audit() []byte {
 }
 
 // logged is how long the audit log is, up to its last whole line.
-func (w *world) logged() int { return bytes.LastIndexByte(w.audit(), '\n') + 1 }
+func (w *fixture) logged() int { return bytes.LastIndexByte(w.audit(), '\n') + 1 }
 
-// deploy applies all but the Deployment, whose program runs here, and what this cluster has no kind for. What it
-// made ends with the test, but for the namespace.
-func (w *world) deploy(all []*unstructured.Unstructured) []*unstructured.Unstructured {
+// deploy applies all objects except the Deployment, whose program runs here, and objects of kinds that this cluster
+// does not have. It deletes them when the test ends, except the namespace.
+func (w *fixture) deploy(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	w.t.Helper()
 	for _, object := range all {
 		if slices.Contains([]string{"Deployment", "ServiceMonitor", "PrometheusRule"}, object.GetKind()) {
@@ -138,7 +135,7 @@ func (w *world) deploy(all []*unstructured.Unstructured) []*unstructured.Unstruc
 }
 
 // may reports whether an account, or a user when it has no namespace, may do something with MyWebs.
-func (w *world) may(who rbacv1.Subject, verb, resource, namespace string) bool {
+func (w *fixture) may(who rbacv1.Subject, verb, resource, namespace string) bool {
 	w.t.Helper()
 	user := who.Name
 	if who.Namespace != "" {
@@ -152,28 +149,17 @@ func (w *world) may(who rbacv1.Subject, verb, resource, namespace string) bool {
 }
 
 // live runs the operator through the life of a MyWeb: made, changed behind its back, changed, deleted.
-func (w *world) live(impl string, all []*unstructured.Unstructured, env ...string) {
+func (w *fixture) live(impl string, all []*unstructured.Unstructured, env ...string) {
 	w.t.Helper()
-	folder := w.t.TempDir()
-	program := filepath.Join(folder, "operator")
+	program := filepath.Join(w.t.TempDir(), "operator")
 	source := image.Programs[impl]
 	build := exec.CommandContext(w.t.Context(), "go", "build", "-o", program, source.Package)
 	build.Dir = filepath.Join("..", "..", "..", source.Chapter)
 	out, err := build.CombinedOutput()
 	w.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
-	kubeconfig := w.kubeconfig(folder)
 	args, metrics := w.flags(all)
-	var said bytes.Buffer
-	cmd := exec.Command(program, append(args, "--kubeconfig="+kubeconfig)...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Stdout, cmd.Stderr = &said, &said
-	w.Expect(cmd.Start()).To(gomega.Succeed())
-	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			w.t.Errorf("the operator ended with %v:\n%s", err, &said)
-		}
-	}()
+	p := programtest.Start(w.t, program, slices.Concat(args, []string{"--kubeconfig=" + w.kubeconfig()}, env)...)
+	defer p.Terminate()
 	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
 		"metadata": map[string]any{"namespace": "websites", "name": "site"}, "spec": map[string]any{"image": "nginx"}}}
 	w.Expect(w.client.Create(w.t.Context(), web)).To(gomega.Succeed())
@@ -199,7 +185,7 @@ func (w *world) live(impl string, all []*unstructured.Unstructured, env ...strin
 	}).Should(gomega.BeTrue(), "the children of a deleted MyWeb are gone")
 }
 
-func (w *world) completed() bool {
+func (w *fixture) completed() bool {
 	web := &unstructured.Unstructured{}
 	web.SetAPIVersion("operator.k8s-summit.org/v1")
 	web.SetKind("MyWeb")
@@ -210,7 +196,7 @@ func (w *world) completed() bool {
 }
 
 // flags are the Deployment's, with addresses of this machine.
-func (w *world) flags(all []*unstructured.Unstructured) (args []string, metrics string) {
+func (w *fixture) flags(all []*unstructured.Unstructured) (args []string, metrics string) {
 	w.t.Helper()
 	for _, object := range all {
 		if object.GetKind() != "Deployment" {
@@ -226,7 +212,7 @@ func (w *world) flags(all []*unstructured.Unstructured) (args []string, metrics 
 		case strings.HasPrefix(arg, "--health-probe"):
 			args[i] = "--health-probe-bind-address=0"
 		case strings.HasPrefix(arg, "--metrics-bind"):
-			metrics = freeAddress(w.t)
+			metrics = testenv.FreeAddress(w.t)
 			args[i] = "--metrics-bind-address=" + metrics
 		}
 	}
@@ -235,19 +221,14 @@ func (w *world) flags(all []*unstructured.Unstructured) (args []string, metrics 
 }
 
 // kubeconfig has the token of the operator's ServiceAccount.
-func (w *world) kubeconfig(folder string) (path string) {
+func (w *fixture) kubeconfig() (path string) {
 	w.t.Helper()
-	path = filepath.Join(folder, "kubeconfig")
-	file := clientcmdapi.NewConfig()
-	file.Clusters["c"] = &clientcmdapi.Cluster{Server: w.local.Config.Host, CertificateAuthorityData: w.local.Config.CAData, CertificateAuthority: w.local.Config.CAFile}
-	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: w.token("myweb-operator")}
-	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	file.CurrentContext = "x"
-	w.Expect(clientcmd.WriteToFile(*file, path)).To(gomega.Succeed())
-	return path
+	cfg := rest.AnonymousClientConfig(w.local.Config)
+	cfg.BearerToken = w.token("myweb-operator")
+	return testenv.WriteKubeconfig(w.t, cfg, "")
 }
 
-func (w *world) token(account string) string {
+func (w *fixture) token(account string) string {
 	w.t.Helper()
 	asked := &authenticationv1.TokenRequest{}
 	who := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "myweb-operator", Name: account}}
@@ -257,36 +238,14 @@ func (w *world) token(account string) string {
 
 // scrape asks for metrics over TLS and returns the status code, 0 when nobody answers.
 func scrape(address, token string) int {
-	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
-	if err != nil {
-		return 0
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	answer, err := c.Do(r)
-	if err != nil {
-		return 0
-	}
-	defer answer.Body.Close()
-	return answer.StatusCode
+	code, _ := programtest.Get("https://"+address+"/metrics", token)
+	return code
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// Who may view, edit or administer a namespace may do so with its MyWebs: the controller manager adds our roles
-// to those that every cluster has.
+// A user who may view, edit or administer a namespace may do so with its MyWebs: the controller manager aggregates our
+// roles to the default roles of a cluster.
 func TestPeoplesRolesAreAddedToTheBuiltInOnes(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	all, err := kustomize.Build(filepath.Join(config, "04/default"))
 	w.Expect(err).NotTo(gomega.HaveOccurred())
 	w.deploy(all)

@@ -20,7 +20,7 @@ type Request struct {
 	Annotations             map[string]string
 }
 
-// ReadAudit returns what a user asked of the API server. A last line that is still being written is left out.
+// ReadAudit returns the requests of a user to the API server. An incomplete last line is left out.
 func ReadAudit(in io.Reader, user string) (all []Request, err error) {
 	for lines := bufio.NewReader(in); ; {
 		line, err := lines.ReadBytes('\n')
@@ -47,14 +47,13 @@ func (r Request) denied() bool {
 	return r.ResponseStatus.Code == http.StatusForbidden && r.Annotations["authorization.k8s.io/decision"] == "forbid"
 }
 
-// uses reports whether a request needed a permission. An apply that made its object needed two: patch, and
-// create.
+// uses reports whether a request needed a permission. An apply that created its object needed two: patch and create.
 func (r Request) uses(p Permission) bool {
 	resource := r.ObjectRef.Resource
 	if r.ObjectRef.Subresource != "" {
 		resource += "/" + r.ObjectRef.Subresource
 	}
-	if resource == "" { // of no resource: its path
+	if resource == "" { // a request without a resource has a path
 		path, _, _ := strings.Cut(r.RequestURI, "?")
 		resource = strings.TrimPrefix(path, "/")
 	}
@@ -63,15 +62,15 @@ func (r Request) uses(p Permission) bool {
 		(p.Name == "" || p.Name == r.ObjectRef.Name) && (p.Namespace == "" || p.Namespace == r.ObjectRef.Namespace)
 }
 
-// A Verdict is what the comparison found.
+// A Verdict is the result of the comparison.
 type Verdict struct {
 	Requests, Permissions int
 	// Denied are requests that a permission was missing for, Unused permissions that nothing needed.
 	Denied, Unused []string
 }
 
-// Compare holds requests against permissions. Those with a verb in spare may be unused: list, where an API
-// server streams what a watch begins with, and the operator must run on one that does not.
+// Compare compares requests with permissions. Permissions with a verb in spare may be unused. An example is list: some
+// API servers stream the initial objects of a watch, and the operator must also run on API servers that do not.
 func Compare(granted []Permission, requests []Request, spare ...string) Verdict {
 	v := Verdict{Requests: len(requests), Permissions: len(granted)}
 	for _, r := range requests {
@@ -90,7 +89,7 @@ func Compare(granted []Permission, requests []Request, spare ...string) Verdict 
 	return v
 }
 
-// Report says what was found, and fails unless that is nothing.
+// Report writes the result, and returns an error if it found a problem.
 func (v Verdict) Report(out io.Writer) error {
 	for _, d := range v.Denied {
 		fmt.Fprintf(out, "denied: %s\n", d)

@@ -1,5 +1,5 @@
-// Package preflight looks before manifests are applied, and tells afterwards why the operator does not come up.
-// Every sentence names the thing, the reason and the cure.
+// Package preflight checks the cluster before manifests are applied, and reports afterwards why the operator does not
+// start. Every message names the object, the reason and the fix.
 package preflight
 
 import (
@@ -34,8 +34,8 @@ const (
 
 var myWeb = schema.GroupVersionKind{Group: "operator.k8s-summit.org", Version: "v1", Kind: "MyWeb"}
 
-// Check returns what stands in the way of applying manifests, all of it, so that it need not be found one by
-// one. It changes nothing.
+// Check returns all problems that prevent manifests from being applied, so that a user does not find them one by one.
+// It changes nothing.
 func Check(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructured) error {
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -62,7 +62,7 @@ func Check(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructur
 	return errors.Join(wrong...)
 }
 
-// newEnough returns an error when a Kubernetes is too old.
+// newEnough returns an error when a version of Kubernetes is too old.
 func newEnough(found string) error {
 	v, err := version.ParseGeneric(found)
 	if err != nil {
@@ -99,8 +99,7 @@ func kinds(c client.Client, all []*unstructured.Unstructured) error {
 	return errors.Join(wrong...)
 }
 
-// namespaces returns an error for each namespace that objects shall go to, and that neither is there nor is
-// made.
+// namespaces returns an error for each namespace of an object that neither exists nor is in the manifests.
 func namespaces(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	var wrong []error
 	for _, name := range where(all) {
@@ -116,7 +115,7 @@ func namespaces(ctx context.Context, c client.Client, all []*unstructured.Unstru
 	return errors.Join(wrong...)
 }
 
-// where are the namespaces that objects go to.
+// where are the namespaces of the objects.
 func where(all []*unstructured.Unstructured) (names []string) {
 	for _, object := range all {
 		if name := object.GetNamespace(); name != "" {
@@ -130,12 +129,12 @@ func where(all []*unstructured.Unstructured) (names []string) {
 func exists(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	err := c.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	if apierrors.IsForbidden(err) {
-		return true, nil // who may not look into namespaces may have been given one
+		return true, nil // a user who may not read namespaces may still have one
 	}
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// permissions returns an error that names all that the user may not make.
+// permissions returns an error that names all objects that the user may not create.
 func permissions(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	var missing []string
 	wide := false
@@ -166,21 +165,21 @@ func permissions(ctx context.Context, c client.Client, all []*unstructured.Unstr
 		return nil
 	}
 	slices.Sort(missing)
-	cure := "ask for these permissions"
+	fix := "ask for these permissions"
 	if wide {
-		cure = "an operator is installed cluster-wide, so ask who administers the cluster to do it; to use MyWebs afterwards the role edit in your namespace is enough"
+		fix = "an operator is installed cluster-wide, so ask who administers the cluster to do it; to use MyWebs afterwards the role edit in your namespace is enough"
 	}
-	return fmt.Errorf("you may not %s: %s", strings.Join(slices.Compact(missing), ", "), cure)
+	return fmt.Errorf("you may not %s: %s", strings.Join(slices.Compact(missing), ", "), fix)
 }
 
-// taken returns an error for each name that something else has already.
+// taken returns an error for each name that another object already has.
 func taken(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	var wrong []error
 	for _, object := range all {
 		there := &unstructured.Unstructured{}
 		there.SetGroupVersionKind(object.GroupVersionKind())
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), there)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // permissions has told of the latter
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // permissions reports the latter
 			continue
 		}
 		if err != nil {
@@ -199,8 +198,8 @@ func taken(ctx context.Context, c client.Client, all []*unstructured.Unstructure
 	return errors.Join(wrong...)
 }
 
-// refused returns what the API server says to each object without keeping it. What goes into a namespace that is
-// not there yet cannot be asked about.
+// refused sends each object to the API server as a dry run, and returns the errors. That is not possible for objects in
+// a namespace that does not exist yet.
 func refused(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	var wrong []error
 	for _, object := range all {
@@ -213,12 +212,12 @@ func refused(ctx context.Context, c client.Client, all []*unstructured.Unstructu
 	return errors.Join(wrong...)
 }
 
-// missing reports whether an error is about a permission on the object itself: permissions has told of it.
+// missing reports whether an error is about a permission on the object itself: permissions reports it.
 func missing(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot patch resource ")
 }
 
-// pods returns an error when a namespace that is there already would not take the operator's pod.
+// pods returns an error when an existing namespace would refuse the operator's pod.
 func pods(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	deployments, err := manifests.Only[appsv1.Deployment](all, "Deployment")
 	if err != nil {
@@ -230,7 +229,7 @@ func pods(ctx context.Context, c client.Client, all []*unstructured.Unstructured
 			return err
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, GenerateName: "preflight-", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
-		pod.Spec.ServiceAccountName, pod.Spec.PriorityClassName = "default", "" // ours may not be there yet
+		pod.Spec.ServiceAccountName, pod.Spec.PriorityClassName = "default", "" // the operator's own may not exist yet
 		err := c.Create(ctx, pod, client.DryRunAll)
 		if err != nil && !strings.Contains(err.Error(), "serviceaccount") && !missingCreate(err) {
 			wrong = append(wrong, fmt.Errorf("the namespace %s takes no pod of the operator: %w: change its policy or quota, or deploy elsewhere", d.Namespace, err))
@@ -239,7 +238,8 @@ func pods(ctx context.Context, c client.Client, all []*unstructured.Unstructured
 	return errors.Join(wrong...)
 }
 
-// missingCreate reports whether the user may not create pods: nobody has to, the Deployment's controller does.
+// missingCreate reports whether the error is that the user may not create pods. No user needs to, because controllers
+// create them.
 func missingCreate(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot create resource ")
 }

@@ -35,7 +35,7 @@ var (
 	kube client.Client
 )
 
-// server starts an API server without MyWebs for one test: what a test leaves there would be in the way of
+// server starts an API server without MyWebs for one test: what a test leaves there would disturb
 // another.
 func server(t *testing.T) {
 	t.Helper()
@@ -79,7 +79,7 @@ func put(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// says: an error has all of these sentences.
+// says checks that an error contains all of these texts.
 func says(t *testing.T, err error, want ...string) {
 	t.Helper()
 	for _, text := range want {
@@ -89,7 +89,7 @@ func says(t *testing.T, err error, want ...string) {
 	}
 }
 
-// TestTheStory goes through what stands in the way, one after the other: objects of an API server stay, so the
+// TestTheStory goes through what blocks an installation, one after the other: objects of an API server stay, so the
 // order matters.
 func TestTheStory(t *testing.T) {
 	server(t)
@@ -112,8 +112,8 @@ func TestTheStory(t *testing.T) {
 	t.Run("the CRD", crdInUse)
 }
 
-// mayNot: one who may do all in a namespace, one who may make roles and cannot give what they do not have, and
-// one whom nobody knows.
+// mayNot tests three users: one who may do everything in a namespace, one who may create roles but cannot grant
+// permissions that they do not have, and one without any permission.
 func mayNot(t *testing.T) {
 	as := func(user string) *rest.Config {
 		other := rest.CopyConfig(cfg)
@@ -168,11 +168,11 @@ func isTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Check(t.Context(), cfg, all); err == nil || strings.Contains(err.Error(), "ClusterRole myweb-operator") {
-		t.Errorf("our own role is in the way: %v", err)
+		t.Errorf("our own role is refused: %v", err)
 	}
 }
 
-// refuses: the namespace is there already. It forbids the pod, by Pod Security or by a quota; then it takes it.
+// refuses tests a namespace that already exists. Pod Security or a quota refuses the pod; then it is accepted.
 func refuses(t *testing.T) {
 	all := way(t, "04/default")
 	for _, object := range all {
@@ -233,7 +233,7 @@ func TestAnOldCluster(t *testing.T) {
 	}
 }
 
-// A rollout as the controllers of a cluster tell of it; here the test tells.
+// A rollout as the controllers of a cluster report it; here the test writes the status.
 func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 	server(t)
 	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}), "the Deployment myweb-operator/myweb-operator is not there: make deploy")
@@ -280,7 +280,11 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			limit := time.Minute
+			if strings.HasPrefix(test.want, "not ready in time") { // it waits in vain
+				limit = 3 * time.Second
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			var out bytes.Buffer
 			err = Wait(ctx, cfg, []*unstructured.Unstructured{asked}, &out)

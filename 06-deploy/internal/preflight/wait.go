@@ -20,8 +20,8 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/manifests"
 )
 
-// Wait waits until the Deployments of manifests are rolled out. It gives up early when waiting cannot help, and
-// says why.
+// Wait waits until the Deployments of manifests are rolled out. It stops early when waiting cannot help, and returns
+// the reason.
 func Wait(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructured, out io.Writer) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1 // the pauses below are enough
@@ -61,12 +61,12 @@ func rollout(ctx context.Context, c client.Client, kube kubernetes.Interface, d 
 		}
 		says, final := fmt.Sprint(err), false
 		if err == nil {
-			says, final = obstacle(ctx, c, kube, d)
+			says, final = rolloutBlocker(ctx, c, kube, d)
 		}
 		if final {
 			return false, errors.New(says)
 		}
-		if ctx.Err() == nil { // else it only says that time is over
+		if ctx.Err() == nil { // otherwise the error only says that the time is over
 			last = says
 		}
 		return false, nil
@@ -86,8 +86,8 @@ func rolledOut(d *appsv1.Deployment) bool {
 		d.Status.AvailableReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
 }
 
-// obstacle says what is in the way of a rollout, empty when nothing is known; final when waiting cannot help.
-func obstacle(ctx context.Context, c client.Client, kube kubernetes.Interface, d *appsv1.Deployment) (says string, final bool) {
+// rolloutBlocker says what blocks a rollout, empty when nothing is known; final when waiting cannot help.
+func rolloutBlocker(ctx context.Context, c client.Client, kube kubernetes.Interface, d *appsv1.Deployment) (says string, final bool) {
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
 			return fmt.Sprintf("the namespace %s takes no pod of the operator: %s: change its policy or quota", d.Namespace, condition.Message), true
@@ -99,9 +99,9 @@ func obstacle(ctx context.Context, c client.Client, kube kubernetes.Interface, d
 	}
 	for _, pod := range pods.Items {
 		if pod.Spec.Containers[0].Image != d.Spec.Template.Spec.Containers[0].Image {
-			continue // of the version before
+			continue // a pod of the previous version
 		}
-		if says, final = podObstacle(&pod); says == "" {
+		if says, final = podBlocker(&pod); says == "" {
 			continue
 		}
 		if line := lastLine(ctx, kube, &pod); line != "" && strings.Contains(says, "ended") {
@@ -112,8 +112,8 @@ func obstacle(ctx context.Context, c client.Client, kube kubernetes.Interface, d
 	return "", false
 }
 
-// podObstacle says what is in the way of a pod.
-func podObstacle(pod *corev1.Pod) (says string, final bool) {
+// podBlocker says what blocks a pod.
+func podBlocker(pod *corev1.Pod) (says string, final bool) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
 			return fmt.Sprintf("no node takes the pod %s: %s", pod.Name, condition.Message), false
@@ -145,7 +145,7 @@ func podObstacle(pod *corev1.Pod) (says string, final bool) {
 	return "", false
 }
 
-// lastLine is the last that the program printed before it ended, empty when nobody can tell.
+// lastLine is the last line that the program printed before it ended, empty when it is not known.
 func lastLine(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) string {
 	data, err := kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Previous: true, TailLines: new(int64(1))}).DoRaw(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func lastLine(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) s
 	return strings.TrimSpace(string(data))
 }
 
-// Unused returns an error while there are MyWebs: with the CRD they would go, and with them their websites.
+// Unused returns an error while there are MyWebs: they and their websites would be deleted with the CRD.
 func Unused(ctx context.Context, cfg *rest.Config) error {
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {

@@ -210,7 +210,7 @@ func shellCommand() *cobra.Command {
 			cmd := exec.Command(shell) // not bound to the context: Ctrl-C belongs to the shell
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 			cmd.Env = append(os.Environ(), append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))...)
-			var left *exec.ExitError // a shell hands on the code of the last command, which is no error of ours
+			var left *exec.ExitError // a shell hands on the code of the last command, which is not our error
 			if err := cmd.Run(); err != nil && !errors.As(err, &left) {
 				return err
 			}

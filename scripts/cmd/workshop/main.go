@@ -37,7 +37,7 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// workshop is one checkout: its folder, and where its run-time state lies.
+// workshop is one checkout: its folder, and where its run-time state is.
 type workshop struct{ root, state string }
 
 // here returns the checkout that this program was built into.
@@ -71,12 +71,13 @@ func command() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
-		userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(), verifyCommand(), syncCommand(),
-		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand())
+		userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(), verifyCommand(), lintCommand(), syncCommand(),
+		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(), stagesCommand(), requestsCommand(), writesCommand())
+	root.AddCommand(exerciseCommands()...)
 	return root
 }
 
-// run wraps a verb that needs the checkout.
+// run wraps a command that needs the checkout.
 func run(f func(cmd *cobra.Command, w workshop, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		w, err := here()

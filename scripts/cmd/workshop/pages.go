@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +43,8 @@ func pageCommand() *cobra.Command {
 
 // pagesCommand is for who writes a page: what `make verify` does with all of them.
 func pagesCommand() *cobra.Command {
-	return &cobra.Command{
+	var atOnce bool
+	cmd := &cobra.Command{
 		Use:   "pages FILE...",
 		Short: "Check pages, each on a cluster of its own",
 		Args:  cobra.MinimumNArgs(1),
@@ -50,12 +54,20 @@ func pagesCommand() *cobra.Command {
 					return err
 				}
 			}
-			return w.checkPages(cmd.Context(), files)
+			if atOnce {
+				return w.checkPagesAtOnce(cmd.Context(), os.Stdout, files)
+			}
+			return w.checkPages(cmd.Context(), os.Stdout, files)
 		}),
 	}
+	cmd.Flags().BoolVar(&atOnce, "at-once", false, "those of "+onlinePages+" beside all others, without a network")
+	return cmd
 }
 
-// demoCommand plays the page of a chapter that installs its CRD. The cluster gets the CRD before its
+// demoPage is where a chapter shows its finished operator at work.
+const demoPage = "cmd/myweb-operator/README.md"
+
+// demoCommand plays the page of the operator of a chapter that installs its CRD. The cluster gets the CRD before its
 // controllers start: the garbage collector looks for new kinds every 30 s only, and the story ends with
 // a deletion that should not have to wait for it.
 func demoCommand() *cobra.Command {
@@ -69,7 +81,7 @@ func demoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := w.play(cmd, filepath.Join(w.root, args[0], "README.md"), "What happened", crds...); err != nil {
+			if err := w.play(cmd, filepath.Join(w.root, args[0], demoPage), "What happened", crds...); err != nil {
 				return err
 			}
 			fmt.Printf(demoEnd, time.Since(start).Seconds())
@@ -110,7 +122,7 @@ func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) e
 		return err
 	}
 	color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
-	runner := page.Runner{Env: w.pageEnv(), Lane: "local", Play: true, Color: color, W: os.Stdout}
+	runner := page.Runner{Env: w.pageEnv(), Environment: "local", Play: true, Color: color, W: os.Stdout}
 	_, err = runner.Run(cmd.Context(), p.Until(until))
 	if cmd.Context().Err() != nil {
 		fmt.Fprintln(os.Stderr, "\nThe cluster keeps running: start over, or `make down` removes it.")
@@ -120,7 +132,7 @@ func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) e
 
 // checkPages runs each page on a cluster of its own and prints what was done with its blocks. It
 // goes on after a page that fails, and fails when a page executes fewer blocks than recorded.
-func (w workshop) checkPages(ctx context.Context, paths []string) error {
+func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string) error {
 	recorded, err := w.recordedBlocks()
 	if err != nil {
 		return err
@@ -132,9 +144,9 @@ func (w workshop) checkPages(ctx context.Context, paths []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s\n", name)
+		fmt.Fprintf(out, "%s\n", name)
 		start := time.Now()
-		counts, err := w.checkPage(ctx, path)
+		counts, err := w.checkPage(ctx, out, path)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -143,14 +155,49 @@ func (w workshop) checkPages(ctx context.Context, paths []string) error {
 			err = notFewer(name, counts.Executed, recorded)
 		}
 		if err != nil {
-			fmt.Printf("  FAILED: %v\n", err)
+			fmt.Fprintf(out, "  FAILED: %v\n", err)
 			failed = append(failed, fmt.Errorf("page %s failed", name))
 			continue
 		}
-		fmt.Printf("  ok, %s (%.0f s)\n", counts, time.Since(start).Seconds())
+		fmt.Fprintf(out, "  ok, %s (%.0f s)\n", counts, time.Since(start).Seconds())
 	}
-	fmt.Printf("%d pages: %s\n", len(paths), sum)
+	fmt.Fprintf(out, "%d pages: %s\n", len(paths), sum)
 	return errors.Join(failed...)
+}
+
+// onlinePages is the folder whose pages need a network: kubebuilder asks for the modules of a new project.
+const onlinePages = "05-operator-sdk"
+
+// checkPagesAtOnce checks the pages of that folder beside all others. These run in a network namespace, because programs
+// of both may listen on the same port. Where no namespace can be made, pages run one after the other.
+func (w workshop) checkPagesAtOnce(ctx context.Context, out io.Writer, paths []string) error {
+	offline := filepath.Join(w.root, "scripts", "offline.sh")
+	groups := splitPages(w.root, paths)
+	if exec.CommandContext(ctx, offline, "true").Run() != nil || len(groups[0]) == 0 || len(groups[1]) == 0 {
+		return w.checkPages(ctx, out, paths)
+	}
+	t, errs := newTurns(out, len(groups)), make([]error, len(groups))
+	inParallel(len(groups), func(i int) {
+		defer t.end(i)
+		args := append([]string{filepath.Join(w.bin(), "workshop"), "pages"}, groups[i]...)
+		if i == 1 {
+			args = append([]string{offline}, args...)
+		}
+		errs[i] = foreground(exec.CommandContext(ctx, args[0], args[1:]...), t.writer(i))
+	})
+	return errors.Join(errs...)
+}
+
+// splitPages returns the pages that need a network, and all others.
+func splitPages(root string, paths []string) (groups [2][]string) {
+	for _, path := range paths {
+		i := 1
+		if strings.HasPrefix(path, filepath.Join(root, onlinePages)+"/") {
+			i = 0
+		}
+		groups[i] = append(groups[i], path)
+	}
+	return groups
 }
 
 // notFewer returns an error when a page executes fewer blocks than scripts/blocks.yaml records.
@@ -166,7 +213,7 @@ func notFewer(name string, executed int, recorded map[string]int) error {
 	return nil
 }
 
-func (w workshop) checkPage(ctx context.Context, path string) (counts page.Counts, err error) {
+func (w workshop) checkPage(ctx context.Context, out io.Writer, path string) (counts page.Counts, err error) {
 	p, err := page.Parse(path)
 	if err != nil {
 		return counts, err
@@ -179,7 +226,7 @@ func (w workshop) checkPage(ctx context.Context, path string) (counts page.Count
 	defer func() {
 		err = errors.Join(err, own.cluster().Down(context.WithoutCancel(ctx)), os.RemoveAll(tmp))
 	}()
-	return page.Runner{Env: own.pageEnv(), Lane: "local", W: os.Stdout}.Run(ctx, p)
+	return page.Runner{Env: own.pageEnv(), Environment: "local", W: out}.Run(ctx, p)
 }
 
 func (w workshop) blocksFile() string { return filepath.Join(w.root, "scripts", "blocks.yaml") }
@@ -194,7 +241,7 @@ func (w workshop) recordedBlocks() (map[string]int, error) {
 	return recorded, yaml.UnmarshalStrict(data, &recorded)
 }
 
-// recordBlocks writes down how many blocks each page executes on the local lane.
+// recordBlocks writes down how many blocks each page executes in the local environment.
 func (w workshop) recordBlocks() error {
 	paths, err := page.Find(w.root)
 	if err != nil {
@@ -216,5 +263,5 @@ func (w workshop) recordBlocks() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(w.blocksFile(), append([]byte("# Blocks that each page executes on the local lane. Written by `make sync`.\n"), data...), 0o644)
+	return os.WriteFile(w.blocksFile(), append([]byte("# Blocks that each page executes in the local environment. Written by `make sync`.\n"), data...), 0o644)
 }

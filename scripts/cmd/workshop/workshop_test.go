@@ -37,7 +37,7 @@ func TestWhatIsRecordedIsWhatPagesExecute(t *testing.T) {
 	for path, text := range map[string]string{
 		"scripts/x":   "",
 		"README.md":   "```sh\ntrue\n```\n```sh skip=\"why\"\nx\n```\n",
-		"a/README.md": "```sh\ntrue\n```\n```console\n```\n```sh lane=kind\nx\n```\n```sh\ntrue\n```\n",
+		"a/README.md": "```sh\ntrue\n```\n```console\n```\n```sh environment=kind\nx\n```\n```sh\ntrue\n```\n",
 	} {
 		path = filepath.Join(w.root, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -53,18 +53,6 @@ func TestWhatIsRecordedIsWhatPagesExecute(t *testing.T) {
 	recorded, err := w.recordedBlocks()
 	if err != nil || recorded["README.md"] != 1 || recorded["a/README.md"] != 2 {
 		t.Errorf("recorded %v, %v", recorded, err)
-	}
-}
-
-func TestAllStepsRunAndAFailedOneIsNamed(t *testing.T) {
-	ran := 0
-	good := step{"good", func(context.Context) error { ran++; return nil }}
-	bad := step{"bad", func(context.Context) error { ran++; return errors.New("broken") }}
-	if err := runSteps(t.Context(), []step{good, bad, good}); ran != 3 || err == nil || err.Error() != "failed: bad" {
-		t.Errorf("%d steps ran, %v", ran, err)
-	}
-	if err := runSteps(t.Context(), []step{good}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package chapter
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +32,40 @@ func All(root string) ([]string, error) {
 	}
 	slices.Sort(found)
 	return found, nil
+}
+
+// ModulesOf returns the folders of the modules of chapters: each chapter, and the modules that are in it.
+func ModulesOf(root string, chapters []string) (found []string, err error) {
+	for _, dir := range chapters {
+		inside, err := filepath.Glob(filepath.Join(root, dir, "*", "go.mod"))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, dir)
+		for _, path := range inside {
+			found = append(found, filepath.Join(dir, filepath.Base(filepath.Dir(path))))
+		}
+	}
+	return found, nil
+}
+
+// Modules returns the folders of all Go modules of a repository, also of those that are in a chapter.
+func Modules(root string) (found []string, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := entry.Name(); entry.IsDir() && path != root && (name == "bin" || name == "work" || strings.HasPrefix(name, ".")) {
+			return filepath.SkipDir
+		}
+		if entry.Name() == "go.mod" {
+			dir, err := filepath.Rel(root, filepath.Dir(path))
+			found = append(found, dir)
+			return err
+		}
+		return nil
+	})
+	return found, err
 }
 
 // Select returns the chapters that a prefix of a folder name means: "1", "01" and "01-c" are 01-crd;
@@ -80,7 +115,7 @@ func Find(root, prefix string) (string, error) {
 	return some[0], nil
 }
 
-// Page returns the folder whose page a prefix means: a chapter's, or that of the folder that the chapters lie in
+// Page returns the folder whose page a prefix means: a chapter's, or that of the folder that the chapters are in
 // which it means.
 func Page(root, prefix string) (string, error) {
 	some, err := Select(root, prefix)
@@ -95,7 +130,7 @@ func Page(root, prefix string) (string, error) {
 	return Find(root, prefix)
 }
 
-// Holds reports whether a folder belongs to the selected chapters: it is one, lies in one, or is what all
+// Holds reports whether a folder belongs to the selected chapters: it is one, is in one, or is what all
 // chapters in it have in common, as 05-operator-sdk has its three.
 func Holds(selected, all []string, dir string) bool {
 	within := func(dir, of string) bool { return dir == of || strings.HasPrefix(dir, of+"/") }

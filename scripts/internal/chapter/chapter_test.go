@@ -67,6 +67,22 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+func TestModulesOf(t *testing.T) {
+	root := tree(t, map[string]string{"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/a-operator/program/go.mod": "",
+		"05-sdk/a-operator/internal/x.go": ""})
+	chapters, err := All(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"04-c", "05-sdk/a-operator"}, chapters); diff != "" {
+		t.Errorf("a module inside a chapter is no chapter:\n%s", diff)
+	}
+	got, err := ModulesOf(root, chapters)
+	if diff := cmp.Diff([]string{"04-c", "05-sdk/a-operator", "05-sdk/a-operator/program"}, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 func TestPage(t *testing.T) {
 	root := tree(t, map[string]string{"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/b-operator/go.mod": "", "05-sdk/README.md": "",
 		"06-x/a-operator/go.mod": "", "06-x/b-operator/go.mod": "", "README.md": ""})
@@ -157,31 +173,21 @@ func TestAFolderIsCopiedWhole(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
-	newer := "module m\n\ngo 1.26.3\n"
-	good := "module m\n\ngo 1.26.0\n\nrequire k8s.io/api v0.37.1\n"
-	files := map[string]string{
-		"scripts/bundle/go.mod": newer,
-		"scripts/versions.yaml": "go: 1.26.0\nnewerGo:\n  scripts/bundle: 1.26.3\nmodules:\n  k8s.io/api: v0.37.1\n",
-		"scripts/go.mod":        good, "scripts/tools/go.mod": good, "01-crd/go.mod": good,
+func TestACopyNamesItsOwnPackages(t *testing.T) {
+	root := tree(t, map[string]string{
+		"scripts/sync.yaml": "- from: a/lib\n  to: [b/lib]\n  imports: {api: pkg/api}\n",
+		"a/go.mod":          "module example.com/a\n", "b/go.mod": "module example.com/b\n",
+		"a/lib/x.go": "package lib\n\nimport (\n\t\"example.com/a/api\"\n\t\"example.com/a/other\"\n)\n",
+	})
+	if _, err := Sync(root); err != nil {
+		t.Fatal(err)
 	}
-	if err := CheckVersions(tree(t, files)); err != nil {
-		t.Errorf("all as it should be: %v", err)
+	want := "package lib\n\nimport (\n\t\"example.com/b/other\"\n\t\"example.com/b/pkg/api\"\n)\n"
+	code, err := os.ReadFile(filepath.Join(root, "b/lib/x.go"))
+	if diff := cmp.Diff(want, string(code)); err != nil || diff != "" {
+		t.Error(err, diff)
 	}
-	for name, test := range map[string]struct{ mod, want string }{
-		"an older module":              {strings.Replace(good, "v0.37.1", "v0.36.0", 1), "requires k8s.io/api@v0.36.0"},
-		"another Go":                   {strings.Replace(good, "1.26.0", "1.27.0", 1), "says go 1.27.0"},
-		"a sibling in the same folder": {good + "\nreplace k8s.io/api => ../api\n", "must stand alone"},
-		"an older module, replaced":    {strings.Replace(good, "v0.37.1", "v0.0.0", 1) + "\nreplace k8s.io/api => k8s.io/api v0.37.1\n", ""},
-		"a newer Go than it needs":     {strings.Replace(good, "1.26.0", "1.26.3", 1), "says go 1.26.3"},
-		"a module that nobody pins":    {good + "\nrequire example.com/x v1.0.0\n", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			files["01-crd/go.mod"] = test.mod
-			err := CheckVersions(tree(t, files))
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
+	if err := CheckCopies(root); err != nil {
+		t.Errorf("after sync: %v", err)
 	}
 }

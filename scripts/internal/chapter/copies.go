@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"go/format"
 	"os"
 	"path/filepath"
 
@@ -12,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A copied file: chapters stand alone, so what several need lies in each.
+// A copied file: chapters stand alone, so what several need is in each.
 type copied struct {
 	// From is the path of the source in the repository, a file or a folder.
 	From string `json:"from"`
@@ -20,6 +21,9 @@ type copied struct {
 	To []string `json:"to"`
 	// As is "manifest" when a generator makes the copies and only the meaning must be the same.
 	As string `json:"as,omitempty"`
+	// Imports are packages, by their path in the module of the source, that have another path in the modules
+	// of the copies. The imports of a copy are sorted anew.
+	Imports map[string]string `json:"imports,omitempty"`
 }
 
 func readCopies(root string) ([]copied, error) {
@@ -57,7 +61,7 @@ func (c copied) files(root string) (all []copied, err error) {
 		}
 	}
 	for name := range names {
-		file := copied{From: filepath.Join(c.From, name), As: c.As}
+		file := copied{From: filepath.Join(c.From, name), As: c.As, Imports: c.Imports}
 		for _, to := range c.To {
 			file.To = append(file.To, filepath.Join(to, name))
 		}
@@ -84,12 +88,15 @@ func stale(root string) (map[string][]byte, error) {
 			return nil, err
 		}
 		for _, to := range c.To {
-			have, err := os.ReadFile(filepath.Join(root, to))
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
+			have, readErr := os.ReadFile(filepath.Join(root, to))
+			if readErr != nil && !errors.Is(readErr, os.ErrNotExist) {
+				return nil, readErr
+			}
+			wanted, err := c.rewrite(root, want, to)
+			if err != nil {
 				return nil, err
 			}
-			wanted := bytes.ReplaceAll(want, module(root, c.From), module(root, to))
-			switch there := err == nil; {
+			switch there := readErr == nil; {
 			case gone && there:
 				found[to] = nil
 			case !gone && (!there || !bytes.Equal(have, wanted)):
@@ -100,7 +107,20 @@ func stale(root string) (map[string][]byte, error) {
 	return found, nil
 }
 
-// module is the path of the module that a file lies in. Go code names it when it imports a package beside it.
+// rewrite returns what a copy holds: the source, with the names of its own module and packages.
+func (c copied) rewrite(root string, data []byte, to string) ([]byte, error) {
+	from, own := string(module(root, c.From)), string(module(root, to))
+	for path, other := range c.Imports {
+		data = bytes.ReplaceAll(data, []byte(`"`+from+"/"+path+`"`), []byte(`"`+own+"/"+other+`"`))
+	}
+	data = bytes.ReplaceAll(data, []byte(from), []byte(own))
+	if len(c.Imports) == 0 {
+		return data, nil
+	}
+	return format.Source(data)
+}
+
+// module is the path of the module that a file is in. Go code names it when it imports a package beside it.
 // Where there is no module it is a word that no file has.
 func module(root, path string) []byte {
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
@@ -175,64 +195,4 @@ func Sync(root string) (written []string, err error) {
 		written = append(written, path)
 	}
 	return written, err
-}
-
-// CheckVersions compares every go.mod of the repository with scripts/versions.yaml. The error names each
-// module that strays.
-func CheckVersions(root string) error {
-	var pins struct {
-		Go      string            `json:"go"`
-		NewerGo map[string]string `json:"newerGo"` // by folder
-		Modules map[string]string `json:"modules"`
-	}
-	data, err := os.ReadFile(filepath.Join(root, "scripts", "versions.yaml"))
-	if err != nil {
-		return err
-	}
-	if err := yaml.UnmarshalStrict(data, &pins); err != nil {
-		return fmt.Errorf("scripts/versions.yaml: %w", err)
-	}
-	dirs, err := All(root)
-	if err != nil {
-		return err
-	}
-	for _, dir := range append(dirs, "scripts", "scripts/tools", "scripts/bundle") {
-		name := filepath.Join(dir, "go.mod")
-		data, readErr := os.ReadFile(filepath.Join(root, name))
-		if readErr != nil {
-			return readErr
-		}
-		file, parseErr := modfile.Parse(name, data, nil)
-		if parseErr != nil {
-			return parseErr
-		}
-		wanted := pins.Go
-		if newer := pins.NewerGo[dir]; newer != "" {
-			wanted = newer
-		}
-		if file.Go.Version != wanted {
-			err = errors.Join(err, fmt.Errorf("%s says go %s, scripts/versions.yaml says %s", name, file.Go.Version, wanted))
-		}
-		for _, r := range file.Require {
-			if want := pins.Modules[r.Mod.Path]; want != "" && r.Mod.Version != want && !replaced(file, r.Mod.Path, want) {
-				err = errors.Join(err, fmt.Errorf("%s requires %s, scripts/versions.yaml says %s", name, r.Mod, want))
-			}
-		}
-		for _, r := range file.Replace {
-			if modfile.IsDirectoryPath(r.New.Path) {
-				err = errors.Join(err, fmt.Errorf("%s replaces %s by the folder %s: a module must stand alone", name, r.Old.Path, r.New.Path))
-			}
-		}
-	}
-	return err
-}
-
-// replaced reports whether a replace line gives the module the wanted version.
-func replaced(file *modfile.File, path, want string) bool {
-	for _, r := range file.Replace {
-		if r.Old.Path == path && r.New.Version == want {
-			return true
-		}
-	}
-	return false
 }

@@ -1,4 +1,4 @@
-// Package cluster runs the local lane: a complete control plane of processes on loopback, with
+// Package cluster runs the local environment: a complete control plane of processes on loopback, with
 // simulated nodes.
 package cluster
 
@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"sigs.k8s.io/kwok/kustomize/stage/node/fast"
@@ -26,7 +27,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/lock"
 )
 
-// loopback is the only address that anything of the local lane listens on.
+// loopback is the only address that anything of the local environment listens on.
 const loopback = "127.0.0.1"
 
 var (
@@ -40,15 +41,15 @@ var (
 	}, "\n---\n")
 )
 
-// Cluster is the local lane of one checkout.
+// Cluster is the local environment of one checkout.
 type Cluster struct {
 	bin, state string
 	ports      map[string]int
 	report     func(format string, args ...any)
 }
 
-// New returns the local cluster whose files lie in the folder state and whose programs lie in bin.
-// What it does is told to report.
+// New returns the local cluster whose files are in the folder state and whose programs are in bin.
+// It calls report with what it does.
 func New(bin, state string, report func(format string, args ...any)) *Cluster {
 	return &Cluster{bin: bin, state: state, ports: map[string]int{}, report: report}
 }
@@ -192,9 +193,10 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 			return nil
 		}
 		if starts[p.name]++; starts[p.name] > 2 {
-			return fatal{fmt.Errorf("%s ended twice, its log %s ends with:\n%s\n"+
-				"cure: `make up` again; if that does not help, `make down` and `make up` start from nothing",
-				p.name, c.logFile(p.name), c.lastWords(p.name))}
+			err := fmt.Errorf("%s ended twice, its log %s ends with:\n%s\n"+
+				"fix: `make up` again; if that does not help, `make down` and `make up` start from nothing",
+				p.name, c.logFile(p.name), c.lastWords(p.name))
+			return fatal{errors.Join(c.diskFull(), err)}
 		}
 		return c.start(p)
 	}
@@ -217,7 +219,16 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 	return nil
 }
 
-// installedFile tells that base.yaml was applied.
+// diskFull is an error when etcd has no space for its log of 64 MiB. On a full disk the logs end before they say so.
+func (c *Cluster) diskFull() error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(c.dir(), &disk); err != nil || disk.Bavail*uint64(disk.Bsize) >= 64<<20 {
+		return err
+	}
+	return &os.PathError{Op: "write", Path: c.dir(), Err: syscall.ENOSPC}
+}
+
+// installedFile exists when base.yaml was applied.
 func (c *Cluster) installedFile() string { return filepath.Join(c.dir(), "installed") }
 
 // install applies what every local cluster has, and the CRDs. When a CRD is new to a cluster whose
@@ -350,10 +361,14 @@ func (c *Cluster) nodes(ctx context.Context, client *http.Client) (ready, total 
 	return ready, len(list.Items), nil
 }
 
-// Down ends every process of the cluster, also when its folder was removed, and removes its files.
+// Down ends every process of the cluster, also when its folder was removed, and removes its files. A cluster that the
+// lab keeps goes, too.
 func (c *Cluster) Down(ctx context.Context) error {
 	if _, err := os.Stat(c.state); errors.Is(err, os.ErrNotExist) && len(c.strays()) == 0 {
 		return nil
+	}
+	if err := DownKept(ctx, c.bin, c.Kept()); err != nil {
+		return err
 	}
 	release, err := c.lock(ctx)
 	if err != nil {
@@ -431,7 +446,7 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	return answer(client, request)
 }
 
-// answer sends a request and returns the body of its answer. A code that tells no success is an error.
+// answer sends a request and returns the body of its answer. A code other than 2xx is an error.
 func answer(client *http.Client, request *http.Request) ([]byte, error) {
 	response, err := client.Do(request)
 	if err != nil {

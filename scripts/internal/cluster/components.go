@@ -92,7 +92,9 @@ func (c *Cluster) components() []component {
 func (c *Cluster) apiserverArgs() []string {
 	pki := func(name string) string { return filepath.Join(c.dir(), "pki", name) }
 	return []string{
-		"--bind-address=" + loopback, "--secure-port=" + fmt.Sprint(c.ports["apiserver"]),
+		// Without a given address it looks for the default route, and ends on a machine that has no network.
+		"--bind-address=" + loopback, "--advertise-address=" + loopback,
+		"--secure-port=" + fmt.Sprint(c.ports["apiserver"]),
 		"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
 		"--etcd-servers=" + fmt.Sprintf("https://%s:%d", loopback, c.ports["etcd"]), "--etcd-cafile=" + pki("ca.crt"),
 		"--etcd-certfile=" + pki("apiserver.crt"), "--etcd-keyfile=" + pki("apiserver.key"),

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/pki"
 )
 
 // kubeconfig is what is written of a kubeconfig: one cluster, one user.
@@ -155,7 +157,7 @@ func (c *Cluster) issueUser(path, name string, groups []string) error {
 	if err != nil {
 		return fmt.Errorf("%w: `make up` repairs the cluster", err)
 	}
-	cert, key, err := ca.issue(name, groups, nil)
+	cert, key, err := ca.Issue(pki.Subject{User: name, Groups: groups})
 	if err != nil {
 		return err
 	}
@@ -184,7 +186,7 @@ func (c *Cluster) renewUser(path string) error {
 	if err != nil {
 		return err
 	}
-	if ca.verify(pair.Leaf) != nil {
+	if ca.Verify(pair.Leaf) != nil {
 		return c.issueUser(path, old.Users[0].Name, pair.Leaf.Subject.Organization)
 	}
 	return c.writeKubeconfig(path, old.Users[0].Name, old.Users[0].User.Certificate, old.Users[0].User.Key)

@@ -1,38 +1,36 @@
 package cluster
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/pki"
 )
 
 // validity is how long a certificate of a local cluster lasts. Such a cluster is thrown away long
 // before; one that was forgotten must still start.
 const validity = 10 * 365 * 24 * time.Hour
 
-// authority is a certificate authority.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-// leaves are the certificates of a cluster: one for each server, one for each client.
-var leaves = []struct {
+// A leaf is a certificate by the name of its file.
+type leaf struct {
 	file, user string
 	groups     []string
 	ips        []net.IP
-}{
+}
+
+func (l leaf) subject() pki.Subject {
+	return pki.Subject{User: l.user, Groups: l.groups, IPs: l.ips, Names: serverNames}
+}
+
+// leaves are the certificates of a cluster: one for each server, one for each client.
+var leaves = []leaf{
 	{"etcd", "etcd", nil, loopbacks},
 	{"apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
 	{"loopback", "loopback", nil, loopbacks},
@@ -77,7 +75,7 @@ func checkPKI(dir string) error {
 	for _, leaf := range leaves {
 		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, leaf.file+".crt"), filepath.Join(dir, leaf.file+".key"))
 		if err == nil {
-			err = ca.verify(cert.Leaf)
+			err = ca.Verify(cert.Leaf)
 		}
 		if err != nil {
 			return fmt.Errorf("%s.crt: %w", leaf.file, err)
@@ -101,7 +99,7 @@ func writePKI(dir string) error {
 		return err
 	}
 	for _, leaf := range leaves {
-		cert, key, err := ca.issue(leaf.user, leaf.groups, leaf.ips)
+		cert, key, err := ca.Issue(leaf.subject())
 		if err != nil {
 			return fmt.Errorf("issue the certificate of %s: %w", leaf.user, err)
 		}
@@ -110,11 +108,11 @@ func writePKI(dir string) error {
 			return err
 		}
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := pki.NewKey()
 	if err != nil {
 		return err
 	}
-	private, err := encodeKey(key)
+	private, err := pki.EncodeKey(key)
 	if err != nil {
 		return err
 	}
@@ -123,101 +121,38 @@ func writePKI(dir string) error {
 		return err
 	}
 	return errors.Join(os.WriteFile(filepath.Join(dir, "service-account.key"), private, 0o600),
-		os.WriteFile(filepath.Join(dir, "service-account.pub"), encode("PUBLIC KEY", public), 0o600))
+		os.WriteFile(filepath.Join(dir, "service-account.pub"), pki.Encode("PUBLIC KEY", public), 0o600))
 }
 
-func newAuthority(dir string) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// newAuthority makes the authority of a cluster, and its files.
+func newAuthority(dir string) (*pki.Authority, error) {
+	ca, err := pki.New("operator-workshop", validity)
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "operator-workshop"},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(validity),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	private, err := ca.KeyPEM()
 	if err != nil {
 		return nil, err
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	private, err := encodeKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return &authority{cert, key}, errors.Join(os.WriteFile(filepath.Join(dir, "ca.key"), private, 0o600),
-		os.WriteFile(filepath.Join(dir, "ca.crt"), encode("CERTIFICATE", der), 0o600))
+	return ca, errors.Join(os.WriteFile(filepath.Join(dir, "ca.key"), private, 0o600),
+		os.WriteFile(filepath.Join(dir, "ca.crt"), ca.PEM(), 0o600))
 }
 
 // readAuthority loads the authority of an existing cluster.
-func readAuthority(dir string) (*authority, error) {
-	der, err := readPEM(filepath.Join(dir, "ca.crt"))
+func readAuthority(dir string) (*pki.Authority, error) {
+	cert, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
 		return nil, err
 	}
-	cert, err := x509.ParseCertificate(der)
+	key, err := os.ReadFile(filepath.Join(dir, "ca.key"))
 	if err != nil {
 		return nil, err
 	}
-	if der, err = readPEM(filepath.Join(dir, "ca.key")); err != nil {
-		return nil, err
-	}
-	key, err := x509.ParseECPrivateKey(der)
-	return &authority{cert, key}, err
-}
-
-// verify tells whether a certificate is one of this authority, and valid now.
-func (a *authority) verify(cert *x509.Certificate) error {
-	roots := x509.NewCertPool()
-	roots.AddCert(a.cert)
-	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	return err
-}
-
-// issue makes a certificate and its key for a user in groups; with addresses it also serves.
-func (a *authority) issue(user string, groups []string, ips []net.IP) (certPEM, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := pki.Parse(cert, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("ca.crt, ca.key: %w", err)
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: user, Organization: groups},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     a.cert.NotAfter,
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	if len(ips) > 0 {
-		template.DNSNames, template.IPAddresses = serverNames, ips
-		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		return nil, nil, err
-	}
-	keyPEM, err = encodeKey(key)
-	return encode("CERTIFICATE", der), keyPEM, err
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	return encode("EC PRIVATE KEY", der), err
-}
-
-func encode(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	return ca, nil
 }
 
 func readPEM(path string) ([]byte, error) {

@@ -78,7 +78,7 @@ func (c *Cluster) start(p component) error {
 	cmd.Env = []string{"HOME=" + c.dir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w (cure: `scripts/workshop tools local`)", p.name, err)
+		return fmt.Errorf("start %s: %w (fix: `scripts/workshop tools local`)", p.name, err)
 	}
 	go func() { _ = cmd.Wait() }() // reaps it when it dies while we look
 	if _, err := fmt.Fprintf(held, "%d %s\n", cmd.Process.Pid, c.mark(p)); err != nil {
@@ -184,7 +184,7 @@ func poll(ctx context.Context, every time.Duration, try func() error) error {
 	}
 }
 
-// fatal marks an error that waiting cannot mend.
+// fatal marks an error that waiting cannot fix.
 type fatal struct{ error }
 
 func (f fatal) Unwrap() error { return f.error }

@@ -16,13 +16,13 @@ import (
 func checkCluster(_ context.Context, m Machine) Finding {
 	const why = "What runs of it takes memory, and kubectl and the pages meet a cluster that answers in " +
 		"part or not at all."
-	const cure = "`make up` repairs it, `make down` removes it."
+	const fix = "`make up` repairs it, `make down` removes it."
 	folder := filepath.Join(m.State, "cluster")
 	switch _, err := os.Stat(folder); {
 	case errors.Is(err, fs.ErrNotExist):
 		return okay("none")
 	case err != nil:
-		return Finding{Status: Warning, Why: why, Cure: "Make the folder readable, or remove it.",
+		return Finding{Status: Warning, Why: why, Fix: "Make the folder readable, or remove it.",
 			What: fmt.Sprintf("Its state cannot be read: %s.", oneLine(err.Error()))}
 	}
 	var alive, gone []string
@@ -31,7 +31,7 @@ func checkCluster(_ context.Context, m Machine) Finding {
 		held, err := lock.Held(filepath.Join(folder, component+".pid"))
 		switch {
 		case err != nil:
-			return Finding{Status: Warning, Why: why, Cure: "Make the file readable, or remove the folder.",
+			return Finding{Status: Warning, Why: why, Fix: "Make the file readable, or remove the folder.",
 				What: fmt.Sprintf("Its state cannot be read: %s.", oneLine(err.Error()))}
 		case held:
 			alive = append(alive, component)
@@ -47,5 +47,5 @@ func checkCluster(_ context.Context, m Machine) Finding {
 		what = fmt.Sprintf("%s is a cluster in part: %s runs, %s does not.",
 			folder, strings.Join(alive, ", "), strings.Join(gone, ", "))
 	}
-	return Finding{Status: Warning, What: what, Why: why, Cure: cure}
+	return Finding{Status: Warning, What: what, Why: why, Fix: fix}
 }

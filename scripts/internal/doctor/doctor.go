@@ -1,5 +1,5 @@
 // Package doctor examines the machine before a reader loses an hour to it. Every check looks at one
-// condition that the workshop rests on and reports what it saw, why that matters and what cures it.
+// condition that the workshop rests on and reports what it saw, why that matters and what fixes it.
 // It changes nothing.
 package doctor
 
@@ -21,7 +21,7 @@ const (
 	OK Status = iota
 	// Warning: the workshop works, but a part of it is slow, fragile or missing.
 	Warning
-	// Failure: the default lane does not work until this is cured.
+	// Failure: the default environment does not work until this is fixed.
 	Failure
 	// NotApplicable: the check says nothing about this machine; What gives the reason.
 	NotApplicable
@@ -50,8 +50,8 @@ type Finding struct {
 	What string
 	// Why it matters: what breaks. Set when the status is Warning or Failure.
 	Why string
-	// Cure is what to do. A command stands on a line of its own. Set when Why is.
-	Cure   string
+	// Fix is what to do. A command stands on a line of its own. Set when Why is.
+	Fix    string
 	Status Status
 }
 
@@ -69,9 +69,9 @@ type check struct {
 }
 
 const (
-	toolWhy  = "The verbs of the Makefile call it."
-	slowWhy  = "What cannot be examined in time is likely to hang the workshop too."
-	slowCure = "Run it again; if it stays slow, look at what the machine is busy with."
+	toolWhy = "The targets of the Makefile call it."
+	slowWhy = "What cannot be examined in time is likely to hang the workshop too."
+	slowFix = "Run it again; if it stays slow, look at what the machine is busy with."
 )
 
 // checks lists what Examine does, in the order of its answer.
@@ -84,17 +84,18 @@ var checks = []check{
 	{name: "git", run: checkGit},
 	{name: "bash", run: checkBash},
 	{name: "Disk", run: checkDisk, slow: Finding{
-		Why:  "A file system that does not answer (a network drive, say) stalls every build.",
-		Cure: "Put the repository, GOCACHE and GOMODCACHE on a local disk.",
+		Why: "A file system that does not answer (a network drive, say) stalls every build.",
+		Fix: "Put the repository, GOCACHE and GOMODCACHE on a local disk.",
 	}},
 	{name: "Memory", run: checkMemory},
+	{name: "Loopback", run: checkLoopback},
 	{name: "Ports", run: checkPorts},
 	{name: "Host name", run: checkHostname},
 	{name: "Proxies", run: checkProxies},
 	{name: "Local cluster", run: checkCluster},
 	{name: "Docker", run: checkDocker, slow: Finding{
-		Why:  dockerWhy,
-		Cure: "Restart Docker, then see that this answers:\ndocker info",
+		Why: dockerWhy,
+		Fix: "Restart Docker, then see that this answers:\ndocker info",
 	}},
 	{name: "inotify", run: checkInotify},
 	{name: "cgroup", run: checkCgroup},
@@ -141,11 +142,11 @@ func examine(ctx context.Context, machine Machine, check check) Finding {
 			finding.What = "Interrupted before it answered."
 		}
 		if finding.Why == "" {
-			finding.Why, finding.Cure = slowWhy, slowCure
+			finding.Why, finding.Fix = slowWhy, slowFix
 		}
 	}
 	finding.Check = check.name
-	finding.What, finding.Why, finding.Cure = clean(finding.What), clean(finding.Why), clean(finding.Cure)
+	finding.What, finding.Why, finding.Fix = clean(finding.What), clean(finding.Why), clean(finding.Fix)
 	return finding
 }
 

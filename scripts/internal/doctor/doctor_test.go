@@ -20,7 +20,7 @@ import (
 )
 
 func TestAHealthyMachineIsOK(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	findings := Examine(t.Context(), w.Machine)
 	if len(findings) != len(checks) {
 		t.Fatalf("%d findings for %d checks", len(findings), len(checks))
@@ -69,7 +69,7 @@ func TestAHangingCheckDoesNotDelayTheOthers(t *testing.T) {
 func TestAnInterruptIsNotTakenForAHang(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, finding := range Examine(ctx, newWorld(t).Machine) {
+	for _, finding := range Examine(ctx, newFixture(t).Machine) {
 		if finding.Status != Warning || !strings.Contains(finding.What, "Interrupted") {
 			t.Errorf("got %+v", finding)
 		}
@@ -77,7 +77,7 @@ func TestAnInterruptIsNotTakenForAHang(t *testing.T) {
 }
 
 func TestTheEndOfTheTimeEndsWhatAProgramStarted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	started, hangs := w.fifo(), w.fifo()
 	// The shell below the script says that it is there, then waits for a line that never comes.
 	w.script("hang", `/bin/sh -c 'echo > "$1"; read line < "$2"' sh "$@" & wait`)
@@ -98,8 +98,8 @@ func TestTheEndOfTheTimeEndsWhatAProgramStarted(t *testing.T) {
 	}
 }
 
-func TestRunTellsWhatTheProgramSaid(t *testing.T) {
-	w := newWorld(t)
+func TestRunReportsWhatTheProgramPrinted(t *testing.T) {
+	w := newFixture(t)
 	w.script("fail", "echo part; echo reason >&2; exit 3")
 	out, err := w.Run(t.Context(), "fail", "now")
 	if out != "part\n" || err == nil || err.Error() != "run fail now: reason (exit status 3)" {
@@ -138,21 +138,21 @@ func TestAnExclusiveLockCanBeTakenWhileADoctorLooks(t *testing.T) {
 	}
 }
 
-// The cure of the proxies is run by a real shell.
-func TestTheCureForTheProxiesCures(t *testing.T) {
+// The fix of the proxies is run by a real shell.
+func TestTheFixForTheProxiesFixes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("no bash")
 	}
 	for _, earlier := range []string{"", "no_proxy=example.com", "NO_PROXY=example.com"} {
-		w := newWorld(t)
+		w := newFixture(t)
 		t.Setenv("http_proxy", "http://proxy:3128")
 		name, value, _ := strings.Cut(earlier, "=")
 		if name != "" {
 			t.Setenv(name, value)
 		}
-		cure := exec.Command(bash, "-c", w.finding("Proxies").Cure+"\n"+`printf %s "$NO_PROXY"`)
-		list, err := cure.Output()
+		fix := exec.Command(bash, "-c", w.finding("Proxies").Fix+"\n"+`printf %s "$NO_PROXY"`)
+		list, err := fix.Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,21 +209,21 @@ func TestPrint(t *testing.T) {
 	findings := []Finding{
 		{Check: "Go", What: "go1.26.8 (/usr/local/go/bin/go)"},
 		{Check: "Local cluster", Status: Warning, What: "Half of it.", Why: "It matters.",
-			Cure: "Do this:\nmake up"},
+			Fix: "Do this:\nmake up"},
 		{Check: "Docker", Status: NotApplicable, What: "not found"},
-		{Check: "Memory", Status: Failure, What: "Little.", Why: "Much.", Cure: "More."},
+		{Check: "Memory", Status: Failure, What: "Little.", Why: "Much.", Fix: "More."},
 	}
 	const want = `ok    Go             go1.26.8 (/usr/local/go/bin/go)
 warn  Local cluster
       what  Half of it.
       why   It matters.
-      cure  Do this:
+      fix   Do this:
             make up
 n/a   Docker         not found
 FAIL  Memory
       what  Little.
       why   Much.
-      cure  More.
+      fix   More.
 4 checks: 1 ok, 1 warning, 1 failure, 1 not applicable
 `
 	var plain, colourful strings.Builder
@@ -264,7 +264,7 @@ func TestPrintKeepsLinesShort(t *testing.T) {
 	for name, cases := range scenes {
 		for sentence, scene := range cases {
 			t.Run(name+": "+sentence, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				scene.set(w)
 				findings = append(findings, w.finding(name))
 			})

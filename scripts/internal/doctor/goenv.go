@@ -30,7 +30,7 @@ func checkGoFlags(ctx context.Context, m Machine) Finding {
 		word = strings.Trim(word, `'"`)
 		name, setting, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		harmless, listed := strayGoFlags[name]
-		if listed && !(given && setting == harmless) {
+		if listed && (!given || setting != harmless) {
 			stray = append(stray, word)
 		}
 	}
@@ -40,16 +40,16 @@ func checkGoFlags(ctx context.Context, m Machine) Finding {
 		}
 		return okay("%s", value)
 	}
-	source, cure := "the go env file", "go env -u GOFLAGS"
+	source, fix := "the go env file", "go env -u GOFLAGS"
 	if m.Getenv("GOFLAGS") != "" {
-		source, cure = "the environment", "unset GOFLAGS"
+		source, fix = "the environment", "unset GOFLAGS"
 	}
 	return Finding{Status: Warning,
 		What: fmt.Sprintf("GOFLAGS from %s holds %s.", source, strings.Join(stray, " ")),
 		Why: "The workshop's own builds set their flags themselves, but a `go test ./...` typed by hand " +
 			"obeys these: it compiles other code, looks for a vendor folder, changes go.mod or needs a " +
 			"C compiler.",
-		Cure: cure}
+		Fix: fix}
 }
 
 func checkGoWork(ctx context.Context, m Machine) Finding {
@@ -65,25 +65,25 @@ func checkGoWork(ctx context.Context, m Machine) Finding {
 		Why: "Each chapter is a module that stands alone. Inside a workspace that does not list it, " +
 			"`go test ./...` typed in a chapter ends with \"directory prefix . does not contain modules " +
 			"listed in go.work\".",
-		Cure: "export GOWORK=off"}
+		Fix: "export GOWORK=off"}
 }
 
 const proxyWhy = "Every program of the workshop, the control plane too, is built from Go modules."
 
-const proxyCure = "Check the network (behind an HTTP proxy: HTTPS_PROXY; with its own certificates: " +
+const proxyFix = "Check the network (behind an HTTP proxy: HTTPS_PROXY; with its own certificates: " +
 	"SSL_CERT_FILE), or go back to Go's default module proxy:\ngo env -u GOPROXY\nand, if the environment sets it:\nunset GOPROXY"
 
 // errNotThere is an answer after which the go command tries the next proxy of a comma list.
 var errNotThere = errors.New("does not have it")
 
-// checkModuleProxy walks GOPROXY as the go command does (https://go.dev/ref/mod#environment-variables):
+// checkModuleProxy goes through GOPROXY as the go command does (https://go.dev/ref/mod#environment-variables):
 // behind a comma the next entry is tried only after 404 or 410, behind a bar after any error.
 func checkModuleProxy(ctx context.Context, m Machine) Finding {
 	setting, err := m.goEnv(ctx, "GOPROXY")
 	if err != nil {
 		return notApplicable("not examined: %s", oneLine(err.Error()))
 	}
-	failed := Finding{Status: Failure, Why: proxyWhy, Cure: proxyCure}
+	failed := Finding{Status: Failure, Why: proxyWhy, Fix: proxyFix}
 	if m.inModuleCache(ctx) {
 		failed.Status = Warning
 		failed.Why += " Go's module cache holds " + m.Probe + " already, so it may hold the rest."
@@ -102,7 +102,7 @@ func checkModuleProxy(ctx context.Context, m Machine) Finding {
 		case "off":
 			tried = append(tried, "GOPROXY=off: works only when the module cache is warm.")
 			failed.What = strings.Join(tried, " ")
-			failed.Cure = "go env -u GOPROXY\n" +
+			failed.Fix = "go env -u GOPROXY\n" +
 				"and, if the environment sets it:\nunset GOPROXY"
 			return failed
 		case "direct":
@@ -129,7 +129,7 @@ func direct(tried []string) Finding {
 		What: strings.Join(append(tried, "GOPROXY leads to direct: modules come from their repositories."), " "),
 		Why: "Without a module proxy, Go fetches k8s.io/kubernetes and every other dependency with git " +
 			"from the host of each: slow, and all of those hosts must be reachable.",
-		Cure: "If you can reach it, go back to Go's default module proxy:\ngo env -u GOPROXY\nand, if the environment sets it:\nunset GOPROXY"}
+		Fix: "If you can reach it, go back to Go's default module proxy:\ngo env -u GOPROXY\nand, if the environment sets it:\nunset GOPROXY"}
 }
 
 // askProxy asks one proxy of GOPROXY for m.Probe. The error names neither URL nor credentials.

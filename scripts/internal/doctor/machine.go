@@ -47,6 +47,8 @@ type Machine struct {
 	Hostname func() (string, error)
 	// Listen opens a listener as net.Listen does.
 	Listen func(network, address string) (net.Listener, error)
+	// Dial opens a connection as net.DialTimeout does.
+	Dial func(network, address string, timeout time.Duration) (net.Conn, error)
 	// Disk tells the bytes that an ordinary user can still write below an existing path.
 	Disk func(path string) (free uint64, err error)
 	// Client asks the module proxies, by way of the environment's HTTP proxy.
@@ -71,6 +73,7 @@ func Local(repository, state string) Machine {
 		},
 		Hostname: os.Hostname,
 		Listen:   net.Listen,
+		Dial:     net.DialTimeout,
 		Disk:     diskFree,
 		Client:   &http.Client{Transport: http.DefaultTransport},
 	}

@@ -12,7 +12,34 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
+
+// checkLoopback connects to 127.0.0.1: a port can be opened there also while the interface is down.
+func checkLoopback(_ context.Context, m Machine) Finding {
+	down := Finding{Status: Failure,
+		Why: "The API server, its clients and every operator reach each other on 127.0.0.1.",
+		Fix: "Bring up the loopback interface, or leave the sandbox that forbids it:\nsudo ip link set lo up"}
+	listener, err := m.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		down.What = fmt.Sprintf("No port of 127.0.0.1 can be opened: %s.", oneLine(err.Error()))
+		return down
+	}
+	defer listener.Close()
+	connection, err := m.Dial("tcp", listener.Addr().String(), 2*time.Second)
+	if err != nil {
+		down.What = fmt.Sprintf("127.0.0.1 cannot be reached: %s.", oneLine(err.Error()))
+		return down
+	}
+	connection.Close()
+	// An address for documentation: connecting a UDP socket sends nothing, it only looks for a route.
+	connection, err = m.Dial("udp", "192.0.2.1:9", 2*time.Second)
+	if err != nil {
+		return okay("127.0.0.1 works; this machine is offline: what is built already works")
+	}
+	connection.Close()
+	return okay("127.0.0.1 works")
+}
 
 // checkPorts opens at least as many listeners at once as a local cluster does, and the one port that
 // has a fixed default.
@@ -22,9 +49,9 @@ func checkPorts(_ context.Context, m Machine) Finding {
 		listener, err := m.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return Finding{Status: Failure,
-				What: fmt.Sprintf("No port of 127.0.0.1 can be opened: %s.", oneLine(err.Error())),
+				What: fmt.Sprintf("%d ports of 127.0.0.1 cannot be opened at once: %s.", atOnce, oneLine(err.Error())),
 				Why:  "etcd, kube-apiserver and every operator listen on 127.0.0.1.",
-				Cure: "Bring up the loopback interface, or leave the sandbox that forbids it:\nsudo ip link set lo up"}
+				Fix:  "Leave the sandbox that forbids it, or raise the limit of open files:\nulimit -n 1024"}
 		}
 		defer listener.Close()
 	}
@@ -41,7 +68,7 @@ func checkPorts(_ context.Context, m Machine) Finding {
 	return Finding{Status: Warning, What: what,
 		Why: "An operator answers health probes there by default, and ends when it cannot. A cluster picks " +
 			"free ports and is not affected.",
-		Cure: "Stop that program, or start the operator with another port (0 picks a free one):\n" +
+		Fix: "Stop that program, or start the operator with another port (0 picks a free one):\n" +
 			"--health-probe-bind-address=127.0.0.1:0"}
 }
 
@@ -79,14 +106,14 @@ func (m Machine) holder(port int) string {
 // labelValue is what Kubernetes accepts as the value of a label, besides "" and up to 63 bytes.
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 
-// checkHostname tells what a long name breaks, and what not: leader election and kwok's node leases
+// checkHostname reports what a long name breaks, and what not: leader election and kwok's node leases
 // use it too, as a holderIdentity, whose length is not limited.
 func checkHostname(_ context.Context, m Machine) Finding {
-	const cure = "Give the machine a shorter name of letters, digits, dots and dashes:\n" +
+	const fix = "Give the machine a shorter name of letters, digits, dots and dashes:\n" +
 		"sudo hostnamectl hostname workshop\nor, in a container:\ndocker run --hostname workshop …"
 	name, err := m.Hostname()
 	if err != nil {
-		return Finding{Status: Failure, Cure: cure,
+		return Finding{Status: Failure, Fix: fix,
 			What: fmt.Sprintf("The host name is unknown: %s.", oneLine(err.Error())),
 			Why: "kube-controller-manager, kube-scheduler and kwok take their identity from it and end " +
 				"without it."}
@@ -100,10 +127,10 @@ func checkHostname(_ context.Context, m Machine) Finding {
 	default:
 		return okay("%s", name)
 	}
-	return Finding{Status: Warning, Cure: cure,
+	return Finding{Status: Warning, Fix: fix,
 		What: fmt.Sprintf("The host name %q %s.", name, fault),
 		Why: "kube-apiserver labels its identity Lease in kube-system with it (kubernetes.io/hostname). The " +
-			"Lease is refused and tried again for ever: the cluster works, its log fills with errors. Events " +
+			"Lease is refused and tried again forever: the cluster works, its log fills with errors. Events " +
 			"are refused when the name of a controller, a dash and the host name exceed 128 characters."}
 }
 
@@ -126,7 +153,7 @@ func checkProxies(_ context.Context, m Machine) Finding {
 	if exceptions == "" {
 		exceptions = m.Getenv("NO_PROXY")
 	}
-	if coversLoopback(exceptions) {
+	if exceptsLoopback(exceptions) {
 		return okay("%s, not for 127.0.0.1", strings.Join(set, ", "))
 	}
 	return Finding{Status: Warning,
@@ -134,12 +161,12 @@ func checkProxies(_ context.Context, m Machine) Finding {
 		Why: "Programs written in Go, kubectl and the operators among them, never ask a proxy for 127.0.0.1. " +
 			"curl and other clients do: what a page fetches from 127.0.0.1 with curl goes to the proxy and " +
 			"fails. kind hands these variables to its nodes and adds the cluster's own networks itself.",
-		Cure: "export no_proxy=\"127.0.0.1,localhost,::1,${no_proxy:-$NO_PROXY}\"\nexport NO_PROXY=\"$no_proxy\""}
+		Fix: "export no_proxy=\"127.0.0.1,localhost,::1,${no_proxy:-$NO_PROXY}\"\nexport NO_PROXY=\"$no_proxy\""}
 }
 
-// coversLoopback tells whether a NO_PROXY list excepts 127.0.0.1. The name localhost alone does not:
+// exceptsLoopback tells whether a NO_PROXY list excepts 127.0.0.1. The name localhost alone does not:
 // curl compares what the URL says.
-func coversLoopback(list string) bool {
+func exceptsLoopback(list string) bool {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ' ' }) {
 		if entry == "*" || entry == loopback.String() {

@@ -13,7 +13,7 @@ const width = 100
 
 var colours = map[Status]string{OK: "32", Warning: "33", Failure: "31", NotApplicable: "2"}
 
-// Print writes one line for each finding that asks for nothing, what, why and cure for each that
+// Print writes one line for each finding that asks for nothing, what, why and fix for each that
 // does, and a count at the end. With color, the status words carry ANSI colours.
 func Print(w io.Writer, findings []Finding, color bool) error {
 	longest := 0
@@ -36,7 +36,7 @@ func Print(w io.Writer, findings []Finding, color bool) error {
 		fmt.Fprintf(&out, "%s  %s\n", status, finding.Check)
 		wrap(&out, "      what  ", 12, finding.What)
 		wrap(&out, "      why   ", 12, finding.Why)
-		wrap(&out, "      cure  ", 12, finding.Cure)
+		wrap(&out, "      fix   ", 12, finding.Fix)
 	}
 	out.WriteString(summary(findings) + "\n")
 	_, err := io.WriteString(w, out.String())

@@ -45,7 +45,7 @@ func checkDisk(ctx context.Context, m Machine) Finding {
 		path := existing(place.path)
 		free, err := m.Disk(path)
 		if err != nil {
-			return Finding{Status: Warning, Why: why, Cure: "See what this says:\ndf -h " + quote(path),
+			return Finding{Status: Warning, Why: why, Fix: "See what this says:\ndf -h " + quote(path),
 				What: fmt.Sprintf("The free space for %s is unknown: %s.", place.name, oneLine(err.Error()))}
 		}
 		seen = append(seen, fmt.Sprintf("%s %s free", place.name, size(free)))
@@ -58,7 +58,7 @@ func checkDisk(ctx context.Context, m Machine) Finding {
 		return okay("%s", strings.Join(seen, ", "))
 	}
 	finding.What = strings.Join(short, " ")
-	finding.Cure = "Free some space, or let Go's caches lie on a larger disk:\n" +
+	finding.Fix = "Free some space, or let Go's caches lie on a larger disk:\n" +
 		"go env -w GOCACHE=/larger/disk/gocache GOMODCACHE=/larger/disk/gomod"
 	return finding
 }
@@ -86,18 +86,18 @@ func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\'
 func checkMemory(ctx context.Context, m Machine) Finding {
 	const why = "Compiling kube-apiserver and running a control plane beside it take 2 to 4 GiB; with less, " +
 		"the kernel kills the compiler (\"signal: killed\")."
-	const cure = "Close other programs, or give the virtual machine or container more memory. While building, " +
+	const fix = "Close other programs, or give the virtual machine or container more memory. While building, " +
 		"fewer compilers at once take less:\nexport GOMAXPROCS=1"
 	have, what, err := m.memory(ctx)
 	if err != nil {
-		return Finding{Status: Warning, Why: why, Cure: "See that at least 4 GiB are free before `make up`.",
+		return Finding{Status: Warning, Why: why, Fix: "See that at least 4 GiB are free before `make up`.",
 			What: fmt.Sprintf("The available memory is unknown: %s.", oneLine(err.Error()))}
 	}
 	status := grade(have, memoryEnough, memoryLeast)
 	if status == OK {
 		return okay("%s %s", size(have), what)
 	}
-	return Finding{Status: status, Why: why, Cure: cure, What: fmt.Sprintf("Only %s %s.", size(have), what)}
+	return Finding{Status: status, Why: why, Fix: fix, What: fmt.Sprintf("Only %s %s.", size(have), what)}
 }
 
 // memory returns bytes and what they are: on Linux what is available, the limit of this control
@@ -181,7 +181,7 @@ func checkInotify(_ context.Context, m Machine) Finding {
 	if reason := m.noKind(); reason != "" {
 		return notApplicable("%s", reason)
 	}
-	var seen, short, cure []string
+	var seen, short, fix []string
 	for _, limit := range []struct {
 		name  string
 		least uint64
@@ -194,7 +194,7 @@ func checkInotify(_ context.Context, m Machine) Finding {
 		if value < limit.least {
 			short = append(short,
 				fmt.Sprintf("fs.inotify.%s is %d, less than %d.", limit.name, value, limit.least))
-			cure = append(cure, fmt.Sprintf("sudo sysctl fs.inotify.%s=%d", limit.name, limit.least))
+			fix = append(fix, fmt.Sprintf("sudo sysctl fs.inotify.%s=%d", limit.name, limit.least))
 		}
 	}
 	if len(short) == 0 {
@@ -203,7 +203,7 @@ func checkInotify(_ context.Context, m Machine) Finding {
 	return Finding{Status: Warning, What: strings.Join(short, " "),
 		Why: "The containers of a kind node share these limits with your own programs; above them, the " +
 			"kubelet, kube-proxy or the workload stop with \"too many open files\". Only kind is affected.",
-		Cure: strings.Join(cure, "\n") + "\nTo keep this after a restart, write it to /etc/sysctl.d/ too."}
+		Fix: strings.Join(fix, "\n") + "\nTo keep this after a restart, write it to /etc/sysctl.d/ too."}
 }
 
 // checkCgroup looks for the file that only the unified hierarchy has at its root; a hybrid one counts
@@ -219,7 +219,7 @@ func checkCgroup(_ context.Context, m Machine) Finding {
 		What: "This machine does not use cgroup version 2 for everything (no cgroup.controllers in /sys/fs/cgroup).",
 		Why: "From Kubernetes 1.35 on, a kubelet refuses to start on cgroup v1 unless failCgroupV1 is false: " +
 			"a kind cluster does not come up. Only kind is affected.",
-		Cure: "Start the kernel with systemd.unified_cgroup_hierarchy=1, or use a distribution that has " +
+		Fix: "Start the kernel with systemd.unified_cgroup_hierarchy=1, or use a distribution that has " +
 			"cgroup v2 by default (Debian 11, Ubuntu 22.04, Fedora 31 and newer). For WSL, in .wslconfig:\n" +
 			"[wsl2]\nkernelCommandLine = cgroup_no_v1=all"}
 }
@@ -230,7 +230,7 @@ func (m Machine) noKind() string {
 		return "Docker brings its own Linux on this system"
 	}
 	if !m.has("docker") {
-		return "only the kind lane needs it, and there is no Docker"
+		return "only the kind environment needs it, and there is no Docker"
 	}
 	return ""
 }

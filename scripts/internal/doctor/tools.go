@@ -10,22 +10,22 @@ import (
 // The oldest Go that the workshop's go.mod files accept.
 const minimumGo = "go1.26.0"
 
-const goCure = "Install Go 1.26 or newer: https://go.dev/dl/"
+const goFix = "Install Go 1.26 or newer: https://go.dev/dl/"
 
 func checkGo(ctx context.Context, m Machine) Finding {
 	const why = "Everything is built from source, the control plane too; go.mod asks for Go 1.26."
 	path, err := m.LookPath("go")
 	if err != nil {
-		return Finding{Status: Failure, What: "There is no go in PATH.", Why: why, Cure: goCure}
+		return Finding{Status: Failure, What: "There is no go in PATH.", Why: why, Fix: goFix}
 	}
 	answer, err := m.Run(ctx, "go", "version")
 	if err != nil {
 		return Finding{Status: Failure, What: fmt.Sprintf("%s does not work: %v.", path, err),
-			Why: why, Cure: goCure}
+			Why: why, Fix: goFix}
 	}
 	have := goVersion(answer)
 	if have == "" {
-		return Finding{Status: Warning, Why: why, Cure: goCure,
+		return Finding{Status: Warning, Why: why, Fix: goFix,
 			What: fmt.Sprintf("%s gives a version that says nothing: %q.", path, oneLine(answer))}
 	}
 	if version.Compare(have, minimumGo) >= 0 {
@@ -37,11 +37,11 @@ func checkGo(ctx context.Context, m Machine) Finding {
 		version.Compare(have, "go1.21") >= 0 {
 		return okay("%s (%s); it fetches Go 1.26 by itself (GOTOOLCHAIN=%s)", have, path, toolchain)
 	}
-	cure := goCure
+	fix := goFix
 	if version.Compare(have, "go1.21") >= 0 {
-		cure += "\nor let this one fetch it:\nexport GOTOOLCHAIN=auto"
+		fix += "\nor let this one fetch it:\nexport GOTOOLCHAIN=auto"
 	}
-	return Finding{Status: Failure, Why: why, Cure: cure,
+	return Finding{Status: Failure, Why: why, Fix: fix,
 		What: fmt.Sprintf("%s (%s) is too old and does not fetch a newer one (GOTOOLCHAIN=%s).",
 			have, path, toolchain)}
 }
@@ -57,11 +57,11 @@ func goVersion(answer string) string {
 }
 
 func checkMake(ctx context.Context, m Machine) Finding {
-	const cure = "Install GNU make: `apt-get install make`, `dnf install make`, or on macOS:\n" +
+	const fix = "Install GNU make: `apt-get install make`, `dnf install make`, or on macOS:\n" +
 		"xcode-select --install"
-	finding := checkTool(ctx, m, "make", cure)
+	finding := checkTool(ctx, m, "make", fix)
 	if finding.Status == OK && !strings.HasPrefix(finding.What, "GNU Make") {
-		return Finding{Status: Failure, Cure: cure,
+		return Finding{Status: Failure, Fix: fix,
 			What: fmt.Sprintf("This make is not GNU make: %s.", finding.What),
 			Why:  "The Makefiles are written for GNU make; others do not read them."}
 	}
@@ -80,28 +80,28 @@ func checkBash(ctx context.Context, m Machine) Finding {
 
 // checkTool runs the program: on macOS without its command line tools, git and make are found, but
 // only print how to install them.
-func checkTool(ctx context.Context, m Machine, name, cure string) Finding {
+func checkTool(ctx context.Context, m Machine, name, fix string) Finding {
 	path, err := m.LookPath(name)
 	if err != nil {
-		return Finding{Status: Failure, Why: toolWhy, Cure: cure,
+		return Finding{Status: Failure, Why: toolWhy, Fix: fix,
 			What: fmt.Sprintf("There is no %s in PATH.", name)}
 	}
 	answer, err := m.Run(ctx, name, "--version")
 	if err != nil {
-		return Finding{Status: Failure, Why: toolWhy, Cure: cure,
+		return Finding{Status: Failure, Why: toolWhy, Fix: fix,
 			What: fmt.Sprintf("%s does not work: %s.", path, oneLine(err.Error()))}
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(answer), "\n")
 	return okay("%s (%s)", first, path)
 }
 
-const dockerWhy = "The kind lane runs in Docker: make kind-up, make kind-test and each chapter's kind.sh. " +
+const dockerWhy = "The kind environment runs in Docker: make kind-up, make kind-test and each chapter's kind.sh. " +
 	"Everything else works without."
 
 func checkDocker(ctx context.Context, m Machine) Finding {
 	path, err := m.LookPath("docker")
 	if err != nil {
-		return notApplicable("not found: only the kind lane needs it (make kind-up, kind-test); " +
+		return notApplicable("not found: only the kind environment needs it (make kind-up, kind-test); " +
 			"everything else works without")
 	}
 	answer, err := m.Run(ctx, "docker", "info", "--format", "{{.ServerVersion}}")
@@ -114,7 +114,7 @@ func checkDocker(ctx context.Context, m Machine) Finding {
 		}
 		return Finding{Status: Warning, Why: dockerWhy,
 			What: fmt.Sprintf("%s is there, but its daemon does not answer: %s.", path, reason),
-			Cure: "Start Docker (Docker Desktop, or `sudo systemctl start docker`); on Linux your user " +
+			Fix: "Start Docker (Docker Desktop, or `sudo systemctl start docker`); on Linux your user " +
 				"must be in the group docker. Then see that this answers:\ndocker info"}
 	}
 	return okay("server %s (%s)", server, path)

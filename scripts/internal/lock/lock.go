@@ -56,7 +56,7 @@ func Held(path string) (bool, error) {
 // Acquire waits for the lock until ctx ends. When it has to wait it calls waiting once with the
 // process number of the holder.
 func Acquire(ctx context.Context, path string, waiting func(owner string)) (release func(), err error) {
-	told := false
+	reported := false
 	for {
 		f, err := Try(path)
 		if err == nil {
@@ -67,10 +67,10 @@ func Acquire(ctx context.Context, path string, waiting func(owner string)) (rele
 		if !errors.Is(err, ErrHeld) {
 			return nil, err
 		}
-		if !told {
+		if !reported {
 			owner, _ := os.ReadFile(path)
 			waiting(strings.TrimSpace(string(owner)))
-			told = true
+			reported = true
 		}
 		select {
 		case <-ctx.Done():

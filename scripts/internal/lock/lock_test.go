@@ -48,16 +48,16 @@ func TestAWaiterLearnsTheOwnerAndFollowsIt(t *testing.T) {
 	if _, err := Try(path); !errors.Is(err, ErrHeld) {
 		t.Fatalf("Try of a held lock: %v", err)
 	}
-	told := 0
+	calls := 0
 	release, err := Acquire(t.Context(), path, func(owner string) {
-		told++
+		calls++
 		if owner != fmt.Sprint(other.Process.Pid) {
 			t.Errorf("the owner is said to be %q, it is %d", owner, other.Process.Pid)
 		}
 		_ = other.Process.Kill() // kill -9: the kernel alone can release the lock
 	})
-	if err != nil || told != 1 {
-		t.Fatalf("after the owner was killed: %v, told %d times", err, told)
+	if err != nil || calls != 1 {
+		t.Fatalf("after the owner was killed: %v, %d calls", err, calls)
 	}
 	release()
 	if held, err := Held(path); held || err != nil {

@@ -27,7 +27,7 @@ func checkInclude(dir string, b *Block) error {
 			return differs(b, b.File+" "+b.Func, whole)
 		}
 	case b.Part:
-		if !hasRun(strings.Split(string(data), "\n"), strings.Split(strings.TrimRight(b.Text, "\n"), "\n")) {
+		if !hasExcerpt(strings.Split(string(data), "\n"), strings.Split(strings.TrimRight(b.Text, "\n"), "\n")) {
 			return fmt.Errorf("the block is not a run of whole lines of %s", b.File)
 		}
 	case b.Text != string(data):
@@ -40,8 +40,29 @@ func differs(b *Block, name, want string) error {
 	return fmt.Errorf("the block differs from %s:\n%s", name, diff(name, "page", strings.TrimRight(want, "\n")+"\n", b.Text))
 }
 
-// hasRun reports whether part is a run of lines of whole, perhaps with less indentation.
-func hasRun(whole, part []string) bool {
+// hasExcerpt reports whether the runs of lines of an excerpt are in whole, in this order: a line "…" separates them.
+func hasExcerpt(whole, excerpt []string) bool {
+	var run []string
+	for _, line := range append(excerpt, "…") {
+		if strings.TrimSpace(line) != "…" {
+			run = append(run, line)
+			continue
+		}
+		end := runEnd(whole, run)
+		if end < 0 {
+			return false
+		}
+		whole, run = whole[end:], nil
+	}
+	return true
+}
+
+// runEnd returns the index after the first run of lines of whole that part is, perhaps with less indentation; -1 when
+// there is none.
+func runEnd(whole, part []string) int {
+	if len(part) == 0 {
+		return 0
+	}
 	for start := 0; start+len(part) <= len(whole); start++ {
 		indent, ok := strings.CutSuffix(whole[start], part[0])
 		if !ok || strings.TrimLeft(indent, " \t") != "" {
@@ -52,10 +73,10 @@ func hasRun(whole, part []string) bool {
 			same = same && (whole[start+i] == indent+line || line == "" && whole[start+i] == "")
 		}
 		if same {
-			return true
+			return start + len(part)
 		}
 	}
-	return false
+	return -1
 }
 
 // declaration returns the source of a function, method (Type.Name) or type, with and without its

@@ -48,11 +48,11 @@ type Block struct {
 	// Text is the block's content.
 	Text string
 
-	// Fails, Within, Background, Until, Stop, Timeout, Lane: how a sh block runs.
+	// Fails, Within, Background, Until, Stop, Timeout, Environment: how a sh block runs.
 	Fails             bool
 	Within, Timeout   time.Duration
 	Background, Until string
-	Stop, Lane        string
+	Stop, Environment string
 	// Contains: a console block that names only some lines.
 	Contains bool
 	// File, Part, Func: what an included block must equal.
@@ -168,7 +168,7 @@ func newBlock(n *ast.FencedCodeBlock, source []byte) (*Block, error) {
 func (b *Block) word(word string) (err error) {
 	key, value, hasValue := strings.Cut(word, "=")
 	flags := map[string]*bool{"fails": &b.Fails, "contains": &b.Contains, "part": &b.Part}
-	texts := map[string]*string{"background": &b.Background, "until": &b.Until, "stop": &b.Stop, "lane": &b.Lane,
+	texts := map[string]*string{"background": &b.Background, "until": &b.Until, "stop": &b.Stop, "environment": &b.Environment,
 		"file": &b.File, "func": &b.Func, "skip": &b.Skip}
 	times := map[string]*time.Duration{"within": &b.Within, "timeout": &b.Timeout}
 	switch {
@@ -186,7 +186,7 @@ func (b *Block) word(word string) (err error) {
 
 // allowed lists the words of each kind of block.
 var allowed = map[string][]string{
-	"sh":      {"fails", "within", "background", "until", "stop", "timeout", "lane", "skip"},
+	"sh":      {"fails", "within", "background", "until", "stop", "timeout", "environment", "skip"},
 	"console": {"contains", "skip"},
 	"":        {"file", "part", "func", "skip"},
 }
@@ -213,8 +213,8 @@ func (b *Block) check(words []string) error {
 		return errors.New("until needs background=NAME")
 	case b.Background != "" && (b.Fails || b.Within > 0 || b.Stop != ""):
 		return errors.New("a background block cannot have fails, within or stop")
-	case b.Lane != "" && b.Lane != "kind" && b.Lane != "local":
-		return fmt.Errorf("lane=%s: lanes are local and kind", b.Lane)
+	case b.Environment != "" && b.Environment != "kind" && b.Environment != "local":
+		return fmt.Errorf("environment=%s: environments are local and kind", b.Environment)
 	}
 	return nil
 }
@@ -275,8 +275,8 @@ func lineOf(source []byte, offset int) int {
 	return strings.Count(string(source[:offset]), "\n") + 1
 }
 
-// Find returns the READMEs of a repository, the root's first: every README.md that is not hidden, not
-// made at run time and not below a folder named testdata.
+// Find returns the pages of a repository: GLOSSARY.md and every README.md that is not hidden, not made at run time and
+// not below a folder named testdata.
 func Find(root string) ([]string, error) {
 	var pages []string
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -288,7 +288,7 @@ func Find(root string) ([]string, error) {
 			filepath.Dir(path) == root && (name == "bin" || name == "work")) {
 			return filepath.SkipDir
 		}
-		if name == "README.md" {
+		if name == "README.md" || path == filepath.Join(root, "GLOSSARY.md") {
 			pages = append(pages, path)
 		}
 		return nil

@@ -16,10 +16,10 @@ import (
 
 // A Runner runs pages.
 type Runner struct {
-	// Env is the environment of every block, as in os.Environ.
+	// Env holds the variables of every block, as in os.Environ.
 	Env []string
-	// Lane is the lane that the blocks run on: "local" or "kind". Blocks of another lane are skipped.
-	Lane string
+	// Environment is where the blocks run: "local" or "kind". Blocks of another environment are skipped.
+	Environment string
 	// Play shows prose, commands and their output to a reader. Otherwise only results are printed.
 	Play bool
 	// Color allows terminal colours.
@@ -40,12 +40,12 @@ func (c Counts) String() string {
 	return fmt.Sprintf("%d executed, %d compared, %d included, %d skipped", c.Executed, c.Compared, c.Included, c.Skipped)
 }
 
-// Plan counts what a lane would do with a page, without doing it.
-func Plan(p *Page, lane string) (c Counts) {
+// Plan counts what an environment would do with a page, without doing it.
+func Plan(p *Page, environment string) (c Counts) {
 	for _, part := range p.Parts {
 		switch b := part.Block; {
 		case b == nil:
-		case b.skipped(lane) != "":
+		case b.skipped(environment) != "":
 			c.Skipped++
 		case b.Lang == "sh":
 			c.Executed++
@@ -58,10 +58,10 @@ func Plan(p *Page, lane string) (c Counts) {
 	return c
 }
 
-// skipped returns why a lane does nothing with a block, "" when it does something.
-func (b *Block) skipped(lane string) string {
-	if b.Skip == "" && b.Lane != "" && b.Lane != lane {
-		return fmt.Sprintf("needs the %s lane", b.Lane)
+// skipped returns why an environment does nothing with a block, "" when it does something.
+func (b *Block) skipped(environment string) string {
+	if b.Skip == "" && b.Environment != "" && b.Environment != environment {
+		return fmt.Sprintf("needs the %s environment", b.Environment)
 	}
 	return b.Skip
 }
@@ -85,7 +85,7 @@ func (r Runner) Run(ctx context.Context, p *Page) (c Counts, err error) {
 			r.prose(part)
 			continue
 		}
-		reason := b.skipped(r.Lane)
+		reason := b.skipped(r.Environment)
 		if reason == "" {
 			reason = skippedConsole[b]
 		}

@@ -45,7 +45,7 @@ func (b Builder) Program(ctx context.Context, module, pkg, name string) error {
 	}
 	defer os.RemoveAll(dir)
 	built := filepath.Join(dir, name)
-	if err := b.compile(ctx, module, []string{pkg}, "-o", built); err != nil {
+	if err := b.compile(ctx, module, []string{pkg}, "-ldflags", noDebug, "-o", built); err != nil {
 		return err
 	}
 	return os.Rename(built, filepath.Join(b.Bin(), name))
@@ -88,6 +88,9 @@ func buildFlags(verb string) []string {
 	return []string{verb, "-mod=readonly", "-buildvcs=false", "-trimpath=false"}
 }
 
+// noDebug are flags of the linker: without debug information it is faster, and nobody debugs these programs.
+const noDebug = "-s -w"
+
 // versionFlags are flags of the linker. They tell the Kubernetes programs their version; kubectl refuses
 // to talk to a server when it cannot parse its own.
 func versionFlags(version string) string {
@@ -96,7 +99,7 @@ func versionFlags(version string) string {
 		return ""
 	}
 	minor := parts[1]
-	flags := []string{"-s", "-w"} // nobody debugs these, and linking is faster
+	flags := []string{noDebug}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		flags = append(flags, "-X "+pkg+".gitVersion="+version, "-X "+pkg+".gitMajor=1",
 			"-X "+pkg+".gitMinor="+minor, "-X "+pkg+".gitTreeState=clean", "-X "+pkg+".gitCommit=module")
@@ -131,6 +134,9 @@ func (b Builder) output(ctx context.Context, args ...string) (string, error) {
 func (b Builder) run(ctx context.Context, module string, args []string, stdout io.Writer, line func(string)) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env, cmd.Stdout = module, Env(), stdout
+	if b.Cgo {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = 5 * time.Second
@@ -139,7 +145,7 @@ func (b Builder) run(ctx context.Context, module string, args []string, stdout i
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the go command: %w (cure: install Go 1.26 or newer from https://go.dev/dl/)", err)
+		return fmt.Errorf("start the go command: %w (fix: install Go 1.26 or newer from https://go.dev/dl/)", err)
 	}
 	var tail []string
 	var download string
@@ -168,12 +174,12 @@ func (b Builder) run(ctx context.Context, module string, args []string, stdout i
 	return nil
 }
 
-// explain turns the end of the go command's output into an error with a cure where one is known.
+// explain turns the end of the go command's output into an error with a fix where one is known.
 func explain(tail []string, err error) error {
 	text := strings.Join(tail[max(0, len(tail)-8):], "\n")
-	for _, known := range cures {
+	for _, known := range fixes {
 		if strings.Contains(text, known.mark) {
-			return fmt.Errorf("%s\n%w: %s", text, err, known.cure)
+			return fmt.Errorf("%s\n%w: %s", text, err, known.fix)
 		}
 	}
 	if text == "" {
@@ -182,8 +188,8 @@ func explain(tail []string, err error) error {
 	return errors.Join(errors.New(text), err)
 }
 
-// cures are what to do about messages of the go command, the most telling one first.
-var cures = []struct{ mark, cure string }{
+// fixes are what to do about messages of the go command, the most telling one first.
+var fixes = []struct{ mark, fix string }{
 	{"no space left on device", "the disk is full: free about 8 GB and run the same command again"},
 	{"GOPROXY=off", "GOPROXY=off, and a module is not in the module cache: run once with a module proxy"},
 	{"GOTOOLCHAIN=local", "this Go is too old for the pinned modules: install Go 1.26 or newer (https://go.dev/dl/)"},

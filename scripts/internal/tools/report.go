@@ -103,16 +103,26 @@ func (m *Meter) Stop() {
 }
 
 func (m *Meter) print() {
-	m.mu.Lock()
-	text := fmt.Sprintf("  %s: %d", m.what, m.done)
-	if m.total > 0 {
-		text += fmt.Sprintf(" of %d", m.total)
-	}
-	m.mu.Unlock()
-	text += fmt.Sprintf(", %s", time.Since(m.start).Round(time.Second))
+	text := m.text(time.Since(m.start))
 	if m.r.Moving {
 		fmt.Fprintf(m.r.W, "\r%-78s", text)
 		return
 	}
 	fmt.Fprintln(m.r.W, text)
+}
+
+// text says how far the step is after this time, and for how long it will go on at the same speed.
+func (m *Meter) text(after time.Duration) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text := fmt.Sprintf("  %s: %d", m.what, m.done)
+	if m.total > 0 {
+		text += fmt.Sprintf(" of %d", m.total)
+	}
+	text += fmt.Sprintf(", %s", after.Round(time.Second))
+	if m.done < m.total && m.done > 0 && after > 10*time.Second {
+		left := after * time.Duration(m.total-m.done) / time.Duration(m.done)
+		text += fmt.Sprintf(", about %s to go", left.Round(10*time.Second))
+	}
+	return text
 }

@@ -91,11 +91,11 @@ func (c checkout) says(want string, args ...string) {
 	}
 }
 
-// fails wants a failure that names the reason and the cure.
-func (c checkout) fails(reason, cure string) {
+// fails wants a failure that names the reason and the fix.
+func (c checkout) fails(reason, fix string) {
 	c.t.Helper()
-	if out, ok := c.run(); ok || !strings.Contains(out, reason) || !strings.Contains(out, cure) {
-		c.t.Errorf("succeeded: %v, it says:\n%s\nwanted: %s … %s", ok, out, reason, cure)
+	if out, ok := c.run(); ok || !strings.Contains(out, reason) || !strings.Contains(out, fix) {
+		c.t.Errorf("succeeded: %v, it says:\n%s\nwanted: %s … %s", ok, out, reason, fix)
 	}
 }
 
@@ -141,12 +141,12 @@ func TestTheScriptBuildsWhenTheSourceIsNewer(t *testing.T) {
 	c.says("two []") // what is built needs no Go
 }
 
-func TestTheScriptNamesReasonAndCure(t *testing.T) {
+func TestTheScriptNamesReasonAndFix(t *testing.T) {
 	c := newCheckout(t)
 	c.says("one []")
 	c.write("scripts/cmd/workshop/main.go", "package main\n\nfunc main() { nonsense() }\n")
 	c.age("scripts/cmd/workshop/main.go", -time.Minute)
-	c.fails("undefined: nonsense", "Cure: ")
+	c.fails("undefined: nonsense", "Fix: ")
 	path := os.Getenv("PATH")
 	for what, fake := range map[string]struct{ script, reason string }{
 		"no Go":          {"", "Go is not installed"},
@@ -217,7 +217,7 @@ esac`))
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || strings.Contains(out.String(), "Cure") {
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || strings.Contains(out.String(), "Fix") {
 		t.Errorf("it ended with %v and said %s", cmd.ProcessState, &out)
 	}
 	if _, err := os.Stat(half); err == nil {

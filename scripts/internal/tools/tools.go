@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -14,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -54,12 +56,12 @@ var All = []Tool{
 var (
 	// Envtest is what the tests of every chapter start.
 	Envtest = []string{"etcd", "kube-apiserver", "kubectl"}
-	// Local is what the local lane runs.
+	// Local is what the local environment runs.
 	Local = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
 	// Generators are what `make generate` of the chapters runs.
 	Generators = []string{"controller-gen", "deepcopy-gen", "register-gen", "applyconfiguration-gen", "client-gen",
 		"lister-gen", "informer-gen", "kustomize"}
-	// Kind is what the kind lane needs besides Docker.
+	// Kind is what the kind environment needs besides Docker.
 	Kind = []string{"kind", "kubectl"}
 )
 
@@ -69,6 +71,8 @@ type Builder struct {
 	Root string
 	// Report receives progress; Discard is silent.
 	Report Reporter
+	// Cgo lets a program be linked with C, by the compiler of this machine.
+	Cgo bool
 	// Tools are what can be built; none means All.
 	Tools []Tool
 }
@@ -183,6 +187,12 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	if err != nil {
 		return err
 	}
+	if version != "" && b.isNew(ctx, version) {
+		b.Report.Line("%s", firstTime(runtime.NumCPU()))
+		if err := b.download(ctx, packages); err != nil {
+			return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
+		}
+	}
 	flags := []string{"-ldflags", versionFlags(version), "-o", tmp + string(os.PathSeparator)}
 	if err := b.compile(ctx, b.moduleDir(), packages, flags...); err != nil {
 		return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
@@ -194,6 +204,39 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	}
 	b.Report.Line("built into bin/: %d of %d, in %s", len(names), len(names), time.Since(start).Round(time.Second))
 	return nil
+}
+
+// isNew reports whether the sources of Kubernetes are still to be downloaded, and so all is to be compiled.
+func (b Builder) isNew(ctx context.Context, version string) bool {
+	cache, err := b.output(ctx, "env", "GOMODCACHE")
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(strings.TrimSpace(cache), "k8s.io", "kubernetes@"+version))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// download fetches the sources of the packages, and meanwhile begins to compile the first one.
+func (b Builder) download(ctx context.Context, packages []string) error {
+	ahead, stop := context.WithCancel(ctx)
+	var compiling sync.WaitGroup
+	compiling.Go(func() { // what it does not finish is left to the real build, which also reports errors
+		args := append(buildFlags("build"), "-o", os.DevNull, packages[0])
+		_ = b.run(ahead, b.moduleDir(), args, io.Discard, func(string) {})
+	})
+	meter := b.Report.Meter("downloading sources")
+	_, err := b.countStale(ctx, b.moduleDir(), packages, meter)
+	meter.Stop()
+	stop()
+	compiling.Wait()
+	return err
+}
+
+// firstTime says what the first build takes: 16 minutes of one core.
+func firstTime(cores int) string {
+	minutes := max(1, (16+cores/2)/cores)
+	return fmt.Sprintf("the first time this takes about 2.3 GB of disk and %d min on the %d cores of this machine",
+		minutes, cores)
 }
 
 // install moves one program into place. The stamp goes first and comes last, so that no moment shows
@@ -242,7 +285,7 @@ func readPins(dir string) (pins, error) {
 	return p, nil
 }
 
-// module returns the module that a package lies in, with its version.
+// module returns the module that a package is in, with its version.
 func (p pins) module(pkg string) (string, string) {
 	for m := pkg; m != "." && m != "/"; m = path.Dir(m) {
 		if v, ok := p.modules[m]; ok {

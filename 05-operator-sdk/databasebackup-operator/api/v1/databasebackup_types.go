@@ -57,7 +57,7 @@ const (
 // DatabaseBackupSpec says which database is backed up, when, where to, and what a backup must prove.
 //
 // Only databaseName, schedule and backupPath are needed for the API server to accept it. What is missing
-// to run is told in the condition Ready, reason IncompleteSpec.
+// to run is reported in the condition Ready, reason IncompleteSpec.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.destination) || has(self.destination)",fieldPath=".destination",message="is immutable once it is set: make another DatabaseBackup"
 type DatabaseBackupSpec struct {
@@ -72,7 +72,7 @@ type DatabaseBackupSpec struct {
 	DatabaseName string `json:"databaseName"`
 	// schedule is when backups are taken: five fields of cron (minute, hour, day of month, month, day of
 	// week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. The zone is timeZone.
-	// A date that never comes is told in the condition Ready, reason InvalidSchedule.
+	// A date that never comes is reported in the condition Ready, reason InvalidSchedule.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -154,12 +154,12 @@ type DatabaseBackupSpec struct {
 	//
 	// +optional
 	// +kubebuilder:default={}
-	Retention Retention `json:"retention,omitempty"`
+	Retention Retention `json:"retention,omitzero"`
 	// verification says what a backup must prove.
 	//
 	// +optional
 	// +kubebuilder:default={}
-	Verification Verification `json:"verification,omitempty"`
+	Verification Verification `json:"verification,omitzero"`
 
 	// JobLimits are those of the Jobs.
 	JobLimits `json:",inline"`
@@ -201,13 +201,14 @@ type JobLimits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// resources are those of the container. The limit of ephemeral-storage is also the size of the scratch folder in
-	// which verification mode Restore restores the database: a pod that needs more is ended, before it fills the node.
-	// Without that limit there is no bound. Who sets resources sets all of them: nothing of the default is added.
+	// resources are those of each container: the Job's pod has a second one in verification mode Restore. The limit of
+	// ephemeral-storage is also the size of the scratch folder in which that one restores the database: a pod that needs
+	// more is ended, before it fills the node. Without that limit there is no bound. A spec that sets resources sets all
+	// of them: nothing of the default is added.
 	//
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "100m", memory: "256Mi", "ephemeral-storage": "1Gi"}, limits: {memory: "1Gi", "ephemeral-storage": "10Gi"}}
-	Resources Resources `json:"resources,omitempty"`
+	Resources Resources `json:"resources,omitzero"`
 }
 
 // Resources are what a container asks for and may use at most.
@@ -222,20 +223,22 @@ type Resources struct {
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
-// TargetReference says where a server is.
+// TargetReference says where a server is, and how the connection to it is protected.
 type TargetReference struct {
 	// name is the StatefulSet that runs the server.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a StatefulSet of this namespace: lower-case letters, digits and '-', with a letter or a digit at both ends"
 	Name string `json:"name"`
 	// serviceName is the Service through which the server is reached. Without it, that is the name of the
-	// StatefulSet.
+	// StatefulSet. The host of the connection is serviceName.namespace.svc.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Service of this namespace: lower-case letters, digits and '-', with a letter or a digit at both ends"
 	ServiceName string `json:"serviceName,omitempty"`
 	// port is the port of the Service.
 	//
@@ -244,6 +247,59 @@ type TargetReference struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
+	// tls says how the connection is protected.
+	//
+	// +optional
+	// +kubebuilder:default={mode: prefer}
+	TLS TLS `json:"tls,omitzero"`
+}
+
+// TLSMode is a mode of libpq, PostgreSQL's client library: its sslmode.
+//
+// +kubebuilder:validation:Enum=disable;prefer;require;verify-ca;verify-full
+type TLSMode string
+
+const (
+	// TLSDisable never uses TLS.
+	TLSDisable TLSMode = "disable"
+	// TLSPrefer uses TLS when the server offers it.
+	TLSPrefer TLSMode = "prefer"
+	// TLSRequire uses TLS or fails. It does not look at the server's certificate.
+	TLSRequire TLSMode = "require"
+	// TLSVerifyCA demands a certificate that the authority in ca has signed.
+	TLSVerifyCA TLSMode = "verify-ca"
+	// TLSVerifyFull demands in addition that the certificate is for the host serviceName.namespace.svc.
+	TLSVerifyFull TLSMode = "verify-full"
+)
+
+// TLS says how a connection is protected.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.ca) == (self.mode in ['verify-ca', 'verify-full'])",fieldPath=".ca",message="is required in the modes verify-ca and verify-full, and in no other mode"
+type TLS struct {
+	// mode is disable, prefer, require, verify-ca or verify-full, with the meaning that sslmode has in PostgreSQL. Only
+	// verify-full keeps somebody between the Job and the server from reading the connection.
+	//
+	// +optional
+	// +kubebuilder:default=prefer
+	Mode TLSMode `json:"mode,omitempty"`
+	// ca is where the certificates of the authorities are, in PEM.
+	//
+	// +optional
+	CA *CAReference `json:"ca,omitempty"`
+}
+
+// CAReference says where the certificates of authorities are: exactly one of its fields is set.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.configMapKeyRef)",message="must have exactly one of secretKeyRef and configMapKeyRef"
+type CAReference struct {
+	// secretKeyRef is the key of a Secret in the same namespace.
+	//
+	// +optional
+	SecretKeyRef *KeyReference `json:"secretKeyRef,omitempty"`
+	// configMapKeyRef is the key of a ConfigMap in the same namespace.
+	//
+	// +optional
+	ConfigMapKeyRef *KeyReference `json:"configMapKeyRef,omitempty"`
 }
 
 // Auth says where the credentials are. The operator never reads them: the kubelet gives them to the Job's pod.
@@ -251,22 +307,22 @@ type Auth struct {
 	// usernameSecretRef is the key of a Secret that holds the user's name. Required to run.
 	//
 	// +optional
-	UsernameSecretRef *SecretKeyReference `json:"usernameSecretRef,omitempty"`
+	UsernameSecretRef *KeyReference `json:"usernameSecretRef,omitempty"`
 	// passwordSecretRef is the key of a Secret that holds the password. Required to run.
 	//
 	// +optional
-	PasswordSecretRef *SecretKeyReference `json:"passwordSecretRef,omitempty"`
+	PasswordSecretRef *KeyReference `json:"passwordSecretRef,omitempty"`
 }
 
-// SecretKeyReference names a key of a Secret in the same namespace.
-type SecretKeyReference struct {
-	// name is the name of the Secret.
+// KeyReference names a key of an object in the same namespace.
+type KeyReference struct {
+	// name is the name of the object.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// key is the key in the Secret.
+	// key is the key in it.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

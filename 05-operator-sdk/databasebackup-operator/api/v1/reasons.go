@@ -6,19 +6,19 @@ const (
 	ConditionReady = "Ready"
 	// ConditionTargetReady is True while the StatefulSet has a ready pod and the Service exists.
 	ConditionTargetReady = "TargetReady"
-	// ConditionBackupSucceeded tells how the last run ended.
+	// ConditionBackupSucceeded reports how the last run ended.
 	ConditionBackupSucceeded = "BackupSucceeded"
 	// ConditionRestoreVerified is True when the last backup was restored into a scratch server, and was right.
 	ConditionRestoreVerified = "RestoreVerified"
-	// ConditionSucceeded tells how a DatabaseRestore ended.
+	// ConditionSucceeded reports how a DatabaseRestore ended.
 	ConditionSucceeded = "Succeeded"
 )
 
 // Reasons of conditions and events, beside those that pgbackup gives its runs.
 const (
-	// ReasonScheduled: the next run is known, and nothing is in its way.
+	// ReasonScheduled: the next run is known, and nothing blocks it.
 	ReasonScheduled = "Scheduled"
-	// ReasonRunMissed: a run was not made inside startingDeadlineSeconds; the next one is known.
+	// ReasonRunMissed: a run did not start within startingDeadlineSeconds; the next one is known.
 	ReasonRunMissed = "RunMissed"
 	// ReasonSuspended: spec.suspend is true.
 	ReasonSuspended = "Suspended"
@@ -30,7 +30,7 @@ const (
 	ReasonDeleting = "Deleting"
 	// ReasonDeleteFailed: the files could not be deleted.
 	ReasonDeleteFailed = "DeleteFailed"
-	// ReasonFilesAbandoned: the finalizer was given up, because no volume is there whose files could go.
+	// ReasonFilesAbandoned: the finalizer was removed, because there is no volume whose files could be deleted.
 	ReasonFilesAbandoned = "FilesAbandoned"
 
 	// ReasonTargetReady: the StatefulSet has a ready pod and the Service exists.
@@ -42,27 +42,29 @@ const (
 
 	// ReasonNeverRun: there was no run yet.
 	ReasonNeverRun = "NeverRun"
-	// ReasonRunning: the first run works, or is about to.
+	// ReasonRunning: the first run is in progress, or about to begin.
 	ReasonRunning = "Running"
-	// ReasonStarted: a Job was made.
+	// ReasonStarted: a Job was created.
 	ReasonStarted = "Started"
-	// ReasonReplaced: a Job was ended for the one after it.
+	// ReasonReplaced: a Job was deleted for the run after it.
 	ReasonReplaced = "Replaced"
 	// ReasonResultMissing: the Job succeeded, but what it did could not be read. Whether there is a backup is not known.
 	ReasonResultMissing = "ResultMissing"
 	// ReasonJobDeleted: the Job vanished before its end was seen.
 	ReasonJobDeleted = "JobDeleted"
-	// ReasonJobNameTaken: a Job of that name exists and belongs to somebody else.
+	// ReasonJobNameTaken: a Job of that name exists and is not controlled by the object.
 	ReasonJobNameTaken = "JobNameTaken"
 	// ReasonJobRejected: the API server refuses the Job.
 	ReasonJobRejected = "JobRejected"
 	// ReasonDeadlineExceeded: the run took longer than activeDeadlineSeconds.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
-	// ReasonJobFailed: the run failed, and nothing tells why.
+	// ReasonJobFailed: the run failed, and nothing reports why.
 	ReasonJobFailed = "JobFailed"
-	// ReasonOutOfMemory: the container was killed for its memory.
+	// ReasonOutOfMemory: the container ran out of memory.
 	ReasonOutOfMemory = "OutOfMemory"
 
+	// ReasonPodRejected: the API server refuses the Job's pod: a quota, a policy.
+	ReasonPodRejected = "PodRejected"
 	// ReasonUnschedulable: no node takes the Job's pod.
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonImageUnavailable: the image of the Job's pod cannot be pulled.
@@ -78,6 +80,6 @@ const (
 	// ReasonDatabaseBackupNotFound: the DatabaseBackup of a DatabaseRestore does not exist. After ten minutes that is
 	// for good.
 	ReasonDatabaseBackupNotFound = "DatabaseBackupNotFound"
-	// ReasonRestoring: the Job of a DatabaseRestore is about to be made, or works.
+	// ReasonRestoring: the Job of a DatabaseRestore is about to be created, or runs.
 	ReasonRestoring = "Restoring"
 )

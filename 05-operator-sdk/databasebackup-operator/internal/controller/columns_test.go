@@ -14,12 +14,13 @@ import (
 )
 
 // columns asks for one object as kubectl get does, and returns its cells by the names of their columns, in order.
-func (b *bench) columns(resource, name string) (all [][2]any) {
+func (b *fixture) columns(resource, name string) (all [][2]any) {
 	b.t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	b.must(err)
 	data, err := d.RESTClient().Get().
-		AbsPath("/apis", databasesv1.GroupVersion.Group, databasesv1.GroupVersion.Version, "namespaces", b.namespace, resource, name).
+		AbsPath("/apis", databasesv1.GroupVersion.Group, databasesv1.GroupVersion.Version, "namespaces",
+			b.namespace, resource, name).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		Do(b.t.Context()).Raw()
 	b.must(err)
@@ -38,8 +39,9 @@ func (b *bench) columns(resource, name string) (all [][2]any) {
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: time.Now().Add(-d)} }
 
 func TestTheColumnsOfADatabaseBackup(t *testing.T) {
-	b := newBench(t)
-	want := [][2]any{{"Name", "orders"}, {"Database", complete("").Spec.DatabaseName}, {"Schedule", "*/5 * * * *"}, {"Last Backup", nil}, {"Ready", nil}, {"Verified", nil}}
+	b := newFixture(t)
+	want := [][2]any{{"Name", "orders"}, {"Database", complete("").Spec.DatabaseName}, {"Schedule", "*/5 * * * *"},
+		{"Last Backup", nil}, {"Ready", nil}, {"Verified", nil}}
 	if diff := cmp.Diff(want, b.columns("databasebackups", orders)); diff != "" {
 		t.Error("of a new one:", diff)
 	}
@@ -54,7 +56,7 @@ func TestTheColumnsOfADatabaseBackup(t *testing.T) {
 }
 
 func TestTheColumnsOfADatabaseRestore(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.ask()
 	want := [][2]any{{"Name", "monday"}, {"Backup", "orders-7"}, {"Succeeded", nil}, {"Reason", nil}, {"Completed", nil}}
 	if diff := cmp.Diff(want, b.columns("databaserestores", monday)); diff != "" {
@@ -66,7 +68,8 @@ func TestTheColumnsOfADatabaseRestore(t *testing.T) {
 		t.Error("while it works:", diff)
 	}
 	r := b.restore()
-	setter{&r.Status.Conditions, r.Generation, time.Now()}.to(databasesv1.ConditionSucceeded, metav1.ConditionTrue, obstacle{"RestoreSucceeded", "done"})
+	setter{&r.Status.Conditions, r.Generation, time.Now()}.to(databasesv1.ConditionSucceeded, metav1.ConditionTrue,
+		explanation{"RestoreSucceeded", "done"})
 	r.Status.CompletionTime = ago(3*time.Minute + time.Second)
 	b.must(b.Status().Update(t.Context(), r))
 	want[2][1], want[3][1], want[4][1] = "True", "RestoreSucceeded", "3m1s"
@@ -93,7 +96,8 @@ func TestShortNames(t *testing.T) {
 	for _, r := range list.APIResources {
 		got[r.Name] = r.ShortNames
 	}
-	want := map[string][]string{"databasebackups": {"dbb"}, "databaserestores": {"dbr"}, "databasebackups/status": nil, "databaserestores/status": nil}
+	want := map[string][]string{"databasebackups": {"dbb"}, "databaserestores": {"dbr"}, "databasebackups/status": nil,
+		"databaserestores/status": nil}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -15,12 +15,12 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// A crashTable tells what became of a story in which the operator is gone at one write: before it reached the API
+// A crashTable shows what became of a story in which the operator is gone at one write: before it reached the API
 // server, or after, when the answer is lost. A new operator goes on, and knows no more than the cluster.
 type crashTable struct {
 	mu                                sync.Mutex
 	rows                              []crashRow
-	schedules, crashes, runs, problem int
+	sequences, crashes, runs, problem int
 }
 
 // A crashRow is one write.
@@ -30,14 +30,14 @@ type crashRow struct {
 	problems []string
 }
 
-// A story is one schedule. It returns how many Jobs ran, and what went wrong.
-type story func(b *bench) (runs int, problems []string)
+// A story is one crash sequence. It returns how many Jobs ran, and what went wrong.
+type story func(b *fixture) (runs int, problems []string)
 
-// tell plays the story once for each of so many writes, before and after, and prints the table.
-func (c *crashTable) tell(t *testing.T, writes int, begin func(t *testing.T) *bench, play story) {
+// run plays the story once for each of so many writes, before and after, and prints the table.
+func (c *crashTable) run(t *testing.T, writes int, begin func(t *testing.T) *fixture, play story) {
 	t.Helper()
 	c.rows = make([]crashRow, writes)
-	t.Run("schedules", func(t *testing.T) {
+	t.Run("sequences", func(t *testing.T) {
 		for at := range writes {
 			for i, before := range []bool{true, false} {
 				t.Run(fmt.Sprintf("write %d, before %v", at+1, before), func(t *testing.T) {
@@ -64,16 +64,17 @@ func (c *crashTable) tell(t *testing.T, writes int, begin func(t *testing.T) *be
 		_, _ = fmt.Fprintf(w, "%d %s\t%d\t%d\t%s\n", i+1, row.write, row.runs[0], row.runs[1], violations)
 	}
 	_ = w.Flush()
-	t.Logf("%d schedules, %d crashes, %d Jobs run, %d violations\n%s", c.schedules, c.crashes, c.runs, c.problem, text.String())
-	if c.crashes != c.schedules {
-		t.Errorf("only %d of %d schedules crashed", c.crashes, c.schedules)
+	t.Logf("%d sequences, %d crashes, %d Jobs run, %d violations\n%s", c.sequences, c.crashes, c.runs,
+		c.problem, text.String())
+	if c.crashes != c.sequences {
+		t.Errorf("only %d of %d sequences crashed", c.crashes, c.sequences)
 	}
 }
 
-func (c *crashTable) note(b *bench, at, i, runs int, problems []string) {
+func (c *crashTable) note(b *fixture, at, i, runs int, problems []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.schedules, c.runs, c.problem = c.schedules+1, c.runs+runs, c.problem+len(problems)
+	c.sequences, c.runs, c.problem = c.sequences+1, c.runs+runs, c.problem+len(problems)
 	row := &c.rows[at]
 	row.runs[i], row.problems = runs, append(row.problems, problems...)
 	if len(b.writes) > at {
@@ -83,24 +84,24 @@ func (c *crashTable) note(b *bench, at, i, runs int, problems []string) {
 }
 
 // step lets the operator run once, and puts a new one in its place when it is gone.
-func (b *bench) step(reconcile func() error) {
+func (b *fixture) step(reconcile func() error) {
 	if err := reconcile(); err != nil {
 		b.crashAt = -1
 		b.operator = b.replica()
-		b.restorer = &DatabaseRestoreReconciler{Writer: b.operator.Writer}
+		b.restorer = &DatabaseRestoreReconciler{Base: b.operator.Base}
 	}
 }
 
-func (b *bench) stepBackup() {
+func (b *fixture) stepBackup() {
 	b.step(func() error { _, err := b.operator.Reconcile(b.t.Context(), b.request()); return err })
 }
 
 // Four runs, three by the schedule and one by hand. None runs twice, none is lost. The history keeps no Job, so that
 // names are free again at once.
 func TestCrashInBackups(t *testing.T) {
-	(&crashTable{}).tell(t, 16, func(t *testing.T) *bench {
-		return newBench(t, func(x *backup) { x.Spec.SuccessfulJobsHistoryLimit = new(int32(0)) })
-	}, func(b *bench) (runs int, problems []string) {
+	(&crashTable{}).run(t, 16, func(t *testing.T) *fixture {
+		return newFixture(t, func(x *backup) { x.Spec.SuccessfulJobsHistoryLimit = new(int32(0)) })
+	}, func(b *fixture) (runs int, problems []string) {
 		ran := map[string]int{} // by name
 		for _, minute := range []int{0, 1, 2, 3, 5, 6, 10, 11} {
 			if minute == 2 {
@@ -136,12 +137,12 @@ func TestCrashInBackups(t *testing.T) {
 
 // The files go, by one Job, and then the DatabaseBackup.
 func TestCrashInADeletion(t *testing.T) {
-	(&crashTable{}).tell(t, 3, func(t *testing.T) *bench {
-		b := newBench(t, deleteFiles)
+	(&crashTable{}).run(t, 3, func(t *testing.T) *fixture {
+		b := newFixture(t, deleteFiles)
 		b.reconcile()
 		b.must(b.Delete(t.Context(), b.backup()))
 		return b
-	}, func(b *bench) (runs int, problems []string) {
+	}, func(b *fixture) (runs int, problems []string) {
 		for range 8 {
 			b.stepBackup()
 			job := &batchv1.Job{}
@@ -160,11 +161,11 @@ func TestCrashInADeletion(t *testing.T) {
 
 // A restore may drop a database: it is begun once, wherever the operator ends, and whoever deletes its Job afterwards.
 func TestCrashInARestore(t *testing.T) {
-	(&crashTable{}).tell(t, 4, func(t *testing.T) *bench {
-		b := newBench(t)
+	(&crashTable{}).run(t, 4, func(t *testing.T) *fixture {
+		b := newFixture(t)
 		b.ask()
 		return b
-	}, func(b *bench) (runs int, problems []string) {
+	}, func(b *fixture) (runs int, problems []string) {
 		for range 8 {
 			b.step(func() error {
 				_, err := b.restorer.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key()})
@@ -181,7 +182,8 @@ func TestCrashInARestore(t *testing.T) {
 				b.must(client.IgnoreNotFound(b.Delete(b.t.Context(), job, client.PropagationPolicy("Background"))))
 			}
 		}
-		if got := condition(b.restore().Status.Conditions, databasesv1.ConditionSucceeded).Reason; runs != 1 || got != "RestoreSucceeded" {
+		if got := condition(b.restore().Status.Conditions, databasesv1.ConditionSucceeded).Reason; runs != 1 ||
+			got != "RestoreSucceeded" {
 			problems = append(problems, fmt.Sprintf("it ran %d times: %s", runs, got))
 		}
 		return runs, problems

@@ -1,65 +1,79 @@
-// Package controller turns DatabaseBackups and DatabaseRestores into Jobs that run pgbackup.
+// Package controller reconciles DatabaseBackups and DatabaseRestores: it creates Jobs that run pgbackup, and reports
+// what they did.
 //
-// This file says what the operator may do, what wakes the loop of DatabaseBackups, and the loop itself: observe,
-// decide, tell, act. What is decided is in decide.go and status.go, how a Job ended in outcome.go and result.go, what
-// a Job is in desired.go: all of it pure functions. act.go writes Jobs, deletion.go follows deletionPolicy.
+// This file has the permissions, the watches and Reconcile for DatabaseBackups: observe, decide, update the status,
+// create and delete Jobs. The decisions are pure functions: decide.go and status.go for DatabaseBackups, outcome.go and
+// result.go for the end of a Job, desired.go for the content of a Job. jobs.go and databasebackup_jobs.go create and
+// delete Jobs, deletion.go implements deletionPolicy.
 package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// What the operator may do: exactly the verbs that it uses. controller-gen makes config/rbac/role.yaml of it.
-// There is nothing about Secrets: the kubelet gives credentials to the Jobs' pods, and says when one is missing.
-// Jobs, claims and what the operator serves are read one by one, past the cache, where a cache that is behind would
-// do harm.
+// The permissions of the operator: exactly the verbs that it uses. controller-gen generates config/rbac/role.yaml.
+// Secrets are not among them: the kubelet gives credentials to the Jobs' pods, and reports when a Secret is missing.
+// Where stale data would do harm, single Jobs, claims and objects of the operator's kinds are read from the API server
+// instead of the cache. Pods are only created as a dry run: podRefusal says why.
 //
 // +kubebuilder:rbac:groups=databases.test.io,resources=databasebackups,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=databases.test.io,resources=databasebackups/status,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=services;pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// BackupKind is what this controller serves.
+// BackupKind is the kind that this controller reconciles.
 var BackupKind = databasesv1.GroupVersion.WithKind("DatabaseBackup")
 
 // fieldOwner is the operator's name in managed fields.
 const fieldOwner = client.FieldOwner(manager)
 
-// longest is how long the loop sleeps at most. A timer does not see that the clock was put forward.
-const longest = 10 * time.Minute
+const (
+	// maxSleep is the longest time between two reconciles. A timer does not notice that the clock was put forward.
+	maxSleep = 10 * time.Minute
+	// timeout is how long one reconcile may take.
+	timeout = 30 * time.Second
+	// firstRetry and lastRetry bound the exponential backoff after an error. controller-runtime's default ends at
+	// 1,000 s: after an outage a slot of the schedule could be missed.
+	firstRetry, lastRetry = 5 * time.Millisecond, 30 * time.Second
+	// retryRefused is when something is tried again that the API server refuses: no watch reports that it would
+	// accept it now.
+	retryRefused = 15 * time.Second
+	// retryStale is when a decision that was made on a stale cache is made again.
+	retryStale = time.Second
+)
 
-// timeout is how long one reconcile may take.
-const timeout = 30 * time.Second
+// backoff is the exponential backoff after errors.
+func backoff() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry)
+}
 
-// A Writer has what both controllers need.
-type Writer struct {
+// Base has the fields that both reconcilers need.
+type Base struct {
 	// Client reads from the manager's cache, Live from the API server.
 	client.Client
 	Live client.Reader
-	// Events receives what changed.
+	// Events records transitions.
 	Events events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
@@ -69,26 +83,29 @@ type Writer struct {
 
 // DatabaseBackupReconciler takes the backups of all DatabaseBackups.
 type DatabaseBackupReconciler struct {
-	Writer
+	Base
 	Metrics *Metrics
+
+	written writtenStatus[databasesv1.DatabaseBackupStatus]
 }
 
-// Reconcile does what one DatabaseBackup is to do now. Status is written before a Job is made: whoever wrote it
-// makes the Job that it names, and nobody else, at whatever point the program ends.
+// Reconcile brings one DatabaseBackup to its desired state. It writes the name of a Job into the status before it
+// creates the Job. Only the process that wrote this status creates the Job, even if a process crashes at any point.
 func (r *DatabaseBackupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b := &databasesv1.DatabaseBackup{}
 	err := r.Get(ctx, req.NamespacedName, b)
 	if apierrors.IsNotFound(err) {
 		r.Metrics.forget(req.NamespacedName)
+		r.written.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("get DatabaseBackup %s: %w", req, err)
 	}
 	if !b.DeletionTimestamp.IsZero() {
-		return r.remove(ctx, b)
+		return r.reconcileDelete(ctx, b)
 	}
-	if err := r.hold(ctx, b); err != nil {
+	if err := r.reconcileFinalizer(ctx, b, b.Spec.DeletionPolicy == databasesv1.DeleteFiles); err != nil {
 		return ctrl.Result{}, err
 	}
 	o, err := r.observe(ctx, b)
@@ -96,33 +113,32 @@ func (r *DatabaseBackupReconciler) Reconcile(ctx context.Context, req ctrl.Reque
 		return ctrl.Result{}, err
 	}
 	status, p, ended := statusFor(b, o)
-	if err := r.tell(ctx, b, status, ended); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // it was deleted meanwhile
+	if wait, err := r.updateStatus(ctx, b, status, ended); err != nil || wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err) // not found: it was deleted
 	}
-	if err := r.act(ctx, b, o); errors.Is(err, errBehind) {
-		return ctrl.Result{RequeueAfter: time.Second}, nil
-	} else if err != nil {
-		return ctrl.Result{}, err
+	requeueAfter, err := r.reconcileJobs(ctx, b, o)
+	if requeueAfter == 0 {
+		requeueAfter = sleep(p.requeueAt, o.now)
 	}
-	return ctrl.Result{RequeueAfter: pause(p.again, o.now)}, nil
+	return ctrl.Result{RequeueAfter: requeueAfter}, err
 }
 
-// pause is how long to sleep until a time; a moment longer, so that the clock has reached it.
-func pause(until, now time.Time) time.Duration {
+// sleep returns how long to wait until a time. It adds a moment, so that the clock has reached the time.
+func sleep(until, now time.Time) time.Duration {
 	if until.IsZero() {
-		return longest
+		return maxSleep
 	}
-	return min(max(until.Sub(now), 0)+10*time.Millisecond, longest)
+	return min(max(until.Sub(now), 0)+10*time.Millisecond, maxSleep)
 }
 
-// observe reads what there is.
+// observe reads the state from which statusFor decides.
 func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.DatabaseBackup) (o observed, err error) {
 	o = observed{now: r.Clock.Now(), image: r.Image}
-	if o.jobs, err = r.jobs(ctx, b, labels(b.Name, componentBackup)); err != nil {
+	if o.jobs, err = r.listJobs(ctx, r.Client, b, labels(b.Name, componentBackup)); err != nil {
 		return o, err
 	}
 	if name := b.Status.ActiveJob; name != "" && o.job(name) == nil {
-		job, err := r.job(ctx, b.Namespace, name)
+		job, err := r.getJob(ctx, b.Namespace, name)
 		if err != nil {
 			return o, err
 		}
@@ -130,109 +146,36 @@ func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.D
 			o.jobs = append(o.jobs, *job)
 		}
 	}
-	if job := o.job(b.Status.ActiveJob); job != nil {
-		if o.pods, err = r.pods(ctx, job); err != nil {
-			return o, err
-		}
+	if err := r.observePods(ctx, o.job(b.Status.ActiveJob), &o); err != nil {
+		return o, err
 	}
-	if ref := b.Spec.TargetRef; ref != nil {
-		if o.set, err = find(ctx, r.Client, b.Namespace, ref.Name, &appsv1.StatefulSet{}); err != nil {
-			return o, err
-		}
-		o.service, err = find(ctx, r.Client, b.Namespace, serviceOf(ref), &corev1.Service{})
-	}
-	return o, err
-}
-
-// tell writes a status that differs from the one that was read, and then records what changed by it. It names
-// the version that it read: when another replica wrote meanwhile, the API server refuses.
-func (r *DatabaseBackupReconciler) tell(ctx context.Context, b *databasesv1.DatabaseBackup, status databasesv1.DatabaseBackupStatus, ended *outcome) error {
-	key, old := client.ObjectKeyFromObject(b), b.Status
-	if !equality.Semantic.DeepEqual(old, status) {
-		b.Status = status
-		err := r.Status().Update(ctx, b, fieldOwner)
-		if err != nil {
-			return fmt.Errorf("update status of DatabaseBackup %s: %w", key, err)
-		}
-		for _, e := range backupEvents(old, status, ended) {
-			r.Events.Eventf(b, nil, e.kind, e.reason, "Backup", "%s", e.message)
-		}
-		if began(old, status) || ended != nil && !old.InProgress { // it may end before it was seen to work
-			r.Metrics.started(key)
-		}
-		if ended != nil {
-			r.Metrics.ended(key, ended)
-		}
-	}
-	r.Metrics.told(key, status)
-	return nil
-}
-
-// A notice is an event, told to whoever asks kubectl describe.
-type notice struct {
-	obstacle
-	kind string
-}
-
-// began reports whether a Job is seen that was not before. That it was made is not told where it is made: the answer
-// may be lost, and the Job there.
-func began(old, now databasesv1.DatabaseBackupStatus) bool {
-	return now.InProgress && (!old.InProgress || old.ActiveJob != now.ActiveJob)
-}
-
-// backupEvents returns what is worth an event when status becomes another one: transitions, never states.
-func backupEvents(old, now databasesv1.DatabaseBackupStatus, ended *outcome) (all []notice) {
-	kind := func(normal bool) string {
-		if normal {
-			return corev1.EventTypeNormal
-		}
-		return corev1.EventTypeWarning
-	}
-	if began(old, now) {
-		all = append(all, notice{obstacle{databasesv1.ReasonStarted, fmt.Sprintf("Job %s was made", now.ActiveJob)}, corev1.EventTypeNormal})
-	}
-	if ended != nil {
-		all = append(all, notice{ended.obstacle, kind(ended.succeeded)})
-	}
-	was, is := condition(old.Conditions, databasesv1.ConditionReady), condition(now.Conditions, databasesv1.ConditionReady)
-	if was.Status != is.Status || was.Reason != is.Reason {
-		calm := is.Reason == databasesv1.ReasonScheduled || is.Reason == databasesv1.ReasonSuspended
-		all = append(all, notice{obstacle{is.Reason, is.Message}, kind(calm)})
-	}
-	return all
-}
-
-// condition returns the condition of a type, the zero value when there is none.
-func condition(conditions []metav1.Condition, kind string) metav1.Condition {
-	for _, c := range conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
+	return o, r.observeTarget(ctx, b.Namespace, b.Spec.TargetRef, &o)
 }
 
 // SetupWithManager adds the reconciler to a manager.
 //
-// For: a spec, a trigger or a deletion wakes it; the status that it writes does not. Owns: its Jobs. Watches: pods of
-// its Jobs, which tell how they ended or why they do not begin, and the StatefulSets and Services of targets. The
-// clock wakes it through RequeueAfter.
+// For: a changed spec, a trigger, a deletion, and a status that another client wrote enqueue a DatabaseBackup. So does
+// the status that the operator writes, which costs a read from the cache. Owns: its Jobs. Watches: pods of its Jobs,
+// which report how they ended or why they do not start, and the StatefulSets and Services of targets. For the schedule,
+// RequeueAfter enqueues it.
 func (r *DatabaseBackupReconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	for field, name := range map[string]func(*databasesv1.TargetReference) string{
 		bySet:     func(ref *databasesv1.TargetReference) string { return ref.Name },
 		byService: serviceOf,
 	} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &databasesv1.DatabaseBackup{}, field, targets(name)); err != nil {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &databasesv1.DatabaseBackup{}, field,
+			targetIndex(name)); err != nil {
 			return fmt.Errorf("index DatabaseBackups by %s: %w", field, err)
 		}
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("databasebackup").
-		For(&databasesv1.DatabaseBackup{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, triggered))).
+		For(&databasesv1.DatabaseBackup{}).
 		Owns(&batchv1.Job{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ownerOfPod(componentBackup, componentDelete))).
-		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.whoTargets(bySet))).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.whoTargets(byService))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, ReconciliationTimeout: timeout}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(mapPodToOwner(componentBackup, componentDelete))).
+		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.mapToDatabaseBackups(bySet))).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.mapToDatabaseBackups(byService))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff(),
+			ReconciliationTimeout: timeout}).
 		Complete(r)
 }

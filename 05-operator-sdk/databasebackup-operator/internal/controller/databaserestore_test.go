@@ -17,20 +17,21 @@ import (
 
 const monday = "monday"
 
-func (b *bench) ask(change ...func(*databasesv1.DatabaseRestore)) {
+func (b *fixture) ask(change ...func(*databasesv1.DatabaseRestore)) {
 	b.t.Helper()
-	r := &databasesv1.DatabaseRestore{ObjectMeta: b.meta(monday), Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7"}}
+	r := &databasesv1.DatabaseRestore{ObjectMeta: b.meta(monday),
+		Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7"}}
 	for _, f := range change {
 		f(r)
 	}
 	b.must(b.Create(b.t.Context(), r))
 }
 
-func (b *bench) key() types.NamespacedName {
+func (b *fixture) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: b.namespace, Name: monday}
 }
 
-func (b *bench) restore() *databasesv1.DatabaseRestore {
+func (b *fixture) restore() *databasesv1.DatabaseRestore {
 	b.t.Helper()
 	r := &databasesv1.DatabaseRestore{}
 	b.must(b.Get(b.t.Context(), b.key(), r))
@@ -38,7 +39,7 @@ func (b *bench) restore() *databasesv1.DatabaseRestore {
 }
 
 // follow lets the operator run until it has nothing to write.
-func (b *bench) follow() {
+func (b *fixture) follow() {
 	b.t.Helper()
 	for range 10 {
 		before := len(b.writes)
@@ -52,12 +53,12 @@ func (b *bench) follow() {
 }
 
 // outcome is "status reason: message" of the restore.
-func (b *bench) outcome() string {
+func (b *fixture) outcome() string {
 	c := condition(b.restore().Status.Conditions, databasesv1.ConditionSucceeded)
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
 
-func (b *bench) want(text string) {
+func (b *fixture) want(text string) {
 	b.t.Helper()
 	if got := b.outcome(); !strings.HasPrefix(got, text) {
 		b.t.Errorf("got %s, want %s", got, text)
@@ -65,7 +66,7 @@ func (b *bench) want(text string) {
 }
 
 func TestARestore(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.ask()
 	b.follow()
 	b.want("Unknown Restoring")
@@ -80,7 +81,8 @@ func TestARestore(t *testing.T) {
 	b.follow()
 	b.want("True RestoreSucceeded: 2 tables")
 	s := b.restore().Status
-	if s.InProgress || s.CompletionTime == nil || *s.Restored != (databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}) {
+	if s.InProgress || s.CompletionTime == nil ||
+		*s.Restored != (databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}) {
 		t.Errorf("a restore that ended: %+v", s)
 	}
 	b.must(b.Delete(t.Context(), job, client.PropagationPolicy("Background")))
@@ -93,20 +95,20 @@ func TestARestore(t *testing.T) {
 
 func TestARestoreThatEndsBadly(t *testing.T) {
 	for name, test := range map[string]struct {
-		end  func(*bench, *batchv1.Job)
+		end  func(*fixture, *batchv1.Job)
 		want string
 	}{
-		"not empty": {func(b *bench, job *batchv1.Job) {
+		"not empty": {func(b *fixture, job *batchv1.Job) {
 			b.run(job, b.ended(3, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
 			b.finish(job, batchv1.JobReasonPodFailurePolicy)
 		}, "False TargetNotEmpty: it has tables"},
-		"too long": {func(b *bench, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded"},
-		"deleted": {func(b *bench, job *batchv1.Job) {
+		"too long": {func(b *fixture, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded"},
+		"deleted": {func(b *fixture, job *batchv1.Job) {
 			b.must(b.Delete(b.t.Context(), job, client.PropagationPolicy("Background")))
 		}, "False JobDeleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			b.ask()
 			b.follow()
 			test.end(b, b.job("monday-restore"))
@@ -121,7 +123,7 @@ func TestARestoreThatEndsBadly(t *testing.T) {
 }
 
 func TestARestoreWaitsForItsDatabaseBackup(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.DatabaseBackupName = "other" })
 	b.follow()
 	b.want("Unknown DatabaseBackupNotFound: DatabaseBackup other")
@@ -138,7 +140,7 @@ func TestARestoreWaitsForItsDatabaseBackup(t *testing.T) {
 
 // Who creates that name months later does not expect a restore to begin, and a database to be replaced.
 func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.DatabaseBackupName = "other" })
 	made := b.restore().CreationTimestamp.Time
 	b.clock.SetTime(made.Add(9*time.Minute + 30*time.Second))
@@ -146,8 +148,8 @@ func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
 	b.want("Unknown DatabaseBackupNotFound: DatabaseBackup other")
 	result, err := b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()})
 	b.must(err)
-	if again := result.RequeueAfter; again < 30*time.Second || again > 31*time.Second {
-		t.Errorf("it looks again in %s", again)
+	if requeueAfter := result.RequeueAfter; requeueAfter < 30*time.Second || requeueAfter > 31*time.Second {
+		t.Errorf("it reconciles again in %s", requeueAfter)
 	}
 	b.clock.SetTime(made.Add(10 * time.Minute))
 	b.follow()
@@ -162,8 +164,8 @@ func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
 	b.want("False DatabaseBackupNotFound")
 }
 
-func TestARestoreThatIsStuckIsTold(t *testing.T) {
-	b := newBench(t)
+func TestARestoreThatIsBlockedIsReported(t *testing.T) {
+	b := newFixture(t)
 	b.ask()
 	b.follow()
 	b.run(b.job("monday-restore"), corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
@@ -173,18 +175,16 @@ func TestARestoreThatIsStuckIsTold(t *testing.T) {
 }
 
 func TestARestoreLeavesSomebodysJobAlone(t *testing.T) {
-	b := newBench(t)
-	foreign := desiredDelete(b.backup(), "")
-	foreign.Name, foreign.Labels = "monday-restore", map[string]string{"whose": "theirs"}
-	b.must(b.Create(t.Context(), foreign))
+	b := newFixture(t)
+	unmanaged := desiredDelete(b.backup(), "")
+	unmanaged.Name, unmanaged.Labels = "monday-restore", map[string]string{"whose": "theirs"}
+	b.must(b.Create(t.Context(), unmanaged))
 	b.ask()
 	for range 3 {
-		if _, err := b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()}); err == nil {
-			t.Fatal("nothing tells the queue to try again")
-		}
+		b.retriesSoon(b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()}))
 		b.want("Unknown JobNameTaken")
 	}
-	b.must(b.Delete(t.Context(), foreign, client.PropagationPolicy("Background")))
+	b.must(b.Delete(t.Context(), unmanaged, client.PropagationPolicy("Background")))
 	b.follow()
 	b.want("Unknown Restoring")
 }

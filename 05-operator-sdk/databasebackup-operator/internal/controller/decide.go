@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,16 +15,19 @@ import (
 	"github.com/example/databasebackup-operator/internal/schedule"
 )
 
-// observed is all that a decision looks at, beside the DatabaseBackup.
+// observed is the state on which a decision depends, in addition to the object itself.
 type observed struct {
 	now time.Time
 	// image is the operator's default.
 	image string
-	// jobs are the backup Jobs that the DatabaseBackup controls.
+	// jobs are the Jobs of its kind that the object controls.
 	jobs []batchv1.Job
 	// pods are those of the active Job.
 	pods []corev1.Pod
-	// vanished: the active Job was there, and the API server itself says that it is no more.
+	// refused is why the API server accepts no pod of the active Job; checkPodsAt is when to ask, zero for never.
+	refused     *explanation
+	checkPodsAt time.Time
+	// vanished: the active Job was there, and the API server itself does not have it any more.
 	vanished bool
 	// set and service are the target, nil when it does not exist.
 	set     *appsv1.StatefulSet
@@ -41,30 +43,30 @@ func (o observed) job(name string) *batchv1.Job {
 	return nil
 }
 
-// A plan is what a DatabaseBackup is to do.
+// A plan says what to do for a DatabaseBackup.
 type plan struct {
 	// missing are the fields without which nothing runs; invalid says why there is no schedule.
 	missing []string
 	invalid string
-	// due is the slot of the schedule that shall run, zero for none; missed is one that came too late.
+	// due is the slot of the schedule that must run, zero for none; missed is one that came too late.
 	due, missed time.Time
 	// next is the slot after now, zero for none.
 	next time.Time
 	// claim is the run that begins now, nil for none.
 	claim *claim
-	// again is when to look again though nothing wakes the loop, zero for never.
-	again time.Time
+	// requeueAt is when to reconcile again though no watch reports anything, zero for never.
+	requeueAt time.Time
 }
 
-// A claim is a run that status names before its Job is made. Only one writer can have written that version of
-// status, so only one makes the Job, and after a crash it is known which Job was about to be made.
+// A claim is a run that status names before its Job is created. Only one process can have written that version of
+// status, so only one creates the Job, and after a crash it is known which Job was about to be created.
 type claim struct {
 	slot      time.Time
 	scheduled bool
 	done      bool // the slot of the schedule is one that was run by hand
 }
 
-// planFor decides what to do, by the status as it is after the end of a run was recorded.
+// planFor decides what to do, from the status after the end of a run was recorded.
 func planFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed) plan {
 	p := plan{missing: Missing(b, o.image)}
 	if when, err := schedule.Parse(b.Spec.Schedule, b.Spec.TimeZone); err != nil {
@@ -82,9 +84,9 @@ func planFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupSt
 		}
 		p.next = when.Coming(last, o.now)
 	}
-	p.again = p.next
-	if len(p.missing) == 0 && targetOf(b, o) == nil {
-		p.claim, p.again = claimFor(b, status, o, p)
+	p.requeueAt = p.next
+	if len(p.missing) == 0 && blockedTarget(b, o) == nil {
+		p.claim, p.requeueAt = claimFor(b, status, o, p)
 	}
 	return p
 }
@@ -93,29 +95,31 @@ func deadline(b *databasesv1.DatabaseBackup) time.Duration {
 	return time.Duration(value(b.Spec.StartingDeadlineSeconds, 0)) * time.Second
 }
 
-// claimFor decides whether a run begins now. A run by hand and one by the schedule that fall together are one:
-// the Job says which trigger it follows, and that counts as handled when the Job is there.
-func claimFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan) (*claim, time.Time) {
+// claimFor decides whether a run begins now. A triggered run and a scheduled run in the same minute are one run: the
+// Job names its trigger, which counts as handled when the Job exists.
+func claimFor(
+	b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan,
+) (*claim, time.Time) {
 	if status.InProgress && b.Spec.ConcurrencyPolicy != databasesv1.ReplaceConcurrent {
-		return nil, p.again
+		return nil, p.requeueAt
 	}
 	if !p.due.IsZero() && ran(b, status, o, p.due) {
 		return &claim{slot: p.due, scheduled: true, done: true}, o.now
 	}
 	if !p.due.IsZero() {
-		return &claim{slot: p.due, scheduled: true}, p.again
+		return &claim{slot: p.due, scheduled: true}, p.requeueAt
 	}
 	trigger := b.Annotations[databasesv1.TriggerAnnotation]
 	triggered := trigger != "" && trigger != status.LastHandledTrigger
 	immediate := b.Spec.Immediate && !b.Spec.Suspend && p.invalid == "" && cmp.Or(status.ActiveJob, status.LastJob) == ""
 	if !triggered && !immediate || status.ActiveJob != "" && !status.InProgress {
-		return nil, p.again
+		return nil, p.requeueAt
 	}
 	slot := o.now.Truncate(time.Minute)
 	if ran(b, status, o, slot) || slot.Equal(timeOf(status.LastScheduleTime)) {
-		return nil, earlier(p.again, slot.Add(time.Minute))
+		return nil, earlier(p.requeueAt, slot.Add(time.Minute))
 	}
-	return &claim{slot: slot}, p.again
+	return &claim{slot: slot}, p.requeueAt
 }
 
 // ran reports whether a minute had its run: its Job or its backup is there, also after the clock was put back.
@@ -133,53 +137,40 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// targetOf tells what the target lacks, nil when it is ready.
-func targetOf(b *databasesv1.DatabaseBackup, o observed) *obstacle {
-	ref := b.Spec.TargetRef
-	switch {
-	case ref == nil:
-		return &obstacle{databasesv1.ReasonIncompleteSpec, "spec.targetRef is missing"}
-	case o.set == nil:
-		return &obstacle{databasesv1.ReasonTargetNotFound, fmt.Sprintf("StatefulSet %s does not exist", ref.Name)}
-	case o.service == nil:
-		return &obstacle{databasesv1.ReasonTargetNotFound, fmt.Sprintf("Service %s does not exist", serviceOf(ref))}
-	case o.set.Status.ReadyReplicas == 0:
-		return &obstacle{databasesv1.ReasonTargetNotReady, fmt.Sprintf("StatefulSet %s has no ready pod", ref.Name)}
-	}
-	return nil
-}
-
-func serviceOf(ref *databasesv1.TargetReference) string { return cmp.Or(ref.ServiceName, ref.Name) }
-
-// readiness tells whether anything keeps the next backup from being taken: what a person has to mend comes first.
-func readiness(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan) (ready bool, what obstacle) {
+// readiness reports whether something prevents the next backup, and why. A cause that a user has to fix comes first.
+func readiness(
+	b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, p plan,
+) (ready bool, why explanation) {
 	if len(p.missing) > 0 {
-		return false, obstacle{databasesv1.ReasonIncompleteSpec, "nothing runs until these are set: " + strings.Join(p.missing, ", ")}
+		return false, explanation{databasesv1.ReasonIncompleteSpec,
+			"nothing runs until these are set: " + strings.Join(p.missing, ", ")}
 	}
 	if p.invalid != "" {
-		return false, obstacle{databasesv1.ReasonInvalidSchedule, p.invalid}
+		return false, explanation{databasesv1.ReasonInvalidSchedule, p.invalid}
 	}
 	if status.InProgress {
-		if h := hindrance(status.ActiveJob, o.pods, condition(b.Status.Conditions, databasesv1.ConditionReady)); h != nil {
-			return false, *h
+		if blocker := podBlocker(status.ActiveJob, o, condition(b.Status.Conditions,
+			databasesv1.ConditionReady)); blocker != nil {
+			return false, *blocker
 		}
 	}
-	if target := targetOf(b, o); target != nil {
+	if target := blockedTarget(b, o); target != nil {
 		return false, *target
 	}
 	switch {
 	case b.Spec.Suspend:
-		return false, obstacle{databasesv1.ReasonSuspended, "spec.suspend is true: the schedule rests, triggers are followed"}
+		return false, explain(databasesv1.ReasonSuspended,
+			"spec.suspend is true: the schedule is paused, triggers are followed")
 	case !p.missed.IsZero():
-		return true, obstacle{databasesv1.ReasonRunMissed, fmt.Sprintf("the run of %s was not made within %s; the next one is at %s", clockTime(p.missed), deadline(b), clockTime(p.next))}
+		return true, explain(databasesv1.ReasonRunMissed,
+			"the run of %s did not start within %s; the next one is at %s", clockTime(p.missed), deadline(b), clockTime(p.next))
 	}
-	return true, obstacle{databasesv1.ReasonScheduled, "the schedule is followed, see status.nextScheduleTime"}
+	return true, explain(databasesv1.ReasonScheduled, "the schedule is followed, see status.nextScheduleTime")
 }
 
 func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// surplus are the Jobs that shall go: those that were replaced, and finished ones that the history has no room
-// for, the oldest first.
+// surplus are the Jobs to delete: replaced Jobs, and finished Jobs beyond the history limits, the oldest first.
 func surplus(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed) (all []*batchv1.Job) {
 	kept := map[batchv1.JobConditionType]int32{
 		batchv1.JobComplete: value(b.Spec.SuccessfulJobsHistoryLimit, 3),

@@ -20,32 +20,45 @@ func deleteFiles(x *backup) { x.Spec.DeletionPolicy = databasesv1.DeleteFiles }
 var deletedFiles = &result{Verb: "delete", Succeeded: true, Reason: "DeleteSucceeded", Message: "3 files"}
 
 // gone reports whether the DatabaseBackup is.
-func (b *bench) gone() bool {
+func (b *fixture) gone() bool {
 	err := b.Get(b.t.Context(), b.request().NamespacedName, &backup{})
 	return apierrors.IsNotFound(err)
 }
 
+func (b *fixture) mustBeGone() {
+	b.t.Helper()
+	if !b.gone() {
+		b.t.Error("it is still there")
+	}
+}
+
+// deletesItsFiles ends the Job that deletes the files. After it the DatabaseBackup must be gone.
+func (b *fixture) deletesItsFiles() {
+	b.t.Helper()
+	b.finish(b.job("orders-delete"), "")
+	b.reconcile()
+	b.mustBeGone()
+}
+
 // removed deletes the DatabaseBackup and lets the operator run.
-func (b *bench) removed() {
+func (b *fixture) removed() {
 	b.t.Helper()
 	b.must(b.Delete(b.t.Context(), b.backup()))
 	b.reconcile()
 }
 
 func TestRetainLeavesTheFiles(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	if len(b.backup().Finalizers) > 0 {
 		t.Error("a finalizer")
 	}
 	b.removed()
-	if !b.gone() {
-		t.Error("it is still there")
-	}
+	b.mustBeGone()
 }
 
 func TestDeleteTakesTheFilesFirst(t *testing.T) {
-	b := newBench(t, deleteFiles)
+	b := newFixture(t, deleteFiles)
 	b.at(0, 0)
 	b.reconcile()
 	if !slices.Equal(b.backup().Finalizers, []string{databasesv1.FilesFinalizer}) || b.writes[0] != "patch orders" {
@@ -53,7 +66,7 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 	}
 	b.removed()
 	if got := b.jobs(); len(got) > 0 {
-		t.Error("a run goes on while its files shall go:", got)
+		t.Error("a run goes on while its files are to be deleted:", got)
 	}
 	b.is("Ready: False Deleting")
 	job := b.job("orders-delete")
@@ -82,10 +95,10 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 }
 
 // An image without pgbackup may succeed and do nothing: then the files are still there.
-func TestADeletionThatSaysNothingIsNotBelieved(t *testing.T) {
+func TestADeletionWithoutAResultIsNotTrusted(t *testing.T) {
 	for name, said := range map[string]*result{"nothing": nil, "another verb": {Verb: "backup", Succeeded: true, Reason: "BackupSucceeded"}} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deleteFiles)
+			b := newFixture(t, deleteFiles)
 			b.reconcile()
 			b.removed()
 			job := b.job("orders-delete")
@@ -101,23 +114,17 @@ func TestADeletionThatSaysNothingIsNotBelieved(t *testing.T) {
 }
 
 // Somebody may remove the pod before it is read: then the Job is believed, which knows that it ended well.
-func TestADeletionWhosePodIsGoneIsBelieved(t *testing.T) {
-	b := newBench(t, deleteFiles)
+func TestADeletionWhosePodIsGoneIsTrusted(t *testing.T) {
+	b := newFixture(t, deleteFiles)
 	b.reconcile()
 	b.removed()
-	b.finish(b.job("orders-delete"), "")
-	b.reconcile()
-	if !b.gone() {
-		t.Error("it is still there")
-	}
+	b.deletesItsFiles()
 }
 
 // A pod of a Job that was ended may still begin, and would make the folder again.
 func TestDeleteWaitsForPodsOfRunsThatWereEnded(t *testing.T) {
-	b := newBench(t, deleteFiles)
-	b.at(0, 0)
-	b.reconcile()
-	b.run(b.job(b.backup().Status.ActiveJob), corev1.PodStatus{Phase: corev1.PodRunning})
+	b, job := newRun(t, deleteFiles)
+	b.run(job, corev1.PodStatus{Phase: corev1.PodRunning})
 	b.removed()
 	b.is("Ready: False Deleting")
 	err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "orders-delete"}, &batchv1.Job{})
@@ -129,37 +136,38 @@ func TestDeleteWaitsForPodsOfRunsThatWereEnded(t *testing.T) {
 	b.job("orders-delete")
 }
 
-// When the volume is gone there is nothing to delete: the finalizer is given up, and an event says so.
+// When the volume is gone there is nothing to delete: the finalizer is removed, and an event reports it.
 func TestDeleteGivesUpWithoutAVolume(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec func(*backup)
-		lose func(*bench)
+		lose func(*fixture)
 		says string
 	}{
-		"the claim is gone": {deleteFiles, func(b *bench) {
+		"the claim is gone": {deleteFiles, func(b *fixture) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: b.meta("backups")}
 			b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(claim), claim))
 			claim.Finalizers = nil
 			b.must(b.Update(b.t.Context(), claim))
 			b.must(client.IgnoreNotFound(b.Delete(b.t.Context(), claim)))
-		}, "PersistentVolumeClaim backups is gone"},
-		"the claim is going": {deleteFiles, func(b *bench) {
+		}, "PersistentVolumeClaim backups does not exist"},
+		"the claim is going": {deleteFiles, func(b *fixture) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: b.meta("backups")}
 			b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(claim), claim))
 			claim.Finalizers = []string{"example.com/held"}
 			b.must(b.Update(b.t.Context(), claim))
 			b.must(b.Delete(b.t.Context(), claim))
 		}, "PersistentVolumeClaim backups is being deleted"},
-		"the spec names none": {func(x *backup) { x.Spec.Destination = nil }, func(*bench) {}, "spec.destination is missing"},
+		"the spec names none": {func(x *backup) { x.Spec.Destination = nil }, func(*fixture) {}, "spec.destination is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, deleteFiles, test.spec)
+			b := newFixture(t, deleteFiles, test.spec)
 			b.reconcile()
 			test.lose(b)
-			b.told()
+			b.recorded()
 			b.removed()
-			if told := strings.Join(b.told(), "\n"); !b.gone() || !strings.Contains(told, "Warning FilesAbandoned "+test.says) {
-				t.Errorf("gone: %v, told %q", b.gone(), told)
+			if recorded := strings.Join(b.recorded(), "\n"); !b.gone() ||
+				!strings.Contains(recorded, "Warning FilesAbandoned "+test.says) {
+				t.Errorf("gone: %v, recorded %q", b.gone(), recorded)
 			}
 		})
 	}
@@ -167,7 +175,7 @@ func TestDeleteGivesUpWithoutAVolume(t *testing.T) {
 
 // In a namespace that goes no Job can be made, and the claim goes too: the DatabaseBackup must not hold it.
 func TestDeleteDoesNotHoldANamespace(t *testing.T) {
-	b := newBench(t, deleteFiles)
+	b := newFixture(t, deleteFiles)
 	b.reconcile()
 	b.must(b.WithWatch.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}))
 	b.removed()
@@ -177,7 +185,7 @@ func TestDeleteDoesNotHoldANamespace(t *testing.T) {
 }
 
 func TestRetainAfterAllGivesTheFilesUp(t *testing.T) {
-	b := newBench(t, deleteFiles)
+	b := newFixture(t, deleteFiles)
 	b.reconcile()
 	b.removed()
 	if b.gone() {
@@ -185,13 +193,11 @@ func TestRetainAfterAllGivesTheFilesUp(t *testing.T) {
 	}
 	b.edit(func(x *backup) { x.Spec.DeletionPolicy = databasesv1.RetainFiles })
 	b.reconcile()
-	if !b.gone() {
-		t.Error("it is still there")
-	}
+	b.mustBeGone()
 }
 
 func TestAPolicyThatChangesChangesTheFinalizer(t *testing.T) {
-	b := newBench(t, deleteFiles)
+	b := newFixture(t, deleteFiles)
 	b.reconcile()
 	b.edit(func(x *backup) {
 		x.Spec.DeletionPolicy = databasesv1.RetainFiles

@@ -15,12 +15,15 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Names in Jobs. The label that says what a Job is for is the component.
+// Names in Jobs. The component is the label that says what a Job is for.
 const (
 	manager       = "databasebackup-operator"
 	containerName = "pgbackup"
+	scratchName   = "scratch"
 	volumeRoot    = "/volume"
 	scratch       = "/scratch"
+	caFolder      = "/ca"
+	caFile        = "ca.crt"
 
 	componentBackup  = "backup"
 	componentDelete  = "delete"
@@ -35,14 +38,10 @@ const (
 	slotAnnotation = "databases.test.io/slot"
 )
 
-// exitFinal is pgbackup's exit code for a failure that another try would repeat. 2 is that of a panic of Go.
+// exitFinal is pgbackup's exit code for a failure that another try cannot fix.
 const exitFinal = 3
 
-// postgres is the user and group in Debian's images of PostgreSQL. initdb refuses one that /etc/passwd of the
-// image does not know.
-const postgres = 999
-
-// jobName is the name of the Job, and of the backup, of one minute: there cannot be two.
+// jobName is the name of the Job, and of the backup, of one minute. So there cannot be two for one minute.
 func jobName(backup string, slot time.Time) string {
 	return fmt.Sprintf("%s-%d", backup, slot.Unix()/60)
 }
@@ -104,6 +103,10 @@ func desiredBackup(b *databasesv1.DatabaseBackup, name string, defaultImage stri
 		job.Annotations[databasesv1.TriggerAnnotation] = trigger
 	}
 	job.OwnerReferences = ownedBy(b, BackupKind)
+	mountCA(&job.Spec.Template.Spec, b.Spec.TargetRef.TLS.CA)
+	if v.Mode == databasesv1.VerifyRestore {
+		addScratch(&job.Spec.Template.Spec)
+	}
 	return job
 }
 
@@ -126,13 +129,16 @@ func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBacku
 		auth = b.Spec.Auth
 	}
 	env := connection(b.Namespace, target, auth, r.Spec.DatabaseName)
-	env = append(env, values("BACKUP_NAME", r.Spec.BackupName, "BACKUP_OVERWRITE", strconv.FormatBool(r.Spec.Overwrite))...)
+	env = append(env, values(
+		"BACKUP_NAME", r.Spec.BackupName,
+		"BACKUP_OVERWRITE", strconv.FormatBool(r.Spec.Overwrite))...)
 	owner := cmp.Or(r.Spec.BackupOwnerUID, string(b.UID))
 	job := newJob(b, "restore", componentRestore, owner, env, r.Spec.JobLimits, defaultImage)
 	job.Namespace, job.Name = r.Namespace, r.Name+"-restore"
 	job.Labels = labels(r.Name, componentRestore)
 	job.Spec.Template.Labels = labels(r.Name, componentRestore)
 	job.OwnerReferences = ownedBy(r, RestoreKind)
+	mountCA(&job.Spec.Template.Spec, target.TLS.CA)
 	return job
 }
 
@@ -145,12 +151,16 @@ func ownedBy(owner metav1.Object, kind schema.GroupVersionKind) []metav1.OwnerRe
 }
 
 func labels(instance, component string) map[string]string {
-	return map[string]string{labelName: "databasebackup", labelInstance: instance, labelComponent: component, labelManager: manager}
+	return map[string]string{
+		labelName: "databasebackup", labelInstance: instance, labelComponent: component, labelManager: manager}
 }
 
-// newJob is a Job that runs one verb of pgbackup on the volume of a DatabaseBackup. It stays until the history
-// limits remove it: a time to live would remove its outcome before it was read.
-func newJob(b *databasesv1.DatabaseBackup, verb, component, owner string, env []corev1.EnvVar, limits databasesv1.JobLimits, defaultImage string) *batchv1.Job {
+// newJob is a Job that runs one command of pgbackup on the volume of a DatabaseBackup. It stays until the history
+// limits remove it: with a time to live it could be removed before its result was read.
+func newJob(
+	b *databasesv1.DatabaseBackup, verb, component, owner string, env []corev1.EnvVar,
+	limits databasesv1.JobLimits, defaultImage string,
+) *batchv1.Job {
 	env = append(values(
 		"BACKUP_ROOT", volumeRoot,
 		"BACKUP_DIR", path.Join(volumeRoot, b.Spec.BackupPath),
@@ -165,11 +175,13 @@ func newJob(b *databasesv1.DatabaseBackup, verb, component, owner string, env []
 			// A new pod waits until the one before is gone: two would wait for each other's lock.
 			PodReplacementPolicy: new(batchv1.Failed),
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
-				{Action: batchv1.PodFailurePolicyActionFailJob, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-					ContainerName: new(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{exitFinal}}},
+				{Action: batchv1.PodFailurePolicyActionFailJob,
+					OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: new(containerName),
+						Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{exitFinal}}},
 				// A drained node is not the backup's fault.
-				{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
-					{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+				{Action: batchv1.PodFailurePolicyActionIgnore,
+					OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+						{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
 			}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels(b.Name, component)},
@@ -179,73 +191,10 @@ func newJob(b *databasesv1.DatabaseBackup, verb, component, owner string, env []
 	}
 }
 
-// waitSeconds is how long a Job waits for its server, and for another run on the volume: until a minute before it would
-// be ended, so that it can say why it did nothing.
+// waitSeconds is how long a Job waits for its server, and for another run on the volume. It ends a minute before the
+// deadline of the Job, so that the Job can report why it did nothing.
 func waitSeconds(limits databasesv1.JobLimits) int64 {
 	return min(max(value(limits.ActiveDeadlineSeconds, 3600)-60, 30), 86400)
-}
-
-// podOf is a pod that meets the restricted Pod Security Standard. It is never restarted in place: each try is a pod
-// with an outcome of its own.
-func podOf(verb, image, claim string, env []corev1.EnvVar, resources databasesv1.Resources) corev1.PodSpec {
-	source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
-	readOnly := verb == "restore"
-	room := &corev1.EmptyDirVolumeSource{}
-	if limit, ok := resources.Limits[corev1.ResourceEphemeralStorage]; ok {
-		room.SizeLimit = &limit
-	}
-	return corev1.PodSpec{
-		RestartPolicy:                corev1.RestartPolicyNever,
-		AutomountServiceAccountToken: new(false),
-		EnableServiceLinks:           new(false),
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(postgres)), RunAsGroup: new(int64(postgres)), FSGroup: new(int64(postgres)),
-			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
-			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-		Containers: []corev1.Container{{
-			Name: containerName, Image: image, Command: []string{"pgbackup"}, Args: []string{verb}, Env: env,
-			Resources: corev1.ResourceRequirements{Requests: resources.Requests, Limits: resources.Limits},
-			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			},
-			VolumeMounts: []corev1.VolumeMount{
-				{Name: "backups", MountPath: volumeRoot, ReadOnly: readOnly},
-				{Name: "scratch", MountPath: scratch},
-				{Name: "tmp", MountPath: "/tmp"},
-			},
-		}},
-		Volumes: []corev1.Volume{
-			{Name: "backups", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}},
-			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: room}},
-			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		},
-	}
-}
-
-// connection says how the server is reached. Credentials come from Secrets, through the kubelet: they are in no
-// Job, and the operator may not even read them.
-func connection(namespace string, target *databasesv1.TargetReference, auth *databasesv1.Auth, database string) []corev1.EnvVar {
-	host := cmp.Or(target.ServiceName, target.Name) + "." + namespace + ".svc"
-	return append(values("PGHOST", host, "PGPORT", number(cmp.Or(target.Port, 5432)), "BACKUP_DATABASE", database),
-		secret("PGUSER", auth.UsernameSecretRef), secret("PGPASSWORD", auth.PasswordSecretRef))
-}
-
-func secret(variable string, ref *databasesv1.SecretKeyReference) corev1.EnvVar {
-	return corev1.EnvVar{Name: variable, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key}}}
-}
-
-// values makes environment variables of names and values. Kubernetes would replace $(NAME) in a value: $$ is how
-// a $ is written there.
-func values(pairs ...string) (env []corev1.EnvVar) {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			env = append(env, corev1.EnvVar{Name: pairs[i], Value: escape(pairs[i+1])})
-		}
-	}
-	return env
 }
 
 func value[T any](pointer *T, otherwise T) T {

@@ -19,8 +19,12 @@ import (
 
 // environment is what the program sees: $$ is a $, secrets are where they come from.
 func environment(job *batchv1.Job) map[string]string {
+	return environmentOf(job.Spec.Template.Spec.Containers[0])
+}
+
+func environmentOf(c corev1.Container) map[string]string {
 	env := map[string]string{}
-	for _, e := range job.Spec.Template.Spec.Containers[0].Env {
+	for _, e := range c.Env {
 		env[e.Name] = strings.ReplaceAll(e.Value, "$$", "$")
 		if e.ValueFrom != nil {
 			env[e.Name] = "secret " + e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
@@ -29,26 +33,12 @@ func environment(job *batchv1.Job) map[string]string {
 	return env
 }
 
-func TestTheEnvironmentOfABackup(t *testing.T) {
+func TestABackupJobIsNamedByItsMinute(t *testing.T) {
 	b := complete("shop")
-	b.UID = "7e1b"
-	b.Spec.TimeZone = "Europe/Berlin"
-	b.Spec.Retention = databasesv1.Retention{KeepLast: new(int32(3)), KeepDaily: 4, KeepWeekly: 5, KeepMonthly: 6, MaxAgeDays: 7}
-	b.Spec.Verification = databasesv1.Verification{Mode: databasesv1.VerifyRestore, Query: "SELECT $1 > 0"}
 	slot := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
 	job := desiredBackup(b, jobName(b.Name, slot), "")
-	want := map[string]string{
-		"BACKUP_ROOT": "/volume", "BACKUP_DIR": "/volume/backups/orders", "BACKUP_OWNER": "7e1b", "BACKUP_NAME": "orders-29579190",
-		"BACKUP_DATABASE": `o'brien "x" $(HOME)`, "PGHOST": "db-rw.shop.svc", "PGPORT": "5433",
-		"PGUSER": "secret credentials/user", "PGPASSWORD": "secret credentials/password",
-		"BACKUP_VERIFY": "Restore", "BACKUP_QUERY": "SELECT $1 > 0", "BACKUP_SCRATCH": "/scratch",
-		"BACKUP_KEEP_LAST": "3", "BACKUP_KEEP_DAILY": "4", "BACKUP_KEEP_WEEKLY": "5", "BACKUP_KEEP_MONTHLY": "6",
-		"BACKUP_MAX_AGE_DAYS": "7", "BACKUP_TIME_ZONE": "Europe/Berlin", "BACKUP_WAIT_SECONDS": "3540",
-	}
-	if diff := cmp.Diff(want, environment(job)); diff != "" {
-		t.Error(diff)
-	}
-	if job.Name != "orders-29579190" || job.Annotations[slotAnnotation] != "2026-03-29T02:30:00Z" || !slotOf(b.Name, job.Name).Equal(slot) {
+	if job.Name != "orders-29579190" || job.Annotations[slotAnnotation] != "2026-03-29T02:30:00Z" ||
+		!slotOf(b.Name, job.Name).Equal(slot) {
 		t.Errorf("%s stands for %s", job.Name, job.Annotations[slotAnnotation])
 	}
 	escaped := corev1.EnvVar{Name: "BACKUP_DATABASE", Value: `o'brien "x" $$(HOME)`}
@@ -58,6 +48,47 @@ func TestTheEnvironmentOfABackup(t *testing.T) {
 	args := slices.Concat(job.Spec.Template.Spec.Containers[0].Command, job.Spec.Template.Spec.Containers[0].Args)
 	if !slices.Equal(args, []string{"pgbackup", "backup"}) {
 		t.Error("nothing else is on the command line:", args)
+	}
+}
+
+// The certificates of the authorities come from a Secret or a ConfigMap, to the Jobs that connect, and to no other.
+func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
+	key := &databasesv1.KeyReference{Name: "authority", Key: "tls.crt"}
+	items := []corev1.KeyToPath{{Key: "tls.crt", Path: "ca.crt"}}
+	for name, test := range map[string]struct {
+		ca   databasesv1.CAReference
+		want corev1.VolumeSource
+	}{
+		"Secret": {databasesv1.CAReference{SecretKeyRef: key},
+			corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "authority", Items: items, Optional: new(true)}}},
+		"ConfigMap": {databasesv1.CAReference{ConfigMapKeyRef: key},
+			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "authority"}, Items: items, Optional: new(true)}}},
+	} {
+		b := complete("shop")
+		b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA, CA: &test.ca}
+		r := &databasesv1.DatabaseRestore{Spec: databasesv1.DatabaseRestoreSpec{BackupName: "orders-7"}}
+		for _, job := range []*batchv1.Job{desiredBackup(b, "orders-1", ""), desiredRestore(r, b, "")} {
+			pod := job.Spec.Template.Spec
+			if diff := cmp.Diff(corev1.Volume{Name: "ca", VolumeSource: test.want}, pod.Volumes[len(pod.Volumes)-1]); diff != "" {
+				t.Errorf("%s, %s: %s", name, job.Name, diff)
+			}
+			mounts := pod.Containers[0].VolumeMounts
+			if diff := cmp.Diff(corev1.VolumeMount{Name: "ca", MountPath: "/ca", ReadOnly: true}, mounts[len(mounts)-1]); diff != "" {
+				t.Errorf("%s, %s: %s", name, job.Name, diff)
+			}
+			if env := environment(job); env["PGSSLMODE"] != "verify-ca" || env["PGSSLROOTCERT"] != "/ca/ca.crt" {
+				t.Errorf("%s, %s: %v", name, job.Name, env)
+			}
+		}
+		if volumes := desiredDelete(b, "").Spec.Template.Spec.Volumes; slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == "ca" }) {
+			t.Errorf("%s: a deletion does not connect", name)
+		}
+	}
+	// A restore to another server uses what is said of that server.
+	b, r := complete("shop"), &databasesv1.DatabaseRestore{Spec: databasesv1.DatabaseRestoreSpec{TargetRef: &databasesv1.TargetReference{Name: "spare"}}}
+	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA, CA: &databasesv1.CAReference{SecretKeyRef: key}}
+	if env := environment(desiredRestore(r, b, "")); env["PGSSLMODE"] != "prefer" || env["PGSSLROOTCERT"] != "" {
+		t.Errorf("another server: %v", env)
 	}
 }
 
@@ -72,42 +103,26 @@ func TestAPathNeverLeavesTheVolume(t *testing.T) {
 }
 
 func TestTheEnvironmentOfARestore(t *testing.T) {
-	r := &databasesv1.DatabaseRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday"},
-		Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7"}}
 	b := complete("shop")
 	b.UID = "7e1b"
-	want := map[string]string{
-		"BACKUP_ROOT": "/volume", "BACKUP_DIR": "/volume/backups/orders", "BACKUP_OWNER": "7e1b", "BACKUP_NAME": "orders-7", "BACKUP_OVERWRITE": "false",
-		"BACKUP_WAIT_SECONDS": "3540", "PGHOST": "db-rw.shop.svc", "PGPORT": "5433",
-		"PGUSER": "secret credentials/user", "PGPASSWORD": "secret credentials/password",
-	}
+	r := &databasesv1.DatabaseRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday"},
+		Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7"}}
 	job := desiredRestore(r, b, "")
-	// Without a database, pgbackup takes the one that was dumped, by what it noted then.
-	if diff := cmp.Diff(want, environment(job)); diff != "" {
-		t.Error(diff)
+	if env := environment(job); env["BACKUP_DATABASE"] != "" || env["BACKUP_OVERWRITE"] != "false" {
+		t.Errorf("without a database, pgbackup takes the one that was dumped: %v", env)
 	}
 	if mount := job.Spec.Template.Spec.Containers[0].VolumeMounts[0]; !mount.ReadOnly {
 		t.Error("a restore could write to the volume")
 	}
-	key := &databasesv1.SecretKeyReference{Name: "admin", Key: "k"}
-	r.Spec = databasesv1.DatabaseRestoreSpec{BackupName: "orders-7", BackupOwnerUID: "old", DatabaseName: "other", Overwrite: true,
-		TargetRef: &databasesv1.TargetReference{Name: "spare"}, Auth: &databasesv1.Auth{UsernameSecretRef: key, PasswordSecretRef: key}}
-	for name, value := range map[string]string{"BACKUP_OWNER": "old", "BACKUP_OVERWRITE": "true", "BACKUP_DATABASE": "other",
-		"PGHOST": "spare.shop.svc", "PGPORT": "5432", "PGUSER": "secret admin/k", "PGPASSWORD": "secret admin/k"} {
-		want[name] = value
-	}
-	if diff := cmp.Diff(want, environment(desiredRestore(r, b, ""))); diff != "" {
-		t.Error("with all that a restore can say:", diff)
-	}
-}
-
-func TestTheEnvironmentOfADeletion(t *testing.T) {
-	b := complete("shop")
-	b.UID = "7e1b"
-	job := desiredDelete(b, "")
-	want := map[string]string{"BACKUP_ROOT": "/volume", "BACKUP_DIR": "/volume/backups/orders", "BACKUP_OWNER": "7e1b", "BACKUP_WAIT_SECONDS": "3540"}
-	if diff := cmp.Diff(want, environment(job)); diff != "" || job.Name != "orders-delete" {
-		t.Error(job.Name, diff)
+	key := &databasesv1.KeyReference{Name: "admin", Key: "k"}
+	r.Spec = databasesv1.DatabaseRestoreSpec{BackupName: "orders-7", BackupOwnerUID: "old",
+		TargetRef: &databasesv1.TargetReference{Name: "spare"}, Auth: &databasesv1.Auth{UsernameSecretRef: key,
+			PasswordSecretRef: key}}
+	env := environment(desiredRestore(r, b, ""))
+	for name, value := range map[string]string{"BACKUP_OWNER": "old", "PGHOST": "spare.shop.svc", "PGPORT": "5432", "PGUSER": "secret admin/k", "PGPASSWORD": "secret admin/k"} {
+		if env[name] != value {
+			t.Errorf("%s is %q, want %q", name, env[name], value)
+		}
 	}
 }
 
@@ -122,17 +137,40 @@ func TestAJobWaitsAlmostAsLongAsItMayTake(t *testing.T) {
 	}
 }
 
-func TestScratchIsAsLargeAsTheLimit(t *testing.T) {
+// What restores a backup to verify it has no access to the volume and to the credentials, and is there in mode Restore
+// alone.
+func TestTheScratchContainerHasNeitherVolumeNorPassword(t *testing.T) {
 	b := complete("shop")
-	size := func() *resource.Quantity {
-		return desiredBackup(b, "orders-1", "").Spec.Template.Spec.Volumes[1].EmptyDir.SizeLimit
+	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA,
+		CA: &databasesv1.CAReference{SecretKeyRef: &databasesv1.KeyReference{Name: "authority", Key: "k"}}}
+	if pod := desiredBackup(b, "orders-1", "").Spec.Template.Spec; len(pod.InitContainers) > 0 {
+		t.Error("there is one in mode Archive")
 	}
-	if got := size(); got != nil {
-		t.Error("no limit, and scratch has", got)
-	}
+	b.Spec.Verification.Mode = databasesv1.VerifyRestore
 	b.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("3Gi")}
-	if got := size(); got == nil || got.String() != "3Gi" {
-		t.Error("scratch has", got)
+	pod := desiredBackup(b, "orders-1", "").Spec.Template.Spec
+	c, folder := pod.InitContainers[0], corev1.VolumeMount{Name: "scratch", MountPath: "/scratch"}
+	if diff := cmp.Diff([]corev1.VolumeMount{folder}, c.VolumeMounts); diff != "" {
+		t.Errorf("mounts: %s", diff)
+	}
+	if diff := cmp.Diff([]corev1.EnvVar{{Name: "BACKUP_SCRATCH", Value: "/scratch"}}, c.Env); diff != "" ||
+		len(c.EnvFrom) > 0 {
+		t.Errorf("environment: %s", diff)
+	}
+	if *c.RestartPolicy != corev1.ContainerRestartPolicyAlways || !slices.Equal(c.Args, []string{"scratch"}) ||
+		c.Image != pod.Containers[0].Image {
+		t.Errorf("%+v", c)
+	}
+	if pod.ShareProcessNamespace != nil {
+		t.Error("the containers see each other's processes")
+	}
+	i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "scratch" })
+	if limit := pod.Volumes[i].EmptyDir.SizeLimit; limit == nil || limit.String() != "3Gi" {
+		t.Error("it may fill", limit)
+	}
+	mounts := pod.Containers[0].VolumeMounts
+	if diff := cmp.Diff(folder, mounts[len(mounts)-1]); diff != "" {
+		t.Errorf("the other side of the socket: %s", diff)
 	}
 }
 
@@ -150,7 +188,9 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 	b := complete(namespace)
 	b.UID = "7e1b"
-	r := &databasesv1.DatabaseRestore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "monday", UID: "8f2c"}, Spec: databasesv1.DatabaseRestoreSpec{BackupName: "x"}}
+	b.Spec.Verification.Mode = databasesv1.VerifyRestore
+	r := &databasesv1.DatabaseRestore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "monday", UID: "8f2c"},
+		Spec: databasesv1.DatabaseRestoreSpec{BackupName: "x"}}
 	for _, job := range []*batchv1.Job{desiredBackup(b, "orders-1", ""), desiredDelete(b, ""), desiredRestore(r, b, "")} {
 		if err := client.WithFieldValidation(c, "Strict").Create(t.Context(), job); err != nil {
 			t.Errorf("%s: %v", job.Name, err)
@@ -159,7 +199,8 @@ func TestPodsAreRestricted(t *testing.T) {
 		if err := c.Create(t.Context(), pod); err != nil {
 			t.Errorf("%s: %v", job.Name, err)
 		}
-		if s := job.Spec; *s.Template.Spec.AutomountServiceAccountToken || s.TTLSecondsAfterFinished != nil || *s.BackoffLimit != 2 || *s.ActiveDeadlineSeconds != 3600 {
+		if s := job.Spec; *s.Template.Spec.AutomountServiceAccountToken || s.TTLSecondsAfterFinished != nil ||
+			*s.BackoffLimit != 2 || *s.ActiveDeadlineSeconds != 3600 {
 			t.Errorf("%s: %+v", job.Name, s)
 		}
 	}

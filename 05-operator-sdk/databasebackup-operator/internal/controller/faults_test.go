@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
 // Faults that no single rule is about: clocks, caches that are behind, names that come again, pods that vanish.
@@ -27,22 +28,22 @@ func asks(value string) func(*backup) {
 }
 
 // earlier is a Job of a DatabaseBackup that had the name before: the garbage collector is about to take it.
-func (b *bench) earlier(job *batchv1.Job) *batchv1.Job {
+func (b *fixture) earlier(job *batchv1.Job) *batchv1.Job {
 	b.t.Helper()
 	job.OwnerReferences[0].UID = "of-an-earlier-one"
 	b.must(b.Create(b.t.Context(), job))
 	return job
 }
 
-func TestMadeAgainUnderTheSameNameInTheSameMinute(t *testing.T) {
-	b := newBench(t, func(x *backup) { x.Spec.Immediate, x.Spec.Schedule = true, "@yearly" })
+func TestRecreatedUnderTheSameNameInTheSameMinute(t *testing.T) {
+	b := newFixture(t, func(x *backup) { x.Spec.Immediate, x.Spec.Schedule = true, "@yearly" })
 	old := b.earlier(desiredBackup(b.backup(), jobName(orders, b.at(0, 5).Truncate(time.Minute)), ""))
 	for range 2 {
 		_, _ = b.operator.Reconcile(t.Context(), b.request())
 	}
 	b.is("BackupSucceeded: Unknown Running")
 	if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
-		t.Error("nothing tells the queue to try again")
+		t.Error("no retry is asked for")
 	}
 	if after := b.job(old.Name); after.ResourceVersion != old.ResourceVersion {
 		t.Error("the collector's work was done for it")
@@ -54,58 +55,52 @@ func TestMadeAgainUnderTheSameNameInTheSameMinute(t *testing.T) {
 	b.is("BackupSucceeded: True BackupSucceeded")
 }
 
-func TestDeletedAgainWhileTheFirstDeletionIsCollected(t *testing.T) {
-	b := newBench(t, deleteFiles)
+func TestRecreatedAndDeletedWhileTheFirstDeletionIsCollected(t *testing.T) {
+	b := newFixture(t, deleteFiles)
 	b.reconcile()
 	old := b.earlier(desiredDelete(b.backup(), ""))
 	b.must(b.Delete(t.Context(), b.backup()))
 	for range 2 {
 		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
-			t.Fatal("nothing tells the queue to try again")
+			t.Fatal("no retry is asked for")
 		}
 	}
 	b.must(b.Delete(t.Context(), old, client.PropagationPolicy("Background")))
 	b.reconcile()
-	b.finish(b.job("orders-delete"), "")
-	b.reconcile()
-	if !b.gone() {
-		t.Error("it is still there")
-	}
+	b.deletesItsFiles()
 }
 
-// Somebody's Job has the name of the one that deletes the files. Nothing would wake the operator when it goes.
+// Somebody's Job has the name of the one that deletes the files. No watch would enqueue the DatabaseBackup when it goes.
 func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
-	b := newBench(t, deleteFiles)
+	b := newFixture(t, deleteFiles)
 	b.reconcile()
-	foreign := desiredDelete(b.backup(), "")
-	foreign.OwnerReferences = nil
-	b.must(b.Create(t.Context(), foreign))
+	unmanaged := desiredDelete(b.backup(), "")
+	unmanaged.OwnerReferences = nil
+	b.must(b.Create(t.Context(), unmanaged))
 	b.must(b.Delete(t.Context(), b.backup()))
 	for range 2 {
-		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
-			t.Fatal("nothing tells the queue to try again")
-		}
+		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
 		b.is("Ready: False JobNameTaken")
 	}
-	b.must(b.Delete(t.Context(), foreign, client.PropagationPolicy("Background")))
+	b.must(b.Delete(t.Context(), unmanaged, client.PropagationPolicy("Background")))
 	b.reconcile()
 	b.is("Ready: False Deleting")
 }
 
 // While files are deleted, claims may go, and nobody watches them.
-func TestADeletionLooksAgain(t *testing.T) {
-	b := newBench(t, deleteFiles)
+func TestADeletionIsReconciledFromTimeToTime(t *testing.T) {
+	b := newFixture(t, deleteFiles)
 	b.reconcile()
 	b.must(b.Delete(t.Context(), b.backup()))
-	if again := b.reconcile(); again <= 0 || again > time.Minute {
-		t.Errorf("again in %s", again)
+	if requeueAfter := b.reconcile(); requeueAfter <= 0 || requeueAfter > time.Minute {
+		t.Errorf("again in %s", requeueAfter)
 	}
 }
 
 // A cache that is behind after a restart, or the one of a replica that has lost its lease: it shows the state before
 // a run was claimed, or before its Job was made, while Jobs are seen as they are.
-func TestACacheThatIsBehindDoesNoHarm(t *testing.T) {
-	b := newBench(t, func(x *backup) {
+func TestAStaleCacheDoesNoHarm(t *testing.T) {
+	b := newFixture(t, func(x *backup) {
 		x.Spec.Schedule, x.Spec.SuccessfulJobsHistoryLimit = "@yearly", new(int32(0))
 	})
 	b.reconcile()
@@ -132,17 +127,17 @@ func TestACacheThatIsBehindDoesNoHarm(t *testing.T) {
 }
 
 // behind lets an operator act on a state that it read earlier.
-func (b *bench) behind(old *backup) {
+func (b *fixture) behind(old *backup) {
 	b.t.Helper()
 	o, err := b.operator.observe(b.t.Context(), old)
 	b.must(err)
-	if err := b.operator.act(b.t.Context(), old, o); err == nil {
-		b.t.Error("it does not look again")
+	if requeueAfter, err := b.operator.reconcileJobs(b.t.Context(), old, o); err != nil || requeueAfter != retryStale {
+		b.t.Errorf("it reconciles again in %s, %v", requeueAfter, err)
 	}
 }
 
-func TestARestoreByACacheThatIsBehindDoesNotBeginAgain(t *testing.T) {
-	b := newBench(t)
+func TestAStaleCacheDoesNotRepeatARestore(t *testing.T) {
+	b := newFixture(t)
 	b.ask()
 	_, err := b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()})
 	b.must(err)
@@ -154,8 +149,9 @@ func TestARestoreByACacheThatIsBehindDoesNotBeginAgain(t *testing.T) {
 	b.follow()
 	b.must(b.Delete(t.Context(), job, client.PropagationPolicy("Background")))
 	old.Status.InProgress = false
-	if err := b.restorer.begin(t.Context(), old, b.backup()); err == nil {
-		t.Error("it does not look again")
+	if requeueAfter, err := b.restorer.createRestoreJob(t.Context(), old, b.backup()); err != nil ||
+		requeueAfter != retryStale {
+		t.Errorf("it reconciles again in %s, %v", requeueAfter, err)
 	}
 	err = b.Get(t.Context(), client.ObjectKeyFromObject(job), job)
 	if client.IgnoreNotFound(err) != nil || err == nil {
@@ -165,19 +161,21 @@ func TestARestoreByACacheThatIsBehindDoesNotBeginAgain(t *testing.T) {
 
 // When a Job exceeds its deadline the Job controller removes its pods first, and tells its end some time later.
 func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
-	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
-		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
-	vanish := func(b *bench) {
+	unschedulable := corev1.PodStatus{Phase: corev1.PodPending,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
+	vanish := func(b *fixture) {
 		b.must(b.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
 	}
-	t.Run("a backup", func(t *testing.T) {
-		b := newBench(t)
-		b.at(0, 0)
-		b.reconcile()
-		job := b.job(b.backup().Status.ActiveJob)
+	vanished := func(t *testing.T) (*fixture, *batchv1.Job) {
+		b, job := newRun(t)
 		b.run(job, unschedulable)
 		b.reconcile()
 		vanish(b)
+		return b, job
+	}
+	t.Run("a backup", func(t *testing.T) {
+		b, job := vanished(t)
 		b.reconcile()
 		b.is("Ready: False Unschedulable")
 		b.finish(job, batchv1.JobReasonDeadlineExceeded)
@@ -188,19 +186,13 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		}
 	})
 	t.Run("a new pod", func(t *testing.T) {
-		b := newBench(t)
-		b.at(0, 0)
-		b.reconcile()
-		job := b.job(b.backup().Status.ActiveJob)
-		b.run(job, unschedulable)
-		b.reconcile()
-		vanish(b)
+		b, job := vanished(t)
 		b.run(job, corev1.PodStatus{Phase: corev1.PodRunning})
 		b.reconcile()
 		b.is("Ready: True Scheduled")
 	})
 	t.Run("a restore", func(t *testing.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		b.ask()
 		b.follow()
 		job := b.job("monday-restore")
@@ -215,7 +207,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		}
 	})
 	t.Run("a deletion", func(t *testing.T) {
-		b := newBench(t, deleteFiles)
+		b := newFixture(t, deleteFiles)
 		b.reconcile()
 		b.removed()
 		job := b.job("orders-delete")
@@ -248,16 +240,14 @@ func TestWhatAContainerWithoutResultLeaves(t *testing.T) {
 		"an eviction": {func(s *corev1.PodStatus) {
 			s.Reason, s.Message = "Evicted", "The node was low on resource: ephemeral-storage"
 		},
-			batchv1.JobReasonBackoffLimitExceeded, []string{"False JobFailed", "Evicted: The node was low on resource: ephemeral-storage"}},
+			batchv1.JobReasonBackoffLimitExceeded, []string{"False JobFailed",
+				"Evicted: The node was low on resource: ephemeral-storage"}},
 		"evictions until the deadline": {func(s *corev1.PodStatus) {
 			s.Reason, s.Message, s.ContainerStatuses = "Evicted", "The node was low on resource: ephemeral-storage", nil
 		}, batchv1.JobReasonDeadlineExceeded, []string{"False DeadlineExceeded", "ephemeral-storage"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.at(0, 0)
-			b.reconcile()
-			job := b.job(b.backup().Status.ActiveJob)
+			b, job := newRun(t)
 			status := b.ended(137, "Error", nil)
 			test.pod(&status)
 			b.run(job, status)
@@ -277,12 +267,9 @@ func end(s *corev1.PodStatus) *corev1.ContainerStateTerminated {
 	return s.ContainerStatuses[0].State.Terminated
 }
 
-// A try may wait for the server almost as long as the Job may take. What it said is told when the next one is ended.
-func TestADeadlineTellsWhatTheTryBeforeSaid(t *testing.T) {
-	b := newBench(t)
-	b.at(0, 0)
-	b.reconcile()
-	job := b.job(b.backup().Status.ActiveJob)
+// A try may wait for the server almost as long as the Job may take. Its result is reported when the next one is ended.
+func TestADeadlineReportsTheResultOfTheTryBefore(t *testing.T) {
+	b, job := newRun(t)
 	b.run(job, b.ended(1, "Error", &result{Verb: "backup", Reason: "TargetNotReady", Message: "connection refused"}))
 	b.finish(job, batchv1.JobReasonDeadlineExceeded)
 	b.reconcile()
@@ -293,7 +280,7 @@ func TestADeadlineTellsWhatTheTryBeforeSaid(t *testing.T) {
 }
 
 // quota lets nobody make a Job.
-func (b *bench) quota() *corev1.ResourceQuota {
+func (b *fixture) quota() *corev1.ResourceQuota {
 	b.t.Helper()
 	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
 	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("none"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
@@ -303,17 +290,25 @@ func (b *bench) quota() *corev1.ResourceQuota {
 	return quota
 }
 
+// retriesSoon checks that a reconcile asks for another one at most 30 s later.
+func (b *fixture) retriesSoon(result ctrl.Result, err error) {
+	b.t.Helper()
+	if requeueAfter := result.RequeueAfter; err != nil || requeueAfter <= 0 || requeueAfter > lastRetry {
+		b.t.Errorf("it tries again in %s, %v", requeueAfter, err)
+	}
+}
+
 // refused lets the operator run while the API server takes no Job.
-func (b *bench) refused() {
+func (b *fixture) refused() {
 	for range 2 {
 		_, _ = b.operator.Reconcile(b.t.Context(), b.request())
 	}
 	b.is("Ready: False JobRejected")
 }
 
-// A run that the API server did not take in time is told as missed, until the next slot.
+// A run that the API server did not accept in time is reported as missed, until the next slot.
 func TestARunThatWasRefusedTooLongIsMissed(t *testing.T) {
-	b := newBench(t, func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) })
+	b := newFixture(t, func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) })
 	b.at(0, 0)
 	b.reconcile()
 	b.succeed()
@@ -321,13 +316,13 @@ func TestARunThatWasRefusedTooLongIsMissed(t *testing.T) {
 	quota := b.quota()
 	b.at(5, 0)
 	b.refused()
-	b.told()
+	b.recorded()
 	b.at(6, 0)
 	b.must(b.Delete(t.Context(), quota))
 	b.reconcile()
 	b.is("Ready: True RunMissed")
-	if told := strings.Join(b.told(), "\n"); !strings.HasPrefix(told, "Warning RunMissed") {
-		t.Errorf("told: %s", told)
+	if recorded := strings.Join(b.recorded(), "\n"); !strings.HasPrefix(recorded, "Warning RunMissed") {
+		t.Errorf("recorded: %s", recorded)
 	}
 	b.at(8, 0)
 	b.reconcile()
@@ -347,7 +342,7 @@ func TestARunThatWasRefusedTooLongIsMissed(t *testing.T) {
 func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
 	late := func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }
 	t.Run("together with the run", func(t *testing.T) {
-		b := newBench(t, late, asks("a"))
+		b := newFixture(t, late, asks("a"))
 		quota := b.quota()
 		b.at(0, 0)
 		b.refused()
@@ -362,7 +357,7 @@ func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
 		}
 	})
 	t.Run("before it", func(t *testing.T) {
-		b := newBench(t, late, asks("a"))
+		b := newFixture(t, late, asks("a"))
 		b.at(0, 0)
 		b.reconcile()
 		b.succeed()
@@ -381,7 +376,7 @@ func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
 
 // A clock that was days ahead for a moment has left a slot there. The schedule goes on by the clock as it is now.
 func TestAClockThatWasDaysAheadForAMoment(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.at(3*24*60, 0)
 	b.reconcile()
 	b.succeed()
@@ -401,7 +396,7 @@ func TestAClockThatWasDaysAheadForAMoment(t *testing.T) {
 
 // A run that was about to begin, and that the API server does not take, ends with suspend: who suspends wants rest.
 func TestSuspendGivesUpWhatCannotBegin(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	quota := b.quota()
 	b.at(0, 0)
 	for range 2 {
@@ -424,19 +419,19 @@ func TestSuspendGivesUpWhatCannotBegin(t *testing.T) {
 }
 
 func TestTheClockIsPutBack(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, minute := range []int{0, 5, 10} {
 		b.at(minute, 0)
 		b.reconcile()
 		b.succeed()
 		b.reconcile()
 	}
-	b.told()
+	b.recorded()
 	for _, minute := range []int{0, 2, 5, 7} { // an hour comes again
 		b.at(minute, 30)
 		b.reconcile()
 	}
-	if got := b.jobs(); !slices.Equal(got, []int{0, 5, 10}) || len(b.told()) > 0 {
+	if got := b.jobs(); !slices.Equal(got, []int{0, 5, 10}) || len(b.recorded()) > 0 {
 		t.Errorf("a slot ran again: %v", got)
 	}
 	b.edit(asks("a"))
@@ -460,17 +455,17 @@ func TestTheClockIsPutBack(t *testing.T) {
 }
 
 // A slot whose minute had a run by hand, before the schedule was what it is, has had its run.
-func TestAMinuteThatRanIsNotToldTwice(t *testing.T) {
-	b := newBench(t, func(x *backup) { x.Spec.Schedule = "@yearly" }, asks("a"))
+func TestAMinuteThatRanIsReportedOnce(t *testing.T) {
+	b := newFixture(t, func(x *backup) { x.Spec.Schedule = "@yearly" }, asks("a"))
 	b.at(0, 5)
 	b.reconcile()
 	b.succeed()
 	b.reconcile()
-	b.told()
+	b.recorded()
 	b.edit(func(x *backup) { x.Spec.Schedule = "*/5 * * * *" })
 	b.reconcile()
-	if told := strings.Join(b.told(), "\n"); strings.Contains(told, "BackupSucceeded") {
-		t.Error("told twice:", told)
+	if recorded := strings.Join(b.recorded(), "\n"); strings.Contains(recorded, "BackupSucceeded") {
+		t.Error("recorded twice:", recorded)
 	}
 	if s := b.backup().Status; s.LastScheduleTime == nil || !s.LastScheduleTime.Time.Equal(b.first()) {
 		t.Errorf("the slot is not handled: %+v", s)
@@ -482,17 +477,18 @@ func TestAMinuteThatRanIsNotToldTwice(t *testing.T) {
 	}
 }
 
-func TestATargetThatComesTooLateIsToldAsAMissedRun(t *testing.T) {
-	b := newBench(t, func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) })
+func TestATargetThatComesTooLateIsReportedAsAMissedRun(t *testing.T) {
+	b := newFixture(t, func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) })
 	b.ready(0)
 	b.at(0, 0)
 	b.reconcile()
 	b.at(2, 0)
 	b.ready(1)
-	b.told()
+	b.recorded()
 	b.reconcile()
-	if told := strings.Join(b.told(), "\n"); len(b.jobs()) > 0 || !strings.HasPrefix(told, "Warning RunMissed") {
-		t.Errorf("ran: %v, told: %s", b.jobs(), told)
+	if recorded := strings.Join(b.recorded(), "\n"); len(b.jobs()) > 0 ||
+		!strings.HasPrefix(recorded, "Warning RunMissed") {
+		t.Errorf("ran: %v, recorded: %s", b.jobs(), recorded)
 	}
 	b.at(5, 0)
 	b.reconcile()
@@ -502,18 +498,19 @@ func TestATargetThatComesTooLateIsToldAsAMissedRun(t *testing.T) {
 	}
 }
 
-func TestARejectedJobIsToldAndMadeLater(t *testing.T) {
-	b := newBench(t)
+func TestARejectedJobIsReportedAndCreatedLater(t *testing.T) {
+	b := newFixture(t)
 	quota := b.quota()
 	b.at(0, 0)
 	for range 3 {
-		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
-			t.Fatal("nothing tells the queue to try again")
-		}
+		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
 	}
 	b.is("Ready: False JobRejected")
-	if told := strings.Count(strings.Join(b.told(), "\n"), "JobRejected"); told != 1 {
-		t.Errorf("told %d times", told)
+	if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, "exceeded quota: none, requested: count/jobs.batch=1, used: count/jobs.batch=0, limited: count/jobs.batch=0") {
+		t.Errorf("the message is not the quota's: %s", m)
+	}
+	if recorded := strings.Count(strings.Join(b.recorded(), "\n"), "JobRejected"); recorded != 1 {
+		t.Errorf("recorded %d times", recorded)
 	}
 	b.must(b.Delete(t.Context(), quota))
 	b.reconcile()
@@ -524,7 +521,7 @@ func TestARejectedJobIsToldAndMadeLater(t *testing.T) {
 }
 
 // An API server that refuses, or whose answers are lost: writes are tried again, a run is made once, and none of it is
-// told as a failure of a backup.
+// reported as a failure of a backup.
 func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 	const lost = 0
 	for name, test := range map[string]struct {
@@ -553,7 +550,7 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 					return pass()
 				}
 				if test.code != lost {
-					return answer(test.code, test.reason)
+					return testenv.Refusal(test.code, test.reason)
 				}
 				response, err := pass()
 				if err == nil {
@@ -571,7 +568,7 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 			l.Expect(l.jobs()).To(gomega.HaveLen(1))
 			l.Expect(l.backup().Status.LastJob).To(gomega.Equal(job.Name))
 			if test.code != lost { // events and metrics follow a write that is known to be done
-				l.bench.registry = l.counts
+				l.fixture.registry = l.counts
 				l.counted(map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0})
 			}
 			mu.Lock()
@@ -585,26 +582,25 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 
 // A slot is due at the moment when a Job has ended and its pod, which tells how, is not seen yet.
 func TestReplaceDoesNotForgetWhatHasJustEnded(t *testing.T) {
-	b := newBench(t, func(x *backup) { x.Spec.ConcurrencyPolicy = databasesv1.ReplaceConcurrent })
-	b.at(0, 0)
-	b.reconcile()
-	job := b.job(b.backup().Status.ActiveJob)
+	b, job := newRun(t, func(x *backup) { x.Spec.ConcurrencyPolicy = databasesv1.ReplaceConcurrent })
 	b.at(5, 0)
 	b.finish(job, "")
 	b.reconcile()
 	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
 	b.reconcile()
 	b.is("BackupSucceeded: True BackupSucceeded")
-	if s := b.backup().Status; len(s.Backups) != 1 || s.LastBackupTime == nil || s.ActiveJob != jobName(orders, b.first().Add(5*time.Minute)) {
+	if s := b.backup().Status; len(s.Backups) != 1 || s.LastBackupTime == nil ||
+		s.ActiveJob != jobName(orders, b.first().Add(5*time.Minute)) {
 		t.Errorf("status: %+v", s)
 	}
 }
 
 // What was said of the pod of one Job is not said of the next Job, whose pod is still to come.
-func TestAHindranceIsThatOfItsOwnJob(t *testing.T) {
-	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
-		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
-	b := newBench(t, deleteFiles, func(x *backup) { x.Spec.ConcurrencyPolicy = databasesv1.ReplaceConcurrent })
+func TestABlockedPodIsThatOfItsOwnJob(t *testing.T) {
+	unschedulable := corev1.PodStatus{Phase: corev1.PodPending,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
+	b := newFixture(t, deleteFiles, func(x *backup) { x.Spec.ConcurrencyPolicy = databasesv1.ReplaceConcurrent })
 	b.at(0, 0)
 	b.reconcile()
 	b.run(b.job(b.backup().Status.ActiveJob), unschedulable)

@@ -119,7 +119,8 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	if !strings.Contains(said, "took longer than 10 s: Pod") || !strings.Contains(said, "finds no node") {
 		t.Error("it does not say why:", said)
 	}
-	t.Logf("the deadline was told %s after the pod found no node: %s", time.Since(began).Round(100*time.Millisecond), said)
+	t.Logf("the deadline was reported %s after the pod found no node: %s",
+		time.Since(began).Round(100*time.Millisecond), said)
 	l.Eventually(ready).Should(gomega.Equal("True Scheduled"))
 	failed := l.backup().Status.LastJob
 
@@ -127,10 +128,11 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	l.edit(func(x *backup) { x.Spec.ActiveDeadlineSeconds = new(int64(600)) })
 	for _, value := range []string{"a", "b", "c", "d"} {
 		l.trigger(value)
-		// Simulated containers leave no termination message, and that is told as it is.
+		// Simulated containers leave no termination message, and that is reported as it is.
 		l.Expect(l.says("BackupSucceeded")).To(gomega.Equal("Unknown ResultMissing"))
 	}
-	l.Eventually(l.left).Should(gomega.HaveLen(5), "a failed Job, whose pod the Job controller removed; two that succeeded, with their pods")
+	l.Eventually(l.left).Should(gomega.HaveLen(5),
+		"a failed Job, whose pod the Job controller removed; two that succeeded, with their pods")
 	l.Expect(l.left()).To(gomega.ContainElement("Job " + failed))
 	l.Expect(l.succeeded()).To(gomega.Equal(2))
 
@@ -138,10 +140,10 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	l.Eventually(l.left).Should(gomega.BeEmpty(), "the garbage collector takes Jobs and pods along")
 	l.remains()
 
-	// Again under the same name, at once, with files that go.
-	again := complete(l.namespace)
-	again.Spec.Schedule, again.Spec.Immediate, again.Spec.DeletionPolicy = "0 0 1 1 *", true, databasesv1.DeleteFiles
-	l.must(l.Create(t.Context(), again))
+	// Once more under the same name, at once, with files that go.
+	requeueAfter := complete(l.namespace)
+	requeueAfter.Spec.Schedule, requeueAfter.Spec.Immediate, requeueAfter.Spec.DeletionPolicy = "0 0 1 1 *", true, databasesv1.DeleteFiles
+	l.must(l.Create(t.Context(), requeueAfter))
 	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("Unknown ResultMissing"))
 	l.must(l.Delete(t.Context(), l.backup()))
 	l.Eventually(ready).Should(gomega.Equal("False DeleteFailed"), "nobody says that the files are gone")
@@ -149,7 +151,8 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	l.Eventually(l.gone).Should(gomega.BeTrue(), "who sets Retain gives the files up")
 	l.Eventually(l.left).Should(gomega.BeEmpty())
 	l.remains()
-	l.Expect(l.requests()["POST jobs "]).To(gomega.Equal(7), "five backups, one after all was deleted, and one deletion of files")
+	l.Expect(l.requests()["POST jobs "]).To(gomega.Equal(7),
+		"five backups, one after all was deleted, and one deletion of files")
 	if denied := l.denials(); len(denied) > 0 {
 		t.Error("denied:", denied)
 	}

@@ -1,10 +1,7 @@
 package controller
 
 import (
-	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,15 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 	"github.com/example/databasebackup-operator/internal/program"
+	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
-// A loop is a bench whose operator is run by a manager, as a user with the permissions that are shipped.
+// A loop is a fixture whose operator is run by a manager, as a user with the permissions that are shipped.
 type loop struct {
-	*bench
+	*fixture
 	*gomega.WithT
 	*wire
 	ahead  *shifted // the operator's clock
@@ -48,19 +45,11 @@ func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
 func shippedRules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(data, role); err != nil {
-		t.Fatal(err)
-	}
-	return role.Rules
+	return testenv.ReadManifest[rbacv1.ClusterRole](t, "..", "..", "config", "rbac", "role.yaml").Rules
 }
 
 // allow gives a user these permissions, and nothing more.
-func (b *bench) allow(user string, rules []rbacv1.PolicyRule) {
+func (b *fixture) allow(user string, rules []rbacv1.PolicyRule) {
 	b.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-"}, Rules: rules}
 	b.must(b.Create(b.t.Context(), role))
@@ -71,7 +60,8 @@ func (b *bench) allow(user string, rules []rbacv1.PolicyRule) {
 
 func newLoop(t *testing.T, change ...func(*backup)) *loop {
 	t.Helper()
-	l := &loop{bench: newBench(t, change...), WithT: gomega.NewWithT(t), wire: &wire{}, ahead: &shifted{}, counts: prometheus.NewRegistry()}
+	l := &loop{fixture: newFixture(t, change...), WithT: gomega.NewWithT(t), wire: &wire{}, ahead: &shifted{},
+		counts: prometheus.NewRegistry()}
 	l.SetDefaultEventuallyTimeout(30 * time.Second)
 	l.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	user := "operator-" + l.namespace
@@ -88,18 +78,10 @@ func newLoop(t *testing.T, change ...func(*backup)) *loop {
 	l.must(err)
 	metrics, err := NewMetrics(l.counts)
 	l.must(err)
-	writer := Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(manager), Clock: l.ahead}
-	l.must((&DatabaseBackupReconciler{Writer: writer, Metrics: metrics}).SetupWithManager(mgr, 2))
-	l.must((&DatabaseRestoreReconciler{Writer: writer}).SetupWithManager(mgr, 2))
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-stopped; err != nil {
-			t.Error(err)
-		}
-	})
+	base := Base{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(manager), Clock: l.ahead}
+	l.must((&DatabaseBackupReconciler{Base: base, Metrics: metrics}).SetupWithManager(mgr, 2))
+	l.must((&DatabaseRestoreReconciler{Base: base}).SetupWithManager(mgr, 2))
+	testenv.Run(t, mgr.Start)
 	// Jobs are finished by hand with the time of the real clock.
 	l.clock = clocktesting.NewFakePassiveClock(time.Now())
 	return l
@@ -112,39 +94,48 @@ func (l *loop) active() *batchv1.Job {
 	return l.job(l.backup().Status.ActiveJob)
 }
 
-// Everything that the operator ever does, each step woken by a watch, with the shipped permissions: it is denied
+// Everything that the operator ever does, each step enqueued by a watch, with the shipped permissions: it is denied
 // nothing, and uses all of them.
-func TestTheLoopIsWokenByWhatItWaitsForAndMayDoIt(t *testing.T) {
+func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	l := newLoop(t, deleteFiles, func(x *backup) {
 		x.Spec.Schedule, x.Spec.Immediate, x.Spec.SuccessfulJobsHistoryLimit = "0 0 1 1 *", true, new(int32(0))
 	})
 	job := l.active()
+	none := l.podQuota()
+	l.started(job)
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False PodRejected"), "a pod is overdue")
+	l.Expect(condition(l.backup().Status.Conditions, "Ready").Message).To(gomega.ContainSubstring(quotaMessage))
+	l.must(l.Delete(t.Context(), none))
 	l.run(job, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
 		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False Unschedulable"), "a pod wakes it")
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False Unschedulable"), "a pod enqueues it")
 	l.must(l.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(l.namespace), client.GracePeriodSeconds(0)))
 	l.clock.SetTime(time.Now())
 	l.succeed()
-	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("True BackupSucceeded"), "a Job wakes it")
+	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("True BackupSucceeded"), "a Job enqueues it")
 	l.Eventually(l.jobs).Should(gomega.BeEmpty(), "the history has no room")
 	l.ahead.by.Store(int64(time.Minute))
 	l.edit(asks("now"))
-	l.Eventually(func() string { return l.backup().Status.LastHandledTrigger }).Should(gomega.Equal("now"), "an annotation wakes it")
+	l.Eventually(func() string { return l.backup().Status.LastHandledTrigger }).Should(gomega.Equal("now"), "an annotation enqueues it")
 	l.active()
 	l.succeed()
 	l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
 	l.ready(0)
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotReady"), "a StatefulSet wakes it")
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotReady"), "a StatefulSet enqueues it")
 	l.ready(1)
 	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
 	service := &corev1.Service{ObjectMeta: l.meta("db-rw")}
 	l.must(l.Delete(t.Context(), service))
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotFound"), "a Service wakes it")
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotFound"), "a Service enqueues it")
 
 	l.ask()
 	restoring := func() string {
 		return string(condition(l.restore().Status.Conditions, databasesv1.ConditionSucceeded).Reason)
 	}
+	l.Eventually(restoring).Should(gomega.Equal("TargetNotFound"))
+	service.ObjectMeta = l.meta("db-rw")
+	service.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5433}}}
+	l.must(l.Create(t.Context(), service)) // and that enqueues the restore
 	l.Eventually(func() bool { return l.restore().Status.InProgress }).Should(gomega.BeTrue())
 	job = l.job("monday-restore")
 	l.clock.SetTime(time.Now())
@@ -160,8 +151,10 @@ func TestTheLoopIsWokenByWhatItWaitsForAndMayDoIt(t *testing.T) {
 	l.finish(l.job("orders-delete"), "")
 	l.Eventually(l.gone).Should(gomega.BeTrue())
 	l.Eventually(func() int { return l.requests()["POST events "] }).ShouldNot(gomega.BeZero())
-	if denied := l.denials(); len(denied) > 0 {
-		t.Error("denied:", denied)
+	for _, denied := range l.denials() {
+		if !strings.HasSuffix(denied, "/pods") { // by the quota
+			t.Error("denied:", denied)
+		}
 	}
 	l.allUsed()
 }
@@ -170,7 +163,8 @@ func TestTheLoopIsWokenByWhatItWaitsForAndMayDoIt(t *testing.T) {
 func (l *loop) allUsed() {
 	l.t.Helper()
 	used, shipped := map[string]bool{}, map[string]bool{}
-	verbs := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "LIST": "list", "WATCH": "watch"}
+	verbs := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get",
+		"LIST": "list", "WATCH": "watch"}
 	for what := range l.requests() {
 		words := strings.Split(what, " ")
 		resource := words[1]
@@ -199,7 +193,7 @@ func (l *loop) allUsed() {
 	}
 }
 
-// What a run costs, by a watch and a cache: few writes, and nothing while it rests.
+// What a run costs, by a watch and a cache: few writes, and nothing in steady state.
 func TestBudget(t *testing.T) {
 	l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
 	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
@@ -218,12 +212,12 @@ func TestBudget(t *testing.T) {
 	for i := range 20 { // its target changes in ways that do not concern it
 		l.ready(1 + int32(i%2))
 	}
-	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").Should(gomega.BeEmpty(), "at rest it asks for nothing")
+	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").Should(gomega.BeEmpty(), "in steady state it asks for nothing")
 }
 
 // So that the test of permissions can fail: what is taken away is missed, and the operator may not read Secrets.
 func TestNoPermissionOnSecrets(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	user := "operator-" + b.namespace
 	b.allow(user, shippedRules(t))
 	cfg := rest.CopyConfig(config)

@@ -11,8 +11,8 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Metrics are those of DatabaseBackups, by namespace and name. Counters begin with the program; the times and the
-// size are those of status, so that an alarm on an old backup works after a restart too.
+// Metrics are those of DatabaseBackups, by namespace and name. Counters begin with the process; the times and the
+// size are those of status, so that an alert on an old backup works after a restart too.
 type Metrics struct {
 	attempts, successes, failures      *prometheus.CounterVec
 	duration, size, lastSuccess, comes *prometheus.GaugeVec
@@ -28,15 +28,16 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, by)
 	}
 	m := &Metrics{
-		attempts:    counter("databasebackup_attempts_total", "Backup Jobs that were made."),
+		attempts:    counter("databasebackup_attempts_total", "Backup Jobs that were created."),
 		successes:   counter("databasebackup_successes_total", "Backup Jobs that succeeded."),
 		failures:    counter("databasebackup_failures_total", "Backup Jobs that failed, or left no result."),
 		duration:    gauge("databasebackup_last_duration_seconds", "How long the last run took, all tries together."),
 		size:        gauge("databasebackup_last_size_bytes", "Size of the newest backup."),
 		lastSuccess: gauge("databasebackup_last_success_timestamp_seconds", "When the last successful run was complete."),
-		comes:       gauge("databasebackup_next_run_timestamp_seconds", "When the schedule comes next."),
+		comes:       gauge("databasebackup_next_run_timestamp_seconds", "When the next run of the schedule is due."),
 	}
-	for _, c := range []prometheus.Collector{m.attempts, m.successes, m.failures, m.duration, m.size, m.lastSuccess, m.comes} {
+	for _, c := range []prometheus.Collector{m.attempts, m.successes, m.failures, m.duration, m.size, m.lastSuccess,
+		m.comes} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -57,8 +58,8 @@ func (m *Metrics) ended(key types.NamespacedName, end *outcome) {
 	m.duration.WithLabelValues(key.Namespace, key.Name).Set(end.seconds)
 }
 
-// told sets what status says. What it does not say has no value, which is not the same as 0.
-func (m *Metrics) told(key types.NamespacedName, status databasesv1.DatabaseBackupStatus) {
+// observeStatus sets the gauges from the status. A field that is not set has no value, which is not the same as 0.
+func (m *Metrics) observeStatus(key types.NamespacedName, status databasesv1.DatabaseBackupStatus) {
 	set := func(gauge *prometheus.GaugeVec, t *metav1.Time) {
 		if t == nil {
 			gauge.DeleteLabelValues(key.Namespace, key.Name)

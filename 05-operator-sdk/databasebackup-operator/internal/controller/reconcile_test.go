@@ -21,14 +21,15 @@ import (
 
 type backup = databasesv1.DatabaseBackup
 
-// The whole life of a run: what is written, told, counted, and when it looks again.
+// The whole life of a run: what is written, recorded, counted, and when it looks again.
 func TestARun(t *testing.T) {
-	b := newBench(t)
-	again := b.reconcile()
-	if want := b.first().Sub(b.clock.Now()); again < want || again > want+time.Second {
-		t.Errorf("it looks again in %s, want %s", again, want)
+	b := newFixture(t)
+	requeueAfter := b.reconcile()
+	if want := b.first().Sub(b.clock.Now()); requeueAfter < want || requeueAfter > want+time.Second {
+		t.Errorf("it reconciles again in %s, want %s", requeueAfter, want)
 	}
-	b.is("Ready: True Scheduled", "TargetReady: True TargetReady", "BackupSucceeded: Unknown NeverRun", "RestoreVerified: Unknown NotRestored")
+	b.is("Ready: True Scheduled", "TargetReady: True TargetReady", "BackupSucceeded: Unknown NeverRun",
+		"RestoreVerified: Unknown NotRestored")
 	if len(b.jobs()) > 0 {
 		t.Fatal("a Job before its time")
 	}
@@ -39,7 +40,8 @@ func TestARun(t *testing.T) {
 	if want := []string{"status orders", "create " + name, "status orders"}; !slices.Equal(b.writes, want) {
 		t.Errorf("a run begins with %v", b.writes)
 	}
-	if s := b.backup().Status; !s.InProgress || s.ActiveJob != name || !s.LastScheduleTime.Time.Equal(slot) || !s.NextScheduleTime.Time.Equal(slot.Add(5*time.Minute)) {
+	if s := b.backup().Status; !s.InProgress || s.ActiveJob != name || !s.LastScheduleTime.Time.Equal(slot) ||
+		!s.NextScheduleTime.Time.Equal(slot.Add(5*time.Minute)) {
 		t.Errorf("a working run: %+v", s)
 	}
 	b.is("BackupSucceeded: Unknown Running", "Ready: True Scheduled")
@@ -51,29 +53,32 @@ func TestARun(t *testing.T) {
 		t.Errorf("a run ends with %v", b.writes)
 	}
 	s := b.backup().Status
-	if s.InProgress || s.ActiveJob != "" || s.LastJob != name || !s.LastBackupTime.Time.Equal(b.clock.Now()) || s.LastVerifiedTime == nil {
+	if s.InProgress || s.ActiveJob != "" || s.LastJob != name || !s.LastBackupTime.Time.Equal(b.clock.Now()) ||
+		s.LastVerifiedTime == nil {
 		t.Errorf("a run that ended: %+v", s)
 	}
-	if len(s.Backups) != 1 || s.Backups[0].Path != "/backups/orders/uid/"+name+".dump" || s.Backups[0].Verified != databasesv1.VerifyArchive || s.Backups[0].Size != 4711 {
+	if len(s.Backups) != 1 || s.Backups[0].Path != "/backups/orders/uid/"+name+".dump" ||
+		s.Backups[0].Verified != databasesv1.VerifyArchive || s.Backups[0].Size != 4711 {
 		t.Errorf("backups: %+v", s.Backups)
 	}
 	b.is("BackupSucceeded: True BackupSucceeded")
-	want := []string{"Normal Scheduled the schedule is followed, see status.nextScheduleTime", "Normal Started Job " + name + " was made", "Normal BackupSucceeded 1 table, 10 rows"}
-	if diff := cmp.Diff(want, b.told()); diff != "" {
+	want := []string{"Normal Scheduled the schedule is followed, see status.nextScheduleTime",
+		"Normal Started Job " + name + " was created", "Normal BackupSucceeded 1 table, 10 rows"}
+	if diff := cmp.Diff(want, b.recorded()); diff != "" {
 		t.Error("events:", diff)
 	}
 	before := b.backup().ResourceVersion
 	b.writes = nil
 	b.reconcile()
 	if len(b.writes) > 0 || b.backup().ResourceVersion != before {
-		t.Error("a second look writes:", b.writes)
+		t.Error("a second reconcile writes:", b.writes)
 	}
 	b.counted(map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0, "last_duration_seconds": 40, "last_size_bytes": 4711,
 		"last_success_timestamp_seconds": float64(b.clock.Now().Unix()), "next_run_timestamp_seconds": float64(slot.Add(5 * time.Minute).Unix())})
 }
 
 // counted checks metrics; 0 is also one that has no value yet.
-func (b *bench) counted(want map[string]float64) {
+func (b *fixture) counted(want map[string]float64) {
 	b.t.Helper()
 	families, err := b.registry.Gather()
 	b.must(err)
@@ -95,9 +100,9 @@ func (b *bench) counted(want map[string]float64) {
 	}
 }
 
-// The original's sample is accepted, and told what it lacks.
+// The original's sample is accepted, and what it lacks is reported.
 func TestAnIncompleteSpecNeverRuns(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.must(b.Delete(t.Context(), b.backup()))
 	data, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "databases_v1_databasebackup.yaml"))
 	b.must(err)
@@ -161,7 +166,7 @@ func TestWhatRuns(t *testing.T) {
 		"the zone's own midnight, in a year": {func(x *backup) { x.Spec.Schedule, x.Spec.TimeZone = "@yearly", "Asia/Tokyo" }, 5, 0, nil, "True Scheduled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, test.spec)
+			b := newFixture(t, test.spec)
 			b.at(test.min, test.sec)
 			b.reconcile()
 			b.reconcile()
@@ -176,7 +181,7 @@ func TestWhatRuns(t *testing.T) {
 }
 
 func TestATargetThatIsNotReadyIsWaitedFor(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.ready(0)
 	b.at(0, 0)
 	b.reconcile()
@@ -193,7 +198,7 @@ func TestATargetThatIsNotReadyIsWaitedFor(t *testing.T) {
 func TestForbidWaitsAndReplaceReplaces(t *testing.T) {
 	for policy, want := range map[databasesv1.ConcurrencyPolicy][]int{databasesv1.ForbidConcurrent: {0}, databasesv1.ReplaceConcurrent: {15}} {
 		t.Run(string(policy), func(t *testing.T) {
-			b := newBench(t, func(x *backup) { x.Spec.ConcurrencyPolicy = policy })
+			b := newFixture(t, func(x *backup) { x.Spec.ConcurrencyPolicy = policy })
 			for minute := range 16 {
 				b.at(minute, 0)
 				b.reconcile()
@@ -201,7 +206,7 @@ func TestForbidWaitsAndReplaceReplaces(t *testing.T) {
 			if got := b.jobs(); !slices.Equal(got, want) {
 				t.Fatalf("Jobs of minutes %v, want %v", got, want)
 			}
-			if replaced := strings.Count(strings.Join(b.told(), "\n"), "Replaced"); (replaced == 3) != (policy == databasesv1.ReplaceConcurrent) {
+			if replaced := strings.Count(strings.Join(b.recorded(), "\n"), "Replaced"); (replaced == 3) != (policy == databasesv1.ReplaceConcurrent) {
 				t.Error("replaced:", replaced)
 			}
 			b.at(17, 0)
@@ -217,7 +222,7 @@ func TestForbidWaitsAndReplaceReplaces(t *testing.T) {
 
 // A trigger is followed once, also when it comes in a minute that had its run, or while a run works.
 func TestATriggerIsFollowedOnce(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	ask := func(value string) {
 		b.edit(func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: value} })
 	}
@@ -230,9 +235,9 @@ func TestATriggerIsFollowedOnce(t *testing.T) {
 	}
 	b.succeed()
 	b.at(0, 30)
-	again := b.reconcile()
-	if got := b.jobs(); !slices.Equal(got, []int{0}) || again > 31*time.Second {
-		t.Errorf("in the same minute: %v, again in %s", got, again)
+	requeueAfter := b.reconcile()
+	if got := b.jobs(); !slices.Equal(got, []int{0}) || requeueAfter > 31*time.Second {
+		t.Errorf("in the same minute: %v, again in %s", got, requeueAfter)
 	}
 	b.at(1, 0)
 	b.reconcile()
@@ -253,7 +258,7 @@ func TestATriggerIsFollowedOnce(t *testing.T) {
 
 // The name of a Job that the history has removed is free, but its minute had its run.
 func TestTwoTriggersInAMinuteAreTwoMinutes(t *testing.T) {
-	b := newBench(t, func(x *backup) { x.Spec.Schedule, x.Spec.SuccessfulJobsHistoryLimit = "@yearly", new(int32(0)) })
+	b := newFixture(t, func(x *backup) { x.Spec.Schedule, x.Spec.SuccessfulJobsHistoryLimit = "@yearly", new(int32(0)) })
 	for i, value := range []string{"a", "b"} {
 		b.edit(func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: value} })
 		b.at(3, 10+i)
@@ -273,10 +278,10 @@ func TestTwoTriggersInAMinuteAreTwoMinutes(t *testing.T) {
 	}
 }
 
-// How a Job can end, and what is told of it.
+// How a Job can end, and what is reported of it.
 func TestOutcomes(t *testing.T) {
-	failure := func(reason string, code int32) func(*bench, *batchv1.Job) {
-		return func(b *bench, job *batchv1.Job) {
+	failure := func(reason string, code int32) func(*fixture, *batchv1.Job) {
+		return func(b *fixture, job *batchv1.Job) {
 			b.run(job, b.ended(1, "Error", &result{Verb: "backup", Reason: "TargetNotReady", Message: "the first try"}))
 			b.clock.SetTime(b.clock.Now().Add(5 * time.Second))
 			b.run(job, b.ended(code, "Error", &result{Verb: "backup", Reason: reason, Message: "because"}))
@@ -284,29 +289,29 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		end  func(*bench, *batchv1.Job)
+		end  func(*fixture, *batchv1.Job)
 		want string
 		good bool
 	}{
 		"a full volume": {failure("VolumeFull", 1), "False VolumeFull", false},
 		"final":         {failure("VersionMismatch", 3), "False VersionMismatch", false},
-		"no memory": {func(b *bench, job *batchv1.Job) {
+		"no memory": {func(b *fixture, job *batchv1.Job) {
 			b.run(job, b.ended(137, "OOMKilled", nil))
 			b.finish(job, batchv1.JobReasonBackoffLimitExceeded)
 		}, "False OutOfMemory", false},
-		"killed": {func(b *bench, job *batchv1.Job) {
+		"killed": {func(b *fixture, job *batchv1.Job) {
 			b.run(job, b.ended(137, "Error", nil))
 			b.finish(job, batchv1.JobReasonBackoffLimitExceeded)
 		}, "False JobFailed", false},
-		"too long": {func(b *bench, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded", false},
-		"deleted": {func(b *bench, job *batchv1.Job) {
+		"too long": {func(b *fixture, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded", false},
+		"deleted": {func(b *fixture, job *batchv1.Job) {
 			b.must(b.Delete(b.t.Context(), job, client.PropagationPolicy("Background")))
 		}, "False JobDeleted", false},
-		"good, and nobody knows what it did": {func(b *bench, job *batchv1.Job) {
+		"good, and nobody knows what it did": {func(b *fixture, job *batchv1.Job) {
 			b.finish(job, "")
 			b.clock.SetTime(b.clock.Now().Add(31 * time.Second))
 		}, "Unknown ResultMissing", false},
-		"good at the second try": {func(b *bench, job *batchv1.Job) {
+		"good at the second try": {func(b *fixture, job *batchv1.Job) {
 			b.run(job, b.ended(1, "Error", &result{Verb: "backup", Reason: "ConnectionLost", Message: "the first try"}))
 			b.clock.SetTime(b.clock.Now().Add(5 * time.Second))
 			b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
@@ -314,10 +319,7 @@ func TestOutcomes(t *testing.T) {
 		}, "True BackupSucceeded", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.at(0, 0)
-			b.reconcile()
-			job := b.job(b.backup().Status.ActiveJob)
+			b, job := newRun(t)
 			test.end(b, job)
 			b.reconcile()
 			if got := b.says("BackupSucceeded"); got != test.want {
@@ -336,24 +338,22 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
-	b := newBench(t)
-	b.at(0, 0)
-	b.reconcile()
-	job := b.job(b.backup().Status.ActiveJob)
+	b, job := newRun(t)
 	b.finish(job, "") // and its pod is not seen yet
-	if again := b.reconcile(); again > 3*time.Second || !b.backup().Status.InProgress {
-		t.Errorf("again in %s, %+v", again, b.backup().Status)
+	if requeueAfter := b.reconcile(); requeueAfter > 3*time.Second || !b.backup().Status.InProgress {
+		t.Errorf("again in %s, %+v", requeueAfter, b.backup().Status)
 	}
 	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
 	b.reconcile()
 	b.is("BackupSucceeded: True BackupSucceeded")
 }
 
-// A Job whose pod does not begin is told as it is, and so is that it begins after all.
-func TestAStuckPodIsTold(t *testing.T) {
+// A Job whose pod does not start is reported as it is, and so is that it starts after all.
+func TestABlockedPodIsReported(t *testing.T) {
 	waiting := func(reason, message string) corev1.PodStatus {
-		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, Image: "x",
-			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
+		return corev1.PodStatus{Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, Image: "x",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
 	}
 	for name, test := range map[string]struct {
 		status       corev1.PodStatus
@@ -361,14 +361,14 @@ func TestAStuckPodIsTold(t *testing.T) {
 	}{
 		"no node": {corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "backups" not found`}}}, "Unschedulable", "not found"},
-		"no image":  {waiting("ImagePullBackOff", "no such image"), "ImageUnavailable", "no such image"},
+		"no image": {waiting("ImagePullBackOff", "no such image"), "ImageUnavailable", "no such image"},
+		"no image for the sidecar, which starts first": {corev1.PodStatus{Phase: corev1.PodPending,
+			InitContainerStatuses: waiting("ErrImagePull", "no such image").ContainerStatuses,
+			ContainerStatuses:     waiting("PodInitializing", "").ContainerStatuses}, "ImageUnavailable", "no such image"},
 		"no Secret": {waiting("CreateContainerConfigError", `secret "credentials" not found`), "SecretNotFound", `secret "credentials"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			b.at(0, 0)
-			b.reconcile()
-			job := b.job(b.backup().Status.ActiveJob)
+			b, job := newRun(t)
 			b.run(job, test.status)
 			b.reconcile()
 			b.is("Ready: False " + test.reason)
@@ -397,7 +397,7 @@ func TestHistoryLimits(t *testing.T) {
 		"failures":     {1, 2, []int{5, 25, 30}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, func(x *backup) {
+			b := newFixture(t, func(x *backup) {
 				x.Spec.SuccessfulJobsHistoryLimit, x.Spec.FailedJobsHistoryLimit = &test.good, &test.bad
 			})
 			for i, bad := range []bool{false, true, false, false, false, true, false} {
@@ -424,7 +424,7 @@ func TestHistoryLimits(t *testing.T) {
 
 // Two replicas that both believe they lead, each with the state that it read before the other wrote.
 func TestTwoReplicasMakeOneJob(t *testing.T) {
-	b := newBench(t, func(x *backup) {
+	b := newFixture(t, func(x *backup) {
 		x.Annotations = map[string]string{databasesv1.TriggerAnnotation: "once"}
 		x.Spec.Schedule = "@yearly"
 	})
@@ -439,7 +439,7 @@ func TestTwoReplicasMakeOneJob(t *testing.T) {
 	if status.ActiveJob == "" {
 		t.Fatal("the other one wants nothing: the test is blind")
 	}
-	if err := other.tell(t.Context(), old, status, nil); err == nil {
+	if _, err := other.updateStatus(t.Context(), old, status, nil); err == nil {
 		t.Error("the other one could claim the run as well")
 	}
 	if got := b.jobs(); len(got) != 1 {
@@ -447,15 +447,15 @@ func TestTwoReplicasMakeOneJob(t *testing.T) {
 	}
 }
 
-func TestANameThatIsTakenIsToldAndLeftAlone(t *testing.T) {
-	b := newBench(t)
+func TestANameThatIsTakenIsReportedAndLeftAlone(t *testing.T) {
+	b := newFixture(t)
 	slot := b.at(0, 0)
-	foreign := desiredBackup(b.backup(), jobName(orders, slot), "")
-	foreign.OwnerReferences, foreign.Labels = nil, map[string]string{"whose": "theirs"}
-	b.must(b.Create(t.Context(), foreign))
+	unmanaged := desiredBackup(b.backup(), jobName(orders, slot), "")
+	unmanaged.OwnerReferences, unmanaged.Labels = nil, map[string]string{"whose": "theirs"}
+	b.must(b.Create(t.Context(), unmanaged))
 	b.reconcile()
 	b.is("BackupSucceeded: False JobNameTaken")
-	if after := b.job(foreign.Name); after.ResourceVersion != foreign.ResourceVersion {
+	if after := b.job(unmanaged.Name); after.ResourceVersion != unmanaged.ResourceVersion {
 		t.Error("somebody else's Job was changed")
 	}
 	b.at(5, 0)

@@ -40,7 +40,7 @@ type facts struct {
 	Failure       *verification `json:"failure"`
 }
 
-// verification is one that passed, or with a reason one that failed.
+// verification is the result of a verification: it passed if there is no reason.
 type verification struct {
 	Mode    databasesv1.VerificationMode `json:"mode"`
 	Time    time.Time                    `json:"time"`
@@ -61,7 +61,7 @@ type listed struct {
 	State string `json:"state"`
 }
 
-// parseResult reads a termination message. It returns nil when that is none of pgbackup's.
+// parseResult reads a termination message. It returns nil when pgbackup did not write the message.
 func parseResult(message string) *result {
 	r := &result{}
 	if err := json.Unmarshal([]byte(message), r); err != nil || r.Verb == "" || r.Reason == "" {
@@ -70,9 +70,9 @@ func parseResult(message string) *result {
 	return r
 }
 
-// noted returns the list of backups after a run: with the facts of the new one, and without those that are gone.
-// What the run left out of its list, which has a limit, stays as it was.
-func noted(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
+// mergeBackups returns the list of backups after a run: with the facts of the new backup, and without removed backups.
+// The run's list has a limited length; backups that it leaves out stay as they were.
+func mergeBackups(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
 	all := slices.Clone(backups)
 	if r.Backup != nil {
 		all = slices.DeleteFunc(all, func(b databasesv1.Backup) bool { return b.Name == r.Backup.Name })
@@ -82,7 +82,7 @@ func noted(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
 	for _, l := range r.Backups {
 		states[l.Name] = l.State
 		if !slices.ContainsFunc(all, func(b databasesv1.Backup) bool { return b.Name == l.Name }) {
-			all = append(all, databasesv1.Backup{Name: l.Name}) // somebody put the file there, or status was lost
+			all = append(all, databasesv1.Backup{Name: l.Name}) // the file was put there by hand, or status was lost
 		}
 	}
 	complete := len(states) > 0 && r.Omitted == 0
@@ -116,8 +116,8 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// moment is a time as status has it: whole seconds, nil for none.
-func moment(t time.Time) *metav1.Time {
+// metaTime is a time as status has it: whole seconds, nil for none.
+func metaTime(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -127,11 +127,11 @@ func moment(t time.Time) *metav1.Time {
 func backupOf(f *facts) databasesv1.Backup {
 	b := databasesv1.Backup{
 		Name: f.Name, Path: strings.TrimPrefix(f.Path, volumeRoot), Size: f.Size, SHA256: f.SHA256,
-		StartTime: moment(f.Started), CompletionTime: moment(f.Completed), ServerVersion: f.ServerVersion,
+		StartTime: metaTime(f.Started), CompletionTime: metaTime(f.Completed), ServerVersion: f.ServerVersion,
 		Verified: databasesv1.VerifyNone,
 	}
 	if f.Verified != nil {
-		b.Verified, b.VerifiedTime = f.Verified.Mode, moment(f.Verified.Time)
+		b.Verified, b.VerifiedTime = f.Verified.Mode, metaTime(f.Verified.Time)
 	}
 	return b
 }

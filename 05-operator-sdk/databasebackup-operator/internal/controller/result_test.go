@@ -16,7 +16,7 @@ func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
 		r.Backups = append(r.Backups, listed{Name: fmt.Sprintf("orders-%d", 29000000+i), State: "Good"})
 	}
 	r.Backup = &facts{Name: "orders-29000030", Completed: completed.Add(20 * time.Second)}
-	all := noted(nil, r)
+	all := mergeBackups(nil, r)
 	if len(all) != databasesv1.MaxBackups {
 		t.Fatal(len(all))
 	}

@@ -77,6 +77,17 @@ var backupRules = map[string]rule{
 	"another engine":           {one("engine", "MySQL"), `spec.engine: Unsupported value: "MySQL": supported values: "PostgreSQL"`},
 	"a target":                 {one("targetRef", tree{"name": "orders", "serviceName": "orders-rw", "port": int64(6432)}), ""},
 	"a target without a name":  {one("targetRef", tree{}), "spec.targetRef.name: Required value"},
+	"a list of hosts":          {one("targetRef", tree{"name": "a", "serviceName": "evil.example.com,x"}), "spec.targetRef.serviceName: Invalid value: must be the name of a Service"},
+	"a host elsewhere":         {one("targetRef", tree{"name": "a", "serviceName": "evil.example.com"}), "spec.targetRef.serviceName: Invalid value: must be the name of a Service"},
+	"a folder for a Service":   {one("targetRef", tree{"name": "a", "serviceName": "/tmp"}), "spec.targetRef.serviceName: Invalid value: must be the name of a Service"},
+	"a host for a StatefulSet": {one("targetRef", tree{"name": "evil.example.com,x"}), "spec.targetRef.name: Invalid value: must be the name of a StatefulSet"},
+	"TLS":                      {one("targetRef", tree{"name": "a", "tls": tree{"mode": "require"}}), ""},
+	"TLS with an authority":    {one("targetRef", tree{"name": "a", "tls": tree{"mode": "verify-full", "ca": tree{"secretKeyRef": secretKey}}}), ""},
+	"TLS without an authority": {one("targetRef", tree{"name": "a", "tls": tree{"mode": "verify-full"}}), "spec.targetRef.tls.ca: Invalid value: is required in the modes verify-ca and verify-full"},
+	"an unused authority":      {one("targetRef", tree{"name": "a", "tls": tree{"mode": "require", "ca": tree{"configMapKeyRef": secretKey}}}), "spec.targetRef.tls.ca: Invalid value: is required in the modes verify-ca and verify-full, and in no other"},
+	"an authority in two":      {one("targetRef", tree{"name": "a", "tls": tree{"mode": "verify-ca", "ca": tree{"configMapKeyRef": secretKey, "secretKeyRef": secretKey}}}), "spec.targetRef.tls.ca: Invalid value: must have exactly one"},
+	"an authority in none":     {one("targetRef", tree{"name": "a", "tls": tree{"mode": "verify-ca", "ca": tree{}}}), "spec.targetRef.tls.ca: Invalid value: must have exactly one"},
+	"another mode of TLS":      {one("targetRef", tree{"name": "a", "tls": tree{"mode": "allow"}}), `spec.targetRef.tls.mode: Unsupported value: "allow"`},
 	"port 0":                   {one("targetRef", tree{"name": "a", "port": int64(0)}), "spec.targetRef.port: Invalid value: 0: spec.targetRef.port in body should be greater than or equal to 1"},
 	"port 65536":               {one("targetRef", tree{"name": "a", "port": int64(65536)}), "spec.targetRef.port: Invalid value: 65536: spec.targetRef.port in body should be less than or equal to 65535"},
 	"half of the credentials":  {one("auth", tree{"usernameSecretRef": secretKey}), ""},
@@ -134,6 +145,8 @@ var restoreRules = map[string]rule{
 	"half of the credentials":   {restoring("auth", tree{"usernameSecretRef": secretKey}), "spec.auth: Invalid value: must have usernameSecretRef and passwordSecretRef"},
 	"credentials":               {restoring("auth", tree{"usernameSecretRef": secretKey, "passwordSecretRef": secretKey}), ""},
 	"another target":            {restoring("targetRef", tree{"name": "spare"}), ""},
+	"a list of hosts":           {restoring("targetRef", tree{"name": "evil.example.com,x"}), "spec.targetRef.name: Invalid value: must be the name of a StatefulSet"},
+	"a host elsewhere":          {restoring("targetRef", tree{"name": "a", "serviceName": "evil.example.com"}), "spec.targetRef.serviceName: Invalid value: must be the name of a Service"},
 	"a target without a name":   {restoring("targetRef", tree{"port": int64(1)}), "spec.targetRef.name: Required value"},
 	"a negative number of goes": {restoring("backoffLimit", int64(-1)), "spec.backoffLimit: Invalid value: -1: spec.backoffLimit in body should be greater than or equal to 0"},
 }
@@ -180,7 +193,8 @@ func TestNamesLeaveRoomForJobs(t *testing.T) {
 	} {
 		for kind, spec := range map[string]tree{"DatabaseBackup": with(nil), "DatabaseRestore": restoring("overwrite", false)} {
 			err := c.Create(t.Context(), object(kind, namespace, name, spec), client.DryRunAll)
-			if (err == nil) != taken || err != nil && !strings.Contains(without(err.Error()), "metadata: Invalid value: metadata.name must have at most 52 characters") {
+			if (err == nil) != taken || err != nil &&
+				!strings.Contains(without(err.Error()), "metadata: Invalid value: metadata.name must have at most 52 characters") {
 				t.Errorf("%s %s: %v", kind, name, err)
 			}
 		}
@@ -195,7 +209,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := with(tree{
 		"engine": "PostgreSQL", "timeZone": "UTC", "concurrencyPolicy": "Forbid", "deletionPolicy": "Retain",
-		"targetRef":    tree{"name": "orders", "port": int64(5432)},
+		"targetRef":    tree{"name": "orders", "port": int64(5432), "tls": tree{"mode": "prefer"}},
 		"retention":    tree{"keepLast": int64(7), "keepDaily": int64(0), "keepWeekly": int64(0), "keepMonthly": int64(0), "maxAgeDays": int64(0)},
 		"verification": tree{"mode": "Archive"},
 		"backoffLimit": int64(2), "activeDeadlineSeconds": int64(3600),

@@ -4,8 +4,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -14,15 +14,16 @@ import (
 type wire struct {
 	next http.RoundTripper
 
-	mu     sync.Mutex
-	sent   map[string]int
-	denied []string
-	meddle meddler
+	mu        sync.Mutex
+	sent      map[string]int
+	denied    []string
+	intercept interceptFunc
+	frozen    map[string]chan struct{} // by resource: closed when it thaws
 }
 
-// A meddler stands between: it may act before it passes a request on, answer instead, or lose the answer.
-// what is like "PATCH services site", "PUT memcacheds/status site" or "WATCH services ".
-type meddler func(what string, pass func() (*http.Response, error)) (*http.Response, error)
+// An interceptFunc may act before it passes a request on, answer instead, or lose the answer. what is like
+// "PATCH services site" or "PUT mywebs/status site"; watches do not come here.
+type interceptFunc func(what string, pass func() (*http.Response, error)) (*http.Response, error)
 
 // describe says what a request asks for; a watch, a list and a question about kinds have no name.
 func describe(r *http.Request) string {
@@ -49,30 +50,69 @@ func describe(r *http.Request) string {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	what := describe(r)
+	what, watch := describe(r), r.URL.Query().Get("watch") != ""
 	w.mu.Lock()
 	if w.sent == nil {
 		w.sent = map[string]int{}
 	}
 	w.sent[what]++
-	meddle := w.meddle
+	intercept := w.intercept
 	w.mu.Unlock()
-	pass := func() (*http.Response, error) {
-		response, err := w.next.RoundTrip(r)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if err == nil && response.StatusCode == http.StatusForbidden {
-			w.denied = append(w.denied, r.Method+" "+r.URL.Path)
-		}
-		if strings.HasPrefix(what, "WATCH ") && (err != nil || response.StatusCode != http.StatusOK) {
-			w.sent[what]-- // an API server that has just learned of a kind asks to come again
-		}
-		return response, err
+	pass := func() (*http.Response, error) { return w.next.RoundTrip(r) }
+	if intercept != nil && !watch {
+		return intercept(what, pass)
 	}
-	if meddle != nil {
-		return meddle(what, pass)
+	response, err := pass()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		w.denied = append(w.denied, r.Method+" "+r.URL.Path)
 	}
-	return pass()
+	if watch && (err != nil || response.StatusCode != http.StatusOK) {
+		w.sent[what]-- // an API server that has just learned of a kind asks to come again
+	} else if watch {
+		response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: path.Base(r.URL.Path),
+			closed: make(chan struct{})}
+	}
+	return response, err
+}
+
+// freeze holds back what the watches of a resource bring, until thaw.
+func (w *wire) freeze(resource string) (thaw func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	thawed := make(chan struct{})
+	w.frozen = map[string]chan struct{}{resource: thawed}
+	return sync.OnceFunc(func() { close(thawed) })
+}
+
+// slowBody is what a watch brings, while it is frozen nothing.
+type slowBody struct {
+	io.ReadCloser
+	wire     *wire
+	resource string
+	once     sync.Once
+	closed   chan struct{}
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.wire.mu.Lock()
+	thawed := b.wire.frozen[b.resource]
+	b.wire.mu.Unlock()
+	if thawed != nil {
+		select {
+		case <-thawed:
+		case <-b.closed:
+			return 0, io.ErrClosedPipe
+		}
+	}
+	return n, err
+}
+
+func (b *slowBody) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.ReadCloser.Close()
 }
 
 // writes is how many requests asked for a change, events apart, optionally only those that begin with text.
@@ -81,7 +121,8 @@ func (w *wire) writes(text ...string) (n int64) {
 	defer w.mu.Unlock()
 	for what, count := range maps.All(w.sent) {
 		wanted := len(text) == 0 || strings.HasPrefix(what, text[0])
-		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) && what != "POST events " {
+		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) &&
+			what != "POST events " {
 			n += int64(count)
 		}
 	}
@@ -102,15 +143,8 @@ func (w *wire) denials() []string {
 	return slices.Clone(w.denied)
 }
 
-func (w *wire) between(m meddler) {
+func (w *wire) between(f interceptFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meddle = m
-}
-
-// answer is what an API server says that refuses.
-func answer(code int, reason string) (*http.Response, error) {
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":"` + reason + `","code":` + strconv.Itoa(code) + `}`
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
+	w.intercept = f
 }

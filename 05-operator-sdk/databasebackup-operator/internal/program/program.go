@@ -20,13 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/example/databasebackup-operator/internal/hardening"
 )
 
-// drainTimeout is what work in progress gets to end when the manager is told to stop. It must be less than
+// drainTimeout is the time that running reconciles have to finish when the manager stops. It must be less than
 // a pod's terminationGracePeriodSeconds.
 const drainTimeout = 8 * time.Second
 
-// An Operator is what differs between the programs.
+// An Operator has the settings that differ between the programs.
 type Operator struct {
 	// Name is the program's, its lease's, and what API server logs and managed fields show.
 	Name string
@@ -41,10 +43,10 @@ type Operator struct {
 }
 
 // NewManager returns a manager that works as the options say on the cluster of --kubeconfig, KUBECONFIG, the
-// pod, or ~/.kube/config. It fails, with a sentence that says what to do, when an option cannot be, the API
-// server cannot be reached, or does not know the operator's kind.
-func NewManager(o Options, op Operator) (ctrl.Manager, error) {
-	logger := zap.New(zap.UseFlagOptions(&o.Log))
+// pod, or ~/.kube/config. It returns an error that says what to do when an option is invalid, when the API server
+// cannot be reached, or when it does not know the operator's kind. The manager should run until ctx ends.
+func NewManager(ctx context.Context, o Options, op Operator) (ctrl.Manager, error) {
+	logger := hardening.Deduplicate(ctx, zap.New(zap.UseFlagOptions(&o.Log)))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go's own lines
 	if err := o.check(); err != nil {
@@ -60,7 +62,7 @@ func NewManager(o Options, op Operator) (ctrl.Manager, error) {
 func newManager(cfg *rest.Config, o Options, op Operator) (ctrl.Manager, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = op.Name
-	cfg.QPS = -1 // the API server sees to fairness itself
+	cfg.QPS = -1 // the API server has priority and fairness
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:        op.Scheme,
 		WebhookServer: op.Webhooks,
@@ -85,12 +87,12 @@ func newManager(cfg *rest.Config, o Options, op Operator) (ctrl.Manager, error) 
 	}
 	return mgr, errors.Join(
 		mgr.AddHealthzCheck("healthz", healthz.Ping),
-		mgr.AddReadyzCheck("caches", filled(mgr.GetCache())),
+		mgr.AddReadyzCheck("caches", hasSynced(mgr.GetCache())),
 	)
 }
 
 // CacheOptions are for a cache of the named namespaces, or of all when there are none. Managed fields are
-// not kept: nobody here reads them, and they are the larger half of many objects.
+// not kept: no code here reads them, and they are the larger half of many objects.
 func CacheOptions(namespaces []string, transform toolscache.TransformFunc) cache.Options {
 	options := cache.Options{DefaultTransform: func(obj any) (any, error) {
 		obj, err := cache.TransformStripManagedFields()(obj)
@@ -108,13 +110,13 @@ func CacheOptions(namespaces []string, transform toolscache.TransformFunc) cache
 	return options
 }
 
-// filled is a check that fails until the cache holds all that there was when it was started.
-func filled(c cache.Cache) healthz.Checker {
+// hasSynced is a check that fails until the caches have synced.
+func hasSynced(c cache.Cache) healthz.Checker {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
 		defer cancel()
 		if !c.WaitForCacheSync(ctx) {
-			return errors.New("the caches are not filled yet")
+			return errors.New("the caches have not synced yet")
 		}
 		return nil
 	}
@@ -124,7 +126,8 @@ func filled(c cache.Cache) healthz.Checker {
 func known(mapper meta.RESTMapper, kind schema.GroupVersionKind, host string) error {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("the cluster at %s does not know the kind %s: install the CRD first (make install)", host, kind.Kind)
+		return fmt.Errorf("the cluster at %s does not know the kind %s: install the CRD first (make install)",
+			host, kind.Kind)
 	}
 	if err != nil {
 		return fmt.Errorf("ask the API server %s for the kind %s: %w", host, kind.Kind, err)
@@ -132,8 +135,8 @@ func known(mapper meta.RESTMapper, kind schema.GroupVersionKind, host string) er
 	return nil
 }
 
-// Run starts a manager and waits for its end. A manager whose cache was never filled, because it may not
-// read something, does not hear that it shall stop; it did nothing yet that would have to be ended.
+// Run starts a manager and waits for its end. A manager whose cache never synced, because it may not read
+// something, does not notice that it should stop; it has done nothing yet that would have to finish.
 func Run(ctx context.Context, mgr ctrl.Manager) error {
 	full, ended := make(chan struct{}), make(chan error, 1)
 	go func() {

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package e2e walks through the operator's life in a real cluster: images, deployment, a real PostgreSQL whose
+// Package e2e tests the operator's life in a real cluster: images, deployment, a real PostgreSQL whose
 // database is backed up, lost and restored, removal. `make test-e2e` gives it a kind cluster.
 package e2e
 
@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"os"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -27,33 +26,7 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "databasebackup-operator")
 }
 
-var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(2 * time.Minute)
-	SetDefaultEventuallyPollingInterval(500 * time.Millisecond)
-	if os.Getenv("KUBECONFIG") == "" || os.Getenv("KIND_CLUSTER") == "" {
-		Fail("KUBECONFIG and KIND_CLUSTER do not name a kind cluster: run make test-e2e")
-	}
-	By("building the images and loading them into the cluster")
-	run("make", "docker-build", "IMG="+image, "PGBACKUP_IMG="+jobImage)
-	for _, built := range []string{image, jobImage} {
-		run("kind", "load", "docker-image", "--name", os.Getenv("KIND_CLUSTER"), built)
-		DeferCleanup(utils.Run, "docker", "rmi", "-f", built)
-	}
-})
-
-// run runs a program that must succeed.
-func run(name string, args ...string) string {
-	GinkgoHelper()
-	out, err := utils.Run(name, args...)
-	Expect(err).NotTo(HaveOccurred())
-	return out
-}
-
-// kubectl runs kubectl, which must succeed.
-func kubectl(args ...string) string {
-	GinkgoHelper()
-	return run("kubectl", args...)
-}
+var _ = BeforeSuite(func() { buildImages([]string{"IMG=" + image, "PGBACKUP_IMG=" + jobImage}, image, jobImage) })
 
 // apply applies a text, which may hold what no command line should.
 func apply(text string) {

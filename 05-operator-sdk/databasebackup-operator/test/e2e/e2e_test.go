@@ -59,7 +59,8 @@ func rows() string {
 // listed are the backups in status, the newest first: name, state, verification.
 func listed() (all [][]string) {
 	GinkgoHelper()
-	out := kubectl("-n", "orders", "get", "dbb", "orders", "-o", `jsonpath={range .status.backups[*]}{.name} {.state} {.verified}{"\n"}{end}`)
+	out := kubectl("-n", "orders", "get", "dbb", "orders", "-o",
+		`jsonpath={range .status.backups[*]}{.name} {.state} {.verified}{"\n"}{end}`)
 	for _, line := range utils.Lines(out) {
 		all = append(all, strings.Fields(line))
 	}
@@ -89,7 +90,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 
 	BeforeAll(func() {
 		By("deploying the operator")
-		DeferCleanup(utils.Run, "make", "undeploy")
+		DeferCleanup(utils.Run, "make", "undeploy", "FORCE=1")
 		run("make", "deploy", "IMG="+image, "PGBACKUP_IMG="+jobImage)
 		By("starting PostgreSQL with orders in it")
 		DeferCleanup(utils.Kubectl, "delete", "namespace", "orders", "--ignore-not-found")
@@ -107,13 +108,10 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 	})
 
 	AfterEach(func() {
-		if CurrentSpecReport().Failed() {
-			for _, args := range [][]string{{"-n", namespace, "logs", "deployment/" + manager}, {"-n", "orders", "get", "dbb,dbr,jobs,pods", "-o", "yaml"},
-				{"-n", "orders", "get", "events"}, {"-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--tail=20", "--prefix"}} {
-				out, _ := utils.Kubectl(args...)
-				GinkgoWriter.Println(strings.Join(args, " ") + "\n" + out)
-			}
-		}
+		printWhenFailed([]string{"-n", "orders", "get", "dbb,dbr,jobs,pods", "-o", "yaml"},
+			[]string{"-n", "orders", "get", "events"},
+			[]string{"-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--all-containers",
+				"--tail=20", "--prefix"})
 	})
 
 	It("tells the original's sample what it lacks", func() {
@@ -128,7 +126,8 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		text, err := os.ReadFile("../../scenario/backup.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() error {
-			_, err := utils.Feed(strings.Replace(string(text), `"* * * * *"`, `"0 0 30 2 *"`, 1), "kubectl", "apply", "--dry-run=server", "-f", "-")
+			_, err := utils.Feed(strings.Replace(string(text), `"* * * * *"`, `"0 0 30 2 *"`, 1), "kubectl", "apply",
+				"--dry-run=server", "-f", "-")
 			return err
 		}).Should(MatchError(SatisfyAll(ContainSubstring("spec.schedule"), ContainSubstring("never comes"))))
 	})
@@ -144,19 +143,22 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 				if !seen[backup[0]] {
 					seen[backup[0]] = true
 					names = append(names, backup[0])
-					GinkgoWriter.Printf("after %.0f s: backup %s, verified by restoring it\n", time.Since(started).Seconds(), backup[0])
+					GinkgoWriter.Printf("after %.0f s: backup %s, verified by restoring it\n",
+						time.Since(started).Seconds(), backup[0])
 				}
 			}
 			return len(names)
 		}, "4m").Should(Equal(3))
 		Expect(listed()).To(HaveLen(2))
 		Expect(listed()[0][0]).To(Equal(names[2]))
+		Expect(kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/component=backup", "-c", "scratch", "--tail=-1")).
+			To(ContainSubstring("Restored dump"), "of the container that has neither the volume nor the password")
 		for _, kind := range []string{"Ready", "TargetReady", "BackupSucceeded", "RestoreVerified"} {
 			Eventually(condition(kind)).Should(Equal("True"), kind)
 		}
 	})
 
-	It("rests when it is suspended, and has on the volume what status says", func() {
+	It("rests when it is suspended, and has on the volume what status lists", func() {
 		kubectl("-n", "orders", "patch", "dbb", "orders", "--type=merge", "-p", `{"spec":{"suspend":true,"backoffLimit":0}}`)
 		Eventually(reason("Ready")).Should(Equal("Suspended"))
 		Eventually(field("dbb", "orders", ".status.activeJob")).Should(BeEmpty())
@@ -176,7 +178,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		kubectl("-n", "orders", "annotate", "dbb", "orders", "databases.test.io/trigger=wrong-password", "--overwrite")
 	})
 
-	It("restores what was lost, and refuses to replace what is there until it is told to", func() {
+	It("restores what was lost, and refuses to replace what is there until overwrite allows it", func() {
 		backup := listed()[0][0]
 		psql("DROP TABLE orders;")
 		restore("orders-careful", backup, false)
@@ -196,41 +198,24 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		credentials("orders-backup", "backup", passwords["orders-backup"])
 	})
 
-	It("tells no password", func() {
-		told := kubectl("-n", "orders", "get", "dbb,dbr,jobs,pods,events", "-o", "yaml") +
-			kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--tail=-1") +
+	It("shows no password", func() {
+		shown := kubectl("-n", "orders", "get", "dbb,dbr,jobs,pods,events", "-o", "yaml") +
+			kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/name=databasebackup", "--all-containers", "--tail=-1") +
 			kubectl("-n", namespace, "logs", "deployment/"+manager, "--tail=-1")
-		Expect(told).To(ContainSubstring("TargetNotEmpty"))
+		Expect(shown).To(ContainSubstring("TargetNotEmpty"))
 		for name, password := range passwords {
-			Expect(told).NotTo(ContainSubstring(password), "the password of %s", name)
+			Expect(shown).NotTo(ContainSubstring(password), "the password of %s", name)
 		}
 	})
 
 	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
-		for _, account := range []string{"e2e-metrics", "e2e-nobody"} { // a refusal is remembered for half a minute
-			DeferCleanup(utils.Kubectl, "delete", "serviceaccount", account, "--ignore-not-found")
-			kubectl("create", "serviceaccount", account)
-		}
-		DeferCleanup(utils.Kubectl, "delete", "clusterrolebinding", "e2e-metrics", "--ignore-not-found")
-		kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole=databasebackup-operator-metrics-reader", "--serviceaccount=default:e2e-metrics")
-		metrics := func(token string) func() (int, error) {
-			return func() (int, error) {
-				code, _, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
-				return code, err
-			}
-		}
-		token := kubectl("create", "token", "e2e-metrics")
-		Eventually(metrics("")).Should(Equal(401))
-		Eventually(metrics(kubectl("create", "token", "e2e-nobody"))).Should(Equal(403))
-		Eventually(metrics(token)).Should(Equal(200))
-		_, text, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
-		Expect(err).NotTo(HaveOccurred())
+		text := scrapeAsReader(ctx)
 		Expect(text).To(SatisfyAll(
 			ContainSubstring(`databasebackup_failures_total{name="orders",namespace="orders"} 1`),
 			ContainSubstring(`databasebackup_last_success_timestamp_seconds{name="orders",namespace="orders"}`)))
 	})
 
-	It("says nothing as an error", func() {
+	It("logs nothing as an error", func() {
 		for _, line := range utils.Lines(kubectl("-n", namespace, "logs", "deployment/"+manager, "--tail=-1")) {
 			// The library that makes certificates logs the start of its work as errors.
 			if !strings.Contains(line, `"logger":"cert-rotation"`) {
@@ -239,7 +224,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		}
 	})
 
-	It("leaves no file where it is told to, and nothing in the cluster", func() {
+	It("leaves no file where the policy is Delete, and nothing in the cluster", func() {
 		By("deleting the DatabaseBackup and its files")
 		kubectl("-n", "orders", "patch", "dbb", "orders", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
 		kubectl("-n", "orders", "delete", "dbr,dbb", "--all", "--timeout=90s")

@@ -69,7 +69,8 @@ var forwarding = regexp.MustCompile(`127\.0\.0\.1:(\d+) ->`)
 func Metrics(ctx context.Context, namespace, service, token string) (code int, text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	forward := exec.CommandContext(ctx, "kubectl", "port-forward", "--address=127.0.0.1", "-n", namespace, "service/"+service, ":8443")
+	forward := exec.CommandContext(ctx, "kubectl", "port-forward", "--address=127.0.0.1",
+		"-n", namespace, "service/"+service, ":8443")
 	out, err := forward.StdoutPipe()
 	if err != nil {
 		return 0, "", err

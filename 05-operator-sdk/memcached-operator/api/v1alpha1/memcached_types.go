@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Reasons of a Memcached's conditions, beside those that all kinds of this chapter have (internal/owned).
+// Reasons of a Memcached's conditions, beside those that both operators have (internal/conditions).
 const (
 	// ReasonConfigNotFound: the ConfigMap of spec.configRef does not exist.
 	ReasonConfigNotFound = "ConfigNotFound"
@@ -18,7 +18,7 @@ const DefaultPort = 11211
 
 // MemcachedSpec is the cache that the user wants.
 type MemcachedSpec struct {
-	// A marker is a comment line that begins with +, a word to controller-gen. default is filled in by the
+	// A marker is a comment line that begins with +, a word to controller-gen. default is set by the
 	// API server; Minimum, Maximum, MinLength and MaxLength are bounds of the schema.
 
 	// size is the number of pods, 1 to 5.
@@ -64,7 +64,7 @@ type MemcachedStatus struct {
 	// listType=map and listMapKey: an item is known by its type, so server-side apply merges items
 	// and owners of different conditions do not disturb each other.
 
-	// conditions tell the state of the cache: Available, Progressing and Degraded,
+	// conditions report the state of the cache: Available, Progressing and Degraded,
 	// each with a reason and a message.
 	//
 	// +optional
@@ -95,7 +95,7 @@ type MemcachedStatus struct {
 // +kubebuilder:resource:path=memcacheds,singular=memcached
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.readyReplicas,selectorpath=.status.selector
-// +kubebuilder:printcolumn:name=Size,type=integer,JSONPath=`.spec.size`,description="The number of pods that the Memcached shall have."
+// +kubebuilder:printcolumn:name=Size,type=integer,JSONPath=`.spec.size`,description="The desired number of pods."
 // +kubebuilder:printcolumn:name=Ready,type=integer,JSONPath=`.status.readyReplicas`,description="The number of pods that are ready."
 // +kubebuilder:printcolumn:name=Image,type=string,JSONPath=`.spec.image`,priority=1,description="The container image, empty for the operator's default."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the Memcached was created."
@@ -108,7 +108,7 @@ type Memcached struct {
 	//
 	// +optional
 	// +kubebuilder:default={}
-	Spec MemcachedSpec `json:"spec,omitempty"`
+	Spec MemcachedSpec `json:"spec,omitzero"`
 	// status is what the operator observed. Only the operator writes it.
 	//
 	// +optional

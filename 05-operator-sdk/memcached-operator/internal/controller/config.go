@@ -37,8 +37,9 @@ func ParseConfig(data map[string]string) (Config, error) {
 		value    *int
 		min, max int
 	}{
-		{KeyMemory, &c.MemoryMB, 2, 1 << 20},             // memcached takes no less than two items of the largest size
-		{KeyConnections, &c.MaxConnections, 64, 1 << 16}, // it sets its limit of open files to it, and ends when they do not suffice for itself
+		{KeyMemory, &c.MemoryMB, 2, 1 << 20}, // memcached takes no less than two items of the largest size
+		// memcached sets its limit of open files to it, and exits when that is too low for itself.
+		{KeyConnections, &c.MaxConnections, 64, 1 << 16},
 		{KeyVerbose, &c.Verbose, 0, 3},
 	} {
 		text, found := data[k.name]
@@ -54,7 +55,8 @@ func ParseConfig(data map[string]string) (Config, error) {
 			number, err = 0, nil
 		}
 		if err != nil || number < k.min || number > k.max {
-			return DefaultConfig, fmt.Errorf("%s is %q: it must be an integer from %d to %d", k.name, shortened(text), k.min, k.max)
+			return DefaultConfig, fmt.Errorf("%s is %q: it must be an integer from %d to %d",
+				k.name, shortened(text), k.min, k.max)
 		}
 		*k.value = number
 	}

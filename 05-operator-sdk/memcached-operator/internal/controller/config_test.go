@@ -33,7 +33,8 @@ func TestParseConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseConfig(test.data)
-			if got != test.want || (err != nil) != (test.wrong != "") || err != nil && !strings.HasPrefix(err.Error(), test.wrong) {
+			if got != test.want || (err != nil) != (test.wrong != "") || err != nil &&
+				!strings.HasPrefix(err.Error(), test.wrong) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.wrong)
 			}
 		})

@@ -29,7 +29,7 @@ const (
 	portName = "memcached"
 	// memcachedUser is the user and group of the official images.
 	memcachedUser = 11211
-	// graceSeconds is what a pod gets to end. memcached ends at once; there is nothing to write.
+	// graceSeconds is what a pod gets to stop. memcached stops at once; there is nothing to write.
 	graceSeconds = 5
 )
 
@@ -49,16 +49,12 @@ const (
 	isAlive = "^(VERSION|ERROR Too many open connections)"
 )
 
-// desired returns what a Memcached shall own, in the order in which it is applied. image is for those that
-// name none. Nothing is known yet of what it owns already.
-func desired(m *cachev1alpha1.Memcached, config Config, image string) []*owned.Child {
-	return []*owned.Child{
-		owned.Deployment(desiredPods(m, config, cmp.Or(m.Spec.Image, image))),
-		owned.Service(desiredService(m)),
-	}
+// desired returns what a Memcached should own. image is for those that name none.
+func desired(m *cachev1alpha1.Memcached, config Config, image string) (deployment, service *owned.Child) {
+	return owned.Deployment(desiredDeployment(m, config, cmp.Or(m.Spec.Image, image))), owned.Service(desiredService(m))
 }
 
-func desiredPods(m *cachev1alpha1.Memcached, config Config, image string) *appsv1ac.DeploymentApplyConfiguration {
+func desiredDeployment(m *cachev1alpha1.Memcached, config Config, image string) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(m.Name, m.Namespace).
 		WithLabels(labels(m)).
 		WithSpec(appsv1ac.DeploymentSpec().
@@ -77,10 +73,10 @@ func desiredPod(m *cachev1alpha1.Memcached, config Config, image string) *corev1
 	if port(m) < 1024 { // without being root
 		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
 	}
-	// Request and limit of memory are equal: what memcached may fill is reserved for it. Processor time is
-	// taken as it is there; that some is asked for lets autoscalers reckon with it.
+	// Request and limit of memory are equal: what memcached may fill is reserved for it. CPU time has no limit;
+	// its request lets autoscalers compute the utilization.
 	memory := corev1.ResourceList{corev1.ResourceMemory: config.memory()}
-	asked := corev1.ResourceList{corev1.ResourceMemory: config.memory(), corev1.ResourceCPU: resource.MustParse("50m")}
+	requests := corev1.ResourceList{corev1.ResourceMemory: config.memory(), corev1.ResourceCPU: resource.MustParse("50m")}
 	return corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
 		WithTerminationGracePeriodSeconds(graceSeconds).
@@ -88,14 +84,13 @@ func desiredPod(m *cachev1alpha1.Memcached, config Config, image string) *corev1
 		WithContainers(corev1ac.Container().
 			WithName("memcached").
 			WithImage(image).
-			WithImagePullPolicy(corev1.PullIfNotPresent).
 			WithCommand("memcached").
 			WithArgs(config.args(port(m))...).
 			WithPorts(corev1ac.ContainerPort().
 				WithName(portName).WithContainerPort(port(m)).WithProtocol(corev1.ProtocolTCP)).
-			WithResources(corev1ac.ResourceRequirements().WithRequests(asked).WithLimits(memory)).
+			WithResources(corev1ac.ResourceRequirements().WithRequests(requests).WithLimits(memory)).
 			WithReadinessProbe(probe(m, isReady).WithPeriodSeconds(5)).
-			// Who restarts a memcached that is only busy empties its cache: a minute is waited.
+			// A restart empties the cache, so a memcached that is merely busy gets a minute.
 			WithLivenessProbe(probe(m, isAlive).WithPeriodSeconds(20).WithFailureThreshold(3)).
 			WithSecurityContext(corev1ac.SecurityContext().
 				WithAllowPrivilegeEscalation(false).

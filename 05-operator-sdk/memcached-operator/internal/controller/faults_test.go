@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/conditions"
 )
 
 // The faults that the well-known sample of this operator has, each with the test that keeps it out. The last
@@ -40,21 +40,21 @@ func TestFault1OneSelectorForAllResources(t *testing.T) {
 }
 
 func TestFault2TheImagesTagInTheImmutableSelector(t *testing.T) {
-	b := newBench(t)
-	b.complete()
-	before := b.pods()
-	b.ask(func(s *cachev1alpha1.MemcachedSpec) { s.Image = "memcached:1.6.39-alpine" })
-	b.reconcile()
-	b.is(owned.ConditionDegraded, "False AsExpected")
-	if after := b.pods(); after.UID != before.UID || b.container().Image != "memcached:1.6.39-alpine" {
+	f := newFixture(t)
+	f.complete()
+	before := f.pods()
+	f.update(func(s *cachev1alpha1.MemcachedSpec) { s.Image = "memcached:1.6.39-alpine" })
+	f.reconcile()
+	f.is(conditions.Degraded, "False AsExpected")
+	if after := f.pods(); after.UID != before.UID || f.container().Image != "memcached:1.6.39-alpine" {
 		t.Errorf("Deployment %s with %s became %s with %s, want it upgraded in place",
-			before.UID, before.Spec.Template.Spec.Containers[0].Image, after.UID, b.container().Image)
+			before.UID, before.Spec.Template.Spec.Containers[0].Image, after.UID, f.container().Image)
 	}
 }
 
 func TestFault3APanicOnAnUntaggedImageOrARegistryWithAPort(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
-	b := newBench(t)
+	f := newFixture(t)
 	for name, image := range map[string]string{
 		"no tag":                       "memcached",
 		"a registry with a port":       "registry:5000/memcached",
@@ -65,13 +65,13 @@ func TestFault3APanicOnAnUntaggedImageOrARegistryWithAPort(t *testing.T) {
 		"what the grammar refuses too": "Memcached::",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.ask(func(s *cachev1alpha1.MemcachedSpec) { s.Image = image })
-			b.reconcile()
-			if got := b.container().Image; got != image {
+			f.update(func(s *cachev1alpha1.MemcachedSpec) { s.Image = image })
+			f.reconcile()
+			if got := f.container().Image; got != image {
 				t.Errorf("the container has the image %q", got)
 			}
-			if n := b.reconcile(); n != 0 {
-				t.Errorf("at rest %d writes were sent", n)
+			if n := f.reconcile(); n != 0 {
+				t.Errorf("in steady state %d writes were sent", n)
 			}
 		})
 	}
@@ -160,24 +160,24 @@ var immutable = regexp.MustCompile(`^(apiVersion|kind|metadata\.(name|namespace)
 	`spec\.selector\.matchLabels\.app\.kubernetes\.io/.*|spec\.template\.metadata\.labels\.app\.kubernetes\.io/(name|instance))$`)
 
 func TestFault4OnlyTheSizeReconciled(t *testing.T) {
-	b := newBench(t, named, func(m *cachev1alpha1.Memcached) { m.Spec.ContainerPort = 80 }) // with all that can be asked for
-	b.configure(map[string]string{KeyVerbose: "3"})
-	b.complete()
-	config, err := b.Reconciler.config(t.Context(), b.memcached())
-	b.must(err)
+	f := newFixture(t, named, func(m *cachev1alpha1.Memcached) { m.Spec.ContainerPort = 80 }) // with all that can be asked for
+	f.configure(map[string]string{KeyVerbose: "3"})
+	f.complete()
+	config, err := f.Reconciler.config(t.Context(), f.memcached())
+	f.must(err)
 	total := 0
 	for name, test := range map[string]struct {
 		wanted any
 		live   client.Object
 	}{
-		"Deployment": {desiredPods(b.memcached(), config, defaultImage), &appsv1.Deployment{}},
-		"Service":    {desiredService(b.memcached()), &corev1.Service{}},
+		"Deployment": {desiredDeployment(f.memcached(), config, defaultImage), &appsv1.Deployment{}},
+		"Service":    {desiredService(f.memcached()), &corev1.Service{}},
 	} {
 		wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(test.wanted)
-		b.must(err)
+		f.must(err)
 		wanted["metadata"].(map[string]any)["annotations"] = map[string]any{"cache.example.com/applied": ""}
 		wanted["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "", "kind": "", "name": "", "controller": true, "uid": ""}}
-		before := tree(b, test.live)
+		before := tree(f, test.live)
 		for _, at := range leaves(wanted) {
 			if at.String() == owner {
 				continue
@@ -185,10 +185,10 @@ func TestFault4OnlyTheSizeReconciled(t *testing.T) {
 			done := 0
 			for _, value := range others(valueAt(before, at)) { // the first that the API server takes
 				if done == 0 {
-					done = b.spoil(t, name, test.live, at, value)
+					done = f.spoil(t, name, test.live, at, value)
 				}
 			}
-			done += b.spoil(t, name, test.live, at, nil) // and without it
+			done += f.spoil(t, name, test.live, at, nil) // and without it
 			if done == 0 && !immutable.MatchString(at.String()) {
 				t.Errorf("%s: %s could not be changed at all: the test is blind there", name, at)
 			}
@@ -211,10 +211,10 @@ func valueAt(tree any, at leaf) any {
 }
 
 // tree reads an object as fields, without what changes by itself.
-func tree(b *bench, obj client.Object) map[string]any {
-	b.t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(get(b, obj))
-	b.must(err)
+func tree(f *fixture, obj client.Object) map[string]any {
+	f.t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(get(f, obj))
+	f.must(err)
 	delete(fields, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
 		delete(fields["metadata"].(map[string]any), field)
@@ -223,57 +223,57 @@ func tree(b *bench, obj client.Object) map[string]any {
 }
 
 // spoil does one damage, as somebody else would, and sees it restored. It returns 0 when the damage could not
-// be done: the API server refused it, or filled in what was taken away.
-func (b *bench) spoil(t *testing.T, kind string, obj client.Object, at leaf, value any) int {
+// be done: the API server refused it, or set a default for what was removed.
+func (f *fixture) spoil(t *testing.T, kind string, obj client.Object, at leaf, value any) int {
 	t.Helper()
-	before := tree(b, obj)
+	before := tree(f, obj)
 	spoiled, ok := damaged(before, at, value)
 	if !ok {
 		return 0
 	}
 	u := &unstructured.Unstructured{Object: spoiled}
-	gvk, err := b.GroupVersionKindFor(obj)
-	b.must(err)
+	gvk, err := f.GroupVersionKindFor(obj)
+	f.must(err)
 	u.SetGroupVersionKind(gvk)
-	if err := b.Update(t.Context(), u, client.FieldOwner("somebody")); err != nil {
+	if err := f.Update(t.Context(), u, client.FieldOwner("somebody")); err != nil {
 		return 0
 	}
-	if fmt.Sprint(tree(b, obj)) == fmt.Sprint(before) {
+	if fmt.Sprint(tree(f, obj)) == fmt.Sprint(before) {
 		return 0
 	}
 	what := fmt.Sprintf("%s: %s, %v instead of %v", kind, at, value, valueAt(before, at))
-	if n := b.reconcile(); n == 0 {
+	if n := f.reconcile(); n == 0 {
 		t.Fatalf("%s: nothing was written", what)
 	}
 	if at.String() == containerName { // ours is made again beside the other one, which is somebody's from now on
-		if len(b.pods().Spec.Template.Spec.Containers) != 2 {
+		if len(f.pods().Spec.Template.Spec.Containers) != 2 {
 			t.Fatalf("%s: it was not made again", what)
 		}
-		b.must(b.Delete(t.Context(), obj))
-		b.reconcile()
-	} else if fields := tree(b, obj); fmt.Sprint(valueAt(fields, at)) != fmt.Sprint(valueAt(before, at)) {
+		f.must(f.Delete(t.Context(), obj))
+		f.reconcile()
+	} else if fields := tree(f, obj); fmt.Sprint(valueAt(fields, at)) != fmt.Sprint(valueAt(before, at)) {
 		t.Fatalf("%s: it is now %v", what, valueAt(fields, at))
 	}
-	if n := b.reconcile(); n != 0 {
+	if n := f.reconcile(); n != 0 {
 		t.Fatalf("%s: restored, and %d writes more", what, n)
 	}
 	return 1
 }
 
 func TestFault5AvailableWithoutLookingAtReadyReplicas(t *testing.T) {
-	b := newBench(t)
-	b.reconcile()
-	b.is(owned.ConditionAvailable, "False NoReadyPod")
-	b.deploy(0)
-	b.reconcile()
-	b.is(owned.ConditionAvailable, "False NoReadyPod")
-	b.deploy(1)
-	b.reconcile()
-	b.is(owned.ConditionAvailable, "True PodsReady")
-	b.is(owned.ConditionProgressing, "True RollingOut")
-	b.deploy(0)
-	b.reconcile()
-	b.is(owned.ConditionAvailable, "False NoReadyPod")
+	f := newFixture(t)
+	f.reconcile()
+	f.is(conditions.Available, "False NoReadyPod")
+	f.deploy(0)
+	f.reconcile()
+	f.is(conditions.Available, "False NoReadyPod")
+	f.deploy(1)
+	f.reconcile()
+	f.is(conditions.Available, "True PodsReady")
+	f.is(conditions.Progressing, "True RollingOut")
+	f.deploy(0)
+	f.reconcile()
+	f.is(conditions.Available, "False NoReadyPod")
 }
 
 func TestFault6DeprecatedWords(t *testing.T) {

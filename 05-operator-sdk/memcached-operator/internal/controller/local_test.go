@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/testenv"
 )
 
@@ -44,13 +44,14 @@ func TestTheWholeLifeOfTheSample(t *testing.T) {
 
 	began := time.Now()
 	m := l.create(l.here)
-	l.Eventually(l.is(m, owned.ConditionProgressing)).Should(gomega.Equal("False Complete"))
-	l.Expect(l.is(m, owned.ConditionAvailable)()).To(gomega.Equal("True PodsReady"))
+	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
+	l.Expect(l.is(m, conditions.Available)()).To(gomega.Equal("True PodsReady"))
 	l.Expect(l.readyPods()).To(gomega.HaveLen(3))
 	took, children, statuses := time.Since(began), l.writes("PATCH"), l.writes("PUT memcacheds/status")
-	l.Expect(children).To(gomega.Equal(int64(2)))
+	l.Expect(children).To(gomega.Equal(2))
 	l.Expect(statuses).To(gomega.BeNumerically("<=", 2))
-	t.Logf("3 pods ready after %s, with %d child writes and %d status writes", took.Round(time.Millisecond), children, statuses)
+	t.Logf("3 pods ready after %s, with %d child writes and %d status writes",
+		took.Round(time.Millisecond), children, statuses)
 
 	scale := &autoscalingv1.Scale{}
 	l.Expect(l.admin.SubResource("scale").Get(t.Context(), m, scale)).To(gomega.Succeed())
@@ -61,7 +62,7 @@ func TestTheWholeLifeOfTheSample(t *testing.T) {
 	scale.Spec.Replicas = 5
 	l.Expect(l.admin.SubResource("scale").Update(t.Context(), m, client.WithSubResourceBody(scale))).To(gomega.Succeed())
 	l.Eventually(l.readyPods).Should(gomega.HaveLen(5))
-	l.Eventually(l.is(m, owned.ConditionProgressing)).Should(gomega.Equal("False Complete"))
+	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
 
 	before := l.readyPods()
 	l.Expect(l.admin.Get(t.Context(), client.ObjectKeyFromObject(m), m)).To(gomega.Succeed())
@@ -70,7 +71,7 @@ func TestTheWholeLifeOfTheSample(t *testing.T) {
 	l.Eventually(func() []string {
 		return slices.DeleteFunc(l.readyPods(), func(name string) bool { return slices.Contains(before, name) })
 	}).Should(gomega.HaveLen(5), "an image rolls the pods")
-	l.Eventually(l.is(m, owned.ConditionProgressing)).Should(gomega.Equal("False Complete"))
+	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
 
 	l.Expect(l.admin.Delete(t.Context(), m)).To(gomega.Succeed())
 	l.Eventually(l.left, "60s").Should(gomega.BeEmpty(), "the garbage collector removes what it owned")
@@ -79,7 +80,7 @@ func TestTheWholeLifeOfTheSample(t *testing.T) {
 			t.Errorf("the operator sent %s", what)
 		}
 	}
-	l.Expect(l.denials()).To(gomega.BeEmpty())
+	l.Expect(l.refused()).To(gomega.BeEmpty())
 }
 
 // readyPods are the names of the pods that are ready, in the namespace of the test.

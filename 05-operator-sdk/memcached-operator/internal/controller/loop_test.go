@@ -3,9 +3,9 @@ package controller
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,11 +24,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/program"
+	"github.com/example/memcached-operator/internal/testenv"
 )
 
-// These tests let a manager run the loop: what they are about is what wakes it, and what it costs.
+// These tests let a manager run the loop: they are about the events that enqueue, and about what it costs.
 
 // A loop is a manager behind a wire.
 type loop struct {
@@ -83,16 +84,7 @@ func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
 	l.Expect(err).NotTo(gomega.HaveOccurred())
 	l.reconciler = New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), defaultImage)
 	l.Expect(setUp(l.reconciler, mgr)).To(gomega.Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	l.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			l.t.Error(err)
-		}
-	})
-	l.t.Cleanup(func() { l.stop() })
+	l.stop = testenv.Run(l.t, mgr.Start)
 }
 
 // create applies the original sample, changed.
@@ -138,16 +130,31 @@ func (l *loop) deployed(m *cachev1alpha1.Memcached, n int32) {
 		if *d.Spec.Replicas != n {
 			return errors.New("the Deployment does not ask for them yet")
 		}
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n,
+			ReadyReplicas: n, AvailableReplicas: n}
 		return l.admin.Status().Update(l.t.Context(), d)
 	}).Should(gomega.Succeed())
 }
 
-// complete brings a Memcached to where all is as it shall be.
+// quiet waits until nothing has been sent for half a second, and returns what was sent until then. Events are sent in
+// the background, after the status that goes with them.
+func (l *loop) quiet() map[string]int {
+	l.t.Helper()
+	sent, since := l.requests(), time.Now()
+	l.Eventually(func() time.Duration {
+		if now := l.requests(); !maps.Equal(now, sent) {
+			sent, since = now, time.Now()
+		}
+		return time.Since(since)
+	}, "30s").Should(gomega.BeNumerically(">", 500*time.Millisecond), "the operator comes to rest")
+	return sent
+}
+
+// complete brings a Memcached to its desired state.
 func (l *loop) complete(m *cachev1alpha1.Memcached, n int32) {
 	l.t.Helper()
 	l.deployed(m, n)
-	l.Eventually(l.is(m, owned.ConditionProgressing)).Should(gomega.Equal("False Complete"))
+	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
 }
 
 func (l *loop) configMap(name string, data map[string]string) *corev1.ConfigMap {
@@ -164,32 +171,34 @@ func TestWhatOneMemcachedCosts(t *testing.T) {
 	l.complete(m, 3)
 	children, statuses := l.writes("PATCH"), l.writes("PUT memcacheds/status")
 	if all := l.writes(); children != 2 || statuses > 2 || all != children+statuses {
-		t.Errorf("from creation to complete %d children, %d statuses and %d writes in all: %v", children, statuses, all, l.requests())
+		t.Errorf("from creation to complete %d children, %d statuses and %d writes in all: %v", children,
+			statuses, all, l.requests())
 	}
 	for what := range l.requests() {
 		if strings.HasPrefix(what, "GET ") && !strings.HasPrefix(what, "GET /api") {
 			t.Errorf("%s was sent: reads come from the cache", what)
 		}
 	}
+	l.Eventually(func() int { return l.requests()["POST events"] }).Should(gomega.Equal(1)) // sent in the background
 	before := l.requests()
 	const rest = 4 * time.Second
-	l.Consistently(l.requests, rest).Should(gomega.Equal(before), "at rest nothing is sent")
+	l.Consistently(l.requests, rest).Should(gomega.Equal(before), "in steady state nothing is sent")
 	l.stop()
 
-	again := newLoop(t)
-	again.start(cfg, []string{l.here}, twoWorkers)
-	again.Eventually(func() int { return again.requests()["WATCH configmaps"] }).Should(gomega.Equal(1))
-	again.Eventually(func() error {
-		return again.reconciler.Get(t.Context(), client.ObjectKeyFromObject(m), &corev1.Service{})
+	restarted := newLoop(t)
+	restarted.start(cfg, []string{l.here}, twoWorkers)
+	restarted.Eventually(func() int { return restarted.requests()["WATCH configmaps"] }).Should(gomega.Equal(1))
+	restarted.Eventually(func() error {
+		return restarted.reconciler.Get(t.Context(), client.ObjectKeyFromObject(m), &corev1.Service{})
 	}).Should(gomega.Succeed())
-	again.Consistently(func() int64 { return again.writes() }).Should(gomega.BeZero(), "the operator started again")
-	t.Logf("creation to complete: %d child writes, %d status writes; %s at rest: 0 requests; a restart: %d writes", children, statuses, rest, again.writes())
+	restarted.Consistently(func() int { return restarted.writes() }).Should(gomega.BeZero(), "the operator started again")
+	t.Logf("creation to complete: %d child writes, %d status writes; %s in steady state: 0 requests; a restart: %d writes", children, statuses, rest, restarted.writes())
 }
 
 func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, twoWorkers)
-	l.Eventually(l.is(l.create(l.here), owned.ConditionDegraded)).Should(gomega.Equal(well))
+	l.Eventually(l.is(l.create(l.here), conditions.Degraded)).Should(gomega.Equal(well))
 	watches := map[string]int{}
 	for what, n := range l.requests() {
 		if strings.HasPrefix(what, "WATCH ") || strings.HasPrefix(what, "LIST ") {
@@ -209,28 +218,28 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l.Expect(kept.ManagedFields).To(gomega.BeEmpty())
 }
 
-func TestAForeignObjectHealsByAWatch(t *testing.T) {
+func TestAnUnmanagedObjectIsNoticedByAWatch(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, twoWorkers)
-	for name, foreign := range map[string]client.Object{
+	for name, unmanaged := range map[string]client.Object{
 		"pods": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}},
 		"service": &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
 	} {
-		foreign.SetNamespace(l.here)
-		foreign.SetName(name)
-		l.Expect(l.admin.Create(t.Context(), foreign)).To(gomega.Succeed())
+		unmanaged.SetNamespace(l.here)
+		unmanaged.SetName(name)
+		l.Expect(l.admin.Create(t.Context(), unmanaged)).To(gomega.Succeed())
 		m := l.create(l.here, func(m *cachev1alpha1.Memcached) { m.Name = name })
-		l.Eventually(l.is(m, owned.ConditionDegraded)).Should(gomega.Equal("True ResourceConflict"))
-		before := l.requests()
-		l.Consistently(l.requests, "500ms").Should(gomega.Equal(before), "nobody asks whether it is still there")
-		l.Expect(l.admin.Delete(t.Context(), foreign)).To(gomega.Succeed())
-		l.Eventually(l.is(m, owned.ConditionDegraded), "2s").Should(gomega.Equal(well), name)
+		l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal("True ResourceConflict"))
+		before := l.quiet()
+		l.Consistently(l.requests, "500ms").Should(gomega.Equal(before), "nothing is sent while it is there")
+		l.Expect(l.admin.Delete(t.Context(), unmanaged)).To(gomega.Succeed())
+		l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal(well), name)
 	}
 }
 
-func TestAChildThatIsDamagedOrDeletedWakesItsMemcached(t *testing.T) {
+func TestAChildThatIsChangedOrDeletedEnqueuesItsMemcached(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, twoWorkers)
 	m := l.create(l.here)
@@ -243,7 +252,7 @@ func TestAChildThatIsDamagedOrDeletedWakesItsMemcached(t *testing.T) {
 	l.Eventually(func() error { return l.admin.Get(t.Context(), client.ObjectKeyFromObject(m), service) }).Should(gomega.Succeed())
 }
 
-func TestTheConfigMapsWatchWakesOnlyWhoNamesIt(t *testing.T) {
+func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, twoWorkers)
 	waiting := l.create(l.here, func(m *cachev1alpha1.Memcached) {
@@ -253,56 +262,28 @@ func TestTheConfigMapsWatchWakesOnlyWhoNamesIt(t *testing.T) {
 		m.Name, m.Spec.ConfigRef = "own", &cachev1alpha1.ConfigReference{} // no webhook fills in its name
 	})
 	for _, m := range []*cachev1alpha1.Memcached{waiting, own} {
-		l.Eventually(l.is(m, owned.ConditionDegraded)).Should(gomega.Equal("True ConfigNotFound"))
+		l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal("True ConfigNotFound"))
 	}
-	before := l.requests()
+	before := l.quiet()
 	l.Consistently(l.requests).Should(gomega.Equal(before), "a missing ConfigMap is not asked for again and again")
 	shared := l.configMap("shared", map[string]string{KeyMemory: "many"})
-	l.Eventually(l.is(waiting, owned.ConditionDegraded), "2s").Should(gomega.Equal("True InvalidConfig"))
-	l.Expect(l.is(own, owned.ConditionDegraded)()).To(gomega.Equal("True ConfigNotFound"))
+	l.Eventually(l.is(waiting, conditions.Degraded)).Should(gomega.Equal("True InvalidConfig"))
+	l.Expect(l.is(own, conditions.Degraded)()).To(gomega.Equal("True ConfigNotFound"))
 	l.merge(shared, `{"data":{"memoryMB":"32"}}`)
-	l.Eventually(l.is(waiting, owned.ConditionDegraded), "2s").Should(gomega.Equal(well))
+	l.Eventually(l.is(waiting, conditions.Degraded)).Should(gomega.Equal(well))
 	l.configMap("own", nil)
-	l.Eventually(l.is(own, owned.ConditionDegraded), "2s").Should(gomega.Equal(well))
+	l.Eventually(l.is(own, conditions.Degraded)).Should(gomega.Equal(well))
 }
 
 func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, func(r *MemcachedReconciler, mgr ctrl.Manager) error {
-		return errors.Join(mgr.GetFieldIndexer().IndexField(t.Context(), &cachev1alpha1.Memcached{}, byConfig, namedConfig),
+		return errors.Join(mgr.GetFieldIndexer().IndexField(t.Context(), &cachev1alpha1.Memcached{}, configRefField, indexConfigRef),
 			r.builder(mgr, 1).WithEventFilter(predicate.GenerationChangedPredicate{}).Complete(r))
 	})
 	m := l.create(l.here)
-	l.Eventually(l.is(m, owned.ConditionDegraded)).Should(gomega.Equal(well))
+	l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal(well))
 	l.deployed(m, 3)
-	l.Consistently(l.is(m, owned.ConditionAvailable), "2s").Should(gomega.Equal("False NoReadyPod"), "all pods are ready, and nobody was told")
-}
-
-func TestASlowMemcachedHoldsUpOthersOnlyWithOneWorker(t *testing.T) {
-	for name, test := range map[string]struct {
-		workers int
-		served  bool
-	}{"one worker": {1, false}, "two workers": {2, true}} {
-		t.Run(name, func(t *testing.T) {
-			l := newLoop(t)
-			slow, release := make(chan bool, 1), make(chan bool)
-			l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-				if what == "PATCH services slow" {
-					slow <- true
-					<-release
-				}
-				return pass()
-			})
-			l.start(cfg, []string{l.here}, func(r *MemcachedReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, test.workers) })
-			defer close(release)
-			l.create(l.here, func(m *cachev1alpha1.Memcached) { m.Name = "slow" })
-			<-slow
-			other := l.create(l.here)
-			if test.served {
-				l.Eventually(l.is(other, owned.ConditionDegraded), "5s").Should(gomega.Equal(well))
-			} else {
-				l.Consistently(l.is(other, owned.ConditionDegraded)).Should(gomega.Equal("none"))
-			}
-		})
-	}
+	l.Consistently(l.is(m, conditions.Available), "2s").Should(gomega.Equal("False NoReadyPod"),
+		"all pods are ready, and no event reported it")
 }

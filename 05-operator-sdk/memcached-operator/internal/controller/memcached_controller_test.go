@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/conditions"
 )
 
-// walkNamespace is served by the manager of the suite.
-const walkNamespace = "walk"
+// suiteNamespace is served by the manager of the suite.
+const suiteNamespace = "suite"
 
 var _ = Describe("A Memcached", Ordered, func() {
-	key := types.NamespacedName{Namespace: walkNamespace, Name: "memcached-sample"}
+	key := types.NamespacedName{Namespace: suiteNamespace, Name: "memcached-sample"}
 	memcached, pods, service := &cachev1alpha1.Memcached{}, &appsv1.Deployment{}, &corev1.Service{}
 
 	// condition reads one of the three anew.
@@ -39,7 +39,7 @@ var _ = Describe("A Memcached", Ordered, func() {
 	}
 
 	BeforeAll(func() {
-		Expect(k8sClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: walkNamespace}})).To(Succeed())
+		Expect(k8sClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: suiteNamespace}})).To(Succeed())
 		Expect(k8sClient.Create(ctx, &cachev1alpha1.Memcached{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 			Spec:       cachev1alpha1.MemcachedSpec{Size: 3},
@@ -61,7 +61,7 @@ var _ = Describe("A Memcached", Ordered, func() {
 
 	It("is not available while no pod is ready", func() {
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, owned.ConditionAvailable).Reason).To(Equal(owned.ReasonNoReadyPod))
+			g.Expect(condition(g, conditions.Available).Reason).To(Equal(conditions.ReasonNoReadyPod))
 		}).Should(Succeed())
 	})
 
@@ -69,12 +69,13 @@ var _ = Describe("A Memcached", Ordered, func() {
 		By("playing the Deployment controller, which envtest lacks")
 		Eventually(func(g Gomega) {
 			g.Expect(k8sClient.Get(ctx, key, pods)).To(Succeed())
-			pods.Status = appsv1.DeploymentStatus{ObservedGeneration: pods.Generation, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
+			pods.Status = appsv1.DeploymentStatus{ObservedGeneration: pods.Generation, Replicas: 3, UpdatedReplicas: 3,
+				ReadyReplicas: 3, AvailableReplicas: 3}
 			g.Expect(k8sClient.Status().Update(ctx, pods)).To(Succeed())
 		}).Should(Succeed())
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, owned.ConditionAvailable).Status).To(Equal(metav1.ConditionTrue))
-			g.Expect(condition(g, owned.ConditionProgressing).Reason).To(Equal(owned.ReasonComplete))
+			g.Expect(condition(g, conditions.Available).Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(condition(g, conditions.Progressing).Reason).To(Equal(conditions.ReasonComplete))
 			g.Expect(memcached.Status.ReadyReplicas).To(Equal(int32(3)))
 		}).Should(Succeed())
 	})
@@ -92,12 +93,12 @@ var _ = Describe("A Memcached", Ordered, func() {
 	It("waits for a ConfigMap that it names, and takes its values", func() {
 		ask(func() { memcached.Spec.ConfigRef = &cachev1alpha1.ConfigReference{} }) // its own name
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, owned.ConditionDegraded).Reason).To(Equal(cachev1alpha1.ReasonConfigNotFound))
+			g.Expect(condition(g, conditions.Degraded).Reason).To(Equal(cachev1alpha1.ReasonConfigNotFound))
 		}).Should(Succeed())
 		Expect(k8sClient.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 			Data: map[string]string{KeyMemory: "128"}})).To(Succeed())
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, owned.ConditionDegraded).Status).To(Equal(metav1.ConditionFalse))
+			g.Expect(condition(g, conditions.Degraded).Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(k8sClient.Get(ctx, key, pods)).To(Succeed())
 			g.Expect(pods.Spec.Template.Spec.Containers[0].Args).To(ContainElements("-m", "128"))
 		}).Should(Succeed())

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/program"
 )
 
@@ -43,7 +43,8 @@ func (l *loop) asOperator(namespaces []string) *rest.Config {
 	}
 	for _, namespace := range namespaces {
 		l.Expect(l.admin.Create(l.t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: role.Name}, Subjects: subjects, RoleRef: ref})).To(gomega.Succeed())
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+				Name: role.Name}, Subjects: subjects, RoleRef: ref})).To(gomega.Succeed())
 	}
 	return user
 }
@@ -68,7 +69,8 @@ func TestTheThreeFormsOfItsScope(t *testing.T) {
 				if scope == nil || slices.Contains(scope, namespace) {
 					l.complete(m, 3)
 				} else {
-					l.Consistently(l.is(m, owned.ConditionDegraded), "500ms").Should(gomega.Equal("none"), "it does not serve this namespace")
+					l.Consistently(l.is(m, conditions.Degraded), "500ms").Should(gomega.Equal("none"),
+						"it does not serve this namespace")
 				}
 			}
 			m := l.create(l.here, func(m *cachev1alpha1.Memcached) {
@@ -79,20 +81,20 @@ func TestTheThreeFormsOfItsScope(t *testing.T) {
 			l.Eventually(l.completions(m)).Should(gomega.Equal(1))
 			l.merge(m, `{"spec":{"size":4}}`)
 			l.complete(m, 4)
-			l.Eventually(l.completions(m)).Should(gomega.Equal(2), "an event of a kind that was told before")
-			l.Expect(l.denials()).To(gomega.BeEmpty(), "denied")
+			l.Eventually(l.completions(m)).Should(gomega.Equal(2), "an event of a kind that was recorded before")
+			l.Expect(l.refused()).To(gomega.BeEmpty(), "denied")
 		})
 	}
 }
 
-// completions is how many events say that a Memcached is complete. Events are sent after the status, by
+// completions is the number of events that report that a Memcached is complete. Events are sent after the status, by
 // another goroutine.
 func (l *loop) completions(m *cachev1alpha1.Memcached) func() (int, error) {
 	return func() (n int, err error) {
 		var all eventsv1.EventList
 		err = l.admin.List(l.t.Context(), &all, client.InNamespace(m.Namespace))
 		for _, e := range all.Items {
-			if e.Regarding.UID == m.UID && e.Reason == owned.ReasonComplete {
+			if e.Regarding.UID == m.UID && e.Reason == conditions.ReasonComplete {
 				n++
 			}
 		}

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,64 +15,66 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/testenv"
 )
 
 func TestFromNothingToCompleteTakesFourWrites(t *testing.T) {
-	b := newBench(t)
-	first := b.reconcile()
+	f := newFixture(t)
+	first := f.reconcile()
 	if first != 3 {
 		t.Errorf("the first reconcile sent %d writes, want 2 children and 1 status", first)
 	}
-	b.is(owned.ConditionAvailable, "False NoReadyPod")
-	b.is(owned.ConditionProgressing, "True RollingOut")
-	if n := b.reconcile(); n != 0 {
+	f.is(conditions.Available, "False NoReadyPod")
+	f.is(conditions.Progressing, "True RollingOut")
+	if n := f.reconcile(); n != 0 {
 		t.Errorf("nothing changed, %d writes were sent", n)
 	}
-	b.deploy()
-	last := b.reconcile()
+	f.deploy()
+	last := f.reconcile()
 	if last != 1 {
 		t.Errorf("the pods are ready, %d writes were sent, want 1", last)
 	}
-	b.is(owned.ConditionAvailable, "True PodsReady")
-	b.is(owned.ConditionProgressing, "False Complete")
-	b.is(owned.ConditionDegraded, "False AsExpected")
-	m := b.memcached()
+	f.is(conditions.Available, "True PodsReady")
+	f.is(conditions.Progressing, "False Complete")
+	f.is(conditions.Degraded, "False AsExpected")
+	m := f.memcached()
 	if s := m.Status; s.ReadyReplicas != 3 || s.ObservedGeneration != m.Generation ||
 		s.Selector != "app.kubernetes.io/instance=memcached-sample,app.kubernetes.io/name=memcached" {
 		t.Errorf("status is %+v", s)
 	}
-	if n := b.reconcile(); n != 0 {
-		t.Errorf("at rest %d writes were sent", n)
+	if n := f.reconcile(); n != 0 {
+		t.Errorf("in steady state %d writes were sent", n)
 	}
-	b.tells("Normal Complete")
-	b.restart(b.Reconciler.Client)
-	if n := b.reconcile(); n != 0 {
-		t.Errorf("the operator started again over what is as it shall be, and sent %d writes", n)
+	f.records("Normal Complete")
+	f.restart(f.Reconciler.Client)
+	if n := f.reconcile(); n != 0 {
+		t.Errorf("the operator restarted in the desired state, and sent %d writes", n)
 	}
-	t.Logf("from creation to complete: %d writes; at rest 0; after a restart 0", first+last)
-	b.tells()
+	t.Logf("from creation to complete: %d writes; in steady state 0; after a restart 0", first+last)
+	f.records()
 	for _, obj := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
-		if !metav1.IsControlledBy(get(b, obj), m) {
+		if !metav1.IsControlledBy(get(f, obj), m) {
 			t.Errorf("%T is not controlled by the Memcached", obj)
 		}
 	}
 }
 
 func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
-	b := newBench(t)
-	b.complete()
-	pods, service := b.pods(), b.service()
-	b.ask(func(s *cachev1alpha1.MemcachedSpec) { s.Size, s.ContainerPort, s.Image = 5, 80, "memcached:1.6.39" })
-	if n := b.reconcile(); n != 3 {
+	f := newFixture(t)
+	f.complete()
+	pods, service := f.pods(), f.service()
+	f.update(func(s *cachev1alpha1.MemcachedSpec) { s.Size, s.ContainerPort, s.Image = 5, 80, "memcached:1.6.39" })
+	if n := f.reconcile(); n != 3 {
 		t.Errorf("%d writes, want 2 children and 1 status", n)
 	}
-	newPods, newService := b.pods(), b.service()
+	newPods, newService := f.pods(), f.service()
 	if newPods.UID != pods.UID || newService.UID != service.UID || newService.Spec.ClusterIP != service.Spec.ClusterIP {
 		t.Error("a child was made anew instead of changed")
 	}
-	c := b.container()
-	if *newPods.Spec.Replicas != 5 || c.Image != "memcached:1.6.39" || c.Args[1] != "80" || len(c.Ports) != 1 || c.Ports[0].ContainerPort != 80 {
+	c := f.container()
+	if *newPods.Spec.Replicas != 5 || c.Image != "memcached:1.6.39" || c.Args[1] != "80" || len(c.Ports) != 1 ||
+		c.Ports[0].ContainerPort != 80 {
 		t.Errorf("the Deployment is %+v", newPods.Spec)
 	}
 	if ports := newService.Spec.Ports; len(ports) != 1 || ports[0].Port != 80 {
@@ -82,24 +83,25 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	if len(newPods.Spec.Template.Spec.SecurityContext.Sysctls) != 1 {
 		t.Error("a port below 1024 needs a sysctl, for memcached is not root")
 	}
-	b.ask(func(s *cachev1alpha1.MemcachedSpec) { s.ContainerPort, s.Image = 11211, "" })
-	b.reconcile()
-	if c := b.container(); c.Image != defaultImage || len(c.Ports) != 1 || len(b.pods().Spec.Template.Spec.SecurityContext.Sysctls) != 0 {
+	f.update(func(s *cachev1alpha1.MemcachedSpec) { s.ContainerPort, s.Image = 11211, "" })
+	f.reconcile()
+	if c := f.container(); c.Image != defaultImage || len(c.Ports) != 1 ||
+		len(f.pods().Spec.Template.Spec.SecurityContext.Sysctls) != 0 {
 		t.Errorf("back again, the container is %+v", c)
 	}
-	if n := b.reconcile(); n != 0 {
-		t.Errorf("at rest %d writes were sent", n)
+	if n := f.reconcile(); n != 0 {
+		t.Errorf("in steady state %d writes were sent", n)
 	}
 }
 
-func (b *bench) configure(data map[string]string) {
-	b.t.Helper()
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "config"}, Data: data}
-	err := b.Create(b.t.Context(), config)
+func (f *fixture) configure(data map[string]string) {
+	f.t.Helper()
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: "config"}, Data: data}
+	err := f.Create(f.t.Context(), config)
 	if client.IgnoreAlreadyExists(err) == nil && err != nil {
-		err = b.Update(b.t.Context(), config)
+		err = f.Update(f.t.Context(), config)
 	}
-	b.must(err)
+	f.must(err)
 }
 
 func named(m *cachev1alpha1.Memcached) {
@@ -107,230 +109,213 @@ func named(m *cachev1alpha1.Memcached) {
 }
 
 func TestAChangeOfTheConfigMapRollsThePodsThroughTheirFlags(t *testing.T) {
-	b := newBench(t, named)
-	b.configure(map[string]string{KeyMemory: "128", KeyConnections: "2048", KeyVerbose: "2"})
-	b.reconcile()
-	if diff := cmp.Diff([]string{"-p", "11211", "-m", "128", "-c", "2048", "-vv"}, b.container().Args); diff != "" {
+	f := newFixture(t, named)
+	f.configure(map[string]string{KeyMemory: "128", KeyConnections: "2048", KeyVerbose: "2"})
+	f.reconcile()
+	if diff := cmp.Diff([]string{"-p", "11211", "-m", "128", "-c", "2048", "-vv"}, f.container().Args); diff != "" {
 		t.Error(diff)
 	}
-	before := b.pods()
-	b.configure(map[string]string{KeyMemory: "256"})
-	if n := b.reconcile(); n != 1 {
+	before := f.pods()
+	f.configure(map[string]string{KeyMemory: "256"})
+	if n := f.reconcile(); n != 1 {
 		t.Errorf("%d writes, want the Deployment alone", n)
 	}
-	if after := b.pods(); after.UID != before.UID || after.Generation == before.Generation ||
+	if after := f.pods(); after.UID != before.UID || after.Generation == before.Generation ||
 		cmp.Equal(after.Spec.Template, before.Spec.Template) {
 		t.Error("the pod template did not change, so no pod is replaced")
 	}
-	if diff := cmp.Diff([]string{"-p", "11211", "-m", "256", "-c", "1024"}, b.container().Args); diff != "" {
+	if diff := cmp.Diff([]string{"-p", "11211", "-m", "256", "-c", "1024"}, f.container().Args); diff != "" {
 		t.Error(diff)
 	}
-	after := b.pods().Generation
-	b.configure(map[string]string{KeyMemory: "256", "other": "key"})
-	if n := b.reconcile(); n != 0 || b.pods().Generation != after {
+	after := f.pods().Generation
+	f.configure(map[string]string{KeyMemory: "256", "other": "key"})
+	if n := f.reconcile(); n != 0 || f.pods().Generation != after {
 		t.Errorf("a key that nobody reads changed, %d writes were sent", n)
 	}
 }
 
 func TestWithoutItsConfigMapANewMemcachedWaitsAndARunningOneGoesOn(t *testing.T) {
-	b := newBench(t, named)
-	if n := b.reconcile(); n != 1 {
+	f := newFixture(t, named)
+	if n := f.reconcile(); n != 1 {
 		t.Errorf("%d writes, want the status alone", n)
 	}
-	b.is(owned.ConditionDegraded, "True ConfigNotFound")
-	b.is(owned.ConditionAvailable, "False NoReadyPod")
-	if result, err := b.look(); err != nil || result != (ctrl.Result{}) {
-		t.Errorf("a watch tells when it comes, Reconcile returned %+v, %v", result, err)
+	f.is(conditions.Degraded, "True ConfigNotFound")
+	f.is(conditions.Available, "False NoReadyPod")
+	if result, err := f.reconcileLater(); err != nil || result != (ctrl.Result{}) {
+		t.Errorf("a watch reports when it comes, Reconcile returned %+v, %v", result, err)
 	}
-	b.tells("Warning ConfigNotFound")
+	f.records("Warning ConfigNotFound")
 
-	b.configure(map[string]string{})
-	b.reconcile()
-	b.deploy()
-	b.reconcile()
-	b.is(owned.ConditionProgressing, "False Complete")
-	b.tells("Normal Recovered", "Normal Complete")
+	f.configure(map[string]string{})
+	f.reconcile()
+	f.deploy()
+	f.reconcile()
+	f.is(conditions.Progressing, "False Complete")
+	f.records("Normal Recovered", "Normal Complete")
 
-	version := b.pods().ResourceVersion
-	b.must(b.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "config"}}))
-	b.reconcile()
-	b.is(owned.ConditionDegraded, "True ConfigNotFound")
-	b.is(owned.ConditionAvailable, "True PodsReady")
-	if b.pods().ResourceVersion != version {
+	version := f.pods().ResourceVersion
+	f.must(f.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: "config"}}))
+	f.reconcile()
+	f.is(conditions.Degraded, "True ConfigNotFound")
+	f.is(conditions.Available, "True PodsReady")
+	if f.pods().ResourceVersion != version {
 		t.Error("the Deployment was changed")
 	}
-	b.deploy(2)
-	b.reconcile()
-	if n := b.memcached().Status.ReadyReplicas; n != 2 {
-		t.Errorf("status tells of %d ready pods, there are 2", n)
+	f.deploy(2)
+	f.reconcile()
+	if n := f.memcached().Status.ReadyReplicas; n != 2 {
+		t.Errorf("status reports %d ready pods, there are 2", n)
 	}
 }
 
-func TestABadValueIsToldByKeyAndValue(t *testing.T) {
-	b := newBench(t, named)
-	b.configure(map[string]string{KeyMemory: "64"})
-	b.complete()
-	version := b.pods().ResourceVersion
-	b.configure(map[string]string{KeyMemory: "much"})
-	b.reconcile()
-	b.is(owned.ConditionDegraded, "True InvalidConfig")
-	if got, want := b.condition(owned.ConditionDegraded).Message,
+func TestABadValueIsReportedWithItsKey(t *testing.T) {
+	f := newFixture(t, named)
+	f.configure(map[string]string{KeyMemory: "64"})
+	f.complete()
+	version := f.pods().ResourceVersion
+	f.configure(map[string]string{KeyMemory: "much"})
+	f.reconcile()
+	f.is(conditions.Degraded, "True InvalidConfig")
+	if got, want := f.condition(conditions.Degraded).Message,
 		`ConfigMap config: memoryMB is "much": it must be an integer from 2 to 1048576`; got != want {
 		t.Errorf("the message is %q", got)
 	}
-	if b.pods().ResourceVersion != version {
+	if f.pods().ResourceVersion != version {
 		t.Error("the Deployment was changed")
 	}
-	b.configure(map[string]string{KeyMemory: "65"})
-	b.reconcile()
-	b.is(owned.ConditionDegraded, "False AsExpected")
-	b.tells("Warning InvalidConfig", "Normal Recovered")
+	f.configure(map[string]string{KeyMemory: "65"})
+	f.reconcile()
+	f.is(conditions.Degraded, "False AsExpected")
+	f.records("Warning InvalidConfig", "Normal Recovered")
 }
 
 func TestADeletedChildComesBackOnce(t *testing.T) {
-	b := newBench(t)
-	b.complete()
+	f := newFixture(t)
+	f.complete()
 	for _, obj := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
-		b.must(b.Delete(t.Context(), get(b, obj)))
-		b.reconcile()
-		get(b, obj)
-		if n := b.reconcile(); n > 1 { // the status, when the pods are gone
+		f.must(f.Delete(t.Context(), get(f, obj)))
+		f.reconcile()
+		get(f, obj)
+		if n := f.reconcile(); n > 1 { // the status, when the pods are gone
 			t.Errorf("%T is back, %d writes more", obj, n)
 		}
-		if n := b.reconcile(); n != 0 {
-			t.Errorf("%T is back, and all is told: %d writes more", obj, n)
+		if n := f.reconcile(); n != 0 {
+			t.Errorf("%T is back, and all is reported: %d writes more", obj, n)
 		}
 	}
-	b.is(owned.ConditionAvailable, "False NoReadyPod")
+	f.is(conditions.Available, "False NoReadyPod")
 }
 
-func TestARolloutThatMovesIsNotToldPodByPod(t *testing.T) {
-	b := newBench(t)
-	b.reconcile()
+func TestARolloutThatMovesIsNotReportedPodByPod(t *testing.T) {
+	f := newFixture(t)
+	f.reconcile()
 	for ready := range int32(4) {
-		b.deploy(ready)
-		d := b.pods()
+		f.deploy(ready)
+		d := f.pods()
 		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue,
-			Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.Time{Time: b.clock.Now()}}}
-		b.must(b.Status().Update(t.Context(), d))
-		result, err := b.lookAtOnce()
-		b.must(err)
+			Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.Time{Time: f.clock.Now()}}}
+		f.must(f.Status().Update(t.Context(), d))
+		result, err := f.reconcileNow()
+		f.must(err)
 		if asks := result.RequeueAfter > 0; asks != (ready == 1 || ready == 2) {
 			t.Errorf("%d of 3 pods are ready: %+v", ready, result)
 		}
 	}
-	if n := b.writes("PUT memcacheds/status"); n != 2 {
+	if n := f.writes("PUT memcacheds/status"); n != 2 {
 		t.Errorf("from creation to complete %d status writes, want 2", n)
 	}
-	if n := b.memcached().Status.ReadyReplicas; n != 3 {
-		t.Errorf("status tells of %d ready pods", n)
+	if n := f.memcached().Status.ReadyReplicas; n != 3 {
+		t.Errorf("status reports %d ready pods", n)
 	}
 }
 
 func TestAMemcachedThatIsGoneOrGoingIsLeftAlone(t *testing.T) {
-	b := newBench(t, func(m *cachev1alpha1.Memcached) { m.Finalizers = []string{"example.com/keep"} })
-	b.must(b.Delete(t.Context(), b.memcached()))
-	if n := b.reconcile(); n != 0 {
+	f := newFixture(t, func(m *cachev1alpha1.Memcached) { m.Finalizers = []string{"example.com/keep"} })
+	f.must(f.Delete(t.Context(), f.memcached()))
+	if n := f.reconcile(); n != 0 {
 		t.Errorf("a Memcached is being deleted, %d writes were sent", n)
 	}
-	edit(b, &cachev1alpha1.Memcached{}, func(m *cachev1alpha1.Memcached) { m.Finalizers = nil })
-	if n := b.reconcile(); n != 0 {
+	edit(f, &cachev1alpha1.Memcached{}, func(m *cachev1alpha1.Memcached) { m.Finalizers = nil })
+	if n := f.reconcile(); n != 0 {
 		t.Errorf("a Memcached is gone, %d writes were sent", n)
 	}
 }
 
 func TestTwoMemcachedsNeverShareAPod(t *testing.T) {
-	b := newBench(t)
-	b.reconcile()
-	one := b.pods().Spec.Selector.MatchLabels
+	f := newFixture(t)
+	f.reconcile()
+	one := f.pods().Spec.Selector.MatchLabels
 	other := sample(t)
-	other.Namespace, other.Name = b.key.Namespace, "other"
-	b.must(b.Create(t.Context(), other))
-	b.key.Name = "other"
-	b.reconcile()
-	if two := b.pods(); cmp.Equal(one, two.Spec.Selector.MatchLabels) || !cmp.Equal(b.service().Spec.Selector, two.Spec.Selector.MatchLabels) {
-		t.Errorf("the selectors are %v and %v, the Service's %v", one, two.Spec.Selector.MatchLabels, b.service().Spec.Selector)
+	other.Namespace, other.Name = f.key.Namespace, "other"
+	f.must(f.Create(t.Context(), other))
+	f.key.Name = "other"
+	f.reconcile()
+	if two := f.pods(); cmp.Equal(one, two.Spec.Selector.MatchLabels) ||
+		!cmp.Equal(f.service().Spec.Selector, two.Spec.Selector.MatchLabels) {
+		t.Errorf("the selectors are %v and %v, the Service's %v", one, two.Spec.Selector.MatchLabels,
+			f.service().Spec.Selector)
 	}
 }
 
-// dieAfter lets so many writes reach the API server. The answer to the last one does not come back, and
-// nothing is sent any more: the process is dead.
-func (b *bench) dieAfter(writes int) {
-	b.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-		read := strings.HasPrefix(what, http.MethodGet) || strings.HasPrefix(what, "LIST")
-		if writes > 0 && !read {
-			if writes--; writes == 0 {
-				if response, err := pass(); err == nil {
-					response.Body.Close()
-				}
-			}
-		}
-		if writes == 0 {
-			return nil, errors.New("the process is dead")
-		}
-		return pass()
-	})
-}
-
-func TestAnOperatorThatDiedAfterAnyWriteIsTakenUpByTheNext(t *testing.T) {
+func TestAnOperatorThatDiedAfterAnyWriteIsReplacedByTheNext(t *testing.T) {
 	for n := 1; n <= 4; n++ { // two children, the first status, the last status
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
-			b := newBench(t)
-			b.dieAfter(n)
-			_, err := b.look()
-			if n < 4 { // it died in its first look
+			f := newFixture(t)
+			f.between(testenv.DieAfter(n))
+			_, err := f.reconcileLater()
+			if n < 4 { // it died in its first reconcile
 				if err == nil {
 					t.Error("the process lives")
 				}
-				b.between(nil)
-				b.restart(b.Reconciler.Client)
-				b.reconcile()
+				f.between(nil)
+				f.restart(f.Reconciler.Client)
+				f.reconcile()
 			}
-			b.deploy()
-			if _, err := b.look(); (err != nil) != (n == 4) {
-				t.Errorf("the pods are ready, the look ended with %v", err)
+			f.deploy()
+			if _, err := f.reconcileLater(); (err != nil) != (n == 4) {
+				t.Errorf("the pods are ready, the reconcile ended with %v", err)
 			}
-			b.between(nil)
-			b.restart(b.Reconciler.Client)
-			b.reconcile()
-			b.is(owned.ConditionProgressing, "False Complete")
-			if patches := b.writes("PATCH"); patches != 2 {
+			f.between(nil)
+			f.restart(f.Reconciler.Client)
+			f.reconcile()
+			f.is(conditions.Progressing, "False Complete")
+			if patches := f.writes("PATCH"); patches != 2 {
 				t.Errorf("%d child writes, want 2", patches)
 			}
-			if n := b.reconcile(); n != 0 {
-				t.Errorf("at rest %d writes were sent", n)
+			if n := f.reconcile(); n != 0 {
+				t.Errorf("in steady state %d writes were sent", n)
 			}
 		})
 	}
 }
 
 func TestAFailureOfTheAPIServerIsNeverShown(t *testing.T) {
-	b := newBench(t)
-	b.complete()
-	before := b.memcached().Status
-	b.must(b.Delete(t.Context(), b.service()))
-	for reason, code := range map[string]int{"Conflict": 409, "TooManyRequests": 429, "InternalError": 500, "ServiceUnavailable": 503} {
-		b.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
+	f := newFixture(t)
+	f.complete()
+	before := f.memcached().Status
+	f.must(f.Delete(t.Context(), f.service()))
+	for _, code := range []int{409, 429, 500, 503} {
+		f.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
 			if strings.HasPrefix(what, "PATCH") {
-				return answer(code, reason)
+				return answer(code)
 			}
 			return pass()
 		})
-		result, err := b.look()
+		result, err := f.reconcileLater()
 		if (err == nil) != (code == 409) || (result.RequeueAfter > 0) != (code == 409) {
 			t.Errorf("%d: Reconcile returned %+v, %v; want a try later", code, result, err)
 		}
-		if diff := cmp.Diff(before, b.memcached().Status); diff != "" {
+		if diff := cmp.Diff(before, f.memcached().Status); diff != "" {
 			t.Errorf("%d shows in status:\n%s", code, diff)
 		}
 	}
-	b.between(nil)
-	b.reconcile()
-	get(b, &corev1.Service{})
-	b.tells()
+	f.between(nil)
+	f.reconcile()
+	get(f, &corev1.Service{})
+	f.records()
 }
 
-func TestAConflictIsToldAndNothingIsOverwritten(t *testing.T) {
+func TestAConflictIsReportedAndNothingIsOverwritten(t *testing.T) {
 	for _, obj := range []client.Object{
 		&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "other"}},
@@ -338,22 +323,22 @@ func TestAConflictIsToldAndNothingIsOverwritten(t *testing.T) {
 		&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
 	} {
 		t.Run(fmt.Sprintf("%T", obj), func(t *testing.T) {
-			b := newBench(t)
-			obj.SetNamespace(b.key.Namespace)
-			obj.SetName(b.key.Name)
-			b.must(b.Create(t.Context(), obj))
+			f := newFixture(t)
+			obj.SetNamespace(f.key.Namespace)
+			obj.SetName(f.key.Name)
+			f.must(f.Create(t.Context(), obj))
 			version := obj.GetResourceVersion()
 			for range 3 {
-				b.reconcile()
+				f.reconcile()
 			}
-			b.is(owned.ConditionDegraded, "True ResourceConflict")
-			b.tells("Warning ResourceConflict")
-			if get(b, obj); obj.GetResourceVersion() != version {
-				t.Error("the foreign object was changed")
+			f.is(conditions.Degraded, "True ResourceConflict")
+			f.records("Warning ResourceConflict")
+			if get(f, obj); obj.GetResourceVersion() != version {
+				t.Error("the unmanaged object was changed")
 			}
-			b.must(b.Delete(t.Context(), obj))
-			b.reconcile()
-			b.is(owned.ConditionDegraded, "False AsExpected")
+			f.must(f.Delete(t.Context(), obj))
+			f.reconcile()
+			f.is(conditions.Degraded, "False AsExpected")
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func TestWhatTheSchemaTakes(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for name, test := range map[string]struct {
 		name  string
 		spec  map[string]any // nil is no spec at all
@@ -48,10 +48,12 @@ func TestWhatTheSchemaTakes(t *testing.T) {
 			u.SetNamespace(b.key.Namespace)
 			u.SetName(test.name)
 			err := b.Create(t.Context(), u, client.DryRunAll)
-			if (err == nil) != (test.wrong == "") || err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.wrong)) {
+			if (err == nil) != (test.wrong == "") || err != nil &&
+				(!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.wrong)) {
 				t.Errorf("got %v, want %q", err, test.wrong)
 			}
-			if spec, _, _ := unstructured.NestedMap(u.Object, "spec"); err == nil && (spec["size"] == nil || spec["containerPort"] == nil) {
+			if spec, _, _ := unstructured.NestedMap(u.Object, "spec"); err == nil &&
+				(spec["size"] == nil || spec["containerPort"] == nil) {
 				t.Errorf("defaults are missing: %v", spec)
 			}
 		})
@@ -59,7 +61,7 @@ func TestWhatTheSchemaTakes(t *testing.T) {
 }
 
 func TestTheSamplesApply(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	files, err := filepath.Glob(filepath.Join("..", "..", "config", "samples", "cache_*.yaml"))
 	b.must(err)
 	applied := 0
@@ -92,10 +94,11 @@ func TestTheSamplesApply(t *testing.T) {
 }
 
 func TestScaleIsBoundBySchema(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for size, taken := range map[string]bool{"1": true, "5": true, "6": false, "0": false} {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":`+size+`}}`))
-		err := b.SubResource("scale").Patch(t.Context(), &cachev1alpha1.Memcached{ObjectMeta: b.memcached().ObjectMeta}, patch)
+		err := b.SubResource("scale").Patch(t.Context(),
+			&cachev1alpha1.Memcached{ObjectMeta: b.memcached().ObjectMeta}, patch)
 		if (err == nil) != taken {
 			t.Errorf("scaled to %s: %v", size, err)
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/conditions"
 )
 
 var noon = metav1.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -52,11 +52,11 @@ func TestStatusFor(t *testing.T) {
 }
 
 func TestHowLongAStatusCanWait(t *testing.T) {
-	missing := &owned.Obstacle{Reason: cachev1alpha1.ReasonConfigNotFound, Message: "it does not exist"}
+	missing := &conditions.ConditionError{Reason: cachev1alpha1.ReasonConfigNotFound, Message: "it does not exist"}
 	second := noon.Add(time.Second)
 	for name, test := range map[string]struct {
 		before, now *appsv1.Deployment
-		was, is     *owned.Obstacle
+		was, is     *conditions.ConditionError
 		newer       bool // the spec changed
 		wait        time.Duration
 	}{
@@ -80,7 +80,7 @@ func TestHowLongAStatusCanWait(t *testing.T) {
 				m.Generation++
 			}
 			status := statusFor(m, test.now, test.is, second)
-			if got := untold(m.Status, status, test.now, second); got != test.wait {
+			if got := statusWriteDelay(m.Status, status, test.now, second); got != test.wait {
 				t.Errorf("it can wait %s, want %s", got, test.wait)
 			}
 		})

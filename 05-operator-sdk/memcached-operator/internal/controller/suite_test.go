@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,8 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,8 +23,8 @@ import (
 	// +kubebuilder:scaffold:imports
 )
 
-// The scaffold brings this file and memcached_controller_test.go, both with Ginkgo. Here they tell the walk
-// of the tutorial; all other tests of this package are plain Go. All share one API server.
+// The scaffold brings this file and memcached_controller_test.go, both with Ginkgo. Here they follow the
+// steps of the tutorial; all other tests of this package are plain Go. All share one API server.
 
 var (
 	ctx       context.Context
@@ -38,26 +35,12 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	config, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd", "bases"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	cfg = config
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(config *rest.Config) error { cfg = config; return nil }, filepath.Join("..", "..", "config", "crd", "bases")))
 }
 
 func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(cachev1alpha1.AddToScheme(scheme))
 	// +kubebuilder:scaffold:scheme
-	return scheme
+	return testenv.NewScheme(cachev1alpha1.AddToScheme)
 }
 
 func TestControllers(t *testing.T) {
@@ -73,11 +56,11 @@ var _ = BeforeSuite(func() {
 	k8sClient, err = client.New(cfg, client.Options{Scheme: newScheme()})
 	Expect(err).NotTo(HaveOccurred())
 
-	By("starting a manager for the namespace of the walk")
+	By("starting a manager for the namespace of the steps")
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  newScheme(),
 		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Cache:   program.CacheOptions([]string{walkNamespace}, Trim),
+		Cache:   program.CacheOptions([]string{suiteNamespace}, Trim),
 		Metrics: server.Options{BindAddress: "0"},
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -1,88 +1,105 @@
 package controller
 
 import (
-	"io"
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/memcached-operator/internal/testenv"
 )
 
 // A wire carries the requests of an operator to the API server. It counts them, and a test can step between.
 type wire struct {
 	next http.RoundTripper
 
-	mu     sync.Mutex
-	sent   map[string]int
-	denied []string
-	meddle meddler
+	mu        sync.Mutex
+	sent      map[string]int
+	used      map[permission]bool
+	denied    []string
+	interfere interference
 }
 
-// A meddler stands between: it may act before it passes a request on, answer instead, or lose the answer.
-// what is like "PATCH services site", "PUT memcacheds/status site" or "WATCH services ".
-type meddler func(what string, pass func() (*http.Response, error)) (*http.Response, error)
+// An interference stands between: it may act before it passes a request on, or answer instead. what is like
+// "PATCH services site" or "PUT memcacheds/status site".
+type interference func(what string, pass func() (*http.Response, error)) (*http.Response, error)
 
-// describe says what a request asks for; a watch, a list and a question about kinds have no name.
-func describe(r *http.Request) string {
+// A permission is what a role would have to allow.
+type permission struct{ group, resource, verb string }
+
+// asked says what a request asks for, and for which permission; a watch and a list have no name. ok is
+// false for what is no matter of objects, such as questions about kinds.
+func asked(r *http.Request) (what string, needs permission, ok bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	at := slices.Index(parts, "namespaces")
-	if at < 0 || len(parts) < at+3 {
-		return r.Method + " " + r.URL.Path
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		needs.group, parts = parts[1], parts[3:]
+	default:
+		return r.Method + " " + r.URL.Path, needs, false
 	}
-	if r.Method == http.MethodGet && len(parts) == at+3 {
-		verb := "LIST "
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	name := ""
+	needs.resource = parts[0]
+	if len(parts) > 1 {
+		name = parts[1]
+	}
+	if len(parts) > 2 {
+		needs.resource += "/" + parts[2]
+	}
+	verbs := map[string]string{"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+	method := r.Method
+	needs.verb = verbs[method]
+	if method == http.MethodGet && name == "" {
+		method, needs.verb = "LIST", "list"
 		if r.URL.Query().Get("watch") != "" {
-			verb = "WATCH "
+			method, needs.verb = "WATCH", "watch"
 		}
-		return verb + parts[at+2]
 	}
-	resource, name := parts[at+2], ""
-	if len(parts) > at+3 {
-		name = parts[at+3]
-	}
-	if len(parts) > at+4 {
-		resource += "/" + parts[at+4]
-	}
-	return r.Method + " " + resource + " " + name
+	return strings.TrimSpace(method + " " + needs.resource + " " + name), needs, true
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	what := describe(r)
+	what, needs, ok := asked(r)
 	w.mu.Lock()
 	if w.sent == nil {
-		w.sent = map[string]int{}
+		w.sent, w.used = map[string]int{}, map[permission]bool{}
 	}
 	w.sent[what]++
-	meddle := w.meddle
+	if ok {
+		w.used[needs] = true
+	}
+	interfere := w.interfere
 	w.mu.Unlock()
-	pass := func() (*http.Response, error) {
-		response, err := w.next.RoundTrip(r)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if err == nil && response.StatusCode == http.StatusForbidden {
-			w.denied = append(w.denied, r.Method+" "+r.URL.Path)
-		}
-		if strings.HasPrefix(what, "WATCH ") && (err != nil || response.StatusCode != http.StatusOK) {
-			w.sent[what]-- // an API server that has just learned of a kind asks to come again
-		}
-		return response, err
+	pass := func() (*http.Response, error) { return w.next.RoundTrip(r) }
+	if interfere == nil || needs.verb == "watch" {
+		interfere = func(_ string, pass func() (*http.Response, error)) (*http.Response, error) { return pass() }
 	}
-	if meddle != nil {
-		return meddle(what, pass)
-	}
-	return pass()
-}
-
-// writes is how many requests asked for a change, events apart, optionally only those that begin with text.
-func (w *wire) writes(text ...string) (n int64) {
+	response, err := interfere(what, pass)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for what, count := range maps.All(w.sent) {
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		w.denied = append(w.denied, what)
+	}
+	if needs.verb == "watch" && (err != nil || response.StatusCode != http.StatusOK) {
+		w.sent[what]-- // an API server that has just learned of a kind asks to come again
+	}
+	return response, err
+}
+
+// writes is how many requests asked for a change, events apart; optionally only those that begin with text.
+func (w *wire) writes(text ...string) (n int) {
+	for what, count := range w.requests() {
 		wanted := len(text) == 0 || strings.HasPrefix(what, text[0])
-		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) && what != "POST events " {
-			n += int64(count)
+		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) &&
+			what != "POST events" {
+			n += count
 		}
 	}
 	return n
@@ -95,22 +112,29 @@ func (w *wire) requests() map[string]int {
 	return maps.Clone(w.sent)
 }
 
-// denials are the requests that the API server forbade.
-func (w *wire) denials() []string {
+func (w *wire) permissions() map[permission]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.used)
+}
+
+func (w *wire) refused() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.denied)
 }
 
-func (w *wire) between(m meddler) {
+func (w *wire) between(m interference) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meddle = m
+	w.interfere = m
 }
 
 // answer is what an API server says that refuses.
-func answer(code int, reason string) (*http.Response, error) {
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":"` + reason + `","code":` + strconv.Itoa(code) + `}`
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
+func answer(code int) (*http.Response, error) {
+	reasons := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden,
+		http.StatusConflict:            metav1.StatusReasonConflict,
+		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable}
+	return testenv.Refusal(code, string(reasons[code]))
 }

@@ -4,138 +4,503 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/example/memcached-operator/internal/admissiontest"
+	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/hardening"
+	"github.com/example/memcached-operator/internal/testenv"
 )
 
-func TestWhatARefusalMeans(t *testing.T) {
-	resource := schema.GroupResource{Resource: "services"}
-	terminating := apierrors.NewForbidden(resource, "site", fmt.Errorf("the namespace is being terminated"))
-	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	for name, test := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"none":                       {nil, false},
-		"an invalid field":           {apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "site", field.ErrorList{field.Invalid(field.NewPath("spec"), 0, "must be")}), true},
-		"a quota, a policy":          {apierrors.NewForbidden(resource, "site", fmt.Errorf("exceeded quota: none")), true},
-		"a webhook says no":          {apierrors.NewBadRequest("admission webhook denied the request"), true},
-		"too large":                  {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), true},
-		"a conflict":                 {apierrors.NewConflict(resource, "site", fmt.Errorf("uid mismatch")), false},
-		"it came into being":         {apierrors.NewAlreadyExists(resource, "site"), false},
-		"too many requests":          {apierrors.NewTooManyRequests("slow down", 1), false},
-		"a server that is busy":      {apierrors.NewServiceUnavailable("starting"), false},
-		"an internal error":          {apierrors.NewInternalError(fmt.Errorf("etcd")), false},
-		"no answer in time":          {apierrors.NewServerTimeout(resource, "patch", 1), false},
-		"a gateway's timeout":        {apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "patch", resource, "site", "", 0, true), false},
-		"a certificate that ran out": {apierrors.NewUnauthorized("expired"), false},
-		"the namespace ends":         {terminating, false},
-		"the network":                {fmt.Errorf("connection reset by peer"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := refused(test.err); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
+// These tests apply children on a real API server.
+
+var config *rest.Config
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }))
+}
+
+// A fixture is an owner in a namespace of the test's own, with an Applier whose writes are counted.
+type fixture struct {
+	t *testing.T
+	client.Client
+	applier *Applier
+	owner   *policyv1.PodDisruptionBudget
+	clock   *clocktesting.FakePassiveClock
+	writes  int
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	plain, err := client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
+	f.must(err)
+	f.Client = plain
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "owned-"}}
+	f.must(f.Create(t.Context(), namespace))
+	f.owner = owner("")
+	f.owner.Namespace = namespace.Name
+	f.must(f.Create(t.Context(), f.owner))
+	counted := interceptor.NewClient(plain, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			f.writes++
+			return c.Apply(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			f.writes++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	f.applier = &Applier{Client: counted, Owner: kind, FieldOwner: "applier", Clock: f.clock, Memory: &hardening.Memory{}}
+	return f
+}
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func TestReplacingTakesAwayWhatOthersAdded(t *testing.T) {
-	type tree = map[string]any
-	type list = []any
-	for name, test := range map[string]struct{ want, have, patch any }{
-		"a value":                {"a", "b", "a"},
-		"a list":                 {list{"a"}, list{"a", "b"}, list{"a"}},
-		"a field more":           {tree{"a": "1"}, tree{"a": "1", "b": "2"}, tree{"a": "1", "b": nil}},
-		"a field missing":        {tree{"a": "1"}, tree{}, tree{"a": "1"}},
-		"deep":                   {tree{"a": tree{"b": "1"}}, tree{"a": tree{"b": "2", "c": "3"}}, tree{"a": tree{"b": "1", "c": nil}}},
-		"deep, nothing there":    {tree{"a": tree{"b": "1"}}, tree{}, tree{"a": tree{"b": "1"}}},
-		"an object that is none": {tree{"a": "1"}, "x", tree{"a": "1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.patch, replacing(test.want, test.have)); diff != "" {
-				t.Error(diff)
-			}
-		})
+// children are in their desired state, the Deployment changed.
+func (f *fixture) children(change ...func(*appsv1ac.DeploymentApplyConfiguration)) []*Child {
+	here := func(d *appsv1ac.DeploymentApplyConfiguration) { d.WithNamespace(f.owner.Namespace) }
+	app := map[string]string{"app": "site"}
+	service := corev1ac.Service("site", f.owner.Namespace).WithLabels(app).WithSpec(corev1ac.ServiceSpec().WithSelector(app).
+		WithPorts(corev1ac.ServicePort().WithName("p").WithPort(80).WithProtocol("TCP").WithTargetPort(intstr.FromString("p"))))
+	return []*Child{deployment(append(change, here)...), Service(service)}
+}
+
+// apply applies the children, a minute after the last time, and returns how many writes that took.
+func (f *fixture) apply(change ...func(*appsv1ac.DeploymentApplyConfiguration)) (writes int, err error) {
+	f.clock.SetTime(f.clock.Now().Add(time.Minute))
+	before := f.writes
+	_, err = f.applier.Apply(f.t.Context(), f.owner, f.children(change...)...)
+	return f.writes - before, err
+}
+
+// applied applies the children, without an error and with so many writes.
+func (f *fixture) applied(want int, when string) {
+	f.t.Helper()
+	if n, err := f.apply(); err != nil || n != want {
+		f.t.Errorf("%s: %d writes, want %d: %v", when, n, want, err)
 	}
 }
 
-func TestTheFourEndsOfAReconcile(t *testing.T) {
-	k := keeper()
-	req := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "site"}}
-	failed := errors.New("connection refused")
-	resource := schema.GroupResource{Resource: "services"}
-	terminating := apierrors.NewForbidden(resource, "site", failed)
-	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	for name, test := range map[string]struct {
-		again  time.Duration
-		err    error
-		result ctrl.Result
-		fails  bool
-	}{
-		"all is well":                  {0, nil, ctrl.Result{}, false},
-		"to look again":                {time.Second, nil, ctrl.Result{RequeueAfter: time.Second}, false},
-		"restoring has to wait":        {0, fmt.Errorf("x: %w", later(time.Minute)), ctrl.Result{RequeueAfter: time.Minute}, false},
-		"told, and nobody watches":     {0, Obstacle{Unwatched: true}, ctrl.Result{RequeueAfter: FirstRetry}, false},
-		"a conflict":                   {0, apierrors.NewConflict(resource, "site", failed), ctrl.Result{RequeueAfter: FirstRetry}, false},
-		"the namespace ends":           {0, terminating, ctrl.Result{}, false},
-		"a failure of the API server":  {0, failed, ctrl.Result{}, true},
-		"a fault of the operator":      {0, ownFault(failed), ctrl.Result{}, true},
-		"a failure, and a time to try": {time.Second, failed, ctrl.Result{}, true}, // controller-runtime would ignore the time, and say so
-	} {
-		t.Run(name, func(t *testing.T) {
-			k.Forget(req)
-			result, err := k.End(req, test.again, test.err)
-			if result != test.result || (err != nil) != test.fails || test.fails && !errors.Is(err, failed) {
-				t.Errorf("got %+v, %v", result, err)
-			}
-		})
+// reports applies the children, with a condition and so many writes, and returns its message.
+func (f *fixture) reports(reason string, writes int, change ...func(*appsv1ac.DeploymentApplyConfiguration)) string {
+	f.t.Helper()
+	n, err := f.apply(change...)
+	problem := conditions.AsError(err)
+	if problem == nil || problem.Reason != reason || problem.Transient || n != writes {
+		f.t.Fatalf("got %d writes and %+v, want %d and %s", n, err, writes, reason)
 	}
-	for i, want := range []time.Duration{FirstRetry, 2 * FirstRetry, 4 * FirstRetry} {
-		if i == 0 {
-			k.Forget(req)
-		}
-		if result, _ := k.End(req, 0, Obstacle{}); result.RequeueAfter != want {
-			t.Errorf("pause %d is %s, want %s", i+1, result.RequeueAfter, want)
-		}
+	return problem.Message
+}
+
+func get[T client.Object](f *fixture, obj T) T {
+	f.t.Helper()
+	f.must(f.Get(f.t.Context(), client.ObjectKeyFromObject(f.owner), obj))
+	return obj
+}
+
+// edit changes a child as somebody else would.
+func edit[T client.Object](f *fixture, obj T, change func(T)) {
+	f.t.Helper()
+	get(f, obj)
+	change(obj)
+	f.must(f.Update(f.t.Context(), obj))
+}
+
+// unmanaged is an object of somebody else with the name of a child.
+func (f *fixture) unmanaged(kind string) client.Object {
+	m := metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: f.owner.Name}
+	if kind == "Service" {
+		return &corev1.Service{ObjectMeta: m, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	}
-	if _, err := k.End(req, 0, nil); err != nil {
-		t.Error(err)
+	labels := map[string]string{"app": "other"}
+	return &appsv1.Deployment{ObjectMeta: m,
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
+}
+
+// kinds returns an empty object of each kind of child.
+func kinds() []client.Object { return []client.Object{&appsv1.Deployment{}, &corev1.Service{}} }
+
+func sidecar(d *appsv1.Deployment) {
+	pod := &d.Spec.Template.Spec
+	pod.Containers = append([]corev1.Container{{Name: "a-sidecar", Image: "proxy"}}, pod.Containers...)
+}
+
+func TestChildrenAreMadeOnceAndChangedInPlace(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	f.applied(0, "all children exist")
+	before := get(f, &appsv1.Deployment{})
+	if !metav1.IsControlledBy(before, f.owner) ||
+		!strings.HasPrefix(before.Annotations["policy/applied"], string(f.owner.UID)+"/") {
+		t.Errorf("the child does not name its owner: %v %v", before.OwnerReferences, before.Annotations)
 	}
-	if result, _ := k.End(req, 0, Obstacle{}); result.RequeueAfter != FirstRetry {
-		t.Errorf("after it went well, the first pause is %s", result.RequeueAfter)
+	children := f.children(replicas(3))
+	_, err := f.applier.Apply(t.Context(), f.owner, children...)
+	f.must(err)
+	live := conditions.DeploymentOf(children[0].Live)
+	if live.UID != before.UID || *live.Spec.Replicas != 3 || *get(f, &appsv1.Deployment{}).Spec.Replicas != 3 {
+		t.Errorf("Live is %s with %d replicas", live.UID, *live.Spec.Replicas)
 	}
 }
 
-func TestAReconcileUnderWayComesToItsEnd(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	looks := 0
-	r := Drained(reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-		looks++
-		stop() // the manager ends meanwhile
-		if _, limited := ctx.Deadline(); !limited {
-			t.Error("it may take for ever")
-		}
-		return ctrl.Result{}, ctx.Err()
-	}))
-	for range 2 { // what is queued is left
-		if _, err := r.Reconcile(ctx, ctrl.Request{}); err != nil {
-			t.Error(err)
+func TestFieldsOfOthersStayAndOwnOnesAreRestored(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+		d.Labels["team"], d.Annotations["note"] = "blue", "mine"
+		sidecar(d)
+	})
+	f.applied(0, "others changed fields of their own")
+	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
+	f.applied(1, "others changed a field of ours")
+	d := get(f, &appsv1.Deployment{})
+	if *d.Spec.Replicas != 1 || d.Labels["team"] != "blue" || d.Annotations["note"] != "mine" ||
+		len(d.Spec.Template.Spec.Containers) != 2 {
+		t.Errorf("the Deployment is %+v", d)
+	}
+}
+
+// An apply cannot restore an edited port: it would add ours beside the edited one, both of one name.
+func TestAnEditedMergeKeyIsRestoredInPlace(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	edit(f, &corev1.Service{}, func(s *corev1.Service) {
+		s.Spec.Ports[0].Port = 81
+		s.Spec.Ports = append([]corev1.ServicePort{{Name: "metrics", Port: 9090}}, s.Spec.Ports...)
+	})
+	f.applied(3, "the port of the Service was edited, a second one added")
+	ports := map[string]int32{}
+	for _, p := range get(f, &corev1.Service{}).Spec.Ports {
+		ports[p.Name] = p.Port
+	}
+	if diff := cmp.Diff(map[string]int32{"p": 80, "metrics": 9090}, ports); diff != "" {
+		t.Error("ports of the Service:", diff)
+	}
+	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81
+		sidecar(d)
+	})
+	f.applied(3, "the port of the container was edited, a sidecar added")
+	containers := get(f, &appsv1.Deployment{}).Spec.Template.Spec.Containers
+	if len(containers) != 2 || len(containers[1].Ports) != 1 || containers[1].Ports[0].ContainerPort != 80 {
+		t.Errorf("the containers are %+v", containers)
+	}
+	f.applied(0, "restored")
+}
+
+func TestADeletedChildComesBackOnce(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	for _, obj := range kinds() {
+		f.must(f.Delete(t.Context(), get(f, obj)))
+		f.applied(1, fmt.Sprintf("%T is gone", obj))
+		f.applied(0, fmt.Sprintf("%T is back", obj))
+	}
+}
+
+func TestUnmanagedObjectsAreReportedAtOnceAndNeverChanged(t *testing.T) {
+	f := newFixture(t)
+	pods, service := f.unmanaged("Deployment"), f.unmanaged("Service")
+	f.must(errors.Join(f.Create(t.Context(), pods), f.Create(t.Context(), service)))
+	message := f.reports(conditions.ReasonResourceConflict, 0)
+	if !strings.Contains(message, "Deployment site") || !strings.Contains(message, "Service site") {
+		t.Errorf("two objects are in conflict, the message is %q", message)
+	}
+	f.must(f.Delete(t.Context(), pods))
+	if message := f.reports(conditions.ReasonResourceConflict, 0); strings.Contains(message, "Deployment") {
+		t.Errorf("only the Service is in conflict, the message is %q", message)
+	}
+	if version := service.GetResourceVersion(); get(f, service).GetResourceVersion() != version {
+		t.Error("the Service was changed")
+	}
+	f.must(f.Delete(t.Context(), service))
+	f.applied(2, "both are gone")
+}
+
+func TestAnObjectThatAppearsBetweenReadAndWriteIsNotChanged(t *testing.T) {
+	for _, kind := range []string{"Deployment", "Service"} {
+		for name, exists := range map[string]bool{"a child was missing": false, "a child was replaced": true} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				f := newFixture(t)
+				unmanaged := f.unmanaged(kind)
+				if exists {
+					f.applied(2, "no child exists")
+					edit(f, f.unmanaged(kind), func(o client.Object) { o.SetLabels(nil) })
+				}
+				f.applier.Client = interceptor.NewClient(f.applier.Client.(client.WithWatch), interceptor.Funcs{
+					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
+							if exists {
+								f.must(f.Delete(ctx, f.unmanaged(kind)))
+							}
+							f.must(f.Create(ctx, unmanaged))
+						}
+						return c.Apply(ctx, obj, opts...)
+					},
+				})
+				if _, err := f.apply(); !apierrors.IsConflict(err) {
+					t.Errorf("the write ended with %v, want a conflict", err)
+				}
+				version := unmanaged.GetResourceVersion()
+				if now := get(f, unmanaged); now.GetResourceVersion() != version || len(now.GetOwnerReferences()) > 0 {
+					t.Error("the object was changed")
+				}
+			})
 		}
 	}
-	if looks != 1 {
-		t.Errorf("%d reconciles ran, want 1", looks)
+}
+
+func TestAChildHeldByAFinalizerIsReported(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	edit(f, &corev1.Service{}, func(s *corev1.Service) { s.Finalizers = []string{"example.com/keep"} })
+	f.must(f.Delete(t.Context(), get(f, &corev1.Service{})))
+	if message := f.reports(conditions.ReasonWaitingForDeletion, 0); !strings.Contains(message, "example.com/keep") {
+		t.Errorf("the message does not name the finalizer: %q", message)
+	}
+	f.must(f.Delete(t.Context(), get(f, &appsv1.Deployment{})))
+	f.must(f.Create(t.Context(), f.unmanaged("Deployment")))
+	if message := f.reports(conditions.ReasonResourceConflict, 0); !strings.Contains(message, "example.com/keep") {
+		t.Errorf("a conflict comes first, and hides nothing: %q", message)
+	}
+	f.must(f.Delete(t.Context(), get(f, &appsv1.Deployment{})))
+	edit(f, &corev1.Service{}, func(s *corev1.Service) { s.Finalizers = nil })
+	f.applied(2, "both are gone")
+}
+
+// renewOwner makes the owner anew: another one of the same name.
+func (f *fixture) renewOwner() {
+	f.must(f.Delete(f.t.Context(), f.owner))
+	namespace := f.owner.Namespace
+	f.owner = owner("")
+	f.owner.Namespace = namespace
+	f.must(f.Create(f.t.Context(), f.owner))
+}
+
+func TestChildrenOfADeletedOwnerAreWaitedFor(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	f.renewOwner()
+	n, err := f.apply() // envtest has no garbage collector
+	if problem := conditions.AsError(err); n != 0 || problem == nil ||
+		problem.Reason != conditions.ReasonWaitingForDeletion || !problem.Transient {
+		t.Errorf("%d writes, %v", n, err)
+	}
+	for _, obj := range kinds() {
+		f.must(f.Delete(t.Context(), get(f, obj)))
+	}
+	f.applied(2, "they are gone")
+}
+
+// kubectl delete --cascade=orphan leaves the children without an owner reference.
+func TestOrphansAreReportedAndCanBeHandedOver(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	for _, obj := range kinds() {
+		edit(f, obj, func(o client.Object) { o.SetOwnerReferences(nil) })
+	}
+	f.renewOwner()
+	message := f.reports(conditions.ReasonResourceConflict, 0)
+	if strings.Count(message, "was left behind by an earlier PodDisruptionBudget") != 2 ||
+		!strings.Contains(message, string(f.owner.UID)) {
+		t.Errorf("the message is %q", message)
+	}
+	uid := get(f, &appsv1.Deployment{}).UID
+	for _, obj := range kinds() { // as the message says
+		edit(f, obj, func(o client.Object) { o.SetAnnotations(map[string]string{"policy/applied": string(f.owner.UID)}) })
+	}
+	f.applied(2, "they were handed over")
+	if d := get(f, &appsv1.Deployment{}); d.UID != uid || !metav1.IsControlledBy(d, f.owner) {
+		t.Errorf("the Deployment was not adopted: %v", d.OwnerReferences)
+	}
+}
+
+func TestAChildThatLostItsOwnerIsRebuilt(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	for _, obj := range kinds() {
+		before := get(f, obj).GetUID()
+		edit(f, obj, func(o client.Object) { o.SetOwnerReferences(nil); o.SetLabels(nil) })
+		f.applied(1, fmt.Sprintf("%T lost its owner", obj))
+		if get(f, obj); !metav1.IsControlledBy(obj, f.owner) || obj.GetUID() != before || obj.GetLabels()["app"] == "" {
+			t.Errorf("%T was not rebuilt: %v", obj, obj.GetOwnerReferences())
+		}
+	}
+}
+
+func TestDriftCorrectionIsBoundedAndFollowingIsNot(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists") // counts as drift, for it looks the same
+	f.clock.SetTime(f.clock.Now().Add(time.Minute))
+	at := func(change ...func(*appsv1ac.DeploymentApplyConfiguration)) (writes int, wait time.Duration) {
+		before := f.writes
+		wait, err := f.applier.Apply(t.Context(), f.owner, f.children(change...)...)
+		f.must(err)
+		return f.writes - before, wait
+	}
+	for i := range 8 {
+		edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(i + 2)) })
+		n, wait := at()
+		if limited := i >= 5; (n == 0) != limited || (wait == 10*time.Second) != limited {
+			t.Errorf("correction number %d: %d writes, then a wait of %s", i+1, n, wait)
+		}
+	}
+	if n, _ := at(replicas(3)); n != 1 {
+		t.Errorf("a change of the owner has to wait: %d writes", n)
+	}
+	f.applier.Memory.Forget(client.ObjectKeyFromObject(f.owner))
+	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) })
+	if n, _ := at(replicas(3)); n != 1 {
+		t.Errorf("the owner was forgotten, and its limit was not: %d writes", n)
+	}
+}
+
+func TestAQuotaIsReportedAndRetriedAndStopsNoOtherChild(t *testing.T) {
+	f := newFixture(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: "none"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}}}
+	f.must(f.Create(t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
+	f.must(f.Status().Update(t.Context(), quota)) // as the quota controller would
+	_, err := f.apply()
+	if problem := conditions.AsError(err); problem == nil || problem.Reason != conditions.ReasonChildRejected ||
+		!problem.Retry ||
+		!strings.Contains(problem.Message, "quota") {
+		t.Errorf("got %v", err)
+	}
+	get(f, &corev1.Service{})
+	f.must(f.Delete(t.Context(), quota))
+	gomega.NewWithT(t).Eventually(func() error { _, err := f.apply(); return err }, "20s", "100ms").
+		Should(gomega.Succeed(), "the API server's own cache of quotas is a moment behind")
+}
+
+// A policy dislikes what somebody else added. It is not ours to remove.
+func TestAPolicyThatDislikesASidecarIsReported(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	edit(f, &appsv1.Deployment{}, sidecar)
+	edit(f, &corev1.Service{}, func(s *corev1.Service) { s.Labels = nil })
+	remove := admissiontest.Validate(t, f, f.owner.Namespace, "apps", "deployments",
+		`object.spec.template.spec.containers.size() < 2`, `"no sidecars"`)
+	newer := func(d *appsv1ac.DeploymentApplyConfiguration) { d.Spec.Template.Spec.Containers[0].WithImage("j") }
+	if message := f.reports(conditions.ReasonChildRejected, 2, newer); !strings.Contains(message, "no sidecars") {
+		t.Errorf("the message is %q", message)
+	}
+	d := get(f, &appsv1.Deployment{})
+	if containers := d.Spec.Template.Spec.Containers; len(containers) != 2 || containers[1].Image != "i" {
+		t.Errorf("the containers are %+v", containers)
+	}
+	if s := get(f, &corev1.Service{}); s.Labels["app"] == "" {
+		t.Error("the Service had to wait for the Deployment")
+	}
+	remove()
+	if n, err := f.apply(newer); n != 1 || err != nil {
+		t.Errorf("the policy is gone: %d writes, %v", n, err)
+	}
+}
+
+// A policy changes what we set, at every write.
+func TestAMutatedChildIsAppliedOnce(t *testing.T) {
+	f := newFixture(t)
+	remove := admissiontest.Mutate(t, f, f.owner.Namespace, "apps", "deployments",
+		`Object{spec: Object.spec{replicas: 5}}`)
+	message := f.reports(conditions.ReasonChildMutated, 2)
+	if !strings.Contains(message, "Deployment site: spec.replicas;") {
+		t.Errorf("the message is %q", message)
+	}
+	get(f, &corev1.Service{})
+	for range 3 {
+		f.reports(conditions.ReasonChildMutated, 0)
+	}
+	image := func(d *appsv1ac.DeploymentApplyConfiguration) { d.Spec.Template.Spec.Containers[0].WithImage("j") }
+	f.reports(conditions.ReasonChildMutated, 1, image) // the desired state changed
+	f.reports(conditions.ReasonChildMutated, 0, image)
+	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "k" })
+	f.reports(conditions.ReasonChildMutated, 1, image) // the object changed
+	if got := get(f, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image; got != "j" {
+		t.Errorf("the image is %s", got)
+	}
+	f.applier.Memory = &hardening.Memory{}
+	f.reports(conditions.ReasonChildMutated, 1, image) // the operator restarted
+	f.reports(conditions.ReasonChildMutated, 0, image)
+
+	remove()
+	f.reports(conditions.ReasonChildMutated, 0, image)
+	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) }) // as the message says
+	if n, err := f.apply(image); n != 0 || err != nil {
+		t.Errorf("the policy is gone, the field is set back: %d writes, %v", n, err)
+	}
+}
+
+// A changed label of one child is enough.
+func TestAMutatedLabelIsReported(t *testing.T) {
+	f := newFixture(t)
+	admissiontest.Mutate(t, f, f.owner.Namespace, "", "services",
+		`Object{metadata: Object.metadata{labels: {"app": "renamed"}}}`)
+	if message := f.reports(conditions.ReasonChildMutated, 2); !strings.Contains(message, "Service site: metadata.labels.app;") {
+		t.Errorf("the message is %q", message)
+	}
+	f.reports(conditions.ReasonChildMutated, 0)
+}
+
+func TestANamespaceThatIsBeingDeletedIsNotAChildsFault(t *testing.T) {
+	f := newFixture(t)
+	f.must(f.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.owner.Namespace}}))
+	if _, err := f.apply(); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
+		conditions.AsError(err) != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// unwritable is a desired state that cannot be serialized.
+type unwritable struct {
+	metav1ac.ObjectMetaApplyConfiguration
+}
+
+func (unwritable) IsApplyConfiguration()        {}
+func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("not serializable") }
+
+func TestAFaultOfOurOwnIsNotRetried(t *testing.T) {
+	f := newFixture(t)
+	child := f.children()[0]
+	child.desired = unwritable{}
+	_, err := f.applier.Apply(t.Context(), f.owner, child)
+	if !errors.Is(err, reconcile.TerminalError(nil)) || f.writes != 0 {
+		t.Errorf("%d writes, %v", f.writes, err)
 	}
 }

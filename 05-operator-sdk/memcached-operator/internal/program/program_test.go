@@ -40,8 +40,10 @@ func TestWhatTheCacheHolds(t *testing.T) {
 
 func TestAnAPIServerThatCannotBeReached(t *testing.T) {
 	given := &rest.Config{Host: "https://127.0.0.1:1"}
-	_, err := newManager(given, *options(t), Operator{Name: "test", Scheme: runtime.NewScheme(), Kind: corev1.SchemeGroupVersion.WithKind("Pod")})
-	if err == nil || !strings.Contains(err.Error(), "https://127.0.0.1:1") || !strings.Contains(err.Error(), "connection refused") {
+	_, err := newManager(given, *options(t),
+		Operator{Name: "test", Scheme: runtime.NewScheme(), Kind: corev1.SchemeGroupVersion.WithKind("Pod")})
+	if err == nil || !strings.Contains(err.Error(), "https://127.0.0.1:1") ||
+		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
 	if given.UserAgent != "" || given.QPS != 0 {

@@ -1,66 +1,24 @@
 package webhook
 
 import (
-	"fmt"
-	"net"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/testenv"
+	"github.com/example/memcached-operator/internal/webhookserver"
 )
-
-var (
-	apiserver *rest.Config
-	scheme    = runtime.NewScheme()
-	admin     client.Client
-)
-
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(cachev1alpha1.AddToScheme(scheme))
-	cfg, stop, err := testenv.StartAPIServer("../../config/crd/bases")
-	if err == nil {
-		apiserver = cfg
-		admin, err = client.New(cfg, client.Options{Scheme: scheme})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// freePort returns a port on loopback that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func TestWhetherWebhooksAreServed(t *testing.T) {
@@ -79,7 +37,7 @@ func TestWhetherWebhooksAreServed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("ENABLE_WEBHOOKS", test.environment)
-			hooks, err := New(Options{Port: freePort(t), CertPath: test.certPath})
+			hooks, err := New(Options{Port: testenv.FreePort(t), CertPath: test.certPath})
 			if (err != nil) != (test.wrong != "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
 				t.Fatalf("got %v, want %q", err, test.wrong)
 			}
@@ -87,5 +45,18 @@ func TestWhetherWebhooksAreServed(t *testing.T) {
 				t.Errorf("served: %v", hooks.Enabled())
 			}
 		})
+	}
+}
+
+func TestWithoutItsSecretItSaysWhatToDo(t *testing.T) {
+	s, err := webhookserver.New(webhook.Options{Host: "127.0.0.1", Port: testenv.FreePort(t)})
+	must(t, err)
+	nobody := &rest.Config{Host: "https://127.0.0.1:1"}
+	mgr, err := ctrl.NewManager(nobody, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
+	must(t, err)
+	err = (&Webhooks{server: s}).rotate(mgr, "default")
+	if err == nil || !strings.Contains(err.Error(), "default/"+secretName) ||
+		!strings.Contains(err.Error(), "make deploy") {
+		t.Errorf("got %v", err)
 	}
 }

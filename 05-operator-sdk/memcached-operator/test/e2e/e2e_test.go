@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	namespace = "memcached-operator-system"
-	manager   = "memcached-operator-controller-manager"
+	name      = "memcached-operator"
+	namespace = name + "-system"
+	manager   = name + "-controller-manager"
 	sample    = "memcached-sample"
 	instance  = "app.kubernetes.io/instance=" + sample
 )
@@ -36,47 +37,16 @@ func ask(lines ...string) (string, error) {
 
 var _ = Describe("memcached-operator", Ordered, func() {
 	BeforeAll(func() {
-		By("deploying the operator")
-		DeferCleanup(utils.Run, "make", "undeploy")
-		run("make", "deploy", "IMG="+image)
-		kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=120s")
-
-		By("starting a pod that can ask")
-		DeferCleanup(utils.Kubectl, "delete", "pod", "client", "--ignore-not-found", "--force", "--grace-period=0")
-		kubectl("run", "client", "--image=busybox:1.37", "--restart=Never", "--image-pull-policy=IfNotPresent", "--command", "--", "sleep", "3600")
-		kubectl("wait", "pod/client", "--for=condition=Ready", "--timeout=120s")
+		deploy()
+		startClient()
 		DeferCleanup(func() { _, _ = utils.Kubectl("delete", "memcached", "--all", "--wait") }) // the kind may be gone
 		DeferCleanup(utils.Kubectl, "delete", "configmap", "settings", "--ignore-not-found")
 	})
 
-	AfterEach(func() {
-		if CurrentSpecReport().Failed() {
-			for _, args := range [][]string{{"-n", namespace, "logs", "deployment/" + manager}, {"get", "memcacheds", "-o", "yaml"}, {"describe", "pods"}} {
-				out, _ := utils.Kubectl(args...)
-				GinkgoWriter.Println(strings.Join(args, " ") + "\n" + out)
-			}
-		}
-	})
+	AfterEach(func() { printWhenFailed([]string{"get", "memcacheds", "-o", "yaml"}, []string{"describe", "pods"}) })
 
 	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
-		for _, account := range []string{"e2e-metrics", "e2e-nobody"} { // a refusal is remembered for half a minute
-			DeferCleanup(utils.Kubectl, "delete", "serviceaccount", account, "--ignore-not-found")
-			kubectl("create", "serviceaccount", account)
-		}
-		DeferCleanup(utils.Kubectl, "delete", "clusterrolebinding", "e2e-metrics", "--ignore-not-found")
-		kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole=memcached-operator-metrics-reader", "--serviceaccount=default:e2e-metrics")
-		metrics := func(token string) func() (int, error) {
-			return func() (int, error) {
-				code, _, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
-				return code, err
-			}
-		}
-		token := kubectl("create", "token", "e2e-metrics")
-		Eventually(metrics("")).Should(Equal(401))
-		Eventually(metrics(kubectl("create", "token", "e2e-nobody"))).Should(Equal(403))
-		Eventually(metrics(token)).Should(Equal(200))
-		_, text, err := utils.Metrics(ctx, namespace, manager+"-metrics-service", token)
-		Expect(err).NotTo(HaveOccurred())
+		text := scrapeAsReader(ctx)
 		Expect(text).To(ContainSubstring(`controller_runtime_max_concurrent_reconciles{controller="memcached"}`))
 	})
 
@@ -123,7 +93,8 @@ var _ = Describe("memcached-operator", Ordered, func() {
 	})
 
 	It("refuses an image that no node could pull", func() {
-		_, err := utils.Kubectl("patch", "memcached", sample, "--type=merge", "-p", `{"spec":{"image":"memcached:1.6:alpine"}}`)
+		_, err := utils.Kubectl("patch", "memcached", sample, "--type=merge", "-p",
+			`{"spec":{"image":"memcached:1.6:alpine"}}`)
 		Expect(err).To(MatchError(ContainSubstring("spec.image")))
 	})
 

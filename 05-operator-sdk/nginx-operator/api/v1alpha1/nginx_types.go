@@ -5,12 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MaxNodes is how many names status.nodes has at most. An object must stay small: it is sent whole to all
-// who watch it, each time that it changes.
+// MaxNodes is how many names status.nodes has at most. An object must stay small: each change sends the
+// whole object to every watcher.
 const MaxNodes = 100
 
 // ReasonContentNotFound is the reason of Degraded while there is no ConfigMap of the name that
-// spec.contentRef says. The other reasons are those of internal/owned.
+// spec.contentRef says. The other reasons are those of internal/conditions.
 const ReasonContentNotFound = "ContentNotFound"
 
 // NginxSpec is what the user wants.
@@ -79,7 +79,7 @@ type NginxStatus struct {
 	//
 	// +optional
 	Selector string `json:"selector,omitempty"`
-	// conditions tell the state: Available, Progressing and Degraded, each with a reason and a message.
+	// conditions report the state: Available, Progressing and Degraded, each with a reason and a message.
 	//
 	// +optional
 	// +listType=map

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/owned"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	nginxUser   = 101 // the user "nginx" of the official image
 )
 
-// DefaultImage is for an operator that is not told another one.
+// DefaultImage is used when NGINX_IMAGE is not set.
 const DefaultImage = "nginx:1.29-alpine"
 
 // writablePaths are where nginx writes, as the official image and Debian's build it. All else of the pod's
@@ -34,8 +35,13 @@ var writablePaths = []struct{ volume, path string }{
 	{"run", "/run"}, {"cache", "/var/cache/nginx"}, {"lib", "/var/lib/nginx"},
 }
 
-// desiredPods runs image where the Nginx names none. hash is that of the content, empty without any.
-func desiredPods(nginx *proxyv1alpha1.Nginx, image, hash string) *appsv1ac.DeploymentApplyConfiguration {
+// desired returns the desired children of an Nginx. image is used if the Nginx has none; hash is the hash of the
+// content, empty without content.
+func desired(nginx *proxyv1alpha1.Nginx, image, hash string) (deployment, service *owned.Child) {
+	return owned.Deployment(desiredDeployment(nginx, image, hash)), owned.Service(desiredService(nginx))
+}
+
+func desiredDeployment(nginx *proxyv1alpha1.Nginx, image, hash string) *appsv1ac.DeploymentApplyConfiguration {
 	if nginx.Spec.Image != "" {
 		image = nginx.Spec.Image
 	}
@@ -51,15 +57,15 @@ func desiredPods(nginx *proxyv1alpha1.Nginx, image, hash string) *appsv1ac.Deplo
 			WithTemplate(template))
 }
 
-// desiredPod meets the restricted Pod Security Standard. A pod is ready when nginx takes connections: what
-// it answers depends on the content, and one without a page at / is as good as any.
+// desiredPod meets the restricted Pod Security Standard. A pod is ready when nginx accepts connections: its answer
+// depends on the content, which need not have a page at /.
 func desiredPod(nginx *proxyv1alpha1.Nginx, image string) *corev1ac.PodSpecApplyConfiguration {
 	server := corev1ac.Container().
 		WithName("nginx").
 		WithImage(image).
-		WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80)).
-		WithResources(corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{ // autoscalers reckon with it
+		// Autoscalers compute the utilization from the requests.
+		WithResources(corev1ac.ResourceRequirements().WithRequests(corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
 		})).
 		WithReadinessProbe(corev1ac.Probe().

@@ -35,7 +35,7 @@ func serving(content string) func(*proxyv1alpha1.Nginx) {
 
 func TestWhatRollsThePods(t *testing.T) {
 	template := func(change func(*proxyv1alpha1.Nginx), hash string) string {
-		data, err := json.Marshal(desiredPods(anNginx(serving("page"), change), DefaultImage, hash).Spec.Template)
+		data, err := json.Marshal(desiredDeployment(anNginx(serving("page"), change), DefaultImage, hash).Spec.Template)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestTheImageIsTheOneOfTheSpecOrTheOperators(t *testing.T) {
 		"a digest and a tag": {"nginx:1@sha256:" + strings.Repeat("a", 64), "nginx:1@sha256:" + strings.Repeat("a", 64)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods := desiredPods(anNginx(func(n *proxyv1alpha1.Nginx) { n.Spec.Image = test.spec }), "operator/nginx", "")
+			pods := desiredDeployment(anNginx(func(n *proxyv1alpha1.Nginx) { n.Spec.Image = test.spec }), "operator/nginx", "")
 			if got := *pods.Spec.Template.Spec.Containers[0].Image; got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
@@ -94,7 +94,7 @@ func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := map[string]string{"app.kubernetes.io/name": "nginx", "app.kubernetes.io/instance": site}
 			nginx := anNginx(change)
-			if diff := cmp.Diff(want, desiredPods(nginx, DefaultImage, "").Spec.Selector.MatchLabels); diff != "" {
+			if diff := cmp.Diff(want, desiredDeployment(nginx, DefaultImage, "").Spec.Selector.MatchLabels); diff != "" {
 				t.Error("Deployment:", diff)
 			}
 			if diff := cmp.Diff(want, desiredService(nginx).Spec.Selector); diff != "" {
@@ -109,12 +109,12 @@ func TestOneLabelForAllDoesNotComeBack(t *testing.T) {
 	all := []*proxyv1alpha1.Nginx{anNginx(), anNginx(func(n *proxyv1alpha1.Nginx) { n.Name = "other" })}
 	for _, mine := range all {
 		for _, other := range all {
-			pods := apilabels.Set(desiredPods(other, DefaultImage, "").Spec.Template.Labels)
+			pods := apilabels.Set(desiredDeployment(other, DefaultImage, "").Spec.Template.Labels)
 			if pods["app"] != "" {
 				t.Errorf("the pods of %s have the label app: %s", other.Name, pods["app"])
 			}
 			for kind, selector := range map[string]map[string]string{
-				"Deployment": desiredPods(mine, DefaultImage, "").Spec.Selector.MatchLabels, "Service": desiredService(mine).Spec.Selector,
+				"Deployment": desiredDeployment(mine, DefaultImage, "").Spec.Selector.MatchLabels, "Service": desiredService(mine).Spec.Selector,
 			} {
 				if found := apilabels.SelectorFromSet(selector).Matches(pods); found != (mine == other) {
 					t.Errorf("%s %s finds the pods of %s: %v", kind, mine.Name, other.Name, found)
@@ -151,7 +151,7 @@ func TestThePodsMeetTheRestrictedPodSecurityStandard(t *testing.T) {
 		"without the promise not to be root": {func(p *corev1.PodSpec) { p.SecurityContext.RunAsNonRoot = nil }, false},
 	} {
 		nginx := anNginx(serving("page"))
-		data, err := json.Marshal(desiredPods(nginx, DefaultImage, "1").Spec.Template)
+		data, err := json.Marshal(desiredDeployment(nginx, DefaultImage, "1").Spec.Template)
 		c.must(err)
 		pod := &corev1.Pod{}
 		c.must(json.Unmarshal(data, pod))

@@ -105,17 +105,19 @@ func others(value any) []any {
 	case map[string]any: // an empty one: a volume's emptyDir
 		return []any{nil}
 	case string:
-		known := map[string]any{"IfNotPresent": "Always", "TCP": "UDP", "RuntimeDefault": "Unconfined", "ClusterIP": "NodePort",
-			"ALL": "NET_RAW", "run": "cache", "cache": "lib", "lib": "run", "content": "run", "net.ipv4.ip_unprivileged_port_start": "kernel.shm_rmid_forced"}
+		known := map[string]any{"IfNotPresent": "Always", "TCP": "UDP", "RuntimeDefault": "Unconfined",
+			"ClusterIP": "NodePort",
+			"ALL":       "NET_RAW", "run": "cache", "cache": "lib", "lib": "run", "content": "run", "net.ipv4.ip_unprivileged_port_start": "kernel.shm_rmid_forced"}
 		return []any{value + "x", known[value], nil}
 	}
 	return nil
 }
 
 // signed is the tree that the operator wants of a child, with the mark and the owner that it gets.
-func signed(t *testing.T, b *bench, want runtime.ApplyConfiguration, child *owned.Child) map[string]any {
+func signed(t *testing.T, b *fixture, want runtime.ApplyConfiguration, child *owned.Child) map[string]any {
 	t.Helper()
-	b.must(b.Keep(t.Context(), b.nginx(site), true, child)) // nothing differs, so nothing is written
+	_, err := b.Children.Apply(t.Context(), b.nginx(site), child) // nothing differs, so nothing is written
+	b.must(err)
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	b.must(err)
 	for _, unchangeable := range []string{"apiVersion", "kind"} {
@@ -131,12 +133,12 @@ func signed(t *testing.T, b *bench, want runtime.ApplyConfiguration, child *owne
 // What nobody can change is listed, so that no field is forgotten.
 func TestEveryOwnedFieldIsRestored(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, serving("page"))
+	b := newFixture(t, serving("page"))
 	b.must(b.cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "page"},
 		Data: map[string]string{"index.html": "x"}}))
 	b.reconcile()
 	nginx, hash := b.nginx(site), get(b.cluster, site, &appsv1.Deployment{}).Spec.Template.Annotations[contentHash]
-	pods, service := desiredPods(nginx, DefaultImage, hash), desiredService(nginx)
+	pods, service := desiredDeployment(nginx, DefaultImage, hash), desiredService(nginx)
 	own := func(kind string) string { return "metadata.ownerReferences.[" + nginx.Name + "]." + kind }
 	changed, unchangeable := 0, map[string][]string{}
 	for kind, tree := range map[string]map[string]any{
@@ -147,7 +149,7 @@ func TestEveryOwnedFieldIsRestored(t *testing.T) {
 			"Deployment": appsv1.SchemeGroupVersion.WithKind(kind), "Service": corev1.SchemeGroupVersion.WithKind(kind)}[kind])
 		for _, l := range leaves(tree) {
 			if l.String() == own("uid") {
-				continue // it is somebody else's then, and not touched: see TestAForeignObjectIsNotTouched
+				continue // it is somebody else's then, and not touched: see TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch
 			}
 			spoiled := 0
 			for _, value := range others(l.value) {
@@ -181,7 +183,7 @@ func TestEveryOwnedFieldIsRestored(t *testing.T) {
 	want := map[string][]string{"Deployment": {
 		"spec.selector.matchLabels.app.kubernetes.io/instance", "spec.selector.matchLabels.app.kubernetes.io/name",
 		"spec.template.metadata.labels.app.kubernetes.io/instance", "spec.template.metadata.labels.app.kubernetes.io/name",
-		// mounts tell volumes by their names
+		// mounts identify volumes by their names
 		"spec.template.spec.volumes.[run].name", "spec.template.spec.volumes.[cache].name",
 		"spec.template.spec.volumes.[lib].name", "spec.template.spec.volumes.[content].name",
 	}}

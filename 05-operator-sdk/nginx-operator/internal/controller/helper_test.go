@@ -3,11 +3,7 @@ package controller
 import (
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -29,18 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/owned"
+	"github.com/example/nginx-operator/internal/conditions"
 	"github.com/example/nginx-operator/internal/program"
+	"github.com/example/nginx-operator/internal/testenv"
 )
 
 func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(proxyv1alpha1.AddToScheme(scheme))
-	return scheme
+	return testenv.NewScheme(proxyv1alpha1.AddToScheme)
 }
 
 // newManager returns a manager as internal/program makes it, without metrics and probes.
@@ -93,10 +84,7 @@ func (c *cluster) must(err error) {
 // ask makes an Nginx in the test's namespace: the original sample, changed.
 func (c *cluster) ask(name string, change ...func(*proxyv1alpha1.Nginx)) *proxyv1alpha1.Nginx {
 	c.t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "proxy_v1alpha1_nginx.yaml"))
-	c.must(err)
-	nginx := &proxyv1alpha1.Nginx{}
-	c.must(yaml.UnmarshalStrict(data, nginx))
+	nginx := testenv.ReadManifest[proxyv1alpha1.Nginx](c.t, "..", "..", "config", "samples", "proxy_v1alpha1_nginx.yaml")
 	nginx.Namespace, nginx.Name = c.namespace, name
 	for _, f := range change {
 		f(nginx)
@@ -151,7 +139,8 @@ func (c *cluster) deployed(name string) *appsv1.Deployment {
 			return err
 		}
 		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n,
+			ReadyReplicas: n, AvailableReplicas: n}
 		return c.Status().Update(c.t.Context(), d)
 	}).Should(gomega.Succeed())
 	return d
@@ -229,16 +218,7 @@ func (l *loop) start() *loop {
 		l.setUp = func(r *NginxReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, 2, l.namespaces...) }
 	}
 	l.must(l.setUp(reconciler, mgr))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	l.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			l.t.Error(err)
-		}
-	})
-	l.t.Cleanup(func() { l.stop() })
+	l.stop = testenv.Run(l.t, mgr.Start)
 	return l
 }
 
@@ -258,10 +238,10 @@ func (l *loop) quiet() {
 	}, "30s").Should(gomega.BeNumerically(">", statusEvery+500*time.Millisecond), "the operator comes to rest")
 }
 
-// A bench is a cluster with one Nginx, called site, and a reconciler that is called by hand, with a client
+// A fixture is a cluster with one Nginx, called site, and a reconciler that is called by hand, with a client
 // that reads from the API server directly: no cache is behind, so each step can be judged at once. Time
 // passes only between reconciles.
-type bench struct {
+type fixture struct {
 	*cluster
 	*wire
 	*NginxReconciler
@@ -271,9 +251,9 @@ type bench struct {
 
 const site = "site"
 
-func newBench(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *bench {
+func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	t.Helper()
-	b := &bench{cluster: newCluster(t), wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	b := &fixture{cluster: newCluster(t), wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	cfg := rest.CopyConfig(config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { b.next = next; return b.wire })
 	operator, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme()})
@@ -281,7 +261,7 @@ func newBench(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *bench {
 	recorder := events.NewFakeRecorder(100)
 	b.NginxReconciler = New(interceptor.NewClient(operator, interceptor.Funcs{Get: getTrimmed}), recorder, DefaultImage)
 	b.PodReader = interceptor.NewClient(operator, interceptor.Funcs{List: listByController})
-	b.NginxReconciler.Clock, b.Keeper.Clock, b.events = b.clock, b.clock, recorder.Events
+	b.Children.Clock, b.events = b.clock, recorder.Events
 	b.ask(site, change...)
 	return b
 }
@@ -309,42 +289,36 @@ func listByController(ctx context.Context, c client.WithWatch, list client.Objec
 		return err
 	}
 	return meta.SetList(list, slices.DeleteFunc(items, func(o runtime.Object) bool {
-		return !slices.ContainsFunc(controllerOf(o.(client.Object)), func(uid string) bool {
-			return wanted.FieldSelector.Matches(fields.Set{byController: uid})
+		return !slices.ContainsFunc(indexController(o.(client.Object)), func(uid string) bool {
+			return wanted.FieldSelector.Matches(fields.Set{controllerField: uid})
 		})
 	}))
 }
 
-// look runs the loop once, a minute after the last time, and returns how it ended.
-func (b *bench) look() (ctrl.Result, error) {
+// reconcileLater runs the loop once, a minute after the last time, and returns how it ended.
+func (b *fixture) reconcileLater() (ctrl.Result, error) {
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
-	return b.lookAtOnce()
+	return b.reconcileNow()
 }
 
-// lookAtOnce runs the loop once, at the same time as the last.
-func (b *bench) lookAtOnce() (ctrl.Result, error) {
+// reconcileNow runs the loop once, at the same time as the last.
+func (b *fixture) reconcileNow() (ctrl.Result, error) {
 	return b.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: site}})
 }
 
 // reconcile runs the loop once, without an error, and returns how many writes it sent.
-func (b *bench) reconcile() int {
+func (b *fixture) reconcile() int {
 	b.t.Helper()
 	before := b.writes()
-	_, err := b.look()
+	_, err := b.reconcileLater()
 	b.must(err)
 	return b.writes() - before
 }
 
-// said are the events that were recorded since the last call, as "type reason".
-func (b *bench) said() (all []string) {
-	for len(b.events) > 0 {
-		words := strings.Fields(<-b.events)
-		all = append(all, words[0]+" "+words[1])
-	}
-	return all
-}
+// recorded are the events that were recorded since the last call, as "type reason".
+func (b *fixture) recorded() []string { return testenv.Recorded(b.events) }
 
 const (
-	well     = "False " + owned.ReasonAsExpected
-	complete = "False " + owned.ReasonComplete
+	well     = "False " + conditions.ReasonAsExpected
+	complete = "False " + conditions.ReasonComplete
 )

@@ -1,19 +1,17 @@
-// Package controller turns Nginxes into Deployments and Services, and tells which pods of theirs run.
+// Package controller turns Nginxes into Deployments and Services, and reports which of their pods run.
 //
-// Children are kept by internal/owned. What is left to say is what wakes the loop and the loop itself
-// (nginx_controller.go), what the caches keep (caches.go), what shall be there (desired.go), which pods
-// are an Nginx's own (pods.go), what is told (status.go) and how often (pace.go).
+// This file has the permissions, Reconcile and the watches. desired.go computes the desired children, pods.go finds
+// the pods of an Nginx, status.go computes the status, and pace.go limits how often it is written. mapping.go maps an
+// event to Nginxes, cache.go says what the caches keep.
 package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -22,16 +20,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
+	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/hardening"
 	"github.com/example/nginx-operator/internal/owned"
 )
 
-// What the operator may do: exactly the verbs that it uses. controller-gen makes config/rbac/role.yaml of it.
+// The permissions of the operator: exactly the verbs that it uses. controller-gen turns them into
+// config/rbac/role.yaml.
 //
 // +kubebuilder:rbac:groups=proxy.example.com,resources=nginxes,verbs=list;watch
 // +kubebuilder:rbac:groups=proxy.example.com,resources=nginxes/status,verbs=update
@@ -41,101 +40,94 @@ import (
 // +kubebuilder:rbac:groups="",resources=configmaps;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// Kind is what this controller serves.
+// Kind is the kind that this controller reconciles.
 var Kind = proxyv1alpha1.GroupVersion.WithKind("Nginx")
 
-// NginxReconciler keeps the children and the status of all Nginxes true. Make it with New.
+// NginxReconciler keeps the children and the status of all Nginxes in their desired state. Make it with New.
 type NginxReconciler struct {
-	// Keeper keeps the children. Its client reads from the manager's cache.
-	*owned.Keeper
+	client.Client
+	// Children are what Nginxes own.
+	Children owned.Applier
 	// PodReader reads pods and ReplicaSets, which have a cache of their own.
 	PodReader client.Reader
 	// Events receives what changed.
 	Events events.EventRecorder
 	// Image is for an Nginx that names none.
 	Image string
-	// Clock gives the times of conditions, and paces the writing of status.
-	Clock clock.PassiveClock
 
-	told pace
+	backoff      hardening.Backoff
+	statusWrites pace
 }
 
-// New returns a reconciler that runs image where an Nginx names none. Before it can work it needs
-// SetupWithManager, or a PodReader.
+// New returns a reconciler that uses image for Nginxes without an image. It needs SetupWithManager, or a PodReader,
+// before it can reconcile.
 func New(c client.Client, recorder events.EventRecorder, image string) *NginxReconciler {
+	c = hardening.WithReadTimeout(c)
 	return &NginxReconciler{
-		Keeper: owned.New(c, Kind, fieldOwner),
-		Events: recorder,
-		Image:  image,
-		Clock:  clock.RealClock{},
+		Client: c,
+		Children: owned.Applier{Client: c, Owner: owned.Kind{GroupVersionKind: Kind}, FieldOwner: fieldOwner,
+			Clock: clock.RealClock{}, Memory: &hardening.Memory{}},
+		Events:  recorder,
+		Image:   image,
+		backoff: hardening.NewBackoff(),
 	}
 }
 
-// Reconcile makes the children of one Nginx what its spec says, and its status what they are. It reads
-// what is there from the caches, writes what differs, and never asks which event woke it.
+// Reconcile brings the children of one Nginx to their desired state, and its status to what it observed. It reads
+// from the caches, writes what differs, and never asks which event it was called for.
 func (r *NginxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	nginx := &proxyv1alpha1.Nginx{}
 	err := r.Get(ctx, req.NamespacedName, nginx)
 	if apierrors.IsNotFound(err) {
-		r.Forget(req)
-		r.told.forget(req.NamespacedName)
-		return ctrl.Result{}, nil
+		r.Children.Memory.Forget(req.NamespacedName)
+		r.statusWrites.forget(req.NamespacedName)
+		return hardening.Result(r.backoff, req, 0, nil)
 	}
 	if err != nil || !nginx.DeletionTimestamp.IsZero() { // the garbage collector removes the children
-		return r.End(req, 0, err)
+		return hardening.Result(r.backoff, req, 0, err)
 	}
-	pods, err := r.keep(ctx, nginx)
-	var what *owned.Obstacle
-	if found, ok := errors.AsType[owned.Obstacle](err); ok {
-		what = &found
-	} else if err != nil {
-		return r.End(req, 0, err)
+	hash, err := r.contentHash(ctx, nginx)
+	deployment, service := desired(nginx, r.Image, hash)
+	driftDelay, err := r.reconcileChildren(ctx, nginx, err, deployment, service)
+	problem := conditions.AsError(err)
+	if err != nil && problem == nil {
+		return hardening.Result(r.backoff, req, 0, err)
 	}
-	nodes, err := r.nodes(ctx, pods)
-	if err != nil {
-		return r.End(req, 0, err)
+	live := conditions.DeploymentOf(deployment.Live)
+	nodes, listErr := r.nodes(ctx, live)
+	if listErr != nil {
+		return hardening.Result(r.backoff, req, 0, listErr)
 	}
-	again, err := r.tell(ctx, nginx, statusFor(nginx, pods, nodes, what, r.Clock.Now()), pods)
-	if err == nil && what != nil && what.Unwatched {
-		err = *what
+	statusDelay, updateErr := r.updateStatus(ctx, nginx, live, nodes, problem)
+	if updateErr != nil {
+		err = updateErr
 	}
-	result, err := r.End(req, again, err)
-	if again > 0 { // the pauses of what is refused do not hold back what is true
-		result.RequeueAfter = min(result.RequeueAfter, again)
-	}
-	return result, err
+	return hardening.Result(r.backoff, req, hardening.Sooner(driftDelay, statusDelay), err)
 }
 
-// keep makes the children what the spec says, and returns the Deployment as it is then, empty when there
-// is none. While the content is missing nothing is changed: pods that serve something go on.
-func (r *NginxReconciler) keep(ctx context.Context, nginx *proxyv1alpha1.Nginx) (*appsv1.Deployment, error) {
-	hash, err := r.content(ctx, nginx)
-	pods, service := owned.Deployment(desiredPods(nginx, r.Image, hash)), owned.Service(desiredService(nginx))
-	if err == nil {
-		settled := nginx.Status.ObservedGeneration == nginx.Generation
-		err = r.Keep(ctx, nginx, settled, pods, service)
-		return r.Pods(nginx, pods), err
+// reconcileChildren applies the children. While the content is missing, it only observes them: running pods are not
+// changed, and the status still reports them.
+func (r *NginxReconciler) reconcileChildren(ctx context.Context, nginx *proxyv1alpha1.Nginx, contentErr error,
+	children ...*owned.Child) (driftDelay time.Duration, err error) {
+	if contentErr == nil {
+		return r.Children.Apply(ctx, nginx, children...)
 	}
-	live := &appsv1.Deployment{}
-	switch problem := r.Get(ctx, client.ObjectKeyFromObject(nginx), live); {
-	case problem == nil:
-		pods.Live = live
-	case !apierrors.IsNotFound(problem):
-		return nil, problem
+	if err := r.Children.Observe(ctx, nginx, children...); err != nil && conditions.AsError(err) == nil {
+		return 0, err
 	}
-	return r.Pods(nginx, pods), err
+	return 0, contentErr
 }
 
-// content returns the hash of what an Nginx serves, empty when that is what the image has.
-func (r *NginxReconciler) content(ctx context.Context, nginx *proxyv1alpha1.Nginx) (string, error) {
+// contentHash returns the hash of the content that an Nginx serves, empty when it serves the content of the image.
+func (r *NginxReconciler) contentHash(ctx context.Context, nginx *proxyv1alpha1.Nginx) (string, error) {
 	if nginx.Spec.ContentRef == nil {
 		return "", nil
 	}
 	key, content := client.ObjectKey{Namespace: nginx.Namespace, Name: nginx.Spec.ContentRef.Name}, &corev1.ConfigMap{}
 	err := r.Get(ctx, key, content)
 	if apierrors.IsNotFound(err) {
-		return "", owned.Obstacle{Reason: proxyv1alpha1.ReasonContentNotFound,
-			Message: fmt.Sprintf("ConfigMap %s of spec.contentRef does not exist: create it; until then nothing is changed", key.Name)}
+		return "", conditions.Errorf(proxyv1alpha1.ReasonContentNotFound,
+			"ConfigMap %s of spec.contentRef does not exist: create it; until then nothing is changed", key.Name)
 	}
 	if err != nil {
 		return "", fmt.Errorf("get ConfigMap %s: %w", key, err)
@@ -143,99 +135,44 @@ func (r *NginxReconciler) content(ctx context.Context, nginx *proxyv1alpha1.Ngin
 	return content.Data[contentHash], nil // the cache keeps nothing else
 }
 
-// tell writes a status that differs from the one that was read, and records what changed by it. When it
-// is not the time for it, it says how long to wait. It names the version that it read: when the cache was
-// behind, the API server refuses, and the next try sees more.
-func (r *NginxReconciler) tell(ctx context.Context, nginx *proxyv1alpha1.Nginx, status proxyv1alpha1.NginxStatus, pods *appsv1.Deployment) (again time.Duration, err error) {
-	old := nginx.Status
-	if equality.Semantic.DeepEqual(old, status) {
-		return 0, nil
-	}
-	if wait := untold(old, status, pods); wait > 0 {
-		return wait, nil
-	}
-	if wait := r.told.take(client.ObjectKeyFromObject(nginx), r.Clock.Now()); wait > 0 {
-		return wait, nil
-	}
-	nginx.Status = status
-	err = r.Status().Update(ctx, nginx, fieldOwner)
-	if apierrors.IsNotFound(err) {
-		return 0, nil // it was deleted meanwhile
-	}
-	if err != nil {
-		return 0, fmt.Errorf("update status of Nginx %s/%s: %w", nginx.Namespace, nginx.Name, err)
-	}
-	for _, e := range owned.Events(old.Conditions, status.Conditions) {
-		log.FromContext(ctx).Info(e.Note, "reason", e.Reason)
-		r.Events.Eventf(nginx, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
-	}
-	return 0, nil
-}
-
-// SetupWithManager adds the reconciler to a manager whose cache has Trim, and gives it a cache of the pods
-// in the named namespaces, or in all. At most workers Nginxes are handled at once, and one never twice at
-// once.
+// SetupWithManager adds the reconciler to a manager whose cache has Trim, and gives it a cache of the pods in the
+// named namespaces, or in all. At most workers Nginxes are handled at once, and one never twice at once.
 func (r *NginxReconciler) SetupWithManager(mgr ctrl.Manager, workers int, namespaces ...string) error {
 	pods, err := newPodCache(mgr, namespaces)
 	if err != nil {
 		return err
 	}
 	r.PodReader = pods
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &proxyv1alpha1.Nginx{}, byContent, contentOf); err != nil {
+	err = mgr.GetFieldIndexer().IndexField(context.Background(), &proxyv1alpha1.Nginx{}, contentField, indexContent)
+	if err != nil {
 		return err
 	}
-	return r.builder(mgr, pods, workers).Complete(owned.Drained(r))
+	return r.builder(mgr, pods, workers).Complete(hardening.FinishInFlight(r))
 }
 
-// builder says what wakes the loop, and how it is paced.
+// builder says which events enqueue an Nginx, and how many reconciles run at once.
 //
-// An Nginx wakes it when its generation changes, that is its spec, so the status that the operator writes
-// does not. The predicate stands with For alone: as an event filter of the whole controller it would hide
-// the status of Deployments as well, and no Nginx would ever be available.
+// For: any change of an Nginx. The operator's own status writes enqueue it too, which costs a read from the cache. So
+// does a status that another client wrote, which is corrected. A predicate that is an event filter of the whole
+// controller would hide the status of Deployments, and no Nginx would ever be available.
 //
-// Owns finds the owner in a child. What stands in a child's way names no owner of ours, so it is found by
-// its name. Both share one watch for each kind.
+// Owns finds the owner by the owner reference of a child. An unmanaged object with the name of a child has no such
+// reference, so its name is used. Both share one watch for each kind.
 func (r *NginxReconciler) builder(mgr ctrl.Manager, pods podCache, workers int) *builder.Builder {
-	byLabel, moved := handler.EnqueueRequestsFromMapFunc(byLabel), predicate.Funcs{UpdateFunc: moved}
+	byLabel, changed := handler.EnqueueRequestsFromMapFunc(mapByLabel), predicate.Funcs{UpdateFunc: podChanged}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nginx").
-		For(&proxyv1alpha1.Nginx{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&proxyv1alpha1.Nginx{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(sameName)).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(sameName)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.serving)).
-		WatchesRawSource(source.Kind[client.Object](pods, replicaSet(), byLabel, moved)).
-		WatchesRawSource(source.Kind[client.Object](pods, &corev1.Pod{}, byLabel, moved)).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.mapByContent)).
+		WatchesRawSource(source.Kind[client.Object](pods, replicaSet(), byLabel, changed)).
+		WatchesRawSource(source.Kind[client.Object](pods, &corev1.Pod{}, byLabel, changed)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
-			RateLimiter:             owned.Pauses(),
-			ReconciliationTimeout:   owned.Timeout,
+			RateLimiter:             hardening.NewBackoff(),
+			ReconciliationTimeout:   hardening.ReconcileTimeout,
 		})
-}
-
-// sameName asks for the Nginx that has the name of an object. When there is none, Reconcile finds that out
-// in the cache.
-func sameName(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
-}
-
-// byLabel asks for the Nginx that the labels of a pod or a ReplicaSet name. Anybody can write labels: here
-// they only say who shall look. An own pod always has this one, or its ReplicaSet would let go of it.
-func byLabel(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[labelInstance]}}}
-}
-
-// serving asks for the Nginxes whose content a ConfigMap is.
-func (r *NginxReconciler) serving(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
-	var all proxyv1alpha1.NginxList
-	err := r.List(ctx, &all, client.InNamespace(obj.GetNamespace()), client.MatchingFields{byContent: obj.GetName()},
-		client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy) // only names are read, and nothing waited for
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not tell whose content a ConfigMap is", "configmap", obj.GetName())
-	}
-	for i := range all.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return requests
 }

@@ -60,7 +60,7 @@ var _ = Describe("Nginx Controller", Ordered, func() {
 		Eventually(count, "10s").Should(Equal(int32(2)))
 	})
 
-	It("tells the names of the pods that run", func() {
+	It("reports the names of the pods that run", func() {
 		deployment := &appsv1.Deployment{}
 		Expect(read(deployment)).To(Succeed())
 		set := newSet(deployment, "nginx-sample-1")

@@ -9,22 +9,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How often the status of one Nginx is written: so many times at once, and one more each time this passes.
-// Pods come and go as fast as a cluster can; each write is sent to all who watch, autoscalers and people's
-// kubectl among them. Nobody needs to know every step; within this time everybody knows the last one.
+// Demanded by TestAThousandPodChangesCostFewStatusWrites: pods may come and go quickly, and each write of the status is
+// sent to every watcher, for example autoscalers and kubectl.
+
+// How often the status of one Nginx is written: statusBurst times at once, and then once every statusEvery. A delayed
+// status is computed again when the delay is over.
 const (
 	statusBurst = 2
 	statusEvery = 2 * time.Second
 )
 
-// pace bounds how often status is written, by Nginx.
+// pace limits how often the status of each Nginx is written.
 type pace struct {
 	mu    sync.Mutex
 	limit map[client.ObjectKey]*rate.Limiter
 }
 
-// take counts a write and returns 0 when it may be made now. Else it returns how long to wait, and counts
-// nothing.
+// take counts a write and returns 0 if the status may be written now. Otherwise it returns how long to wait, and does
+// not count.
 func (p *pace) take(nginx client.ObjectKey, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +44,7 @@ func (p *pace) take(nginx client.ObjectKey, now time.Time) time.Duration {
 	return wait
 }
 
-// forget ends the account of an Nginx that is gone.
+// forget drops the limiter of an Nginx that is gone.
 func (p *pace) forget(nginx client.ObjectKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

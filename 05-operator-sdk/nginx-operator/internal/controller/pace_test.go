@@ -19,8 +19,8 @@ func TestTwoStatusesAtOnceThenOneEveryTwoSeconds(t *testing.T) {
 	take(mine, 0)
 	take(mine, 0)
 	take(mine, 2*time.Second)
-	take(mine, 2*time.Second) // who was told to wait took nothing
-	take(other, 0)            // has its own account
+	take(mine, 2*time.Second) // a call that has to wait takes nothing
+	take(other, 0)            // has its own limit
 	now = now.Add(time.Second)
 	take(mine, time.Second)
 	now = now.Add(time.Second)
@@ -33,7 +33,7 @@ func TestTwoStatusesAtOnceThenOneEveryTwoSeconds(t *testing.T) {
 	p.forget(mine)
 	take(mine, 0)
 	if len(p.limit) != 2 {
-		t.Errorf("%d accounts are kept, want 2", len(p.limit))
+		t.Errorf("%d limiters are kept, want 2", len(p.limit))
 	}
 }
 

@@ -14,12 +14,11 @@ import (
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 )
 
-// nodes returns the names that status.nodes shall have for a live Deployment.
+// nodes returns the names for status.nodes, for a live Deployment.
 //
-// A pod is own when its controller is a ReplicaSet whose controller is the Deployment. Labels do not say
-// so, for anybody may write them on a pod; nor do names, for anybody may choose them. UIDs are given by the
-// API server. So the chain is followed by UIDs, in both steps through an index: what is read are the
-// Deployment's ReplicaSets, a few, and their pods.
+// A pod is the Nginx's own when its controller is a ReplicaSet whose controller is the Deployment. Labels and names do
+// not prove that, because any user may choose them for a pod. The API server assigns UIDs. So the chain is followed by
+// UIDs, in both steps through an index: nodes reads only the Deployment's ReplicaSets and their pods.
 func (r *NginxReconciler) nodes(ctx context.Context, deployment *appsv1.Deployment) ([]string, error) {
 	if deployment.UID == "" {
 		return nil, nil
@@ -40,19 +39,20 @@ func (r *NginxReconciler) nodes(ctx context.Context, deployment *appsv1.Deployme
 	return running(all), nil
 }
 
-// controlledBy lists what a controller has. The list is only read, so nothing is copied for it.
-func (r *NginxReconciler) controlledBy(ctx context.Context, list client.ObjectList, namespace string, controller types.UID) error {
-	return r.PodReader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{byController: string(controller)},
-		client.UnsafeDisableDeepCopy)
+// controlledBy lists the objects of a controller. The list is only read, so the objects are not copied.
+func (r *NginxReconciler) controlledBy(ctx context.Context, list client.ObjectList, namespace string,
+	controller types.UID) error {
+	return r.PodReader.List(ctx, list, client.InNamespace(namespace),
+		client.MatchingFields{controllerField: string(controller)}, client.UnsafeDisableDeepCopy)
 }
 
-// running returns the names of the pods that run, sorted: in the order of a cache, which is none, equal
-// lists would differ. There are at most MaxNodes, the first ones.
+// running returns the names of the running pods, at most the first MaxNodes. They are sorted, because a cache
+// returns pods in no fixed order.
 //
-// A pod runs from the moment when its containers are started until somebody deletes it, be it through the
-// eviction API, or its phase becomes Failed: so ends a pod that its node's kubelet evicted. A pod on a lost
-// node has the phase Running until the cluster gives the node up and deletes the pod, by default after
-// five minutes. Until then it is in this list, and not among the ready ones.
+// A pod runs from the start of its containers until somebody deletes it, also through the eviction API, or until
+// its phase becomes Failed, as when the kubelet of its node evicts it. A pod on a lost node has the phase Running
+// until the cluster deletes the pod, by default after five minutes. Until then it is in this list, but it is not
+// ready.
 func running(pods []corev1.Pod) (names []string) {
 	for i := range pods {
 		if pods[i].Status.Phase == corev1.PodRunning && pods[i].DeletionTimestamp.IsZero() {

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,23 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
-	"sigs.k8s.io/yaml"
 
-	"github.com/example/nginx-operator/internal/owned"
+	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/testenv"
 )
 
 // shippedRules are those of config/rbac/role.yaml.
 func shippedRules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(data, role); err != nil {
-		t.Fatal(err)
-	}
-	return role.Rules
+	return testenv.ReadManifest[rbacv1.ClusterRole](t, "..", "..", "config", "rbac", "role.yaml").Rules
 }
 
 // allow gives a user these permissions, and nothing more, until the test ends.
@@ -53,7 +43,7 @@ func (l *loop) serve() {
 	l.ask(site, serving("page"))
 	l.pod(newPod(l.set(site), "site-1-a"), corev1.PodRunning)
 	l.Eventually(l.listed(site)).Should(gomega.Equal([]string{"site-1-a"}))
-	l.Eventually(l.condition(site, owned.ConditionProgressing)).Should(gomega.Equal(complete))
+	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
 	l.Eventually(func() int { return l.requests()["POST events"] }).ShouldNot(gomega.BeZero())
 }
 
@@ -86,8 +76,8 @@ func TestMissingPermissionsForDeploymentsAndPodsDoNotComeBack(t *testing.T) {
 			}
 		}
 	}
-	// That server-side apply may create is asked for with the verb create, in a PATCH that cannot be told
-	// from others on the wire.
+	// That server-side apply may create is asked for with the verb create, in a PATCH that looks like
+	// any other.
 	for p := range maps.Clone(used) {
 		if p.verb == "patch" && p.group != "events.k8s.io" {
 			used[permission{p.group, p.resource, "create"}] = true
@@ -121,7 +111,7 @@ func TestEachPermissionIsNeeded(t *testing.T) {
 			l.start()
 			l.ask(site)
 			l.Eventually(func() string { return strings.Join(l.refused(), "\n") }).Should(gomega.ContainSubstring(test.denied))
-			l.stop() // it ends, also when a cache was never filled
+			l.stop() // it ends, also when a cache never synced
 		})
 	}
 }

@@ -14,17 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/owned"
+	"github.com/example/nginx-operator/internal/conditions"
 )
 
 // These tests call Reconcile by hand: what they are about is what one look at an Nginx does.
 
 func TestFromNothingToCompleteTakesFourWrites(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	if n := b.reconcile(); n != 3 {
 		t.Errorf("the first reconcile sent %d writes, want 2 children and 1 status", n)
 	}
-	if got := b.condition(site, owned.ConditionProgressing)(); got != "True RollingOut" {
+	if got := b.condition(site, conditions.Progressing)(); got != "True RollingOut" {
 		t.Errorf("no pod runs, Progressing is %s", got)
 	}
 	if n := b.reconcile(); n != 0 {
@@ -38,13 +38,14 @@ func TestFromNothingToCompleteTakesFourWrites(t *testing.T) {
 		t.Errorf("the pods run, %d writes were sent, want 1", n)
 	}
 	nginx := b.nginx(site)
-	if diff := cmp.Diff([]string{"site-1-a", "site-1-b", "site-1-c"}, nginx.Status.Nodes); diff != "" || nginx.Status.ReadyReplicas != 3 {
-		t.Errorf("all pods run, status says %+v", nginx.Status)
+	if diff := cmp.Diff([]string{"site-1-a", "site-1-b", "site-1-c"}, nginx.Status.Nodes); diff != "" ||
+		nginx.Status.ReadyReplicas != 3 {
+		t.Errorf("all pods run, status reports %+v", nginx.Status)
 	}
 	if n := b.reconcile(); n != 0 {
-		t.Errorf("at rest %d writes were sent", n)
+		t.Errorf("in steady state %d writes were sent", n)
 	}
-	if diff := cmp.Diff([]string{"Normal Complete"}, b.said()); diff != "" {
+	if diff := cmp.Diff([]string{"Normal Complete"}, b.recorded()); diff != "" {
 		t.Error("events:", diff)
 	}
 	for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
@@ -55,7 +56,7 @@ func TestFromNothingToCompleteTakesFourWrites(t *testing.T) {
 }
 
 func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	pods, service := get(b.cluster, site, &appsv1.Deployment{}), get(b.cluster, site, &corev1.Service{})
 	if got := pods.Spec.Template.Spec.Containers[0].Image; got != DefaultImage {
@@ -85,13 +86,13 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 		b.deployed(site)
 		b.reconcile()
 		if n := b.reconcile(); n != 0 {
-			t.Errorf("at rest %d writes were sent", n)
+			t.Errorf("in steady state %d writes were sent", n)
 		}
 	}
 }
 
 func TestChangedContentReachesThePods(t *testing.T) {
-	b := newBench(t, serving("page"))
+	b := newFixture(t, serving("page"))
 	b.must(b.cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "page"},
 		Data: map[string]string{"index.html": "one"}}))
 	b.reconcile()
@@ -123,11 +124,11 @@ func TestChangedContentReachesThePods(t *testing.T) {
 }
 
 func TestMissingContentChangesNothing(t *testing.T) {
-	b := newBench(t, serving("page"))
+	b := newFixture(t, serving("page"))
 	if n := b.reconcile(); n != 1 {
 		t.Errorf("%d writes were sent, want the status alone", n)
 	}
-	if got := b.condition(site, owned.ConditionDegraded)(); got != "True ContentNotFound" {
+	if got := b.condition(site, conditions.Degraded)(); got != "True ContentNotFound" {
 		t.Errorf("Degraded is %s", got)
 	}
 	err := b.cluster.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: site}, &appsv1.Deployment{})
@@ -143,27 +144,27 @@ func TestMissingContentChangesNothing(t *testing.T) {
 	b.must(b.cluster.Delete(t.Context(), page))
 	edit(b.cluster, site, &proxyv1alpha1.Nginx{}, func(n *proxyv1alpha1.Nginx) { n.Spec.Image = "nginx:1.28" })
 	before := get(b.cluster, site, &appsv1.Deployment{}).ResourceVersion
-	result, err := b.look()
+	result, err := b.reconcileLater()
 	if err != nil || result.RequeueAfter != 0 {
-		t.Errorf("it ended with %+v, %v; a watch tells of the ConfigMap, nobody has to ask", result, err)
+		t.Errorf("it ended with %+v, %v; a watch reports the ConfigMap", result, err)
 	}
 	if get(b.cluster, site, &appsv1.Deployment{}).ResourceVersion != before {
 		t.Error("the content is gone, and the Deployment was changed")
 	}
 	status := b.nginx(site).Status
 	if diff := cmp.Diff([]string{"site-1-a"}, status.Nodes); diff != "" || status.ReadyReplicas != 3 {
-		t.Errorf("the pods go on, status says %+v", status)
+		t.Errorf("the pods go on, status reports %+v", status)
 	}
-	if got := b.condition(site, owned.ConditionAvailable)(); got != "True PodsReady" {
+	if got := b.condition(site, conditions.Available)(); got != "True PodsReady" {
 		t.Errorf("Available is %s", got)
 	}
-	if diff := cmp.Diff([]string{"Warning ContentNotFound", "Normal Recovered", "Normal Complete", "Warning ContentNotFound"}, b.said()); diff != "" {
+	if diff := cmp.Diff([]string{"Warning ContentNotFound", "Normal Recovered", "Normal Complete", "Warning ContentNotFound"}, b.recorded()); diff != "" {
 		t.Error("events:", diff)
 	}
 }
 
 func TestAStatusThatHasToWaitIsWrittenLaterAndAsItIsThen(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	set := b.set(site)
 	b.reconcile()
@@ -175,7 +176,7 @@ func TestAStatusThatHasToWaitIsWrittenLaterAndAsItIsThen(t *testing.T) {
 		if name == "site-1-a" {
 			b.clock.SetTime(b.clock.Now().Add(time.Minute)) // the account is full
 		}
-		result, err := b.lookAtOnce()
+		result, err := b.reconcileNow()
 		b.must(err)
 		waits = append(waits, result.RequeueAfter)
 	}
@@ -186,7 +187,7 @@ func TestAStatusThatHasToWaitIsWrittenLaterAndAsItIsThen(t *testing.T) {
 		t.Errorf("%d writes at once, want 2", n)
 	}
 	b.clock.SetTime(b.clock.Now().Add(2 * time.Second))
-	if _, err := b.lookAtOnce(); err != nil || writes()-before != 3 {
+	if _, err := b.reconcileNow(); err != nil || writes()-before != 3 {
 		t.Errorf("after 2 s: %v, %d writes", err, writes()-before)
 	}
 	if diff := cmp.Diff([]string{"site-1-a", "site-1-b", "site-1-c", "site-1-d"}, b.listed(site)()); diff != "" {
@@ -194,9 +195,9 @@ func TestAStatusThatHasToWaitIsWrittenLaterAndAsItIsThen(t *testing.T) {
 	}
 }
 
-// What is refused is tried again after growing pauses. They must not hold up what is true of the pods.
-func TestARefusedChildDoesNotHoldUpTheNodes(t *testing.T) {
-	b := newBench(t)
+// What is refused is tried again with exponential backoff. They must not hold up what is true of the pods.
+func TestARefusedChildDoesNotDelayTheNodes(t *testing.T) {
+	b := newFixture(t)
 	b.reconcile()
 	set := b.set(site)
 	b.reconcile()
@@ -210,13 +211,13 @@ func TestARefusedChildDoesNotHoldUpTheNodes(t *testing.T) {
 	for range 15 { // the pauses become long
 		b.reconcile()
 	}
-	if got := b.condition(site, owned.ConditionDegraded)(); got != "True ChildRejected" {
+	if got := b.condition(site, conditions.Degraded)(); got != "True ChildRejected" {
 		t.Fatalf("Degraded is %s", got)
 	}
 	var last time.Duration
 	for _, name := range []string{"site-1-a", "site-1-b", "site-1-c"} {
 		b.pod(newPod(set, name), corev1.PodRunning)
-		result, err := b.lookAtOnce()
+		result, err := b.reconcileNow()
 		b.must(err)
 		last = result.RequeueAfter
 	}
@@ -226,7 +227,7 @@ func TestARefusedChildDoesNotHoldUpTheNodes(t *testing.T) {
 }
 
 func TestADeletedNginxIsLeftToTheGarbageCollector(t *testing.T) {
-	b := newBench(t, func(n *proxyv1alpha1.Nginx) { n.Finalizers = []string{"example.com/held"} })
+	b := newFixture(t, func(n *proxyv1alpha1.Nginx) { n.Finalizers = []string{"example.com/held"} })
 	b.reconcile()
 	b.must(b.cluster.Delete(t.Context(), b.nginx(site)))
 	b.must(b.cluster.Delete(t.Context(), get(b.cluster, site, &corev1.Service{})))
@@ -234,17 +235,18 @@ func TestADeletedNginxIsLeftToTheGarbageCollector(t *testing.T) {
 		t.Errorf("%d writes for an Nginx that is being deleted", n)
 	}
 	edit(b.cluster, site, &proxyv1alpha1.Nginx{}, func(n *proxyv1alpha1.Nginx) { n.Finalizers = nil })
-	if n := b.reconcile(); n != 0 || len(b.told.limit) != 0 {
-		t.Errorf("%d writes for an Nginx that is gone, %d accounts kept", n, len(b.told.limit))
+	if n := b.reconcile(); n != 0 || len(b.statusWrites.limit) != 0 {
+		t.Errorf("%d writes for an Nginx that is gone, %d accounts kept", n, len(b.statusWrites.limit))
 	}
 }
 
 func TestWhatOthersAddStays(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	b.reconcile()
 	edit(b.cluster, site, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
 		d.Labels["team"], d.Spec.RevisionHistoryLimit = "blue", new(int32(3))
-		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "sidecar", Image: "proxy"})
+		d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers,
+			corev1.Container{Name: "sidecar", Image: "proxy"})
 	})
 	if n := b.reconcile(); n != 0 {
 		t.Errorf("%d writes over what is not ours", n)
@@ -252,7 +254,8 @@ func TestWhatOthersAddStays(t *testing.T) {
 	edit(b.cluster, site, &proxyv1alpha1.Nginx{}, func(n *proxyv1alpha1.Nginx) { n.Spec.Count = 5 })
 	b.reconcile()
 	d := get(b.cluster, site, &appsv1.Deployment{})
-	if d.Labels["team"] != "blue" || len(d.Spec.Template.Spec.Containers) != 2 || *d.Spec.RevisionHistoryLimit != 3 || *d.Spec.Replicas != 5 {
+	if d.Labels["team"] != "blue" || len(d.Spec.Template.Spec.Containers) != 2 || *d.Spec.RevisionHistoryLimit != 3 ||
+		*d.Spec.Replicas != 5 {
 		t.Errorf("the Deployment became %+v", d)
 	}
 }

@@ -40,7 +40,8 @@ func TestABadSpecNeverReachesTheOperator(t *testing.T) {
 		bad.SetNamespace(c.namespace)
 		bad.SetName(test.name)
 		err := c.Create(t.Context(), bad)
-		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.field+": ") || !strings.Contains(err.Error(), test.says) {
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.field+": ") ||
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v, want %s and %q", name, err, test.field, test.says)
 		}
 	}

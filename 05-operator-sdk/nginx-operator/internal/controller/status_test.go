@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/owned"
+	"github.com/example/nginx-operator/internal/conditions"
 )
 
 // deployment is one of generation 5, with so many pods, all ready.
 func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d-1", Generation: 5},
-		Status: appsv1.DeploymentStatus{ObservedGeneration: 5, Replicas: ready, UpdatedReplicas: ready, ReadyReplicas: ready, AvailableReplicas: ready}}
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 5, Replicas: ready, UpdatedReplicas: ready, ReadyReplicas: ready,
+			AvailableReplicas: ready}}
 	for _, f := range change {
 		f(d)
 	}
@@ -26,11 +27,11 @@ func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deploym
 
 func TestStatusFor(t *testing.T) {
 	now := time.Unix(1000, 0)
-	missing := &owned.Obstacle{Reason: proxyv1alpha1.ReasonContentNotFound, Message: "create it"}
+	missing := &conditions.ConditionError{Reason: proxyv1alpha1.ReasonContentNotFound, Message: "create it"}
 	for name, test := range map[string]struct {
 		count                            int32
 		pods                             *appsv1.Deployment
-		what                             *owned.Obstacle
+		what                             *conditions.ConditionError
 		ready                            int32
 		available, progressing, degraded string
 	}{
@@ -41,7 +42,7 @@ func TestStatusFor(t *testing.T) {
 		"none is asked for":         {0, deployment(0), nil, 0, "False ScaledToZero", "False Complete", "False AsExpected"},
 		"content lost, pods ready":  {3, deployment(3), missing, 3, "True PodsReady", "False ContentNotFound", "True ContentNotFound"},
 		"content was never there":   {3, &appsv1.Deployment{}, missing, 0, "False NoReadyPod", "False ContentNotFound", "True ContentNotFound"},
-		"an old Deployment goes":    {3, deployment(3), &owned.Obstacle{Reason: "WaitingForDeletion", Passing: true}, 3, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
+		"an old Deployment goes":    {3, deployment(3), &conditions.ConditionError{Reason: "WaitingForDeletion", Transient: true}, 3, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
 		"the pods never get ready":  {3, deployment(0, gaveUp), nil, 0, "False NoReadyPod", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
 		"some of the new pods fail": {3, deployment(2, gaveUp), nil, 2, "True PodsReady", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
 	} {
@@ -78,13 +79,13 @@ func gaveUp(d *appsv1.Deployment) {
 		Reason: "ProgressDeadlineExceeded", Message: "it took too long"}}
 }
 
-func TestWhatIsToldLater(t *testing.T) {
+func TestWhatIsReportedLater(t *testing.T) {
 	touched := func(d *appsv1.Deployment) { d.Generation++ }
-	wrong := &owned.Obstacle{Reason: "ChildRejected", Message: "no"}
+	wrong := &conditions.ConditionError{Reason: "ChildRejected", Message: "no"}
 	for name, test := range map[string]struct {
 		pods  *appsv1.Deployment
 		nodes []string
-		what  *owned.Obstacle
+		what  *conditions.ConditionError
 		spec  bool // changed as well
 		wait  bool
 	}{
@@ -103,7 +104,7 @@ func TestWhatIsToldLater(t *testing.T) {
 			if test.spec {
 				nginx.Generation++
 			}
-			if got := untold(old, statusFor(nginx, test.pods, test.nodes, test.what, time.Unix(2, 0)), test.pods); (got > 0) != test.wait || got > 5*time.Second {
+			if got := statusWriteDelay(old, statusFor(nginx, test.pods, test.nodes, test.what, time.Unix(2, 0)), test.pods); (got > 0) != test.wait || got > 5*time.Second {
 				t.Errorf("it waits %s, want a wait: %v", got, test.wait)
 			}
 		})
@@ -114,7 +115,7 @@ func TestAConditionsTimeMovesWithItsStatusOnly(t *testing.T) {
 	nginx := anNginx()
 	nginx.Status = statusFor(nginx, deployment(2), nil, nil, time.Unix(1, 0))
 	nginx.Status = statusFor(nginx, deployment(3), nil, nil, time.Unix(2, 0))
-	for kind, want := range map[string]int64{owned.ConditionAvailable: 1, owned.ConditionProgressing: 2, owned.ConditionDegraded: 1} {
+	for kind, want := range map[string]int64{conditions.Available: 1, conditions.Progressing: 2, conditions.Degraded: 1} {
 		if got := meta.FindStatusCondition(nginx.Status.Conditions, kind).LastTransitionTime.Unix(); got != want {
 			t.Errorf("%s moved at %d, want %d", kind, got, want)
 		}

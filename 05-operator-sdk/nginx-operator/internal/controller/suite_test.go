@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,26 +20,14 @@ import (
 )
 
 // The scaffold brings a suite of Ginkgo, a language of its own for tests: this file starts it, and
-// nginx_controller_test.go is its walk through the operator. All other tests here are plain. They share
+// nginx_controller_test.go is its test of the operator. All other tests here are plain. They share
 // one API server.
 
 var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	cfg, stop, err := testenv.StartAPIServer(filepath.Join("..", "..", "config", "crd", "bases"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	cfg.QPS = -1
-	config = cfg
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, filepath.Join("..", "..", "config", "crd", "bases")))
 }
 
 var (

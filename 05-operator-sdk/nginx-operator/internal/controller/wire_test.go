@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,22 +8,24 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/nginx-operator/internal/testenv"
 )
 
 // A wire carries the requests of an operator to the API server. It counts them, and a test can step between.
 type wire struct {
 	next http.RoundTripper
 
-	mu     sync.Mutex
-	sent   map[string]int
-	used   map[permission]bool
-	denied []string
-	meddle meddler
+	mu        sync.Mutex
+	sent      map[string]int
+	used      map[permission]bool
+	denied    []string
+	interfere interference
 }
 
-// A meddler stands between: it may act before it passes a request on, or answer instead. what is like
-// "PATCH services site" or "PUT nginxes/status site".
-type meddler func(what string, pass func() (*http.Response, error)) (*http.Response, error)
+// An interference stands between: it may act before it passes a request on, or answer instead. what is like
+// "PATCH services site" or "PUT memcacheds/status site".
+type interference func(what string, pass func() (*http.Response, error)) (*http.Response, error)
 
 // A permission is what a role would have to allow.
 type permission struct{ group, resource, verb string }
@@ -75,17 +75,20 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if ok {
 		w.used[needs] = true
 	}
-	meddle := w.meddle
+	interfere := w.interfere
 	w.mu.Unlock()
 	pass := func() (*http.Response, error) { return w.next.RoundTrip(r) }
-	if meddle == nil || needs.verb == "watch" {
-		meddle = func(_ string, pass func() (*http.Response, error)) (*http.Response, error) { return pass() }
+	if interfere == nil || needs.verb == "watch" {
+		interfere = func(_ string, pass func() (*http.Response, error)) (*http.Response, error) { return pass() }
 	}
-	response, err := meddle(what, pass)
+	response, err := interfere(what, pass)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err == nil && response.StatusCode == http.StatusForbidden {
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		w.denied = append(w.denied, what)
+	}
+	if needs.verb == "watch" && (err != nil || response.StatusCode != http.StatusOK) {
+		w.sent[what]-- // an API server that has just learned of a kind asks to come again
 	}
 	return response, err
 }
@@ -94,7 +97,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 func (w *wire) writes(text ...string) (n int) {
 	for what, count := range w.requests() {
 		wanted := len(text) == 0 || strings.HasPrefix(what, text[0])
-		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) && what != "POST events" {
+		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) &&
+			what != "POST events" {
 			n += count
 		}
 	}
@@ -120,17 +124,17 @@ func (w *wire) refused() []string {
 	return slices.Clone(w.denied)
 }
 
-func (w *wire) between(m meddler) {
+func (w *wire) between(m interference) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.meddle = m
+	w.interfere = m
 }
 
 // answer is what an API server says that refuses.
 func answer(code int) (*http.Response, error) {
-	reasons := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusConflict: metav1.StatusReasonConflict,
-		http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests, http.StatusInternalServerError: metav1.StatusReasonInternalError}
-	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","reason":%q,"code":%d}`, reasons[code], code)
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
+	reasons := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden,
+		http.StatusConflict:            metav1.StatusReasonConflict,
+		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable}
+	return testenv.Refusal(code, string(reasons[code]))
 }

@@ -4,121 +4,119 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/hardening"
 )
 
-// Look reads the children as they are from the cache, and sets Live of each. It returns an Obstacle when one
-// of them has its name, but is not the owner's. Keep begins with it; it stands alone where nothing is to be
-// written, and status still tells of what is there.
-func (k *Keeper) Look(ctx context.Context, owner client.Object, children ...*Child) error {
-	var found *Obstacle
-	for _, child := range children { // all of them, also behind an obstacle: status tells of the others
-		key, live := client.ObjectKey{Namespace: owner.GetNamespace(), Name: *child.meta.Name}, child.empty()
-		err := k.Get(ctx, key, live)
+// An Applier applies the children of all resources of one kind.
+type Applier struct {
+	// Client reads from a cache that sees what it writes.
+	Client     client.Client
+	Owner      Kind
+	FieldOwner client.FieldOwner
+	Clock      clock.PassiveClock
+	Memory     *hardening.Memory
+}
+
+// Observe sets Live of each child that the owner owns. Other objects may have the name of a child: it returns a
+// ConditionError that names all of them.
+func (a *Applier) Observe(ctx context.Context, owner client.Object, children ...*Child) error {
+	var conflicts []*conditions.ConditionError
+	for _, child := range children {
+		live := child.empty.DeepCopyObject().(client.Object)
+		err := a.Client.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: *child.meta.Name}, live)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("get %s %s: %w", child.Kind, key, err)
+			return fmt.Errorf("get %s: %w", child, err)
 		}
-		child.Live = live
-		if what := k.inTheWay(owner, child); what != nil && (found == nil || found.Passing) {
-			found = what
+		isOwned, conflict := a.Owner.conflict(owner, live, child.String())
+		if isOwned {
+			child.Live = live
 		}
+		conflicts = append(conflicts, conflict)
 	}
-	if found != nil {
-		return *found
-	}
-	return nil
+	return conditions.Combine(conflicts)
 }
 
-// write applies one child under a condition: nothing may have taken its name since we looked. An existing
-// child must still have its UID. One that is missing is applied with a resourceVersion: the API server
-// creates an object in spite of it, but refuses to change one that has come into being.
-func (k *Keeper) write(ctx context.Context, child *Child, wanted map[string]any) error {
-	if child.Live != nil {
-		child.meta.UID = new(child.Live.GetUID())
-	} else {
-		child.meta.ResourceVersion = new("1")
+// Apply observes the children, and writes those that are not up to date. A conflict stops all writes; a child
+// that the API server refuses does not stop the others. Without an error, it returns how long the correction of
+// drift has to wait.
+func (a *Applier) Apply(ctx context.Context, owner client.Object, children ...*Child) (time.Duration, error) {
+	if err := a.Observe(ctx, owner, children...); err != nil {
+		return 0, err
 	}
-	live, err := k.applied(ctx, child)
-	if child.Live != nil && apierrors.IsInvalid(err) && wanted["spec"] != nil {
-		live, err = k.replaceSpec(ctx, child, wanted)
+	var requeueAfter time.Duration
+	var refused []*conditions.ConditionError
+	for _, child := range children {
+		wait, err := a.reconcileChild(ctx, owner, child)
+		problem := conditions.AsError(err)
+		if err != nil && problem == nil {
+			return 0, err
+		}
+		refused, requeueAfter = append(refused, problem), max(requeueAfter, wait)
+	}
+	return requeueAfter, conditions.Combine(refused)
+}
+
+func (a *Applier) reconcileChild(ctx context.Context, owner client.Object, child *Child) (time.Duration, error) {
+	memory := a.Memory.Of(owner)
+	hash, err := child.setAppliedHash(a.Owner, owner)
+	if err != nil {
+		return 0, reconcile.TerminalError(fmt.Errorf("apply %s: %w", child, err)) // another try cannot fix it
+	}
+	differences := child.differences()
+	if child.Live != nil && len(differences) == 0 {
+		return 0, nil // it is up to date
+	}
+	if err := memory.Mutated(child.String(), hash, differences); err != nil {
+		return 0, err
+	}
+	isDrift := child.Live == nil || child.Live.GetAnnotations()[a.Owner.annotation()] == hash
+	if wait := memory.DriftDelay(a.Clock.Now()); isDrift && wait > 0 {
+		return wait, nil
+	}
+	err = a.apply(ctx, child)
+	if hardening.Repair(ctx, a.Client, a.FieldOwner, child.Live, differences, &err) {
+		err = a.apply(ctx, child)
 	}
 	if err != nil {
-		err = fmt.Errorf("apply %s %s/%s: %w", child.Kind, *child.meta.Namespace, *child.meta.Name, err)
-		if refused(err) {
-			return Obstacle{Reason: ReasonChildRejected, Message: err.Error(), Unwatched: true}
-		}
+		return 0, hardening.Rejected(fmt.Errorf("apply %s: %w", child, err))
+	}
+	if isDrift { // a refused write is not counted: it has its own backoff
+		memory.DriftCorrected(a.Clock.Now())
+	}
+	log.FromContext(ctx).Info("Applied child", "kind", child.Kind)
+	return 0, memory.SetMutated(child.String(), hash, child.differences())
+}
+
+// apply writes one child if no other object took its name since it was observed, and sets Live to the response.
+// An existing child must still have its UID. A missing child is applied with a resourceVersion that no object
+// has: the API server compares it with that of an existing object, and ignores it when it creates an object
+// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Store.Update: "Wipe metadata
+// on create-via-update and create-via-apply requests to match create behavior").
+func (a *Applier) apply(ctx context.Context, child *Child) error {
+	if child.Live == nil {
+		child.meta.ResourceVersion = new("1")
+	} else {
+		child.meta.UID = new(child.Live.GetUID())
+	}
+	if err := a.Client.Apply(ctx, child.desired, a.FieldOwner, client.ForceOwnership); err != nil {
 		return err
 	}
-	child.Live = live
-	return nil
-}
-
-// applied applies what a child shall be and returns the API server's answer, which Apply leaves in its
-// argument.
-func (k *Keeper) applied(ctx context.Context, child *Child) (client.Object, error) {
-	if err := k.Apply(ctx, child.want, k.fieldOwner, client.ForceOwnership); err != nil {
-		return nil, err
-	}
-	answer, err := json.Marshal(child.want)
+	answer, err := json.Marshal(child.desired) // Apply stores the response in its argument
 	if err != nil {
-		return nil, err
+		return err
 	}
-	live := child.empty()
-	return live, json.Unmarshal(answer, live)
-}
-
-// replaceSpec restores a child of which somebody changed a field in a way that leaves no room for ours
-// beside it, so that an apply is refused: an apply takes away only what is ours. The spec becomes exactly
-// the wanted one; what others added to it goes.
-func (k *Keeper) replaceSpec(ctx context.Context, child *Child, wanted map[string]any) (client.Object, error) {
-	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Live)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": child.Live.GetUID(), "resourceVersion": child.Live.GetResourceVersion()},
-		"spec":     replacing(wanted["spec"], have["spec"]),
-	})
-	if err != nil {
-		return nil, err
-	}
-	live := child.empty()
-	live.SetNamespace(child.Live.GetNamespace())
-	live.SetName(child.Live.GetName())
-	return live, k.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), k.fieldOwner)
-}
-
-// replacing is the merge patch that makes a value the wanted one: it takes lists as a whole, and null is
-// for fields that shall go, or back to their defaults.
-func replacing(want, have any) any {
-	fields, ok := want.(map[string]any)
-	if !ok {
-		return want
-	}
-	had, _ := have.(map[string]any)
-	patch := map[string]any{}
-	for field := range had {
-		patch[field] = nil
-	}
-	for field, value := range fields {
-		patch[field] = replacing(value, had[field])
-	}
-	return patch
-}
-
-// refused reports whether the API server does not want a child, and will not want it at the next try
-// either; not so when the error speaks of a moment: a conflict, a server that is busy.
-func refused(err error) bool {
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return false // nor will it: End gives up
-	}
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	child.Live = child.empty.DeepCopyObject().(client.Object)
+	return json.Unmarshal(answer, child.Live)
 }

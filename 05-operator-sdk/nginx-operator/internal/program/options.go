@@ -1,5 +1,5 @@
-// Package program is what every operator's main needs: flags, a manager with metrics, probes and a lease,
-// and errors that say what to do. The scaffold writes it into cmd/main.go of each project.
+// Package program has the parts of main that are the same in every operator: flags, a manager with metrics, probes and
+// a lease, and errors that say what to do. The scaffold writes this code into cmd/main.go of each project.
 package program
 
 import (
@@ -24,7 +24,7 @@ import (
 // namespaceFile names the namespace of the pod, in a pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Options say how an operator runs. The zero value is not useful: Bind gives the defaults.
+// Options are the settings of an operator. The zero value is not useful: Bind sets the defaults.
 type Options struct {
 	// Namespaces are the ones that the operator serves, all when there are none.
 	Namespaces []string
@@ -37,7 +37,7 @@ type Options struct {
 	MetricsCertPath, MetricsCertName, MetricsCertKey string
 	// LeaderElect makes the operator work only while it holds a lease.
 	LeaderElect bool
-	// LeaderElectionNamespace is where the lease lies; empty means the pod's own namespace.
+	// LeaderElectionNamespace is the namespace of the lease; empty means the pod's own namespace.
 	LeaderElectionNamespace string
 	// Workers is how many resources are handled at once.
 	Workers int
@@ -50,26 +50,31 @@ type Options struct {
 func (o *Options) Bind(flags *flag.FlagSet) {
 	o.Namespaces = namespaces(os.Getenv("WATCH_NAMESPACE"))
 	flags.StringVar(&o.Metrics, "metrics-bind-address", "0", "host:port for metrics; 0 = off")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics over TLS, and only to who may read them; without it, on 127.0.0.1 only")
-	flags.StringVar(&o.MetricsCertPath, "metrics-cert-path", "", "folder with a certificate for metrics (default: made at the start)")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true,
+		"serve metrics over TLS, and only to users who may read them; without it, on 127.0.0.1 only")
+	flags.StringVar(&o.MetricsCertPath, "metrics-cert-path", "",
+		"folder with a certificate for metrics (default: made at the start)")
 	flags.StringVar(&o.MetricsCertName, "metrics-cert-name", "tls.crt", "file of the certificate in --metrics-cert-path")
 	flags.StringVar(&o.MetricsCertKey, "metrics-cert-key", "tls.key", "file of the key in --metrics-cert-path")
-	flags.StringVar(&o.Probes, "health-probe-bind-address", "127.0.0.1:8081", "host:port for /healthz and /readyz; 0 = off")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", false, "work only while holding a lease, so that several replicas can run")
-	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the pod's own)")
+	flags.StringVar(&o.Probes, "health-probe-bind-address", "127.0.0.1:8081",
+		"host:port for /healthz and /readyz; 0 = off")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", false,
+		"work only while holding a lease, so that several replicas can run")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
+		"namespace of the lease (default: the pod's own)")
 	flags.IntVar(&o.Workers, "max-concurrent-reconciles", 4, "how many resources are handled at once")
 	o.Log.StacktraceLevel = zapcore.PanicLevel // a returned error says where it comes from
 	o.Log.BindFlags(flags)
 }
 
-// namespaces reads a list as WATCH_NAMESPACE has it.
+// namespaces reads a list in the format of WATCH_NAMESPACE.
 func namespaces(text string) []string {
 	names := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// check returns an error that names the first flag that cannot be.
+// check returns an error that names the first invalid flag.
 func (o *Options) check() error {
 	for _, namespace := range o.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
@@ -82,10 +87,13 @@ func (o *Options) check() error {
 	if _, err := os.Stat(namespaceFile); o.LeaderElect && o.LeaderElectionNamespace == "" && err != nil {
 		return errors.New("--leader-elect needs --leader-election-namespace outside a cluster")
 	}
-	if host, _, err := net.SplitHostPort(o.Metrics); o.Metrics != "0" && !o.MetricsSecure && (err != nil || !net.ParseIP(host).IsLoopback()) {
-		return fmt.Errorf("--metrics-bind-address is %q: without --metrics-secure it must be 0 or 127.0.0.1:port, for nothing protects what is served there", o.Metrics)
+	host, _, err := net.SplitHostPort(o.Metrics)
+	if o.Metrics != "0" && !o.MetricsSecure && (err != nil || !net.ParseIP(host).IsLoopback()) {
+		return fmt.Errorf("--metrics-bind-address is %q: without --metrics-secure it must be 0 or 127.0.0.1:port, "+
+			"for nothing protects what is served there", o.Metrics)
 	}
-	for name, address := range map[string]string{"health-probe-bind-address": o.Probes, "metrics-bind-address": o.Metrics} {
+	addresses := map[string]string{"health-probe-bind-address": o.Probes, "metrics-bind-address": o.Metrics}
+	for name, address := range addresses {
 		if err := portFree(address); err != nil {
 			return fmt.Errorf("--%s: %w: choose another one, or 0 for none", name, err)
 		}
@@ -93,7 +101,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// portFree tells early, and by the flag's name, what the manager would tell late.
+// portFree reports a port in use early and with the flag's name. The manager would report it late.
 func portFree(address string) error {
 	if address == "0" {
 		return nil
@@ -105,8 +113,8 @@ func portFree(address string) error {
 	return l.Close()
 }
 
-// metrics say who gets the metrics. With TLS, the API server is asked who sends a token, and whether that
-// one may get /metrics: config/rbac has the roles of both sides.
+// metrics returns the options of the metrics server. With TLS, the API server is asked which user a token belongs to,
+// and whether that user may get /metrics. config/rbac has the roles for both.
 func (o *Options) metrics() server.Options {
 	options := server.Options{
 		BindAddress:   o.Metrics,
@@ -124,7 +132,7 @@ func (o *Options) metrics() server.Options {
 // been used to keep servers busy (CVE-2023-44487, CVE-2023-39325); nobody here needs it.
 func WithoutHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
-// EnvBool is the truth of an environment variable, or a default when it is not set.
+// EnvBool returns the Boolean value of an environment variable, or a default when it is not set.
 func EnvBool(name string, otherwise bool) (bool, error) {
 	text := os.Getenv(name)
 	if text == "" {

@@ -73,7 +73,8 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 			if !slices.Equal(o.Namespaces, test.want) {
 				t.Errorf("got %q, want %q", o.Namespaces, test.want)
 			}
-			if err := o.check(); (err != nil) != test.wrong || err != nil && !strings.HasPrefix(err.Error(), `WATCH_NAMESPACE names "B"`) {
+			if err := o.check(); (err != nil) != test.wrong || err != nil &&
+				!strings.HasPrefix(err.Error(), `WATCH_NAMESPACE names "B"`) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -52,7 +52,8 @@ func TestMain(m *testing.M) {
 // build returns what a folder of config/ makes.
 func build(t *testing.T, folder string) (all []*unstructured.Unstructured) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), kubectl, "kustomize", filepath.Join("..", "..", "config", folder)).Output()
+	out, err := exec.CommandContext(t.Context(), kubectl, "kustomize",
+		filepath.Join("..", "..", "config", folder)).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		t.Fatalf("%v: %s", err, exit.Stderr)
 	}
@@ -107,7 +108,8 @@ func TestTheAPIServerAcceptsEveryWayToDeploy(t *testing.T) {
 	for _, folder := range ways {
 		t.Run(folder, func(t *testing.T) {
 			for _, object := range build(t, folder) {
-				err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership)
+				err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.DryRunAll,
+					client.FieldOwner("test"), client.ForceOwnership)
 				if err != nil {
 					t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 				}
@@ -136,7 +138,8 @@ func TestTheManagersPodsAreRestricted(t *testing.T) {
 		}
 		template := manager(t, build(t, folder)).Spec.Template
 		pod := func() *corev1.Pod {
-			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "restricted", Name: "manager"}, Spec: *template.Spec.DeepCopy()}
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "restricted", Name: "manager"},
+				Spec: *template.Spec.DeepCopy()}
 		}
 		if err := c.Create(t.Context(), pod(), client.DryRunAll); err != nil {
 			t.Errorf("%s: %v", folder, err)

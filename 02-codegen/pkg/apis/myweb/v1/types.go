@@ -39,6 +39,8 @@ const (
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	// ReasonChildRejected: the API server refuses a child: a quota, a policy, a missing permission.
 	ReasonChildRejected = "ChildRejected"
+	// ReasonChildMutated: an admission policy or a webhook changes what the operator sets on a child.
+	ReasonChildMutated = "ChildMutated"
 	// ReasonWaitingForDeletion: an object that is being deleted still has the name of a child.
 	ReasonWaitingForDeletion = "WaitingForDeletion"
 	// ReasonRecovered, of an event only: what was wrong is over.
@@ -113,11 +115,11 @@ type MyWebSpec struct {
 	// +kubebuilder:validation:Minimum=30000
 	// +kubebuilder:validation:Maximum=32767
 	NodePortNumber *int32 `json:"nodePortNumber,omitempty"`
-	// pageContentHtml is the page, at most 262144 characters, served as it is
+	// pageContentHtml is the page, at most 131072 characters, served as it is
 	// written here: nothing is escaped, trimmed or filled in.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=262144
+	// +kubebuilder:validation:MaxLength=131072
 	PageContentHTML *string `json:"pageContentHtml,omitempty"`
 	// default: the API server fills it in. A pointer tells 0, which is a choice, from nothing said.
 
@@ -139,7 +141,7 @@ type MyWebStatus struct {
 	// listType=map and listMapKey: an item is known by its type, so server-side apply merges items
 	// and owners of different conditions do not disturb each other.
 
-	// conditions tell the state of the website: Available, Progressing and
+	// conditions report the state of the website: Available, Progressing and
 	// Degraded, each with a reason and a message.
 	//
 	// +optional

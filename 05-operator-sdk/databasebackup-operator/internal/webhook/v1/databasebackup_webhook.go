@@ -1,5 +1,5 @@
-// Package v1 answers the API server while a DatabaseBackup is being written: it refuses a schedule that cannot be
-// followed, and warns of what is accepted but may not be meant. The rest is in the schema.
+// Package v1 has the webhook that the API server calls when a DatabaseBackup is written. It refuses an invalid
+// schedule, and warns about fields that are accepted but may be a mistake. All other rules are in the schema.
 package v1
 
 import (
@@ -18,28 +18,28 @@ import (
 	"github.com/example/databasebackup-operator/internal/schedule"
 )
 
-// What the API server is told, in config/webhook/manifests.yaml, which controller-gen makes of the marker below:
+// The webhook configuration: controller-gen generates config/webhook/manifests.yaml from the marker below.
 //
-//   - failurePolicy=ignore: what becomes of a request when nobody answers. A schedule that slips through shows in
-//     status, and nothing runs by it. A broken operator must not keep people from editing DatabaseBackups.
-//   - timeoutSeconds bounds what one writer waits. The answer comes from memory.
-//   - sideEffects=None: an answer changes nothing, so dry runs ask too.
-//   - matchConditions are looked at inside the API server, before any call: only a spec that changes comes here, and
-//     an object that is being deleted is left alone, so that its finalizers can be taken off.
+//   - failurePolicy=ignore: when the webhook does not respond, the API server accepts the request. The status reports
+//     an invalid schedule, and nothing runs. A broken operator must not prevent users from editing DatabaseBackups.
+//   - timeoutSeconds limits how long a writer waits. The response is computed from memory.
+//   - sideEffects=None: a call changes nothing in the cluster, so the API server calls the webhook for dry runs too.
+//   - matchConditions are evaluated inside the API server, before any call. The webhook gets only requests that change
+//     the spec, and none about an object that is being deleted, so that its finalizers can be removed.
 //
 // The service is "webhook-service" in "system" there; kustomize gives both their names.
 //
-// +kubebuilder:webhook:path=/validate-databases-test-io-v1-databasebackup,mutating=false,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,groups=databases.test.io,resources=databasebackups,verbs=create;update,versions=v1,name=vdatabasebackup-v1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"spec-changed","expression":"oldObject == null || object.spec != oldObject.spec"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
+// +kubebuilder:webhook:path=/validate-databases-test-io-v1-databasebackup,mutating=false,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,groups=databases.test.io,resources=databasebackups,verbs=create;update,versions=v1,name=vdatabasebackup-v1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"spec-changed","expression":"oldObject == null || object.?spec != oldObject.?spec"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 
-// SetupDatabaseBackupWebhookWithManager makes the manager's webhook server answer for DatabaseBackups. image is the
-// operator's default for those that name none; it may be empty.
+// SetupDatabaseBackupWebhookWithManager adds the webhook of DatabaseBackups to the manager's webhook server. image is
+// the operator's default for DatabaseBackups without an image; it may be empty.
 func SetupDatabaseBackupWebhookWithManager(mgr ctrl.Manager, image string) error {
 	return ctrl.NewWebhookManagedBy(mgr, &databasesv1.DatabaseBackup{}).
 		WithValidator(&DatabaseBackupValidator{Image: image}).
 		Complete()
 }
 
-// DatabaseBackupValidator refuses schedules that cannot be followed, and warns.
+// DatabaseBackupValidator refuses invalid schedules, and returns warnings.
 type DatabaseBackupValidator struct {
 	// Image is the operator's default; it may be empty.
 	Image string
@@ -48,16 +48,20 @@ type DatabaseBackupValidator struct {
 var _ admission.Validator[*databasesv1.DatabaseBackup] = &DatabaseBackupValidator{}
 
 // ValidateCreate implements admission.Validator.
-func (v *DatabaseBackupValidator) ValidateCreate(_ context.Context, backup *databasesv1.DatabaseBackup) (admission.Warnings, error) {
+func (v *DatabaseBackupValidator) ValidateCreate(
+	_ context.Context, backup *databasesv1.DatabaseBackup,
+) (admission.Warnings, error) {
 	if err := judgeSchedule(backup); err != nil {
 		return nil, err
 	}
 	return slices.Concat(v.incomplete(backup), deletes(backup)), nil
 }
 
-// ValidateUpdate implements admission.Validator. It judges only what the update changes: a DatabaseBackup that has a
-// bad schedule already must stay editable, and who was warned once need not hear it again.
-func (v *DatabaseBackupValidator) ValidateUpdate(_ context.Context, old, backup *databasesv1.DatabaseBackup) (warnings admission.Warnings, err error) {
+// ValidateUpdate implements admission.Validator. It checks only the fields that the update changes: a DatabaseBackup
+// with an invalid schedule must stay editable, and a user gets a warning only once.
+func (v *DatabaseBackupValidator) ValidateUpdate(
+	_ context.Context, old, backup *databasesv1.DatabaseBackup,
+) (warnings admission.Warnings, err error) {
 	if backup.Spec.Schedule != old.Spec.Schedule || backup.Spec.TimeZone != old.Spec.TimeZone {
 		if err := judgeSchedule(backup); err != nil {
 			return nil, err
@@ -73,12 +77,14 @@ func (v *DatabaseBackupValidator) ValidateUpdate(_ context.Context, old, backup 
 }
 
 // ValidateDelete implements admission.Validator. Deletions are not sent here.
-func (*DatabaseBackupValidator) ValidateDelete(context.Context, *databasesv1.DatabaseBackup) (admission.Warnings, error) {
+func (*DatabaseBackupValidator) ValidateDelete(
+	context.Context, *databasesv1.DatabaseBackup,
+) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// judgeSchedule refuses a schedule that the operator could not follow: a number out of range, a date that no year
-// has, a zone that nobody knows. For that a calendar and a list of zones are needed, which CEL does not have.
+// judgeSchedule refuses a schedule with a number out of range, a date that does not exist, or an unknown time zone.
+// This needs a calendar and a list of time zones, which CEL does not have.
 func judgeSchedule(backup *databasesv1.DatabaseBackup) error {
 	_, err := schedule.Parse(backup.Spec.Schedule, backup.Spec.TimeZone)
 	if fault, wrong := errors.AsType[*schedule.Fault](err); wrong {
@@ -88,14 +94,15 @@ func judgeSchedule(backup *databasesv1.DatabaseBackup) error {
 	return err
 }
 
-// incomplete says what a DatabaseBackup lacks: it is accepted, and never runs like that. Clients show about 120
-// characters of a warning, so the fields are named from the spec on.
+// incomplete says which fields a DatabaseBackup lacks. It is accepted, but it does not run until they are set. Clients
+// show about 120 characters of a warning, so the names of the fields begin below the spec.
 func (v *DatabaseBackupValidator) incomplete(backup *databasesv1.DatabaseBackup) admission.Warnings {
 	fields := controller.Missing(backup, v.Image)
 	if len(fields) == 0 {
 		return nil
 	}
-	return admission.Warnings{"nothing runs until the spec has " + strings.ReplaceAll(strings.Join(fields, ", "), "spec.", "")}
+	return admission.Warnings{"nothing runs until the spec has " + strings.ReplaceAll(strings.Join(fields, ", "),
+		"spec.", "")}
 }
 
 // deletes says what deletionPolicy Delete means.

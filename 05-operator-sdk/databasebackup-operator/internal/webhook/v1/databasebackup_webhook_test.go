@@ -29,7 +29,7 @@ func original(changes ...change) *databasesv1.DatabaseBackup {
 
 // complete lets it lack nothing, the image apart.
 func complete(s *databasesv1.DatabaseBackupSpec) {
-	key := &databasesv1.SecretKeyReference{Name: "credentials", Key: "k"}
+	key := &databasesv1.KeyReference{Name: "credentials", Key: "k"}
 	s.TargetRef = &databasesv1.TargetReference{Name: "db"}
 	s.Auth = &databasesv1.Auth{UsernameSecretRef: key, PasswordSecretRef: key}
 	s.Destination = &databasesv1.Destination{PersistentVolumeClaim: &databasesv1.ClaimReference{ClaimName: "backups"}}
@@ -55,12 +55,12 @@ const (
 )
 
 var _ = Describe("The webhook of DatabaseBackups", func() {
-	BeforeEach(func() { said.take() })
+	BeforeEach(func() { said.Take() })
 	AfterEach(func() {
 		Expect(client.IgnoreNotFound(k8sClient.Delete(ctx, original()))).To(Succeed())
 	})
 
-	It("refuses a schedule that cannot be followed, by field, value, reason and cure", func() {
+	It("refuses a schedule that cannot be followed, by field, value, reason and what to do", func() {
 		err := k8sClient.Create(ctx, original(scheduled("0 3 30 2 *")))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(ContainSubstring(`spec.schedule: Invalid value: "0 3 30 2 *": never comes: no year has that date: choose a day that its months have`)))
@@ -76,18 +76,18 @@ var _ = Describe("The webhook of DatabaseBackups", func() {
 	It("warns of what is missing, and that files will go, once", func() {
 		b := original(deleting)
 		Expect(k8sClient.Create(ctx, b)).To(Succeed())
-		Expect(said.take()).To(ConsistOf(lacksAll, filesToGo))
+		Expect(said.Take()).To(ConsistOf(lacksAll, filesToGo))
 		suspended(&b.Spec)
 		Expect(k8sClient.Update(ctx, b)).To(Succeed())
 		b.Labels = map[string]string{"a": "b"}
 		Expect(k8sClient.Update(ctx, b)).To(Succeed())
-		Expect(said.take()).To(BeEmpty(), "edits of something else")
+		Expect(said.Take()).To(BeEmpty(), "edits of something else")
 		complete(&b.Spec)
 		Expect(k8sClient.Update(ctx, b)).To(Succeed())
-		Expect(said.take()).To(ConsistOf("nothing runs until the spec has image"))
+		Expect(said.Take()).To(ConsistOf("nothing runs until the spec has image"))
 		image(&b.Spec)
 		Expect(k8sClient.Update(ctx, b)).To(Succeed())
-		Expect(said.take()).To(BeEmpty())
+		Expect(said.Take()).To(BeEmpty())
 	})
 
 	It("stays out of the way of an object that is being deleted", func() {
@@ -124,7 +124,7 @@ func TestWhatIsSaid(t *testing.T) {
 		"an edit that makes the zone bad":          {"x", original(complete), original(complete, zone("X")), nil, "spec.timeZone"},
 		"an edit of a bad schedule's neighbour":    {"x", original(complete, scheduled("0 25 * * *")), original(complete, scheduled("0 25 * * *"), suspended), nil, ""},
 		"an edit from bad to bad":                  {"x", original(complete, scheduled("0 25 * * *")), original(complete, scheduled("0 26 * * *")), nil, "spec.schedule"},
-		"an edit that mends a bad schedule":        {"x", original(complete, scheduled("0 25 * * *")), original(complete), nil, ""},
+		"an edit that fixes a bad schedule":        {"x", original(complete, scheduled("0 25 * * *")), original(complete), nil, ""},
 		"an edit that takes something away":        {"", original(complete, image), original(complete), []string{"nothing runs until the spec has image"}, ""},
 		"an edit that gives all":                   {"", original(), original(complete, image), nil, ""},
 		"an edit of something else":                {"", original(deleting), original(deleting, suspended), nil, ""},
@@ -141,7 +141,8 @@ func TestWhatIsSaid(t *testing.T) {
 			if diff := cmp.Diff(test.warned, []string(warnings)); diff != "" {
 				t.Error("warned:", diff)
 			}
-			if (err != nil) != (test.refused != "") || err != nil && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.refused)) {
+			if (err != nil) != (test.refused != "") || err != nil &&
+				(!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.refused)) {
 				t.Errorf("refused: %v, want %q", err, test.refused)
 			}
 			for _, w := range warnings {

@@ -1,16 +1,18 @@
-// Package v1alpha1 answers the API server while a Memcached is being written: it fills in a name that
-// depends on the Memcached's own, refuses what no container runtime takes as an image, and warns of what may
-// be a mistake. The rest is in the schema.
+// Package v1alpha1 has the webhooks that the API server calls when a Memcached is written. They set a default name
+// that depends on the Memcached's own name, refuse an image reference that no container runtime accepts, and warn
+// about possible mistakes. All other rules are in the schema.
 package v1alpha1
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/distribution/reference"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,45 +22,51 @@ import (
 	"github.com/example/memcached-operator/internal/controller"
 )
 
-// What the API server is told, in config/webhook/manifests.yaml, which controller-gen makes of the markers
-// below:
+// The webhook configurations: controller-gen generates config/webhook/manifests.yaml from the markers below.
 //
-//   - failurePolicy=ignore: what becomes of a request when nobody answers. A name that is not filled in is
-//     taken by the controller all the same, and an image that slips through shows in status. A broken
-//     operator must not keep people from editing Memcacheds.
-//   - timeoutSeconds bounds what one writer waits. The answer comes from memory.
-//   - sideEffects=None: an answer changes nothing but itself, so dry runs ask too.
-//   - matchConditions are looked at inside the API server, before any call: only requests that matter come
-//     here, and an object that is being deleted is left alone.
+//   - failurePolicy=ignore: when the webhook does not respond, the API server accepts the request. The controller
+//     uses the default name anyway, and the status reports an invalid image. A broken operator must not prevent
+//     users from editing Memcacheds.
+//   - timeoutSeconds limits how long a writer waits. The response is computed from memory.
+//   - sideEffects=None: a call changes nothing in the cluster, so the API server calls the webhook for dry runs too.
+//   - matchConditions are evaluated inside the API server, before any call. The webhook gets only requests that
+//     matter, and none about an object that is being deleted. The conditions of a mutating webhook see objects that
+//     the schema has not checked yet, so they must not fail on a missing field or a wrong type.
 //
 // The service is "webhook-service" in "system" there; kustomize gives both their names.
 //
-// +kubebuilder:webhook:path=/mutate-cache-example-com-v1alpha1-memcached,mutating=true,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,groups=cache.example.com,resources=memcacheds,verbs=create;update,versions=v1alpha1,name=mmemcached-v1alpha1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"config-without-name","expression":"has(object.spec.configRef) && !has(object.spec.configRef.name)"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
-// +kubebuilder:webhook:path=/validate-cache-example-com-v1alpha1-memcached,mutating=false,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,groups=cache.example.com,resources=memcacheds,verbs=create;update,versions=v1alpha1,name=vmemcached-v1alpha1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"image-or-config-changed","expression":"oldObject == null || object.spec.?image != oldObject.spec.?image || object.spec.?configRef != oldObject.spec.?configRef"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
+// +kubebuilder:webhook:path=/mutate-cache-example-com-v1alpha1-memcached,mutating=true,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,groups=cache.example.com,resources=memcacheds,verbs=create;update,versions=v1alpha1,name=mmemcached-v1alpha1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"config-without-name","expression":"has(object.spec) && type(object.spec) == map && has(object.spec.configRef) && type(object.spec.configRef) == map && !has(object.spec.configRef.name)"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
+// +kubebuilder:webhook:path=/validate-cache-example-com-v1alpha1-memcached,mutating=false,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,groups=cache.example.com,resources=memcacheds,verbs=create;update,versions=v1alpha1,name=vmemcached-v1alpha1.kb.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"image-or-config-changed","expression":"oldObject == null || (has(oldObject.spec) && type(oldObject.spec) != map) || object.?spec.?image != oldObject.?spec.?image || object.?spec.?configRef != oldObject.?spec.?configRef"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 
-// SetupMemcachedWebhookWithManager makes the manager's webhook server answer for Memcacheds.
+// SetupMemcachedWebhookWithManager adds the webhooks of Memcacheds to the manager's webhook server.
 func SetupMemcachedWebhookWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewWebhookManagedBy(mgr, &cachev1alpha1.Memcached{}).
-		WithDefaulter(&MemcachedDefaulter{}).
-		WithValidator(&MemcachedValidator{Configs: mgr.GetCache()}).
-		Complete()
+	asWritten := &unstructured.Unstructured{}
+	asWritten.SetGroupVersionKind(controller.Kind)
+	return errors.Join(
+		ctrl.NewWebhookManagedBy(mgr, asWritten).WithDefaulter(&MemcachedDefaulter{}).Complete(),
+		ctrl.NewWebhookManagedBy(mgr, &cachev1alpha1.Memcached{}).
+			WithValidator(&MemcachedValidator{Configs: mgr.GetCache()}).Complete(),
+	)
 }
 
-// MemcachedDefaulter fills in what a schema cannot: its defaults are constants.
+// MemcachedDefaulter sets a default that a schema cannot, because the defaults of a schema are constants. It works on
+// the JSON of the user: a cachev1alpha1.Memcached cannot hold a field of a wrong type, which the schema has to report.
 type MemcachedDefaulter struct{}
 
-var _ admission.Defaulter[*cachev1alpha1.Memcached] = &MemcachedDefaulter{}
+var _ admission.Defaulter[*unstructured.Unstructured] = &MemcachedDefaulter{}
 
 // Default implements admission.Defaulter. One that asks for a generated name has none yet; then the
 // controller takes the name that it gets.
-func (*MemcachedDefaulter) Default(_ context.Context, memcached *cachev1alpha1.Memcached) error {
-	if ref := memcached.Spec.ConfigRef; ref != nil && ref.Name == "" {
-		ref.Name = memcached.Name
+func (*MemcachedDefaulter) Default(_ context.Context, memcached *unstructured.Unstructured) error {
+	spec, _ := memcached.Object["spec"].(map[string]any)
+	ref, ok := spec["configRef"].(map[string]any)
+	if ok && ref["name"] == nil && memcached.GetName() != "" {
+		ref["name"] = memcached.GetName()
 	}
 	return nil
 }
 
-// MemcachedValidator refuses images that cannot be, and warns.
+// MemcachedValidator refuses invalid image references, and returns warnings.
 type MemcachedValidator struct {
 	// Configs reads ConfigMaps: the manager's cache, so that an answer costs no request.
 	Configs client.Reader
@@ -67,14 +75,16 @@ type MemcachedValidator struct {
 var _ admission.Validator[*cachev1alpha1.Memcached] = &MemcachedValidator{}
 
 // ValidateCreate implements admission.Validator.
-func (v *MemcachedValidator) ValidateCreate(ctx context.Context, memcached *cachev1alpha1.Memcached) (admission.Warnings, error) {
+func (v *MemcachedValidator) ValidateCreate(ctx context.Context,
+	memcached *cachev1alpha1.Memcached) (admission.Warnings, error) {
 	warnings, err := judgeImage(memcached)
 	return append(warnings, v.configWarnings(ctx, memcached)...), err
 }
 
 // ValidateUpdate implements admission.Validator. It judges only what the update changes: a Memcached that
-// has a bad image already must stay editable, and who warned once need not nag.
-func (v *MemcachedValidator) ValidateUpdate(ctx context.Context, old, memcached *cachev1alpha1.Memcached) (warnings admission.Warnings, err error) {
+// has a bad image already must stay editable, and a warning is given once.
+func (v *MemcachedValidator) ValidateUpdate(ctx context.Context,
+	old, memcached *cachev1alpha1.Memcached) (warnings admission.Warnings, err error) {
 	if memcached.Spec.Image != old.Spec.Image {
 		warnings, err = judgeImage(memcached)
 	}
@@ -118,9 +128,10 @@ func judgeImage(memcached *cachev1alpha1.Memcached) (admission.Warnings, error) 
 	return nil, nil
 }
 
-// configWarnings tells what the controller would tell in status about the ConfigMap. It never refuses: the
+// configWarnings warns of what the controller would report in status about the ConfigMap. It never refuses: the
 // ConfigMap may come after the Memcached, and may change at any time.
-func (v *MemcachedValidator) configWarnings(ctx context.Context, memcached *cachev1alpha1.Memcached) admission.Warnings {
+func (v *MemcachedValidator) configWarnings(ctx context.Context,
+	memcached *cachev1alpha1.Memcached) admission.Warnings {
 	if memcached.Spec.ConfigRef == nil || memcached.Spec.ConfigRef.Name == "" {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 type MyWebStatusApplyConfiguration struct {
 	// completed is true exactly while the current generation of the spec is fully served.
 	Completed *bool `json:"completed,omitempty"`
-	// conditions tell the state of the website: Available, Progressing and
+	// conditions report the state of the website: Available, Progressing and
 	// Degraded, each with a reason and a message.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// nodePort is the port on every node where the page is served, chosen or allocated.

@@ -1,0 +1,38 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// MyWeb is a website of one page.
+//
+// +kubebuilder:object:root=true
+type MyWeb struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the website that the user wants.
+	//
+	// +required
+	Spec MyWebSpec `json:"spec"`
+}
+
+// MyWebSpec is the website that the user wants.
+type MyWebSpec struct {
+	// image is the container image that serves the page.
+	//
+	// +required
+	Image string `json:"image"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// MyWebList is a list of MyWebs.
+//
+// +kubebuilder:object:root=true
+type MyWebList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []MyWeb `json:"items"`
+}

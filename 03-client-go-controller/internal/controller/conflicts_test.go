@@ -1,0 +1,456 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
+	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/03-client-go-controller/test/mywebtest"
+)
+
+// atOnce is how long it may take to notice what a watch delivers. Where it is used, nothing else would enqueue the
+// MyWeb: it bounds the wait for a watch that does not come.
+const atOnce = 15 * time.Second
+
+// message is that of a condition of a MyWeb.
+func (f *fixture) message(name, kind string) string {
+	f.Helper()
+	return meta.FindStatusCondition(f.web(name).Status.Conditions, kind).Message
+}
+
+// blocked waits until a MyWeb is degraded for a reason, and shows that nothing more is sent then.
+func (f *fixture) blocked(name, reason string) {
+	f.Helper()
+	f.Eventually(f.condition(name, webv1.ConditionDegraded)).Should(Equal("True " + reason))
+	sent := f.total()
+	f.Consistently(f.total).Should(Equal(sent),
+		"requests were sent although only the end of the conflict could change something")
+}
+
+// recovered shows that a MyWeb recovers at once.
+func (f *fixture) recovered(name string) {
+	f.Helper()
+	f.Eventually(f.condition(name, webv1.ConditionDegraded), atOnce).Should(Equal("False AsExpected"))
+	f.complete(name)
+}
+
+func TestAnUnmanagedObjectIsNeverChanged(t *testing.T) {
+	t.Parallel()
+	for kind := range resources {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			version := f.put(mywebtest.Unmanaged(kind, "", "site")).GetResourceVersion()
+			f.start()
+			f.create("site")
+			f.blocked("site", webv1.ReasonResourceConflict)
+			f.sentExactly(map[string]int{"PUT mywebs/status": 1})
+			if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, kind+" site") {
+				t.Errorf("the message does not name the object: %s", got)
+			}
+			if f.child(kind, "site").GetResourceVersion() != version {
+				t.Error("the unmanaged object was changed")
+			}
+			f.remove(kind, "site")
+			f.recovered("site")
+			f.Eventually(f.events).Should(ConsistOf("Warning ResourceConflict", "Normal Recovered", "Normal Complete"))
+		})
+	}
+}
+
+func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
+	t.Parallel()
+	f := newServed(t)
+	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+		if r.kind == "PATCH configmaps" { // somebody is faster
+			f.put(mywebtest.Unmanaged("ConfigMap", "", "site"))
+			f.between(nil)
+		}
+		return pass()
+	})
+	f.remove("ConfigMap", "site")
+	f.blocked("site", webv1.ReasonResourceConflict)
+	if s := f.web("site").Status; s.ReadyReplicas != 1 || s.NodePort == 0 || s.Completed {
+		t.Errorf("the pods serve, the page's ConfigMap is unmanaged; status reports %+v", s)
+	}
+	if got := f.condition("site", webv1.ConditionAvailable)(); got != "True Serving" {
+		t.Errorf("Available is %s", got)
+	}
+}
+
+func TestAConflictBetweenReadAndWriteIsNotChanged(t *testing.T) {
+	t.Parallel()
+	for kind, resource := range resources {
+		for name, exists := range map[string]bool{"the child was missing": false, "the child was swapped": true} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t)
+				f.start()
+				if exists {
+					f.create("site")
+					f.complete("site")
+				}
+				var once sync.Once
+				var version string
+				f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+					if r.kind != "PATCH "+resource {
+						return pass()
+					}
+					once.Do(func() {
+						if exists {
+							f.remove(kind, "site")
+						}
+						version = f.put(mywebtest.Unmanaged(kind, "", "site")).GetResourceVersion()
+					})
+					response, err := pass()
+					if err == nil && response.StatusCode < 300 {
+						f.Errorf("the API server accepted the write over an unmanaged %s", kind)
+					}
+					return response, err
+				})
+				if exists {
+					f.edit("site", func(s *webv1.MyWebSpec) {
+						s.Image, s.PageContentHTML, s.NodePortNumber = "new", new("new"), new(freePort())
+					})
+				} else {
+					f.create("site")
+				}
+				f.blocked("site", webv1.ReasonResourceConflict)
+				if now := f.child(kind, "site"); now.GetResourceVersion() != version || len(now.GetOwnerReferences()) > 0 {
+					t.Error("the unmanaged object was changed")
+				}
+			})
+		}
+	}
+}
+
+func TestAConflictBeforeElementsAreReplacedIsNotChanged(t *testing.T) {
+	t.Parallel()
+	f := newServed(t)
+	var version string
+	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
+		if r.kind == "PATCH services" && r.Header.Get("Content-Type") == "application/json-patch+json" {
+			f.between(nil)
+			f.remove("Service", "site")
+			version = f.put(mywebtest.Unmanaged("Service", "", "site")).GetResourceVersion()
+		}
+		return pass()
+	})
+	f.patch("Service", "site", replace("/spec/ports/0/port", "81"))
+	f.blocked("site", webv1.ReasonResourceConflict)
+	if got := f.child("Service", "site").GetResourceVersion(); got != version || version == "" {
+		t.Errorf("the unmanaged Service had version %q, now %q", version, got)
+	}
+	if got := f.warnings(); !slices.Equal(got, []string{"Warning ResourceConflict"}) {
+		t.Errorf("the warnings are %v", got)
+	}
+}
+
+// holding returns a Service that holds a node port.
+func holding(name string, port int32) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
+}
+
+func TestANodePortThatAnotherServiceHolds(t *testing.T) {
+	t.Parallel()
+	port := freePort()
+	elsewhere := newFixture(t) // node ports are one for the whole cluster
+	elsewhere.put(holding("other", port))
+	f := newFixture(t)
+	f.start()
+	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
+	f.blocked("site", webv1.ReasonNodePortUnavailable)
+	f.sentExactly(map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1, "PUT mywebs/status": 1})
+	want := fmt.Sprintf("node port %d is taken by Service %s/other", port, elsewhere.namespace)
+	if got := f.message("site", webv1.ConditionDegraded); got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+	f.Consistently(f.total, 3*time.Second).Should(Equal(3))
+	elsewhere.remove("Service", "other")
+	f.recovered("site")
+	if got := f.web("site").Status.NodePort; got != port {
+		t.Errorf("status.nodePort is %d, want %d", got, port)
+	}
+	f.Eventually(f.events).Should(ConsistOf("Warning NodePortUnavailable", "Normal Recovered", "Normal Complete"))
+}
+
+// newBlockedByPort returns a fixture with a MyWeb that asks for the node port of another Service.
+func newBlockedByPort(t *testing.T) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	port := freePort()
+	f.put(holding("other", port))
+	f.start()
+	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
+	f.blocked("site", webv1.ReasonNodePortUnavailable)
+	return f
+}
+
+func TestANodePortThatIsGivenBackByAChange(t *testing.T) {
+	t.Parallel()
+	f := newBlockedByPort(t)
+	f.patch("Service", "other", replace("/spec/ports/0/nodePort", fmt.Sprint(freePort())))
+	f.recovered("site")
+}
+
+func TestATakenNodePortThatIsNotAskedForAnyMore(t *testing.T) {
+	t.Parallel()
+	f := newBlockedByPort(t)
+	f.edit("site", func(s *webv1.MyWebSpec) { s.NodePortNumber = nil })
+	f.recovered("site")
+}
+
+func TestAChangeToATakenNodePortKeepsServing(t *testing.T) {
+	t.Parallel()
+	f := newServed(t)
+	served, port := f.web("site").Status.NodePort, freePort()
+	f.put(holding("other", port))
+	f.edit("site", func(s *webv1.MyWebSpec) { s.NodePortNumber = &port })
+	f.blocked("site", webv1.ReasonNodePortUnavailable)
+	if s := f.web("site").Status; s.NodePort != served || s.ReadyReplicas != 1 || s.Completed {
+		t.Errorf("the old port %d still serves, status reports %+v", served, s)
+	}
+	f.remove("Service", "other")
+	f.recovered("site")
+}
+
+func TestANodePortThatTwoMyWebsWant(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	port := freePort()
+	wanting := func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port }
+	f.start()
+	f.create("first", wanting)
+	f.complete("first")
+	f.create("second", wanting)
+	f.blocked("second", webv1.ReasonNodePortUnavailable)
+	if got := f.message("second", webv1.ConditionDegraded); !strings.HasSuffix(got, f.namespace+"/first") {
+		t.Errorf("the message is %q", got)
+	}
+	if !f.completed("first")() {
+		t.Error("the one that holds the port is disturbed")
+	}
+	f.edit("first", func(s *webv1.MyWebSpec) { s.NodePortNumber = new(freePort()) })
+	f.recovered("second")
+	f.complete("first")
+}
+
+func TestTwoMyWebsThatSwapTheirNodePorts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	one, two, third := freePort(), freePort(), freePort()
+	f.start()
+	ask := func(port int32) func(*webv1.MyWeb) { return func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port } }
+	f.create("a", ask(one))
+	f.create("b", ask(two))
+	f.complete("a")
+	f.complete("b")
+	f.edit("a", func(s *webv1.MyWebSpec) { s.NodePortNumber = &two })
+	f.blocked("a", webv1.ReasonNodePortUnavailable)
+	f.edit("b", func(s *webv1.MyWebSpec) { s.NodePortNumber = &one })
+	for name, want := range map[string]string{
+		"a": fmt.Sprintf("node port %d is taken by Service %s/b, and MyWeb %[2]s/b waits for node port %[3]d of this MyWeb: ", two, f.namespace, one),
+		"b": fmt.Sprintf("node port %d is taken by Service %s/a, and MyWeb %[2]s/a waits for node port %[3]d of this MyWeb: ", one, f.namespace, two),
+	} {
+		f.Eventually(f.condition(name, webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
+		f.Eventually(func() string { return f.message(name, webv1.ConditionDegraded) }, atOnce).Should(HavePrefix(want))
+	}
+	f.edit("a", func(s *webv1.MyWebSpec) { s.NodePortNumber = &third })
+	f.recovered("a")
+	f.recovered("b")
+	f.edit("a", func(s *webv1.MyWebSpec) { s.NodePortNumber = &two })
+	f.recovered("a")
+}
+
+func TestOrphansAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for kind := range resources {
+		left := mywebtest.Unmanaged(kind, "", "site")
+		left.SetAnnotations(map[string]string{myweb.AnnotationApplied: "gone/0123456789abcdef"})
+		f.put(left)
+	}
+	f.start()
+	f.create("site")
+	f.blocked("site", webv1.ReasonResourceConflict)
+	f.sentExactly(map[string]int{"PUT mywebs/status": 1})
+	for kind := range resources {
+		if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, kind+" site was left behind by an earlier MyWeb") {
+			t.Errorf("the message does not name the %s: %s", kind, got)
+		}
+	}
+	for kind := range resources {
+		f.remove(kind, "site")
+	}
+	f.recovered("site")
+}
+
+func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	port := freePort()
+	f.start()
+	f.freeze("services")
+	f.put(holding("other", port))
+	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
+	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
+	f.Eventually(func() int { return f.requests()["PATCH services"] }).Should(BeNumerically(">", 3)) // no watch reports the end
+	f.thaw("services")
+	f.Eventually(func() string { return f.message("site", webv1.ConditionDegraded) }).Should(ContainSubstring(f.namespace + "/other"))
+	f.blocked("site", webv1.ReasonNodePortUnavailable)
+	f.remove("Service", "other")
+	f.recovered("site")
+	if got := f.warnings(); len(got) != 1 {
+		t.Errorf("the warnings are %v", got)
+	}
+}
+
+func TestWhatAPredecessorLeftIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for kind := range resources {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			left := mywebtest.Unmanaged(kind, "", "site")
+			left.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: webv1.SchemeGroupVersion.String(), Kind: "MyWeb",
+				Name: "site", UID: "gone", Controller: new(true)}})
+			version := f.put(left).GetResourceVersion()
+			f.start()
+			f.create("site")
+			f.Eventually(f.condition("site", webv1.ConditionProgressing)).Should(Equal("True " + webv1.ReasonWaitingForDeletion))
+			if got := f.condition("site", webv1.ConditionDegraded)(); got != "False AsExpected" {
+				t.Errorf("Degraded is %s", got)
+			}
+			f.Consistently(f.requests).Should(Equal(map[string]int{"PUT mywebs/status": 1}))
+			if f.child(kind, "site").GetResourceVersion() != version {
+				t.Error("what the predecessor left was changed")
+			}
+			f.remove(kind, "site") // as the garbage collector would
+			f.Eventually(f.exists("Service", "site"), atOnce).Should(BeTrue())
+			f.complete("site")
+			f.Eventually(f.events).Should(Equal([]string{"Normal Complete"}))
+		})
+	}
+}
+
+func TestAChildThatAFinalizerHoldsIsReported(t *testing.T) {
+	t.Parallel()
+	f := newServed(t)
+	f.patch("ConfigMap", "site", `[{"op":"add","path":"/metadata/finalizers","value":["example.com/keep"]}]`)
+	f.remove("ConfigMap", "site")
+	f.blocked("site", webv1.ReasonWaitingForDeletion)
+	if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, "ConfigMap site") ||
+		!strings.Contains(got, "example.com/keep") {
+		t.Errorf("the message does not name the object and its finalizer: %s", got)
+	}
+	f.patch("ConfigMap", "site", removal("/metadata/finalizers"))
+	f.Eventually(f.completed("site"), atOnce).Should(BeTrue())
+	if got := f.child("ConfigMap", "site"); got.GetDeletionTimestamp() != nil {
+		t.Error("the ConfigMap is still being deleted")
+	}
+	f.Eventually(f.warnings).Should(Equal([]string{"Warning WaitingForDeletion"}))
+}
+
+func TestAProgressDeadlineThatPassed(t *testing.T) {
+	t.Parallel()
+	f := newServed(t)
+	f.edit("site", func(s *webv1.MyWebSpec) { s.Image = "nginx:none" })
+	f.Eventually(f.condition("site", webv1.ConditionProgressing)).Should(Equal("True " + webv1.ReasonRollingOut))
+	f.rollout("site", func(d *appsv1.Deployment) { // the old pod serves, the new one never will
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, UpdatedReplicas: 1,
+			ReadyReplicas: 1, AvailableReplicas: 1,
+			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
+				Reason: "ProgressDeadlineExceeded", Message: "timed out progressing", LastUpdateTime: metav1.Now()}}}
+	})
+	f.blocked("site", webv1.ReasonProgressDeadlineExceeded)
+	if got := f.condition("site", webv1.ConditionAvailable)(); got != "True Serving" {
+		t.Errorf("Available is %s", got)
+	}
+	f.edit("site", func(s *webv1.MyWebSpec) { s.Image = "nginx" })
+	f.recovered("site")
+	f.Eventually(f.events).Should(ConsistOf("Normal Complete", "Warning ProgressDeadlineExceeded", "Normal Recovered", "Normal Complete"))
+}
+
+// forbid makes a quota that allows no node port in the namespace, and plays its controller.
+func (f *fixture) forbid() {
+	f.Helper()
+	none := corev1.ResourceList{corev1.ResourceServicesNodePorts: resource.MustParse("0")}
+	quotas := f.kube.CoreV1().ResourceQuotas(f.namespace)
+	quota, err := quotas.Create(f.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec: corev1.ResourceQuotaSpec{Hard: none}}, metav1.CreateOptions{})
+	f.must(err)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	_, err = quotas.UpdateStatus(f.Context(), quota, metav1.UpdateOptions{})
+	f.must(err)
+	f.Eventually(func() error { // the admission of quotas has a cache of its own
+		_, err := f.kube.CoreV1().Services(f.namespace).Create(f.Context(), holding("probe", 0),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}).Should(MatchError(ContainSubstring("exceeded quota")))
+}
+
+func TestAChildThatTheAPIServerRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.forbid()
+	f.start()
+	began := time.Now()
+	f.create("site")
+	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonChildRejected))
+	if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, "Service") ||
+		!strings.Contains(got, "exceeded quota") {
+		t.Errorf("the message is %q", got)
+	}
+	tries := func() int { return f.requests()["PATCH services"] }
+	f.Consistently(tries, 3*time.Second).Should(BeNumerically("<=", 12)) // 5 ms, doubled each time
+	if n := tries(); n < 5 {
+		t.Errorf("%d tries in %s: no watch reports when it is allowed", n, time.Since(began))
+	}
+	got := f.requests()
+	delete(got, "PATCH services")
+	if want := map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1, "PUT mywebs/status": 1}; !maps.Equal(want, got) {
+		t.Errorf("the requests are %v, want %v", got, want)
+	}
+	f.must(f.kube.CoreV1().ResourceQuotas(f.namespace).Delete(t.Context(), "none", metav1.DeleteOptions{}))
+	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("False AsExpected"))
+	f.complete("site")
+	f.Eventually(f.events).Should(ConsistOf("Warning ChildRejected", "Normal Recovered", "Normal Complete"))
+}
+
+func TestANamespaceThatEndsIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := newServed(t)
+	f.must(f.kube.CoreV1().Namespaces().Delete(t.Context(), f.namespace, metav1.DeleteOptions{}))
+	f.Eventually(func() error {
+		_, err := f.kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(),
+			mywebtest.Unmanaged("ConfigMap", "", "probe").(*corev1.ConfigMap),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}).Should(MatchError(ContainSubstring("being terminated")))
+	f.forget()
+	f.remove("ConfigMap", "site") // as the namespace controller would
+	f.Eventually(f.total).Should(Equal(1))
+	f.Consistently(f.requests, 2*time.Second).Should(Equal(map[string]int{"PATCH configmaps": 1}))
+	if got := f.condition("site", webv1.ConditionDegraded)(); got != "False AsExpected" {
+		t.Errorf("Degraded is %s", got)
+	}
+	if got := f.events(); slices.Contains(got, "Warning ChildRejected") {
+		t.Errorf("the events are %v", got)
+	}
+}

@@ -1,0 +1,50 @@
+package controller
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Demanded by fault/10-mywebs-unseen and behaviour/10-cost-of-one: no write is repeated.
+
+// expectations are the writes of this process that its caches do not show yet. A cache is always a moment
+// behind. A controller that decides by one without its own last write creates a child twice, or overwrites a
+// newer status. The API server would refuse both, but the requests would be useless.
+type expectations struct {
+	stores map[string]cache.Store // by kind
+
+	mu      sync.Mutex
+	written map[cache.ObjectName]map[string]string // MyWeb, kind, resource version of the last write
+}
+
+func newExpectations(stores map[string]cache.Store) *expectations {
+	return &expectations{stores: stores, written: map[cache.ObjectName]map[string]string{}}
+}
+
+// expect notes the resource version that an object of a MyWeb got from a write.
+func (e *expectations) expect(web cache.ObjectName, kind, resourceVersion string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.written[web] == nil {
+		e.written[web] = map[string]string{}
+	}
+	e.written[web][kind] = resourceVersion
+}
+
+// satisfied reports whether the caches show everything that was written for a MyWeb. When they do not, the
+// event that brings the missing object enqueues the MyWeb.
+func (e *expectations) satisfied(web cache.ObjectName) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for kind, version := range e.written[web] {
+		// Resource versions of one kind can be compared, since Kubernetes 1.35.
+		order, err := resourceversion.CompareResourceVersion(e.stores[kind].LastStoreSyncResourceVersion(), version)
+		if err == nil && order < 0 {
+			return false
+		}
+	}
+	delete(e.written, web)
+	return true
+}

@@ -1,0 +1,336 @@
+package controller
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
+	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
+	webscheme "example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned/scheme"
+	webclient "example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned/typed/myweb/v1"
+)
+
+// Kinds of children, and their resources.
+var resources = map[string]string{"ConfigMap": "configmaps", "Deployment": "deployments", "Service": "services"}
+
+const (
+	workers    = 4 // of every controller
+	driftBurst = 5 // corrections at once
+	stalled    = 5 * time.Second
+	pageFile   = "index.html"
+
+	pageHashKey = "operator.k8s-summit.org/page-hash"
+)
+
+// pageHash is the hash on the pods of a MyWeb.
+func pageHash(web *webv1.MyWeb) string {
+	return myweb.DesiredDeployment(web).Spec.Template.Annotations[pageHashKey]
+}
+
+func three(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) }
+
+// A fastClock makes ten seconds of every call.
+type fastClock struct {
+	clock.RealClock
+	calls atomic.Int64
+}
+
+func (c *fastClock) Now() time.Time {
+	return time.Now().Add(time.Duration(c.calls.Add(1)) * 10 * time.Second)
+}
+
+// A fixture is a namespace of one test, with a controller behind a wire.
+type fixture struct {
+	*testing.T
+	*gomega.WithT
+	*wire
+	controller *Controller
+	kube       kubernetes.Interface // the test's own, not counted
+	webs       webclient.MyWebInterface
+	syncs      atomic.Int64 // how often a MyWeb was synced
+	stop       func()       // ends the controller and waits for it
+}
+
+// newFixture creates a namespace in which nothing runs yet.
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, WithT: gomega.NewWithT(t), kube: kubernetes.NewForConfigOrDie(config), stop: func() {}}
+	namespace, err := f.kube.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}, metav1.CreateOptions{})
+	f.must(err)
+	f.wire = &wire{namespace: namespace.Name}
+	f.webs = versioned.NewForConfigOrDie(config).OperatorV1().MyWebs(namespace.Name)
+	return f
+}
+
+// start runs a controller, changed, until the test ends. Nothing that it sent before is counted.
+func (f *fixture) start(change ...func(*Controller)) {
+	f.Helper()
+	cfg := rest.CopyConfig(config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { f.next = next; return f.wire })
+	kube, web := kubernetes.NewForConfigOrDie(cfg), versioned.NewForConfigOrDie(cfg)
+	informers, err := NewInformers(kube, web, hardening.Trim)
+	f.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
+	f.must(broadcaster.StartRecordingToSinkWithContext(context.WithoutCancel(ctx)))
+	c, err := NewController(kube, web, informers, broadcaster.NewRecorder(webscheme.Scheme, "myweb-operator"))
+	f.must(err)
+	desired := c.desired
+	c.desired = func(web *webv1.MyWeb) []*myweb.Child { f.syncs.Add(1); return desired(web) }
+	for _, change := range change {
+		change(c)
+	}
+	f.controller = c
+	informers.Start(ctx)
+	ended := make(chan struct{})
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+		informers.Shutdown()
+		broadcaster.Shutdown()
+	})
+	f.Cleanup(func() { f.stop() })
+	if !informers.WaitForCacheSync(ctx) {
+		f.Fatal("the caches have not synced")
+	}
+	f.forget()
+	go func() { defer close(ended); c.Run(ctx, workers) }()
+}
+
+// newServed starts a controller on the sample MyWeb, changed, and waits until it is completed.
+func newServed(t *testing.T, change ...func(*webv1.MyWeb)) *fixture {
+	t.Helper()
+	f := newFixture(t)
+	f.start()
+	f.create("site", change...)
+	f.complete("site")
+	return f
+}
+
+// run is t.Run with the same fixture.
+func (f *fixture) run(name string, test func()) {
+	t, g := f.T, f.WithT
+	defer func() { f.T, f.WithT = t, g }()
+	t.Run(name, func(t *testing.T) {
+		f.T, f.WithT = t, gomega.NewWithT(t)
+		test()
+	})
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// create makes the sample MyWeb, changed, on a node port that the cluster chooses.
+func (f *fixture) create(name string, change ...func(*webv1.MyWeb)) *webv1.MyWeb {
+	f.Helper()
+	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: webv1.MyWebSpec{Image: "nginx", PageContentHTML: new("<h1>Hello</h1>")}}
+	for _, change := range change {
+		change(web)
+	}
+	web, err := f.webs.Create(f.Context(), web, metav1.CreateOptions{})
+	f.must(err)
+	return web
+}
+
+// edit changes the spec of a MyWeb as its user would.
+func (f *fixture) edit(name string, change func(*webv1.MyWebSpec)) {
+	f.Helper()
+	f.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		web := f.web(name)
+		change(&web.Spec)
+		_, err := f.webs.Update(f.Context(), web, metav1.UpdateOptions{})
+		return err
+	}))
+}
+
+func (f *fixture) web(name string) *webv1.MyWeb {
+	f.Helper()
+	web, err := f.webs.Get(f.Context(), name, metav1.GetOptions{})
+	f.must(err)
+	return web
+}
+
+// condition returns a function that returns "status reason" of a condition of a MyWeb.
+func (f *fixture) condition(name, kind string) func() string {
+	return func() string {
+		c := meta.FindStatusCondition(f.web(name).Status.Conditions, kind)
+		if c == nil {
+			return "none"
+		}
+		return string(c.Status) + " " + c.Reason
+	}
+}
+
+func (f *fixture) completed(name string) func() bool {
+	return func() bool {
+		s := f.web(name)
+		return s.Status.Completed && s.Status.ObservedGeneration == s.Generation
+	}
+}
+
+// complete plays the Deployment controller, which envtest lacks, until a MyWeb is completed: all wanted pods
+// are ready at once.
+func (f *fixture) complete(name string) {
+	f.Helper()
+	f.Eventually(func() bool {
+		if !f.exists("Deployment", name)() {
+			return false
+		}
+		f.rollout(name, func(d *appsv1.Deployment) { d.Status = ready(d, *d.Spec.Replicas) })
+		return f.completed(name)()
+	}).Should(gomega.BeTrue())
+}
+
+// ready is the status of a Deployment with so many new pods, which are all there are.
+func ready(d *appsv1.Deployment, n int32) appsv1.DeploymentStatus {
+	return appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n,
+		ReadyReplicas: n, AvailableReplicas: n}
+}
+
+// rollout changes the status of a Deployment.
+func (f *fixture) rollout(name string, change func(*appsv1.Deployment)) {
+	f.Helper()
+	f.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		d := f.child("Deployment", name).(*appsv1.Deployment)
+		change(d)
+		_, err := f.kube.AppsV1().Deployments(f.namespace).UpdateStatus(f.Context(), d, metav1.UpdateOptions{})
+		return err
+	}))
+}
+
+func (f *fixture) get(kind, name string) (myweb.Object, error) {
+	switch kind {
+	case "ConfigMap":
+		return f.kube.CoreV1().ConfigMaps(f.namespace).Get(context.Background(), name, metav1.GetOptions{})
+	case "Deployment":
+		return f.kube.AppsV1().Deployments(f.namespace).Get(context.Background(), name, metav1.GetOptions{})
+	default:
+		return f.kube.CoreV1().Services(f.namespace).Get(context.Background(), name, metav1.GetOptions{})
+	}
+}
+
+func (f *fixture) child(kind, name string) myweb.Object {
+	f.Helper()
+	obj, err := f.get(kind, name)
+	f.must(err)
+	return obj
+}
+
+func (f *fixture) exists(kind, name string) func() bool {
+	return func() bool {
+		_, err := f.get(kind, name)
+		if !apierrors.IsNotFound(err) {
+			f.must(err)
+		}
+		return err == nil
+	}
+}
+
+// patch changes an object as somebody else would: by a JSON patch.
+func (f *fixture) patch(kind, name, patch string) {
+	f.Helper()
+	f.must(f.client(kind).Patch(types.JSONPatchType).Namespace(f.namespace).Resource(resources[kind]).Name(name).
+		Body([]byte(patch)).Do(f.Context()).Error())
+}
+
+func (f *fixture) remove(kind, name string) {
+	f.Helper()
+	f.must(f.client(kind).Delete().Namespace(f.namespace).Resource(resources[kind]).Name(name).Do(context.Background()).Error())
+}
+
+// put creates an object and returns it as stored.
+func (f *fixture) put(obj myweb.Object) (stored myweb.Object) {
+	f.Helper()
+	var err error
+	switch obj := obj.(type) {
+	case *corev1.ConfigMap:
+		stored, err = f.kube.CoreV1().ConfigMaps(f.namespace).Create(context.Background(), obj, metav1.CreateOptions{})
+	case *appsv1.Deployment:
+		stored, err = f.kube.AppsV1().Deployments(f.namespace).Create(context.Background(), obj, metav1.CreateOptions{})
+	case *corev1.Service:
+		stored, err = f.kube.CoreV1().Services(f.namespace).Create(context.Background(), obj, metav1.CreateOptions{})
+	}
+	f.must(err)
+	return stored
+}
+
+func (f *fixture) client(kind string) rest.Interface {
+	if kind == "Deployment" {
+		return f.kube.AppsV1().RESTClient()
+	}
+	return f.kube.CoreV1().RESTClient()
+}
+
+// recorded are the events about MyWebs. The API server records some of its own, about Services.
+func (f *fixture) recorded() (all []eventsv1.Event) {
+	f.Helper()
+	list, err := f.kube.EventsV1().Events(f.namespace).List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Kind != "MyWeb" })
+}
+
+// events are "type reason" of the ones that were recorded, each as often as it happened.
+func (f *fixture) events() (all []string) {
+	f.Helper()
+	for _, e := range f.recorded() {
+		all = append(all, e.Type+" "+e.Reason)
+		if e.Series != nil {
+			for range e.Series.Count - 1 { // the first one is counted in it
+				all = append(all, e.Type+" "+e.Reason)
+			}
+		}
+	}
+	return all
+}
+
+func (f *fixture) warnings() []string {
+	f.Helper()
+	return slices.DeleteFunc(f.events(), func(e string) bool { return !strings.HasPrefix(e, corev1.EventTypeWarning) })
+}
+
+// sync makes the controller sync a MyWeb, and returns when it has done so. It is asked twice: the second
+// sync begins when the first one has ended.
+func (f *fixture) sync(name string) {
+	f.Helper()
+	for range 2 {
+		before := f.syncs.Load()
+		f.controller.workqueue.Add(cache.NewObjectName(f.namespace, name))
+		f.Eventually(f.syncs.Load).Should(gomega.BeNumerically(">", before))
+	}
+}
+
+var ports atomic.Int32
+
+// freePort returns a node port that no other test uses, from the range of which the API server gives
+// none by itself while it has others.
+func freePort() int32 { return 30000 + ports.Add(1) }

@@ -1,0 +1,102 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
+	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+)
+
+// Demanded by the checks of behaviour/07 (a node port that is taken: reported, no hot loop, recovers); for a
+// Service that is made again by behaviour/05-deleted-service and behaviour/09-recreated.
+
+// chooseNodePort lets a Service that has to be made again request the port on which the MyWeb was served. It
+// returns a ConditionError when another Service holds the port that the MyWeb names.
+func (c *Controller) chooseNodePort(web *webv1.MyWeb, child *myweb.Child) error {
+	service, ok := child.Desired.(*corev1ac.ServiceApplyConfiguration)
+	if !ok {
+		return nil
+	}
+	port, served := &service.Spec.Ports[0], web.Status.NodePort
+	if port.NodePort == nil && child.Live.GetUID() == "" && served != 0 &&
+		c.nodePortHolder(web, served) == nil && c.mayBecomeFree(web) {
+		port.NodePort = &served
+	}
+	if port.NodePort == nil {
+		return nil
+	}
+	if holder := c.nodePortHolder(web, *port.NodePort); holder != nil {
+		return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable,
+			Message: c.nodePortMessage(web, *port.NodePort, holder)}
+	}
+	return nil
+}
+
+// nodePortHolder is the Service that has a node port, nil when the port is free or the MyWeb's own.
+func (c *Controller) nodePortHolder(web *webv1.MyWeb, port int32) *corev1.Service {
+	found, err := c.informers.Services.Informer().GetIndexer().ByIndex(byNodePort, strconv.Itoa(int(port)))
+	if err != nil {
+		panic(err) // there is no such index
+	}
+	for _, obj := range found {
+		if service := obj.(*corev1.Service); !myweb.IsOwnedBy(service, web) || service.Name != web.Name {
+			return service
+		}
+	}
+	return nil
+}
+
+// nodePortMessage names the Service that has a node port. Two MyWebs that swap their ports wait for each other:
+// neither Service can take the port of the other, so a user must help.
+func (c *Controller) nodePortMessage(web *webv1.MyWeb, port int32, holder *corev1.Service) string {
+	message := fmt.Sprintf("node port %d is taken by Service %s/%s", port, holder.Namespace, holder.Name)
+	other, err := c.informers.MyWebs.Lister().MyWebs(holder.Namespace).Get(holder.Name)
+	if err != nil || !myweb.IsOwnedBy(holder, other) {
+		return message
+	}
+	if wanted := other.Spec.NodePortNumber; wanted != nil && *wanted == web.Status.NodePort {
+		message += fmt.Sprintf(", and MyWeb %s waits for node port %d of this MyWeb: "+
+			"give one of the two a third port first", nameOf(other), *wanted)
+	}
+	return message
+}
+
+// freeingTries is how often a node port that no Service in the cache has is requested before it is reported as
+// taken: for half a second and more, with backoff.
+const freeingTries = 7
+
+// errNodePortNotFree is the refusal of such a port.
+var errNodePortNotFree = errors.New("the node port is not free yet")
+
+// mayBecomeFree reports whether to request a node port once more. The API server frees the port of a deleted
+// Service a moment after it reported the deletion, so a Service that is made again at once is refused, and
+// nothing is wrong.
+func (c *Controller) mayBecomeFree(web *webv1.MyWeb) bool {
+	return c.workqueue.NumRequeues(nameOf(web)) < freeingTries
+}
+
+func (c *Controller) nodePortRefused(web *webv1.MyWeb, err error) error {
+	if c.mayBecomeFree(web) {
+		return fmt.Errorf("%w: %w", errNodePortNotFree, err)
+	}
+	return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
+}
+
+// byNodePort is an index of the MyWebs that ask for a node port, and of the Services that have one.
+const byNodePort = "nodePort"
+
+// askedNodePort is the node port that a MyWeb asks for.
+func askedNodePort(obj any) ([]string, error) {
+	if port := obj.(*webv1.MyWeb).Spec.NodePortNumber; port != nil {
+		return []string{strconv.Itoa(int(*port))}, nil
+	}
+	return nil, nil
+}
+
+// nodePorts indexes the objects that have a node port.
+func nodePorts(obj any) ([]string, error) { return myweb.NodePorts(obj), nil }

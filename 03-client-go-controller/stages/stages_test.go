@@ -1,0 +1,86 @@
+// Package stages holds the stages to what the chapter page promises of them: each is short, and adds one idea.
+package stages
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+const (
+	maxLines = 200 // of a file
+	maxAdded = 42  // lines of code that a stage adds, without imports, comments, and lines of braces alone
+)
+
+// stageFolders are the folders of stages.yaml, in its order.
+func stageFolders(t *testing.T) (folders []string) {
+	t.Helper()
+	data, err := os.ReadFile("../stages.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range regexp.MustCompile(`(?m)^- dir: stages/(.+)$`).FindAllStringSubmatch(string(data), -1) {
+		folders = append(folders, dir[1])
+	}
+	return folders
+}
+
+func TestEveryStageIsListed(t *testing.T) {
+	found, err := filepath.Glob("*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found {
+		found[i] = filepath.Dir(found[i])
+	}
+	if listed := stageFolders(t); !slices.Equal(listed, found) {
+		t.Errorf("stages.yaml lists %q, the folders are %q", listed, found)
+	}
+}
+
+func TestAStageAddsOneIdea(t *testing.T) {
+	before := map[string]int{}
+	for n, folder := range stageFolders(t) {
+		now, added := map[string]int{}, 0
+		for _, line := range codeOf(t, folder) {
+			if now[line]++; now[line] > before[line] {
+				added++
+			}
+		}
+		t.Logf("%s adds %d lines", folder, added)
+		if n > 0 && added > maxAdded {
+			t.Errorf("%s adds %d lines to the stage before, want at most %d", folder, added, maxAdded)
+		}
+		before = now
+	}
+}
+
+// codeOf returns the lines of code in a folder, and fails the test when a file is too long.
+func codeOf(t *testing.T, folder string) (code []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no program in %s: %v", folder, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(data, []byte("\n")); n > maxLines {
+			t.Errorf("%s has %d lines, want at most %d", file, n, maxLines)
+		}
+		_, body, _ := strings.Cut(string(data), "\n)\n") // after the imports
+		for line := range strings.Lines(body) {
+			if line = strings.TrimSpace(line); strings.ContainsFunc(line, unicode.IsLetter) && !strings.HasPrefix(line, "//") {
+				code = append(code, line)
+			}
+		}
+	}
+	return code
+}

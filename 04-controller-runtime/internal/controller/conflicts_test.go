@@ -1,0 +1,555 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
+	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
+	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
+)
+
+// asking makes a test's MyWeb ask for a port that no other test uses.
+func asking(port int32) func(*webv1.MyWeb) {
+	return func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port }
+}
+
+// takePort makes a Service of somebody else that holds a node port.
+func (b *fixture) takePort(port int32) *corev1.Service {
+	b.t.Helper()
+	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "other"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
+	b.must(b.Create(b.t.Context(), other))
+	return other
+}
+
+func TestATakenNodePortIsReportedAndHeals(t *testing.T) {
+	port := freePort()
+	b := newFixture(t, asking(port))
+	other := b.takePort(port)
+	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
+		t.Fatalf("a watch reports its end, Reconcile returned %+v, %v", result, err)
+	}
+	want := fmt.Sprintf("node port %d is taken by Service %s/other", port, b.key.Namespace)
+	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable || c.Message != want {
+		t.Errorf("Degraded is %+v", c)
+	}
+	if n := b.writes("PATCH services"); n != 0 {
+		t.Errorf("the port is known to be taken, the Service was applied %d times", n)
+	}
+	before := b.writes()
+	for range 10 { // enqueued again and again
+		if result, err := b.reconcileNow(); err != nil || result != (ctrl.Result{}) {
+			t.Fatalf("nothing changed, Reconcile returned %+v, %v", result, err)
+		}
+	}
+	if n := b.writes() - before; n != 0 {
+		t.Errorf("nothing changed, %d writes were sent", n)
+	}
+	b.must(b.Delete(t.Context(), other))
+	if result, err := b.reconcileNow(); err != nil || result != (ctrl.Result{}) {
+		t.Errorf("the port is free, Reconcile returned %+v, %v", result, err)
+	}
+	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("the port is free, Degraded is %+v", c)
+	}
+	if got := get(b, &webv1.MyWeb{}).Status.NodePort; got != port {
+		t.Errorf("status.nodePort is %d", got)
+	}
+	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered"}, b.recorded()); diff != "" {
+		t.Error("events:", diff)
+	}
+}
+
+// blind hides the Services of others, as when their namespaces are not watched.
+func (b *fixture) blind() {
+	b.intercept(interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
+}
+
+func TestATakenNodePortThatIsNotSeenIsTriedAgainWithBackoff(t *testing.T) {
+	port := freePort()
+	b := newFixture(t, asking(port))
+	other := b.takePort(port)
+	b.blind()
+	var last time.Duration
+	for i := range 10 {
+		result, err := b.reconcileNow()
+		if err != nil || result.RequeueAfter <= last || result.RequeueAfter > lastRetry {
+			t.Fatalf("try %d: Reconcile returned %+v, %v; the last backoff was %s", i, result, err, last)
+		}
+		last = result.RequeueAfter
+	}
+	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable ||
+		!strings.Contains(c.Message, fmt.Sprint(port)) {
+		t.Errorf("Degraded is %+v", c)
+	}
+	if n := b.writes("PUT mywebs/status"); n != 1 {
+		t.Errorf("it was reported %d times", n)
+	}
+	b.must(b.Delete(t.Context(), other))
+	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
+		t.Errorf("the port is free, Reconcile returned %+v, %v", result, err)
+	}
+	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered"}, b.recorded()); diff != "" {
+		t.Error("events:", diff)
+	}
+	if first := b.Reconciler.backoff.When(ctrl.Request{NamespacedName: b.key}); first != firstRetry {
+		t.Errorf("after it healed, the first backoff is %s", first)
+	}
+}
+
+func TestADeletedServiceAsksForItsOldPortOnlyWhenThatIsFree(t *testing.T) {
+	b := newFixture(t)
+	b.reconcile()
+	old := get(b, &corev1.Service{}).Spec.Ports[0].NodePort
+	b.must(b.Delete(t.Context(), get(b, &corev1.Service{})))
+	b.takePort(old)
+	b.reconcile()
+	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("any port would do, Degraded is %+v", c)
+	}
+	if now := get(b, &webv1.MyWeb{}).Status.NodePort; now == old || now == 0 {
+		t.Errorf("the port is %d, before it was %d", now, old)
+	}
+}
+
+// refusedPort is what the API server says of a Service on a node port that is not free.
+func refusedPort() (*http.Response, error) {
+	response, err := testenv.Refusal(422, "Invalid")
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"taken","details":{"causes":[` +
+		`{"reason":"FieldValueInvalid","field":"spec.ports[0].nodePort","message":"provided port is already allocated"}]}}`
+	response.Body, response.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	return response, err
+}
+
+func TestADeletedServiceWaitsUntilItsOwnPortIsFree(t *testing.T) {
+	for name, test := range map[string]struct {
+		change   func(*webv1.MyWeb)
+		busy     int // tries until the port is free
+		same     bool
+		recorded []string
+	}{
+		"a port of the cluster's choice": {func(*webv1.MyWeb) {}, 3, true, nil},
+		"a port of the user's choice":    {asking(freePort()), 3, true, nil},
+		"the cluster's, never free":      {func(*webv1.MyWeb) {}, 1000, false, nil},
+		"the user's, free much later":    {asking(freePort()), 20, true, []string{"Warning NodePortUnavailable", "Normal Recovered"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, test.change)
+			b.reconcile()
+			old := get(b, &corev1.Service{}).Spec.Ports[0].NodePort
+			b.must(b.Delete(t.Context(), get(b, &corev1.Service{})))
+			busy := test.busy
+			b.intercept(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+				service, ok := obj.(*corev1ac.ServiceApplyConfiguration)
+				if busy--; ok && service.Spec.Ports[0].NodePort != nil && busy > 0 {
+					b.between(func(string, func() (*http.Response, error)) (*http.Response, error) { return refusedPort() })
+					defer b.between(nil)
+				}
+				return c.Apply(ctx, obj, opts...)
+			}})
+			var result ctrl.Result
+			for tries := 0; tries == 0 || result.RequeueAfter > 0; tries++ {
+				var err error
+				if result, err = b.reconcileLater(); err != nil || tries > 40 {
+					t.Fatalf("try %d: %+v, %v", tries, result, err)
+				}
+			}
+			if now := get(b, &corev1.Service{}).Spec.Ports[0].NodePort; (now == old) != test.same {
+				t.Errorf("the port was %d and is %d", old, now)
+			}
+			if diff := cmp.Diff(test.recorded, b.recorded()); diff != "" {
+				t.Error("events:", diff)
+			}
+		})
+	}
+}
+
+func TestAQuotaIsReportedOnceAndHeals(t *testing.T) {
+	b := newFixture(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "none"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}}}
+	b.must(b.Create(t.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
+	b.must(b.WithWatch.Status().Update(t.Context(), quota)) // as the quota controller would
+	for range 3 {
+		if result, err := b.reconcileLater(); err != nil || result.RequeueAfter == 0 {
+			t.Fatalf("no watch reports its end, Reconcile returned %+v, %v", result, err)
+		}
+	}
+	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonChildRejected ||
+		!strings.Contains(c.Message, "quota") {
+		t.Errorf("Degraded is %+v", c)
+	}
+	b.must(b.Delete(t.Context(), quota))
+	for range 50 { // the API server's own cache of quotas is a moment behind
+		if b.reconcileLater(); b.condition(webv1.ConditionDegraded).Status == metav1.ConditionFalse {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if diff := cmp.Diff([]string{"Warning ChildRejected", "Normal Recovered"}, b.recorded()); diff != "" {
+		t.Error("events:", diff)
+	}
+}
+
+func TestAChildThatAFinalizerKeepsIsReported(t *testing.T) {
+	b := newFixture(t)
+	b.reconcile()
+	edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/keep"} })
+	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
+	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
+		t.Fatalf("a watch reports its end, Reconcile returned %+v, %v", result, err)
+	}
+	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonWaitingForDeletion ||
+		!strings.Contains(c.Message, "example.com/keep") {
+		t.Errorf("Degraded is %+v", c)
+	}
+	edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	b.reconcile()
+	if get(b, &corev1.ConfigMap{}).DeletionTimestamp != nil {
+		t.Error("the child was not made again")
+	}
+	if diff := cmp.Diff([]string{"Warning WaitingForDeletion", "Normal Recovered"}, b.recorded()); diff != "" {
+		t.Error("events:", diff)
+	}
+}
+
+func TestAllConflictsAreReportedAtOnce(t *testing.T) {
+	b := newFixture(t)
+	b.must(b.Create(t.Context(), mywebtest.Unmanaged("ConfigMap", b.key.Namespace, b.key.Name)))
+	orphan := mywebtest.Unmanaged("Service", b.key.Namespace, b.key.Name)
+	orphan.SetAnnotations(map[string]string{myweb.AnnotationApplied: "an-earlier-one/0123"})
+	b.must(b.Create(t.Context(), orphan))
+	if n := b.reconcile(); n != 1 {
+		t.Errorf("%d writes, want only the status", n)
+	}
+	c := b.condition(webv1.ConditionDegraded)
+	if !strings.Contains(c.Message, "ConfigMap "+b.key.Name+" exists") ||
+		!strings.Contains(c.Message, "Service "+b.key.Name+" was left behind by an earlier MyWeb") {
+		t.Errorf("Degraded is %+v", c)
+	}
+	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
+	edit(b, &corev1.Service{}, func(s *corev1.Service) { // as the message says
+		s.Annotations[myweb.AnnotationApplied] = string(get(b, &webv1.MyWeb{}).UID)
+	})
+	b.reconcile()
+	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %+v", c)
+	}
+}
+
+func TestTwoMyWebsThatSwapTheirNodePortsReportThatTheyWait(t *testing.T) {
+	first, second := freePort(), freePort()
+	b := newFixture(t, asking(first))
+	b.reconcile()
+	other := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "other"},
+		Spec: webv1.MyWebSpec{Image: "nginx", NodePortNumber: &second}}
+	b.must(b.Create(t.Context(), other))
+	key := client.ObjectKeyFromObject(other)
+	reconcile := func() {
+		t.Helper()
+		_, err := b.Reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+		b.must(err)
+	}
+	reconcile()
+	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &second })
+	b.must(b.WithWatch.Get(t.Context(), key, other))
+	other.Spec.NodePortNumber = &first
+	b.must(b.Update(t.Context(), other))
+	reconcile()
+	b.reconcile()
+	want := fmt.Sprintf("node port %d is taken by Service %s, and MyWeb %s waits for node port %d of this MyWeb: give one of the two a third port first",
+		second, key, key, first)
+	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable || c.Message != want {
+		t.Errorf("Degraded is %+v, want %q", c, want)
+	}
+	third := freePort()
+	b.must(b.WithWatch.Get(t.Context(), key, other))
+	other.Spec.NodePortNumber = &third
+	b.must(b.Update(t.Context(), other))
+	reconcile()
+	b.reconcile()
+	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %+v", c)
+	}
+}
+
+func TestWhatIsLeftOfAPredecessorIsWaitedFor(t *testing.T) {
+	b := newFixture(t)
+	b.reconcile()
+	old := get(b, &webv1.MyWeb{})
+	b.must(b.Delete(t.Context(), old))
+	b.must(b.Create(t.Context(), &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: b.key.Name}, Spec: old.Spec}))
+	if n := b.reconcile(); n != 1 {
+		t.Errorf("%d writes were sent, want only the status: envtest has no garbage collector", n)
+	}
+	if c := b.condition(webv1.ConditionProgressing); c.Reason != webv1.ReasonWaitingForDeletion {
+		t.Errorf("Progressing is %+v", c)
+	}
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
+		b.must(b.Delete(t.Context(), get(b, obj)))
+	}
+	b.reconcile()
+	if web := get(b, &webv1.MyWeb{}); !metav1.IsControlledBy(get(b, &corev1.Service{}), web) {
+		t.Error("the children are not those of the new MyWeb")
+	}
+	if recorded := b.recorded(); len(recorded) > 0 {
+		t.Errorf("events: %v", recorded)
+	}
+}
+
+func TestAChildThatLostItsOwnerIsRebuilt(t *testing.T) {
+	b := newFixture(t)
+	b.reconcile()
+	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
+		before := get(b, obj).GetUID()
+		edit(b, obj, func(o client.Object) { o.SetOwnerReferences(nil); o.SetLabels(nil) })
+		if n := b.reconcile(); n != 1 {
+			t.Errorf("%T: %d writes", obj, n)
+		}
+		if get(b, obj); !metav1.IsControlledBy(obj, get(b, &webv1.MyWeb{})) || obj.GetUID() != before ||
+			obj.GetLabels()["app.kubernetes.io/name"] == "" {
+			t.Errorf("%T was not rebuilt: %v", obj, obj.GetOwnerReferences())
+		}
+	}
+	if recorded := b.recorded(); len(recorded) > 0 {
+		t.Errorf("events: %v", recorded)
+	}
+}
+
+func TestDriftCorrectionIsBounded(t *testing.T) {
+	b := newFixture(t)
+	b.reconcile()
+	for i := range 5 + 3 {
+		edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = fmt.Sprint(i) })
+		before := b.writes()
+		result, err := b.reconcileNow()
+		b.must(err)
+		wait, want := time.Duration(0), int64(1)
+		if i >= 5 {
+			wait, want = 10*time.Second, 0
+		}
+		if n := b.writes() - before; n != want || result.RequeueAfter != wait {
+			t.Errorf("correction number %d: %d writes, then %+v; want %d, %s", i+1, n, result, want, wait)
+		}
+	}
+	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.PageContentHTML = new("new") })
+	if result, err := b.reconcileNow(); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("the user's own change has to wait: %+v, %v", result, err)
+	}
+	if got := get(b, &corev1.ConfigMap{}).Data["index.html"]; got != "new" {
+		t.Errorf("the page is %q", got)
+	}
+}
+
+func TestEventsAreOfTransitionsOnly(t *testing.T) {
+	b := newFixture(t)
+	unmanaged := mywebtest.Unmanaged("ConfigMap", b.key.Namespace, b.key.Name)
+	b.must(b.Create(t.Context(), unmanaged))
+	for range 4 {
+		b.reconcile()
+	}
+	if diff := cmp.Diff([]string{"Warning ResourceConflict"}, b.recorded()); diff != "" {
+		t.Error("a conflict:", diff)
+	}
+	b.must(b.Delete(t.Context(), unmanaged))
+	b.reconcile()
+	b.deploy()
+	for range 3 {
+		b.reconcile()
+	}
+	if diff := cmp.Diff([]string{"Normal Recovered", "Normal Complete"}, b.recorded()); diff != "" {
+		t.Error("it is over:", diff)
+	}
+	restarted := New(b.Reconciler.Client, b.Reconciler.Events)
+	_, err := restarted.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key})
+	b.must(err)
+	if recorded := b.recorded(); len(recorded) > 0 {
+		t.Errorf("a restarted operator recorded: %v", recorded)
+	}
+}
+
+// roll plays the Deployment controller at the moment when so many of the wanted pods are ready.
+func (b *fixture) roll(ready int32) {
+	b.t.Helper()
+	d := get(b, &appsv1.Deployment{})
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas,
+		UpdatedReplicas: *d.Spec.Replicas,
+		ReadyReplicas:   ready, AvailableReplicas: ready, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing,
+			Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.Time{Time: b.clock.Now().Add(time.Minute)}}}}
+	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
+}
+
+func TestARolloutThatMovesIsNotReportedPodByPod(t *testing.T) {
+	b := newFixture(t, func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) })
+	b.reconcile()
+	for ready := range int32(3) {
+		b.roll(ready)
+		if result, err := b.reconcileLater(); err != nil || ready > 0 &&
+			(result.RequeueAfter <= 0 || result.RequeueAfter > 5*time.Second) {
+			t.Errorf("%d of 3 pods are ready: %+v, %v; want to reconcile again", ready, result, err)
+		}
+	}
+	b.roll(3)
+	b.reconcile()
+	if s := get(b, &webv1.MyWeb{}).Status; !s.Completed || s.ReadyReplicas != 3 {
+		t.Errorf("status is %+v", s)
+	}
+	if n := b.writes("PUT mywebs/status"); n != 2 {
+		t.Errorf("from creation to completed %d status writes, want 2", n)
+	}
+}
+
+func TestARolloutThatStandsStillIsReported(t *testing.T) {
+	b := newFixture(t, func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) })
+	b.reconcile()
+	b.roll(1)
+	b.reconcileLater()
+	b.reconcile() // a minute later
+	if s := get(b, &webv1.MyWeb{}).Status; s.Completed || s.ReadyReplicas != 1 {
+		t.Errorf("status is %+v", s)
+	}
+}
+
+func TestANamespaceThatIsGoingIsLeftAlone(t *testing.T) {
+	b := newFixture(t)
+	b.must(b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.key.Namespace}}))
+	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
+		t.Errorf("Reconcile returned %+v, %v", result, err)
+	}
+	if n := b.writes("PUT"); n != 0 {
+		t.Errorf("%d status writes", n)
+	}
+}
+
+func TestAFailureOfTheAPIServerIsNeverShown(t *testing.T) {
+	b := newServed(t)
+	b.recorded()
+	before := get(b, &webv1.MyWeb{})
+	for reason, code := range map[string]int{"Conflict": 409, "TooManyRequests": 429, "InternalError": 500, "ServiceUnavailable": 503,
+		"Timeout": 504, "Unauthorized": 401} {
+		for _, what := range []string{"PATCH configmaps", "PATCH deployments", "PATCH services", "PUT mywebs/status"} {
+			t.Run(reason+", "+what, func(t *testing.T) {
+				spoil(b, what)
+				b.between(func(sent string, pass func() (*http.Response, error)) (*http.Response, error) {
+					if strings.HasPrefix(sent, what) {
+						return testenv.Refusal(code, reason)
+					}
+					return pass()
+				})
+				result, err := b.reconcileLater()
+				if code == 409 && (err != nil || result.RequeueAfter == 0) || code != 409 && err == nil {
+					t.Errorf("Reconcile returned %+v, %v; want a time after a conflict, else an error", result, err)
+				}
+				if errors.Is(err, reconcile.TerminalError(nil)) {
+					t.Errorf("%v would not be tried again", err)
+				}
+				if diff := cmp.Diff(before.Status.Conditions, get(b, &webv1.MyWeb{}).Status.Conditions); diff != "" {
+					t.Errorf("status shows it:\n%s", diff)
+				}
+				b.between(nil)
+				b.reconcile()
+				if n := b.reconcile(); n != 0 {
+					t.Errorf("it is over, and %d writes more were sent", n)
+				}
+				if recorded := b.recorded(); len(recorded) > 0 {
+					t.Errorf("events: %v", recorded)
+				}
+			})
+		}
+	}
+}
+
+// spoil makes the operator want to write what is described.
+func spoil(b *fixture, what string) {
+	b.t.Helper()
+	for kind, obj := range map[string]client.Object{"configmaps": &corev1.ConfigMap{}, "deployments": &appsv1.Deployment{}, "services": &corev1.Service{}} {
+		if strings.HasSuffix(what, kind) {
+			edit(b, obj, func(o client.Object) { delete(o.GetLabels(), "app.kubernetes.io/part-of") })
+			return
+		}
+	}
+	web := get(b, &webv1.MyWeb{})
+	web.Status.Selector = "wrong"
+	b.must(b.WithWatch.Status().Update(b.t.Context(), web))
+}
+
+func TestALostAnswerDoesNotMakeASecondChild(t *testing.T) {
+	b := newFixture(t)
+	b.between(func(_ string, pass func() (*http.Response, error)) (*http.Response, error) {
+		if response, err := pass(); err == nil {
+			response.Body.Close()
+		}
+		return nil, errors.New("connection reset")
+	})
+	for range 3 {
+		if _, err := b.reconcileLater(); err == nil {
+			t.Error("the answer was lost, Reconcile returned no error")
+		}
+	}
+	b.between(nil)
+	b.reconcile()
+	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}} {
+		b.must(b.List(t.Context(), list, client.InNamespace(b.key.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": b.key.Name}))
+		if n := meta.LenList(list); n != 1 {
+			t.Errorf("%T: %d children, want 1", list, n)
+		}
+	}
+	if n := b.writes("PATCH"); n > 5 {
+		t.Errorf("%d child writes", n)
+	}
+	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %+v", c)
+	}
+}
+
+func TestTheThreeEndsOfAReconcile(t *testing.T) {
+	r := New(nil, nil)
+	req := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "site"}}
+	failed := errors.New("connection refused")
+	for name, test := range map[string]struct {
+		blocked *myweb.ConditionError
+		requeue time.Duration
+		err     error
+		result  ctrl.Result
+		fails   bool
+	}{
+		"all is well":                  {nil, 0, nil, ctrl.Result{}, false},
+		"to reconcile again":           {nil, time.Second, nil, ctrl.Result{RequeueAfter: time.Second}, false},
+		"a correction has to wait":     {nil, 0, fmt.Errorf("x: %w", hardening.RequeueAfter(time.Minute)), ctrl.Result{RequeueAfter: time.Minute}, false},
+		"reported, and no watch":       {&myweb.ConditionError{Retry: true}, 0, nil, ctrl.Result{RequeueAfter: firstRetry}, false},
+		"a failure of the API server":  {nil, 0, failed, ctrl.Result{}, true},
+		"a failure, and a time to try": {nil, time.Second, failed, ctrl.Result{}, true}, // controller-runtime would ignore the time, and say so
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.backoff.Forget(req)
+			result, err := r.result(req, test.blocked, test.requeue, test.err)
+			if result != test.result || (err != nil) != test.fails || test.fails && !errors.Is(err, failed) {
+				t.Errorf("got %+v, %v", result, err)
+			}
+		})
+	}
+}

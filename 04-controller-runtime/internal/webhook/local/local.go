@@ -1,0 +1,131 @@
+// Package local makes the API server call an operator outside a cluster by its address. The page in the folder
+// above needs it (TestStoppingRemovesTheConfigurations and the tests beside it); in a cluster nothing here runs.
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	manifests "example.com/operator-workshop/04-controller-runtime/config/webhook"
+	"example.com/operator-workshop/04-controller-runtime/internal/webhookserver"
+)
+
+// Name is the name of both webhook configurations. It differs from the shipped one, so that the configurations
+// of an operator in the cluster stay as they are.
+const Name = "myweb-operator-local"
+
+var logger = ctrl.Log.WithName("webhooks")
+
+// Install adds to mgr what makes the API server call url, where it finds a certificate that ca signed, from the
+// moment when ready until the manager stops. Except for name and address, the configurations are the shipped
+// ones. The user of mgr needs the permission to write webhook configurations, which an operator in a cluster
+// must not have.
+func Install(mgr ctrl.Manager, url string, ca []byte, ready healthz.Checker) error {
+	configurations, err := Shipped()
+	for _, u := range configurations {
+		err = errors.Join(err, CallByURL(u, url, ca))
+		u.SetName(Name)
+	}
+	if err != nil {
+		return err
+	}
+	plain, err := webhookserver.PlainClient(mgr)
+	if err != nil {
+		return err
+	}
+	// A plain runnable runs in the leader only, which is the replica to call.
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		serves := func(context.Context) (bool, error) { return ready(request) == nil, nil }
+		err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 10*time.Second, true, serves)
+		if err != nil {
+			return fmt.Errorf("wait for the webhook server: %w", err)
+		}
+		err = install(ctx, plain, configurations)
+		if err == nil {
+			logger.Info("Installed the webhooks", "url", url)
+			<-ctx.Done()
+		}
+		// The manager stops this before it stops the server: no call fails. The context has ended already.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+		defer cancel()
+		return errors.Join(err, remove(ctx, plain, configurations))
+	}))
+}
+
+// Shipped reads the webhook configurations of config/webhook.
+func Shipped() (all []*unstructured.Unstructured, err error) {
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests.Manifests), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := documents.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read config/webhook: %w", err)
+		}
+		all = append(all, u)
+	}
+}
+
+// CallByURL makes a webhook configuration call url, where the API server finds a certificate that ca signed, in
+// place of a Service.
+func CallByURL(configuration *unstructured.Unstructured, url string, ca []byte) error {
+	hooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
+	if err != nil {
+		return err
+	}
+	for _, hook := range hooks {
+		hook := hook.(map[string]any)
+		path, _, err := unstructured.NestedString(hook, "clientConfig", "service", "path")
+		if err != nil {
+			return err
+		}
+		hook["clientConfig"] = map[string]any{"url": url + path, "caBundle": base64.StdEncoding.EncodeToString(ca)}
+	}
+	return unstructured.SetNestedSlice(configuration.Object, hooks, "webhooks")
+}
+
+// install applies the configurations, and stores the API server's answers in them. Configurations that a killed
+// process left are taken over.
+func install(ctx context.Context, c client.Client, configurations []*unstructured.Unstructured) error {
+	for _, u := range configurations {
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Name), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("install %s %s: %w: run with --webhooks=false, or as a user who has the permission",
+				u.GetKind(), u.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// remove deletes the configurations, except those that somebody changed since: another process may use them.
+func remove(ctx context.Context, c client.Client, configurations []*unstructured.Unstructured) (err error) {
+	for _, u := range configurations {
+		if u.GetUID() == "" {
+			continue // never installed
+		}
+		gone := c.Delete(ctx, u, client.Preconditions{UID: new(u.GetUID()), ResourceVersion: new(u.GetResourceVersion())})
+		if !apierrors.IsConflict(gone) && client.IgnoreNotFound(gone) != nil {
+			err = errors.Join(err, fmt.Errorf("remove %s %s: %w", u.GetKind(), u.GetName(), gone))
+		}
+	}
+	return err
+}

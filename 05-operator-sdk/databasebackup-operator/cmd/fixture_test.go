@@ -1,0 +1,143 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/example/databasebackup-operator/internal/testenv"
+	"github.com/example/databasebackup-operator/test/programtest"
+)
+
+// These tests run the program itself, as a process of its own, on a real API server. It uses a
+// kubeconfig whose user has no more than the roles in config/rbac.
+
+var (
+	config  *rest.Config
+	binary  string
+	crds    = filepath.Join("..", "config", "crd", "bases")
+	install sync.Once // the CRDs, after the tests that run without them
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	folder, err := os.MkdirTemp("", name+"-")
+	if err != nil {
+		panic(err)
+	}
+	testenv.OnInterrupt(func() { os.RemoveAll(folder) })
+	binary = filepath.Join(folder, name)
+	code := testenv.Main(m, func(cfg *rest.Config) error {
+		config = cfg
+		build := exec.Command("go", "build", "-o", binary, ".")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		return build.Run()
+	})
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// kubeconfig writes one for a user, the administrator when that is empty, and returns its path.
+func kubeconfig(t *testing.T, user string) string {
+	t.Helper()
+	cfg := rest.CopyConfig(config)
+	cfg.Impersonate.UserName = user
+	return testenv.WriteKubeconfig(t, cfg, "")
+}
+
+// launch starts the program.
+func launch(t *testing.T, args ...string) *programtest.Process {
+	t.Helper()
+	return programtest.Start(t, binary, append([]string{"--health-probe-bind-address=0"}, args...)...)
+}
+
+// A fixture is the administrator's view, with a namespace of the test's own.
+type fixture struct {
+	*gomega.WithT
+	client.Client
+	t         *testing.T
+	namespace string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	install.Do(func() {
+		if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{crds}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	f := &fixture{WithT: gomega.NewWithT(t), t: t}
+	f.SetDefaultEventuallyTimeout(30 * time.Second)
+	f.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	var err error
+	f.Client, err = client.New(config, client.Options{Scheme: scheme})
+	f.Expect(err).NotTo(gomega.HaveOccurred())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "program-"}}
+	f.create(namespace)
+	f.namespace = namespace.Name
+	return f
+}
+
+func (f *fixture) create(obj client.Object) {
+	f.t.Helper()
+	f.Expect(f.Create(f.t.Context(), obj)).To(gomega.Succeed())
+}
+
+// allow gives a user the rules of a role in config/rbac, in the test's namespace or everywhere.
+func (f *fixture) allow(subject rbacv1.Subject, file string, everywhere bool) {
+	f.t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "config", "rbac", file))
+	f.Expect(err).NotTo(gomega.HaveOccurred())
+	first, _, _ := strings.Cut(strings.TrimPrefix(string(data), "---\n"), "\n---\n")
+	role := &rbacv1.ClusterRole{}
+	f.Expect(yaml.Unmarshal([]byte(first), role)).To(gomega.Succeed())
+	role.ObjectMeta = metav1.ObjectMeta{GenerateName: "program-"}
+	role.Kind = "" // one file holds a Role
+	f.create(role)
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
+	if everywhere {
+		f.create(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref})
+	} else {
+		f.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: f.namespace}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref})
+	}
+}
+
+// operator returns the kubeconfig of a user who may do what the operator may do in the test's namespace.
+func (f *fixture) operator() string {
+	f.t.Helper()
+	user := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "operator-of-" + f.namespace}
+	f.allow(user, "role.yaml", false)
+	f.allow(user, "leader_election_role.yaml", false)
+	f.allow(user, "metrics_auth_role.yaml", true)
+	return kubeconfig(f.t, user.Name)
+}
+
+// token makes a ServiceAccount that may read metrics, or not, and returns a token of it.
+func (f *fixture) token(name string, reads bool) string {
+	f.t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+	f.create(account)
+	if reads {
+		f.allow(rbacv1.Subject{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}, "metrics_reader_role.yaml", true)
+	}
+	asked := &authenticationv1.TokenRequest{}
+	f.Expect(f.SubResource("token").Create(f.t.Context(), account, asked)).To(gomega.Succeed())
+	return asked.Status.Token
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"github.com/example/databasebackup-operator/internal/testenv"
+	"github.com/example/databasebackup-operator/test/programtest"
+)
+
+func TestWithoutItsPermissionsItSaysWhyAndEndsInTime(t *testing.T) {
+	f := newFixture(t)
+	p := launch(t, "--kubeconfig="+kubeconfig(t, "powerless"), "WATCH_NAMESPACE="+f.namespace)
+	p.EventuallyPrints("is forbidden", "30s")
+	if took := p.Terminate(); took > 6*time.Second { // the grace for what has begun is 8 s
+		t.Errorf("it did nothing yet, and ended after %s", took)
+	}
+}
+
+func TestTwoReplicasHandOver(t *testing.T) {
+	f := newFixture(t)
+	args := []string{"--kubeconfig=" + f.operator(), "WATCH_NAMESPACE=" + f.namespace, imageVariable + "=image:1",
+		"--leader-elect", "--leader-election-namespace=" + f.namespace}
+	first := launch(t, args...)
+	first.EventuallyPrints("Successfully acquired lease", "30s")
+	second := launch(t, args...)
+	second.EventuallyPrints("Attempting to acquire leader lease", "30s")
+	f.ask("one")
+	f.served("one")
+	if strings.Contains(second.Output(), "Starting workers") {
+		t.Error("two work at once")
+	}
+	first.Terminate()
+	began := time.Now()
+	f.ask("two")
+	f.served("two")
+	t.Logf("the second replica took over, and had served the next %s after %s", kind,
+		time.Since(began).Round(time.Millisecond))
+	if !strings.Contains(second.Output(), "Starting workers") {
+		t.Error("who served it?")
+	}
+	second.Terminate()
+}
+
+// A replica that waits for the lease is ready too: it serves webhooks, and a rollout must not wait for its turn.
+func TestProbesAnswerInEveryReplica(t *testing.T) {
+	f := newFixture(t)
+	operator := f.operator()
+	for _, turn := range []string{"Successfully acquired lease", "Attempting to acquire leader lease"} {
+		address := testenv.FreeAddress(t)
+		p := launch(t, "--kubeconfig="+operator, "WATCH_NAMESPACE="+f.namespace, "--health-probe-bind-address="+address,
+			"--leader-elect", "--leader-election-namespace="+f.namespace)
+		p.EventuallyPrints(turn, "30s")
+		for _, page := range []string{"/healthz", "/readyz"} {
+			f.Eventually(func() int { return status("http://"+address+page, "") }).Should(gomega.Equal(200), page)
+		}
+	}
+	address := testenv.FreeAddress(t)
+	powerless := launch(t, "--kubeconfig="+kubeconfig(t, "powerless"), "WATCH_NAMESPACE="+f.namespace,
+		"--health-probe-bind-address="+address)
+	powerless.EventuallyPrints("is forbidden", "30s")
+	f.Expect(status("http://"+address+"/healthz", "")).To(gomega.Equal(200))
+	f.Expect(status("http://"+address+"/readyz", "")).To(gomega.Equal(500), "it sees nothing")
+}
+
+func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
+	f := newFixture(t)
+	address := testenv.FreeAddress(t)
+	launch(t, "--kubeconfig="+f.operator(), "WATCH_NAMESPACE="+f.namespace, "--metrics-bind-address="+address)
+	f.Eventually(func() int { return status("https://"+address+"/metrics", "") }).Should(gomega.Equal(401), "no token")
+	f.Expect(status("https://"+address+"/metrics", f.token("stranger", false))).To(gomega.Equal(403))
+	f.Expect(status("https://"+address+"/metrics", f.token("reader", true))).To(gomega.Equal(200))
+}
+
+// status asks a URL and returns the status code, 0 when nobody answers.
+func status(url, token string) int {
+	code, _ := programtest.Get(url, token)
+	return code
+}

@@ -1,0 +1,121 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// podGrace is how long the Job controller has to create a Job's first pod before the API server is asked whether it
+// would accept it.
+const podGrace = 10 * time.Second
+
+// observePods reads the pods of a Job, and why it has none. There may be no Job.
+func (r *Base) observePods(ctx context.Context, job *batchv1.Job, o *observed) (err error) {
+	if job == nil {
+		return nil
+	}
+	if o.pods, err = r.listPods(ctx, job); err != nil || len(o.pods) > 0 {
+		return err
+	}
+	if finished(job) != nil || job.Status.StartTime == nil || !job.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if o.checkPodsAt = job.Status.StartTime.Add(podGrace); o.now.Before(o.checkPodsAt) {
+		return nil
+	}
+	o.checkPodsAt = o.now.Add(retryRefused)
+	o.refused, err = r.podRefusal(ctx, job)
+	return err
+}
+
+// podRefusal explains why the API server refuses the pods of a Job, for example because of a quota or a policy; it is
+// nil when the API server would accept a pod. The status of a Job does not report that. Events of the Job do, but a
+// watch of events is expensive, because there are so many. So the pod is created as a dry run. This costs a request
+// only when a pod is overdue, and gives no more power than creating Jobs. The Job controller tries again by itself, at
+// most a minute later (MaxJobApiBackOff).
+func (r *Base) podRefusal(ctx context.Context, job *batchv1.Job) (*explanation, error) {
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = job.Namespace, job.Name+"-dry-run"
+	pod.OwnerReferences = ownedBy(job, batchv1.SchemeGroupVersion.WithKind("Job"))
+	err := r.Create(ctx, pod, client.DryRunAll, fieldOwner, client.DisableReadYourWritesConsistency)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return new(explain(databasesv1.ReasonPodRejected, "Pod %s is refused: %v", pod.Name, err)), nil
+	case apierrors.IsBadRequest(err): // a webhook that does not support dry runs: nothing is known
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("create pod %s/%s as a dry run: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil, nil
+}
+
+// imageErrors are the kubelet's reasons for an image that cannot be pulled.
+var imageErrors = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+	"ImageInspectError", "RegistryUnavailable"}
+
+// blockedPod explains what keeps the pods of a Job from starting, nil when nothing does.
+func blockedPod(pods []corev1.Pod) *explanation {
+	for _, pod := range pods {
+		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
+			continue
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				return new(explain(databasesv1.ReasonUnschedulable, "Pod %s finds no node: %s", pod.Name, c.Message))
+			}
+		}
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			wait := s.State.Waiting
+			switch {
+			case wait == nil:
+			case slices.Contains(imageErrors, wait.Reason):
+				return new(explain(databasesv1.ReasonImageUnavailable,
+					"Pod %s does not get image %s: %s", pod.Name, s.Image, cmp.Or(wait.Message, wait.Reason)))
+			case wait.Reason == "CreateContainerConfigError":
+				return new(explain(databasesv1.ReasonSecretNotFound,
+					"Pod %s does not get its credentials: %s", pod.Name, wait.Message))
+			}
+		}
+	}
+	return nil
+}
+
+// blocked are the reasons of podRefusal and blockedPod. Their messages begin with the pod's name.
+var blocked = map[string]bool{databasesv1.ReasonPodRejected: true, databasesv1.ReasonUnschedulable: true,
+	databasesv1.ReasonImageUnavailable: true, databasesv1.ReasonSecretNotFound: true}
+
+// podBlocker explains what keeps the pods of a Job from running, nil when nothing does. When a Job exceeds its
+// deadline, its pods are deleted before its end is reported. When there is no pod any more, the explanation comes from
+// the condition, if that names one of the pods.
+func podBlocker(job string, o observed, before metav1.Condition) *explanation {
+	if o.refused != nil {
+		return o.refused
+	}
+	if b := blockedPod(o.pods); b != nil {
+		return b
+	}
+	alive := func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil }
+	if blocked[before.Reason] && strings.HasPrefix(before.Message, "Pod "+job+"-") && !slices.ContainsFunc(o.pods, alive) {
+		return &explanation{before.Reason, before.Message}
+	}
+	return nil
+}
+
+// because adds the cause to the end of a Job: why its pods did not run.
+func (o *outcome) because(blocker *explanation) {
+	if o.reason == databasesv1.ReasonDeadlineExceeded && blocker != nil {
+		o.message += ": " + blocker.message
+	}
+}

@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// updateStatus writes the status if it differs from the one that was read, and then records the change: events,
+// metrics, log lines. The write has the resourceVersion that was read: when another replica wrote in between, the API
+// server refuses it. A wait above 0 means that nothing was written: the limit on corrections is reached.
+func (r *DatabaseBackupReconciler) updateStatus(
+	ctx context.Context, b *databasesv1.DatabaseBackup, status databasesv1.DatabaseBackupStatus, ended *outcome,
+) (wait time.Duration, err error) {
+	key := client.ObjectKeyFromObject(b)
+	defer func() {
+		if wait == 0 && err == nil {
+			r.Metrics.observeStatus(key, status)
+		}
+	}()
+	if equality.Semantic.DeepEqual(b.Status, status) {
+		r.written.set(b, status)
+		return 0, nil
+	}
+	old, wait := r.written.last(b, b.Status, r.Clock.Now())
+	if wait > 0 {
+		return wait, nil
+	}
+	b.Status = status
+	if err := r.Status().Update(ctx, b, fieldOwner); err != nil {
+		return 0, fmt.Errorf("update status of DatabaseBackup %s: %w", key, err)
+	}
+	r.written.set(b, *b.Status.DeepCopy())
+	for _, e := range backupEvents(old, status, ended) {
+		r.recordEvent(b, e)
+	}
+	logger := log.FromContext(ctx)
+	if began(old, status) || ended != nil && !old.InProgress { // a run may end before it was seen to start
+		r.Metrics.started(key)
+		job := status.ActiveJob
+		if ended != nil {
+			job = status.LastJob
+		}
+		logger.Info("Run started", "job", job)
+	}
+	if ended != nil {
+		r.Metrics.ended(key, ended)
+		logger.Info("Run ended", "job", status.LastJob, "succeeded", ended.succeeded, "reason", ended.reason, "message",
+			ended.message, "seconds", ended.seconds)
+	}
+	return 0, nil
+}
+
+// began reports whether a Job is seen for the first time. The start is recorded here and not where the Job is created,
+// because the Job may exist although the response to its creation was lost.
+func began(old, status databasesv1.DatabaseBackupStatus) bool {
+	return status.InProgress && (!old.InProgress || old.ActiveJob != status.ActiveJob)
+}
+
+// backupEvents returns the events for a change of the status: only transitions become events.
+func backupEvents(old, status databasesv1.DatabaseBackupStatus, ended *outcome) (all []event) {
+	kind := func(normal bool) string {
+		if normal {
+			return corev1.EventTypeNormal
+		}
+		return corev1.EventTypeWarning
+	}
+	if began(old, status) {
+		all = append(all, event{corev1.EventTypeNormal, "Backup", explain(databasesv1.ReasonStarted,
+			"Job %s was created", status.ActiveJob)})
+	}
+	if ended != nil {
+		all = append(all, event{kind(ended.succeeded), "Backup", ended.explanation})
+	}
+	was, is := condition(old.Conditions, databasesv1.ConditionReady), condition(status.Conditions,
+		databasesv1.ConditionReady)
+	if was.Status != is.Status || was.Reason != is.Reason {
+		normal := is.Reason == databasesv1.ReasonScheduled || is.Reason == databasesv1.ReasonSuspended
+		all = append(all, event{kind(normal), "Backup", explanation{is.Reason, is.Message}})
+	}
+	return all
+}
+
+// condition returns the condition of a type, the zero value when there is none.
+func condition(conditions []metav1.Condition, kind string) metav1.Condition {
+	for _, c := range conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}

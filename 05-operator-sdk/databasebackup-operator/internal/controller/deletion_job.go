@@ -1,0 +1,98 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// reconcileDeleteJob creates the Job that deletes the files, and ends the deletion when that has succeeded.
+func (r *DatabaseBackupReconciler) reconcileDeleteJob(
+	ctx context.Context, b *databasesv1.DatabaseBackup,
+) (requeueAfter time.Duration, err error) {
+	if b.Spec.Image == "" && r.Image == "" {
+		return r.reportDeletion(ctx, b, explain(databasesv1.ReasonDeleteFailed,
+			"spec.image is missing: set it, or set spec.deletionPolicy to Retain"))
+	}
+	desired := desiredDelete(b, r.Image)
+	job, err := r.getJob(ctx, b.Namespace, desired.Name)
+	if err != nil {
+		return 0, err
+	}
+	if job != nil && metav1.IsControlledBy(job, b) {
+		return r.followDeleteJob(ctx, b, job)
+	}
+	err = r.createJob(ctx, desired)
+	if errors.Is(err, errNamespaceTerminating) { // the claim with the files is deleted too
+		return 0, r.reconcileFinalizer(ctx, b, false)
+	}
+	if refused, ok := errors.AsType[conditionError](err); ok {
+		wait, err := r.reportDeletion(ctx, b, refused.explanation)
+		return max(wait, retryRefused), err
+	}
+	if err != nil {
+		return 0, err
+	}
+	return r.followDeleteJob(ctx, b, desired)
+}
+
+// followDeleteJob handles the end of the Job that deletes the files. pgbackup reports that the files are deleted; an
+// image without pgbackup may succeed and delete nothing. The success of the Job alone counts only when its pod is gone,
+// and the result with it.
+func (r *DatabaseBackupReconciler) followDeleteJob(
+	ctx context.Context, b *databasesv1.DatabaseBackup, job *batchv1.Job,
+) (requeueAfter time.Duration, err error) {
+	o := observed{now: r.Clock.Now()}
+	if err := r.observePods(ctx, job, &o); err != nil {
+		return 0, err
+	}
+	before, end := condition(b.Status.Conditions, databasesv1.ConditionReady), finished(job)
+	blocker := podBlocker(job.Name, o, before)
+	result, known := outcomeOf(job, o.pods, o.now)
+	confirmed := result.succeeded && result.result.Verb == componentDelete
+	podsGone := end != nil && end.Type == batchv1.JobComplete && len(o.pods) == 0
+	why := explanation{reason: databasesv1.ReasonDeleting}
+	switch {
+	case confirmed, podsGone && before.Reason != databasesv1.ReasonDeleteFailed:
+		return 0, r.reconcileFinalizer(ctx, b, false)
+	case end == nil && blocker != nil:
+		why = *blocker
+	case end == nil:
+		why.message = fmt.Sprintf("Job %s deletes the files", job.Name)
+	case before.Reason == databasesv1.ReasonDeleteFailed:
+		return 0, nil // it was reported, by pods that may be gone now
+	case !known:
+		why.message = fmt.Sprintf("Job %s has ended, and its pod does not report how yet", job.Name)
+	default:
+		if result.succeeded {
+			result.message = fmt.Sprintf("Job %s did not delete the files, but ran %s: does the image have pgbackup?",
+				job.Name, result.result.Verb)
+		}
+		result.because(blocker)
+		why = explanation{databasesv1.ReasonDeleteFailed,
+			result.message + ": delete Job " + job.Name + " to try again, or set spec.deletionPolicy to Retain"}
+	}
+	requeueAfter, err = r.reportDeletion(ctx, b, why)
+	if requeueAfter == 0 && !o.checkPodsAt.IsZero() {
+		requeueAfter = sleep(o.checkPodsAt, o.now)
+	}
+	return requeueAfter, err
+}
+
+// reportDeletion writes the progress of the deletion into the status.
+func (r *DatabaseBackupReconciler) reportDeletion(
+	ctx context.Context, b *databasesv1.DatabaseBackup, why explanation,
+) (requeueAfter time.Duration, err error) {
+	status := *b.Status.DeepCopy()
+	status.NextScheduleTime, status.ActiveJob, status.InProgress, status.ObservedGeneration = nil, "", false, b.Generation
+	setter{&status.Conditions, b.Generation, r.Clock.Now()}.to(databasesv1.ConditionReady, metav1.ConditionFalse, why)
+	requeueAfter, err = r.updateStatus(ctx, b, status, nil)
+	return requeueAfter, client.IgnoreNotFound(err)
+}

@@ -1,0 +1,354 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// errCrash is what a write gives after which the operator is gone, or its answer is lost.
+var errCrash = errors.New("crashed")
+
+// A fixture has one DatabaseBackup, its target and its claim in a namespace of the real API server, and the operator,
+// which runs when the test says so, by a clock of the test. The operator's client counts its writes.
+type fixture struct {
+	t *testing.T
+	client.WithWatch
+	namespace string
+	clock     *clocktesting.FakePassiveClock
+	events    *events.FakeRecorder
+	registry  *prometheus.Registry
+	operator  *DatabaseBackupReconciler
+	restorer  *DatabaseRestoreReconciler
+
+	writes []string // since the last reset
+	// crashAt is the number of the write after which the operator is gone, -1 for never; before: the write is not done.
+	crashAt int
+	before  bool
+}
+
+const orders = "orders"
+
+func newFixture(t *testing.T, change ...func(*databasesv1.DatabaseBackup)) *fixture {
+	t.Helper()
+	b := &fixture{t: t, crashAt: -1, events: events.NewFakeRecorder(10000), registry: prometheus.NewRegistry()}
+	b.WithWatch, b.namespace = newClient(t)
+	b.target()
+	backup := complete(b.namespace)
+	for _, f := range change {
+		f(backup)
+	}
+	b.must(b.Create(t.Context(), backup))
+	t.Cleanup(b.leave)
+	b.clock = clocktesting.NewFakePassiveClock(backup.CreationTimestamp.Time)
+	b.operator = b.replica()
+	b.restorer = &DatabaseRestoreReconciler{Base: b.operator.Base}
+	return b
+}
+
+// leave removes what another test's operator would serve.
+func (b *fixture) leave() {
+	ctx := context.Background()
+	backups, restores := &databasesv1.DatabaseBackupList{}, &databasesv1.DatabaseRestoreList{}
+	b.must(errors.Join(b.List(ctx, backups, client.InNamespace(b.namespace)), b.List(ctx, restores, client.InNamespace(b.namespace))))
+	for i := range backups.Items {
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		b.must(client.IgnoreNotFound(b.Patch(ctx, &backups.Items[i], free)))
+		b.must(client.IgnoreNotFound(b.Delete(ctx, &backups.Items[i])))
+	}
+	for i := range restores.Items {
+		b.must(client.IgnoreNotFound(b.Delete(ctx, &restores.Items[i])))
+	}
+}
+
+// complete is a DatabaseBackup that lacks nothing.
+func complete(namespace string) *databasesv1.DatabaseBackup {
+	return &databasesv1.DatabaseBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: orders},
+		Spec: databasesv1.DatabaseBackupSpec{
+			DatabaseName: `o'brien "x" $(HOME)`, Schedule: "*/5 * * * *", BackupPath: "/backups/orders", Image: "example.com/pgbackup:v1",
+			TargetRef: &databasesv1.TargetReference{Name: "db", ServiceName: "db-rw", Port: 5433},
+			Auth: &databasesv1.Auth{UsernameSecretRef: &databasesv1.KeyReference{Name: "credentials", Key: "user"},
+				PasswordSecretRef: &databasesv1.KeyReference{Name: "credentials", Key: "password"}},
+			Destination: &databasesv1.Destination{PersistentVolumeClaim: &databasesv1.ClaimReference{ClaimName: "backups"}},
+		},
+	}
+}
+
+// replica is another operator, on the same cluster.
+func (b *fixture) replica() *DatabaseBackupReconciler {
+	metrics, err := NewMetrics(prometheus.WrapRegistererWithPrefix(fmt.Sprintf("r%d_", time.Now().UnixNano()), b.registry))
+	b.must(err)
+	return &DatabaseBackupReconciler{Metrics: metrics, Base: Base{
+		Client: b.wired(), Live: b.WithWatch, Events: b.events, Clock: b.clock}}
+}
+
+// wired is a client that counts writes, and crashes when the test asks for it so.
+func (b *fixture) wired() client.Client {
+	write := func(what string, obj client.Object, do func() error) error {
+		n := len(b.writes)
+		b.writes = append(b.writes, what+" "+obj.GetName())
+		if b.crashAt >= 0 && n > b.crashAt {
+			return errCrash // nothing works after a crash
+		}
+		if n != b.crashAt {
+			return do()
+		}
+		if b.before {
+			return errCrash
+		}
+		return errors.Join(do(), errCrash)
+	}
+	return interceptor.NewClient(b.WithWatch, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
+			if slices.Contains(o, client.CreateOption(client.DryRunAll)) {
+				return c.Create(ctx, obj, o...) // which writes nothing
+			}
+			return write("create", obj, func() error { return c.Create(ctx, obj, o...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteOption) error {
+			return write("delete", obj, func() error { return c.Delete(ctx, obj, o...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
+			return write("patch", obj, func() error { return c.Patch(ctx, obj, p, o...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, o ...client.SubResourceUpdateOption) error {
+			return write(sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, o...) })
+		},
+	})
+}
+
+func (b *fixture) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// target makes a StatefulSet with a ready pod, its Service and the claim.
+func (b *fixture) target() {
+	b.t.Helper()
+	l := map[string]string{"app": "db"}
+	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "postgres"}}}}
+	set := &appsv1.StatefulSet{ObjectMeta: b.meta("db"),
+		Spec: appsv1.StatefulSetSpec{ServiceName: "db-rw", Selector: &metav1.LabelSelector{MatchLabels: l}, Template: pod}}
+	b.must(b.Create(b.t.Context(), set))
+	b.ready(1)
+	b.must(b.Create(b.t.Context(), &corev1.Service{ObjectMeta: b.meta("db-rw"), Spec: corev1.ServiceSpec{Selector: l, Ports: []corev1.ServicePort{{Port: 5433}}}}))
+	b.must(b.Create(b.t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: b.meta("backups"), Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}))
+}
+
+func (b *fixture) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: b.namespace, Name: name}
+}
+
+// patient is how an update is tried again that real controllers come between.
+var patient = wait.Backoff{Steps: 100, Duration: 20 * time.Millisecond}
+
+// ready sets how many pods of the server are ready.
+func (b *fixture) ready(n int32) {
+	b.t.Helper()
+	set := &appsv1.StatefulSet{ObjectMeta: b.meta("db")}
+	b.must(retry.RetryOnConflict(patient, func() error { // in the local environment its own controller writes too
+		b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(set), set))
+		set.Status.Replicas, set.Status.ReadyReplicas = 2, n
+		return b.Status().Update(b.t.Context(), set)
+	}))
+}
+
+func (b *fixture) backup() *databasesv1.DatabaseBackup {
+	b.t.Helper()
+	backup := &databasesv1.DatabaseBackup{}
+	b.must(b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: orders}, backup))
+	return backup
+}
+
+// edit changes the DatabaseBackup as its user would.
+func (b *fixture) edit(change func(*databasesv1.DatabaseBackup)) {
+	b.t.Helper()
+	b.must(retry.RetryOnConflict(patient, func() error { // a running operator writes status meanwhile
+		backup := b.backup()
+		change(backup)
+		return b.Update(b.t.Context(), backup)
+	}))
+}
+
+func (b *fixture) request() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: orders}}
+}
+
+// reconcile lets the operator run until it has nothing to write, and returns when it wants to look again.
+func (b *fixture) reconcile() time.Duration {
+	b.t.Helper()
+	for range 10 {
+		before := len(b.writes)
+		result, err := b.operator.Reconcile(b.t.Context(), b.request())
+		b.must(err)
+		if len(b.writes) == before {
+			return result.RequeueAfter
+		}
+	}
+	b.t.Fatalf("it does not come to rest: %v", b.writes)
+	return 0
+}
+
+// at sets the clock to some minutes after the first slot, and some seconds.
+func (b *fixture) at(minutes, seconds int) time.Time {
+	now := b.first().Add(time.Duration(minutes)*time.Minute + time.Duration(seconds)*time.Second)
+	b.clock.SetTime(now)
+	return now
+}
+
+// first is the first slot after the DatabaseBackup was made.
+func (b *fixture) first() time.Time {
+	return b.backup().CreationTimestamp.UTC().Truncate(5 * time.Minute).Add(5 * time.Minute)
+}
+
+// jobs are the names of the backup Jobs, by their minutes after the first slot.
+func (b *fixture) jobs() (minutes []int) {
+	b.t.Helper()
+	list := &batchv1.JobList{}
+	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace), client.MatchingLabels{labelComponent: componentBackup}))
+	for _, job := range list.Items {
+		minutes = append(minutes, int(slotOf(orders, job.Name).Sub(b.first())/time.Minute))
+	}
+	slices.Sort(minutes)
+	return minutes
+}
+
+func (b *fixture) job(name string) *batchv1.Job {
+	b.t.Helper()
+	job := &batchv1.Job{}
+	b.must(b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, job))
+	return job
+}
+
+// newRun returns a fixture whose first Job is active, and that Job.
+func newRun(t *testing.T, change ...func(*backup)) (*fixture, *batchv1.Job) {
+	t.Helper()
+	b := newFixture(t, change...)
+	b.at(0, 0)
+	b.reconcile()
+	return b, b.job(b.backup().Status.ActiveJob)
+}
+
+// run makes a pod of a Job as the Job controller does; status is the kubelet's.
+func (b *fixture) run(job *batchv1.Job, status corev1.PodStatus) {
+	b.t.Helper()
+	spec := job.Spec.Template.Spec.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, GenerateName: job.Name + "-", Labels: job.Spec.Template.Labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}, Spec: *spec}
+	b.must(b.Create(b.t.Context(), pod))
+	pod.Status = status
+	b.must(b.Status().Update(b.t.Context(), pod))
+}
+
+// ended is the status of a pod that has ended with a code and a result.
+func (b *fixture) ended(code int32, reason string, r *result) corev1.PodStatus {
+	message := ""
+	if r != nil {
+		encoded, err := json.Marshal(r)
+		b.must(err)
+		message = string(encoded)
+	}
+	phase := corev1.PodSucceeded
+	if code != 0 {
+		phase = corev1.PodFailed
+	}
+	return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, Image: "x",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message, FinishedAt: metav1.Time{Time: b.clock.Now()}}}}}}
+}
+
+// finish ends a Job as the Job controller does. A reason is that of a failure.
+func (b *fixture) finish(job *batchv1.Job, reason string) {
+	b.t.Helper()
+	now := metav1.Time{Time: b.clock.Now().Truncate(time.Second)}
+	if job.Status.StartTime == nil {
+		job.Status.StartTime = &metav1.Time{Time: now.Add(-40 * time.Second)}
+	}
+	b.must(b.Status().Update(b.t.Context(), job))
+	met, end := batchv1.JobSuccessCriteriaMet, batchv1.JobComplete
+	if reason != "" {
+		met, end = batchv1.JobFailureTarget, batchv1.JobFailed
+		job.Status.Failed = 1
+	} else {
+		job.Status.Succeeded = 1
+	}
+	for _, kind := range []batchv1.JobConditionType{met, end} {
+		if kind == batchv1.JobComplete {
+			job.Status.CompletionTime = &now
+		}
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue,
+			Reason: reason, Message: "as the Job controller says", LastProbeTime: now, LastTransitionTime: now})
+		b.must(b.Status().Update(b.t.Context(), job))
+	}
+}
+
+// succeed ends the active Job well, with a backup on the volume.
+func (b *fixture) succeed() {
+	b.t.Helper()
+	job := b.job(b.backup().Status.ActiveJob)
+	b.run(job, b.ended(0, "Completed", b.taken(job.Name)))
+	b.finish(job, "")
+}
+
+// taken is the result of a good run.
+func (b *fixture) taken(name string) *result {
+	now := b.clock.Now().UTC()
+	return &result{Verb: "backup", Succeeded: true, Reason: "BackupSucceeded", Message: "1 table, 10 rows", Backup: &facts{
+		Name: name, Path: "/volume/backups/orders/uid/" + name + ".dump", Size: 4711, SHA256: "abc", Started: now.Add(-30 * time.Second), Completed: now,
+		ServerVersion: "17.2", Verified: &verification{Mode: databasesv1.VerifyArchive, Time: now}}}
+}
+
+// says is "status reason" of a condition.
+func (b *fixture) says(kind string) string {
+	c := condition(b.backup().Status.Conditions, kind)
+	return string(c.Status) + " " + c.Reason
+}
+
+// is checks conditions, each as "Type: Status Reason".
+func (b *fixture) is(want ...string) {
+	b.t.Helper()
+	var got []string
+	for _, c := range b.backup().Status.Conditions {
+		got = append(got, fmt.Sprintf("%s: %s %s", c.Type, c.Status, c.Reason))
+	}
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			b.t.Errorf("want %s, got %v", w, b.backup().Status.Conditions)
+		}
+	}
+}
+
+// recorded returns the events since the last call.
+func (b *fixture) recorded() (all []string) {
+	for len(b.events.Events) > 0 {
+		all = append(all, <-b.events.Events)
+	}
+	return all
+}

@@ -1,0 +1,194 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// quotaMessage is the API server's.
+const quotaMessage = "exceeded quota: no-pods, requested: pods=1, used: pods=0, limited: pods=0"
+
+// podQuota lets nobody create a pod.
+func (b *fixture) podQuota() *corev1.ResourceQuota {
+	b.t.Helper()
+	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("no-pods"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	b.must(b.WithWatch.Create(b.t.Context(), quota))
+	b.must(retry.RetryOnConflict(patient, func() error { // in the local environment the quota's controller counts too
+		b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(quota), quota))
+		quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+		return b.WithWatch.Status().Update(b.t.Context(), quota)
+	}))
+	return quota
+}
+
+// started sets the start of a Job as the Job controller does, so long ago that its pod is overdue.
+func (b *fixture) started(job *batchv1.Job) {
+	b.t.Helper()
+	job.Status.StartTime = &metav1.Time{Time: b.clock.Now().Add(-podGrace)}
+	b.must(b.WithWatch.Status().Update(b.t.Context(), job))
+}
+
+// podsIn is how many pods there are: a dry run leaves none.
+func (b *fixture) podsIn() int {
+	b.t.Helper()
+	list := &corev1.PodList{}
+	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace)))
+	return len(list.Items)
+}
+
+// A quota refuses the pods of a Job: the condition has the quota's own message, in a backup, a restore and a deletion.
+func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
+	t.Run("a backup", func(t *testing.T) {
+		b, job := newRun(t)
+		quota := b.podQuota()
+		b.started(job)
+		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
+		b.is("Ready: False PodRejected")
+		if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, quotaMessage) {
+			t.Error(m)
+		}
+		b.must(b.Delete(t.Context(), quota))
+		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
+		if n := b.podsIn(); n > 0 {
+			t.Errorf("the dry run left %d pods", n)
+		}
+		b.run(job, corev1.PodStatus{Phase: corev1.PodRunning})
+		b.reconcile()
+		b.is("Ready: True Scheduled")
+	})
+	t.Run("and until its deadline", func(t *testing.T) {
+		b, job := newRun(t)
+		b.podQuota()
+		b.started(job)
+		b.reconcile()
+		b.finish(job, batchv1.JobReasonDeadlineExceeded)
+		b.reconcile()
+		b.is("BackupSucceeded: False DeadlineExceeded")
+		if m := condition(b.backup().Status.Conditions, "BackupSucceeded").Message; !strings.Contains(m, quotaMessage) {
+			t.Error(m)
+		}
+	})
+	t.Run("a restore", func(t *testing.T) {
+		b := newFixture(t)
+		b.ask()
+		b.follow()
+		b.podQuota()
+		b.started(b.job("monday-restore"))
+		b.retriesSoon(b.restorer.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key()}))
+		b.want("Unknown PodRejected")
+		if got := b.outcome(); !strings.Contains(got, quotaMessage) {
+			t.Error(got)
+		}
+	})
+	t.Run("a deletion", func(t *testing.T) {
+		b := newFixture(t, deleteFiles)
+		b.reconcile()
+		b.removed()
+		b.podQuota()
+		b.started(b.job("orders-delete"))
+		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
+		b.is("Ready: False PodRejected")
+	})
+}
+
+// With the Job controller of a real cluster: it tries again by itself, and soon.
+func TestAPodThatAQuotaRefusedIsCreatedSoonAfterTheQuotaIsGone(t *testing.T) {
+	l := newLocal(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
+	l.volume()
+	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+	quota := l.podQuota()
+	l.edit(asks("now"))
+	began := time.Now()
+	l.Eventually(func() string { return condition(l.backup().Status.Conditions, "Ready").Message }).Should(gomega.ContainSubstring("exceeded quota: no-pods"))
+	l.Expect(l.says("Ready")).To(gomega.Equal("False PodRejected"))
+	t.Logf("the quota was reported %s after the trigger", time.Since(began).Round(time.Second))
+	l.must(l.Delete(t.Context(), quota))
+	began = time.Now()
+	l.Eventually(func() string { return l.says("BackupSucceeded") }, "90s").Should(gomega.Equal("Unknown ResultMissing"), "the simulated pod ran")
+	t.Logf("the pod ran %s after the quota was gone", time.Since(began).Round(time.Second))
+	l.Expect(l.says("Ready")).To(gomega.Equal("True Scheduled"))
+}
+
+// No Job, and so no password, goes to a target that does not exist.
+func TestARestoreWaitsForItsTarget(t *testing.T) {
+	external := corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "evil.example.com"}
+	for name, test := range map[string]struct {
+		target  databasesv1.TargetReference
+		service corev1.ServiceSpec // of the Service "other", when it is set
+		says    string
+	}{
+		"no Service":          {databasesv1.TargetReference{Name: "db", ServiceName: "other"}, corev1.ServiceSpec{}, "Service other does not exist"},
+		"no StatefulSet":      {databasesv1.TargetReference{Name: "other", ServiceName: "db-rw"}, corev1.ServiceSpec{}, "StatefulSet other does not exist"},
+		"a Service elsewhere": {databasesv1.TargetReference{Name: "db", ServiceName: "other"}, external, "Service other is of type ExternalName"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			if test.service.Type != "" {
+				b.must(b.Create(t.Context(), &corev1.Service{ObjectMeta: b.meta("other"), Spec: test.service}))
+			}
+			b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.TargetRef = &test.target })
+			b.follow()
+			b.want("Unknown TargetNotFound: " + test.says)
+			if n := b.restoreJobs(); n > 0 {
+				t.Errorf("%d Jobs have the password", n)
+			}
+			b.clock.SetTime(b.restore().CreationTimestamp.Add(waitLimit))
+			b.follow()
+			b.want("False TargetNotFound: " + test.says)
+		})
+	}
+	t.Run("and begins when there is one", func(t *testing.T) {
+		b := newFixture(t)
+		b.ask(func(r *databasesv1.DatabaseRestore) {
+			r.Spec.TargetRef = &databasesv1.TargetReference{Name: "db", ServiceName: "other"}
+		})
+		b.follow()
+		b.must(b.Create(t.Context(), &corev1.Service{ObjectMeta: b.meta("other"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5432}}}}))
+		b.follow()
+		b.want("Unknown Restoring")
+	})
+	t.Run("a backup to an ExternalName", func(t *testing.T) {
+		b := newFixture(t, func(x *backup) { x.Spec.TargetRef.ServiceName = "other" })
+		b.must(b.Create(t.Context(), &corev1.Service{ObjectMeta: b.meta("other"), Spec: external}))
+		b.at(5, 0)
+		b.reconcile()
+		b.is("Ready: False TargetNotFound")
+		if len(b.jobs()) > 0 {
+			t.Error("a Job has the password")
+		}
+	})
+}
+
+func (b *fixture) restoreJobs() int {
+	b.t.Helper()
+	list := &batchv1.JobList{}
+	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace), client.MatchingLabels{labelComponent: componentRestore}))
+	return len(list.Items)
+}
+
+// After an error it is tried again at most 30 s later.
+func TestTheBackoffEndsAtThirtySeconds(t *testing.T) {
+	limiter, request := backoff(), ctrl.Request{}
+	first, last := limiter.When(request), time.Duration(0)
+	for range 100 {
+		last = limiter.When(request)
+	}
+	if got := fmt.Sprint(first, last); got != "5ms 30s" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// backup takes a backup, unless it is there already, verifies it as asked, and prunes the older ones.
+func (p *program) backup(ctx context.Context) error {
+	return p.withLock(ctx, true, func(s *store) error {
+		taken := s.backup(p.config.Name)
+		reason := ReasonAlreadyComplete
+		if taken.State != StateGood && taken.State != StateUnverified {
+			if err := p.dump(ctx, s); err != nil {
+				if reasonOf(err) == ReasonVolumeFull {
+					p.tidy(ctx, s) // so that the next try may find space
+				}
+				return err
+			}
+			if taken = s.backup(p.config.Name); taken.State != StateUnverified {
+				return failf(ReasonVolumeFailed, "the dump changed on the volume while it was taken: it is %s", taken.State)
+			}
+			reason = ReasonBackupSucceeded
+		}
+		facts := taken.facts
+		p.result.Backup = facts.facts()
+		var failed error
+		if facts.Verified == nil || !facts.Verified.Mode.includes(p.config.Verify) {
+			failed = p.verifyAndRecord(ctx, s, facts)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		// Retention ignores a broken dump, so it runs all the same. Otherwise failed runs would fill the volume.
+		p.tidy(ctx, s)
+		if failed != nil {
+			return failed
+		}
+		f := p.result.Backup
+		p.succeed(reason, "backup %s of database %q has %d bytes, %d tables and %d rows, verified: %s",
+			f.Name, f.Database, f.Size, f.Tables, f.Rows, f.verifiedMode())
+		return nil
+	})
+}
+
+// tidy applies retention after a backup. A failure is only a warning.
+func (p *program) tidy(ctx context.Context, s *store) {
+	if err := p.retain(ctx, s); err != nil {
+		p.result.Warning = "retention: " + p.line(err)
+		p.log.Warn("Failed to prune", "error", p.line(err))
+	}
+}
+
+func (f *Facts) verifiedMode() Mode {
+	if f.Verified == nil {
+		return ModeNone
+	}
+	return f.Verified.Mode
+}
+
+// dump takes a new dump and gives it its final name when all of it is on the disk.
+func (p *program) dump(ctx context.Context, s *store) (err error) {
+	version, major, err := p.target.dumpVersion(ctx)
+	if err != nil {
+		return err
+	}
+	started := p.now().UTC().Truncate(time.Millisecond)
+	open, err := p.connect(ctx, p.config.Database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = open.close() }()
+	source, err := open.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if source.VersionNumber/10000 > major {
+		return failf(ReasonVersionMismatch,
+			"the server is PostgreSQL %s, and pg_dump of version %s cannot dump a newer one: use an image of that version",
+			source.Version, version)
+	}
+	tables, err := open.count(ctx)
+	if err != nil {
+		return classify(err, "count the rows", ReasonDumpFailed, workPatterns)
+	}
+	p.step("snapshot")
+	run := newRun()
+	committing := false
+	defer func() {
+		if err != nil && !committing { // once it commits, the next run finishes it
+			s.removeRun(p.config.Name, run)
+		}
+	}()
+	facts := newFactsFile(p.config, s, source, tables, version, started)
+	if facts.Size, facts.SHA256, err = p.dumpDatabase(ctx, s, source.ID, run); err != nil {
+		return err
+	}
+	if facts.Globals, err = p.dumpGlobals(ctx, s, run); err != nil {
+		return err
+	}
+	facts.Completed = p.now().UTC().Truncate(time.Millisecond)
+	p.step("facts")
+	if err := s.prepareFacts(facts, run); err != nil {
+		return err
+	}
+	p.step("prepared")
+	committing = true
+	if err := s.commit(facts.Name, run); err != nil {
+		return err
+	}
+	p.log.Info("Dumped database", "backup", facts.Name, "bytes", facts.Size, "tables", len(tables),
+		"took", facts.Completed.Sub(started).String())
+	return nil
+}
+
+func newFactsFile(
+	c Config, s *store, source snapshot, tables map[string]int64, version string, started time.Time,
+) *factsFile {
+	facts := &factsFile{
+		Format: 1, Name: c.Name, Owner: c.Owner, Database: c.Database, Path: s.path(c.Name, suffixDump), Started: started,
+		ServerVersion: source.Version, PgDumpVersion: version,
+		Encoding: source.Encoding, Collate: source.Row.Collate, CType: source.Row.CType, Provider: source.Row.Provider,
+		Tables: tables, LargeObjects: source.LargeObjects, Roles: source.Roles,
+	}
+	for _, locale := range []*string{source.Row.ICULocale, source.Row.Locale} {
+		if locale != nil {
+			facts.Locale = *locale
+		}
+	}
+	slices.Sort(facts.Roles)
+	return facts
+}
+
+// dumpDatabase dumps what the snapshot shows into a temporary file, and reads back what is in it.
+func (p *program) dumpDatabase(
+	ctx context.Context, s *store, snapshotID, run string,
+) (size int64, sha string, err error) {
+	path := s.temporary(p.config.Name, suffixDump, run)
+	err = p.target.run(ctx, tool{
+		name: "pg_dump",
+		args: []string{"--format=custom", "--no-password", "--snapshot=" + snapshotID, "--file=" + path,
+			databaseOption("dbname", p.config.Database)},
+		started: func() { p.step("dumping") },
+	})
+	if err != nil {
+		return 0, "", classify(err, fmt.Sprintf("dump database %q", p.config.Database), ReasonDumpFailed, workPatterns,
+			p.config.Database, p.config.User)
+	}
+	p.step("dumped")
+	have, err := synced(ctx, path)
+	return have.Size, have.SHA256, err
+}
+
+// dumpGlobals writes the roles of the server, their attributes, memberships and settings, without passwords: hashes
+// on a backup volume invite an attack, and only superusers may read them.
+func (p *program) dumpGlobals(ctx context.Context, s *store, run string) (checksum, error) {
+	path := s.temporary(p.config.Name, suffixGlobals, run)
+	err := p.target.run(ctx, tool{
+		name: "pg_dumpall",
+		args: []string{"--globals-only", "--no-role-passwords", "--no-password", "--file=" + path,
+			databaseOption("database", p.config.Database)},
+	})
+	if err != nil {
+		return checksum{}, classify(err, "dump the globals", ReasonDumpFailed, workPatterns, p.config.Database, p.config.User)
+	}
+	p.step("globals")
+	return synced(ctx, path)
+}
+
+// synced makes a file durable and computes its checksum.
+func synced(ctx context.Context, path string) (checksum, error) {
+	if err := syncPath(path); err != nil {
+		return checksum{}, err
+	}
+	have, err := sum(ctx, path)
+	if err != nil && ctx.Err() == nil {
+		err = volumeFault("read the file", err)
+	}
+	return have, err
+}

@@ -1,0 +1,270 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+)
+
+// killTable tells what was found after a kill at each step of a verb, and what the next run made of it.
+type killTable struct {
+	t          *testing.T
+	rows       [][]string // step, found, next, violations
+	violations int
+}
+
+// at begins the row of a step.
+func (k *killTable) at(step string) { k.rows = append(k.rows, []string{step, "", "", ""}) }
+
+func (k *killTable) found(format string, args ...any) {
+	k.rows[len(k.rows)-1][1] = fmt.Sprintf(format, args...)
+}
+
+func (k *killTable) next(format string, args ...any) {
+	k.rows[len(k.rows)-1][2] = fmt.Sprintf(format, args...)
+}
+
+// wrong notes a violation.
+func (k *killTable) wrong(format string, args ...any) {
+	k.t.Helper()
+	row := k.rows[len(k.rows)-1]
+	row[3] += fmt.Sprintf(format+"; ", args...)
+	k.violations++
+	k.t.Errorf("killed at step %d, %s: "+format, append([]any{len(k.rows), row[0]}, args...)...)
+}
+
+func (k *killTable) print() {
+	k.t.Helper()
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "killed at step\tfound then\tthe next run\tviolations")
+	for i, row := range k.rows {
+		_, _ = fmt.Fprintf(w, "%d %s\t%s\t%s\t%s\n", i+1, row[0], row[1], row[2], cmp.Or(row[3], "none"))
+	}
+	_ = w.Flush()
+	k.t.Logf("%d kills, %d violations\n%s", len(k.rows), k.violations, text.String())
+}
+
+// stepsOf runs the program to its end and returns the steps that it went through.
+func stepsOf(t *testing.T, verb string, settings map[string]string, want Reason) []string {
+	t.Helper()
+	path := filepath.Join(folder(t), "steps")
+	must(t, verb, with(settings, stepsFile, path), want)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// intact reports what is wrong with the folder of an owner: a facts file whose dump is not the recorded one, a dump
+// under a final name that pg_restore cannot read.
+func intact(t *testing.T, settings map[string]string) error {
+	t.Helper()
+	s := &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
+	found, err := s.backups()
+	if err != nil {
+		return err
+	}
+	for _, b := range found {
+		switch b.State {
+		case StateBroken:
+			return fmt.Errorf("%s is broken", b.Name)
+		case StateMissing, StateUnknown:
+			continue // of a run that was cut off; the next one sees to it
+		}
+		have, err := sum(context.Background(), s.path(b.Name, suffixDump))
+		if err != nil || have != b.facts.dump() {
+			return errors.Join(err, fmt.Errorf("%s is not what was recorded", b.Name))
+		}
+	}
+	return nil
+}
+
+func states(t *testing.T, settings map[string]string) map[string]State {
+	t.Helper()
+	s := &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
+	found, err := s.backups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]State{}
+	for _, b := range found {
+		all[b.Name] = b.State
+	}
+	return all
+}
+
+// A backup is killed at every step: dump, rename, facts, verification, retention, result. What was good stays
+// good, nothing half has a final name, and the next run of the slot ends as if nothing had been.
+func TestBackupKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	base := with(target(t), "BACKUP_KEEP_LAST", "1")
+	first := with(base, "BACKUP_NAME", "small-1")
+	second := with(base, "BACKUP_NAME", "small-2")
+	template := filepath.Join(base["BACKUP_ROOT"], "template")
+	must(t, verbBackup, with(first, "BACKUP_DIR", template), ReasonBackupSucceeded)
+	fresh := func(settings map[string]string) {
+		t.Helper()
+		if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(settings["BACKUP_DIR"], os.DirFS(template)); err != nil {
+			t.Fatal(err)
+		}
+		p, _ := workplace()
+		_ = filepath.Walk(settings["BACKUP_DIR"], func(path string, _ os.FileInfo, _ error) error { p.give(t, path); return nil })
+	}
+	fresh(second)
+	steps := stepsOf(t, verbBackup, second, ReasonBackupSucceeded)
+	for _, step := range []string{"snapshot", "dumping", "dumped", "globals", "prepared", "rename .dump", "rename .json", "renamed",
+		"verified", "remove .dump", "remove .json", "removed", "result"} {
+		if !strings.Contains(strings.Join(steps, "\n"), step) {
+			t.Fatalf("step %q is missing in %q", step, steps)
+		}
+	}
+	table := &killTable{t: t}
+	for n := range len(steps) {
+		fresh(second)
+		_ = os.Remove(second["BACKUP_RESULT"])
+		table.at(steps[n])
+		if o := runProgram(t, verbBackup, with(second, killAt, strconv.Itoa(n+1))); o.code != -1 || o.result.Reason != "" {
+			t.Fatalf("step %d: code %d, result %+v", n+1, o.code, o.result)
+		}
+		if err := intact(t, second); err != nil {
+			table.wrong("a half file: %v", err)
+		}
+		all := states(t, second)
+		table.found("old %s, new %s", cmp.Or(all["small-1"], "removed"), cmp.Or(all["small-2"], "not there"))
+		if all["small-1"] != StateGood && all["small-2"] != StateGood {
+			table.wrong("no good backup is there: %v", all)
+		}
+		o := runProgram(t, verbBackup, second)
+		table.next("%s", o.result.Reason)
+		if !o.result.Succeeded {
+			table.wrong("the next run: %s", o.result.Message)
+		}
+		if prepared := n >= slices.Index(steps, "prepared"); prepared != (o.result.Reason == ReasonAlreadyComplete) {
+			table.wrong("the next run says %s", o.result.Reason)
+		}
+		if got := states(t, second); len(got) != 1 || got["small-2"] != StateGood {
+			table.wrong("after the next run: %v", got)
+		}
+		if left := filesOf(t, second); len(left) != 3 {
+			table.wrong("files after the next run: %v", left)
+		}
+	}
+	table.print()
+}
+
+// A restore is killed at every step: the target is what it was, or the new one and whole. The next run brings it to
+// its end.
+func TestRestoreKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	settings := target(t)
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	for name, test := range map[string]struct{ before, overwrite, old string }{ // old: what databaseState says of it
+		"missing":   {"", "false", "missing"},
+		"empty":     {"CREATE DATABASE victim_empty;", "false", "no rows"},
+		"overwrite": {"CREATE DATABASE victim_overwrite;", "true", "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			victim := "victim_" + name
+			into := with(settings, "BACKUP_DATABASE", victim, "BACKUP_OVERWRITE", test.overwrite)
+			fresh := func() {
+				sql(t, "postgres", "DROP DATABASE IF EXISTS "+victim+" WITH (FORCE);\n"+test.before)
+				if test.old == "old" {
+					sql(t, victim, "CREATE TABLE old (a int);")
+				}
+			}
+			dropAfter(t, victim)
+			aside, replaced := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: victim})
+			fresh()
+			steps := stepsOf(t, verbRestore, into, ReasonRestoreSucceeded)
+			table := &killTable{t: t}
+			for n := range len(steps) {
+				fresh()
+				table.at(steps[n])
+				if o := runProgram(t, verbRestore, with(into, killAt, strconv.Itoa(n+1))); o.code != -1 {
+					t.Fatalf("step %d: code %d", n+1, o.code)
+				}
+				found := databaseState(t, victim)
+				table.found("%s", found)
+				if found != test.old && found != "restored" {
+					table.wrong("found %s", found)
+				}
+				o := runProgram(t, verbRestore, into)
+				table.next("%s", o.result.Reason)
+				if o.result.Reason != ReasonRestoreSucceeded || o.result.Restored == nil || o.result.Restored.Rows != 100 {
+					table.wrong("the next run: %s: %s", o.result.Reason, o.result.Message)
+				}
+				if got := databaseState(t, victim); got != "restored" {
+					table.wrong("in the end %s", got)
+				}
+				if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+"');"); got != "0" {
+					table.wrong("%s or %s was left", aside, replaced)
+				}
+			}
+			table.print()
+		})
+	}
+}
+
+// databaseState is what a target of a restore is: missing, old, restored, or so many rows.
+func databaseState(t *testing.T, name string) string {
+	t.Helper()
+	if sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname = '"+name+"';") == "0" {
+		return "missing"
+	}
+	switch sql(t, name, "SELECT coalesce(to_regclass('old')::text, to_regclass('t')::text, 'none');") {
+	case "old":
+		return "old"
+	case "none":
+		return "no rows"
+	}
+	if rows := sql(t, name, "SELECT count(*) FROM t;"); rows != "100" {
+		return rows + " rows"
+	}
+	return "restored"
+}
+
+// A scratch process that is killed takes its server along: the run fails, says nothing against the dump, and the next
+// process removes what is left.
+func TestScratchProcessIsKilled(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_SCRATCH", folder(t), "BACKUP_VERIFY", "Restore",
+		"BACKUP_QUERY", "SELECT pg_sleep(600)")
+	process := startScratchProcess(t, settings)
+	var out, errs bytes.Buffer
+	cmd := start(t, verbBackup, settings, &out, &errs)
+	awaitQuery(t, process)
+	tools := children(process.Process.Pid)
+	_ = process.Process.Kill()
+	_ = process.Wait()
+	_ = cmd.Wait()
+	if !strings.Contains(errs.String(), "pgbackup backup: ScratchFailed: no answer from the scratch container") ||
+		states(t, settings)[settings["BACKUP_NAME"]] != StateGood {
+		t.Errorf("%s, states %v", errs.String(), states(t, settings))
+	}
+	for id := range tools {
+		await(t, "the end of "+tools[id], func() bool { return syscall.Kill(id, 0) != nil })
+	}
+	if left, _ := filepath.Glob(settings["BACKUP_SCRATCH"] + "/" + scratchPrefix + "*"); len(left) != 1 {
+		t.Fatalf("directories: %v", left)
+	}
+	startScratchProcess(t, settings)
+	must(t, verbBackup, with(settings, "BACKUP_QUERY", "SELECT 1"), ReasonAlreadyComplete)
+	noScratchLeft(t, settings)
+}

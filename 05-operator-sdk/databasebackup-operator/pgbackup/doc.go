@@ -1,0 +1,150 @@
+// Command pgbackup takes backups of PostgreSQL databases, verifies, prunes and restores them. It runs in the pods of
+// Jobs, in an image with the PostgreSQL client and server programs. It does not use Kubernetes: settings come
+// from the environment, and the result is a file.
+//
+// # Verbs
+//
+// The only argument says what to do:
+//
+//	backup   dump, record the facts, verify in the mode BACKUP_VERIFY, prune. A BACKUP_NAME that exists is not
+//	         dumped again: only missing verification and retention are done, and the reason is
+//	         AlreadyComplete. A broken backup is dumped again.
+//	verify   verify BACKUP_NAME in the mode BACKUP_VERIFY (Archive or Restore) and record the outcome
+//	prune    apply only retention
+//	restore  restore BACKUP_NAME into BACKUP_DATABASE, or into the database that was dumped
+//	delete   remove all files of BACKUP_OWNER; BACKUP_NAME does not matter
+//	scratch  restore the dumps that backup and verify send, until it is stopped: see Verification
+//
+// # Settings
+//
+//	variable                     verbs             default           meaning
+//	BACKUP_ROOT                  all but scratch   required          where the volume is mounted, absolute
+//	BACKUP_DIR                   all but scratch   required          a directory inside BACKUP_ROOT, absolute
+//	BACKUP_OWNER                 all but scratch   required          UID of the resource that owns the backups
+//	BACKUP_NAME                  backup, verify,   required          name of the backup, like orders-29012345
+//	                             restore
+//	BACKUP_DATABASE              backup            required          the database that is dumped
+//	                             restore           the dumped one    the database that is restored into
+//	PGHOST, PGUSER               backup, restore   required          server and user
+//	PGPORT                       backup, restore   5432              port of the server
+//	PGPASSWORD                   backup, restore   none              the password
+//	BACKUP_VERIFY                backup, verify    Archive           None, Archive or Restore
+//	BACKUP_QUERY                 backup, verify    none              SQL that Restore runs in the restored database
+//	BACKUP_SCRATCH               scratch; Restore  required          directory that scratch shares with the other
+//	                                                                 container: space for the whole database, a
+//	                                                                 short path, writable
+//	BACKUP_KEEP_LAST             backup, prune     7                 see Keep
+//	BACKUP_KEEP_DAILY, _WEEKLY,
+//	_MONTHLY                     backup, prune     0                 see Keep
+//	BACKUP_MAX_AGE_DAYS          backup, prune     0: no limit       see Keep
+//	BACKUP_TIME_ZONE             backup, prune     UTC               zone in which days, weeks and months begin
+//	BACKUP_OVERWRITE             restore           false             replace a database that is not empty
+//	BACKUP_MAINTENANCE_DATABASE  restore           postgres          database to connect to for creating others; the
+//	                                                                 same for all restores into one server
+//	BACKUP_WAIT_SECONDS          all but scratch   120               how long to wait for another run, and for the
+//	                                                                 server (that at most 120)
+//	BACKUP_TOOLS                 all               PATH              directory of the PostgreSQL programs
+//	BACKUP_RESULT                all               /dev/termination-log, for the result
+//
+// Other variables of libpq (PGSSLMODE, PGSSLROOTCERT, PGREQUIREAUTH, PGCONNECT_TIMEOUT, PGOPTIONS, …) are passed on,
+// except variables that name a database, a service, an encoding or a file of passwords. PGHOST is one host, not a list.
+// libpq before 16 does not know PGREQUIREAUTH and ignores it: use an image of PostgreSQL 16 or later if a server
+// might ask for the password itself. Settings returns an error for the first invalid variable, with the reason
+// and the fix.
+//
+// The process must run as a user that is in /etc/passwd of the image, and not as root: initdb refuses other users (use
+// 999 in Debian's images of PostgreSQL, 70 in Alpine's). The volume's group should be the pod's fsGroup: files get mode
+// 0660, directories 0770. The PostgreSQL of the image must be as new as the server, and 14 or later. The root file
+// system may be read-only; for restore the volume may be read-only too.
+//
+// # Result and exit code
+//
+// The result is written to BACKUP_RESULT as JSON of at most ResultLimit bytes. Lists in it are shortened, and Omitted
+// counts the elements that are left out. Standard output has the same line. Standard error has the log; if a run
+// fails, its last line is "pgbackup VERB: Reason: message". If the default result file does not exist, it is not
+// created. A run that was killed (SIGKILL) leaves no result.
+//
+//	0  succeeded
+//	1  failed; another try may succeed
+//	2  the program itself crashed (Go's code for a panic); another try may succeed
+//	3  failed, and will fail again until a user fixes the cause: InvalidSettings, ToolMissing, VersionMismatch,
+//	   BackupNotFound, FileMissing, QueryInvalid, TargetNotEmpty
+//
+// The Reasons are constants of this package. No password is on a command line, in the log, or in the result. SIGTERM
+// stops the PostgreSQL programs and removes unfinished files, within about five seconds; the reason is
+// Interrupted.
+//
+// # Files
+//
+// Each owner has a folder BACKUP_DIR/BACKUP_OWNER, so that resources that share a volume cannot change each other's
+// files, even if they have the same name. For each backup the folder contains:
+//
+//	NAME.dump         pg_dump, custom format
+//	NAME.globals.sql  pg_dumpall --globals-only: roles without their passwords, tablespaces
+//	NAME.json         the facts: sizes, SHA-256, times, versions, rows of each table, verification
+//
+// It also contains .lock, and during a run temporary files such as NAME.dump.XXXXXXXX.tmp. All three files are synced
+// to disk under temporary names before the first gets its final name. The facts get their final name last; only then is
+// the backup complete. A run that is killed before all files are synced leaves temporary files. The next run of the
+// same name removes them at once, and any other run of the owner after a day. If a run is killed later, the next run of
+// the owner (backup, verify or prune) finishes its work. The lock allows only one run at a time, and the kernel
+// releases it when the process that holds it ends.
+//
+// The rows of each table are counted in the snapshot that pg_dump dumps (pg_export_snapshot), so that the counts match
+// even if the database is busy. That reads each table twice.
+//
+// # Verification
+//
+// Archive compares size and SHA-256 of both files with the facts, and reads the table of contents (pg_restore
+// --list): it must not be empty, and must have the data of as many tables as were counted.
+//
+// Restore does the same, and then sends the dump to the process of the verb scratch, through a unix socket in
+// BACKUP_SCRATCH. That process makes a PostgreSQL server, by initdb in BACKUP_SCRATCH, with a unix socket and without
+// TCP. The server is always removed afterwards. The process creates the roles of the globals, restores the dump, and
+// compares the rows of each table and the number of large objects with those of the facts. Then BACKUP_QUERY runs, as a
+// user who may read all data and change nothing. It passes when it returns at least one row whose first value is not
+// false, NULL, empty or 0.
+//
+// A restore runs code of the database: a CHECK or an index may call functions, and the scratch server restores them
+// as its superuser, who may start programs. So a user who may create tables in the database can run any program
+// in the container of the scratch server. Run the verb scratch in a container of its own, with neither the volume nor
+// the credentials, and with process IDs of its own. Such a program can also send a false result, and so decide whether
+// its own database counts as verified. The length of the result and its possible reasons are limited.
+//
+// The outcome is recorded in the facts: Verified when it passed, Failure when the dump is bad
+// (ChecksumMismatch, ArchiveUnreadable, ArchiveIncomplete, RestoreFailed, RowsDiffer, QueryFailed). Other failures are
+// not recorded as a fault of the dump (ScratchFailed: no scratch process, no space, no memory, an extension that the
+// image lacks; QueryInvalid; Interrupted). If Archive passed before them, that is recorded.
+//
+// # Retention
+//
+// Keep decides from the files that exist. Each backup has a State: it is Good if it passed its last verification and
+// its files have the recorded size. The newest good backup is never removed, and neither is the newest dump, even if it
+// is broken. With BACKUP_VERIFY=None no backup is good, and the rules apply to unverified backups. Retention also runs
+// after a verification that failed, because a broken dump does not count, and when the volume is full, so that the next
+// try may find space. The backup of the present run stays until the next run, even if the clock is wrong. If a file
+// cannot be removed, prune fails, but backup succeeds with a Warning.
+//
+// # Restore
+//
+// The dump is verified (Archive) before anything is changed. Roles that the dump needs and the server lacks are
+// created without login, attributes and memberships; the globals have those, and a person decides. An empty database
+// is filled in one transaction. A missing database is created with the encoding and locale of the dumped one. A
+// database that is not empty is refused (TargetNotEmpty), unless each of its tables has as many rows as the backup.
+// That is the state after a run that was killed after its last step. Then the reason is RestoreSucceeded, the message
+// says that it was restored already, and nothing is changed. (Rows are counted, not compared. To undo later changes of
+// rows, overwrite.)
+//
+// With BACKUP_OVERWRITE=true the database is replaced: the backup is restored into a new database (pgbackup_restore_
+// and a number). When it has all its rows, the connections to the old database are ended. In one transaction, the old
+// database is renamed (pgbackup_replaced_ and the number) and the new one gets its name. Then the old database is
+// dropped. The new one has the same owner and the same tablespace. In that transaction it also gets the
+// grants, the settings, the connection limit and the comment of the old one (GRANT CONNECT, ALTER DATABASE … SET,
+// ALTER ROLE … IN DATABASE … SET); before that, the public cannot connect to it. Security labels are lost. The volume
+// of the server needs space for both. The next try drops the databases that a killed run left. The user must be allowed
+// to create databases, to own them, to make those settings, and to create extensions and roles if the dump needs them.
+//
+// Restores into one database run one after the other: each holds an advisory lock in the maintenance database, and
+// a run that does not get it within BACKUP_WAIT_SECONDS fails with Busy. Even if the lock is lost, only the database
+// that the run has created can get the name.
+package main

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// toolError is the failure of a program, with the lines of its standard error that report errors.
+type toolError struct {
+	name  string
+	lines []string
+	err   error
+}
+
+func (e *toolError) Error() string {
+	if len(e.lines) == 0 {
+		return fmt.Sprintf("%s: %v", e.name, e.err)
+	}
+	return strings.Join(e.lines, ", ")
+}
+
+func (e *toolError) Unwrap() error { return e.err }
+
+// errorLines keeps the lines of standard error that report errors, or the last line if there is none.
+// Details are left out: they may show rows of the database.
+type errorLines struct {
+	hide    func(string) string // nil where no secret is known
+	partial []byte
+	lines   []string
+	last    string
+}
+
+// errorMarkers are parts of lines that report errors.
+var errorMarkers = []string{"error: ", "ERROR: ", "FATAL: ", "PANIC: ", "fatal: ",
+	"detail: Error message from server: "}
+
+const (
+	errorLineCount = 4
+	errorLineLimit = 300
+)
+
+func (c *errorLines) Write(p []byte) (int, error) {
+	for _, b := range p {
+		switch {
+		case b == '\n':
+			c.line(string(c.partial))
+			c.partial = c.partial[:0]
+		case len(c.partial) < 4096:
+			c.partial = append(c.partial, b)
+		}
+	}
+	return len(p), nil
+}
+
+func (c *errorLines) line(text string) {
+	if c.hide != nil {
+		text = c.hide(text) // first, because a secret that is cut or folded is not recognized any more
+	}
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "?")
+	if text == "" {
+		return
+	}
+	c.last = text
+	for _, marker := range errorMarkers {
+		if strings.Contains(text, marker) && len(c.lines) < errorLineCount {
+			c.lines = append(c.lines, shorten(text, errorLineLimit))
+			return
+		}
+	}
+}
+
+func (c *errorLines) found() []string {
+	c.line(string(c.partial))
+	c.partial = nil
+	if len(c.lines) == 0 && c.last != "" {
+		return []string{shorten(c.last, errorLineLimit)}
+	}
+	return c.lines
+}
+
+// pattern is a part of a message that stands for a reason.
+type pattern struct {
+	text   string
+	reason Reason
+}
+
+// connectionPatterns are messages of libpq and the server about a connection that a retry would not fix.
+var connectionPatterns = []pattern{
+	{"password authentication failed", ReasonAuthenticationFailed},
+	{"no password supplied", ReasonAuthenticationFailed},
+	{"authentication failed for user", ReasonAuthenticationFailed},
+	{"no pg_hba.conf entry", ReasonAuthenticationFailed},
+	{"pg_hba.conf rejects connection", ReasonAuthenticationFailed},
+	{"authentication method requirement", ReasonAuthenticationFailed}, // PGREQUIREAUTH
+	{"server does not support SSL", ReasonTLSFailed},
+	{"certificate verify failed", ReasonTLSFailed},
+	{"does not match host name", ReasonTLSFailed},
+	{"root certificate file", ReasonTLSFailed},
+	{`role "?" does not exist`, ReasonAuthenticationFailed},
+	{`role "?" is not permitted to log in`, ReasonAuthenticationFailed},
+	{`database "?" does not exist`, ReasonDatabaseNotFound},
+	{`permission denied for database "?"`, ReasonPermissionDenied},
+}
+
+// workPatterns are messages of tools that fail in the middle of their work.
+var workPatterns = []pattern{
+	{"server version mismatch", ReasonVersionMismatch},
+	{"permission denied", ReasonPermissionDenied},
+	{"must be owner of", ReasonPermissionDenied},
+	{"must be superuser", ReasonPermissionDenied},
+	{"must be member of role", ReasonPermissionDenied},
+	{"query would be affected by row-level security", ReasonPermissionDenied},
+	{"server closed the connection", ReasonConnectionLost},
+	{"connection to server", ReasonConnectionLost},
+	{"terminating connection", ReasonConnectionLost},
+	{"the database system is", ReasonConnectionLost},
+}
+
+// volumePatterns are messages of a tool that cannot write a file of its own. The server writes the same about its
+// files, after ERROR.
+var volumePatterns = []pattern{
+	{"No space left on device", ReasonVolumeFull},
+	{"Disk quota exceeded", ReasonVolumeFull},
+	{"File too large", ReasonVolumeFull},
+	{"Permission denied", ReasonVolumeNotWritable},
+	{"Read-only file system", ReasonVolumeNotWritable},
+}
+
+// classify gives the error of a tool the reason of the first pattern in its text, and otherwise another one. Names in
+// the message come from users, so they are taken out first.
+func classify(err error, doing string, otherwise Reason, patterns []pattern, names ...string) error {
+	t, ok := errors.AsType[*toolError](err)
+	if !ok {
+		return err
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](t.err); ok && exit.ExitCode() == -1 {
+		return failf(ReasonToolKilled, "%s: %s ended by %w", doing, t.name, exit)
+	}
+	reason := otherwise
+	for _, line := range t.lines {
+		if found := match(line, patterns, names); found != "" {
+			reason = found
+			break
+		}
+	}
+	return failf(reason, "%s: %w", doing, err)
+}
+
+func match(line string, patterns []pattern, names []string) Reason {
+	for _, name := range names {
+		line = strings.ReplaceAll(line, `"`+name+`"`, `"?"`)
+	}
+	for _, s := range patterns {
+		if strings.Contains(line, s.text) {
+			return s.reason
+		}
+	}
+	if strings.Contains(line, "ERROR: ") || strings.Contains(line, "FATAL: ") {
+		return ""
+	}
+	for _, s := range volumePatterns {
+		if strings.Contains(line, s.text) {
+			return s.reason
+		}
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+)
+
+// factsFile is the file of the facts about a dump. It is written last, and makes the backup complete.
+type factsFile struct {
+	Format    int       `json:"format"` // 1
+	Name      string    `json:"name"`
+	Owner     string    `json:"owner"`
+	Database  string    `json:"database"`
+	Path      string    `json:"path"`
+	Size      int64     `json:"size"`
+	SHA256    string    `json:"sha256"`
+	Globals   checksum  `json:"globals"`
+	Started   time.Time `json:"started"`
+	Completed time.Time `json:"completed"`
+
+	ServerVersion string `json:"serverVersion"`
+	PgDumpVersion string `json:"pgDumpVersion"`
+	Encoding      string `json:"encoding"`
+	Collate       string `json:"collate"`
+	CType         string `json:"ctype"`
+	Provider      string `json:"localeProvider,omitempty"` // c, i or b, as in pg_database
+	Locale        string `json:"locale,omitempty"`         // of the provider
+	// Tables are the rows of each table, by its name quoted as in SQL, in the snapshot that was dumped.
+	Tables       map[string]int64 `json:"tables"`
+	LargeObjects int64            `json:"largeObjects"`
+	// Roles are those that objects of the database belong or are granted to.
+	Roles []string `json:"roles"`
+
+	Verified *Verified `json:"verified,omitempty"`
+	Failure  *Failure  `json:"failure,omitempty"`
+}
+
+// checksum identifies the content of a file.
+type checksum struct {
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+func (s *factsFile) dump() checksum { return checksum{Size: s.Size, SHA256: s.SHA256} }
+
+func (s *factsFile) facts() *Facts {
+	f := &Facts{Name: s.Name, Database: s.Database, Path: s.Path, Size: s.Size, SHA256: s.SHA256,
+		Started: s.Started, Completed: s.Completed, ServerVersion: s.ServerVersion, PgDumpVersion: s.PgDumpVersion,
+		Tables: len(s.Tables), Verified: s.Verified, Failure: s.Failure}
+	for rows := range maps.Values(s.Tables) {
+		f.Rows += rows
+	}
+	return f
+}
+
+// readFacts returns nil if the file does not exist, or has not the facts of this name and owner.
+func (s *store) readFacts(path, name string) *factsFile {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var found factsFile
+	if json.Unmarshal(text, &found) != nil || found.Format != 1 || found.Name != name || found.Owner != s.owner {
+		return nil
+	}
+	return &found
+}
+
+// prepareFacts writes the facts under a temporary name, durably. From then on commit can finish the run,
+// whoever calls it.
+func (s *store) prepareFacts(facts *factsFile, run string) error {
+	text, err := json.MarshalIndent(facts, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the facts: %w", err)
+	}
+	f, err := os.OpenFile(s.temporary(facts.Name, suffixFacts, run), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o660)
+	if err != nil {
+		return volumeFault("write the facts", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return volumeFault("write the facts", err)
+	}
+	return syncPath(s.dir)
+}
+
+// record replaces the facts of a backup that is there.
+func (s *store) record(facts *factsFile) error {
+	run := newRun()
+	err := s.prepareFacts(facts, run)
+	if err == nil {
+		err = s.commit(facts.Name, run)
+	}
+	if err != nil {
+		_ = os.Remove(s.temporary(facts.Name, suffixFacts, run))
+	}
+	return err
+}

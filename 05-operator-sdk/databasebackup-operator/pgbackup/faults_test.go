@@ -1,0 +1,437 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEachFaultHasItsReason(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_WAIT_SECONDS", "1")
+	sql(t, "small", `CREATE ROLE weak LOGIN PASSWORD 'w'; REVOKE ALL ON t FROM PUBLIC;`)
+	database(t, "closed")
+	sql(t, "postgres", "REVOKE CONNECT ON DATABASE closed FROM PUBLIC;")
+	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE weak;") })
+	readOnly := folder(t)
+	for name, test := range map[string]struct {
+		settings map[string]string
+		want     Reason
+		says     string
+	}{
+		"no server":              {with(settings, "PGPORT", "5999"), ReasonTargetNotReady, "tried for 1s"},
+		"a name without address": {with(settings, "PGHOST", "no-such-host.invalid"), ReasonTargetNotReady, "no-such-host.invalid"},
+		"a wrong password":       {with(settings, "PGPASSWORD", "wrong-password"), ReasonAuthenticationFailed, "password authentication failed"},
+		"no password":            {with(settings, "PGPASSWORD", ""), ReasonAuthenticationFailed, "no password supplied"},
+		"an unknown user":        {with(settings, "PGUSER", "nobody-knows"), ReasonAuthenticationFailed, "nobody-knows"},
+		"an unknown database":    {with(settings, "BACKUP_DATABASE", "not there"), ReasonDatabaseNotFound, "not there"},
+		"an unknown database with a misleading name": {with(settings, "BACKUP_DATABASE", "password authentication failed"),
+			ReasonDatabaseNotFound, "does not exist"},
+		"a user who may not connect": {with(settings, "PGUSER", "weak", "PGPASSWORD", "w", "BACKUP_DATABASE", "closed"), ReasonPermissionDenied, "closed"},
+		"a user who may not read":    {with(settings, "PGUSER", "weak", "PGPASSWORD", "w"), ReasonPermissionDenied, "permission denied for table t"},
+		"a volume that is not there": {with(settings, "BACKUP_ROOT", "/nowhere", "BACKUP_DIR", "/nowhere/x"), ReasonVolumeMissing, "/nowhere"},
+		"a volume that is another's": {with(settings, "BACKUP_ROOT", readOnly, "BACKUP_DIR", readOnly+"/x"), ReasonVolumeNotWritable, "permission denied"},
+		"no tools":                   {with(settings, "BACKUP_TOOLS", readOnly), ReasonToolMissing, "pg_dump is not in"},
+		"an old pg_dump":             {with(settings, "BACKUP_TOOLS", oldTools(t)), ReasonVersionMismatch, "newer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.want == ReasonVolumeNotWritable {
+				if err := os.Chmod(readOnly, 0o555); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := must(t, verbBackup, test.settings, test.want)
+			if !strings.Contains(o.result.Message, test.says) {
+				t.Errorf("message: %s", o.result.Message)
+			}
+			line := "pgbackup backup: " + string(test.want) + ": "
+			if last := strings.Split(strings.TrimSpace(o.errs), "\n"); !strings.HasPrefix(last[len(last)-1], line) {
+				t.Errorf("last line: %s", last[len(last)-1])
+			}
+			if left := filesOf(t, test.settings); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// oldTools are tools of which pg_dump says that it is of version 9.
+func oldTools(t *testing.T) string {
+	t.Helper()
+	dir := folder(t)
+	for _, name := range []string{"psql", "pg_dumpall", "pg_restore"} {
+		if err := os.Symlink(filepath.Join(toolsDir, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pg_dump"), []byte("#!/bin/sh\necho 'pg_dump (PostgreSQL) 9.6.24'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A server that comes up late is waited for.
+func TestServerThatComesUpLateIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	settings := target(t)
+	late := folder(t)
+	steps := filepath.Join(late, "steps")
+	var out, errs bytes.Buffer
+	cmd := start(t, verbBackup, with(settings, "PGHOST", late, stepsFile, steps), &out, &errs)
+	await(t, "the first try", func() bool { text, _ := os.ReadFile(steps); return strings.Contains(string(text), "refused") })
+	if err := os.Symlink(filepath.Join(serverDir, ".s.PGSQL."+serverPort), filepath.Join(late, ".s.PGSQL."+serverPort)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+}
+
+// await polls what nothing reports by itself.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// children are the command lines of the processes below one, by number.
+func children(pid int) map[int]string {
+	below, lines, parents := map[int]bool{pid: true}, map[int]string{}, map[int]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		var id, parent int
+		var state string
+		_, _ = fmt.Sscan(string(text), &id)
+		_, _ = fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &state, &parent)
+		parents[id] = parent
+	}
+	for range 4 { // as deep as tools go
+		for id, parent := range parents {
+			if below[parent] && !below[id] {
+				below[id] = true
+				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id))
+				lines[id] = string(line)
+			}
+		}
+	}
+	return lines
+}
+
+// recorded is a directory of programs that note how they were called, and then are the real ones.
+func recorded(t *testing.T) (tools, calls string) {
+	t.Helper()
+	tools = folder(t)
+	calls = filepath.Join(folder(t), "calls")
+	for _, name := range []string{"psql", "pg_dump", "pg_dumpall", "pg_restore", "createdb", "dropdb", "initdb", "postgres"} {
+		text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >>%s\nexec %s/%s \"$@\"\n", name, calls, toolsDir, name)
+		if err := os.WriteFile(filepath.Join(tools, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tools, calls
+}
+
+// Each call of the program is recorded; what the programs call in turn is looked for while they run.
+func TestPasswordIsOnNoCommandLine(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_DATABASE", "secretive")
+	database(t, "secretive")
+	sql(t, "secretive", "CREATE TABLE noise AS SELECT md5(n::text) AS a FROM generate_series(1, 50000) n;")
+	dropAfter(t, "secretly")
+	tools, calls := recorded(t)
+	settings["BACKUP_TOOLS"] = tools
+	settings = restoring(t, settings)
+	for _, verb := range []string{verbBackup, verbRestore} {
+		if verb == verbRestore {
+			settings["BACKUP_DATABASE"] = "secretly"
+		}
+		var out, errs bytes.Buffer
+		cmd := start(t, verb, settings, &out, &errs)
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		for running := true; running; {
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatalf("%s: %v: %s", verb, err, errs.String())
+				}
+				running = false
+			case <-time.After(5 * time.Millisecond): // what is to be seen takes far longer
+			}
+			for _, line := range children(cmd.Process.Pid) {
+				if strings.Contains(line, password) {
+					t.Errorf("a command line shows the password: %q", line)
+				}
+			}
+		}
+		called, _ := os.ReadFile(calls)
+		for _, want := range map[string][]string{verbBackup: {"pg_dump ", "pg_dumpall ", "initdb ", "postgres ", "pg_restore "}, verbRestore: {"createdb ", "pg_restore "}}[verb] {
+			if !bytes.Contains(called, []byte(want)) {
+				t.Errorf("%s: %s was not called: %s", verb, want, called)
+			}
+		}
+		if bytes.Contains(called, []byte(password)) {
+			t.Errorf("%s: a command line shows the password: %s", verb, called)
+		}
+		_ = os.Remove(calls)
+		text, _ := os.ReadFile(settings["BACKUP_RESULT"])
+		facts, _ := os.ReadFile(pathOf(settings, suffixFacts))
+		if strings.Contains(out.String()+errs.String()+string(text)+string(facts), password) {
+			t.Errorf("%s shows the password", verb)
+		}
+	}
+}
+
+// A server may answer with what it was sent. The password is taken out of that, too.
+func TestPasswordInAMessageIsHidden(t *testing.T) {
+	tools := chattyTools(t)
+	for name, secret := range map[string]string{
+		"plain":                     "hunter2:x",
+		"with blanks":               "  hunter2  x\t\ty ",
+		"with quotes":               `a"hunter2'\`,
+		"with the end of a line":    "hunter2\n",
+		"longer than what is shown": strings.Repeat("hunter2 ", errorLineLimit),
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := with(volume(t), "PGUSER", "u", "PGPASSWORD", secret, "PGPORT", "1", "BACKUP_WAIT_SECONDS", "0",
+				"PGHOST", "127.0.0.1", "BACKUP_DATABASE", "d", "BACKUP_TOOLS", tools)
+			o := must(t, verbBackup, settings, ReasonTargetNotReady)
+			if all := o.out + o.errs + o.result.Message; strings.Contains(all, "hunter2") ||
+				!strings.Contains(o.result.Message, "***") {
+				t.Errorf("shown: %s", all)
+			}
+		})
+	}
+}
+
+func TestPasswordInTheLogIsHidden(t *testing.T) {
+	var log bytes.Buffer
+	p := &program{hide: hider([]string{`a"hunter2  \`})}
+	slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: p.hideAttr})).
+		Info(`Said a"hunter2  \`, "error", errors.New(`no a"hunter2  \`), "list", []string{`a"hunter2  \`})
+	if strings.Contains(log.String(), "hunter2") || strings.Count(log.String(), "***") != 3 {
+		t.Errorf("shown: %s", log.String())
+	}
+}
+
+// chattyTools are tools that tell what they should not.
+func chattyTools(t *testing.T) string {
+	t.Helper()
+	dir := folder(t)
+	for name, script := range map[string]string{
+		"pg_dump": "#!/bin/sh\necho 'pg_dump (PostgreSQL) 15.1'\n",
+		"psql":    "#!/bin/sh\necho \"psql: error: no route with $PGPASSWORD\" >&2\nexit 2\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// The dump is held up by a lock, so that it is surely under way when the signal comes: on a table that has no
+// rows of its own, which pg_dump alone looks at.
+func TestSIGTERMStopsTheToolsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_DATABASE", "held")
+	database(t, "held")
+	sql(t, "held", "CREATE TABLE held (a int) PARTITION BY RANGE (a);")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	holder, err := server{tools: toolsDir,
+		environ: append(plainEnvironment(os.Environ()), "PGHOST="+serverDir, "PGPORT="+serverPort,
+			"PGUSER="+superuser, "PGPASSWORD="+password)}.dial(ctx, "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.ask(ctx, "BEGIN; LOCK TABLE ONLY public.held;"); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	cmd := start(t, verbBackup, settings, &out, &errs)
+	await(t, "the wait for the lock", func() bool {
+		return sql(t, "postgres", "SELECT count(*) FROM pg_stat_activity WHERE datname = 'held' AND wait_event_type = 'Lock';") == "1"
+	})
+	tools, signalled := children(cmd.Process.Pid), time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if took := time.Since(signalled); took >= grace {
+		t.Errorf("it took %s: the tools got no signal", took)
+	}
+	if err := holder.close(); err != nil {
+		t.Error(err)
+	}
+	var result Result
+	text, _ := os.ReadFile(settings["BACKUP_RESULT"])
+	if err := json.Unmarshal(text, &result); err != nil || result.Reason != ReasonInterrupted ||
+		cmd.ProcessState.ExitCode() != exitFailed {
+		t.Errorf("code %d, result %s, %s", cmd.ProcessState.ExitCode(), text, errs.String())
+	}
+	if lines := strings.Count(errs.String(), "\n"); lines != 1 {
+		t.Errorf("%d lines: %s", lines, errs.String())
+	}
+	if left := filesOf(t, settings); len(left) > 0 {
+		t.Errorf("files were left: %v", left)
+	}
+	for id := range tools {
+		if err := syscall.Kill(id, 0); err == nil {
+			t.Errorf("process %d still runs: %s", id, tools[id])
+		}
+	}
+}
+
+// A verification is stopped while its query runs: the scratch server goes, and nothing is held against the dump.
+func TestSIGTERMRemovesTheScratchServer(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_SCRATCH", folder(t), "BACKUP_QUERY", "SELECT pg_sleep(600)",
+		"BACKUP_VERIFY", "Archive")
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	process := startScratchProcess(t, settings)
+	settings["BACKUP_VERIFY"] = "Restore"
+	for name, signal := range map[string]syscall.Signal{"Interrupted": syscall.SIGTERM, "killed": syscall.SIGKILL} {
+		var out, errs bytes.Buffer
+		cmd := start(t, verbVerify, settings, &out, &errs)
+		awaitQuery(t, process)
+		tools := children(process.Process.Pid)
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		noScratchLeft(t, settings)
+		for id := range tools {
+			await(t, "the end of "+tools[id], func() bool { return syscall.Kill(id, 0) != nil })
+		}
+		if signal == syscall.SIGTERM && !strings.HasPrefix(errs.String(), "pgbackup verify: Interrupted: ") ||
+			states(t, settings)["orders-29012345"] != StateGood {
+			t.Errorf("%s: %s, states %v", name, errs.String(), states(t, settings))
+		}
+	}
+}
+
+// awaitQuery waits until BACKUP_QUERY sleeps in the scratch server.
+func awaitQuery(t *testing.T, process *exec.Cmd) {
+	t.Helper()
+	await(t, "the query", func() bool {
+		for _, line := range children(process.Process.Pid) {
+			if strings.Contains(line, "pg_sleep") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestFullVolume(t *testing.T) {
+	t.Parallel()
+	settings := backedUp(t)
+	database(t, "large", "CREATE TABLE noise AS SELECT md5(n::text) || md5((n * 7)::text) AS a FROM generate_series(1, 10000) n;")
+	full := func(t *testing.T, settings map[string]string) {
+		t.Helper()
+		before := filesOf(t, settings)
+		o := must(t, verbBackup, with(settings, "BACKUP_DATABASE", "large", "BACKUP_NAME", "large-1"), ReasonVolumeFull)
+		if diff := cmp.Diff(before, filesOf(t, settings)); diff != "" {
+			t.Errorf("files (-before +after):\n%s", diff)
+		}
+		if o.code != exitFailed {
+			t.Errorf("code %d", o.code)
+		}
+	}
+	t.Run("by a limit on files", func(t *testing.T) { full(t, with(settings, fileLimit, "100000")) })
+	t.Run("by a small file system", func(t *testing.T) {
+		root := folder(t)
+		if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=256k,mode=0777"); err != nil {
+			t.Skipf("mounting needs root: %v", err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(root, 0) })
+		full(t, with(settings, "BACKUP_ROOT", root, "BACKUP_DIR", root+"/db"))
+	})
+}
+
+// A run waits for another one of the same owner, and not for those of other owners.
+func TestTwoRunsOfOneOwner(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_WAIT_SECONDS", "0")
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	lock, err := os.OpenFile(filepath.Join(settings["BACKUP_DIR"], settings["BACKUP_OWNER"], lockName), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{verbBackup, verbVerify, verbPrune, verbDelete, verbRestore} {
+		must(t, verb, settings, ReasonBusy)
+	}
+	must(t, verbBackup, with(settings, "BACKUP_OWNER", "uid-2", "BACKUP_WAIT_SECONDS", "20"), ReasonBackupSucceeded)
+}
+
+// A server that accepts and says nothing does not hold a run up forever.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	settings := target(t)
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mute.Close() }()
+	_, port, _ := net.SplitHostPort(mute.Addr().String())
+	must(t, verbBackup, with(settings, "PGHOST", "127.0.0.1", "PGPORT", port, "PGCONNECT_TIMEOUT", "2", "BACKUP_WAIT_SECONDS", "1"), ReasonTargetNotReady)
+}
+
+// A volume that is full because more is kept than the policy asks for now: the failed run makes room for the next.
+func TestFullVolumeIsPruned(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_KEEP_LAST", "1", "BACKUP_WAIT_SECONDS", "1")
+	now := time.Now()
+	for i := range 3 {
+		put(t, settings, fmt.Sprintf("old-%d", i), now.AddDate(0, 0, i-9), nil)
+	}
+	database(t, "growing")
+	sql(t, "growing", "CREATE TABLE noise AS SELECT md5(n::text) || md5((n * 7)::text) AS a FROM generate_series(1, 10000) n;")
+	o := must(t, verbBackup, with(settings, "BACKUP_DATABASE", "growing", fileLimit, "100000"), ReasonVolumeFull)
+	if diff := cmp.Diff([]string{"old-0", "old-1"}, o.result.Removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	if got := states(t, settings); len(got) != 1 || got["old-2"] != StateGood {
+		t.Errorf("the newest good one: %v", got)
+	}
+}
+
+// A clock that was ahead for a while dated a backup in the future. The runs after it are older by their dates, and
+// yet each keeps what it has just taken.
+func TestClockThatWasAheadDoesNotCostTheNewestBackup(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_KEEP_LAST", "1")
+	must(t, verbBackup, with(settings, "BACKUP_NAME", "ahead", clock, time.Now().AddDate(1, 0, 0).Format(time.RFC3339)), ReasonBackupSucceeded)
+	for _, name := range []string{"first", "second"} {
+		o := must(t, verbBackup, with(settings, "BACKUP_NAME", name), ReasonBackupSucceeded)
+		if got := states(t, settings); len(got) != 2 || got["ahead"] != StateGood || got[name] != StateGood {
+			t.Errorf("after the run of %s: %v, %+v", name, got, o.result.Backups)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// put makes a backup by hand: a dump of some bytes, globals and facts.
+func put(t *testing.T, settings map[string]string, name string, started time.Time, edit func(*factsFile)) {
+	t.Helper()
+	settings = with(settings, "BACKUP_NAME", name)
+	dir := filepath.Dir(pathOf(settings, ""))
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, pathOf(settings, suffixDump), []byte("dump of "+name))
+	overwrite(t, pathOf(settings, suffixGlobals), []byte("globals"))
+	facts := factsFile{Format: 1, Name: name, Owner: settings["BACKUP_OWNER"], Started: started,
+		Verified: &Verified{ModeArchive, started}}
+	for suffix, into := range map[string]*checksum{suffixDump: {}, suffixGlobals: &facts.Globals} {
+		have, err := sum(t.Context(), pathOf(settings, suffix))
+		if *into = have; err != nil {
+			t.Fatal(err)
+		}
+		if suffix == suffixDump {
+			facts.Size, facts.SHA256 = have.Size, have.SHA256
+		}
+	}
+	if edit != nil {
+		edit(&facts)
+	}
+	text, err := json.Marshal(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, pathOf(settings, suffixFacts), text)
+	p, _ := workplace()
+	for _, path := range []string{settings["BACKUP_DIR"], dir} {
+		p.give(t, path)
+	}
+}
+
+var noon = time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC)
+
+// Files that people removed or added, and those of others, are no reason to stop, and stay.
+func TestPruneAmongFilesOfOthers(t *testing.T) {
+	settings := with(volume(t), "BACKUP_KEEP_LAST", "1", clock, noon.Format(time.RFC3339))
+	other := with(settings, "BACKUP_OWNER", "uid-2")
+	for i := range 4 {
+		put(t, settings, fmt.Sprintf("orders-%d", i), noon.AddDate(0, 0, i-10), nil)
+		put(t, other, fmt.Sprintf("orders-%d", i), noon.AddDate(0, 0, i-10), nil)
+	}
+	dir := filepath.Dir(pathOf(settings, ""))
+	for _, gone := range []string{"orders-3.dump", "orders-1.json"} {
+		if err := os.Remove(filepath.Join(dir, gone)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, settings, "failed-1", noon.AddDate(0, 0, -20), func(s *factsFile) { s.Failure = &Failure{Mode: ModeArchive, Reason: ReasonChecksumMismatch} })
+	put(t, settings, "foreign-1", noon.AddDate(0, 0, -20), func(s *factsFile) { s.Owner = "uid-9" })
+	overwrite(t, filepath.Join(dir, "orders-0.dump"), []byte("cut"))
+	overwrite(t, filepath.Join(dir, "notes.txt"), nil)
+	overwrite(t, filepath.Join(dir, "Backup by hand.dump"), nil)
+	overwrite(t, filepath.Join(dir, "broken.json"), []byte("{"))
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link.dump")); err != nil {
+		t.Fatal(err)
+	}
+	before := filesOf(t, other)
+	o := must(t, verbPrune, settings, ReasonPruneSucceeded)
+	if diff := cmp.Diff([]string{"failed-1", "orders-0"}, o.result.Removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	want := map[string]State{"orders-1": StateUnknown, "orders-2": StateGood, "orders-3": StateMissing,
+		"foreign-1": StateUnknown}
+	if diff := cmp.Diff(want, states(t, settings)); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+	left := strings.Join(filesOf(t, settings), " ")
+	for _, name := range []string{"notes.txt", "Backup by hand.dump", "broken.json", "link.dump", "orders-1.dump", "foreign-1.dump"} {
+		if !strings.Contains(left, name) {
+			t.Errorf("%s was removed", name)
+		}
+	}
+	if diff := cmp.Diff(before, filesOf(t, other)); diff != "" {
+		t.Errorf("files of the other owner (-before +after):\n%s", diff)
+	}
+}
+
+// Pruning is killed at every step, and again: what is to stay is untouched, and the next run ends it.
+func TestPruneKilledAtEveryStep(t *testing.T) {
+	settings := with(volume(t), "BACKUP_KEEP_LAST", "2", clock, noon.Format(time.RFC3339))
+	fresh := func() {
+		if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			put(t, settings, fmt.Sprintf("orders-%d", i), noon.AddDate(0, 0, i-10), nil)
+		}
+	}
+	fresh()
+	steps := stepsOf(t, verbPrune, settings, ReasonPruneSucceeded)
+	want := map[string]State{"orders-3": StateGood, "orders-4": StateGood}
+	table := &killTable{t: t}
+	for n := range steps {
+		fresh()
+		table.at(steps[n])
+		if o := runProgram(t, verbPrune, with(settings, killAt, fmt.Sprint(n+1))); o.code != -1 {
+			t.Fatalf("step %d: code %d", n+1, o.code)
+		}
+		got := states(t, settings)
+		table.found("%d backups", len(got))
+		if got["orders-3"] != StateGood || got["orders-4"] != StateGood {
+			table.wrong("%v", got)
+		}
+		o := must(t, verbPrune, settings, ReasonPruneSucceeded)
+		table.next("%s", o.result.Reason)
+		if diff := cmp.Diff(want, states(t, settings)); diff != "" || len(filesOf(t, settings)) != 6 {
+			table.wrong("after the next run: %v\n%s", filesOf(t, settings), diff)
+		}
+	}
+	table.print()
+}
+
+// Deleting is killed at every step: the next run ends it, and the files of another owner are untouched.
+func TestDeleteKilledAtEveryStep(t *testing.T) {
+	settings := volume(t)
+	other := with(settings, "BACKUP_OWNER", "uid-2")
+	put(t, other, "orders-1", noon, nil)
+	fresh := func() {
+		put(t, settings, "orders-1", noon, nil)
+		put(t, settings, "orders-2", noon, nil)
+	}
+	fresh()
+	steps := stepsOf(t, verbDelete, settings, ReasonDeleteSucceeded)
+	table := &killTable{t: t}
+	for n := range steps {
+		fresh()
+		table.at(steps[n])
+		if o := runProgram(t, verbDelete, with(settings, killAt, fmt.Sprint(n+1))); o.code != -1 {
+			t.Fatalf("step %d: code %d", n+1, o.code)
+		}
+		table.found("%d files", len(filesOf(t, settings)))
+		o := must(t, verbDelete, settings, ReasonDeleteSucceeded)
+		table.next("%s", o.result.Reason)
+		if _, err := os.Stat(filepath.Dir(pathOf(settings, ""))); !os.IsNotExist(err) {
+			table.wrong("the folder is there: %v", err)
+		}
+		if got := filesOf(t, other); len(got) != 3 {
+			table.wrong("files of the other owner: %v", got)
+		}
+	}
+	table.print()
+}
+
+// Temporary files go after a day, or with the next run of the same name; those of other owners stay.
+func TestTemporaryFilesOfKilledRuns(t *testing.T) {
+	settings := volume(t)
+	put(t, settings, "orders-1", noon, nil)
+	other := with(settings, "BACKUP_OWNER", "uid-2")
+	put(t, other, "orders-1", noon, nil)
+	dir, theirs := filepath.Dir(pathOf(settings, "")), filepath.Dir(pathOf(other, ""))
+	old := time.Now().Add(-25 * time.Hour)
+	for _, path := range []string{dir + "/orders-0.dump.0123abcd.tmp", dir + "/orders-0.json.0123abcd.tmp", theirs + "/orders-0.dump.0123abcd.tmp", dir + "/mine.tmp"} {
+		overwrite(t, path, []byte("half"))
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overwrite(t, dir+"/orders-2.dump.0123abcd.tmp", []byte("half"))
+	must(t, verbPrune, settings, ReasonPruneSucceeded)
+	want := []string{"mine.tmp", "orders-1.dump", "orders-1.globals.sql", "orders-1.json", "orders-2.dump.0123abcd.tmp"}
+	if diff := cmp.Diff(want, filesOf(t, settings)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if got := filesOf(t, other); len(got) != 4 {
+		t.Errorf("files of the other owner: %v", got)
+	}
+}
+
+func TestDeleteRemovesTheFilesOfOneOwner(t *testing.T) {
+	settings := volume(t)
+	other := with(settings, "BACKUP_OWNER", "uid-2")
+	must(t, verbDelete, settings, ReasonDeleteSucceeded) // nothing is there yet
+	put(t, settings, "orders-1", noon, nil)
+	put(t, settings, "orders-2", noon, nil)
+	put(t, other, "orders-1", noon, nil)
+	dir := filepath.Dir(pathOf(settings, ""))
+	overwrite(t, dir+"/orders-3.dump.0123abcd.tmp", nil)
+	overwrite(t, dir+"/notes.txt", nil)
+	o := must(t, verbDelete, settings, ReasonDeleteSucceeded)
+	if diff := cmp.Diff([]string{"orders-1", "orders-2"}, o.result.Removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"notes.txt"}, filesOf(t, settings)); diff != "" ||
+		!strings.Contains(o.result.Message, "1 other") {
+		t.Errorf("%s: files (-want +got):\n%s", o.result.Message, diff)
+	}
+	if err := os.Remove(dir + "/notes.txt"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, verbDelete, settings, ReasonDeleteSucceeded)
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder is there: %v", err)
+	}
+	if got := filesOf(t, other); len(got) != 3 {
+		t.Errorf("files of the other owner: %v", got)
+	}
+}
+
+func TestLinkOutOfTheVolumeIsRefused(t *testing.T) {
+	settings := volume(t)
+	outside := folder(t)
+	if err := os.Symlink(outside, settings["BACKUP_DIR"]); err != nil {
+		t.Fatal(err)
+	}
+	o := must(t, verbPrune, settings, ReasonPruneSucceeded) // the folder of the owner is not there
+	if err := os.Mkdir(filepath.Join(outside, settings["BACKUP_OWNER"]), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if o = must(t, verbPrune, settings, ReasonInvalidSettings); o.code != exitFinal {
+		t.Errorf("code %d", o.code)
+	}
+}
+
+func TestUnknownBackup(t *testing.T) {
+	settings := volume(t)
+	for _, verb := range []string{verbVerify, verbRestore} {
+		o := must(t, verb, with(settings, "BACKUP_DATABASE", "d", "PGHOST", "h", "PGUSER", "u"), ReasonBackupNotFound)
+		if o.code != 3 { // not 2, with which a panic ends
+			t.Errorf("%s: code %d", verb, o.code)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// State says how reliable a backup is.
+type State string
+
+const (
+	// StateGood is a dump of the recorded size that passed its last verification, Archive or Restore.
+	StateGood State = "Good"
+	// StateUnverified is a dump of the recorded size that was not verified.
+	StateUnverified State = "Unverified"
+	// StateBroken is a dump that failed its last verification, or has another size than was recorded.
+	StateBroken State = "Broken"
+	// StateMissing are facts whose dump is gone.
+	StateMissing State = "Missing"
+	// StateUnknown is a dump without facts: put there by hand, or its facts were removed.
+	StateUnknown State = "Unknown"
+)
+
+// Entry is a backup as retention sees it.
+type Entry struct {
+	Name  string
+	Time  time.Time // of the data: when the dump began
+	State State
+}
+
+// Policy says which backups stay. Numbers of 0 keep none by that rule; MaxAgeDays of 0 means no limit.
+type Policy struct {
+	KeepLast, KeepDaily, KeepWeekly, KeepMonthly int
+	MaxAgeDays                                   int
+}
+
+// Keep divides backups into those that are kept and those that are removed, each newest first.
+//
+//   - Good backups are kept by the rules: the KeepLast newest, and the newest of each of the last KeepDaily days,
+//     KeepWeekly weeks (Monday to Sunday) and KeepMonthly months that have one, in the location.
+//   - Unverified backups are kept by the same rules. They are counted separately, so they never replace a good backup.
+//   - Broken and missing backups are kept while there is no newer good backup, the KeepLast newest of them.
+//   - Backups that are older than MaxAgeDays calendar days are removed, even if these rules would keep them.
+//   - The newest good backup is never removed. While no backup is good, the newest unverified one is never removed.
+//   - The newest dump is never removed, even if it is broken: perhaps a part of it can be restored.
+//   - Unknown backups are never removed, and are not counted.
+func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location) (keep, remove []Entry) {
+	sorted := slices.SortedFunc(slices.Values(entries), func(a, b Entry) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Name, a.Name))
+	})
+	with := func(states ...State) (found []Entry) {
+		for _, e := range sorted {
+			if slices.Contains(states, e.State) {
+				found = append(found, e)
+			}
+		}
+		return found
+	}
+	good, unverified, failed := with(StateGood), with(StateUnverified), with(StateBroken, StateMissing)
+	stays := map[string]bool{}
+	policy.mark(stays, good, location)
+	policy.mark(stays, unverified, location)
+	for _, e := range failed[:min(policy.KeepLast, len(failed))] {
+		stays[e.Name] = len(good) == 0 || e.Time.After(good[0].Time)
+	}
+	if policy.MaxAgeDays > 0 {
+		oldest := now.In(location).AddDate(0, 0, -policy.MaxAgeDays)
+		for _, e := range sorted {
+			stays[e.Name] = stays[e.Name] && !e.Time.Before(oldest)
+		}
+	}
+	if last := slices.Concat(good[:min(1, len(good))], unverified[:min(1, len(unverified))]); len(last) > 0 {
+		stays[last[0].Name] = true
+	}
+	if there := with(StateGood, StateUnverified, StateBroken); len(there) > 0 {
+		stays[there[0].Name] = true
+	}
+	for _, e := range sorted {
+		if stays[e.Name] || e.State == StateUnknown {
+			keep = append(keep, e)
+		} else {
+			remove = append(remove, e)
+		}
+	}
+	return keep, remove
+}
+
+// mark records which of these backups, newest first, are kept by the rules that count.
+func (p Policy) mark(stays map[string]bool, newestFirst []Entry, location *time.Location) {
+	for _, rule := range []struct {
+		count  int
+		period func(time.Time, Entry) string
+	}{
+		{p.KeepLast, func(_ time.Time, e Entry) string { return e.Name }},
+		{p.KeepDaily, func(t time.Time, _ Entry) string { return t.Format(time.DateOnly) }},
+		{p.KeepWeekly, func(t time.Time, _ Entry) string { return fmt.Sprint(t.ISOWeek()) }},
+		{p.KeepMonthly, func(t time.Time, _ Entry) string { return t.Format("2006-01") }},
+	} {
+		seen := map[string]bool{}
+		for _, e := range newestFirst {
+			period := rule.period(e.Time.In(location), e)
+			if seen[period] || len(seen) == rule.count {
+				continue
+			}
+			seen[period], stays[e.Name] = true, true
+		}
+	}
+}

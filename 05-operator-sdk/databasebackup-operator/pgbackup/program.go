@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Exit codes of the program.
+const (
+	exitFailed = 1 // another try may succeed
+	exitFinal  = 3 // another try would fail in the same way. 2 is Go's, after a panic
+)
+
+// hooks are what tests replace.
+type hooks struct {
+	now  func() time.Time
+	step func(string)
+}
+
+// program is one run.
+type program struct {
+	hooks
+	config Config
+	target server
+	log    *slog.Logger
+	out    io.Writer
+	result Result
+	hide   func(string) string
+}
+
+// run runs one verb and returns the exit code. doc.go has the settings, and what is printed and written.
+func run(ctx context.Context, args, environ []string, out, errs io.Writer, h hooks) int {
+	if len(args) != 1 {
+		_, _ = fmt.Fprintf(errs, "usage: pgbackup %s (settings come from the environment)\n", strings.Join(verbs, "|"))
+		return exitFinal
+	}
+	config, err := Settings(args[0], environ)
+	p := &program{hooks: h, config: config, target: targetServer(config), out: out, hide: hider(config.secrets())}
+	p.log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{ReplaceAttr: p.hideAttr}))
+	p.result = Result{Verb: args[0], Started: p.now().UTC().Truncate(time.Millisecond)}
+	if err == nil {
+		err = p.do(ctx)
+	}
+	if err == nil && config.Verb == verbScratch {
+		return 0 // it was stopped, and has no result
+	}
+	if ctx.Err() != nil && err != nil {
+		err = failf(ReasonInterrupted, "stopped by a signal; what was not finished is removed or will be by the next run")
+	}
+	return p.report(err, errs)
+}
+
+func (p *program) do(ctx context.Context) error {
+	switch p.config.Verb {
+	case verbBackup:
+		return p.backup(ctx)
+	case verbVerify:
+		return p.verify(ctx)
+	case verbPrune:
+		return p.prune(ctx)
+	case verbRestore:
+		return p.restore(ctx)
+	case verbDelete:
+		return p.delete(ctx)
+	}
+	return p.serveScratch(ctx)
+}
+
+// succeed notes the outcome of a run that goes well.
+func (p *program) succeed(reason Reason, format string, args ...any) {
+	p.result.Reason, p.result.Message = reason, fmt.Sprintf(format, args...)
+}
+
+// report writes the result and returns the exit code. The last line on standard error says why a run failed.
+func (p *program) report(err error, errs io.Writer) int {
+	r := &p.result
+	r.Succeeded, r.Seconds = err == nil, p.now().Sub(r.Started).Round(time.Millisecond).Seconds()
+	if err != nil {
+		r.Reason, r.Message = reasonOf(err), p.line(err)
+	}
+	r.Message, r.Warning = p.hide(r.Message), p.hide(r.Warning)
+	p.step("result")
+	encoded, err2 := r.encode()
+	if err2 == nil {
+		err2 = writeResult(p.config.Result, encoded)
+	}
+	_, _ = p.out.Write(encoded)
+	if err == nil && err2 == nil {
+		return 0
+	}
+	if err == nil {
+		err, r.Reason = err2, ReasonFailed
+	}
+	_, _ = fmt.Fprintf(errs, "pgbackup %s: %s: %s\n", r.Verb, r.Reason, p.line(err))
+	if final[r.Reason] {
+		return exitFinal
+	}
+	return exitFailed
+}
+
+// line is an error as one line without secrets.
+func (p *program) line(err error) string { return oneLine(p.hide(err.Error())) }
+
+// oneLine joins the lines of a message.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// hider replaces secrets in a text.
+func hider(secrets []string) func(string) string {
+	var pairs []string
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, "***")
+	}
+	return strings.NewReplacer(pairs...).Replace
+}
+
+// hideAttr takes secrets out of a value of the log, before the handler quotes it.
+func (p *program) hideAttr(_ []string, a slog.Attr) slog.Attr {
+	if text := a.Value.String(); p.hide(text) != text {
+		a.Value = slog.StringValue(p.hide(text))
+	}
+	return a
+}
+
+// holding runs work while this run alone changes the folder of the owner, after what killed runs left there
+// was finished or removed.
+func (p *program) withLock(ctx context.Context, create bool, work func(*store) error) error {
+	s, err := p.open(create)
+	if err != nil {
+		return err
+	}
+	if files, err := s.files(); err != nil {
+		return err
+	} else if len(files) == 0 && !create {
+		return work(s) // there is nothing to protect, and no reason to make a folder
+	}
+	unlock, err := s.lock(ctx, false, p.config.Wait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.recover(ctx, p.config.Name, p.now()); err != nil {
+		return err
+	}
+	return work(s)
+}
+
+// explain adds a second error to the first, whose reason stays.
+func joinErrors(first, second error) error {
+	if first == nil {
+		return second
+	}
+	if second == nil {
+		return first
+	}
+	return errors.Join(first, second)
+}

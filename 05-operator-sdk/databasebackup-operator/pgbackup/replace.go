@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// restoreAside restores under another name, and then replaces the old database.
+func (p *program) restoreAside(
+	ctx context.Context, dump string, facts *factsFile, old targetState,
+) (tables map[string]int64, err error) {
+	aside, replaced := asideNames(p.config)
+	for _, left := range []string{aside, replaced} { // by a run that was killed
+		if err := p.drop(ctx, left); err != nil {
+			return nil, err
+		}
+	}
+	p.step("aside")
+	err = p.target.createDatabase(ctx, p.config.MaintenanceDatabase, aside, old, facts)
+	if err != nil {
+		return nil, classify(err, fmt.Sprintf("create database %q", p.config.Database), ReasonRestoreFailed, workPatterns)
+	}
+	defer func() {
+		if err != nil { // also after a signal
+			if left := p.drop(context.WithoutCancel(ctx), aside); left != nil {
+				p.log.Warn("Failed to drop the unfinished database", "database", aside, "error", left.Error())
+			}
+		}
+	}()
+	made, err := p.createdOID(ctx, aside, old.exists)
+	if err != nil {
+		return nil, err
+	}
+	if tables, err = p.restoreInto(ctx, aside, dump, facts); err != nil {
+		return nil, err
+	}
+	p.step("restored")
+	// A signal must not interrupt what follows, or it would be open which of the two has the name.
+	ctx = context.WithoutCancel(ctx)
+	if err = p.swap(ctx, aside, made, replaced, old.exists); err != nil {
+		return nil, err
+	}
+	p.step("named")
+	if err := p.drop(ctx, replaced); err != nil {
+		p.result.Warning = fmt.Sprintf("the replaced database is still there, as %s: %s", replaced, p.line(err))
+		p.log.Warn("Failed to drop the replaced database", "database", replaced, "error", p.line(err))
+	}
+	p.step("dropped")
+	return tables, nil
+}
+
+// swapAttempts bounds how often the names are swapped. A client that was disconnected may connect again before.
+const swapAttempts = 10
+
+// createdOID is the OID of the database that this run has created. If it replaces another one, the public cannot
+// connect until it gets the grants of that one.
+func (p *program) createdOID(ctx context.Context, database string, closed bool) (string, error) {
+	sql := "SELECT oid FROM pg_database WHERE datname =" + literal(database) + ";\n"
+	if closed {
+		sql += "SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC'," + literal(database) + ") \\gexec\n"
+	}
+	oid, err := p.target.query(ctx, p.config.MaintenanceDatabase, sql)
+	return oid, classify(err, "look for the new database", ReasonRestoreFailed, workPatterns)
+}
+
+// copyProperties gives one database the grants, the settings, the connection limit and the comment of another. Settings
+// that are lists of names are split, because SET reads a quoted list as one name. No part of a value runs as SQL,
+// because owners of databases choose the values.
+const copyProperties = `
+SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC, %I', datname, pg_get_userbyid(datdba))
+FROM pg_database WHERE datname =$new \gexec
+SELECT format('GRANT %s ON DATABASE %I TO %s%s', privilege_type,$new,
+  CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
+  CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END)
+FROM pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) WHERE datname =$old \gexec
+SELECT format('ALTER %s SET %I TO %s',
+  CASE setrole WHEN 0 THEN format('DATABASE %I',$new)
+    ELSE format('ROLE %I IN DATABASE %I', pg_get_userbyid(setrole),$new) END,
+  name,
+  CASE WHEN lower(name) IN ('search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries',
+      'shared_preload_libraries', 'unix_socket_directories')
+    THEN coalesce((SELECT string_agg(quote_literal(coalesce(replace(m[1], '""', '"'), m[2])), ', ')
+      FROM regexp_matches(value, '"((?:[^"]|"")*)"|([^", ]+)', 'g') m), '''''')
+    ELSE quote_literal(value) END)
+FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) c,
+  LATERAL (SELECT split_part(c, '=', 1) AS name, substr(c, strpos(c, '=') + 1) AS value) s WHERE datname =$old \gexec
+SELECT format('ALTER DATABASE %I CONNECTION LIMIT %s',$new, datconnlimit) FROM pg_database WHERE datname =$old \gexec
+SELECT format('COMMENT ON DATABASE %I IS %L',$new, shobj_description(oid, 'pg_database'))
+FROM pg_database WHERE datname =$old \gexec
+`
+
+// swap renames the old database, gives its name to the restored one, and copies the properties, in one transaction. It
+// fails if the database that gets the name is not the one that this run created: another run may have created its own
+// database of that name, which is still empty.
+func (p *program) swap(ctx context.Context, aside, made, replaced string, exists bool) (err error) {
+	rename := func(from, to string) string {
+		return "SELECT format('ALTER DATABASE %I RENAME TO %I'," + literal(from) + "," + literal(to) + ") \\gexec\n"
+	}
+	sql := "BEGIN;\n"
+	if exists {
+		sql += strings.NewReplacer("$old", literal(p.config.Database), "$new", literal(aside)).Replace(copyProperties) +
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname =" + literal(p.config.Database) + ";\n" +
+			rename(p.config.Database, replaced)
+	}
+	ours := "EXISTS (SELECT FROM pg_database WHERE oid = " + made + " AND datname =" + literal(p.config.Database) + ")"
+	sql += rename(aside, p.config.Database) + "DO" + literal("BEGIN IF NOT "+ours+
+		" THEN RAISE EXCEPTION 'another restore took the place of this one'; END IF; END") + ";\nCOMMIT;\n"
+	for range swapAttempts {
+		_, err = p.target.query(ctx, p.config.MaintenanceDatabase, sql)
+		if err == nil || !strings.Contains(err.Error(), "is being accessed by other users") {
+			break
+		}
+	}
+	doing := fmt.Sprintf("give the restored database the name %q", p.config.Database)
+	return classify(err, doing, ReasonRestoreFailed, workPatterns)
+}
+
+// asideNames are the name of the restored database before the swap, and that of the replaced one after it. They are
+// the same for every try of a restore, so that a try finds what a killed one left.
+func asideNames(c Config) (aside, replaced string) {
+	hash := sha256.Sum256([]byte(c.Owner + "\x00" + c.Name + "\x00" + c.Database))
+	id := hex.EncodeToString(hash[:8])
+	return "pgbackup_restore_" + id, "pgbackup_replaced_" + id
+}
+
+// drop drops a database if it exists, and disconnects its clients.
+func (p *program) drop(ctx context.Context, database string) error {
+	err := p.target.run(ctx, tool{name: "dropdb", args: []string{"--no-password", "--if-exists", "--force",
+		databaseOption("maintenance-db", p.config.MaintenanceDatabase), "--", database}})
+	return classify(err, fmt.Sprintf("drop database %q", database), ReasonRestoreFailed, workPatterns)
+}

@@ -1,0 +1,161 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// held starts a restore that overwrites a database, and returns when it has reached a step. It goes on with release;
+// then end tells its outcome.
+func held(t *testing.T, into map[string]string, step string) (release func() (code int, errs string)) {
+	t.Helper()
+	dir := folder(t)
+	hold, steps := filepath.Join(dir, "hold"), filepath.Join(dir, "steps")
+	overwrite(t, hold, nil)
+	var out, errs bytes.Buffer
+	cmd := start(t, verbRestore, with(into, holdAt, step+":"+hold, stepsFile, steps, "BACKUP_RESULT", filepath.Join(dir, "result")), &out, &errs)
+	await(t, "step "+step, func() bool { text, _ := os.ReadFile(steps); return strings.Contains(string(text), step+"\n") })
+	return func() (int, string) {
+		_ = os.Remove(hold)
+		_ = cmd.Wait()
+		return cmd.ProcessState.ExitCode(), errs.String()
+	}
+}
+
+// Two restores into one database at once: the second waits for the first, and fails when that takes too long.
+func TestTwoRestoresAtOnce(t *testing.T) {
+	t.Parallel()
+	settings := backedUp(t)
+	database(t, "twice", "CREATE TABLE old (a int);")
+	into := with(settings, "BACKUP_DATABASE", "twice", "BACKUP_OVERWRITE", "true")
+	release := held(t, into, "restored")
+	must(t, verbRestore, with(into, "BACKUP_WAIT_SECONDS", "0"), ReasonBusy)
+	dropAfter(t, "once")
+	must(t, verbRestore, with(into, "BACKUP_WAIT_SECONDS", "0", "BACKUP_DATABASE", "once"), ReasonRestoreSucceeded)
+	if got := databaseState(t, "twice"); got != "old" {
+		t.Errorf("while it is restored: %s", got)
+	}
+	if code, errs := release(); code != 0 {
+		t.Errorf("the first: code %d: %s", code, errs)
+	}
+	if got := databaseState(t, "twice"); got != "restored" {
+		t.Errorf("in the end: %s", got)
+	}
+}
+
+// Whoever takes the unfinished database away and puts another in its place, lock or not: that one never gets the name.
+func TestRestoreNamesNoDatabaseThatItDidNotMake(t *testing.T) {
+	t.Parallel()
+	settings := backedUp(t)
+	database(t, "mistaken", "CREATE TABLE old (a int);")
+	into := with(settings, "BACKUP_DATABASE", "mistaken", "BACKUP_OVERWRITE", "true")
+	aside, _ := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: "mistaken"})
+	release := held(t, into, "restored")
+	sql(t, "postgres", "DROP DATABASE "+aside+" WITH (FORCE);\nCREATE DATABASE "+aside+";")
+	dropAfter(t, aside)
+	code, errs := release()
+	if got := databaseState(t, "mistaken"); got != "old" {
+		t.Errorf("in the end: %s", got)
+	}
+	if code != exitFailed || !strings.Contains(errs, "another restore took the place of this one") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+}
+
+// What a database has besides its content stays when it is replaced: who may do what with it, its settings, its
+// connection limit, its comment and its tablespace.
+func TestOverwriteKeepsWhatBelongsToTheDatabase(t *testing.T) {
+	t.Parallel()
+	settings := target(t)
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	database(t, "guarded")
+	sql(t, "postgres", `CREATE ROLE "guard's" LOGIN; CREATE ROLE guest;`)
+	t.Cleanup(func() {
+		sql(t, "postgres", `DROP DATABASE guarded WITH (FORCE); DROP ROLE "guard's"; DROP ROLE guest; DROP TABLESPACE "fast disk";`)
+	})
+	sql(t, "postgres", `CREATE TABLESPACE "fast disk" LOCATION '`+folder(t)+`';`)
+	sql(t, "postgres", `ALTER DATABASE guarded SET TABLESPACE "fast disk"; ALTER DATABASE guarded CONNECTION LIMIT 7;
+COMMENT ON DATABASE guarded IS E'it''s \\ "ours"';`)
+	sql(t, "guarded", `CREATE TABLE old (a int);
+ALTER DATABASE guarded OWNER TO "guard's";
+REVOKE CONNECT ON DATABASE guarded FROM PUBLIC;
+REVOKE TEMPORARY ON DATABASE guarded FROM "guard's";
+GRANT CONNECT ON DATABASE guarded TO guest WITH GRANT OPTION;
+ALTER DATABASE guarded SET search_path = "$user", 'Odd "One"; DROP', public, '';
+ALTER DATABASE guarded SET datestyle = 'German, DMY';
+ALTER DATABASE guarded SET my.text = E'it''s \\ "so"';
+ALTER DATABASE guarded SET statement_timeout = '1ms';
+ALTER ROLE "guard's" IN DATABASE guarded SET search_path = '';
+ALTER ROLE guest IN DATABASE guarded SET work_mem = '5MB';`)
+	look := func() string {
+		return sql(t, "postgres", `SELECT g.* FROM pg_database, aclexplode(datacl) g WHERE datname = 'guarded' ORDER BY g::text;
+SELECT setrole, c FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) c WHERE datname = 'guarded' ORDER BY 1, 2;
+SELECT pg_get_userbyid(datdba), datconnlimit, shobj_description(d.oid, 'pg_database'), spcname FROM pg_database d JOIN pg_tablespace s ON s.oid = dattablespace WHERE datname = 'guarded';`)
+	}
+	before := look()
+	if strings.Count(before, "\n") < 10 || !strings.HasSuffix(before, `guard's|7|it's \ "ours"|fast disk`) {
+		t.Fatalf("too little to compare: %s", before)
+	}
+	must(t, verbRestore, with(settings, "BACKUP_DATABASE", "guarded", "BACKUP_OVERWRITE", "true"), ReasonRestoreSucceeded)
+	if diff := cmp.Diff(before, look()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+// Without BACKUP_DATABASE the backup tells which database it is of.
+func TestRestoreIntoTheDatabaseThatWasDumped(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_DATABASE", "original")
+	database(t, "original")
+	sql(t, "original", "CREATE TABLE t AS SELECT generate_series(1, 100) AS a;")
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	sql(t, "postgres", "DROP DATABASE original WITH (FORCE);")
+	delete(settings, "BACKUP_DATABASE")
+	o := must(t, verbRestore, settings, ReasonRestoreSucceeded)
+	if got := databaseState(t, "original"); got != "restored" || o.result.Restored.Database != "original" {
+		t.Errorf("%s, %+v", got, o.result.Restored)
+	}
+}
+
+// A database that somebody filled otherwise is not taken for a restored one.
+func TestRestoreTwice(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t))
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	dropAfter(t, "again")
+	into := with(settings, "BACKUP_DATABASE", "again")
+	must(t, verbRestore, into, ReasonRestoreSucceeded)
+	o := must(t, verbRestore, into, ReasonRestoreSucceeded)
+	if !strings.Contains(o.result.Message, "nothing was changed") {
+		t.Errorf("message: %s", o.result.Message)
+	}
+	sql(t, "again", "DELETE FROM t WHERE a = 1;")
+	must(t, verbRestore, into, ReasonTargetNotEmpty)
+}
+
+// The owner of a database who is no superuser can replace it, too.
+func TestOverwriteByAnOwner(t *testing.T) {
+	t.Parallel()
+	settings := target(t)
+	sql(t, "postgres", "CREATE ROLE tenant LOGIN CREATEDB PASSWORD 'tenant-word'; CREATE DATABASE rented OWNER tenant;")
+	t.Cleanup(func() { sql(t, "postgres", "DROP DATABASE rented WITH (FORCE);\nDROP ROLE tenant;") })
+	sql(t, "rented", `SET ROLE tenant; CREATE TABLE t AS SELECT generate_series(1, 100) AS a;
+REVOKE CONNECT ON DATABASE rented FROM PUBLIC; ALTER DATABASE rented SET work_mem = '5MB';`)
+	settings = with(settings, "BACKUP_DATABASE", "rented", "PGUSER", "tenant", "PGPASSWORD", "tenant-word")
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	sql(t, "rented", "DELETE FROM t;")
+	must(t, verbRestore, with(settings, "BACKUP_OVERWRITE", "true"), ReasonRestoreSucceeded)
+	if got := databaseState(t, "rented"); got != "restored" {
+		t.Errorf("in the end: %s", got)
+	}
+	if got := sql(t, "postgres", `SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(datacl) a), setconfig FROM pg_database d JOIN pg_db_role_setting ON setdatabase = d.oid WHERE datname = 'rented';`); got != "=T/tenant tenant=CTc/tenant|{work_mem=5MB}" {
+		t.Errorf("grants and settings: %s", got)
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestResultKeepsWithinTheLimit(t *testing.T) {
+	long := strings.Repeat("ü", 5000)
+	r := Result{Verb: verbBackup, Reason: ReasonRowsDiffer, Message: long, Warning: long,
+		Backup: &Facts{Name: strings.Repeat("n", 200), Path: "/" + strings.Repeat("p", 700),
+			Database: strings.Repeat("\x01", 63), Failure: &Failure{Message: long[:600]}}}
+	for i := range 500 {
+		r.Backups = append(r.Backups, Listed{Name: fmt.Sprintf("orders-%d", i), State: StateGood})
+		r.Removed = append(r.Removed, fmt.Sprintf("old-%d", i))
+	}
+	text, err := r.encode()
+	if err != nil || len(text) > ResultLimit {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	var back Result
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.Reason != r.Reason || back.Backup == nil || back.Omitted+len(back.Backups)+len(back.Removed) != 1000 ||
+		!strings.HasSuffix(back.Message, "…") {
+		t.Errorf("%+v", back)
+	}
+	if len(back.Backups) > 0 && back.Backups[0].Name != "orders-0" {
+		t.Errorf("the newest was left out: %v", back.Backups)
+	}
+}
+
+func TestShortenCutsNoCharacter(t *testing.T) {
+	for limit := range 12 {
+		if got := shorten("aüb€c日本語", limit+3); len(got) > limit+3 ||
+			!strings.HasPrefix("aüb€c日本語", strings.TrimSuffix(got, "…")) {
+			t.Errorf("%d: %q", limit+3, got)
+		}
+	}
+}
+
+func TestDefaultResultIsNotMade(t *testing.T) {
+	if _, err := os.Stat(defaultResult); err == nil {
+		t.Skip(defaultResult + " is there")
+	}
+	if err := writeResult(defaultResult, []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(defaultResult); err == nil {
+		t.Error("it was made")
+	}
+}
+
+func TestVolumeFaults(t *testing.T) {
+	for cause, want := range map[error]Reason{
+		syscall.ENOSPC: ReasonVolumeFull, syscall.EDQUOT: ReasonVolumeFull, syscall.EFBIG: ReasonVolumeFull,
+		syscall.EACCES: ReasonVolumeNotWritable, syscall.EPERM: ReasonVolumeNotWritable, syscall.EROFS: ReasonVolumeNotWritable,
+		syscall.EIO: ReasonVolumeFailed,
+	} {
+		err := volumeFault("write", &os.PathError{Op: "write", Path: "/x", Err: cause})
+		if reasonOf(err) != want || !errors.Is(err, cause) {
+			t.Errorf("%v: %v", cause, reasonOf(err))
+		}
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for name, test := range map[string]struct {
+		line     string
+		patterns []pattern
+		names    []string
+		want     Reason
+	}{
+		"a disk of ours":                          {`pg_dump: error: could not write to output file: No space left on device`, workPatterns, nil, ReasonVolumeFull},
+		"a disk of the server":                    {`pg_dump: error: query failed: ERROR:  could not write to file: No space left on device`, workPatterns, nil, ReasonDumpFailed},
+		"the server ends":                         {`pg_dump: error: query failed: FATAL:  terminating connection due to administrator command`, workPatterns, nil, ReasonConnectionLost},
+		"a newer server":                          {`pg_dump: error: aborting because of server version mismatch`, workPatterns, nil, ReasonVersionMismatch},
+		"a database that is named like a pattern": {`psql: error: FATAL:  database "no password supplied" does not exist`, connectionPatterns, []string{"no password supplied"}, ReasonDatabaseNotFound},
+		"a host that is not allowed":              {`psql: error: FATAL:  no pg_hba.conf entry for host "10.0.0.1"`, connectionPatterns, nil, ReasonAuthenticationFailed},
+		"a server that starts":                    {`psql: error: FATAL:  the database system is starting up`, connectionPatterns, nil, ReasonDumpFailed},
+		"a role that may not log in":              {`psql: error: FATAL:  role "r" is not permitted to log in`, connectionPatterns, []string{"r"}, ReasonAuthenticationFailed},
+		"a folder that may not be written":        {`pg_dump: error: could not open output file "/x": Permission denied`, workPatterns, nil, ReasonVolumeNotWritable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := classify(&toolError{name: "tool", lines: []string{test.line}, err: errors.New("exit status 1")}, "work",
+				ReasonDumpFailed, test.patterns, test.names...)
+			if reasonOf(err) != test.want {
+				t.Errorf("%s", reasonOf(err))
+			}
+		})
+	}
+}
+
+// Details of errors show rows: they are not kept.
+func TestComplaintsAreErrorsOnly(t *testing.T) {
+	var c errorLines
+	text := "pg_restore: connecting\npg_restore: error: COPY failed for table \"t\": ERROR:  duplicate key\nDETAIL:  Key (mail)=(a@b.c) already exists.\nCONTEXT:  COPY t, line 2\n"
+	for i := range len(text) { // as small as pipes may deliver
+		_, _ = c.Write([]byte(text[i : i+1]))
+	}
+	want := []string{`pg_restore: error: COPY failed for table "t": ERROR:  duplicate key`}
+	if diff := cmp.Diff(want, c.found()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var other errorLines
+	_, _ = other.Write([]byte("something\nodd \xff happened"))
+	if diff := cmp.Diff([]string{"odd ? happened"}, other.found()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// A restore runs code that the owners of tables wrote. So another process does it, the verb scratch, in a container
+// that has neither the volume nor the credentials. The two share a directory with a unix socket. The body of the HTTP
+// request is a trial, followed by the dump.
+
+// trial has the data about a dump that the scratch process needs.
+type trial struct {
+	Facts   *factsFile `json:"facts"`
+	Globals string     `json:"globals"`
+	Query   string     `json:"query,omitempty"`
+}
+
+// verdict is the answer. Without a reason the dump has passed.
+type verdict struct {
+	Reason  Reason `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// verdictReasons are the reasons that a verdict may have. Code in the dump may have written the verdict, so it may
+// only report faults of that dump.
+var verdictReasons = map[Reason]bool{
+	ReasonRestoreFailed: true, ReasonRowsDiffer: true, ReasonQueryFailed: true,
+	ReasonQueryInvalid: true, ReasonToolMissing: true,
+}
+
+// verdictLimit is how much of an answer is read, in bytes.
+const verdictLimit = 64 << 10
+
+func socketOf(dir string) string { return filepath.Join(dir, "socket") }
+
+// checkRestore sends a dump to the scratch process, which restores it and compares what is there with what was dumped.
+func (p *program) checkRestore(ctx context.Context, s *store, facts *factsFile) error {
+	globals, err := os.ReadFile(s.path(facts.Name, suffixGlobals))
+	if err != nil {
+		return volumeFault("read the globals", err)
+	}
+	dump, err := os.Open(s.path(facts.Name, suffixDump))
+	if err != nil {
+		return volumeFault("read the dump", err)
+	}
+	defer func() { _ = dump.Close() }()
+	header, err := json.Marshal(trial{Facts: facts, Globals: string(globals), Query: p.config.Query})
+	if err != nil {
+		return fmt.Errorf("encode the facts: %w", err)
+	}
+	body := io.MultiReader(bytes.NewReader(header), dump)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://scratch/", body)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: p.dialScratch, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return scratchLost(ctx, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	var found verdict
+	if err := json.NewDecoder(io.LimitReader(response.Body, verdictLimit)).Decode(&found); err != nil {
+		return scratchLost(ctx, err)
+	}
+	switch {
+	case found == verdict{}:
+		return nil
+	case verdictReasons[found.Reason]:
+		return failf(found.Reason, "%s", found.Message)
+	}
+	return failf(ReasonScratchFailed, "%s", found.Message)
+}
+
+// dialScratch connects to the scratch process, which may have to start first.
+func (p *program) dialScratch(ctx context.Context, _, _ string) (net.Conn, error) {
+	deadline := time.Now().Add(min(p.config.Wait, scratchStart))
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socketOf(p.config.Scratch))
+		starting := errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED)
+		if !starting || time.Now().After(deadline) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// scratchLost is the error of a scratch process that does not respond: it says nothing about the dump.
+func scratchLost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return failf(ReasonScratchFailed, "no answer from the scratch container, which may lack memory: %w", err)
+}

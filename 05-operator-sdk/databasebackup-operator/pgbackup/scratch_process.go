@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// serveScratch is the verb scratch. It restores the dumps that it gets, until it is stopped.
+func (p *program) serveScratch(ctx context.Context) error {
+	left, _ := filepath.Glob(filepath.Join(p.config.Scratch, scratchPrefix+"*"))
+	for _, path := range append(left, socketOf(p.config.Scratch)) { // of a process that was killed
+		if err := os.RemoveAll(path); err != nil {
+			return failf(ReasonScratchFailed, "remove what a killed process left: %w", err)
+		}
+	}
+	listener, err := net.Listen("unix", socketOf(p.config.Scratch))
+	if err != nil {
+		return failf(ReasonScratchFailed, "listen in BACKUP_SCRATCH: %w", err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(p.answer), ReadHeaderTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return server.Shutdown(context.WithoutCancel(ctx))
+	}
+}
+
+// answer restores the dump in a request, and answers with the verdict.
+func (p *program) answer(w http.ResponseWriter, r *http.Request) {
+	var found verdict
+	if err := p.try(r.Context(), r.Body); err != nil {
+		found = verdict{reasonOf(err), p.line(err)}
+	}
+	_, _ = io.Copy(io.Discard, r.Body) // a client that still writes would miss the answer
+	p.log.Info("Restored dump", "reason", found.Reason, "message", found.Message)
+	_ = json.NewEncoder(w).Encode(found)
+}
+
+// try restores a dump into a scratch server, compares what is there with what was dumped, and runs the query.
+func (p *program) try(ctx context.Context, body io.Reader) (err error) {
+	var asked trial
+	decoder := json.NewDecoder(body)
+	if err := decoder.Decode(&asked); err != nil || asked.Facts == nil {
+		return failf(ReasonScratchFailed, "read the request: %w", err)
+	}
+	server, err := p.startScratch(ctx)
+	if server != nil {
+		defer func() { err = joinErrors(err, server.remove()) }()
+	}
+	if err != nil {
+		return err
+	}
+	if err := server.makeRoles(ctx, asked.Globals); err != nil {
+		return err
+	}
+	if err := server.makeDatabase(ctx, asked.Facts); err != nil {
+		return err
+	}
+	err = server.restore(ctx, scratchDatabase, io.MultiReader(decoder.Buffered(), body), false)
+	if err != nil {
+		return classify(err, "restore into the scratch server", ReasonRestoreFailed, scratchPatterns)
+	}
+	if _, err := compareRows(ctx, server.server, scratchDatabase, asked.Facts); err != nil {
+		return err
+	}
+	if asked.Query == "" {
+		return nil
+	}
+	return server.ask(ctx, asked.Query)
+}
+
+// scratchFault is the error of a step before the dump is touched: it says nothing about the dump.
+func scratchFault(doing string, err error) error {
+	if _, ok := errors.AsType[*toolError](err); !ok {
+		return err // no program, or stopped
+	}
+	return failf(ReasonScratchFailed, "%s: %w", doing, err)
+}
+
+// scratchPatterns are messages of a restore that lacks space, memory or an extension of the image. They do not mean
+// that the dump is bad.
+var scratchPatterns = []pattern{
+	{"No space left on device", ReasonScratchFailed},
+	{"Disk quota exceeded", ReasonScratchFailed},
+	{"out of memory", ReasonScratchFailed},
+	{"out of shared memory", ReasonScratchFailed},
+	{"server closed the connection", ReasonScratchFailed},
+	{"terminating connection", ReasonScratchFailed},
+	{"the database system is", ReasonScratchFailed},
+	{"is not available", ReasonScratchFailed}, // an extension
+	{"could not access file", ReasonScratchFailed},
+	{"shared_preload_libraries", ReasonScratchFailed},
+}
+
+// ask runs the query of the settings as a user who can read everything and change nothing.
+func (s *scratch) ask(ctx context.Context, sql string) error {
+	_, err := s.query(ctx, "postgres", "CREATE ROLE "+scratchReader+" LOGIN BYPASSRLS IN ROLE pg_read_all_data;")
+	if err != nil {
+		return scratchFault("make the user of the query", err)
+	}
+	reader := s.server
+	reader.environ = append(slices.Clone(s.environ), "PGUSER="+scratchReader,
+		"PGOPTIONS=-c default_transaction_read_only=on")
+	var answer strings.Builder
+	err = reader.run(ctx, tool{name: "psql", stdout: &answer,
+		args: append(psqlArgs(scratchDatabase), "--field-separator=\t", "--command="+sql)})
+	if err != nil {
+		return classify(err, "run BACKUP_QUERY", ReasonQueryInvalid, nil)
+	}
+	return checkAnswer(answer.String())
+}
+
+// checkAnswer accepts an answer of at least one row whose first value is neither false, NULL nor 0. So a query may be a
+// condition, a count, or rows that must exist.
+func checkAnswer(answer string) error {
+	row, _, there := strings.Cut(answer, "\n")
+	if !there {
+		return failf(ReasonQueryFailed, "BACKUP_QUERY returned no row")
+	}
+	switch first, _, _ := strings.Cut(row, "\t"); first {
+	case "", "f", "false", "0":
+		return failf(ReasonQueryFailed, "BACKUP_QUERY returned %q", first)
+	}
+	return nil
+}

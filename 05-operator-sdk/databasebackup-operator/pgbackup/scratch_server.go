@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	scratchPrefix   = "pgbackup-scratch-"
+	scratchUser     = "pgbackup_scratch"
+	scratchReader   = "pgbackup_reader"
+	scratchDatabase = "pgbackup_restored"
+	// scratchStart is how long a new server may take to answer.
+	scratchStart = time.Minute
+	// socketLimit is how long the path of a unix socket may be.
+	socketLimit = 107
+)
+
+// scratch is a PostgreSQL server in a temporary directory, reachable by a unix socket in it alone.
+type scratch struct {
+	server
+	dir      string
+	postgres *exec.Cmd
+	ended    chan struct{} // closed when postgres has ended
+	said     errorLines
+}
+
+// startScratch makes a server and waits until it answers. With an error it may return a server that must be removed.
+func (p *program) startScratch(ctx context.Context) (*scratch, error) {
+	dir, err := os.MkdirTemp(p.config.Scratch, scratchPrefix)
+	if err != nil {
+		return nil, failf(ReasonScratchFailed, "make a directory in BACKUP_SCRATCH: %w", err)
+	}
+	s := &scratch{dir: dir, ended: make(chan struct{})}
+	if socket := filepath.Join(dir, ".s.PGSQL.5432"); len(socket) > socketLimit {
+		return s, failf(ReasonScratchFailed,
+			"the socket %s is longer than %d bytes: set BACKUP_SCRATCH to a shorter path", socket, socketLimit)
+	}
+	s.server = server{tools: p.config.Tools, environ: append(plainEnvironment(p.config.environ),
+		"PGHOST="+dir, "PGPORT=5432", "PGUSER="+scratchUser, "PGCLIENTENCODING=UTF8", "PGAPPNAME=pgbackup")}
+	data := filepath.Join(dir, "data")
+	err = s.run(ctx, tool{name: "initdb", args: []string{"--pgdata=" + data, "--username=" + scratchUser,
+		"--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--locale=C", "--no-sync"}})
+	if err != nil {
+		return s, scratchFault("make the scratch server", err)
+	}
+	// The data need not survive a crash. Many objects may be restored, by one process.
+	args := []string{"-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
+		"-c", "synchronous_commit=off", "-c", "wal_level=minimal", "-c", "max_wal_senders=0", "-c", "max_wal_size=256MB",
+		"-c", "shared_buffers=32MB", "-c", "max_connections=10", "-c", "max_locks_per_transaction=1024",
+		"-c", "autovacuum=off", "-c", "jit=off", "-c", "max_parallel_maintenance_workers=0",
+		"-c", "max_parallel_workers_per_gather=0"}
+	// It is not bound to ctx: remove stops it in order.
+	if s.postgres, err = s.command(context.WithoutCancel(ctx), "postgres", args...); err != nil {
+		return s, err
+	}
+	s.postgres.Stderr = &s.said
+	if err := s.postgres.Start(); err != nil {
+		s.postgres = nil
+		return s, failf(ReasonToolMissing, "start postgres: %w", err)
+	}
+	go func() {
+		_ = s.postgres.Wait()
+		close(s.ended)
+	}()
+	return s, s.awaitReady(ctx)
+}
+
+func (s *scratch) awaitReady(ctx context.Context) error {
+	deadline := time.Now().Add(scratchStart)
+	for {
+		_, err := s.query(ctx, "postgres", "SELECT 1;")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.ended:
+			return failf(ReasonScratchFailed, "the scratch server ended at once: %s", strings.Join(s.said.found(), ", "))
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return scratchFault("wait for the scratch server", err)
+		}
+	}
+}
+
+// remove stops the server and removes its directory, also after an error.
+func (s *scratch) remove() error {
+	if s.postgres != nil {
+		group := -s.postgres.Process.Pid
+		_ = syscall.Kill(s.postgres.Process.Pid, syscall.SIGQUIT) // at once, because the data is removed
+		select {
+		case <-s.ended:
+		case <-time.After(grace):
+		}
+		_ = syscall.Kill(group, syscall.SIGKILL)
+		<-s.ended
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		return failf(ReasonScratchFailed, "remove the scratch server: %w", err)
+	}
+	return nil
+}
+
+// makeDatabase makes the database with the encoding and the locale of the dumped one. A locale that this
+// image lacks is replaced by C: rows do not depend on it. A restore into the real server demands the locale.
+func (s *scratch) makeDatabase(ctx context.Context, facts *factsFile) error {
+	err := s.createDatabase(ctx, "postgres", scratchDatabase, targetState{}, facts)
+	if _, failed := errors.AsType[*toolError](err); failed {
+		plain := &factsFile{Encoding: facts.Encoding, Collate: "C", CType: "C"}
+		err = s.createDatabase(ctx, "postgres", scratchDatabase, targetState{}, plain)
+	}
+	return scratchFault("make the scratch database", err)
+}
+
+// makeRoles creates the roles of the globals. A statement may fail, such as a setting of an extension: if a role is
+// missing, the restore fails.
+func (s *scratch) makeRoles(ctx context.Context, globals string) error {
+	err := s.run(ctx, tool{name: "psql", stdin: strings.NewReader(roleStatements(globals)),
+		args: append(psqlArgs("postgres"), "--set=ON_ERROR_STOP=0")})
+	return scratchFault("make the roles", err)
+}
+
+// roleStatements are the statements about roles in the output of pg_dumpall, and nothing else: psql would
+// also run its own commands that somebody hid in a name.
+func roleStatements(globals string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(globals) {
+		for _, begin := range []string{"CREATE ROLE ", "ALTER ROLE ", "GRANT "} {
+			if strings.HasPrefix(line, begin) && isStatement(line) {
+				kept.WriteString(line)
+			}
+		}
+	}
+	return kept.String()
+}
+
+// isStatement reports whether a line is one whole statement: all quotes are closed, no backslash is outside of them,
+// and nothing follows the semicolon.
+func isStatement(line string) bool {
+	line = strings.TrimRight(line, "\r\n")
+	quote := byte(0)
+	for i := range len(line) {
+		char := line[i]
+		switch {
+		case quote != 0:
+			if char == quote {
+				quote = 0
+			}
+		case char == '"' || char == '\'':
+			quote = char
+		case char == '\\':
+			return false
+		case char == ';' && i != len(line)-1:
+			return false
+		}
+	}
+	return quote == 0 && strings.HasSuffix(line, ";")
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// session is a psql that stays connected. It holds the snapshot that pg_dump dumps and the rows are counted
+// in: a snapshot lives no longer than the transaction that exported it.
+type session struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	mark   string
+	stderr errorLines
+	names  []string // of users, that may appear in messages
+	closed bool
+}
+
+// dial starts a session. It does not wait for the connection: the first call of ask does.
+func (s server) dial(ctx context.Context, database string, names ...string) (*session, error) {
+	cmd, err := s.command(ctx, "psql", psqlArgs(database)...)
+	if err != nil {
+		return nil, err
+	}
+	c := &session{cmd: cmd, mark: rand.Text(), names: append(names, database), stderr: errorLines{hide: s.hide}}
+	cmd.Stderr = &c.stderr
+	if c.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		return nil, failf(ReasonToolMissing, "start psql: %w", err)
+	}
+	return c, nil
+}
+
+// ask sends statements and returns the lines that they print.
+func (c *session) ask(ctx context.Context, sql string) ([]string, error) {
+	// If psql has ended, what it printed explains the error better than the broken pipe.
+	_, _ = fmt.Fprintf(c.in, "%s\n\\echo %s\n", sql, c.mark)
+	var lines []string
+	for {
+		line, err := c.out.ReadString('\n')
+		line = strings.TrimSuffix(line, "\n")
+		if err != nil {
+			return nil, c.ended(ctx)
+		}
+		if line == c.mark {
+			return lines, nil
+		}
+		lines = append(lines, line)
+	}
+}
+
+// ended is the error of a session that ended too early.
+func (c *session) ended(ctx context.Context) error {
+	err := c.close()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		err = errors.New("ended too early")
+	}
+	return &toolError{name: "psql", lines: c.stderr.found(), err: err}
+}
+
+// close ends the session and its transaction.
+func (c *session) close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	_ = c.in.Close()
+	err := c.cmd.Wait()
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+	return err
+}
+
+// Backoff between tries to connect.
+const (
+	firstBackoff = 250 * time.Millisecond
+	lastBackoff  = 10 * time.Second
+)
+
+// connect opens a session. It tries again while the server may still be starting.
+func (p *program) connect(ctx context.Context, database string) (*session, error) {
+	c := p.config
+	limit := min(c.Wait, defaultWait)
+	deadline := time.Now().Add(limit)
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		opened, err := p.target.dial(ctx, database, c.User)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = opened.ask(ctx, sessionSettings); err == nil {
+			return opened, nil
+		}
+		doing := fmt.Sprintf("connect to database %q at %s:%s", database, c.Host, c.Port)
+		err = classify(err, doing, ReasonTargetNotReady, connectionPatterns, database, c.User)
+		if reasonOf(err) != ReasonTargetNotReady {
+			return nil, err
+		}
+		p.step("refused")
+		if time.Until(deadline) < backoff {
+			return nil, failf(ReasonTargetNotReady, "tried for %s: %w", limit, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(backoff):
+		}
+	}
+}
+
+// sessionSettings keep the server from ending a session that waits, and from filtering rows.
+const sessionSettings = quietSearch + `
+SET client_encoding = 'UTF8';
+SET statement_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET row_security = off;
+SELECT NULL FROM set_config('idle_session_timeout', '0', false)
+WHERE current_setting('server_version_num')::int >= 140000;
+SELECT NULL FROM set_config('transaction_timeout', '0', false)
+WHERE current_setting('server_version_num')::int >= 170000;
+`

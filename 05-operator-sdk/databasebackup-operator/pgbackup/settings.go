@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	defaultResult = "/dev/termination-log"
+	defaultWait   = 2 * time.Minute
+)
+
+// Config are the settings of one run. doc.go explains them.
+type Config struct {
+	Verb                string
+	Root, Dir           string
+	Owner, Name         string
+	Database            string
+	MaintenanceDatabase string
+	Host, Port, User    string
+	Verify              Mode
+	Query               string
+	Policy              Policy
+	Location            *time.Location
+	Overwrite           bool
+	Wait                time.Duration
+	Scratch             string
+	Tools               string
+	Result              string
+
+	environ []string // as given
+}
+
+var (
+	ownerForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,62}$`)
+	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$`)
+)
+
+// Settings reads the settings of a verb from an environment and checks them. The error names the variable,
+// what is wrong with it, and what to do. The Config is usable for Result even then.
+func Settings(verb string, environ []string) (Config, error) {
+	r := reader{values: map[string]string{}}
+	for _, pair := range environ {
+		key, value, _ := strings.Cut(pair, "=")
+		r.values[key] = value
+	}
+	c := Config{Verb: verb, environ: environ, Location: time.UTC, Result: r.or("BACKUP_RESULT", defaultResult)}
+	if !slices.Contains(verbs, verb) {
+		return c, failf(ReasonInvalidSettings, "verb %q is unknown: use one of %s", verb, strings.Join(verbs, ", "))
+	}
+	if !filepath.IsAbs(c.Result) {
+		r.wrong("BACKUP_RESULT", "is no absolute path", "name the pod's terminationMessagePath, or leave it out")
+		c.Result = defaultResult
+	}
+	r.programs(&c)
+	if verb == verbScratch {
+		return c, r.err
+	}
+	r.places(&c)
+	r.names(&c)
+	if verb == verbBackup || verb == verbRestore {
+		r.server(&c)
+	}
+	r.verification(&c)
+	r.retention(&c)
+	c.Wait = time.Duration(r.number("BACKUP_WAIT_SECONDS", int(defaultWait/time.Second), 86400)) * time.Second
+	switch overwrite := r.or("BACKUP_OVERWRITE", "false"); overwrite {
+	case "true", "false":
+		c.Overwrite = overwrite == "true"
+	default:
+		r.wrong("BACKUP_OVERWRITE", fmt.Sprintf("is %q", overwrite), "set true or false")
+	}
+	return c, r.err
+}
+
+func (r *reader) places(c *Config) {
+	c.Root = r.path("BACKUP_ROOT", r.required("BACKUP_ROOT", "set the absolute path where the volume is mounted"))
+	c.Dir = r.path("BACKUP_DIR", r.required("BACKUP_DIR", "set an absolute directory inside BACKUP_ROOT"))
+	if r.err == nil && !inside(c.Root, c.Dir) {
+		r.wrong("BACKUP_DIR", fmt.Sprintf("is %q, which is not inside BACKUP_ROOT %q", c.Dir, c.Root),
+			"choose a directory of the volume")
+	}
+}
+
+func (r *reader) programs(c *Config) {
+	c.Scratch = r.values["BACKUP_SCRATCH"]
+	if c.Verb == verbScratch || r.values["BACKUP_VERIFY"] == string(ModeRestore) {
+		c.Scratch = r.path("BACKUP_SCRATCH", r.required("BACKUP_SCRATCH",
+			"set the directory that is shared with the scratch container"))
+	}
+	if tools := r.values["BACKUP_TOOLS"]; tools != "" {
+		c.Tools = r.path("BACKUP_TOOLS", tools)
+	}
+}
+
+func (r *reader) names(c *Config) {
+	c.Owner = r.required("BACKUP_OWNER", "set the UID of the resource that the backups belong to")
+	if c.Owner != "" && !ownerForm.MatchString(c.Owner) {
+		r.wrong("BACKUP_OWNER", fmt.Sprintf("is %q", c.Owner), "set a UID: letters, digits and -, at most 63")
+	}
+	if c.Verb != verbBackup && c.Verb != verbVerify && c.Verb != verbRestore {
+		return
+	}
+	c.Name = r.required("BACKUP_NAME", "set the name of the backup, like orders-29012345")
+	if c.Name != "" && !nameForm.MatchString(c.Name) {
+		r.wrong("BACKUP_NAME", fmt.Sprintf("is %q", c.Name),
+			"use lower case letters, digits, - and ., at most 200, a letter or digit at both ends")
+	}
+}
+
+func (r *reader) server(c *Config) {
+	c.Database = r.values["BACKUP_DATABASE"]
+	if c.Verb == verbBackup { // restore takes the one that was dumped
+		r.required("BACKUP_DATABASE", "set the name of the database")
+	}
+	if len(c.Database) > 63 {
+		r.wrong("BACKUP_DATABASE", fmt.Sprintf("has %d bytes", len(c.Database)), "PostgreSQL allows 63")
+	}
+	c.MaintenanceDatabase = r.or("BACKUP_MAINTENANCE_DATABASE", "postgres")
+	c.Host = r.required("PGHOST", "set the name or address of the server")
+	if strings.Contains(c.Host, ",") { // libpq would try each of them, with the password
+		r.wrong("PGHOST", fmt.Sprintf("is %q, a list of hosts", c.Host), "set one")
+	}
+	c.User = r.required("PGUSER", "set it from the Secret that holds the user's name")
+	c.Port = r.or("PGPORT", "5432")
+	if n, err := strconv.Atoi(c.Port); err != nil || n < 1 || n > 65535 {
+		r.wrong("PGPORT", fmt.Sprintf("is %q", c.Port), "set a port from 1 to 65535")
+	}
+}
+
+func (r *reader) verification(c *Config) {
+	c.Verify = Mode(r.or("BACKUP_VERIFY", string(ModeArchive)))
+	if !slices.Contains(modes, c.Verify) {
+		r.wrong("BACKUP_VERIFY", fmt.Sprintf("is %q", c.Verify), "set None, Archive or Restore")
+	}
+	if c.Verb == verbVerify && c.Verify == ModeNone {
+		r.wrong("BACKUP_VERIFY", "is None, and the verb is verify", "set Archive or Restore")
+	}
+	c.Query = strings.TrimSpace(r.values["BACKUP_QUERY"])
+	// psql would take it for one of its own commands, some of which run programs.
+	if strings.HasPrefix(c.Query, `\`) {
+		r.wrong("BACKUP_QUERY", `begins with \`, "write one SQL query")
+	}
+}
+
+func (r *reader) retention(c *Config) {
+	const limit = 10000
+	c.Policy = Policy{
+		KeepLast:    r.number("BACKUP_KEEP_LAST", 7, limit),
+		KeepDaily:   r.number("BACKUP_KEEP_DAILY", 0, limit),
+		KeepWeekly:  r.number("BACKUP_KEEP_WEEKLY", 0, limit),
+		KeepMonthly: r.number("BACKUP_KEEP_MONTHLY", 0, limit),
+		MaxAgeDays:  r.number("BACKUP_MAX_AGE_DAYS", 0, 36500),
+	}
+	zone := r.or("BACKUP_TIME_ZONE", "UTC")
+	location, err := time.LoadLocation(zone)
+	if err != nil || zone == "Local" {
+		r.wrong("BACKUP_TIME_ZONE", fmt.Sprintf("is %q", zone), "set a name of the IANA database, like Europe/Berlin")
+		return
+	}
+	c.Location = location
+}
+
+// secrets are the lines of PGPASSWORD, as messages show them. They are never logged.
+func (c Config) secrets() []string {
+	var found []string
+	for _, pair := range c.environ {
+		if password, ok := strings.CutPrefix(pair, "PGPASSWORD="); ok {
+			found = append(found, strings.FieldsFunc(password, func(r rune) bool { return r == '\n' || r == '\r' })...)
+		}
+	}
+	// The longest first: one may be a part of another.
+	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
+	return found
+}

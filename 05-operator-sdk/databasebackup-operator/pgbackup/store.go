@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// store is the folder of one owner: a directory of its own inside BACKUP_DIR, named by its UID. So no owner
+// can touch the files of another, whatever their names are.
+type store struct {
+	dir   string
+	owner string
+	step  func(string) // called before and after each step that leaves something behind
+	log   func(message string, args ...any)
+}
+
+// backup is what the folder has of one name.
+type backup struct {
+	Entry
+	facts *factsFile // nil when there is none
+}
+
+// open finds the folder; with create it is made.
+func (p *program) open(create bool) (*store, error) {
+	c := p.config
+	if info, err := os.Stat(c.Root); err != nil || !info.IsDir() {
+		return nil, failf(ReasonVolumeMissing, "BACKUP_ROOT %q is no directory: is the volume mounted there?", c.Root)
+	}
+	s := &store{dir: filepath.Join(c.Dir, c.Owner), owner: c.Owner, step: p.step, log: p.log.Info}
+	if create {
+		if err := makeAll(c.Root, s.dir); err != nil {
+			return nil, err
+		}
+	}
+	// A symbolic link on the volume must not lead out of it.
+	root, err := filepath.EvalSymlinks(c.Root)
+	if err != nil {
+		return nil, volumeFault("resolve BACKUP_ROOT", err)
+	}
+	real, err := filepath.EvalSymlinks(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, volumeFault("resolve BACKUP_DIR", err)
+	}
+	if !inside(root, real) {
+		return nil, failf(ReasonInvalidSettings,
+			"BACKUP_DIR %q leads out of BACKUP_ROOT by a symbolic link: choose a directory of the volume", c.Dir)
+	}
+	return s, nil
+}
+
+// makeAll makes the missing directories below root, each durable before the next.
+func makeAll(root, dir string) error {
+	if dir == root || dir == "/" {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if err := makeAll(root, parent); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o770)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return volumeFault("make the directory", err)
+	}
+	return syncPath(parent)
+}
+
+// lock waits until no other run works in the folder; shared, until none changes it. The kernel frees the
+// lock of a run that was killed.
+func (s *store) lock(ctx context.Context, shared bool, wait time.Duration) (unlock func(), err error) {
+	path, deadline := filepath.Join(s.dir, lockName), time.Now().Add(wait)
+	flags, how := os.O_RDWR|os.O_CREATE, syscall.LOCK_EX
+	if shared { // a restore may have the volume mounted read-only
+		flags, how = os.O_RDONLY, syscall.LOCK_SH
+	}
+	for {
+		f, err := os.OpenFile(path, flags, 0o660)
+		if errors.Is(err, fs.ErrNotExist) && shared {
+			return func() {}, nil // somebody put the files here by hand: no run prunes them
+		}
+		if err != nil {
+			return nil, volumeFault("open the lock", err)
+		}
+		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		switch {
+		case err == nil && sameFile(f, path):
+			return func() { _ = f.Close() }, nil
+		case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
+			// Two runs may work at once: Replace starts the next pod while the old one ends, and a restore runs beside
+			// backups. Without a lock one may remove a file that the other reads or is about to finish. That one fails and
+			// can be tried again, and verification catches a dump that got the facts of another. Neither loses a good
+			// backup: each removes one only where it sees a newer good one.
+			s.log("Went on without a lock, which the volume does not offer")
+			return func() { _ = f.Close() }, nil
+		}
+		_ = f.Close()
+		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, volumeFault("lock the folder", err)
+		}
+		if time.Now().After(deadline) {
+			return nil, failf(ReasonBusy, "another run worked in %s for more than %s", s.dir, wait)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// sameFile reports whether the open file still has its name: a run may have removed the folder with its lock.
+func sameFile(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	named, err2 := os.Stat(path)
+	return err == nil && err2 == nil && os.SameFile(opened, named)
+}
+
+func (s *store) path(name, suffix string) string { return filepath.Join(s.dir, name+suffix) }
+
+// files are the regular files of the folder; none when it is not there.
+func (s *store) files() ([]fs.DirEntry, error) {
+	files, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, volumeFault("read the folder", err)
+	}
+	return slices.DeleteFunc(files, func(f fs.DirEntry) bool { return !f.Type().IsRegular() }), nil
+}
+
+// nameOf is the name of the backup that a finished file belongs to. It is empty for any other file.
+func nameOf(file string) string {
+	for _, suffix := range []string{suffixDump, suffixGlobals, suffixFacts} {
+		if name, ok := strings.CutSuffix(file, suffix); ok && nameForm.MatchString(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// backups are all backups of the folder. Other files are left out.
+func (s *store) backups() ([]backup, error) {
+	files, err := s.files()
+	if err != nil {
+		return nil, err
+	}
+	var found []backup
+	for _, f := range files {
+		name := nameOf(f.Name())
+		if name == "" || slices.ContainsFunc(found, func(b backup) bool { return b.Name == name }) {
+			continue
+		}
+		if b := s.backup(name); b.State != "" {
+			found = append(found, b)
+		}
+	}
+	return found, nil
+}
+
+// backup examines the files of one name. Its State is empty if there are neither dump nor facts.
+func (s *store) backup(name string) backup {
+	b := backup{Entry: Entry{Name: name}, facts: s.readFacts(s.path(name, suffixFacts), name)}
+	info, err := os.Lstat(s.path(name, suffixDump))
+	there := err == nil && info.Mode().IsRegular()
+	switch {
+	case b.facts == nil && there:
+		b.State, b.Time = StateUnknown, info.ModTime()
+		return b
+	case b.facts == nil:
+		return b
+	case !there:
+		b.State = StateMissing
+	case b.facts.Failure != nil || info.Size() != b.facts.Size:
+		b.State = StateBroken
+	case b.facts.Verified == nil || !b.facts.Verified.Mode.includes(ModeArchive):
+		b.State = StateUnverified
+	default:
+		b.State = StateGood
+	}
+	b.Time = b.facts.Started
+	return b
+}

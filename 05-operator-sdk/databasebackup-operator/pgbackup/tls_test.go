@@ -1,0 +1,137 @@
+//go:build linux
+
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// authority patterns certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newAuthority() (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: rand.Text()},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	a := &authority{template, key}
+	if template.Raw, err = x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key); err != nil {
+		return nil, err
+	}
+	a.certificate, err = x509.ParseCertificate(template.Raw)
+	return a, err
+}
+
+func (a *authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+}
+
+// sign returns a certificate for a host, and its key.
+func (a *authority) sign(host string) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), DNSNames: []string{host},
+		NotAfter: time.Now().Add(time.Hour)}
+	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
+}
+
+// turnTLS switches TLS on or off in the server of the tests. It listens on 127.0.0.1 for these tests alone.
+func turnTLS(t *testing.T, on string) {
+	t.Helper()
+	sql(t, "postgres", "ALTER SYSTEM SET ssl = "+on+";")
+	sql(t, "postgres", "SELECT pg_reload_conf();")
+	await(t, "TLS "+on, func() bool { return sql(t, "postgres", "SHOW ssl;") == on })
+}
+
+// The settings of TLS reach libpq, and what it says of them has a reason. Each run ends at once, for another try
+// would find the same.
+func TestTLS(t *testing.T) {
+	settings := target(t)
+	signer, err := newAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := newAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key, err := signer.sign("localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := workplace()
+	ours, others := filepath.Join(settings["BACKUP_ROOT"], "ca.crt"), filepath.Join(settings["BACKUP_ROOT"], "other.crt")
+	for path, text := range map[string][]byte{ours: signer.pem(), others: stranger.pem(),
+		filepath.Join(serverDir, "data/server.crt"): certificate, filepath.Join(serverDir, "data/server.key"): key} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.give(t, path)
+	}
+	sql(t, "postgres", "CREATE ROLE plain SUPERUSER LOGIN PASSWORD 'plain-password';")
+	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE plain;") })
+	version, major, err := server{tools: toolsDir, environ: plainEnvironment(os.Environ())}.dumpVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleartext := ReasonAuthenticationFailed
+	if major < 16 {
+		t.Logf("libpq %s does not know PGREQUIREAUTH", version)
+		cleartext = ReasonBackupSucceeded
+	}
+	type run struct {
+		tls, host, mode, ca string
+		want                Reason
+		says                string
+	}
+	tls := with(settings, "PGREQUIREAUTH", "scram-sha-256")
+	for name, test := range map[string]run{
+		"the right authority and host":         {"on", "localhost", "verify-full", ours, ReasonBackupSucceeded, ""},
+		"the right authority, another host":    {"on", "127.0.0.1", "verify-ca", ours, ReasonBackupSucceeded, ""},
+		"the wrong host":                       {"on", "127.0.0.1", "verify-full", ours, ReasonTLSFailed, "does not match host name"},
+		"the wrong authority":                  {"on", "localhost", "verify-ca", others, ReasonTLSFailed, "certificate verify failed"},
+		"no authority where one is asked for":  {"on", "localhost", "verify-full", "/nowhere/ca.crt", ReasonTLSFailed, "does not exist"},
+		"any certificate":                      {"on", "localhost", "require", "", ReasonBackupSucceeded, ""},
+		"no TLS where a certificate is wanted": {"off", "localhost", "verify-full", ours, ReasonTLSFailed, "does not support SSL"},
+		"no TLS where it is required":          {"off", "localhost", "require", "", ReasonTLSFailed, "does not support SSL"},
+		"no TLS where it is preferred":         {"off", "localhost", "prefer", "", ReasonBackupSucceeded, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			turnTLS(t, test.tls)
+			volume := volume(t)
+			begun := time.Now()
+			o := must(t, verbBackup, with(tls, "PGHOST", test.host, "PGSSLMODE", test.mode, "PGSSLROOTCERT", test.ca,
+				"BACKUP_ROOT", volume["BACKUP_ROOT"], "BACKUP_DIR", volume["BACKUP_DIR"]), test.want)
+			if !strings.Contains(o.result.Message, test.says) || time.Since(begun) > 10*time.Second {
+				t.Errorf("after %s: %s", time.Since(begun), o.result.Message)
+			}
+		})
+	}
+	t.Run("a server that asks for the password itself", func(t *testing.T) {
+		must(t, verbBackup, with(tls, "PGHOST", "localhost", "PGUSER", "plain", "PGPASSWORD", "plain-password"), cleartext)
+	})
+}

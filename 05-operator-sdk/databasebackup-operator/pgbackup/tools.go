@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// grace is how long a tool may take to end after SIGTERM.
+const grace = 5 * time.Second
+
+// server is a PostgreSQL server as the tools see it: by their environment alone.
+type server struct {
+	environ []string
+	tools   string // directory of the tools; empty for PATH
+	hide    func(string) string
+}
+
+// targetServer is the server of the settings. It gets only the variables that libpq and the programs need, and no
+// variable of libpq that names another database or another encoding of messages.
+func targetServer(c Config) server {
+	s := server{environ: plainEnvironment(c.environ), tools: c.Tools, hide: hider(c.secrets())}
+	dropped := []string{"PGDATABASE", "PGDATA", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE",
+		"PGHOSTADDR", "PGCLIENTENCODING", "PGHOST", "PGPORT", "PGAPPNAME"}
+	for _, pair := range c.environ {
+		key, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(key, "PG") && !slices.Contains(dropped, key) {
+			s.environ = append(s.environ, pair)
+		}
+	}
+	s.environ = append(s.environ, "PGHOST="+c.Host, "PGPORT="+c.Port, "PGAPPNAME=pgbackup", "PGCLIENTENCODING=UTF8")
+	if !slices.ContainsFunc(s.environ, func(pair string) bool { return strings.HasPrefix(pair, "PGCONNECT_TIMEOUT=") }) {
+		s.environ = append(s.environ, "PGCONNECT_TIMEOUT=10")
+	}
+	return s
+}
+
+// plainEnvironment is what every tool gets: no credentials.
+func plainEnvironment(environ []string) []string {
+	kept := []string{"LC_ALL=C"} // messages are recognized by their English text
+	for _, pair := range environ {
+		key, _, _ := strings.Cut(pair, "=")
+		if slices.Contains([]string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"}, key) {
+			kept = append(kept, pair)
+		}
+	}
+	return kept
+}
+
+// databaseOption names a database to a tool. A bare name with = or :// in it would be taken for a connection
+// string, so it is always given as one.
+func databaseOption(option, database string) string {
+	return "--" + option + "=dbname='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database) + "'"
+}
+
+// literal is a text as a constant of SQL, whatever standard_conforming_strings says. psql replaces no
+// variables inside of it.
+func literal(text string) string {
+	return " E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// tool is one call of a PostgreSQL program. No shell is involved.
+type tool struct {
+	name   string
+	args   []string
+	stdin  io.Reader
+	stdout io.Writer
+	// started is called when the program runs.
+	started func()
+}
+
+// command prepares a program that ends with ctx, and with it all processes that it started.
+func (s server) command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+	path, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = s.environ
+	cmd.SysProcAttr = ownGroup()
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	return cmd, nil
+}
+
+// find looks for a program in the directory of the tools, or in the PATH that the tools get.
+func (s server) find(name string) (string, error) {
+	folders := []string{s.tools}
+	if s.tools == "" {
+		folders = nil
+		for _, pair := range s.environ {
+			if path, ok := strings.CutPrefix(pair, "PATH="); ok {
+				folders = filepath.SplitList(path)
+			}
+		}
+	}
+	for _, folder := range folders {
+		path := filepath.Join(folder, name)
+		if info, err := os.Stat(path); filepath.IsAbs(path) && err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", failf(ReasonToolMissing,
+		"%s is not in %s: use an image with the PostgreSQL server programs, or set BACKUP_TOOLS",
+		name, strings.Join(folders, ":"))
+}
+
+// run calls a program and waits for its end.
+func (s server) run(ctx context.Context, t tool) error {
+	cmd, err := s.command(ctx, t.name, t.args...)
+	if err != nil {
+		return err
+	}
+	stderr := errorLines{hide: s.hide}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		return failf(ReasonToolMissing, "start %s: %w", t.name, err)
+	}
+	if t.started != nil {
+		t.started()
+	}
+	err = cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that it left behind; usually none
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err != nil {
+		return &toolError{name: t.name, lines: stderr.found(), err: err}
+	}
+	return nil
+}
+
+// query runs SQL from standard input, where no other process sees it, and returns what it prints: unaligned tuples.
+func (s server) query(ctx context.Context, database, sql string) (string, error) {
+	var out bytes.Buffer
+	in := strings.NewReader(quietSearch + sql)
+	err := s.run(ctx, tool{name: "psql", args: psqlArgs(database), stdin: in, stdout: &out})
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+// quietSearch keeps functions of users from hiding those of PostgreSQL.
+const quietSearch = "SET search_path = pg_catalog;\n"
+
+func psqlArgs(database string) []string {
+	return []string{"--no-psqlrc", "--no-password", "--quiet", "--tuples-only", "--no-align",
+		"--set=ON_ERROR_STOP=1", databaseOption("dbname", database)}
+}
+
+// dumpVersion is the version that pg_dump prints, and its major number.
+func (s server) dumpVersion(ctx context.Context) (version string, major int, err error) {
+	var out bytes.Buffer
+	if err := s.run(ctx, tool{name: "pg_dump", args: []string{"--version"}, stdout: &out}); err != nil {
+		return "", 0, err
+	}
+	version = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(out.String()), "pg_dump (PostgreSQL)"))
+	if _, err := fmt.Sscanf(version, "%d", &major); err != nil {
+		return "", 0, failf(ReasonToolMissing, "pg_dump prints no version, but %q", version)
+	}
+	return version, major, nil
+}

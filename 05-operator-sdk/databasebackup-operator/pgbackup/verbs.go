@@ -1,0 +1,30 @@
+package main
+
+import "slices"
+
+// Verbs, in the order of the usage line.
+const (
+	verbBackup  = "backup"
+	verbVerify  = "verify"
+	verbPrune   = "prune"
+	verbRestore = "restore"
+	verbDelete  = "delete"
+	verbScratch = "scratch"
+)
+
+var verbs = []string{verbBackup, verbVerify, verbPrune, verbRestore, verbDelete, verbScratch}
+
+// Mode is how a backup is verified.
+type Mode string
+
+const (
+	ModeNone    Mode = "None"
+	ModeArchive Mode = "Archive" // size, checksum, table of contents
+	ModeRestore Mode = "Restore" // Archive, then restored into a scratch server, rows counted
+)
+
+// modes are ordered: a later one includes those before it.
+var modes = []Mode{ModeNone, ModeArchive, ModeRestore}
+
+// covers reports whether a verification in mode m is worth one in the other.
+func (m Mode) includes(other Mode) bool { return slices.Index(modes, m) >= slices.Index(modes, other) }

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+// verify checks one backup that is there, and records the outcome beside it.
+func (p *program) verify(ctx context.Context) error {
+	return p.withLock(ctx, false, func(s *store) error {
+		found, err := p.named(s)
+		if err != nil {
+			return err
+		}
+		if err := p.verifyAndRecord(ctx, s, found.facts); err != nil {
+			return err
+		}
+		p.succeed(ReasonVerificationSucceeded, "backup %s passed verification %s", found.Name, p.config.Verify)
+		return nil
+	})
+}
+
+// named is the backup of BACKUP_NAME with its facts.
+func (p *program) named(s *store) (backup, error) {
+	found := s.backup(p.config.Name)
+	if found.facts == nil {
+		return found, failf(ReasonBackupNotFound, "backup %s of owner %s is not in %s",
+			p.config.Name, p.config.Owner, p.config.Dir)
+	}
+	p.result.Backup = found.facts.facts()
+	return found, nil
+}
+
+// verifyAndRecord verifies in the mode of the settings. A fault of the dump is recorded. A fault
+// of this run alone is not.
+func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFile) error {
+	passed, err := p.check(ctx, s, facts, p.config.Verify)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p.step("verified")
+	changed := false
+	now := p.now().UTC().Truncate(time.Millisecond)
+	if passed != ModeNone {
+		changed = facts.pass(passed, now)
+	}
+	if reason := reasonOf(err); err != nil && faulty[reason] {
+		failedAt := ModeRestore
+		if passed == ModeNone {
+			failedAt = ModeArchive
+		}
+		facts.Verified = nil
+		facts.Failure = &Failure{Mode: failedAt, Reason: reason, Message: shorten(p.line(err), messageLimit), Time: now}
+		changed = true
+	}
+	if changed {
+		err = joinErrors(err, s.record(facts))
+	}
+	p.result.Backup = facts.facts()
+	if err == nil {
+		p.log.Info("Verified backup", "backup", facts.Name, "mode", p.config.Verify)
+	}
+	return err
+}
+
+// pass records a verification that passed. A weaker mode replaces neither a stronger one nor its failure.
+func (s *factsFile) pass(mode Mode, now time.Time) (changed bool) {
+	if s.Failure != nil && !mode.includes(s.Failure.Mode) || s.Verified != nil && !mode.includes(s.Verified.Mode) {
+		return false
+	}
+	s.Verified, s.Failure = &Verified{Mode: mode, Time: now}, nil
+	return true
+}
+
+// check verifies a backup. passed is the strongest part that succeeded.
+func (p *program) check(ctx context.Context, s *store, facts *factsFile, mode Mode) (passed Mode, err error) {
+	if mode == ModeNone {
+		return ModeNone, nil
+	}
+	if err := p.checkArchive(ctx, s, facts); err != nil {
+		return ModeNone, err
+	}
+	if mode == ModeArchive {
+		return ModeArchive, nil
+	}
+	if err := p.checkRestore(ctx, s, facts); err != nil {
+		return ModeArchive, err
+	}
+	return ModeRestore, nil
+}
+
+// checkArchive compares the files with what was recorded of them, and reads the table of contents.
+func (p *program) checkArchive(ctx context.Context, s *store, facts *factsFile) error {
+	for _, file := range []struct {
+		suffix string
+		want   checksum
+	}{{suffixDump, facts.dump()}, {suffixGlobals, facts.Globals}} {
+		path := s.path(facts.Name, file.suffix)
+		have, err := sum(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return failf(ReasonFileMissing, "%s is not there", path)
+		case err != nil:
+			return volumeFault("read the file", err)
+		case have != file.want:
+			return failf(ReasonChecksumMismatch, "%s has %d bytes with SHA-256 %.12s…, and %d with %.12s… were written",
+				path, have.Size, have.SHA256, file.want.Size, file.want.SHA256)
+		}
+	}
+	entries, tables, err := p.contents(ctx, s.path(facts.Name, suffixDump))
+	if err != nil {
+		return err
+	}
+	if entries == 0 {
+		return failf(ReasonArchiveUnreadable, "the table of contents of %s is empty", facts.Name)
+	}
+	if tables < len(facts.Tables) {
+		return failf(ReasonArchiveIncomplete, "backup %s has data of %d tables, and %d were dumped",
+			facts.Name, tables, len(facts.Tables))
+	}
+	return nil
+}
+
+// contents reads the table of contents of a dump: how many entries it has, and of how many tables it holds data.
+func (p *program) contents(ctx context.Context, path string) (entries, tables int, err error) {
+	read, write := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := server{environ: plainEnvironment(p.config.environ), tools: p.config.Tools}.
+			run(ctx, tool{name: "pg_restore", args: []string{"--list", path}, stdout: write})
+		_ = write.Close()
+		ended <- err
+	}()
+	lines := bufio.NewScanner(read)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if count, ok := strings.CutPrefix(line, ";     TOC Entries: "); ok {
+			_, _ = fmt.Sscan(count, &entries)
+		}
+		if !strings.HasPrefix(line, ";") && strings.Contains(line, " TABLE DATA ") {
+			tables++
+		}
+	}
+	_, _ = io.Copy(io.Discard, read) // after a line that is too long, so that the program does not wait for a reader
+	return entries, tables, classify(<-ended, "read the table of contents", ReasonArchiveUnreadable, nil)
+}

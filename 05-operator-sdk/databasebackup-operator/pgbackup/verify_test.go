@@ -1,0 +1,272 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A dump that was damaged is caught by each mode that can: Archive sees every change of the bytes, Restore
+// also those that the facts were adapted to.
+func TestDamagedDumpsAreCaught(t *testing.T) {
+	t.Parallel()
+	settings := restoring(t, target(t))
+	must(t, verbBackup, with(settings, "BACKUP_VERIFY", "None"), ReasonBackupSucceeded)
+	dump, err := os.ReadFile(pathOf(settings, suffixDump))
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, _ := os.ReadFile(pathOf(settings, suffixFacts))
+	changed := append([]byte{}, dump...)
+	changed[len(changed)-40] ^= 0xff
+	headless := append([]byte("XXXXX"), dump[5:]...)
+	for name, test := range map[string]struct {
+		dump    []byte
+		forge   func(*factsFile) // what else is recorded; sizes and sums of the dump are adapted, too
+		archive Reason
+		restore Reason
+	}{
+		"cut":                           {dump[:len(dump)/2], nil, ReasonChecksumMismatch, ReasonChecksumMismatch},
+		"changed":                       {changed, nil, ReasonChecksumMismatch, ReasonChecksumMismatch},
+		"emptied":                       {nil, nil, ReasonChecksumMismatch, ReasonChecksumMismatch},
+		"emptied, and recorded as such": {nil, func(*factsFile) {}, ReasonArchiveUnreadable, ReasonArchiveUnreadable},
+		"no dump, and recorded as such": {headless, func(*factsFile) {}, ReasonArchiveUnreadable, ReasonArchiveUnreadable},
+		"cut, and recorded as such":     {dump[:len(dump)-200], func(*factsFile) {}, ReasonVerificationSucceeded, ReasonRestoreFailed},
+		"rows less than recorded":       {dump, func(s *factsFile) { s.Tables["public.t"]++ }, ReasonVerificationSucceeded, ReasonRowsDiffer},
+		"a table less than recorded":    {dump, func(s *factsFile) { s.Tables["public.u"] = 0 }, ReasonArchiveIncomplete, ReasonArchiveIncomplete},
+		"as it was":                     {dump, nil, ReasonVerificationSucceeded, ReasonVerificationSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overwrite(t, pathOf(settings, suffixDump), test.dump)
+			for mode, want := range map[Mode]Reason{ModeArchive: test.archive, ModeRestore: test.restore} {
+				overwrite(t, pathOf(settings, suffixFacts), facts)
+				if test.forge != nil {
+					editFacts(t, settings, func(s *factsFile) {
+						test.forge(s)
+						have, err := sum(context.Background(), pathOf(settings, suffixDump))
+						s.Size, s.SHA256 = have.Size, have.SHA256
+						if err != nil {
+							t.Fatal(err)
+						}
+					})
+				}
+				o := must(t, verbVerify, with(settings, "BACKUP_VERIFY", string(mode)), want)
+				s := &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
+				state, recorded := s.backup(settings["BACKUP_NAME"]).State, o.result.Backup
+				if want == ReasonVerificationSucceeded {
+					if state != StateGood || recorded.Verified == nil || recorded.Verified.Mode != mode {
+						t.Errorf("%s: state %s, facts %+v", mode, state, recorded)
+					}
+				} else if state != StateBroken || recorded.Verified != nil || recorded.Failure.Reason != want {
+					t.Errorf("%s: state %s, facts %+v", mode, state, recorded)
+				}
+			}
+		})
+	}
+	noScratchLeft(t, settings)
+}
+
+func noScratchLeft(t *testing.T, settings map[string]string) {
+	t.Helper()
+	await(t, "the removal of the scratch servers", func() bool {
+		left, _ := filepath.Glob(settings["BACKUP_SCRATCH"] + "/" + scratchPrefix + "*")
+		return len(left) == 0
+	})
+}
+
+func TestQueryOfTheRestoredDatabase(t *testing.T) {
+	t.Parallel()
+	settings := restoring(t, target(t))
+	must(t, verbBackup, with(settings, "BACKUP_VERIFY", "None"), ReasonBackupSucceeded)
+	facts, _ := os.ReadFile(pathOf(settings, suffixFacts))
+	for name, test := range map[string]struct {
+		query string
+		want  Reason
+	}{
+		"false":                            {"SELECT count(*) > 100 FROM t", ReasonQueryFailed},
+		"a program, as superusers may run": {"COPY t TO PROGRAM 'cat'", ReasonQueryInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overwrite(t, pathOf(settings, suffixFacts), facts)
+			// What is true passes in TestDumpVerifyPruneRestoreOfOddNames.
+			o := must(t, verbVerify, with(settings, "BACKUP_QUERY", test.query), test.want)
+			faultOfDump := test.want == ReasonQueryFailed
+			if recorded := o.result.Backup; (recorded.Failure != nil) != faultOfDump ||
+				(recorded.Verified != nil) == faultOfDump {
+				t.Errorf("recorded: verified %+v, failure %+v", recorded.Verified, recorded.Failure)
+			}
+		})
+	}
+	noScratchLeft(t, settings)
+}
+
+func TestScratchServerThatCannotBeMadeIsNotHeldAgainstTheDump(t *testing.T) {
+	t.Parallel()
+	settings := target(t)
+	broken := folder(t)
+	if err := os.WriteFile(filepath.Join(broken, "initdb"), []byte("#!/bin/sh\necho 'initdb: error: no room' >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	without := with(settings, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", "/nowhere", "BACKUP_WAIT_SECONDS", "0")
+	for says, settings := range map[string]map[string]string{
+		"no answer from the scratch container": without,
+		"initdb: error: no room":               with(restoring(t, with(settings, "BACKUP_TOOLS", broken)), "BACKUP_TOOLS", settings["BACKUP_TOOLS"]),
+	} {
+		o := must(t, verbBackup, settings, ReasonScratchFailed)
+		if v := o.result.Backup.Verified; v == nil || v.Mode != ModeArchive || o.result.Backup.Failure != nil ||
+			!strings.Contains(o.result.Message, says) {
+			t.Errorf("%s, facts: %+v", o.result.Message, o.result.Backup)
+		}
+	}
+	before, _ := os.Stat(pathOf(settings, suffixDump))
+	o := must(t, verbBackup, restoring(t, settings), ReasonAlreadyComplete)
+	after, _ := os.Stat(pathOf(settings, suffixDump))
+	if !os.SameFile(before, after) || o.result.Backup.Verified.Mode != ModeRestore {
+		t.Errorf("it was dumped again, or not verified: %+v", o.result.Backup)
+	}
+}
+
+// The code in a dump may answer in the place of the scratch process. It cannot make the run anything but what a verdict
+// about this dump may be.
+func TestAForgedVerdictSpeaksAboutItsDumpAlone(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", folder(t))
+	listener, err := net.Listen("unix", socketOf(settings["BACKUP_SCRATCH"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := workplace()
+	p.give(t, socketOf(settings["BACKUP_SCRATCH"]))
+	var forged atomic.Value
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = w.Write([]byte(forged.Load().(string)))
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	for answer, want := range map[string]Reason{
+		`{"reason":"BackupNotFound","message":"m"}`: ReasonScratchFailed,
+		`{"reason":"` + strings.Repeat("x", 1<<20):  ReasonScratchFailed,
+		`not JSON`: ReasonScratchFailed,
+		`{"reason":"RowsDiffer","message":"` + password + `"}`: ReasonRowsDiffer, // the password is not shown
+	} {
+		forged.Store(answer)
+		must(t, verbBackup, settings, want)
+	}
+}
+
+func TestPassKeepsWhatIsStronger(t *testing.T) {
+	day := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	restored := &Verified{Mode: ModeRestore, Time: day}
+	for name, test := range map[string]struct {
+		have, want factsFile
+		mode       Mode
+	}{
+		"the first":                           {factsFile{}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
+		"a weaker one":                        {factsFile{Verified: restored}, factsFile{Verified: restored}, ModeArchive},
+		"a stronger one":                      {factsFile{Verified: &Verified{ModeArchive, day}}, factsFile{Verified: restored}, ModeRestore},
+		"after a failure that is as strong":   {factsFile{Failure: &Failure{Mode: ModeArchive}}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
+		"after a failure that it cannot find": {factsFile{Failure: &Failure{Mode: ModeRestore}}, factsFile{Failure: &Failure{Mode: ModeRestore}}, ModeArchive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.have.pass(test.mode, day)
+			if diff := cmp.Diff(test.want, test.have); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRoleStatementsHoldNoCommandsOfPsql(t *testing.T) {
+	globals := "\\restrict x\nSET client_encoding = 'UTF8';\nCREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH LOGIN;\n" +
+		"CREATE ROLE d; \\! touch x\n-- Roles of \"e\n\\! touch y\nCREATE ROLE \"f\n\\! touch z\";\nCREATE ROLE g \\! touch;\n" +
+		"GRANT a TO \"it's\";\nCREATE TABLESPACE t LOCATION '/x';\n"
+	want := "CREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH LOGIN;\nGRANT a TO \"it's\";\n"
+	if diff := cmp.Diff(want, roleStatements(globals)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for answer, passes := range map[string]bool{
+		"t\n": true, "1\n": true, "any\tf\n": true, "7\nf\n": true,
+		"": false, "f\n": false, "0\n": false, "\n": false, "\tt\n": false, "false\n": false,
+	} {
+		if err := checkAnswer(answer); (err == nil) != passes {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+}
+
+func TestDifference(t *testing.T) {
+	dumped := &factsFile{Tables: map[string]int64{"a": 1, "b": 2}, LargeObjects: 3}
+	for want, test := range map[string]struct {
+		tables map[string]int64
+		large  int64
+	}{
+		"":                                     {map[string]int64{"a": 1, "b": 2}, 3},
+		"table b is missing":                   {map[string]int64{"a": 1}, 3},
+		"table a has 0 rows, and 1 were":       {map[string]int64{"a": 0, "b": 2}, 3},
+		"table c was not dumped":               {map[string]int64{"a": 1, "b": 2, "c": 0}, 3},
+		"2 large objects are there, and 3 wer": {map[string]int64{"a": 1, "b": 2}, 2},
+	} {
+		if got := difference(dumped, test.tables, test.large); !strings.HasPrefix(got, want) || (want == "") != (got == "") {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestScratchSignsSpeakOfTheImageNotOfTheDump(t *testing.T) {
+	for line, want := range map[string]Reason{
+		`pg_restore: error: could not execute query: ERROR:  extension "postgis" is not available`:        ReasonScratchFailed,
+		`pg_restore: error: COPY failed: ERROR:  could not extend file "x": No space left on device`:      ReasonScratchFailed,
+		`pg_restore: error: could not execute query: ERROR:  role "x" does not exist`:                     ReasonRestoreFailed,
+		`pg_restore: error: COPY failed for table "t": ERROR:  duplicate key value violates unique index`: ReasonRestoreFailed,
+	} {
+		err := classify(&toolError{name: "pg_restore", lines: []string{line}, err: errors.New("exit status 1")}, "restore",
+			ReasonRestoreFailed, scratchPatterns)
+		if got := reasonOf(err); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// Who owns a table chooses what runs when it is restored, and in the scratch server it runs as the superuser. Neither
+// the server nor the process that started it has the credentials.
+func TestCodeInADumpDoesNotFindThePassword(t *testing.T) {
+	t.Parallel()
+	settings := with(restoring(t, target(t)), "BACKUP_DATABASE", "curious")
+	database(t, "curious")
+	loot := folder(t)
+	sql(t, "curious", `CREATE ROLE spy; GRANT CREATE ON SCHEMA public TO spy; SET ROLE spy;
+CREATE FUNCTION public.look() RETURNS boolean LANGUAGE plpgsql AS $f$ BEGIN
+  IF current_user = '`+scratchUser+`' THEN
+    COPY (SELECT 1) TO PROGRAM 'cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat && cat /proc/$q/cmdline > ran; cat /proc/$p/environ /proc/$q/environ > found; true';
+  END IF;
+  RETURN true;
+END $f$;
+CREATE TABLE public.bait (a int CHECK (public.look()));
+INSERT INTO public.bait VALUES (1);`)
+	t.Cleanup(func() { sql(t, "postgres", "DROP DATABASE curious WITH (FORCE); DROP ROLE spy;") })
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	if ran, err := os.ReadFile(filepath.Join(loot, "ran")); err != nil ||
+		!strings.HasSuffix(string(ran), "program\x00scratch\x00") {
+		t.Fatalf("the code did not run, or looked at another process: %q, %v", ran, err)
+	}
+	if found, err := os.ReadFile(filepath.Join(loot, "found")); err != nil || len(found) == 0 ||
+		strings.Contains(string(found), password) {
+		t.Errorf("found the password (%v)", err)
+	}
+}

@@ -1,0 +1,26 @@
+// Package backup decides when a backup runs.
+package backup
+
+import (
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Next returns the slot that must run now, zero for none, and the next one after now. A schedule is read in a zone of
+// the IANA database; last is the slot that ran before, or when the object was created.
+func Next(schedule, zone string, last, now time.Time) (due, next time.Time, err error) {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		return due, next, err
+	}
+	parsed, err := cron.ParseStandard(schedule)
+	if err != nil {
+		return due, next, err
+	}
+	next = parsed.Next(last.In(location))
+	for !next.IsZero() && !next.After(now) {
+		due, next = next, parsed.Next(next)
+	}
+	return due, next, nil
+}

@@ -1,0 +1,150 @@
+// Package conditions computes the conditions of a resource from its Deployment, and from the error that keeps it from
+// its desired state.
+package conditions
+
+import (
+	"time"
+	"unicode/utf8"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Condition types.
+const (
+	// Available is True while pods of the newest generation that the cluster has observed are ready.
+	Available = "Available"
+	// Progressing is True while pods are being replaced or added.
+	Progressing = "Progressing"
+	// Degraded is True while something is wrong that somebody has to fix.
+	Degraded = "Degraded"
+)
+
+// Reasons of conditions, beside those that a controller adds.
+const (
+	ReasonPodsReady                = "PodsReady"
+	ReasonNoReadyPod               = "NoReadyPod"
+	ReasonScaledToZero             = "ScaledToZero"
+	ReasonRollingOut               = "RollingOut"
+	ReasonComplete                 = "Complete"
+	ReasonAsExpected               = "AsExpected"
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	ReasonResourceConflict         = "ResourceConflict"
+	ReasonWaitingForDeletion       = "WaitingForDeletion"
+	ReasonChildRejected            = "ChildRejected"
+	ReasonChildMutated             = "ChildMutated"
+	// ReasonRecovered is the reason of the event that reports the end of Degraded.
+	ReasonRecovered = "Recovered"
+)
+
+// DeploymentOf returns a live Deployment, an empty one when there is none.
+func DeploymentOf(live client.Object) *appsv1.Deployment {
+	if deployment, ok := live.(*appsv1.Deployment); ok {
+		return deployment
+	}
+	return &appsv1.Deployment{}
+}
+
+// Set sets the three conditions of a resource of a generation. Its Deployment is as given and should have this number
+// of replicas. problem keeps the resource from its desired state, and is nil when there is no problem. The transition
+// time of a condition changes only with its status.
+//
+// Available waits for the Deployment controller. Until that has observed the applied generation, its count of ready
+// pods is about the previous generation, and so is the condition. A new Deployment has no count yet.
+func Set(conditions *[]metav1.Condition, generation int64, deployment *appsv1.Deployment, replicas int32,
+	problem *ConditionError, now time.Time) {
+	degraded := degraded(deployment, problem)
+	set := []metav1.Condition{progressing(problem == nil && rolledOut(deployment, replicas), problem, degraded), degraded}
+	observed := deployment.Status.ObservedGeneration
+	if observed >= deployment.Generation || observed == 0 || meta.FindStatusCondition(*conditions, Available) == nil {
+		set = append(set, available(deployment, replicas))
+	}
+	for _, condition := range set {
+		condition.Message = shorten(condition.Message, maxMessage)
+		condition.ObservedGeneration, condition.LastTransitionTime = generation, metav1.Time{Time: now}
+		meta.SetStatusCondition(conditions, condition)
+	}
+}
+
+// rolledOut reports whether exactly the desired pods run, all of the newest template and available.
+func rolledOut(deployment *appsv1.Deployment, replicas int32) bool {
+	s := deployment.Status
+	return deployment.UID != "" && deployment.DeletionTimestamp.IsZero() &&
+		s.ObservedGeneration >= deployment.Generation && s.UpdatedReplicas == replicas &&
+		s.Replicas == replicas && s.AvailableReplicas == replicas
+}
+
+func available(deployment *appsv1.Deployment, replicas int32) metav1.Condition {
+	c := metav1.Condition{Type: Available, Status: metav1.ConditionFalse}
+	switch {
+	case deployment.Status.ReadyReplicas > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonPodsReady, "pods are ready"
+	case replicas == 0:
+		c.Reason, c.Message = ReasonScaledToZero, "the spec asks for no pods"
+	default:
+		c.Reason, c.Message = ReasonNoReadyPod, "no pod is ready"
+	}
+	return c
+}
+
+func progressing(complete bool, problem *ConditionError, degraded metav1.Condition) metav1.Condition {
+	c := metav1.Condition{Type: Progressing, Status: metav1.ConditionFalse}
+	switch {
+	case complete:
+		c.Reason, c.Message = ReasonComplete, "all pods are of the current generation, and ready"
+	case degraded.Status == metav1.ConditionTrue:
+		c.Reason, c.Message = degraded.Reason, degraded.Message
+	case problem != nil: // a transient one
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, problem.Reason, problem.Message
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonRollingOut, "pods of the current generation are coming up"
+	}
+	return c
+}
+
+func degraded(deployment *appsv1.Deployment, problem *ConditionError) metav1.Condition {
+	c := metav1.Condition{Type: Degraded, Status: metav1.ConditionTrue}
+	switch rollout := RolloutOf(deployment); {
+	case problem != nil && !problem.Transient:
+		c.Reason, c.Message = problem.Reason, problem.Message
+	case rollout != nil && rollout.Reason == "ProgressDeadlineExceeded":
+		c.Reason, c.Message = ReasonProgressDeadlineExceeded, "Deployment: "+rollout.Message
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonAsExpected, "nothing is wrong"
+	}
+	return c
+}
+
+// RolloutOf returns the Deployment's own Progressing condition. It is nil if that is not about the newest template.
+func RolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {
+	if deployment.Status.ObservedGeneration < deployment.Generation {
+		return nil
+	}
+	for i, c := range deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing {
+			return &deployment.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// The API server refuses longer texts: an event would be lost, and a status never written. An error message of the
+// API server itself can be longer.
+const (
+	maxNote    = 1024
+	maxMessage = 32768
+)
+
+// shorten returns at most limit bytes of a text, as whole characters. A shortened text ends in "…".
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len("…")
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

@@ -1,0 +1,39 @@
+package controller
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/internal/hardening"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+// Trim is a cache.TransformFunc: the cache stores its result instead of the object from the API server (demanded by
+// TestWhatTheCacheKeeps). The cache holds all ConfigMaps, Deployments and Services, because any of them may be named
+// by a Memcached or have the name of a child. Of a ConfigMap it keeps only the keys that the operator reads. Of an
+// object that no Memcached owns it keeps only the metadata that identifies it.
+func Trim(obj any) (any, error) {
+	o, ok := obj.(client.Object)
+	if !ok || (owned.Kind{GroupVersionKind: Kind}).UID(o) != "" {
+		return obj, nil
+	}
+	switch obj := obj.(type) {
+	case *appsv1.Deployment:
+		return &appsv1.Deployment{ObjectMeta: hardening.NameOf(obj)}, nil
+	case *corev1.Service:
+		return &corev1.Service{ObjectMeta: hardening.NameOf(obj)}, nil
+	case *corev1.ConfigMap:
+		kept := &corev1.ConfigMap{ObjectMeta: hardening.NameOf(obj)}
+		for _, key := range []string{KeyMemory, KeyConnections, KeyVerbose} {
+			if value, found := obj.Data[key]; found {
+				if kept.Data == nil {
+					kept.Data = map[string]string{}
+				}
+				kept.Data[key] = value
+			}
+		}
+		return kept, nil
+	}
+	return obj, nil
+}

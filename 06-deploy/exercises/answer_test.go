@@ -1,0 +1,45 @@
+// Package exercises has the checks of this chapter's exercises. Beside a reader's file they judge it; here they judge
+// the solution.
+package exercises
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/06-deploy/internal/manifests"
+)
+
+// answer reads the manifests in a reader's file, or in the solution where there is no reader's.
+func answer(t *testing.T, name, solution string) []*unstructured.Unstructured {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = os.ReadFile(solution)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := manifests.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// only returns the one object of a kind.
+func only[T any](t *testing.T, all []*unstructured.Unstructured, kind string) T {
+	t.Helper()
+	some, err := manifests.Only[T](all, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(some) != 1 {
+		t.Fatalf("there are %d objects of kind %s, want one", len(some), kind)
+	}
+	return some[0]
+}

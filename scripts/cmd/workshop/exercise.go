@@ -1,0 +1,470 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/tools"
+)
+
+// errNotPassed ends a command that has said why already.
+var errNotPassed = errors.New("not every check passed")
+
+var errNoSolution = errors.New("the capstone has no hints and no solution: see what `make check` says of each behaviour")
+
+// course is the exercises of this checkout, with the reader's files in work/, judged on the kept control plane.
+func (w workshop) course() (exercise.Course, error) {
+	all, err := exercise.Load(w.root)
+	return exercise.Course{
+		Workspace: exercise.Workspace{Root: w.root, Work: filepath.Join(w.root, "work"), Now: time.Now},
+		Judge:     exercise.Judge{Root: w.root, Bin: w.bin(), Env: w.chapterEnv()},
+		All:       all,
+		Plane:     w.keptPlane,
+	}, err
+}
+
+// keptPlane starts the control plane of the lab that stays up between runs, and returns its kubeconfig.
+func (w workshop) keptPlane(ctx context.Context) (string, error) {
+	if err := w.lab(ctx); err != nil {
+		return "", err
+	}
+	kept := filepath.Join(w.root, ".workshop", "lab")
+	if _, err := os.Stat(filepath.Join(kept, "kubeconfig")); err == nil && w.answers(ctx, kept) {
+		return filepath.Join(kept, "kubeconfig"), nil
+	}
+	fmt.Println("starting a control plane for the checks; it stays up, `make down` ends it")
+	up := w.program(ctx, filepath.Join(w.bin(), "lab"), "up")
+	up.Dir = w.root
+	if out, err := up.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("start the control plane: %w\n%s", err, strings.TrimSpace(string(out)))
+	}
+	return filepath.Join(kept, "kubeconfig"), nil
+}
+
+// planeDownCommand ends the control plane that checks keep; `make down` calls it.
+func planeDownCommand() *cobra.Command {
+	return &cobra.Command{Use: "plane-down", Short: "Remove the control plane that checks keep", Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			kept := filepath.Join(w.root, ".workshop", "lab")
+			if _, err := os.Stat(kept); os.IsNotExist(err) {
+				return nil
+			}
+			err := cluster.New(w.bin(), kept, tools.NewReporter(os.Stderr).Line).Down(cmd.Context())
+			if err == nil {
+				err = os.RemoveAll(kept)
+			}
+			if err == nil {
+				fmt.Println("The control plane of the exercises is gone, too.")
+			}
+			return err
+		})}
+}
+
+// answers reports whether the API server of a kept control plane does.
+func (w workshop) answers(ctx context.Context, kept string) bool {
+	return w.program(ctx, filepath.Join(w.bin(), "kubectl"), "--kubeconfig", filepath.Join(kept, "kubeconfig"),
+		"get", "--raw", "/readyz", "--request-timeout=3s").Run() == nil
+}
+
+// lab builds the lab and what it runs.
+func (w workshop) lab(ctx context.Context) error {
+	if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
+		return err
+	}
+	if w.labIsFresh() {
+		return nil
+	}
+	return w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lab", "lab")
+}
+
+// labIsFresh reports whether bin/lab is newer than its sources: to link it takes longer than many a check.
+func (w workshop) labIsFresh() bool {
+	program, err := os.Stat(filepath.Join(w.bin(), "lab"))
+	if err != nil {
+		return false
+	}
+	fresh := true
+	for _, dir := range []string{labModule, "scripts/internal/cluster", "scripts/internal/lock"} {
+		err := filepath.WalkDir(filepath.Join(w.root, dir), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			info, err := entry.Info()
+			fresh = fresh && err == nil && !info.ModTime().After(program.ModTime())
+			return err
+		})
+		fresh = fresh && err == nil
+	}
+	return fresh
+}
+
+// meant is the exercise that a reader names, the current one, or the next.
+func meant(c exercise.Course, id string) (exercise.Exercise, exercise.State, error) {
+	s, err := c.State()
+	if err != nil {
+		return exercise.Exercise{}, s, err
+	}
+	if id == "" && s.Current != "" && !isBug(s) {
+		id = s.Current
+	}
+	if id == "" {
+		e, ok := c.Next(s)
+		if !ok {
+			return e, s, errors.New("there is no exercise left; EX=04.3 names one")
+		}
+		return e, s, nil
+	}
+	e, err := exercise.Find(c.All, id)
+	return e, s, err
+}
+
+func isBug(s exercise.State) bool { return strings.HasPrefix(s.Current, "bug/") }
+
+// exerciseCommands are the learner's.
+func exerciseCommands() []*cobra.Command {
+	return []*cobra.Command{beginCommand(), gotoCommand(), resetCommand(), checkCommand(), hintCommand(),
+		solutionCommand(),
+		progressCommand(), bugCommand(), exercisesVerifyCommand(), planeDownCommand()}
+}
+
+// courseCommand makes a command with --ex.
+func courseCommand(name, short string, do func(cmd *cobra.Command, w workshop, c exercise.Course,
+	id string) error) *cobra.Command {
+	var id string
+	cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			c, err := w.course()
+			if err != nil {
+				return err
+			}
+			return do(cmd, w, c, strings.TrimSpace(id))
+		})}
+	cmd.Flags().StringVar(&id, "ex", "", "the exercise: 04.3 (default: the current one)")
+	return cmd
+}
+
+func reportSaved(saved string) {
+	if saved != "" {
+		fmt.Println("What was there is saved in", saved)
+	}
+}
+
+// beginCommand puts the starter into work/, or leaves the reader's own solution of the exercise before there.
+func beginCommand() *cobra.Command {
+	return courseCommand("exercise", "Begin an exercise: its story, its starter, its check",
+		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
+			s, err := c.State()
+			if err != nil {
+				return err
+			}
+			if id == "" {
+				next, ok := c.Next(s)
+				if !ok {
+					return errors.New("all exercises are done; EX=04.3 names one")
+				}
+				id = next.ID
+			}
+			e, err := exercise.Find(c.All, id)
+			if err != nil {
+				return err
+			}
+			kept, saved, err := c.Begin(e)
+			reportSaved(saved)
+			if err != nil {
+				return err
+			}
+			e.PrintStory(os.Stdout)
+			if kept {
+				fmt.Printf("Your own solution of the exercise before is your starter. `make goto EX=%s` takes ours.\n", e.ID)
+			}
+			return nil
+		})
+}
+
+func gotoCommand() *cobra.Command {
+	return courseCommand("goto", "Catch up: begin an exercise with everything before it solved",
+		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
+			if id == "" {
+				return errors.New("which one? make goto EX=04.3")
+			}
+			e, err := exercise.Find(c.All, id)
+			if err != nil {
+				return err
+			}
+			saved, err := c.Goto(e)
+			reportSaved(saved)
+			if err != nil {
+				return err
+			}
+			e.PrintStory(os.Stdout)
+			return nil
+		})
+}
+
+func resetCommand() *cobra.Command {
+	return courseCommand("reset", "Take the starter of an exercise again; what is there is saved first",
+		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
+			e, s, err := meant(c, id)
+			if id == "" && isBug(s) {
+				b, err := currentBug(w, s)
+				if err != nil {
+					return err
+				}
+				saved, err := c.Plant(cmd.Context(), b)
+				reportSaved(saved)
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			saved, err := c.Goto(e)
+			reportSaved(saved)
+			if err == nil {
+				fmt.Printf("%s is the starter of %s again.\n", e.Path(), e.ID)
+			}
+			return err
+		})
+}
+
+func checkCommand() *cobra.Command {
+	var watch, verbose bool
+	cmd := courseCommand("check", "Judge your solution: the check of this exercise, and all before it",
+		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
+			check := func() error { return w.check(cmd.Context(), c, id, verbose) }
+			if !watch {
+				return check()
+			}
+			return w.watch(cmd.Context(), c, check)
+		})
+	cmd.Flags().BoolVar(&watch, "watch", false, "run again whenever a file is saved")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "show all of the evidence")
+	return cmd
+}
+
+// check examines the reader's files once, and remembers what came of it.
+func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbose bool) error {
+	e, s, err := meant(c, id)
+	if err == nil && e.ID == exercise.CapstoneID {
+		return w.capstone(ctx, c, verbose)
+	}
+	var r exercise.Report
+	if id == "" && isBug(s) {
+		b, err := currentBug(w, s)
+		if err != nil {
+			return err
+		}
+		e = exercise.Exercise{ID: s.Current, Title: "Find the bug", Chapter: "bug"}
+		if err := w.lab(ctx); err != nil {
+			return err
+		}
+		if r, err = c.CheckBug(ctx, b); err != nil {
+			return err
+		}
+	} else {
+		if err != nil {
+			return err
+		}
+		if id != "" || s.Current == "" {
+			s.Current, s.Hints = e.ID, 0
+		}
+		need := tools.Local
+		if e.Test != nil { // some generate from the reader's types
+			need = slices.Concat(tools.Local, tools.Generators)
+		}
+		if err := w.builder().Ensure(ctx, need...); err != nil {
+			return err
+		}
+		if r, err = c.Check(ctx, e); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%s  %s\n", e.ID, e.Title)
+	r.Print(os.Stdout, e, verbose)
+	if s.Failure = r.Failure(); len(s.Failure) > 8000 {
+		s.Failure = s.Failure[:8000]
+	}
+	if r.Passed() {
+		s.Passed[e.ID] = time.Now().Format(time.RFC3339)
+		s.Solved = c.Digest(e)
+	}
+	if err := c.SetState(s); err != nil {
+		return err
+	}
+	if !r.Passed() {
+		return errNotPassed
+	}
+	if next, ok := c.Next(s); ok {
+		fmt.Printf("Next: %s %s: make exercise EX=%s\n", next.ID, next.Title, next.ID)
+	}
+	return nil
+}
+
+// watch checks now, and whenever a file in work/ has changed and was then left alone for a moment.
+func (w workshop) watch(ctx context.Context, c exercise.Course, check func() error) error {
+	for {
+		seen := c.Changed()
+		if err := check(); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil && !errors.Is(err, errNotPassed) {
+			fmt.Println(err)
+		}
+		fmt.Println("-- waiting for you to save (Ctrl-C ends)")
+		for now := seen; now == seen || now != c.Changed(); {
+			now = c.Changed()
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(300 * time.Millisecond):
+			}
+		}
+	}
+}
+
+func hintCommand() *cobra.Command {
+	return courseCommand("hint", "A nudge, then an explanation, then the line; first what fits your last failure",
+		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
+			e, s, err := meant(c, id)
+			if id == "" && isBug(s) {
+				return errors.New("a bug has no hints: read the evidence of `make check`; `make solution` shows it")
+			}
+			if err != nil {
+				return err
+			}
+			if e.ID == exercise.CapstoneID {
+				return errNoSolution
+			}
+			text, last := c.Hint(e, s.Hints, s.Failure)
+			e.PrintHint(os.Stdout, text, last)
+			if s.Current == e.ID {
+				s.Hints++
+				return c.SetState(s)
+			}
+			return nil
+		})
+}
+
+func solutionCommand() *cobra.Command {
+	var yes bool
+	cmd := courseCommand("solution", "Show what makes a solution of your files; nothing is written",
+		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
+			e, s, err := meant(c, id)
+			if id == "" && isBug(s) {
+				b, err := currentBug(w, s)
+				if err != nil || !agreed(yes, "Show what is wrong?") {
+					return errors.Join(err, declined(yes))
+				}
+				fmt.Println(b.Solution())
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if e.ID == exercise.CapstoneID {
+				return errNoSolution
+			}
+			if !agreed(yes, "Show the solution of "+e.ID+"?") {
+				return declined(yes)
+			}
+			mine, err := c.Written(e)
+			if err != nil {
+				return err
+			}
+			ours, err := c.Files(e, e.Solution)
+			if err != nil {
+				return err
+			}
+			for _, name := range exercise.Names(mine, ours) {
+				path := filepath.Join("work", e.Chapter, name)
+				fmt.Print(udiff.Unified(path, "the solution's "+name, strings.ReplaceAll(string(mine[name]), "\r\n", "\n"),
+					string(ours[name])))
+			}
+			fmt.Println("Nothing was written: lines with + are for you to type.")
+			return nil
+		})
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// agreed asks in a terminal.
+func agreed(yes bool, question string) bool {
+	if yes || !term.IsTerminal(int(os.Stdin.Fd())) {
+		return yes
+	}
+	fmt.Print(question, " [y/N] ")
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line)))
+}
+
+func declined(yes bool) error {
+	if !yes && !term.IsTerminal(int(os.Stdin.Fd())) {
+		return errors.New("this is no terminal, so nobody can be asked: make solution YES=1")
+	}
+	return nil
+}
+
+func progressCommand() *cobra.Command {
+	return courseCommand("progress", "See what is done, what is next, and how many minutes are left",
+		func(_ *cobra.Command, _ workshop, c exercise.Course, _ string) error {
+			s, err := c.State()
+			if err == nil {
+				c.Progress(os.Stdout, s)
+			}
+			return err
+		})
+}
+
+func bugCommand() *cobra.Command {
+	var number, level int
+	cmd := courseCommand("bug", "Find a bug: an operator that somebody complains about",
+		func(cmd *cobra.Command, w workshop, c exercise.Course, _ string) error {
+			s, err := c.State()
+			if err != nil {
+				return err
+			}
+			bugs, err := exercise.Bugs(w.root)
+			if err != nil {
+				return err
+			}
+			b, err := exercise.ChooseBug(bugs, s, number, level)
+			if err != nil {
+				return err
+			}
+			saved, err := c.Plant(cmd.Context(), b)
+			reportSaved(saved)
+			if err != nil {
+				return err
+			}
+			at := slices.IndexFunc(bugs, func(other exercise.Bug) bool { return other.Mutant == b.Mutant })
+			b.Print(os.Stdout, at+1)
+			return nil
+		})
+	cmd.Flags().IntVar(&number, "n", 0, "the number of the bug")
+	cmd.Flags().IntVar(&level, "level", 0, "1 is easy, 3 is hard")
+	return cmd
+}
+
+func currentBug(w workshop, s exercise.State) (exercise.Bug, error) {
+	bugs, err := exercise.Bugs(w.root)
+	if err != nil {
+		return exercise.Bug{}, err
+	}
+	at := slices.IndexFunc(bugs, func(b exercise.Bug) bool { return "bug/"+b.Mutant == s.Current })
+	if at < 0 {
+		return exercise.Bug{}, fmt.Errorf("%s is not there any more: `make bug` gives another one", s.Current)
+	}
+	return bugs[at], nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// learner is a reader with a checkout of her own: its files are links to those of this one, work/ and .workshop/ are
+// new.
+type learner struct {
+	t    *testing.T
+	root string
+}
+
+func newLearner(t *testing.T) *learner {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it judges real programs")
+	}
+	real, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &learner{t: t, root: t.TempDir()}
+	link := func(from, to string, skip ...string) {
+		entries, err := os.ReadDir(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if !strings.Contains(" "+strings.Join(skip, " ")+" ", " "+entry.Name()+" ") {
+				if err := os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	link(real, l.root, "bin", "work", ".workshop", "out", ".git")
+	if err := os.Mkdir(filepath.Join(l.root, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link(filepath.Join(real, "bin"), filepath.Join(l.root, "bin"), "workshop", ".lock")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(l.root, "bin",
+		"workshop"), ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		down := exec.Command(filepath.Join(l.root, "bin", "workshop"), "plane-down")
+		down.Dir = l.root
+		if out, err := down.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	return l
+}
+
+func (l *learner) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(l.t.Context(), filepath.Join(l.root, "bin", "workshop"), args...)
+	cmd.Dir = l.root
+	return cmd
+}
+
+// does runs a command and wants parts of its output, and success or failure.
+func (l *learner) does(ok bool, command string, want ...string) {
+	l.t.Helper()
+	begin := time.Now()
+	out, err := l.command(strings.Fields(command)...).CombinedOutput()
+	l.t.Logf("$ %s (%.1f s)\n%s", command, time.Since(begin).Seconds(), out)
+	if (err == nil) != ok {
+		l.t.Fatalf("%s: %v", command, err)
+	}
+	for _, part := range want {
+		if !strings.Contains(string(out), part) {
+			l.t.Errorf("%s does not say %q", command, part)
+		}
+	}
+	for line := range strings.Lines(string(out)) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 100 && !strings.HasPrefix(command, "solution") {
+			l.t.Errorf("%s prints %d columns: %s", command, n, line)
+		}
+	}
+}
+
+// edits replaces a text in a file of hers.
+func (l *learner) edits(path, old, now string) {
+	l.t.Helper()
+	path = filepath.Join(l.root, path)
+	data, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(data), old) != 1 {
+		l.t.Fatalf("%q is not once in %s: %v", old, path, err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(data), old, now, 1)), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *learner) copies(from, to string) {
+	l.t.Helper()
+	data, err := os.ReadFile(filepath.Join(l.root, from))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.root, to), data, 0o600)
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func TestALearnersSession(t *testing.T) {
+	l := newLearner(t)
+	const mine, watch = "work/04-controller-runtime/main.go", "\t\tOwns(&corev1.ConfigMap{}).\n"
+	l.does(true, "exercise --ex 4.3", "Children that come back", "Somebody deletes the ConfigMap", mine)
+	l.copies("04-controller-runtime/stages/3-own/main.go", mine)
+	l.edits(mine, watch, "")
+	l.does(false, "check", "failed  behaviour/05-deleted-configmap", "Where to look: "+mine)
+	l.does(true, "hint", "nobody watches ConfigMaps")
+	l.does(true, "hint", "A nudge:")
+	l.edits(mine, "\t\tOwns(&appsv1.Deployment{}).\n", watch+"\t\tOwns(&appsv1.Deployment{}).\n")
+	l.does(true, "check", "passed  behaviour/05-deleted-configmap", "04.3 is done", "Next: 04.4")
+	l.does(true, "progress", " 1 of ", "next: 04.4")
+	l.does(true, "exercise", "04.4", "Your own solution of the exercise before is your starter")
+	l.does(false, "solution", "make solution YES=1")
+	l.does(true, "solution --yes", "+\treturn ctrl.Result{}, r.updateStatus", "Nothing was written")
+	l.does(true, "goto --ex 04.6", "What was there is saved in work/.saved/", "Own fields, and no others")
+	l.does(true, "reset", "is the starter of 04.6 again")
+
+	l.does(true, "bug --n 1", "bug 1, level 1", "I deleted my MyWeb, and its ConfigMap is still there.")
+	l.does(true, "solution --yes", "the ConfigMap has no owner reference")
+}

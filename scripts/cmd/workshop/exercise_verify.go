@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/tools"
+)
+
+// exercisesVerifyCommand holds the law against all exercises, in a folder and on control planes of its own.
+func exercisesVerifyCommand() *cobra.Command {
+	var ch string
+	var fast bool
+	cmd := &cobra.Command{Use: "exercises-verify",
+		Short: "Prove every exercise: starter, solution, wrong answers, hints, jumps",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			c, err := w.course()
+			if err != nil {
+				return err
+			}
+			some := slices.DeleteFunc(slices.Clone(c.All), func(e exercise.Exercise) bool {
+				return !slices.ContainsFunc(strings.Split(ch, ","), func(begin string) bool {
+					return strings.HasPrefix(e.ID,
+						begin)
+				})
+			})
+			if fast {
+				some = exercise.Selected(some)
+			}
+			if len(some) == 0 {
+				return fmt.Errorf("CH=%s: no exercise begins so", ch)
+			}
+			return w.verifyExercises(cmd.Context(), c, some)
+		})}
+	cmd.Flags().StringVar(&ch, "ch", "", "only exercises that begin so: 04, or 04.3,04.4")
+	cmd.Flags().BoolVar(&fast, "fast", false, "a selection, for CI")
+	return cmd
+}
+
+func (w workshop) verifyExercises(ctx context.Context, c exercise.Course, some []exercise.Exercise) error {
+	if err := w.lab(ctx); err != nil {
+		return err
+	}
+	if err := w.builder().Ensure(ctx, tools.Generators...); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Join(w.root, ".workshop"), "exercises-")
+	if os.IsNotExist(err) {
+		if err = os.MkdirAll(filepath.Join(w.root, ".workshop"), 0o700); err == nil {
+			dir, err = os.MkdirTemp(filepath.Join(w.root, ".workshop"), "exercises-")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	plane := cluster.New(w.bin(), filepath.Join(dir, "plane"), func(string, ...any) {})
+	defer func() { _ = plane.Down(context.WithoutCancel(ctx)) }()
+	c.Work, c.Judge.Fixtures = filepath.Join(dir, "work"), 2
+	c.Plane = func(ctx context.Context) (string, error) { return plane.Kubeconfig(), plane.Up(ctx) }
+	begin := time.Now()
+	n, err := c.Verify(ctx, some, func(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	fmt.Printf("%v (%.0f s)\n", n, time.Since(begin).Seconds())
+	return err
+}

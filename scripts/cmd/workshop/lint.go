@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+)
+
+// The linters are programs of two modules of their own: what they need clashes with Kubernetes and with each other.
+const (
+	lintModule = "scripts/linters"
+	textModule = "scripts/linters/text"
+	goLinter   = "golangci-lint"
+	actionlint = "actionlint"
+	vale       = "vale"
+)
+
+func lintCommand() *cobra.Command {
+	return chapterCommand("lint", "Run the linters", func(ctx context.Context, w workshop, dirs []string) error {
+		all, err := chapter.All(w.root)
+		if err != nil {
+			return err
+		}
+		return runSteps(ctx, w.lint(dirs, len(dirs) == len(all)))
+	})
+}
+
+// lint are the steps that run the linters, in the given chapters or in everything.
+func (w workshop) lint(dirs []string, everything bool) []step {
+	if !everything {
+		return []step{w.lintGo(dirs), w.lintProse(dirs)}
+	}
+	return []step{w.lintGo([]string{"."}), w.lintProse([]string{"."}), {"workflows", w.lintWorkflows}}
+}
+
+// lintGo runs the linters of .golangci.yaml on the modules in the given folders.
+func (w workshop) lintGo(dirs []string) step {
+	return step{"linters", func(ctx context.Context, out io.Writer) error {
+		if err := w.builder().Program(ctx, filepath.Join(w.root, lintModule), ".", goLinter); err != nil {
+			return err
+		}
+		modules, err := chapter.Modules(w.root)
+		if err != nil {
+			return err
+		}
+		for _, module := range modules {
+			if strings.HasPrefix(module, "scripts/tools") || module == textModule || !within(dirs, module) {
+				continue
+			}
+			fmt.Fprintln(out, " ", module)
+			cmd := w.program(ctx, filepath.Join(w.bin(), goLinter), "run", "--allow-parallel-runners", "--config", filepath.Join(w.root, ".golangci.yaml"), "./...")
+			cmd.Dir = filepath.Join(w.root, module)
+			// Not beside the files of the local cluster, which `make down` removes: the first run takes long.
+			cmd.Env = append(cmd.Env, "GOLANGCI_LINT_CACHE="+filepath.Join(w.bin(), ".golangci-lint"))
+			err = errors.Join(err, foreground(cmd, out))
+		}
+		return err
+	}}
+}
+
+// lintProse holds the pages and the comments below the given folders against our vocabulary.
+func (w workshop) lintProse(dirs []string) step {
+	return step{"words", func(ctx context.Context, out io.Writer) error {
+		if _, err := exec.LookPath("cc"); err != nil {
+			fmt.Fprintln(out, "  skipped: there is no C compiler, and Vale is built with one")
+			return nil
+		}
+		builder := w.builder()
+		builder.Cgo = true
+		if err := builder.Program(ctx, filepath.Join(w.root, textModule), "github.com/vale-cli/vale/v3/cmd/vale", vale); err != nil {
+			return err
+		}
+		files := slices.DeleteFunc(w.tracked(ctx, out, "*.md", "*.go"), func(file string) bool {
+			return strings.Contains(file, "zz_generated") || strings.Contains(file, "/generated/") || strings.Contains(file, "/testdata/") || !within(dirs, file)
+		})
+		if len(files) == 0 {
+			return nil
+		}
+		config := filepath.Join(w.root, lintModule, "terms", "vale.ini")
+		return foreground(w.program(ctx, filepath.Join(w.bin(), vale), append([]string{"--config", config, "--output=line"}, files...)...), out)
+	}}
+}
+
+// lintWorkflows runs actionlint, which knows the workflows of GitHub.
+func (w workshop) lintWorkflows(ctx context.Context, out io.Writer) error {
+	err := w.builder().Program(ctx, filepath.Join(w.root, textModule), "github.com/rhysd/actionlint/cmd/actionlint", actionlint)
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(w.root, ".github", "workflows", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	return foreground(w.program(ctx, filepath.Join(w.bin(), actionlint), files...), out)
+}
+
+// shellcheck runs where it is installed; CI installs it.
+func (w workshop) shellcheck(ctx context.Context, out io.Writer) error {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		fmt.Fprintln(out, "  skipped: shellcheck is not installed")
+		return nil
+	}
+	files := w.tracked(ctx, out, "*.sh", "scripts/workshop", ".ci/run")
+	if len(files) == 0 {
+		return nil
+	}
+	return foreground(w.program(ctx, "shellcheck", append([]string{"-x", "-P", "SCRIPTDIR"}, files...)...), out)
+}
+
+// tracked returns the files that git has or would have here, none in a folder that git does not know.
+func (w workshop) tracked(ctx context.Context, out io.Writer, patterns ...string) []string {
+	args := append([]string{"-C", w.root, "ls-files", "--cached", "--others", "--exclude-standard", "--"}, patterns...)
+	files, err := exec.CommandContext(ctx, "git", args...).Output()
+	if err != nil {
+		fmt.Fprintln(out, "  skipped: git does not know this folder, and so not its files")
+	}
+	return slices.DeleteFunc(strings.Fields(string(files)), func(file string) bool {
+		_, err := os.Stat(filepath.Join(w.root, file))
+		return err != nil
+	})
+}
+
+// program is a command in the root of the repository.
+func (w workshop) program(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = w.root, w.chapterEnv()
+	return cmd
+}
+
+// within reports whether a path is in one of the folders.
+func within(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return dir == "." || path == dir || strings.HasPrefix(path, dir+"/")
+	})
+}

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/tools"
+)
+
+// A stage is a whole program on the way to a chapter's operator: the one before it, plus one idea.
+type stage struct {
+	// Dir is the folder of the program, seen from the chapter.
+	Dir string `json:"dir"`
+	// Idea is what it adds, in one sentence.
+	Idea string `json:"idea"`
+	// Demands is the check of the lab that the stage before does not pass, and this one does. The first stages have
+	// none: there is nothing to judge yet.
+	Demands string `json:"demands,omitempty"`
+	// Passes are the checks that this one passes, of those that any stage demands or lists here. They are compared
+	// where there is a list; [] is one, too.
+	Passes []string `json:"passes,omitempty"`
+}
+
+// stagesOf reads the stages of a chapter.
+func stagesOf(folder string) ([]stage, error) {
+	path := filepath.Join(folder, "stages.yaml")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Stages []stage }
+	if err := yaml.UnmarshalStrict(data, &list); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return list.Stages, nil
+}
+
+// stagesCommand runs the checks that stages demand, on all stages.
+func stagesCommand() *cobra.Command {
+	var ch, only string
+	var fast, list bool
+	cmd := &cobra.Command{
+		Use:   "stages",
+		Short: "See that each stage of a chapter is demanded by a check of the lab",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			dirs, err := chapter.Select(w.root, ch)
+			if err != nil {
+				return err
+			}
+			wanted, err := regexp.Compile(only)
+			if err != nil {
+				return fmt.Errorf("--run: %w", err)
+			}
+			dirs = w.withStages(dirs)
+			if !list {
+				return w.checkStages(cmd.Context(), dirs, wanted, fast)
+			}
+			for _, dir := range dirs {
+				stages, err := stagesOf(filepath.Join(w.root, dir))
+				if err != nil {
+					return err
+				}
+				printStages(cmd.OutOrStdout(), stages)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().StringVar(&ch, "ch", "", "only this chapter")
+	cmd.Flags().StringVar(&only, "run", "", "only stages whose folder matches this regular expression")
+	cmd.Flags().BoolVar(&fast, "fast", false, "only the check that each stage demands, on it and on the one before")
+	cmd.Flags().BoolVar(&list, "list", false, "print what stages.yaml says, without a run")
+	return cmd
+}
+
+// withStages are those of the chapters that have stages.
+func (w workshop) withStages(dirs []string) []string {
+	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(w.root, dir, "stages.yaml"))
+		return err != nil
+	})
+}
+
+// printStages prints how many checks each stage passes by stages.yaml, and which ones it has gained and lost.
+func printStages(w io.Writer, stages []stage) {
+	fmt.Fprintf(w, "%-18s %-6s %s\n", "STAGE", "PASSES", "GAINED (LOST)")
+	var before []string
+	for _, s := range stages {
+		if s.Passes == nil { // not judged
+			continue
+		}
+		words := without(s.Passes, before)
+		if lost := without(before, s.Passes); len(lost) > 0 {
+			words = append(words, "("+strings.Join(lost, " ")+")")
+		}
+		line := fmt.Sprintf("%-18s %-6d %s", filepath.Base(s.Dir), len(s.Passes), strings.Join(words, " "))
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		before = s.Passes
+	}
+}
+
+// without are the checks that are not among others, by their short names.
+func without(checks, others []string) (names []string) {
+	for _, c := range checks {
+		if !slices.Contains(others, c) {
+			names = append(names, c[strings.Index(c, "/")+1:])
+		}
+	}
+	return names
+}
+
+// checkStages runs checks on the wanted stages of chapters and on the ones before them, prints a line for each, and
+// fails when one is not as stages.yaml says.
+func (w workshop) checkStages(ctx context.Context, dirs []string, wanted *regexp.Regexp, fast bool) error {
+	err := errors.Join(w.builder().Ensure(ctx, tools.Local...),
+		w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lab", "lab"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, w.checkChapter(ctx, dir, wanted, fast))
+	}
+	return err
+}
+
+func (w workshop) checkChapter(ctx context.Context, dir string, wanted *regexp.Regexp, fast bool) error {
+	stages, err := stagesOf(filepath.Join(w.root, dir))
+	if err != nil {
+		return err
+	}
+	programs, err := os.MkdirTemp("", "workshop-stages-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(programs)
+	needed := neededStages(stages, wanted)
+	if len(needed) == 0 {
+		return fmt.Errorf("no stage of %s matches %q", dir, wanted)
+	}
+	if err := w.buildStages(ctx, dir, stages, needed, programs); err != nil {
+		return err
+	}
+	all, errs := make([]verdicts, len(stages)), make([]error, len(stages))
+	slots := make(chan struct{}, stagesAtOnce)
+	var running sync.WaitGroup
+	for _, n := range needed {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			program := filepath.Join(programs, filepath.Base(stages[n].Dir))
+			all[n], errs[n] = w.verdicts(ctx, program, checksFor(stages, n, fast))
+		})
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return judgeStages(os.Stdout, stages, all, wanted)
+}
+
+// stagesAtOnce is how many stages are examined at once, each with a control plane of its own: a check that fails waits.
+const stagesAtOnce = 3
+
+// neededStages are the wanted ones, and those before them.
+func neededStages(stages []stage, wanted *regexp.Regexp) (needed []int) {
+	for n, s := range stages {
+		next := n+1 < len(stages) && stages[n+1].Demands != "" && wanted.MatchString(stages[n+1].Dir)
+		if next || s.Passes != nil && wanted.MatchString(s.Dir) {
+			needed = append(needed, n)
+		}
+	}
+	return needed
+}
+
+// buildStages compiles programs into a folder.
+func (w workshop) buildStages(ctx context.Context, dir string, stages []stage, needed []int, into string) error {
+	args := []string{"build", "-buildvcs=false", "-o", into + string(filepath.Separator)}
+	for _, n := range needed {
+		args = append(args, "./"+stages[n].Dir)
+	}
+	cmd := w.program(ctx, "go", args...)
+	cmd.Dir = filepath.Join(w.root, dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the stages of %s: %w\n%s", dir, err, out)
+	}
+	return nil
+}
+
+// judgeStages prints a line for each wanted stage, and returns what differs from stages.yaml.
+func judgeStages(out io.Writer, stages []stage, all []verdicts, wanted *regexp.Regexp) (err error) {
+	fmt.Fprintf(out, "%-24s %-34s %-8s %-8s %s\n", "STAGE", "DEMANDED BY", "BEFORE", "NOW", "PASSES")
+	for n, s := range stages {
+		if !wanted.MatchString(s.Dir) || s.Passes == nil {
+			continue
+		}
+		var before verdicts
+		if n > 0 {
+			before = all[n-1]
+		}
+		now, passed := all[n], 0
+		for _, v := range now {
+			if v.Verdict == "passed" {
+				passed++
+			}
+		}
+		fmt.Fprintf(out, "%-24s %-34s %-8s %-8s %d of %d\n", s.Dir, cmp.Or(s.Demands, "–"),
+			cmp.Or(before[s.Demands].Verdict, "–"), cmp.Or(now[s.Demands].Verdict, "–"), passed, len(now))
+		if why, _, _ := strings.Cut(before[s.Demands].Reason, "\n"); why != "" {
+			fmt.Fprintf(out, "  %.98s\n", filepath.Base(stages[n-1].Dir)+": "+why)
+		}
+		err = errors.Join(err, disagreement(s, before, now))
+	}
+	return err
+}
+
+// checksFor are those to run on stage n: all that any stage demands or lists. The fast ones are what this stage
+// demands, and what the next one does.
+func checksFor(stages []stage, n int, fast bool) (checks []string) {
+	for at, s := range stages {
+		if s.Demands != "" && (!fast || at == n || at == n+1) {
+			checks = append(checks, s.Demands)
+		}
+		if !fast {
+			checks = append(checks, s.Passes...)
+		}
+	}
+	slices.Sort(checks)
+	return slices.Compact(checks)
+}
+
+// disagreement says what differs from stages.yaml, of the checks that were run.
+func disagreement(s stage, before, now verdicts) error {
+	if v := now[s.Demands]; s.Demands != "" && v.Verdict != "passed" {
+		return fmt.Errorf("%s must pass %s: %s: %s", s.Dir, s.Demands, v.Verdict, v.Reason)
+	}
+	if s.Demands != "" && before[s.Demands].Verdict == "passed" {
+		return fmt.Errorf("%s demands %s, but the stage before passes it: no check shows what the stage adds", s.Dir, s.Demands)
+	}
+	var wrong []string
+	for check, v := range now {
+		if listed := slices.Contains(s.Passes, check); listed != (v.Verdict == "passed") {
+			wrong = append(wrong, check+": "+v.Verdict)
+		}
+	}
+	if slices.Sort(wrong); len(wrong) > 0 {
+		return fmt.Errorf("%s is not as stages.yaml says: %s", s.Dir, strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
+// A verdict is what the lab says of a program: passed, failed or skipped, and why.
+type verdict struct{ Name, Verdict, Reason string }
+
+// verdicts are those on a program, by check.
+type verdicts map[string]verdict
+
+// verdicts runs behaviours on a program. The error is of the lab, not of the program.
+func (w workshop) verdicts(ctx context.Context, program string, checks []string) (verdicts, error) {
+	lab := w.program(ctx, filepath.Join(w.bin(), "lab"), "conformance", "--json", "--impl", "stage="+program,
+		"--run", "^("+strings.Join(checks, "|")+")$")
+	lab.Cancel = func() error { return lab.Process.Signal(syscall.SIGINT) } // it removes its control plane
+	lab.WaitDelay = time.Minute
+	out, err := lab.Output()
+	var document struct {
+		Implementations []struct{ Checks []verdict }
+	}
+	// A check that fails ends the lab with a code, too.
+	if e := json.Unmarshal(out, &document); e != nil || len(document.Implementations) != 1 {
+		words := ""
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			words = string(exit.Stderr)
+		}
+		return nil, fmt.Errorf("the lab gave no verdict on %s: %w\n%s", program, errors.Join(err, e), words)
+	}
+	all := verdicts{}
+	for _, c := range document.Implementations[0].Checks {
+		all[c.Name] = c
+	}
+	for _, check := range checks {
+		if _, there := all[check]; !there {
+			return nil, fmt.Errorf("the lab gave no verdict on %s by %s", program, check)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A step is one part of a target. It prints to w.
+type step struct {
+	name string
+	run  func(ctx context.Context, w io.Writer) error
+}
+
+// atOnce is how many steps, or pages, run at the same time. They often wait for a cluster, and two cores would idle.
+const atOnce = 2
+
+// runSteps runs all steps, tells how long each took, and fails at the end when one failed. The output of each is in
+// one piece, in the order of the steps.
+func runSteps(ctx context.Context, steps []step) error {
+	start := time.Now()
+	out := newTurns(os.Stdout, len(steps))
+	failed := make([]bool, len(steps))
+	inParallel(len(steps), func(i int) {
+		defer out.end(i)
+		s, w := steps[i], out.writer(i)
+		if ctx.Err() != nil {
+			return
+		}
+		fmt.Fprintf(w, "== %s\n", s.name)
+		began := time.Now()
+		result := "ok"
+		if err := s.run(ctx, w); err != nil {
+			failed[i], result = true, "FAILED"
+			fmt.Fprintln(w, err)
+		}
+		fmt.Fprintf(w, "-- %s: %s (%.0f s)\n", s.name, result, time.Since(began).Seconds())
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var names []string
+	for i, s := range steps {
+		if failed[i] {
+			names = append(names, s.name)
+		}
+	}
+	fmt.Printf("\n%d of %d steps ok, %.0f s\n", len(steps)-len(names), len(steps), time.Since(start).Seconds())
+	if len(names) > 0 {
+		return fmt.Errorf("failed: %s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// inParallel calls do for 0 to n-1, in this order and atOnce at the same time, and returns when all have.
+func inParallel(n int, do func(i int)) {
+	var all sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for i := range n {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			do(i)
+		})
+	}
+	all.Wait()
+}
+
+// turns lets what runs at the same time print one after the other, each in one piece: what the first one prints is
+// shown at once, what the others print is kept until it is their turn.
+type turns struct {
+	mu    sync.Mutex
+	w     io.Writer
+	now   int
+	kept  []bytes.Buffer
+	ended []bool
+}
+
+func newTurns(w io.Writer, n int) *turns {
+	return &turns{w: w, kept: make([]bytes.Buffer, n), ended: make([]bool, n)}
+}
+
+// writer is what number i prints to.
+func (t *turns) writer(i int) io.Writer { return turn{t, i} }
+
+type turn struct {
+	*turns
+	i int
+}
+
+func (t turn) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.i == t.now {
+		return t.w.Write(p)
+	}
+	return t.kept[t.i].Write(p)
+}
+
+// end says that number i prints no more.
+func (t *turns) end(i int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended[i] = true
+	for t.now < len(t.ended) && t.ended[t.now] {
+		if t.now++; t.now < len(t.kept) {
+			_, _ = t.kept[t.now].WriteTo(t.w)
+		}
+	}
+}
+
+// command is a step that runs a program in a folder of the repository.
+func (w workshop) command(name, dir, program string, args ...string) step {
+	return step{name, func(ctx context.Context, out io.Writer) error {
+		if program == "make" {
+			args = append([]string{"--no-print-directory"}, args...)
+		}
+		cmd := exec.CommandContext(ctx, program, args...)
+		if strings.Contains(program, string(filepath.Separator)) {
+			cmd = exec.CommandContext(ctx, filepath.Join(w.root, program), args...)
+		}
+		cmd.Dir = filepath.Join(w.root, dir)
+		cmd.Env = w.chapterEnv()
+		return foreground(cmd, out)
+	}}
+}
+
+func (w workshop) goCommand(ctx context.Context, out io.Writer, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(w.root, dir)
+	cmd.Env = w.chapterEnv()
+	return foreground(cmd, out)
+}
+
+// foreground runs a command whose output the reader sees. Ctrl-C reaches it as SIGINT, with time to
+// clean up.
+func foreground(cmd *exec.Cmd, out io.Writer) error {
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 2 * time.Minute
+	return cmd.Run()
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAllStepsRunAndAFailedOneIsNamed(t *testing.T) {
+	var ran atomic.Int32
+	good := step{"good", func(context.Context, io.Writer) error { ran.Add(1); return nil }}
+	bad := step{"bad", func(context.Context, io.Writer) error { ran.Add(1); return errors.New("broken") }}
+	err := runSteps(t.Context(), []step{good, bad, good})
+	if ran.Load() != 3 || err == nil || err.Error() != "failed: bad" {
+		t.Errorf("%d steps ran, %v", ran.Load(), err)
+	}
+	if err := runSteps(t.Context(), []step{good}); err != nil {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := runSteps(ended, []step{good}); !errors.Is(err, context.Canceled) || ran.Load() != 4 {
+		t.Errorf("interrupted, %d steps ran, %v", ran.Load(), err)
+	}
+}
+
+func TestSomeRunAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int32
+		start := time.Now()
+		inParallel(6, func(int) {
+			most.Store(max(most.Load(), now.Add(1)))
+			time.Sleep(time.Second)
+			now.Add(-1)
+		})
+		if took := time.Since(start); most.Load() != atOnce || took != 6*time.Second/atOnce {
+			t.Errorf("%d ran at once, in %s", most.Load(), took)
+		}
+	})
+}
+
+func TestWhatIsPrintedIsInOnePiece(t *testing.T) {
+	var out strings.Builder
+	turns := newTurns(&out, 3)
+	says := func(want string) {
+		t.Helper()
+		if out.String() != want {
+			t.Errorf("it says %q, want %q", out.String(), want)
+		}
+	}
+	for _, i := range []int{1, 0, 2, 1, 0} {
+		fmt.Fprint(turns.writer(i), i)
+	}
+	says("00")
+	turns.end(2)
+	says("00")
+	turns.end(0)
+	says("0011")
+	fmt.Fprint(turns.writer(1), 1)
+	says("00111")
+	turns.end(1)
+	says("001112")
+}
+
+func TestPagesThatNeedANetworkRunBesideTheOthers(t *testing.T) {
+	groups := splitPages("/root", []string{"/root/01/README.md", "/root/05-operator-sdk/README.md", "/root/README.md",
+		"/root/05-operator-sdk/a/README.md"})
+	if got := fmt.Sprint(groups); got != "[[/root/05-operator-sdk/README.md /root/05-operator-sdk/a/README.md] "+
+		"[/root/01/README.md /root/README.md]]" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/doctor"
+	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/tools"
+)
+
+func doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what may go wrong on this machine",
+		Args:  cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			findings := doctor.Examine(cmd.Context(), doctor.Local(w.root, w.state))
+			color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+			if err := doctor.Print(os.Stdout, findings, color); err != nil {
+				return err
+			}
+			if doctor.Worst(findings) == doctor.Failure {
+				return errors.New("the workshop will not work here until the failed checks are fixed")
+			}
+			return nil
+		}),
+	}
+}
+
+func testCommand() *cobra.Command {
+	return chapterCommand("test", "Run the tests of chapters", func(ctx context.Context, w workshop, dirs []string) error {
+		if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
+			return err
+		}
+		if err := w.warm(ctx, dirs); err != nil {
+			return err
+		}
+		var steps []step
+		for _, dir := range dirs {
+			steps = append(steps, w.command("tests of "+dir, dir, "make", "test", "GOFLAGS=-mod=readonly "+vetAll))
+		}
+		return runSteps(ctx, steps)
+	})
+}
+
+// vetAll makes `go test` examine code and dependencies with all of vet, as `go vet` in make verify does, which then
+// finds the results in Go's build cache.
+const vetAll = "-vet=all"
+
+func kindTestCommand() *cobra.Command {
+	return chapterCommand("kind-test", "Run the end-to-end tests of chapters on kind", func(ctx context.Context, w workshop, dirs []string) error {
+		if err := w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx, os.Stdout); err != nil {
+			return errors.Join(errSaid, err) // the script has said what differs
+		}
+		return nil
+	})
+}
+
+// labCommand builds the lab, which is a program of its own because of all that it is linked from, and
+// becomes it.
+func labCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "lab",
+		Short:              "Examine MyWeb operators",
+		DisableFlagParsing: true, // they are the lab's
+		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
+				return err
+			}
+			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, labModule), "./cmd/lab", "lab"); err != nil {
+				return err
+			}
+			if err := os.Chdir(w.root); err != nil {
+				return err
+			}
+			return syscall.Exec(filepath.Join(w.bin(), "lab"), append([]string{"lab"}, args...), tools.Env())
+		}),
+	}
+}
+
+// bundleCommand builds bin/olm-bundle, a program and a module of its own, and becomes it.
+func bundleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "bundle",
+		Short:              "Make and check bundles for OLM; --build only builds bin/olm-bundle",
+		DisableFlagParsing: true, // they are the program's
+		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, bundleModule), ".", "olm-bundle"); err != nil {
+				return err
+			}
+			if slices.Equal(args, []string{"--build"}) {
+				return nil
+			}
+			return syscall.Exec(filepath.Join(w.bin(), "olm-bundle"), append([]string{"olm-bundle"}, args...), tools.Env())
+		}),
+	}
+}
+
+const bundleModule = "scripts/bundle"
+
+// The lab is a product of its own.
+const labModule = "scripts/lab"
+
+// chaptersCommand tells CI which jobs there are.
+func chaptersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "chapters",
+		Short: "Print the chapters as a JSON list",
+		Args:  cobra.NoArgs,
+		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+			all, err := chapter.All(w.root)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(all)
+		}),
+	}
+}
+
+func syncCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sync",
+		Short: "Distribute what chapters share, record what pages execute",
+		Args:  cobra.NoArgs,
+		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+			written, err := chapter.Sync(w.root)
+			if err != nil {
+				return err
+			}
+			for _, path := range written {
+				fmt.Println("copied to", path)
+			}
+			return w.recordBlocks()
+		}),
+	}
+}
+
+func verifyCommand() *cobra.Command {
+	return chapterCommand("verify", "Check everything that must be true", func(ctx context.Context, w workshop, dirs []string) error {
+		all, err := chapter.All(w.root)
+		if err != nil {
+			return err
+		}
+		if err := w.builder().Ensure(ctx, append(slices.Clone(tools.Local), tools.Generators...)...); err != nil {
+			return err
+		}
+		if err := w.warm(ctx, dirs); err != nil {
+			return err
+		}
+		steps := []step{
+			{"versions", func(context.Context, io.Writer) error { return chapter.CheckVersions(w.root) }},
+			{"shared dependencies", func(ctx context.Context, _ io.Writer) error {
+				return chapter.CheckShared(ctx, w.root)
+			}},
+			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
+		}
+		steps = append(steps, w.lint(dirs, len(dirs) == len(all))...) // the longest first, beside what often waits
+		for _, dir := range dirs {
+			steps = append(steps, w.command("files of "+dir, dir, "make", "verify"))
+		}
+		pages, check := func(dir string) bool { return chapter.Holds(dirs, all, dir) }, w.checkPages
+		if len(dirs) == len(all) { // not narrowed to a chapter: the machinery too
+			for _, module := range modules {
+				if err := w.builder().Warm(ctx, filepath.Join(w.root, module)); err != nil {
+					return err
+				}
+			}
+			steps = append(steps, w.machinery()...)
+			pages, check = func(string) bool { return true }, w.checkPagesAtOnce
+		}
+		err = runSteps(ctx, steps)
+		// A page may generate files anew that other steps read.
+		return errors.Join(err, runSteps(ctx, []step{{"pages", func(ctx context.Context, out io.Writer) error {
+			paths, err := w.pages(pages)
+			return errors.Join(err, check(ctx, out, paths))
+		}}}))
+	})
+}
+
+// warm compiles what the modules of chapters need.
+func (w workshop) warm(ctx context.Context, chapters []string) error {
+	dirs, err := chapter.ModulesOf(w.root, chapters)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := w.builder().Warm(ctx, filepath.Join(w.root, dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modules are those of the machinery.
+var modules = []string{"scripts", labModule, bundleModule, lintModule}
+
+// machinery are the checks of scripts/ and of all shell scripts.
+func (w workshop) machinery() []step {
+	steps := []step{
+		{"shell scripts", w.shellcheck},
+		{"without a network", w.offline},
+	}
+	for _, module := range modules {
+		steps = append(steps,
+			step{"tidy " + module, func(ctx context.Context, out io.Writer) error {
+				return w.goCommand(ctx, out, module, "mod", "tidy", "-diff")
+			}},
+			step{"tests of " + module, func(ctx context.Context, out io.Writer) error {
+				return w.goCommand(ctx, out, module, "test", vetAll, "./...")
+			}})
+	}
+	return append(steps, w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget"))
+}
+
+// pages are the pages of the wanted folders.
+func (w workshop) pages(wanted func(dir string) bool) (paths []string, err error) {
+	all, err := page.Find(w.root)
+	for _, path := range all {
+		dir, relErr := filepath.Rel(w.root, filepath.Dir(path))
+		err = errors.Join(err, relErr)
+		if wanted(dir) {
+			paths = append(paths, path)
+		}
+	}
+	return paths, err
+}
+
+// offline runs a local cluster and the tests of a chapter on a machine without a network, where the system permits
+// network namespaces.
+func (w workshop) offline(ctx context.Context, out io.Writer) error {
+	script := filepath.Join(w.root, "scripts", "offline.sh")
+	if said, err := exec.CommandContext(ctx, script, "true").CombinedOutput(); err != nil {
+		fmt.Fprintf(out, "  skipped: no network namespace can be made here: %s (%v)\n", strings.TrimSpace(string(said)), err)
+		return nil
+	}
+	state, err := os.MkdirTemp("", "workshop-offline-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(state)
+	cmd := exec.CommandContext(ctx, script, "sh", "-c", `trap 'make down' EXIT; make up && go -C 01-crd test -count=1 ./...`)
+	cmd.Dir, cmd.Env = w.root, append(w.chapterEnv(), "WORKSHOP_STATE="+state)
+	return foreground(cmd, out)
+}
+
+// chapterEnv is the environment of a chapter's targets: Go's settings are ours, the pinned programs come
+// first in PATH, and what make handed on to us stays here.
+func (w workshop) chapterEnv() []string {
+	env := slices.DeleteFunc(tools.Env(), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || name == "CH" || name == "PATH"
+	})
+	env = append(env, "PATH="+w.bin()+":"+os.Getenv("PATH"))
+	// Libraries of tests and generators (envtest, goimports) keep files beside Go's build cache, in HOME.
+	// Theirs go to the state folder; Go's stays where it is.
+	if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
+		env = append(env, "GOCACHE="+strings.TrimSpace(string(cache)), "XDG_CACHE_HOME="+w.cluster().KubectlCache())
+	}
+	return env
+}
+
+// chapterCommand makes a command that --ch narrows.
+func chapterCommand(name, short string, do func(ctx context.Context, w workshop, dirs []string) error) *cobra.Command {
+	var ch string
+	cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+			dirs, err := chapter.Select(w.root, ch)
+			if err != nil {
+				return err
+			}
+			return do(cmd.Context(), w, dirs)
+		})}
+	cmd.Flags().StringVar(&ch, "ch", "", "only this chapter")
+	return cmd
+}

@@ -1,0 +1,209 @@
+package exercise
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// bugPrefix is that of bugs in the state.
+const bugPrefix = "bug/"
+
+//go:embed bugs.yaml
+var bugsFile []byte
+
+// A Bug is a mutant of the lab, as a user of the operator would report it.
+type Bug struct {
+	// Mutant is its name there.
+	Mutant string `json:"mutant"`
+	// Level is 1 to 3.
+	Level   int    `json:"level"`
+	Symptom string `json:"symptom"`
+
+	// Of is the operator that it is planted in, Says what is wrong, Checks what must pass when it is fixed.
+	Of     string   `json:"-"`
+	Says   string   `json:"-"`
+	Rights string   `json:"-"`
+	Checks []string `json:"-"`
+	patch  []byte
+}
+
+// Bugs are all of them, in the order of their numbers, which begin at 1.
+func Bugs(root string) ([]Bug, error) {
+	var bugs []Bug
+	if err := yaml.UnmarshalStrict(bugsFile, &bugs); err != nil {
+		return nil, fmt.Errorf("read bugs.yaml: %w", err)
+	}
+	for n := range bugs {
+		b := &bugs[n]
+		var err error
+		if b.patch, err = os.ReadFile(filepath.Join(root, "scripts/lab/myweb/mutants/patches",
+			b.Mutant+".patch")); err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(b.patch)) {
+			field, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			switch field {
+			case "Of":
+				b.Of = value
+			case "Bug":
+				b.Says = value
+			case "Rights":
+				b.Rights = value
+			case "Caught-by":
+				b.Checks = strings.Fields(value)
+			}
+		}
+	}
+	return bugs, nil
+}
+
+// ChooseBug returns the one with a number, or one of a level, or any (0 and 0), that is not fixed yet where there is
+// one.
+func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
+	if number > len(bugs) || number < 0 {
+		return Bug{}, fmt.Errorf("there is no bug N=%d, there are bugs 1 to %d", number, len(bugs))
+	}
+	if number > 0 {
+		return bugs[number-1], nil
+	}
+	some := slices.DeleteFunc(slices.Clone(bugs), func(b Bug) bool { return level > 0 && b.Level != level })
+	if len(some) == 0 {
+		return Bug{}, fmt.Errorf("LEVEL=%d: the levels are 1, 2 and 3", level)
+	}
+	if open := slices.DeleteFunc(slices.Clone(some),
+		func(b Bug) bool { return s.Passed[bugPrefix+b.Mutant] != "" }); len(open) > 0 {
+		some = open
+	}
+	return some[rand.IntN(len(some))], nil
+}
+
+// asExercise has the reader's copy in work/bug.
+func (b Bug) asExercise() Exercise {
+	return Exercise{ID: bugPrefix + b.Mutant, Title: "Find the bug", Chapter: "bug", File: "go.mod"}
+}
+
+// original are the files of the operator that a bug is planted in, without its stages and pages.
+func (c Course) original(b Bug) (string, map[string][]byte, error) {
+	found, err := filepath.Glob(filepath.Join(c.Root, b.Of+"-*"))
+	if err != nil || len(found) != 1 {
+		return "", nil, errors.Join(err, fmt.Errorf("there is no one chapter %s", b.Of))
+	}
+	files, err := read(found[0])
+	for name := range files {
+		first, _, _ := strings.Cut(name, string(filepath.Separator))
+		if first == "stages" || first == "exercises" || first == "test" || strings.HasSuffix(name, "_test.go") ||
+			filepath.Ext(name) == ".md" {
+			delete(files, name)
+		}
+	}
+	return found[0], files, err
+}
+
+// Plant makes the operator with the bug the reader's.
+func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
+	chapter, files, err := c.original(b)
+	if err != nil {
+		return "", err
+	}
+	scratch, err := os.MkdirTemp("", "bug-")
+	if err != nil {
+		return "", ways(err)
+	}
+	defer os.RemoveAll(scratch)
+	for name, data := range files {
+		if err := write(filepath.Join(scratch, name), data); err != nil {
+			return "", err
+		}
+	}
+	apply := exec.CommandContext(ctx, "git", "apply", "--unidiff-zero", "-")
+	apply.Dir, apply.Stdin = scratch, bytes.NewReader(b.patch)
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(scratch), "GIT_DIR="+os.DevNull)
+	if out, err := apply.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("plant %s: %w\n%s", b.Mutant, err, out)
+	}
+	if files, err = read(scratch); err != nil {
+		return "", err
+	}
+	e := b.asExercise()
+	if saved, err = c.Put(e, files); err != nil {
+		return saved, err
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(chapter, name))
+		if err == nil {
+			err = write(filepath.Join(c.Dir(e), name), data)
+		}
+		if err != nil {
+			return saved, err
+		}
+	}
+	return saved, c.begin(e.ID)
+}
+
+// crdFile is the one that the lab's CRD is in.
+const crdFile = "config/crd/operator.k8s-summit.org_mywebs.yaml"
+
+// CheckBug examines the reader's copy: the checks that caught the bug, and the fast ones of all behaviours.
+func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
+	e := b.asExercise()
+	files, err := c.Written(e)
+	if err != nil {
+		return r, err
+	}
+	if len(files) == 0 {
+		return r, fmt.Errorf("work/bug is empty: `make reset` plants the bug again")
+	}
+	for name, data := range files {
+		if filepath.Ext(name) == ".go" && len(bytes.TrimSpace(data)) == 0 {
+			return r, fmt.Errorf("work/bug/%s is empty, or only half saved: save it in your editor, or `make reset`", name)
+		}
+	}
+	scratch, err := os.MkdirTemp("", "bug-")
+	if err != nil {
+		return r, ways(err)
+	}
+	defer os.RemoveAll(scratch)
+	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.Of]
+	job := Job{Name: "bug", Program: filepath.Join(scratch, "program"), Checks: append(slices.Clone(b.Checks), Fast),
+		Of: b.Of, Rights: b.Rights, Folder: c.Dir(e)}
+	began := c.Now()
+	err = c.Judge.Build(ctx, c.Dir(e), main, "work/bug", job.Program)
+	if r.Built = c.Now().Sub(began); errors.Is(err, errCompile) {
+		r.Compile = err
+		return r, nil
+	} else if err != nil {
+		return r, err
+	}
+	if _, err := c.Plane(ctx); err != nil {
+		return r, err
+	}
+	_, original, err := c.original(b)
+	if err != nil {
+		return r, err
+	}
+	if !bytes.Equal(original[crdFile], files[crdFile]) {
+		job.CRD = filepath.Join(c.Dir(e), crdFile)
+	}
+	began = c.Now()
+	verdicts, err := c.Judge.Lab(ctx, []Job{job}, nil)
+	r.Took = c.Now().Sub(began)
+	r.Own, r.Earlier = split(verdicts[job.Name], b.Checks)
+	return r, err
+}
+
+// Solution is what is wrong, and the bug as a patch.
+func (b Bug) Solution() string {
+	_, diff, _ := strings.Cut(string(b.patch), "diff --git")
+	return fmt.Sprintf("%s\n\nThe lines that were planted (+), and what was there (-):\n\ndiff --git%s", b.Says, diff)
+}

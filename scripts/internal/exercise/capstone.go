@@ -1,0 +1,87 @@
+package exercise
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// CapstoneID is the exercise without stages: an empty program to all behaviours.
+const CapstoneID = "capstone"
+
+// Capstone is that exercise. Its program is in the module of chapter 04, so that it may use the types of the API.
+var Capstone = Exercise{ID: CapstoneID, Title: "An operator from an empty file", Minutes: 240,
+	Chapter: "04-controller-runtime", Folder: "capstone", Starter: "exercises/empty", File: "main.go",
+	Lab: []string{Behaviours},
+	Story: `You have an empty program, the types of the API, and the 14 behaviours that the lab checks. Write the
+operator in whatever way you like. The score says which behaviours your program shows; a behaviour counts when all of
+its checks pass.
+
+A second one has no answer in the workshop: 04-controller-runtime/exercises/second-kind.yaml specifies three operators
+for kinds of your own. Write one of them, and let make examine judge it.`}
+
+// Score is how many checks of each behaviour passed, by the number of the behaviour.
+type Score map[string][]Verdict
+
+// Score runs all checks of behaviours on the reader's program.
+func (c Course) Score(ctx context.Context, e Exercise) (Score, error) {
+	if _, err := c.Sound(e); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "capstone-")
+	if err != nil {
+		return nil, ways(err)
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "program")
+	if err := c.Judge.Build(ctx, c.Dir(e), ".", filepath.Join("work", e.folder()), program); err != nil {
+		return nil, err
+	}
+	if _, err := c.Plane(ctx); err != nil {
+		return nil, err
+	}
+	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: e.ID, Program: program, Checks: e.Lab}}, nil)
+	score := Score{}
+	for _, v := range verdicts[e.ID] {
+		number, _, _ := strings.Cut(strings.TrimPrefix(v.Check, "behaviour/"), "-")
+		score[number] = append(score[number], v)
+	}
+	return score, err
+}
+
+// Print writes a line for each behaviour, and returns how many are shown in full.
+func (s Score) Print(w io.Writer, verbose bool) (shown int) {
+	numbers := make([]string, 0, len(s))
+	for number := range s {
+		numbers = append(numbers, number)
+	}
+	slices.Sort(numbers)
+	for _, number := range numbers {
+		passed, first := 0, ""
+		for _, v := range s[number] {
+			if v.Passed() {
+				passed++
+			} else if first == "" {
+				first = v.Check + ": " + v.Title
+			}
+		}
+		if passed == len(s[number]) {
+			shown++
+		}
+		fmt.Fprintf(w, "  %s  %2d of %2d checks\n", number, passed, len(s[number]))
+		if first != "" {
+			wrapped(w, "          ", first)
+		}
+		for _, v := range s[number] {
+			if verbose && !v.Passed() {
+				v.Print(w, true)
+			}
+		}
+	}
+	fmt.Fprintf(w, "%d of %d behaviours\n", shown, len(s))
+	return shown
+}

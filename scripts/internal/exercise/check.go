@@ -1,0 +1,252 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Report is what came of one examination of the reader's files.
+type Report struct {
+	Notes []string
+	// Own are the verdicts of the exercise's own check, Earlier those of the exercises before it.
+	Own, Earlier []Verdict
+	// Compile is set when the program does not compile.
+	Compile error
+	// Built is how long the compiler took, Took the rest.
+	Built, Took time.Duration
+}
+
+// Passed reports whether everything passed.
+func (r Report) Passed() bool {
+	failed := func(v Verdict) bool { return !v.Passed() }
+	return r.Compile == nil && len(r.Own) > 0 && !slices.ContainsFunc(r.Own, failed) && !slices.ContainsFunc(r.Earlier,
+		failed)
+}
+
+// Failure is all that was said of what failed, for patterns.
+func (r Report) Failure() string {
+	var text []string
+	if r.Compile != nil {
+		text = append(text, r.Compile.Error())
+	}
+	for _, v := range slices.Concat(r.Own, r.Earlier) {
+		if !v.Passed() {
+			text = append(text, v.Check+": "+v.Verdict, v.Reason, strings.Join(v.Evidence, "\n"))
+		}
+	}
+	return strings.Join(text, "\n")
+}
+
+// A Course is the exercises, where the reader's files are, and who judges them.
+type Course struct {
+	Workspace
+	Judge Judge
+	All   []Exercise
+	// Plane starts a control plane, unless it runs, and returns its kubeconfig. The lab finds it, too.
+	Plane func(context.Context) (kubeconfig string, err error)
+}
+
+// checksOf are the lab's checks of an exercise, and those of the ones before it. Those for programs that are not
+// operators
+// yet end with their exercise.
+func checksOf(all []Exercise, e Exercise) (own, earlier []string) {
+	for _, b := range before(all, e) {
+		for _, check := range b.Lab {
+			if !strings.HasPrefix(check, "stage/") && !slices.Contains(earlier, check) && !slices.Contains(e.Lab, check) &&
+				!slices.Contains(e.Except, check) {
+				earlier = append(earlier, check)
+			}
+		}
+	}
+	return e.Lab, earlier
+}
+
+// Check examines the reader's files. An error is not about them, but about what the check needs.
+func (c Course) Check(ctx context.Context, e Exercise) (r Report, err error) {
+	if r.Notes, err = c.Sound(e); err != nil {
+		return r, err
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir(e), "go.mod")); err != nil {
+		if err := c.Module(e); err != nil {
+			return r, err
+		}
+	}
+	begin := time.Now()
+	defer func() { r.Took = time.Since(begin) - r.Built }()
+	switch {
+	case e.Test != nil:
+		err = c.tests(ctx, e, &r)
+	case e.CRD != nil:
+		err = c.crds(ctx, e, &r)
+	default:
+		err = c.lab(ctx, e, &r)
+	}
+	if errors.Is(err, errCompile) {
+		r.Compile, err = err, nil
+	}
+	return r, err
+}
+
+func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
+	scratch, err := os.MkdirTemp("", "exercise-")
+	if err != nil {
+		return ways(err)
+	}
+	defer os.RemoveAll(scratch)
+	begin := time.Now()
+	program := filepath.Join(scratch, "program")
+	err = c.Judge.Build(ctx, c.Dir(e), ".", filepath.Join("work", e.Chapter), program)
+	if r.Built = time.Since(begin); err != nil {
+		return err
+	}
+	if _, err := c.Plane(ctx); err != nil {
+		return err
+	}
+	own, earlier := checksOf(c.All, e)
+	const job = "reader"
+	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: job, Program: program, Checks: slices.Concat(own, earlier)}}, nil)
+	if err != nil {
+		return err
+	}
+	r.Own, r.Earlier = split(verdicts[job], own)
+	return nil
+}
+
+// split separates the verdicts of an exercise's own checks.
+func split(all []Verdict, own []string) (mine, earlier []Verdict) {
+	for _, v := range all {
+		if slices.Contains(own, v.Check) {
+			mine = append(mine, v)
+		} else {
+			earlier = append(earlier, v)
+		}
+	}
+	return mine, earlier
+}
+
+func (c Course) tests(ctx context.Context, e Exercise, r *Report) (err error) {
+	if r.Own, err = c.Judge.Test(ctx, e, c.Dir(e)); err != nil {
+		return err
+	}
+	for _, b := range before(c.All, e) {
+		if b.Test == nil || slices.Contains(e.Except, b.ID) {
+			continue
+		}
+		some, err := c.Judge.Test(ctx, b, c.Dir(e))
+		if r.Earlier = append(r.Earlier, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Course) crds(ctx context.Context, e Exercise, r *Report) error {
+	kubeconfig, err := c.Plane(ctx)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.Dir(e), e.File)
+	if r.Own, err = c.Judge.CRD(ctx, e, path, kubeconfig); err != nil {
+		return err
+	}
+	for _, b := range before(c.All, e) {
+		if b.CRD == nil || slices.Contains(e.Except, b.ID) {
+			continue
+		}
+		some, err := c.Judge.CRD(ctx, b, path, kubeconfig)
+		if r.Earlier = append(r.Earlier, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wrong is the known wrong answer that a failure looks like, if any.
+func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
+	files, err := c.Written(e)
+	if err != nil || failure == "" {
+		return Wrong{}, false
+	}
+	if some := e.Recognise(failure, source(files)); len(some) > 0 {
+		return some[0], true
+	}
+	return Wrong{}, false
+}
+
+// Hint returns the n-th hint, from 0: the one that fits a known wrong answer comes first.
+func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool) {
+	hints := []string{"A nudge: " + reflowed(e.Hints.Nudge), "Why: " + reflowed(e.Hints.Explanation),
+		"The line:\n" + e.Hints.Line}
+	if w, ok := c.Wrong(e, failure); ok {
+		hints = append([]string{fmt.Sprintf("This looks like a known wrong answer (%s).\n%s", w.Name, reflowed(w.Hint))},
+			hints...)
+	}
+	n = min(n, len(hints)-1)
+	return strings.TrimSpace(hints[n]), n == len(hints)-1
+}
+
+// Digest is of the reader's files, as they are now.
+func (c Course) Digest(e Exercise) string {
+	files, err := c.Written(e)
+	if err != nil {
+		return ""
+	}
+	return e.ID + " " + digest(&trial{e: e, files: files})
+}
+
+// Begin makes an exercise the current one. A reader whose files solve the exercise before goes on with them (kept);
+// all others get the starter.
+func (c Course) Begin(e Exercise) (kept bool, saved string, err error) {
+	s, err := c.State()
+	if err != nil {
+		return false, "", err
+	}
+	chain := before(c.All, e)
+	if len(chain) > 0 && s.Solved != "" && s.Solved == c.Digest(chain[len(chain)-1]) {
+		return true, "", c.begin(e.ID)
+	}
+	saved, err = c.Goto(e)
+	return false, saved, err
+}
+
+// Changed differs whenever a file of the reader's was saved.
+func (c Course) Changed() (mark string) {
+	_ = filepath.WalkDir(c.Work, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || strings.HasPrefix(entry.Name(), ".") {
+			if entry != nil && entry.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if info, err := entry.Info(); err == nil && !entry.IsDir() {
+			mark += fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano())
+		}
+		return nil
+	})
+	return mark
+}
+
+// Names are those of the files in either.
+func Names(a, b map[string][]byte) []string {
+	all := union(names(a), names(b))
+	slices.Sort(all)
+	return all
+}
+
+// Selected is what CI proves at every change: of each chapter the second exercise and every fourth after it.
+func Selected(all []Exercise) (some []Exercise) {
+	count := map[string]int{}
+	for _, e := range all {
+		if count[e.Chapter]++; count[e.Chapter]%4 == 2 {
+			some = append(some, e)
+		}
+	}
+	return some
+}

@@ -1,0 +1,244 @@
+package exercise
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/shlex"
+)
+
+// group is that of the samples. A reader's CRD gets another one while it is tried, so that it does not replace the CRD
+// that the lab's checks need.
+const group = "operator.k8s-summit.org"
+
+// trials counts them: the CRD of the one before may still be on its way out.
+var trials atomic.Int32
+
+// crdTrial is one run of the CRD judge.
+type crdTrial struct {
+	Judge
+	e          Exercise
+	kubeconfig string
+	scratch    string
+	own        string // the group meanwhile
+}
+
+// CRD installs the manifest at path, and tries objects on it: one verdict each for accepts, refuses and shows.
+func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (all []Verdict, err error) {
+	scratch, err := os.MkdirTemp("", "exercise-")
+	if err != nil {
+		return nil, ways(err)
+	}
+	defer os.RemoveAll(scratch)
+	t := &crdTrial{Judge: j, e: e, kubeconfig: kubeconfig, scratch: scratch, own: fmt.Sprintf("x%d-%d.%s", os.Getpid(),
+		trials.Add(1), group)}
+	crd, err := t.renamed(path, "crd.yaml")
+	if err != nil {
+		return nil, err
+	}
+	installed := Verdict{Check: e.ID + " install", Title: "the API server takes the CRD", Verdict: "passed"}
+	out, err := t.kubectl(ctx, "create", "-f", crd)
+	defer func() {
+		_, _ = t.kubectl(context.WithoutCancel(ctx), "delete", "--ignore-not-found", "--wait=false", "-f", crd)
+	}()
+	if err == nil {
+		out, err = t.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=10s", "-f", crd)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil && unreachable.MatchString(out) {
+		return nil, fmt.Errorf("the control plane went away: %s\nRun the same command again: it is started again", out)
+	}
+	if err != nil {
+		installed.Verdict, installed.Reason = "failed", out
+		return []Verdict{installed}, nil
+	}
+	all = append(all, installed)
+	for _, judge := range []func(context.Context) (Verdict, bool, error){t.accepts, t.refuses, t.shows} {
+		begin := time.Now()
+		v, asked, err := judge(ctx)
+		if err != nil || ctx.Err() != nil {
+			return all, cmpErr(ctx.Err(), err)
+		}
+		if v.Seconds = time.Since(begin).Seconds(); asked {
+			all = append(all, v)
+		}
+	}
+	return all, nil
+}
+
+var unreachable = regexp.MustCompile(`connection refused|was refused|no such host|i/o timeout`)
+
+func cmpErr(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// renamed copies a manifest into the scratch folder, with the group of the trial.
+func (t *crdTrial) renamed(path, as string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(t.scratch, as)
+	return to, write(to, []byte(strings.ReplaceAll(string(data), group, t.own)))
+}
+
+// kubectl returns what it printed, in which the group is that of the samples again.
+func (t *crdTrial) kubectl(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{"--kubeconfig", t.kubeconfig, "--cache-dir", filepath.Join(t.scratch, "cache")}, args...)
+	out, err := t.command(ctx, t.scratch, filepath.Join(t.Bin, "kubectl"), args...).CombinedOutput()
+	text := strings.ReplaceAll(string(out), t.own, group)
+	return strings.TrimSpace(strings.ReplaceAll(text, t.scratch+"/", "")), err
+}
+
+// manifests copies files, or those in folders, and returns them by the name of the copy; none for no path.
+func (t *crdTrial) manifests(path string) (files []string, err error) {
+	if path == "" {
+		return nil, nil
+	}
+	full := filepath.Join(t.Root, t.e.Chapter, path)
+	found := []string{full}
+	if info, err := os.Stat(full); err != nil {
+		return nil, err
+	} else if info.IsDir() {
+		if found, err = filepath.Glob(filepath.Join(full, "*.yaml")); err != nil {
+			return nil, err
+		}
+	}
+	for _, file := range found {
+		copied, err := t.renamed(file, filepath.Base(file))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, copied)
+	}
+	return files, nil
+}
+
+// try asks the API server what it would say of each manifest; nothing is stored. It returns the refusals by file.
+func (t *crdTrial) try(ctx context.Context, files []string) map[string]string {
+	args := []string{"create", "--dry-run=server"}
+	for _, file := range files {
+		args = append(args, "-f", file)
+	}
+	out, _ := t.kubectl(ctx, args...)
+	refused, about := map[string]string{}, ""
+	for line := range strings.Lines(out) {
+		for _, file := range files {
+			if strings.Contains(line, filepath.Base(file)+`"`) {
+				about = filepath.Base(file)
+			}
+		}
+		if strings.HasSuffix(strings.TrimSpace(line), "created (server dry run)") {
+			continue
+		}
+		refused[about] += line
+	}
+	switch why := refused[""]; { // kubectl names the file only where it reports several errors
+	case why != "" && len(files) == 1:
+		return map[string]string{filepath.Base(files[0]): why}
+	case why != "":
+		refused = map[string]string{}
+		for _, file := range files {
+			maps.Copy(refused, t.try(ctx, []string{file}))
+		}
+	}
+	return refused
+}
+
+func (t *crdTrial) accepts(ctx context.Context) (v Verdict, asked bool, err error) {
+	v = Verdict{Check: t.e.ID + " accepts", Title: "good objects are accepted", Verdict: "passed"}
+	var files []string
+	for _, path := range t.e.CRD.Accepts {
+		some, err := t.manifests(path)
+		if err != nil {
+			return v, false, err
+		}
+		files = append(files, some...)
+	}
+	if len(files) == 0 {
+		return v, false, nil
+	}
+	for name, why := range t.try(ctx, files) {
+		v.Verdict, v.Reason = "failed", v.Reason+fmt.Sprintf("%s must be accepted, but: %s\n", name, strings.TrimSpace(why))
+	}
+	return v, true, nil
+}
+
+func (t *crdTrial) refuses(ctx context.Context) (v Verdict, asked bool, err error) {
+	v = Verdict{Check: t.e.ID + " refuses", Title: "bad objects are refused, and the message says why", Verdict: "passed"}
+	var files []string
+	want := map[string]string{}
+	for _, r := range t.e.CRD.Refuses {
+		some, err := t.manifests(r.Manifest)
+		if err != nil {
+			return v, false, err
+		}
+		for _, file := range some {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return v, false, err
+			}
+			want[file] = r.Says
+			first, _, _ := strings.Cut(string(data), "\n")
+			if says, ok := strings.CutPrefix(first, "# refused: "); ok && r.Says == "" { // as the samples of 01 have it
+				want[file] = says
+			}
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return v, false, nil
+	}
+	refused := t.try(ctx, files)
+	for _, file := range files {
+		name := filepath.Base(file)
+		switch why, was := refused[name]; {
+		case !was:
+			v.Verdict, v.Reason = "failed", v.Reason+fmt.Sprintf("%s was accepted, but must be refused: %s\n", name, want[file])
+		case !strings.Contains(why, want[file]):
+			v.Verdict, v.Reason = "failed", v.Reason+fmt.Sprintf("%s was refused, but not for %q: %s\n", name, want[file],
+				strings.TrimSpace(why))
+		}
+	}
+	return v, true, nil
+}
+
+func (t *crdTrial) shows(ctx context.Context) (v Verdict, asked bool, err error) {
+	v = Verdict{Check: t.e.ID + " shows", Title: "kubectl shows what it should", Verdict: "passed"}
+	for _, s := range t.e.CRD.Shows {
+		files, err := t.manifests(s.Manifest)
+		if err != nil {
+			return v, false, err
+		}
+		for _, file := range files {
+			if out, err := t.kubectl(ctx, "apply", "-f", file); err != nil {
+				v.Verdict, v.Reason = "failed", v.Reason+out+"\n"
+			}
+		}
+		args, err := shlex.Split(s.Kubectl)
+		if err != nil {
+			return v, false, err
+		}
+		for n := range args {
+			args[n] = strings.ReplaceAll(args[n], group, t.own)
+		}
+		want := regexp.MustCompile(s.Prints)
+		if out, _ := t.kubectl(ctx, args...); !want.MatchString(out) {
+			v.Verdict = "failed"
+			v.Reason += fmt.Sprintf("kubectl %s\nprints   %s\nmust be  %s\n", s.Kubectl, out, s.Prints)
+		}
+	}
+	return v, len(t.e.CRD.Shows) > 0, nil
+}

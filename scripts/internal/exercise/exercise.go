@@ -1,0 +1,271 @@
+// Package exercise is the learner's loop: a reader writes a program, and the lab judges it.
+package exercise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// File is the list of a chapter's exercises, in the chapter's folder:
+//
+//	exercises:
+//	- id: "04.3"                     # chapter, dot, number; the order in which a reader does them
+//	  title: Children that come back
+//	  minutes: 20
+//	  story: |                       # what breaks without it, for whom, and what to write
+//	    Somebody deletes a ConfigMap …
+//	  starter: stages/2-create       # a folder of the chapter whose files a reader begins with, or a single file
+//	  solution: stages/3-own         # the same for the solution; neither is copied in the repository
+//	  file: main.go                  # the file to edit, seen from work/<chapter>; a single file is put there
+//	  # The check, exactly one of:
+//	  lab: [behaviour/05-deleted-configmap]   # checks of the lab, on the reader's program
+//	  test: {files: [exercises/types_test.go], package: ./v1, run: TestTypes}
+//	  crd: {accepts: […], refuses: […], shows: […]}
+//	  except: [behaviour/01-status]  # checks of earlier exercises that the solution does not pass, with a comment why
+//	  fresh: true                    # it does not build on the exercises before: their checks are not run
+//	  fails: not within              # the reason for which the starter fails: a regular expression over what check
+//	                                  # prints
+//	  hints:
+//	    nudge: What watches the ConfigMaps?
+//	    explanation: …
+//	    line: Owns(&corev1.ConfigMap{}).
+//	  wrong:                         # known wrong answers, at least two
+//	  - name: owner without a watch
+//	    replace:                     # what makes it out of the solution; `file:` is needed for another file
+//	    - {old: "Owns(&corev1.ConfigMap{}).", new: ""}
+//	    says: not within             # what its failure says,
+//	    source: SetControllerReference  # what its source has, and
+//	    lacks: Owns\(                # has not: regular expressions; those that are given must all agree
+//	    hint: The ConfigMap has an owner, but nobody watches it.
+//
+// A wrong answer must be recognised by its own entry and by no other. `make exercises-verify` proves it.
+const File = "exercises.yaml"
+
+// An Exercise is a task, the check that judges it, and help. File describes its fields.
+type Exercise struct {
+	ID       string   `json:"id"`
+	Title    string   `json:"title"`
+	Minutes  int      `json:"minutes"`
+	Story    string   `json:"story"`
+	Starter  string   `json:"starter"`
+	Solution string   `json:"solution"`
+	File     string   `json:"file"`
+	Lab      []string `json:"lab,omitempty"`
+	Test     *Test    `json:"test,omitempty"`
+	CRD      *CRD     `json:"crd,omitempty"`
+	Except   []string `json:"except,omitempty"`
+	Fresh    bool     `json:"fresh,omitempty"`
+	Fails    string   `json:"fails"`
+	Hints    Hints    `json:"hints"`
+	Wrong    []Wrong  `json:"wrong"`
+
+	// Chapter is the folder that the list is in, seen from the checkout.
+	Chapter string `json:"-"`
+	// Folder is that of the reader's files in work/, where it is not the chapter's name.
+	Folder string `json:"-"`
+}
+
+// Test are Go tests that see the reader's files as if they were beside them. They run in the module of the work folder,
+// with bin/ in PATH, KUBEBUILDER_ASSETS for tests with an API server, and WORKSHOP_ROOT.
+type Test struct {
+	// Files are tests of the chapter, by their paths in it.
+	Files []string `json:"files"`
+	// Package is the folder that they belong to, seen from the work folder; "." when it is not given.
+	Package string `json:"package,omitempty"`
+	// Run is what `go test -run` is given.
+	Run string `json:"run"`
+}
+
+// CRD installs the reader's CustomResourceDefinition under a group of its own, and tries objects on it.
+type CRD struct {
+	// Accepts are manifests of the chapter, files or folders, that the API server must take.
+	Accepts []string `json:"accepts,omitempty"`
+	// Refuses are those that it must refuse.
+	Refuses []Refusal `json:"refuses,omitempty"`
+	// Shows are kubectl commands and what they must print.
+	Shows []Shown `json:"shows,omitempty"`
+}
+
+// A Refusal is a manifest, a file or a folder, and a part of the API server's message (empty: any).
+type Refusal struct {
+	Manifest string `json:"manifest"`
+	Says     string `json:"says,omitempty"`
+}
+
+// Shown creates the manifest, if there is one, runs kubectl, and wants its output to match.
+type Shown struct {
+	Manifest string `json:"manifest,omitempty"`
+	// Kubectl are arguments, such as: get mywebs web -o jsonpath={.spec.replicas}.
+	Kubectl string `json:"kubectl"`
+	// Prints is a regular expression.
+	Prints string `json:"prints"`
+}
+
+// Hints are shown one after the other.
+type Hints struct {
+	Nudge       string `json:"nudge"`
+	Explanation string `json:"explanation"`
+	Line        string `json:"line"`
+}
+
+// Wrong is a known wrong answer.
+type Wrong struct {
+	Name    string    `json:"name"`
+	Replace []Replace `json:"replace"`
+	Says    string    `json:"says,omitempty"`
+	Source  string    `json:"source,omitempty"`
+	Lacks   string    `json:"lacks,omitempty"`
+	Hint    string    `json:"hint"`
+}
+
+// Replace changes a text that is in a file exactly once.
+type Replace struct {
+	File string `json:"file,omitempty"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
+// Load reads all exercises of a checkout, in their order.
+func Load(root string) (all []Exercise, err error) {
+	var lists []string
+	for _, pattern := range []string{"[0-9][0-9]-*", "[0-9][0-9]-*/*"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern, File))
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, found...)
+	}
+	for _, path := range lists {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var list struct{ Exercises []Exercise }
+		if err := yaml.UnmarshalStrict(data, &list); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		chapter, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list.Exercises {
+			e.Chapter = chapter
+			if err := e.check(root); err != nil {
+				return nil, fmt.Errorf("%s: exercise %s: %w", path, e.ID, err)
+			}
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Exercise) int { return compareIDs(a.ID, b.ID) })
+	for n := 1; n < len(all); n++ {
+		if all[n].ID == all[n-1].ID {
+			return nil, fmt.Errorf("there are two exercises %s", all[n].ID)
+		}
+	}
+	return all, nil
+}
+
+var idPattern = regexp.MustCompile(`^(\d\d)\.(\d{1,2})$`)
+
+// compareIDs has 04.10 after 04.9.
+func compareIDs(a, b string) int {
+	chapter, number, _ := strings.Cut(a, ".")
+	chapterB, numberB, _ := strings.Cut(b, ".")
+	n, _ := strconv.Atoi(number)
+	m, _ := strconv.Atoi(numberB)
+	return cmp.Or(cmp.Compare(chapter, chapterB), cmp.Compare(n, m))
+}
+
+// check returns what is wrong with the description of an exercise.
+func (e Exercise) check(root string) error {
+	var errs []error
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	want(idPattern.MatchString(e.ID), "an id is like 04.3")
+	want(strings.HasPrefix(e.Chapter, e.ID[:min(2, len(e.ID))]), "it is in the list of %s", e.Chapter)
+	texts := map[string]string{"title": e.Title, "story": e.Story, "file": e.File, "fails": e.Fails,
+		"nudge": e.Hints.Nudge, "explanation": e.Hints.Explanation, "line": e.Hints.Line}
+	for name, text := range texts {
+		want(strings.TrimSpace(text) != "", "%s is missing", name)
+	}
+	want(e.Minutes > 0, "minutes are missing")
+	judges := 0
+	for _, there := range []bool{len(e.Lab) > 0, e.Test != nil, e.CRD != nil} {
+		if there {
+			judges++
+		}
+	}
+	want(judges == 1, "it wants exactly one of lab, test and crd")
+	for _, path := range []string{e.Starter, e.Solution} {
+		_, err := os.Stat(filepath.Join(root, e.Chapter, path))
+		want(path != "" && err == nil, "%q is not in the chapter", path)
+	}
+	want(len(e.Wrong) >= 2, "it wants at least two known wrong answers")
+	patterns := []string{e.Fails}
+	for _, w := range e.Wrong {
+		want(w.Name != "" && w.Hint != "" && len(w.Replace) > 0, "wrong answer %q wants a name, a hint and replace", w.Name)
+		want(w.Says != "" || w.Source != "" || w.Lacks != "", "wrong answer %q wants says, source or lacks", w.Name)
+		patterns = append(patterns, w.Says, w.Source, w.Lacks)
+	}
+	for _, p := range patterns {
+		_, err := regexp.Compile(p)
+		want(err == nil, "%v", err)
+	}
+	return errors.Join(errs...)
+}
+
+// Find returns the exercise that a reader means: 04.3, or 4.3.
+func Find(all []Exercise, id string) (Exercise, error) {
+	if id == CapstoneID {
+		return Capstone, nil
+	}
+	if at := strings.Index(id, "."); at == 1 {
+		id = "0" + id
+	}
+	if at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == id }); at >= 0 {
+		return all[at], nil
+	}
+	return Exercise{}, fmt.Errorf("there is no exercise %q: `make progress` lists them", id)
+}
+
+// before are the exercises whose checks a solution must pass, too: those of the chapter, back to a fresh one.
+func before(all []Exercise, e Exercise) (some []Exercise) {
+	for _, other := range all {
+		switch {
+		case other.ID == e.ID && e.Fresh:
+			return nil
+		case other.ID == e.ID:
+			return some
+		case other.Chapter != e.Chapter:
+		case other.Fresh:
+			some = []Exercise{other}
+		default:
+			some = append(some, other)
+		}
+	}
+	return some
+}
+
+// Recognise returns the known wrong answers that a failure and its source look like.
+func (e Exercise) Recognise(failure, source string) (some []Wrong) {
+	matches := func(pattern, text string) bool { return regexp.MustCompile(`(?m)` + pattern).MatchString(text) }
+	for _, w := range e.Wrong {
+		if (w.Says == "" || matches(w.Says, failure)) && (w.Source == "" || matches(w.Source, source)) &&
+			(w.Lacks == "" || !matches(w.Lacks, source)) {
+			some = append(some, w)
+		}
+	}
+	return some
+}

@@ -1,0 +1,202 @@
+package exercise
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestListsAreRead(t *testing.T) {
+	c := newCourse(t)
+	for _, e := range c.All {
+		if _, err := c.trialsWithoutFiles(e); err != nil {
+			t.Errorf("%s: %v", e.ID, err)
+		}
+	}
+	for _, chapter := range []string{"03-client-go-controller", "04-controller-runtime"} {
+		stages, err := filepath.Glob(filepath.Join(c.Root, chapter, "stages", "[1-9]-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := os.ReadFile(filepath.Join(c.Root, chapter, "stages.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stage := range stages {
+			at := slices.IndexFunc(c.All, func(e Exercise) bool {
+				return e.Chapter == chapter && e.Solution == "stages/"+filepath.Base(stage)
+			})
+			demand := regexp.MustCompile(`- dir: stages/` + filepath.Base(stage) + `\n  idea: .*\n  demands: (\S+)`).FindSubmatch(list)
+			if at < 0 {
+				t.Errorf("no exercise leads to %s", stage)
+			} else if demand != nil && !slices.Equal(c.All[at].Lab, []string{string(demand[1])}) {
+				t.Errorf("exercise %s runs %v, %s is demanded by %s", c.All[at].ID, c.All[at].Lab, stage, demand[1])
+			}
+		}
+	}
+}
+
+// trialsWithoutFiles makes every wrong answer out of its solution: a solution that changed takes them along.
+func (c Course) trialsWithoutFiles(e Exercise) (n int, err error) {
+	solution, err := c.Files(e, e.Solution)
+	if err != nil {
+		return 0, err
+	}
+	for _, w := range e.Wrong {
+		if _, err := w.apply(e, solution); err != nil {
+			return n, fmt.Errorf("wrong answer %q: %w", w.Name, err)
+		}
+		n++
+	}
+	return n, nil
+}
+
+func TestADescriptionThatIsNotComplete(t *testing.T) {
+	root := t.TempDir()
+	for name, data := range map[string]string{"04-x/go.mod": "", "04-x/a/main.go": "", "04-x/b/main.go": ""} {
+		if err := write(filepath.Join(root, name), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := `exercises:
+- {id: "04.1", title: T, minutes: 5, story: S, starter: a, solution: b, file: main.go, lab: [x], fails: y,
+  hints: {nudge: n, explanation: e, line: l},
+  wrong: [{name: a, replace: [{old: a, new: b}], says: x, hint: h}, {name: b, replace: [{old: a, new: b}], lacks: x, hint: h}]}
+`
+	for change, want := range map[string]string{
+		"->":                     "",
+		"title: T->titel: T":     "titel",
+		"minutes: 5->minutes: 0": "minutes are missing",
+		"04.1->05.1":             "it is in the list of 04-x",
+		"lab: [x]->lab: []":      "exactly one of lab, test and crd",
+		"starter: a->starter: z": `"z" is not in the chapter`,
+		"says: x->says: (":       "missing closing )",
+		", lacks: x->":           "wants says, source or lacks",
+		"line: l->line: ''":      "line is missing",
+	} {
+		old, now, _ := strings.Cut(change, "->")
+		if err := write(filepath.Join(root, "04-x", File), []byte(strings.Replace(whole, old, now, 1))); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(root)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", change, err, want)
+		}
+	}
+}
+
+func TestWhatComesBefore(t *testing.T) {
+	all := []Exercise{{ID: "03.1", Chapter: "03"}, {ID: "04.1", Chapter: "04"}, {ID: "04.2", Chapter: "04"},
+		{ID: "04.3", Chapter: "04", Fresh: true}, {ID: "04.4", Chapter: "04"}}
+	for id, want := range map[string]string{"03.1": "", "04.1": "", "04.2": "04.1", "04.3": "", "04.4": "04.3"} {
+		e, err := Find(all, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, b := range before(all, e) {
+			got = append(got, b.ID)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("before %s: %v, want %q", id, got, want)
+		}
+	}
+}
+
+func TestEveryMutantIsABug(t *testing.T) {
+	c := newCourse(t)
+	bugs, err := Bugs(c.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := filepath.Glob(filepath.Join(c.Root, "scripts/lab/myweb/mutants/patches/*.patch"))
+	if err != nil || len(patches) != len(bugs) {
+		t.Errorf("%d bugs, %d mutants: %v", len(bugs), len(patches), err)
+	}
+	seen := map[string]bool{}
+	for _, b := range bugs {
+		if seen[b.Mutant] || b.Level < 1 || b.Level > 3 || b.Symptom == "" || len(b.Checks) == 0 {
+			t.Errorf("%s: twice, or without a level from 1 to 3, a symptom or checks", b.Mutant)
+		}
+		seen[b.Mutant] = true
+		if _, err := c.Plant(t.Context(), b); err != nil {
+			t.Errorf("%s: %v", b.Mutant, err)
+		}
+	}
+}
+
+func TestBugsAreChosen(t *testing.T) {
+	bugs := []Bug{{Mutant: "a", Level: 1}, {Mutant: "b", Level: 2}, {Mutant: "c", Level: 2}}
+	done := State{Passed: map[string]string{"bug/b": "now"}}
+	for _, test := range []struct {
+		number, level int
+		want          string
+	}{{2, 0, "b"}, {0, 1, "a"}, {0, 2, "c"}, {4, 0, "there are bugs 1 to 3"}, {0, 5, "the levels are"}} {
+		b, err := ChooseBug(bugs, done, test.number, test.level)
+		if got := b.Mutant + fmt.Sprint(err); !strings.Contains(got, test.want) {
+			t.Errorf("N=%d LEVEL=%d: %s", test.number, test.level, got)
+		}
+	}
+}
+
+func TestOutputFits(t *testing.T) {
+	c := newCourse(t)
+	var out strings.Builder
+	for _, e := range c.All {
+		e.PrintStory(&out)
+		for n := range 3 {
+			text, last := c.Hint(e, n, "")
+			e.PrintHint(&out, text, last)
+		}
+	}
+	bugs, err := Bugs(c.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, b := range bugs {
+		b.Print(&out, n+1)
+	}
+	c.Progress(&out, State{})
+	for line := range strings.Lines(out.String()) {
+		if len([]rune(strings.TrimRight(line, "\n"))) > columns {
+			t.Errorf("%d columns: %s", len([]rune(line)), line)
+		}
+	}
+}
+
+func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.2")
+	if _, err := c.Goto(e); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(c.Dir(e), "main.go")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(data, "\nfunc x() { y() }\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Check(t.Context(), e)
+	if err != nil || r.Compile == nil || r.Passed() {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	for _, want := range []string{"work/04-controller-runtime/main.go:", "undefined: y",
+		"Open work/04-controller-runtime/main.go at line"} {
+		if !strings.Contains(r.Compile.Error(), want) {
+			t.Errorf("%q does not say %q", r.Compile, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir(e), "go.mod"), []byte("module x\n\ngo 1.99\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = c.Check(t.Context(), e); err != nil || r.Compile == nil || !strings.Contains(r.Compile.Error(),
+		"`make reset`") {
+		t.Errorf("a go.mod that asks for another Go: %v, %v", r.Compile, err)
+	}
+}

@@ -1,0 +1,214 @@
+package exercise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Verdict is what a check says of the reader's files.
+type Verdict struct {
+	// Check names the experiment, Title says what must be true.
+	Check   string `json:"name"`
+	Title   string `json:"title"`
+	Verdict string `json:"verdict"`
+	// Reason is what differed; Evidence are requests, status, and the words of the program.
+	Reason   string   `json:"reason"`
+	Evidence []string `json:"evidence"`
+	Seconds  float64  `json:"seconds"`
+}
+
+// Passed reports whether the check passed. One that was skipped did not.
+func (v Verdict) Passed() bool { return v.Verdict == "passed" }
+
+// A Judge examines files in a work folder.
+type Judge struct {
+	// Root is the checkout, State where the workshop keeps its state, Bin its programs.
+	Root, State, Bin string
+	// Env is the environment of programs.
+	Env []string
+	// Print writes a line of progress.
+	Print func(format string, args ...any)
+	// Fixtures is how many control planes the lab starts for itself; 0: it uses the kept one.
+	Fixtures int
+}
+
+// errCompile is returned, wrapped, when the reader's program does not compile.
+var errCompile = errors.New("it does not compile")
+
+// Build compiles the program in a work folder. shown is how its folder is called in messages.
+func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error {
+	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return compileError(string(out), shown, err)
+	}
+	return nil
+}
+
+var compileLine = regexp.MustCompile(`(?m)^(?:\./)?([\w./-]+\.go):(\d+)`)
+
+// compileError is what Go said, with paths that can be opened, and what to do.
+func compileError(out, shown string, err error) error {
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"),
+		func(l string) bool { return strings.HasPrefix(l, "# ") })
+	text := compileLine.ReplaceAllString(strings.Join(lines, "\n"), shown+"/$1:$2")
+	switch at := compileLine.FindStringSubmatch(strings.Join(lines, "\n")); {
+	case at != nil:
+		return fmt.Errorf("%w:\n%s\nOpen %s/%s at line %s", errCompile, text, shown, at[1], at[2])
+	case strings.Contains(out, "go.mod") || strings.Contains(out, "go.sum"):
+		return fmt.Errorf("%w:\n%s\n`make reset` writes go.mod and go.sum again", errCompile, text)
+	case strings.Contains(out, "no space left"):
+		return ways(fmt.Errorf("build the program: %w", syscall.ENOSPC))
+	}
+	return fmt.Errorf("%w (%w):\n%s", errCompile, err, text)
+}
+
+// command is a program that Ctrl-C reaches as SIGINT, with time to clean up.
+func (j Judge) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, j.Env, time.Minute
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	return cmd
+}
+
+// A Job is a program and the checks that the lab runs on it.
+type Job struct {
+	Name    string   `json:"name"`
+	Program string   `json:"program"`
+	Checks  []string `json:"checks"`
+	Of      string   `json:"of,omitempty"`
+	Rights  string   `json:"rights,omitempty"`
+	CRD     string   `json:"crd,omitempty"`
+	Folder  string   `json:"folder,omitempty"`
+}
+
+// Fast stands for the fast checks of behaviours, Behaviours for all of them.
+const (
+	Fast       = "fast"
+	Behaviours = "behaviours"
+)
+
+// Lab runs jobs and returns the verdicts by job, in the order of its checks.
+func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
+	input, err := json.Marshal(jobs)
+	if err != nil {
+		return nil, err
+	}
+	lab := j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge", "--fixtures", fmt.Sprint(max(j.Fixtures, 1)))
+	var stderr bytes.Buffer
+	lab.Stdin, lab.Stderr = bytes.NewReader(input), &stderr
+	out, err := lab.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := lab.Start(); err != nil {
+		return nil, err
+	}
+	all, wrong := map[string][]Verdict{}, []error{}
+	for d := json.NewDecoder(out); ; {
+		var line struct {
+			Job string
+			Verdict
+			Error string
+		}
+		if d.Decode(&line) != nil {
+			break
+		}
+		if line.Error != "" {
+			wrong = append(wrong, fmt.Errorf("%s: %s", line.Job, line.Error))
+			continue
+		}
+		all[line.Job] = append(all[line.Job], line.Verdict)
+		if each != nil {
+			each(line.Job, line.Verdict)
+		}
+	}
+	err = lab.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		wrong = append(wrong, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String())))
+	}
+	for _, job := range jobs {
+		for _, check := range job.Checks {
+			if check != Fast && check != Behaviours && !slices.ContainsFunc(all[job.Name],
+				func(v Verdict) bool { return v.Check == check }) && len(wrong) == 0 {
+				wrong = append(wrong, fmt.Errorf("%s: no verdict on %s", job.Name, check))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return all, fmt.Errorf("the lab could not judge: %w\nIts control plane may have gone away. "+
+			"Run the same command again: what is missing is started again", errors.Join(wrong...))
+	}
+	return all, nil
+}
+
+// Test runs the exercise's Go tests, as if their files were in the work folder.
+func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, error) {
+	scratch, err := os.MkdirTemp("", "exercise-")
+	if err != nil {
+		return nil, ways(err)
+	}
+	defer os.RemoveAll(scratch)
+	pkg := "./" + filepath.ToSlash(filepath.Clean(e.Test.Package))
+	replace := map[string]string{}
+	for _, file := range e.Test.Files {
+		replace[filepath.Join(dir, pkg, filepath.Base(file))] = filepath.Join(j.Root, e.Chapter, file)
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, err
+	}
+	overlay := filepath.Join(scratch, "overlay.json")
+	if err := write(overlay, data); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	cmd := j.command(ctx, dir, "go", "test", "-overlay", overlay, "-count=1", "-run", e.Test.Run, pkg)
+	cmd.Env = append(slices.Clone(j.Env), "WORKSHOP_ROOT="+j.Root, "KUBEBUILDER_ASSETS="+j.Bin)
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	v := Verdict{Check: e.ID + " " + e.Test.Run, Title: e.Title, Verdict: "passed", Seconds: time.Since(begin).Seconds()}
+	switch text := string(out); {
+	case err == nil && strings.Contains(text, "no tests to run"):
+		return nil, fmt.Errorf("no test matches %s", e.Test.Run)
+	case err == nil:
+	case strings.Contains(text, "[build failed]"), strings.Contains(text, "[setup failed]"):
+		return nil, compileError(text, filepath.Join("work", e.Chapter), err)
+	default:
+		v.Verdict, v.Reason = "failed", testFailure(text)
+	}
+	return []Verdict{v}, nil
+}
+
+var testNoise = regexp.MustCompile(`^(=== |--- |FAIL|ok |PASS|exit status|\s*$)`)
+var testPlace = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
+
+// testFailure is what a test said, without the words of the test runner.
+func testFailure(out string) string {
+	var lines []string
+	for line := range strings.Lines(out) {
+		if !testNoise.MatchString(strings.TrimSpace(line)) {
+			lines = append(lines, testPlace.ReplaceAllString(strings.TrimRight(line, "\n"), ""))
+		}
+	}
+	return strings.Join(lines, "\n")
+}

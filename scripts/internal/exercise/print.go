@@ -1,0 +1,198 @@
+package exercise
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// columns is how wide output is.
+const columns = 100
+
+// wrapped writes a text with a margin, in lines that fit.
+func wrapped(w io.Writer, margin, text string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		for {
+			cut := line
+			if room := columns - len(margin); len(line) > room {
+				if cut = line[:room]; strings.LastIndex(cut, " ") > room/2 {
+					cut = cut[:strings.LastIndex(cut, " ")]
+				}
+			}
+			fmt.Fprintln(w, strings.TrimRight(margin+strings.TrimRight(cut, " "), " "))
+			if line = strings.TrimLeft(line[len(cut):], " "); line == "" {
+				break
+			}
+		}
+	}
+}
+
+// reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
+func reflowed(text string) string {
+	return softBreak.ReplaceAllString(strings.TrimSpace(text), "$1 $2")
+}
+
+var softBreak = regexp.MustCompile(`([^\n])\n([^\n\s])`)
+
+// mostEvidence is how many lines of evidence are shown unless more is asked for.
+const mostEvidence = 14
+
+// stackLine is of the trace of a panic, or of a logger's.
+var stackLine = regexp.MustCompile(`^(goroutine \d+|\t|\s+/|[\w./*()-]+\(0x|runtime[./]|created by |k8s\.io/|sigs\.k8s\.io/)`)
+
+// whoseLog is what controller-runtime adds to each line of a log.
+var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)
+
+// Print writes one verdict.
+func (v Verdict) Print(w io.Writer, verbose bool) {
+	head := fmt.Sprintf("  %-7s %s  ", v.Verdict, v.Check)
+	fmt.Fprintf(w, "%s(%.1f s)\n", head, v.Seconds)
+	wrapped(w, "          ", v.Title)
+	if v.Passed() {
+		return
+	}
+	wrapped(w, "          ", v.Reason)
+	lines := v.Evidence
+	if !verbose {
+		lines = slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString)
+	}
+	for n, line := range lines {
+		if n == mostEvidence && !verbose {
+			fmt.Fprintf(w, "          | … %d more lines: VERBOSE=1\n", len(lines)-n)
+			break
+		}
+		if !verbose {
+			line = whoseLog.ReplaceAllString(line, "{")
+		}
+		wrapped(w, "          | ", line)
+	}
+}
+
+// Print writes what came of an examination, and where to look.
+func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
+	for _, note := range r.Notes {
+		wrapped(w, "", note)
+	}
+	if r.Compile != nil {
+		fmt.Fprintln(w, r.Compile)
+		return
+	}
+	for _, v := range r.Own {
+		v.Print(w, verbose)
+	}
+	passed := 0
+	for _, v := range r.Earlier {
+		if v.Passed() {
+			passed++
+		} else {
+			v.Print(w, verbose)
+		}
+	}
+	if len(r.Earlier) > 0 {
+		fmt.Fprintf(w, "  of the checks before it, %d of %d passed\n", passed, len(r.Earlier))
+	}
+	if r.Passed() {
+		fmt.Fprintf(w, "%s is done (built in %s, judged in %s).\n", e.ID, short(r.Built), short(r.Took))
+		return
+	}
+	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps. (Built in %s, judged in %s.)", e.Path(),
+		short(r.Built), short(r.Took)))
+}
+
+func short(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// Progress writes a bar for each chapter, what is next, and how many minutes are left.
+func (c Course) Progress(w io.Writer, s State) {
+	type sum struct{ done, all, left int }
+	sums, order := map[string]*sum{}, []string{}
+	left := 0
+	for _, e := range c.All {
+		chapter := e.ID[:2]
+		if sums[chapter] == nil {
+			sums[chapter], order = &sum{}, append(order, chapter)
+		}
+		if sums[chapter].all++; s.Passed[e.ID] != "" {
+			sums[chapter].done++
+		} else {
+			sums[chapter].left += e.Minutes
+			left += e.Minutes
+		}
+	}
+	for _, chapter := range order {
+		s := sums[chapter]
+		full := s.done * 20 / s.all
+		fmt.Fprintf(w, "%s  [%s%s] %2d of %2d, %3d minutes left\n", chapter, strings.Repeat("#", full),
+			strings.Repeat(".", 20-full), s.done, s.all, s.left)
+	}
+	bugs := 0
+	for id := range s.Passed {
+		if strings.HasPrefix(id, bugPrefix) {
+			bugs++
+		}
+	}
+	fmt.Fprintf(w, "bugs found and fixed: %d (`make bug`)\n", bugs)
+	if next, ok := c.Next(s); ok {
+		wrapped(w, "", fmt.Sprintf("next: %s %s, %d minutes: make exercise EX=%s (%d minutes left in all)", next.ID,
+			next.Title, next.Minutes, next.ID, left))
+	} else {
+		fmt.Fprintln(w, "All exercises are done. What is left: make check EX=capstone, and the bugs.")
+	}
+}
+
+// Next is the exercise to do: the current one until it is passed, then the first one after it that is not.
+func (c Course) Next(s State) (Exercise, bool) {
+	open := func(e Exercise) bool { return s.Passed[e.ID] == "" }
+	for _, e := range c.All {
+		if open(e) && (!idPattern.MatchString(s.Current) || compareIDs(e.ID, s.Current) >= 0) {
+			return e, true
+		}
+	}
+	if at := slices.IndexFunc(c.All, open); at >= 0 {
+		return c.All[at], true
+	}
+	return Exercise{}, false
+}
+
+// PrintStory writes what an exercise is about, and what to do.
+func (e Exercise) PrintStory(w io.Writer) {
+	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
+	wrapped(w, "", reflowed(e.Story))
+	check := "its tests: " + strings.Join(testsOf(e), ", ")
+	switch {
+	case len(e.Lab) > 0:
+		check = strings.Join(e.Lab, ", ")
+	case e.CRD != nil:
+		check = "objects that the API server must accept, refuse and show"
+	}
+	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s\n", e.Path(), check)
+	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
+}
+
+func testsOf(e Exercise) []string {
+	if e.Test == nil {
+		return nil
+	}
+	return []string{e.Test.Run}
+}
+
+// PrintHint writes a hint, and whether there are more.
+func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
+	wrapped(w, "", text)
+	if last {
+		fmt.Fprintln(w, "That was the last hint; `make solution` shows a diff.")
+	} else {
+		fmt.Fprintln(w, "`make hint` says more.")
+	}
+}
+
+// Print writes the complaint, and what to do. What is wrong stays hidden.
+func (b Bug) Print(w io.Writer, number int) {
+	fmt.Fprintf(w, "bug %d, level %d\n\n", number, b.Level)
+	wrapped(w, "  ", reflowed(b.Symptom))
+	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.Of,
+		strings.Join(b.Checks, ", "))
+	fmt.Fprintln(w, "then         make check shows the evidence; fix the code until it passes; or make solution")
+}

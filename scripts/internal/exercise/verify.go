@@ -1,0 +1,269 @@
+package exercise
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A trial is one state of the reader's files that the law says something about.
+type trial struct {
+	e Exercise
+	// what is "starter", "solution", or "wrong: NAME".
+	what    string
+	files   map[string][]byte
+	own     []string // checks of the lab
+	earlier []string
+	program string
+	report  Report
+}
+
+func (t *trial) String() string { return t.e.ID + " " + t.what }
+
+// Counts are what Verify has shown.
+type Counts struct{ Exercises, Starters, Solutions, Wrong, Jumps, Hints int }
+
+func (c Counts) String() string {
+	return fmt.Sprintf("%d exercises: %d starters fail for the stated reason, %d solutions pass with all before them, "+
+		"%d wrong answers get their own hint, %d jumps land, %d hints are printed",
+		c.Exercises, c.Starters, c.Solutions, c.Wrong, c.Jumps, c.Hints)
+}
+
+// Verify holds the law against exercises: the starter compiles and fails for the stated reason, the solution passes
+// with
+// all before it, each wrong answer is recognised by its own entry alone, each jump lands on a starter on which all
+// earlier checks pass. c is a course in a folder of its own. It returns what is shown, and all that is not so.
+func (c Course) Verify(ctx context.Context, some []Exercise, print func(format string, args ...any)) (n Counts,
+	err error) {
+	var all []*trial
+	for _, e := range some {
+		trials, e := c.trials(e)
+		if e != nil {
+			return n, e
+		}
+		all = append(all, trials...)
+	}
+	if err := c.try(ctx, all, print); err != nil {
+		return n, err
+	}
+	var wrong []error
+	for _, t := range all {
+		if err := c.judge(t, &n); err != nil {
+			wrong = append(wrong, fmt.Errorf("%v: %w", t, err))
+		}
+	}
+	for _, e := range some {
+		n.Exercises++
+		for at := range 3 {
+			if text, _ := c.Hint(e, at, ""); strings.TrimSpace(text) != "" {
+				n.Hints++
+			}
+		}
+	}
+	return n, errors.Join(wrong...)
+}
+
+// trials are those of an exercise. That of the starter begins with the reader's jump.
+func (c Course) trials(e Exercise) (all []*trial, err error) {
+	own, earlier := checksOf(c.All, e)
+	if _, err := c.Goto(e); err != nil {
+		return nil, err
+	}
+	files, err := c.Written(e)
+	if err != nil {
+		return nil, err
+	}
+	starter := &trial{e: e, what: "starter", files: files, own: own}
+	if chain := before(c.All, e); len(chain) > 0 {
+		lab, more := checksOf(c.All, chain[len(chain)-1])
+		starter.earlier = slices.DeleteFunc(slices.Concat(lab, more), func(id string) bool {
+			return strings.HasPrefix(id,
+				"stage/")
+		})
+	}
+	solution, err := c.Files(e, e.Solution)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, starter, &trial{e: e, what: "solution", files: solution, own: own, earlier: earlier})
+	for _, w := range e.Wrong {
+		files, err := w.apply(e, solution)
+		if err != nil {
+			return nil, fmt.Errorf("exercise %s, wrong answer %q: %w", e.ID, w.Name, err)
+		}
+		all = append(all, &trial{e: e, what: "wrong: " + w.Name, files: files, own: own, earlier: earlier})
+	}
+	return all, nil
+}
+
+// apply makes a wrong answer out of a solution.
+func (w Wrong) apply(e Exercise, solution map[string][]byte) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for name, data := range solution {
+		files[name] = data
+	}
+	for _, r := range w.Replace {
+		name := r.File
+		if name == "" {
+			name = e.File
+		}
+		if n := strings.Count(string(files[name]), r.Old); n != 1 {
+			return nil, fmt.Errorf("%q is %d times in %s of the solution, not once", r.Old, n, name)
+		}
+		files[name] = []byte(strings.Replace(string(files[name]), r.Old, r.New, 1))
+	}
+	return files, nil
+}
+
+// try examines all trials. Programs of the lab are built first, each distinct one once, and judged together.
+func (c Course) try(ctx context.Context, all []*trial, print func(format string, args ...any)) error {
+	dir, err := os.MkdirTemp("", "exercises-")
+	if err != nil {
+		return ways(err)
+	}
+	defer os.RemoveAll(dir)
+	var jobs []Job
+	for at, t := range all {
+		if _, err := c.Put(t.e, t.files); err != nil {
+			return err
+		}
+		if len(t.e.Lab) == 0 {
+			print("%v", t)
+			if t.report, err = c.Check(ctx, t.e); err != nil {
+				return fmt.Errorf("%v: %w", t, err)
+			}
+			continue
+		}
+		t.program = filepath.Join(dir, digest(t))
+		checks := slices.Concat(t.own, t.earlier)
+		if at := slices.IndexFunc(jobs, func(j Job) bool { return j.Program == t.program }); at >= 0 {
+			jobs[at].Checks = union(jobs[at].Checks, checks)
+			continue
+		}
+		print("building %v (%d of %d)", t, at+1, len(all))
+		err := c.Judge.Build(ctx, c.Dir(t.e), ".", filepath.Join("work", t.e.Chapter), t.program)
+		if errors.Is(err, errCompile) {
+			t.report.Compile, t.program = err, ""
+		} else if err != nil {
+			return err
+		} else {
+			jobs = append(jobs, Job{Name: filepath.Base(t.program), Program: t.program, Checks: checks})
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	print("judging %d programs", len(jobs))
+	verdicts, err := c.Judge.Lab(ctx, jobs, nil)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if t.program != "" {
+			t.report.Own, t.report.Earlier = chosenOf(verdicts[filepath.Base(t.program)], t.own),
+				chosenOf(verdicts[filepath.Base(t.program)], t.earlier)
+		}
+	}
+	return nil
+}
+
+// digest names a program by its chapter and files, as the name of a user in the lab.
+func digest(t *trial) string {
+	sum := sha256.New()
+	fmt.Fprintln(sum, t.e.Chapter)
+	for _, name := range names(t.files) {
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(t.files[name]), t.files[name])
+	}
+	return fmt.Sprintf("x%x", sum.Sum(nil)[:6])
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
+func chosenOf(all []Verdict, checks []string) (some []Verdict) {
+	for _, v := range all {
+		if slices.Contains(checks, v.Check) {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
+// judge holds what came of a trial against the law, and counts.
+func (c Course) judge(t *trial, n *Counts) error {
+	failed := func(v Verdict) bool { return !v.Passed() }
+	failure := t.report.Failure()
+	switch t.what {
+	case "solution":
+		if !t.report.Passed() {
+			return fmt.Errorf("it must pass its check and all before it:\n%s", failure)
+		}
+		n.Solutions++
+	case "starter":
+		if t.report.Compile != nil {
+			return t.report.Compile
+		}
+		if !slices.ContainsFunc(t.report.Own, failed) {
+			return errors.New("the check passes on the starter: it does not show what the exercise asks for")
+		}
+		if !regexp.MustCompile(`(?m)` + t.e.Fails).MatchString(failure) {
+			return fmt.Errorf("its check must fail for %q:\n%s", t.e.Fails, failure)
+		}
+		n.Starters++
+		for _, v := range t.report.Earlier {
+			if failed(v) {
+				return fmt.Errorf("the jump lands where an earlier check fails: %s: %s", v.Check, v.Reason)
+			}
+		}
+		n.Jumps++
+	default:
+		if t.report.Passed() {
+			return errors.New("the check passes on it")
+		}
+		var names []string
+		for _, w := range t.e.Recognise(failure, source(t.files)) {
+			names = append(names, w.Name)
+		}
+		if own := strings.TrimPrefix(t.what, "wrong: "); len(names) != 1 || names[0] != own {
+			return fmt.Errorf("it is recognised as %q:\n%s", names, failure)
+		}
+		n.Wrong++
+	}
+	return nil
+}
+
+// Goto makes the starter of an exercise the reader's files, and the exercise the current one.
+func (c Course) Goto(e Exercise) (saved string, err error) {
+	files, err := c.Files(e, e.Starter)
+	if err != nil {
+		return "", err
+	}
+	if saved, err = c.Put(e, files); err != nil {
+		return saved, err
+	}
+	return saved, errors.Join(c.Module(e), c.begin(e.ID))
+}
+
+// begin makes an exercise the current one.
+func (c Course) begin(id string) error {
+	s, err := c.State()
+	if err != nil {
+		return err
+	}
+	if s.Current != id {
+		s.Current, s.Hints, s.Failure = id, 0, ""
+	}
+	return c.SetState(s)
+}

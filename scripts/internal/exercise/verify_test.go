@@ -1,0 +1,103 @@
+package exercise
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// small is a checkout with one exercise that needs no control plane. Changes are old->new, in its list.
+func small(t *testing.T, changes ...string) Course {
+	t.Helper()
+	root := t.TempDir()
+	list := `exercises:
+- id: "04.1"
+  title: Sums
+  minutes: 1
+  story: Add.
+  starter: begin
+  solution: end
+  file: add.go
+  test: {files: [checks/add_test.go], run: TestAdd}
+  fails: "the sum is 0"
+  hints: {nudge: plus, explanation: plus is +, line: return a + b}
+  wrong:
+  - {name: minus, replace: [{old: a + b, new: a - b}], says: the sum is -1, hint: Minus is not plus.}
+  - {name: twice, replace: [{old: a + b, new: a + a}], says: the sum is 2, hint: b is missing.}
+`
+	files := map[string]string{
+		"go.mod": "module example.com/x\n\ngo 1.26.0\n", "go.sum": "",
+		"begin/add.go": "package x\n\nfunc Add(a, b int) int { return 0 }\n",
+		"end/add.go":   "package x\n\nfunc Add(a, b int) int { return a + b }\n",
+		"checks/add_test.go": "package x\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n" +
+			"\tif s := Add(1, 2); s != 3 {\n\t\tt.Errorf(\"the sum is %d\", s)\n\t}\n}\n",
+		File: list,
+	}
+	for name, text := range files {
+		for _, change := range changes {
+			old, now, _ := strings.Cut(change, "->")
+			text = strings.Replace(text, old, now, 1)
+		}
+		if err := write(filepath.Join(root, "04-x", name), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Course{All: all, Workspace: Workspace{Root: root, Work: filepath.Join(root, "work"), Now: time.Now},
+		Judge: Judge{Root: root, Env: append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")}}
+}
+
+func TestTheLaw(t *testing.T) {
+	for name, test := range map[string]struct{ change, want string }{
+		"holds":                                  {"", ""},
+		"a check that shows nothing":             {"s != 3->s > 9", "the check passes on the starter"},
+		"a starter that does not compile":        {"return 0 }->return zero }", "undefined: zero"},
+		"a starter that fails for another cause": {"the sum is 0\"->no sum\"", `must fail for "no sum"`},
+		"a solution that fails":                  {"return a + b }->return b + b }", "exercise 04.1, wrong answer"},
+		"a wrong answer that passes":             {"new: a - b->new: b + a", "wrong: minus: the check passes on it"},
+		"a wrong answer that gets two hints":     {"says: the sum is 2->says: the sum", `is recognised as ["minus" "twice"]`},
+		"a wrong answer that gets none":          {"says: the sum is -1->says: the product", "is recognised as []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := small(t, test.change)
+			n, err := c.Verify(t.Context(), c.All, func(string, ...any) {})
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if want := (Counts{Exercises: 1, Starters: 1, Solutions: 1, Wrong: 2, Jumps: 1, Hints: 3}); test.want == "" &&
+				n != want {
+				t.Errorf("counted %+v, want %+v", n, want)
+			}
+		})
+	}
+}
+
+func TestTheHintThatFitsComesFirst(t *testing.T) {
+	c := small(t)
+	e := c.All[0]
+	files, err := e.Wrong[0].apply(e, map[string][]byte{"add.go": []byte("package x\n\nfunc Add(a, b int) int { return a + b }\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Put(e, files); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Check(t.Context(), e)
+	if err != nil || r.Passed() {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for n, want := range []string{"Minus is not plus.", "A nudge: plus", "Why: plus is +", "return a + b",
+		"return a + b"} {
+		if text, last := c.Hint(e, n, r.Failure()); !strings.Contains(text, want) || last != (n >= 3) {
+			t.Errorf("hint %d is %q (the last: %v), want %q", n, text, last, want)
+		}
+	}
+	if text, _ := c.Hint(e, 0, "something else"); !strings.Contains(text, "A nudge") {
+		t.Errorf("the first hint of an unknown failure is %q", text)
+	}
+}

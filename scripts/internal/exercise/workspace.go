@@ -1,0 +1,291 @@
+package exercise
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/mod/modfile"
+	"sigs.k8s.io/yaml"
+)
+
+// A Workspace is the reader's part of a checkout: the folder work/, which is not committed.
+type Workspace struct {
+	// Root is the checkout, Work the folder; it is called work/ in messages.
+	Root, Work string
+	// Now is the clock that names saved copies.
+	Now func() time.Time
+}
+
+// State is what the workshop remembers of a reader.
+type State struct {
+	// Current is the exercise that is being done, or bug/NAME.
+	Current string `json:"current,omitempty"`
+	// Hints is how many hints of it were shown.
+	Hints int `json:"hints,omitempty"`
+	// Passed are exercises and bugs that are done, with the time.
+	Passed map[string]string `json:"passed,omitempty"`
+	// Solved says which exercise was passed last, and with which files.
+	Solved string `json:"solved,omitempty"`
+	// Failure is what the last check of the current exercise printed, for the hint that fits.
+	Failure string `json:"failure,omitempty"`
+}
+
+func (w Workspace) statePath() string { return filepath.Join(w.Work, ".state.yaml") }
+
+// State reads it; an empty one when there is none.
+func (w Workspace) State() (s State, err error) {
+	data, err := os.ReadFile(w.statePath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	if err := yaml.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("work/.state.yaml cannot be read: delete it, your programs stay as they are: %w", err)
+	}
+	if s.Passed == nil {
+		s.Passed = map[string]string{}
+	}
+	return s, nil
+}
+
+// SetState writes it.
+func (w Workspace) SetState(s State) error {
+	data, err := yaml.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return write(w.statePath(), data)
+}
+
+// Dir is the folder of the reader's files of an exercise.
+func (w Workspace) Dir(e Exercise) string { return filepath.Join(w.Work, e.folder()) }
+
+func (e Exercise) folder() string { return cmp.Or(e.Folder, e.Chapter) }
+
+// Path is the file that a reader edits, seen from the checkout.
+func (e Exercise) Path() string { return filepath.Join("work", e.folder(), e.File) }
+
+// Files are those of a starter or a solution, by their paths in the work folder.
+func (w Workspace) Files(e Exercise, of string) (map[string][]byte, error) {
+	from := filepath.Join(w.Root, e.Chapter, of)
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		data, err := os.ReadFile(from)
+		return map[string][]byte{e.File: data}, err
+	}
+	return read(from)
+}
+
+// read returns the files in a folder that a reader may have written: all but those of Go modules and hidden ones.
+func read(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if real, err := filepath.EvalSymlinks(dir); err == nil { // WalkDir does not follow a link
+		dir = real
+	}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		hidden := strings.HasPrefix(entry.Name(), ".") && name != "."
+		if err == nil && entry.IsDir() && hidden {
+			return filepath.SkipDir
+		}
+		if err != nil || !entry.Type().IsRegular() || hidden || name == "go.mod" || name == "go.sum" {
+			return err
+		}
+		files[name], err = os.ReadFile(path)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return files, err
+}
+
+// Written are the reader's files.
+func (w Workspace) Written(e Exercise) (map[string][]byte, error) { return read(w.Dir(e)) }
+
+// Put makes files the reader's, after it has saved those that are there and differ. saved is where, seen from the
+// checkout; empty when there was nothing to save.
+func (w Workspace) Put(e Exercise, files map[string][]byte) (saved string, err error) {
+	old, err := w.Written(e)
+	if err != nil {
+		return "", err
+	}
+	for name, data := range old {
+		if !bytes.Equal(data, files[name]) {
+			if saved, err = w.save(e, old); err != nil {
+				return "", err
+			}
+			break
+		}
+	}
+	for name, data := range files {
+		if err := write(filepath.Join(w.Dir(e), name), data); err != nil {
+			return saved, err
+		}
+	}
+	for name := range old { // the last step: a reader who interrupts it has both
+		if _, stays := files[name]; !stays {
+			if err := os.Remove(filepath.Join(w.Dir(e), name)); err != nil {
+				return saved, err
+			}
+		}
+	}
+	return saved, nil
+}
+
+// save copies files into a new folder below work/.saved.
+func (w Workspace) save(e Exercise, files map[string][]byte) (string, error) {
+	moment := w.Now().Format("2006-01-02T15-04-05")
+	name := filepath.Join(".saved", moment, e.folder())
+	for n := 2; ; n++ {
+		if _, err := os.Stat(filepath.Join(w.Work, name)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		name = filepath.Join(".saved", fmt.Sprintf("%s-%d", moment, n), e.folder())
+	}
+	for file, data := range files {
+		if err := write(filepath.Join(w.Work, name, file), data); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join("work", name), nil
+}
+
+// Module makes the work folder a Go module that may import the chapter's packages, internal ones too: its path is below
+// the chapter's, and a replacement leads to the chapter's folder. A chapter without a module needs none.
+func (w Workspace) Module(e Exercise) error {
+	chapter := filepath.Join(w.Root, e.Chapter)
+	data, err := os.ReadFile(filepath.Join(chapter, "go.mod"))
+	if err != nil {
+		return err
+	}
+	mod, err := modfile.Parse("go.mod", data, nil)
+	if err != nil {
+		return err
+	}
+	path := mod.Module.Mod.Path
+	up, err := filepath.Rel(w.Dir(e), chapter)
+	if err == nil {
+		err = errors.Join(mod.AddModuleStmt(path+"/work"), mod.AddRequire(path, "v0.0.0"),
+			mod.AddReplace(path, "", filepath.ToSlash(up), ""))
+	}
+	if err != nil {
+		return err
+	}
+	mod.Cleanup()
+	if data, err = mod.Format(); err != nil {
+		return err
+	}
+	sums, err := os.ReadFile(filepath.Join(chapter, "go.sum"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(filepath.Join(w.Dir(e), "go.mod"), data), write(filepath.Join(w.Dir(e), "go.sum"), sums))
+}
+
+// write replaces a file in one step: it is as it was, or has all of the data.
+func write(path string, data []byte) (err error) {
+	if is, err := os.ReadFile(path); err == nil && bytes.Equal(is, data) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return ways(err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return ways(err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return ways(err)
+	}
+	return ways(os.Rename(f.Name(), path))
+}
+
+// ways says what to do about a file system that takes nothing more.
+func ways(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the disk is full; no file of yours was changed or lost: free some space and try again: %w", err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("work/ cannot be written; no file of yours was changed or lost: "+
+			"see who owns it (ls -ld work) and try again: %w", err)
+	}
+	return err
+}
+
+// Sound returns what is wrong with the reader's files that a compiler would not say well, each with a way on, and notes
+// about what does no harm.
+func (w Workspace) Sound(e Exercise) (notes []string, err error) {
+	files, err := w.Written(e)
+	if err != nil {
+		return nil, ways(err)
+	}
+	reset := fmt.Sprintf("`make reset EX=%s` brings the starter (what is there is saved first)", e.ID)
+	if _, there := files[e.File]; !there {
+		similar := slices.DeleteFunc(names(files),
+			func(name string) bool { return filepath.Ext(name) != filepath.Ext(e.File) })
+		switch {
+		case len(similar) == 0:
+			return nil, fmt.Errorf("%s is not there; %s, older copies are in work/.saved", e.Path(), reset)
+		case filepath.Ext(e.File) != ".go": // Go compiles what is there, whatever its name
+			return nil, fmt.Errorf("%s is not there, but %s is: rename it to %s", e.Path(), similar[0], e.File)
+		}
+	}
+	for _, name := range names(files) {
+		path, data := filepath.Join("work", e.folder(), name), files[name]
+		switch {
+		case len(bytes.TrimSpace(data)) == 0:
+			return nil, fmt.Errorf("%s is empty, or only half saved: save it in your editor; or %s", path, reset)
+		case bytes.IndexByte(data, 0) >= 0:
+			return nil, fmt.Errorf("%s holds a zero byte, it is damaged or not text: save it again as UTF-8; or %s", path, reset)
+		case bytes.Contains(data, []byte("\r\n")):
+			notes = append(notes, "note: "+path+" has Windows line ends (CRLF). They do no harm here.")
+		}
+		for n, line := range bytes.Split(data, []byte("\n")) {
+			for _, mark := range []string{"<<<<<<< ", ">>>>>>> "} {
+				if bytes.HasPrefix(line, []byte(mark)) {
+					return nil, fmt.Errorf("%s:%d: a merge left its marks here: keep one of the two versions, "+
+						"and delete the lines with <<<<<<<, ======= and >>>>>>>", path, n+1)
+				}
+			}
+		}
+	}
+	return notes, nil
+}
+
+func names(files map[string][]byte) (all []string) {
+	for name := range files {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// source is the text of the reader's files, with the line ends of this workshop and without comments that fill a line.
+func source(files map[string][]byte) string {
+	var text strings.Builder
+	for _, name := range names(files) {
+		for line := range strings.Lines(strings.ReplaceAll(string(files[name]), "\r\n", "\n")) {
+			if trimmed := strings.TrimSpace(line); !strings.HasPrefix(trimmed, "//") && !strings.HasPrefix(trimmed, "#") {
+				text.WriteString(line)
+			}
+		}
+	}
+	return text.String()
+}

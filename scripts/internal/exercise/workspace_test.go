@@ -1,0 +1,195 @@
+package exercise
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var checkout = filepath.Join("..", "..", "..")
+
+// newCourse is one with an empty work folder, and a clock that stands still.
+func newCourse(t *testing.T) Course {
+	t.Helper()
+	root, err := filepath.Abs(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return Course{All: all, Workspace: Workspace{Root: root, Work: filepath.Join(t.TempDir(), "work"),
+		Now: func() time.Time { return now }},
+		Judge: Judge{Root: root, Bin: filepath.Join(root, "bin"), Env: append(os.Environ(), "GOFLAGS=-mod=readonly",
+			"GOWORK=off", "CGO_ENABLED=0")}}
+}
+
+func find(t *testing.T, c Course, id string) Exercise {
+	t.Helper()
+	e, err := Find(c.All, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestWhatIsOverwrittenIsSavedFirst(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "4.3")
+	if saved, err := c.Goto(e); err != nil || saved != "" {
+		t.Fatalf("an empty folder: saved %q, %v", saved, err)
+	}
+	mine := filepath.Join(c.Dir(e), "main.go")
+	for n, want := range []string{"work/.saved/2026-01-02T03-04-05/04-controller-runtime",
+		"work/.saved/2026-01-02T03-04-05-2/04-controller-runtime"} {
+		text := strings.Repeat("// mine\n", n+1)
+		if err := os.WriteFile(mine, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(c.Dir(e), "other.go"), []byte("package main\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		saved, err := c.Goto(e)
+		if err != nil || saved != want {
+			t.Fatalf("saved in %q, want %q: %v", saved, want, err)
+		}
+		copied, err := os.ReadFile(filepath.Join(filepath.Dir(c.Work), saved, "main.go"))
+		if err != nil || string(copied) != text {
+			t.Errorf("the copy is %q, want %q: %v", copied, text, err)
+		}
+		if _, err := os.Stat(filepath.Join(c.Dir(e), "other.go")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("other.go is not of the starter, and is left: %v", err)
+		}
+	}
+}
+
+func TestAReaderKeepsHerOwnSolution(t *testing.T) {
+	c := newCourse(t)
+	before, e := find(t, c, "04.2"), find(t, c, "04.3")
+	files, err := c.Files(before, before.Solution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["main.go"] = append(files["main.go"], "// mine\n"...)
+	if _, err := c.Put(before, files); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetState(State{Solved: c.Digest(before), Current: before.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, saved, err := c.Begin(e); err != nil || !kept || saved != "" {
+		t.Errorf("kept %v, saved %q: %v", kept, saved, err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir(e), "main.go"), []byte("package main\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if kept, saved, err := c.Begin(e); err != nil || kept || saved == "" {
+		t.Errorf("of files that were not judged kept is %v, saved %q: %v", kept, saved, err)
+	}
+}
+
+func TestFilesThatCannotBeJudgedHaveAWayOn(t *testing.T) {
+	starter := "package main\n\nfunc main() {}\n"
+	for name, test := range map[string]struct {
+		files       map[string]string
+		err, note   string
+		andCompiles bool
+	}{
+		"as it should be":  {files: map[string]string{"main.go": starter}},
+		"deleted":          {files: map[string]string{}, err: "is not there; `make reset EX=04.3`"},
+		"renamed":          {files: map[string]string{"operator.go": starter}},
+		"empty":            {files: map[string]string{"main.go": "\n"}, err: "is empty, or only half saved"},
+		"with a zero byte": {files: map[string]string{"main.go": "package\x00"}, err: "zero byte"},
+		"with merge marks": {files: map[string]string{"main.go": "package main\n<<<<<<< HEAD\n"},
+			err: "main.go:2: a merge left its marks"},
+		"Windows line ends": {files: map[string]string{"main.go": strings.ReplaceAll(starter, "\n", "\r\n")},
+			note: "Windows line ends"},
+		"a second file, empty": {files: map[string]string{"main.go": starter, "x.go": ""}, err: "x.go is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourse(t)
+			e := find(t, c, "04.3")
+			for file, text := range test.files {
+				if err := write(filepath.Join(c.Dir(e), file), []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			notes, err := c.Sound(e)
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %v, want %q", err, test.err)
+			}
+			if got := strings.Join(notes, " "); (got == "") != (test.note == "") || !strings.Contains(got, test.note) {
+				t.Errorf("noted %q, want %q", got, test.note)
+			}
+		})
+	}
+	c := newCourse(t)
+	e := Exercise{ID: "01.1", Chapter: "01-crd", File: "crd.yaml"}
+	if err := write(filepath.Join(c.Dir(e), "my-crd.yaml"), []byte("a: b\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Sound(e); err == nil || !strings.Contains(err.Error(), "rename it to crd.yaml") {
+		t.Errorf("a manifest of another name: %v", err)
+	}
+}
+
+// A small file system of memory stands for a disk that is full.
+func TestAFullDiskLosesNothing(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.3")
+	if err := os.MkdirAll(c.Work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", c.Work, "tmpfs", 0, "size=128k"); err != nil {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(c.Work, unix.MNT_DETACH) })
+	if _, err := c.Goto(e); err != nil {
+		t.Fatal(err)
+	}
+	mine := strings.Repeat("// mine\n", 1000)
+	if err := os.WriteFile(filepath.Join(c.Dir(e), "main.go"), []byte(mine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.WriteFile(filepath.Join(c.Work, "full"), make([]byte, 1<<20), 0o600)
+	if _, err := c.Goto(e); err == nil || !strings.Contains(err.Error(),
+		"the disk is full; no file of yours was changed") {
+		t.Errorf("got %v", err)
+	}
+	if is, err := os.ReadFile(filepath.Join(c.Dir(e), "main.go")); err != nil || string(is) != mine {
+		t.Errorf("the reader's file was changed: %d bytes, %v", len(is), err)
+	}
+	if err := os.Remove(filepath.Join(c.Work, "full")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Goto(e); err != nil {
+		t.Errorf("with space again: %v", err)
+	}
+}
+
+func TestWaysOn(t *testing.T) {
+	for err, want := range map[error]string{syscall.ENOSPC: "free some space", syscall.EROFS: "see who owns it"} {
+		if got := ways(err); !strings.Contains(got.Error(), want) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+func TestAStateThatCannotBeRead(t *testing.T) {
+	c := newCourse(t)
+	if err := write(c.statePath(), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.State(); err == nil || !strings.Contains(err.Error(), "delete it, your programs stay") {
+		t.Errorf("got %v", err)
+	}
+}

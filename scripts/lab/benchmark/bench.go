@@ -1,0 +1,197 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+)
+
+// Parts of the benchmark, in their order.
+const (
+	Lines      = "static"
+	Counts     = "counts"
+	Converging = "converge"
+	Arrivals   = "latency"
+	Recovering = "recovery"
+	Limits     = "limiter"
+	Heap       = "memory"
+)
+
+// Parts are all of them.
+var Parts = []string{Lines, Counts, Converging, Arrivals, Recovering, Limits, Heap}
+
+// Options say what is measured, and how much of it.
+type Options struct {
+	// Root is the checkout.
+	Root string
+	// Implementations are built: Path and Flags are set. The first one that can be measured is compared
+	// with each of the others.
+	Implementations []impl.Implementation
+	// Objects is how many MyWebs converge at once; 0 is 100.
+	Objects int
+	// Pairs of runs that are compared; 0 is 10.
+	Pairs int
+	// Rate is how many MyWebs a second arrive, Samples how many in all; 0 is 25 and 1000.
+	Rate    float64
+	Samples int
+	// Memory are the numbers of MyWebs at which memory is measured, rising; empty is 0, 1000, 5000.
+	Memory []int
+	// Parts to run; empty is all.
+	Parts []string
+	// Report hears what goes on; nil is for nobody.
+	Report func(format string, args ...any)
+}
+
+func (o *Options) complete() error {
+	if len(o.Implementations) == 0 {
+		return fmt.Errorf("there is nothing to measure")
+	}
+	for _, part := range o.Parts {
+		if !slices.Contains(Parts, part) {
+			return fmt.Errorf("there is no part %q of the benchmark: there are %s", part, strings.Join(Parts, ", "))
+		}
+	}
+	if len(o.Parts) == 0 {
+		o.Parts = Parts
+	}
+	if len(o.Memory) == 0 {
+		o.Memory = []int{0, 1000, 5000}
+	}
+	slices.Sort(o.Memory)
+	o.Objects, o.Pairs = orElse(o.Objects, 100), orElse(o.Pairs, 10)
+	o.Rate, o.Samples = orElse(o.Rate, 25), orElse(o.Samples, 1000)
+	if o.Report == nil {
+		o.Report = func(string, ...any) {}
+	}
+	return nil
+}
+
+func orElse[T int | float64](value, otherwise T) T {
+	if value == 0 {
+		return otherwise
+	}
+	return value
+}
+
+// A bench is a benchmark under way.
+type bench struct {
+	Options
+	result *Result
+}
+
+// Run measures. The error is of the lab; what was measured before it is in the result. An operator that does
+// not do what a part asks of it is left out there, with a note.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	b := &bench{Options: o, result: &Result{}}
+	if err := b.complete(); err != nil {
+		return b.result, err
+	}
+	for _, i := range b.Implementations {
+		b.result.Implementations = append(b.result.Implementations, Measured{Name: i.Name, Static: Static{Written: -1, Generated: -1}})
+	}
+	if err := b.timed(ctx, Lines, b.static); err != nil {
+		return b.result, err
+	}
+	if err := b.timed(ctx, Counts, b.counts); err != nil {
+		return b.result, err
+	}
+	if err := b.times(ctx); err != nil {
+		return b.result, err
+	}
+	return b.result, b.timed(ctx, Heap, b.memory)
+}
+
+// times runs the parts that measure time, all in one quiet fixture.
+func (b *bench) times(ctx context.Context) error {
+	type part struct {
+		name string
+		run  func(context.Context, *stage) error
+	}
+	parts := slices.DeleteFunc([]part{{Converging, b.converge}, {Arrivals, b.latency}, {Recovering, b.recovery}, {Limits, b.limiter}},
+		func(p part) bool { return !slices.Contains(b.Parts, p.name) })
+	if len(parts) == 0 {
+		return nil
+	}
+	s, err := b.stage(ctx, b.Implementations)
+	if err != nil {
+		return err
+	}
+	defer b.end(s.Fixture)
+	for _, p := range parts {
+		if err := b.timed(ctx, p.name, func(ctx context.Context) error { return p.run(ctx, s) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// timed runs a part, if it was asked for, and tells how long it took.
+func (b *bench) timed(ctx context.Context, part string, run func(context.Context) error) error {
+	if !slices.Contains(b.Parts, part) {
+		return nil
+	}
+	begin := time.Now()
+	if err := run(ctx); err != nil {
+		return fmt.Errorf("benchmark, %s: %w", part, err)
+	}
+	b.Report("%s took %.0f s", part, time.Since(begin).Seconds())
+	return nil
+}
+
+// note adds a line to what has to be said with the numbers.
+func (b *bench) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(b.result.Notes, text) {
+		b.result.Notes = append(b.result.Notes, text)
+	}
+}
+
+// forgive notes why an operator was left out of a part. It returns the error when it is not the operator's.
+func (b *bench) forgive(ctx context.Context, part, name string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	b.Report("%s: %s was not measured: %v", part, name, err)
+	b.note("%s: %s was not measured: %s", part, name, brief(err))
+	return nil
+}
+
+// brief is an error for a note.
+func brief(err error) string { return cut(strings.Join(strings.Fields(err.Error()), " "), 500) }
+
+// able tries something with each implementation and returns the names of those that can do it.
+func (b *bench) able(ctx context.Context, part string, try func(name string) error) (names []string, err error) {
+	for _, i := range b.Implementations {
+		failure := try(i.Name)
+		if err := b.forgive(ctx, part, i.Name, failure); err != nil {
+			return nil, err
+		}
+		if failure == nil {
+			names = append(names, i.Name)
+		}
+	}
+	return names, nil
+}
+
+// measured is the entry of an implementation.
+func (b *bench) measured(name string) *Measured {
+	at := slices.IndexFunc(b.result.Implementations, func(m Measured) bool { return m.Name == name })
+	return &b.result.Implementations[at]
+}
+
+// fixture starts one with the CRD installed.
+func (b *bench) fixture(ctx context.Context) (*fixture.Fixture, error) {
+	return fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: []string{filepath.Join(b.Root, impl.CRD)}})
+}
+
+func (b *bench) end(w *fixture.Fixture) {
+	if err := w.Stop(); err != nil {
+		b.Report("warning: the lab's cluster: %v", err)
+	}
+}

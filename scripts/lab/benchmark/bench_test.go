@@ -1,0 +1,90 @@
+package benchmark
+
+import (
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+)
+
+// A small benchmark of a real operator, that of chapter 04: every part works, and finds what must be so.
+func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts clusters")
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := fixture.Root(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impls, err := impl.Choose(root, "04")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if impls[0], err = impls[0].Build(t.Context(), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(t.Context(), Options{Root: root, Implementations: impls, Objects: 5, Pairs: 1, Samples: 20,
+		Memory: []int{0, 20}, Report: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	r.Print(&out)
+	t.Log("\n" + out.String())
+
+	m := r.Implementations[0]
+	phases := map[string]Count{}
+	for _, c := range m.Counts {
+		phases[c.Phase] = c
+	}
+	wanted := map[string]int{"apply configmaps": counted, "apply deployments.apps": counted, "apply services": counted,
+		"update mywebs.operator.k8s-summit.org/status": 2 * counted}
+	if diff := cmp.Diff(wanted, phases["creation"].Requests); diff != "" && phases["creation"].Conflicts == 0 {
+		t.Errorf("the requests of a creation (-want +got):\n%s", diff)
+	}
+	if phases["creation"].Syncs < counted || phases["creation"].Watches != 4 || phases["creation"].Events == 0 {
+		t.Errorf("a creation: %+v", phases["creation"])
+	}
+	if n := len(phases["steady state"].Requests); n > 0 {
+		t.Errorf("requests in steady state: %+v", phases["steady state"])
+	}
+	if _, ok := phases["deletion"]; !ok {
+		t.Error("there is no count of a deletion")
+	}
+	for kind := range maps.Keys(phases["restart"].Requests) {
+		if !strings.HasPrefix(kind, "watch ") && !strings.HasPrefix(kind, "get /api") {
+			t.Errorf("a restart over what is served asks for %s", kind)
+		}
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "agree in every request") {
+		t.Errorf("the sources do not agree: %s", strings.Join(r.Notes, "\n"))
+	}
+	if len(m.Curve) != 5 || m.Curve[0].At <= 0 || m.Curve[4].Done != 5 || m.Efficiency == nil || m.Efficiency.Value <= 0 {
+		t.Errorf("converging: %v, efficiency %v", m.Curve, m.Efficiency)
+	}
+	if l := m.Latency; l == nil || len(l.Samples) != 20 || l.Samples[0] <= 0 || l.P50 < l.Samples[0] || l.P99 != 0 {
+		t.Errorf("latency: %+v", m.Latency)
+	}
+	if len(m.Recovery) != 1 || m.Recovery[0] <= 0 {
+		t.Errorf("recovery: %v", m.Recovery)
+	}
+	if len(m.Limiter) != 3 || m.Limiter[0].Requests != 20 || m.Limiter[0].Measured < m.Limiter[0].Predicted*8/10 {
+		t.Errorf("limiter: %+v", m.Limiter)
+	}
+	if len(m.Memory) != 2 || m.Memory[1].Heap == 0 || m.Memory[1].RSS <= m.Memory[1].Heap || m.Memory[1].Goroutines == 0 ||
+		m.Memory[1].CPU == 0 || m.Memory[1].APIServer == 0 {
+		t.Errorf("memory: %+v", m.Memory)
+	}
+	if s := m.Static; s.BinaryBytes == 0 || s.Modules < 2 || s.Written == 0 || s.Generated == 0 {
+		t.Errorf("static: %+v", s)
+	}
+}

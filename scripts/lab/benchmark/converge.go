@@ -1,0 +1,159 @@
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// within is what an operator gets to serve MyWebs, however many.
+const within = 2 * time.Minute
+
+// converge measures how long an operator takes to give many MyWebs their children and a first status. They
+// exist before it starts, so that the lab's own work is not in it; and the time begins when it asks for
+// MyWebs, as the audit log tells, so that the start of its process is not in it either.
+//
+// The runs are in the order A A B, B A A: each gives a pair of A and B, in the order A B B A, and a pair of A
+// and A as control. A bare loop that writes the same follows each run of a pair.
+func (b *bench) converge(ctx context.Context, s *stage) error {
+	b.note("A time to converge begins when the operator asks for MyWebs, all of which exist, and ends when the lab's watches have seen the last first status; each MyWeb has its three children then. "+
+		"The bare loop makes the same three applies and one status update of each MyWeb from %d goroutines, and is watched in the same way.", workers)
+	runs := map[string]*convergence{}
+	// A first run warms up the API server, and shows what an operator writes.
+	names, err := b.able(ctx, Converging, func(name string) error {
+		first, err := s.converge(ctx, name, b.Objects)
+		runs[name] = &convergence{template: first.template}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	metric := fmt.Sprint("converge ", b.Objects)
+	err = b.inPairs(names, metric, b.Pairs, func(name string, control bool) (time.Duration, error) {
+		run, err := s.converge(ctx, name, b.Objects)
+		if err != nil || control {
+			return run.took, err
+		}
+		c := runs[name]
+		bare, err := s.bare(ctx, c.template, b.Objects)
+		if err != nil {
+			return 0, err
+		}
+		c.runs, c.times, c.bare = append(c.runs, run), append(c.times, run.took), append(c.bare, bare)
+		return run.took, nil
+	})
+	for _, name := range names {
+		if c := runs[name]; len(c.runs) > 0 {
+			b.measured(name).Efficiency = new(medianOf(ratios(c.bare, c.times)))
+			b.measured(name).Curve = c.middle().points
+		}
+	}
+	return b.forgive(ctx, Converging, "the rest", err)
+}
+
+// inPairs times something with the first operator and each of the others, in pairs, and enters how they
+// compare. With one operator there are but its runs.
+func (b *bench) inPairs(names []string, metric string, pairs int, do func(name string, control bool) (time.Duration, error)) error {
+	if len(names) == 0 {
+		return nil
+	}
+	others := names[1:]
+	if len(others) == 0 {
+		others = []string{""}
+	}
+	for _, other := range others {
+		times := map[string][]time.Duration{}
+		for pair := range pairs {
+			for _, turn := range turns(pair, other != "") {
+				name := names[0]
+				if turn == "b" {
+					name = other
+				}
+				took, err := do(name, turn == "control")
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", metric, name, err)
+				}
+				times[turn] = append(times[turn], took)
+			}
+		}
+		if other != "" {
+			c := compare(metric, names[0], other, times["a"], times["b"], times["control"])
+			b.result.Comparisons = append(b.result.Comparisons, c)
+		}
+	}
+	return nil
+}
+
+// turns is the order of the runs of a pair. Without a B there is but A.
+func turns(pair int, both bool) []string {
+	switch {
+	case !both:
+		return []string{"a"}
+	case pair%2 == 0:
+		return []string{"control", "a", "b"}
+	default:
+		return []string{"b", "a", "control"}
+	}
+}
+
+// convergence are the runs of one operator, and those of the bare loop after each.
+type convergence struct {
+	template *template
+	runs     []convergenceRun
+	times    []time.Duration
+	bare     []time.Duration
+}
+
+type convergenceRun struct {
+	took     time.Duration
+	points   []Point
+	template *template
+}
+
+// middle is the run whose time is the median.
+func (c *convergence) middle() convergenceRun {
+	sorted := slices.SortedFunc(slices.Values(c.runs), func(a, b convergenceRun) int { return int(a.took - b.took) })
+	return quantile(sorted, 0.5)
+}
+
+// converge makes MyWebs, starts an operator and waits until all have converged. Then it removes all.
+func (s *stage) converge(ctx context.Context, name string, n int) (run convergenceRun, err error) {
+	err = s.inNamespace(ctx, func(ns string) error {
+		since, board, err := s.converging(ctx, name, ns, n)
+		if err != nil {
+			return err
+		}
+		begin, err := s.asked(since, name)
+		if err != nil {
+			return err
+		}
+		run.points = board.curve(begin)
+		run.took = run.points[len(run.points)-1].At
+		run.template, err = s.capture(ctx, ns, webName(0))
+		return err
+	})
+	return run, err
+}
+
+// converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it. It
+// returns the place in the audit log where the operator began, and the board.
+func (s *stage) converging(ctx context.Context, name, namespace string, n int, args ...string) (since int64, _ *board, err error) {
+	board, err := newBoard(ctx, s.Fixture, namespace, converged)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer board.close()
+	if _, err := create(ctx, s.Fixture, namespace, 0, n); err != nil {
+		return 0, nil, err
+	}
+	if since, err = s.auditEnd(); err != nil {
+		return 0, nil, err
+	}
+	p, err := s.launch(name, args...)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer p.Kill()
+	return since, board, board.await(ctx, n, within, p)
+}

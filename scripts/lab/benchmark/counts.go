@@ -1,0 +1,317 @@
+package benchmark
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+const (
+	// counted is how many MyWebs a count is about.
+	counted = 10
+	// restful is how long an operator is watched in steady state.
+	restful = 5 * time.Second
+	// silence is how long an operator asks for nothing until a phase counts as over.
+	silence = time.Second
+)
+
+// counts lets each operator live through the life of some MyWebs, behind the proxy, in a fixture with real
+// controllers, and counts what it asks for.
+func (b *bench) counts(ctx context.Context) error {
+	w, err := b.fixture(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.end(w)
+	for n, i := range b.Implementations {
+		o, err := suite.NewOperator(ctx, w, i.WithoutWebhooks(), "count-"+i.Name)
+		if err != nil {
+			return err
+		}
+		c := &counting{Fixture: w, operator: o, namespace: "count-" + i.Name, measured: &b.result.Implementations[n]}
+		err = c.life(ctx, b)
+		o.Kill()
+		if err == nil {
+			continue
+		}
+		if err := b.forgive(ctx, Counts, i.Name, err); err != nil {
+			return err
+		}
+		if err := c.removeAll(ctx); err != nil { // what is left would disturb the next one
+			return err
+		}
+	}
+	return nil
+}
+
+// counting is the count of one operator.
+type counting struct {
+	*fixture.Fixture
+	operator  *suite.Operator
+	namespace string
+	metrics   string // where it serves them; empty when it does not
+	measured  *Measured
+}
+
+func (c *counting) life(ctx context.Context, b *bench) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	args, err := c.serveMetrics()
+	if err != nil {
+		return err
+	}
+	if c.metrics == "" {
+		b.note("%s: it tells of no metric that counts how often it handled a MyWeb.", c.operator.Impl.Name)
+	}
+	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+	sources, err := c.Count(limited)
+	cancel()
+	if err != nil {
+		return err
+	}
+	if err := c.operator.Start(ctx, args...); err != nil {
+		return err
+	}
+	if err := c.untilAtRest(ctx); err != nil {
+		return err
+	}
+	err = c.phase(ctx, "creation", served(1), func() error {
+		_, err := create(ctx, c.Fixture, c.namespace, 0, counted)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.phase(ctx, "update", served(2), func() error { return turnPages(ctx, c.Fixture, c.namespace, counted) })
+	if err != nil {
+		return err
+	}
+	err = c.phase(ctx, "steady state", nil, func() error { return sleep(ctx, restful) })
+	if err != nil {
+		return err
+	}
+	c.operator.Kill()
+	limited, cancel = context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := sources.Agree(limited, c.operator.User.Name); err != nil {
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total differ: %s", c.operator.Impl.Name, brief(err))
+	} else {
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total agree in every request.", c.operator.Impl.Name)
+	}
+	if err := c.phase(ctx, "restart", nil, func() error { return c.operator.Start(ctx, args...) }); err != nil {
+		return err
+	}
+	if err := c.phase(ctx, "deletion", nil, func() error { return c.removeAll(ctx) }); err != nil {
+		return err
+	}
+	if last := c.measured.Counts[len(c.measured.Counts)-1]; len(last.Requests) > 0 {
+		b.note("%s: it asked for something while its MyWebs were deleted. That comes when the watch of a child tells of its removal before the watch of the MyWebs tells of theirs: a matter of timing, which differs from run to run.", c.operator.Impl.Name)
+	}
+	return nil
+}
+
+// phase does something, waits for what it must lead to, and enters what the operator asked for meanwhile.
+func (c *counting) phase(ctx context.Context, name string, g goal, do func() error) error {
+	mark, syncs := c.Ledger.Mark(), 0
+	if name != "restart" { // which begins at 0
+		syncs = c.syncs(ctx)
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if g != nil {
+		board, err := newBoard(ctx, c.Fixture, c.namespace, g)
+		if err != nil {
+			return err
+		}
+		err = board.await(ctx, counted, time.Minute, c.operator.Process())
+		board.close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if name != "steady state" {
+		if err := c.untilAtRest(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	count := count(c.Ledger.Entries(ledger.Match{Users: []string{c.operator.User.Name}, After: mark}))
+	count.Phase, count.Objects, count.Syncs = name, counted, -1
+	count.Watches = c.Ledger.Count(ledger.Match{Users: []string{c.operator.User.Name}, Verbs: []string{wire.Watch},
+		Where: func(e ledger.Entry) bool { return e.Open }})
+	if after := c.syncs(ctx); after >= 0 && syncs >= 0 {
+		count.Syncs = after - syncs
+	}
+	c.measured.Counts = append(c.measured.Counts, count)
+	return nil
+}
+
+// count sums up requests.
+func count(entries []ledger.Entry) Count {
+	c := Count{Requests: map[string]int{}}
+	events, leases := ledger.Match{Resources: []string{"events", "events.events.k8s.io"}}, ledger.Match{Resources: ledger.Housekeeping}
+	for _, e := range entries {
+		switch {
+		case events.Matches(e):
+			if e.IsWrite() && e.Accepted() {
+				c.Events++
+			}
+			continue
+		case leases.Matches(e):
+			continue
+		}
+		c.Requests[e.Verb+" "+e.What()]++
+		if e.IsWrite() && e.Effect == ledger.Same {
+			c.NoOps++
+		}
+		if slices.Contains(e.Served, http.StatusConflict) {
+			c.Conflicts++
+		}
+	}
+	return c
+}
+
+// untilAtRest waits until the operator has asked for nothing for a while.
+func (c *counting) untilAtRest(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute is over"))
+	defer cancel()
+	return c.Ledger.AwaitQuiet(ctx, silence, c.operator.Requests())
+}
+
+// removeAll deletes the MyWebs and waits until the garbage collector has removed their children.
+func (c *counting) removeAll(ctx context.Context) error {
+	meta, err := metadata.NewForConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	err = parallel(hands, counted, func(i int) error {
+		err := c.Dynamic.Resource(myweb.MyWebs).Namespace(c.namespace).Delete(ctx, webName(i), metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) { // when it was never made
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("children are left after a minute"))
+	defer cancel()
+	for _, r := range append([]schema.GroupVersionResource{myweb.MyWebs}, children...) {
+		for left := 1; left > 0; {
+			if err := sleep(ctx, 100*time.Millisecond); err != nil {
+				return err
+			}
+			list, err := meta.Resource(r).Namespace(c.namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			left = len(slices.DeleteFunc(list.Items, func(o metav1.PartialObjectMetadata) bool {
+				return !strings.HasPrefix(o.Name, "web-")
+			}))
+		}
+	}
+	return nil
+}
+
+// serveMetrics returns the flags that make the operator serve metrics on a free port.
+func (c *counting) serveMetrics() ([]string, error) {
+	i := c.operator.Impl
+	if i.SyncMetric == "" || !i.Has("metrics-bind-address") {
+		return nil, nil
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	c.metrics = "http://" + address + "/metrics"
+	return i.With("--metrics-bind-address="+address, "--metrics-secure=false"), nil
+}
+
+// freeAddress is a port of 127.0.0.1 that nobody listens on now.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// syncs is how often the operator handled a MyWeb since its start, -1 when it does not tell.
+func (c *counting) syncs(ctx context.Context) int {
+	if c.metrics == "" {
+		return -1
+	}
+	text, err := get(ctx, c.metrics)
+	if err != nil {
+		return -1
+	}
+	return sum(text, c.operator.Impl.SyncMetric)
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	return string(text), err
+}
+
+// sum adds up the samples of a counter in a page of metrics.
+func sum(page, metric string) int {
+	total := 0.0
+	for lines := bufio.NewScanner(strings.NewReader(page)); lines.Scan(); {
+		rest, ok := strings.CutPrefix(lines.Text(), metric)
+		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		fields := strings.Fields(rest[strings.LastIndexByte(rest, '}')+1:])
+		if len(fields) > 0 {
+			value, _ := strconv.ParseFloat(fields[0], 64)
+			total += value
+		}
+	}
+	return int(total)
+}
+
+// sleep waits, for no longer than ctx lives.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,345 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+)
+
+// ports are so many that every MyWeb of a big benchmark gets one: the usual range has 2768.
+const ports = "--service-node-port-range=20000-32767"
+
+// memory measures each operator in a fixture of its own, whose MyWebs become more and more.
+func (b *bench) memory(ctx context.Context) error {
+	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and goroutines are those of a process with the defaults of its language, once it is in steady state. " +
+		"Heap is what a garbage collection left in a second process in steady state (GODEBUG=gctrace=1, GOGC=10): the runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of a unmanaged ConfigMap, which are garbage to the operator as soon as it has seen them.")
+	for n, i := range b.Implementations {
+		err := b.memoryOf(ctx, i, &b.result.Implementations[n])
+		if err := b.forgive(ctx, Heap, i.Name, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured) error {
+	s, err := b.stage(ctx, []impl.Implementation{i})
+	if err != nil {
+		return err
+	}
+	defer b.end(s.Fixture)
+	if err := s.morePorts(ctx); err != nil {
+		return err
+	}
+	ns, err := s.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	have := 0
+	for _, n := range b.Memory {
+		begin := time.Now()
+		if err := s.grow(ctx, i.Name, ns, have, n); err != nil {
+			return fmt.Errorf("%d MyWebs: %w", n, err)
+		}
+		have = n
+		grown := time.Since(begin)
+		measured, err := s.weigh(ctx, i.Name)
+		if err != nil {
+			return fmt.Errorf("%d MyWebs: %w", n, err)
+		}
+		if measured.Heap == 0 {
+			b.note("%s: its heap with %d MyWebs is not known, for it reported no garbage collection in steady state as Go programs do.", i.Name, n)
+		}
+		if measured.Goroutines == 0 {
+			b.note("%s: its goroutines are not known, for it does not list them on SIGQUIT as Go programs do.", i.Name)
+		}
+		measured.MyWebs = n
+		m.Memory = append(m.Memory, measured)
+		b.Report("memory of %s with %d MyWebs: made in %.0f s, measured in %.0f s", i.Name, n, grown.Seconds(),
+			(time.Since(begin) - grown).Seconds())
+	}
+	return nil
+}
+
+// morePorts starts the API server anew with more node ports.
+func (s *stage) morePorts(ctx context.Context) error {
+	p, err := process.NewProcess(int32(s.apiServer))
+	if err != nil {
+		return fmt.Errorf("the API server: %w", err)
+	}
+	line, err := p.CmdlineSlice()
+	if err != nil {
+		return fmt.Errorf("the API server: %w", err)
+	}
+	if err := s.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := awaitFree(ctx, strings.TrimPrefix(s.Config.Host, "https://")); err != nil {
+		return err
+	}
+	anew, err := s.Run(fixture.Program{Name: fixture.APIServer, Path: line[0], Args: append(line[1:], ports)})
+	if err != nil {
+		return err
+	}
+	s.apiServer = anew.PID()
+	for until := time.Now().Add(time.Minute); ; {
+		err := s.Kube.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		if err == nil {
+			return nil
+		}
+		if !anew.Running() || time.Now().After(until) {
+			return fmt.Errorf("the API server did not come back with more node ports: %w\n%s", err, lastWords(anew))
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitFree returns when nobody listens on an address any more.
+func awaitFree(ctx context.Context, address string) error {
+	for until := time.Now().Add(10 * time.Second); ; {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			return l.Close()
+		}
+		if time.Now().After(until) {
+			return err
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// grow lets an operator serve more MyWebs, at full speed.
+func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) error {
+	if from == to {
+		return nil
+	}
+	stop, err := s.standIn(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	board, err := newBoard(ctx, s.Fixture, namespace, served(1))
+	if err != nil {
+		return err
+	}
+	defer board.close()
+	p, err := s.launch(name)
+	if err != nil {
+		return err
+	}
+	defer p.Kill()
+	if _, err := create(ctx, s.Fixture, namespace, from, to); err != nil {
+		return err
+	}
+	if err := board.await(ctx, to, 5*within, p); err != nil {
+		return err
+	}
+	return s.settled(ctx, p) // its events are still under way
+}
+
+// weigh starts an operator twice over what is there, and measures it in steady state.
+func (s *stage) weigh(ctx context.Context, name string) (m Memory, err error) {
+	before, err := cpu(s.apiServer)
+	if err != nil {
+		return m, err
+	}
+	p, err := s.atRest(ctx, name)
+	if err != nil {
+		return m, err
+	}
+	after, err := cpu(s.apiServer)
+	if err != nil {
+		return m, err
+	}
+	m.APIServer = after - before
+	if m.CPU, err = cpu(p.PID()); err != nil {
+		return m, err
+	}
+	if m.RSS, err = rss(p.PID()); err != nil {
+		return m, err
+	}
+	_ = p.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.Ended():
+	case <-time.After(10 * time.Second): // it does something else at this signal
+	}
+	p.Kill()
+	m.Goroutines = goroutines(p.Output())
+
+	o := s.operators[name]
+	o.Env = []string{"GODEBUG=gctrace=1", "GOGC=10"}
+	p, err = s.atRest(ctx, name)
+	o.Env = nil
+	if err != nil {
+		return m, err
+	}
+	defer p.Kill()
+	// What was garbage at the end of its start is seen to be that by a later collection, and what a pool
+	// keeps goes with the one after it.
+	earlier := len(collections(p.Output()))
+	enough := func() bool { return len(collections(p.Output())) >= earlier+3 }
+	if err := s.litter(ctx, enough); err != nil {
+		return m, err
+	}
+	p.Kill()
+	if enough() {
+		m.Heap = liveHeap(p.Output())
+	}
+	return m, nil
+}
+
+// litter makes an operator that watches ConfigMaps allocate memory that it does not keep, until it is enough.
+func (s *stage) litter(ctx context.Context, enough func() bool) error {
+	ns, err := s.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	maps := s.Kube.CoreV1().ConfigMaps(ns)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Data: map[string]string{"page": strings.Repeat("litter ", 15_000)}}
+	if cm, err = maps.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for i := 0; i < mostLitter && !enough(); i++ {
+		cm.Data["number"] = strconv.Itoa(i)
+		if cm, err = maps.Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	if err := maps.Delete(ctx, cm.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	return sleep(ctx, look)
+}
+
+// atRest starts an operator and returns when it knows what is there and does nothing more.
+func (s *stage) atRest(ctx context.Context, name string) (*fixture.Process, error) {
+	since, err := s.auditEnd()
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.launch(name)
+	if err != nil {
+		return nil, err
+	}
+	for until := time.Now().Add(30 * time.Second); ; {
+		if _, err = s.asked(since, name); err == nil {
+			break
+		}
+		if !p.Running() || time.Now().After(until) {
+			p.Kill()
+			return nil, fmt.Errorf("%w:\n%s", err, lastWords(p))
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	return p, s.settled(ctx, p)
+}
+
+const (
+	// look is how often the processor time of an operator is looked at, idle how little of it is none, and
+	// calm how many looks in a row must find none.
+	look = 250 * time.Millisecond
+	idle = 10 * time.Millisecond
+	calm = 6
+	// mostLitter is how many changes of a ConfigMap must be enough for some garbage collections.
+	mostLitter = 500
+)
+
+// settled returns when a process has used almost no processor time for a while.
+func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
+	until := time.Now().Add(time.Minute)
+	last, quiet := time.Duration(-time.Hour), 0
+	for quiet < calm {
+		used, err := cpu(p.PID())
+		if err != nil || !p.Running() {
+			return errors.Join(err, fmt.Errorf("the operator ended:\n%s", lastWords(p)))
+		}
+		if quiet++; used-last > idle {
+			quiet = 0
+		}
+		if last = used; time.Now().After(until) {
+			return errors.New("the operator does not come to rest")
+		}
+		if err := sleep(ctx, look); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cpu is the processor time that a process has used.
+func cpu(pid int) (time.Duration, error) {
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return 0, err
+	}
+	t, err := p.Times()
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration((t.User + t.System) * float64(time.Second)), nil
+}
+
+// rss is the resident set of a process, in bytes.
+func rss(pid int) (int64, error) {
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return 0, err
+	}
+	m, err := p.MemoryInfo()
+	if err != nil {
+		return 0, err
+	}
+	return int64(m.RSS), nil
+}
+
+// collection is a line of GODEBUG=gctrace=1: the heap when it began, when it ended, and what lives of it.
+var collection = regexp.MustCompile(`(?m)^gc \d+ @.* \d+->\d+->(\d+) MB,`)
+
+// collections are the sizes of what each garbage collection left, in bytes.
+func collections(words string) (left []int64) {
+	for _, m := range collection.FindAllStringSubmatch(words, -1) {
+		n, _ := strconv.ParseInt(m[1], 10, 64)
+		left = append(left, n<<20)
+	}
+	return left
+}
+
+// liveHeap is what the last garbage collection left; 0 when there was none.
+func liveHeap(words string) int64 {
+	if all := collections(words); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return 0
+}
+
+// goroutines counts those that a Go program lists when SIGQUIT ends it; 0 when it lists none.
+func goroutines(words string) (n int) {
+	for line := range strings.Lines(words) {
+		if goroutine.MatchString(line) {
+			n++
+		}
+	}
+	return n
+}
+
+var goroutine = regexp.MustCompile(`^goroutine [1-9]\d* .*\[.*\]:`)

@@ -1,0 +1,236 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+const (
+	// hands is how many requests the lab has under way at once where it prepares something.
+	hands = 8
+	// workers is how many MyWebs an operator handles at once, and the writers of the bare loop.
+	workers = 4
+)
+
+// children are the resources that a MyWeb owns one of each.
+var children = []schema.GroupVersionResource{
+	{Version: "v1", Resource: "configmaps"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Version: "v1", Resource: "services"},
+}
+
+// A stage is a fixture for times: an API server and nothing else, and operators that go straight to it.
+type stage struct {
+	*fixture.Fixture
+	meta      metadata.Interface
+	operators map[string]*suite.Operator // by the name of the implementation
+
+	apiServer  int // its process
+	namespaces int
+}
+
+// stage starts a fixture, ends its controllers for good, and makes the users of the implementations.
+func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stage, err error) {
+	b.note("Times and memory are measured past the proxy, on an API server alone: the controllers, the scheduler and the simulated nodes are ended, and nothing removes what is orphaned. " +
+		"Where a MyWeb has to become completed, the lab stands in for the Deployment controller: all pods of a Deployment are ready at once.")
+	w, err := b.fixture(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s = &stage{Fixture: w, operators: map[string]*suite.Operator{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Stop())
+		}
+	}()
+	if s.meta, err = metadata.NewForConfig(w.Config); err != nil {
+		return nil, err
+	}
+	for _, i := range impls {
+		i = i.WithoutWebhooks()
+		if s.operators[i.Name], err = suite.NewOperator(ctx, w, i, "bench-"+i.Name); err != nil {
+			return nil, err
+		}
+		s.operators[i.Name].User.Kubeconfig = s.operators[i.Name].User.Direct
+	}
+	for _, component := range []string{fixture.ControllerManager, fixture.Scheduler, fixture.Kubelets} {
+		if err := w.Signal(component, syscall.SIGKILL); err != nil {
+			return nil, err
+		}
+	}
+	s.apiServer, err = w.PID(fixture.APIServer)
+	return s, err
+}
+
+// inNamespace makes a namespace for an experiment and empties it afterwards.
+func (s *stage) inNamespace(ctx context.Context, do func(namespace string) error) error {
+	ns, err := s.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	err = do(ns)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(err, s.clear(ctx, ns))
+}
+
+// namespace makes one.
+func (s *stage) namespace(ctx context.Context) (string, error) {
+	s.namespaces++
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}
+	_, err := s.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	return ns.Name, err
+}
+
+func webName(i int) string { return fmt.Sprintf("web-%d", i) }
+
+// create makes the MyWebs with the numbers from … to-1.
+func create(ctx context.Context, w *fixture.Fixture, namespace string, from, to int) ([]*unstructured.Unstructured, error) {
+	made := make([]*unstructured.Unstructured, to-from)
+	return made, parallel(hands, to-from, func(i int) (err error) {
+		made[i], err = createOne(ctx, w, namespace, webName(from+i))
+		return err
+	})
+}
+
+func createOne(ctx context.Context, w *fixture.Fixture, namespace, name string) (*unstructured.Unstructured, error) {
+	spec := suite.Sample()
+	web := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": myweb.MyWebs.GroupVersion().String(), "kind": "MyWeb",
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"image": spec.Image, "pageContentHtml": *spec.PageContentHTML},
+	}}
+	return w.Dynamic.Resource(myweb.MyWebs).Namespace(namespace).Create(ctx, web, metav1.CreateOptions{})
+}
+
+// turnPages changes the page of the MyWebs with the numbers up to n.
+func turnPages(ctx context.Context, w *fixture.Fixture, namespace string, n int) error {
+	return parallel(hands, n, func(i int) error {
+		_, err := w.Dynamic.Resource(myweb.MyWebs).Namespace(namespace).Patch(ctx, webName(i), types.MergePatchType,
+			[]byte(`{"spec":{"pageContentHtml":"<h1>Changed</h1>"}}`), metav1.PatchOptions{})
+		return err
+	})
+}
+
+// clear removes the MyWebs of a namespace and their children, which nobody else removes here. No operator
+// may run.
+func (s *stage) clear(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("2 min are over"))
+	defer cancel()
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	all := append([]schema.GroupVersionResource{myweb.MyWebs}, children...)
+	err := parallel(len(all), len(all), func(i int) error {
+		return s.meta.Resource(all[i]).Namespace(namespace).DeleteCollection(ctx, background, metav1.ListOptions{})
+	})
+	if err != nil {
+		return fmt.Errorf("clear %s: %w", namespace, err)
+	}
+	for _, r := range all {
+		list, err := s.meta.Resource(r).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return fmt.Errorf("clear %s: %w", namespace, err)
+		}
+		if len(list.Items) > 0 {
+			return fmt.Errorf("clear %s: %s %s is still there: does it have a finalizer? %v",
+				namespace, r.Resource, list.Items[0].Name, list.Items[0].Finalizers)
+		}
+	}
+	return nil
+}
+
+// parallel calls do with 0 … n-1, so many at once, and returns the errors. After one it begins no more.
+func parallel(atOnce, n int, do func(i int) error) (err error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	next := 0
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next <= n && err == nil
+	}
+	for range min(atOnce, n) {
+		all.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if e := do(i); e != nil {
+					mu.Lock()
+					err = errors.Join(err, e)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return err
+}
+
+// launch starts an operator with the usual number of workers.
+func (s *stage) launch(name string, args ...string) (*fixture.Process, error) {
+	o := s.operators[name]
+	return o.Launch(append(o.Impl.With(fmt.Sprint("--max-concurrent-reconciles=", workers)), args...)...)
+}
+
+// auditEnd is the place where the audit log ends now.
+func (s *stage) auditEnd() (int64, error) {
+	info, err := os.Stat(s.AuditLog)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// requests are those of an operator for resources since a place in the audit log: those that are answered,
+// and watches that are open.
+func (s *stage) requests(since int64, name string) ([]fixture.AuditEvent, error) {
+	events, _, err := s.Audit(since)
+	if err != nil {
+		return nil, err
+	}
+	var found []fixture.AuditEvent
+	for _, e := range events {
+		begun := e.Stage == "ResponseStarted"
+		if e.User.Username == s.operators[name].User.Name && e.ObjectRef != nil && begun == (e.Verb == "watch") {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// asked is when an operator asked for the MyWebs first, since a place in the audit log.
+func (s *stage) asked(since int64, name string) (at time.Time, err error) {
+	events, err := s.requests(since, name)
+	for _, e := range events {
+		if e.ObjectRef.Resource == myweb.MyWebs.Resource && (at.IsZero() || e.RequestReceivedTimestamp.Before(at)) {
+			at = e.RequestReceivedTimestamp
+		}
+	}
+	if err == nil && at.IsZero() {
+		err = fmt.Errorf("%s never asked for MyWebs", name)
+	}
+	return at, err
+}
+
+// lastWords are the last lines that a process printed.
+func lastWords(p *fixture.Process) string {
+	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/lab/benchmark"
+)
+
+func benchmarkCommand() *cobra.Command {
+	var impls, parts string
+	o := benchmark.Options{Report: progress}
+	cmd := &cobra.Command{Use: "benchmark", Short: "Measure: counts first, then ratios inside this run",
+		Args: cobra.NoArgs}
+	cmd.Flags().StringVar(&impls, "impl", "",
+		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
+	cmd.Flags().StringVar(&parts, "parts", "", "only these parts: "+strings.Join(benchmark.Parts, ", "))
+	cmd.Flags().IntSliceVar(&o.Memory, "memory", []int{0, 1000, 5000}, "numbers of MyWebs at which memory is measured")
+	cmd.Flags().IntVar(&o.Objects, "objects", 100, "how many MyWebs converge at once")
+	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "pairs of runs for a ratio")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		l, err := open(cmd.Context(), impls)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		o.Root, o.Implementations, o.Parts = l.root, l.impls, words(parts)
+		r, err := benchmark.Run(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		r.Print(cmd.OutOrStdout())
+		return nil
+	}
+	return cmd
+}

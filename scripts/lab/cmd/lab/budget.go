@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/lab/benchmark"
+)
+
+// A budget is how many requests of each kind an implementation may send in each phase, by name, phase and
+// kind.
+type budget map[string]map[string]map[string]int
+
+const budgetHead = `# What each implementation asks of the API server, leases and events apart, for so many MyWebs as the
+# phase says. Counts may never rise: ` + "`make verify`" + ` compares. Written by ` + "`scripts/workshop lab budget --write`" + `.
+`
+
+func budgetCommand() *cobra.Command {
+	var put bool
+	cmd := &cobra.Command{Use: "budget", Short: "Count the requests, and compare with scripts/lab/myweb/budget.yaml",
+		Args: cobra.NoArgs}
+	cmd.Flags().BoolVar(&put, "write", false, "write the file anew")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		l, err := open(cmd.Context(), "")
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		have, err := l.count(cmd.Context())
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(l.root, "scripts", "lab", "myweb", "budget.yaml")
+		if put {
+			data, err := yaml.Marshal(have)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(file, append([]byte(budgetHead), data...), 0o644)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var may budget
+		if err := yaml.UnmarshalStrict(data, &may); err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+		return have.within(may)
+	}
+	return cmd
+}
+
+// count measures.
+func (l *lab) count(ctx context.Context) (budget, error) {
+	r, err := benchmark.Run(ctx, benchmark.Options{Root: l.root, Implementations: l.impls,
+		Parts: []string{benchmark.Counts}})
+	if err != nil {
+		return nil, err
+	}
+	have := budget{}
+	for _, m := range r.Implementations {
+		have[m.Name] = map[string]map[string]int{}
+		for _, c := range m.Counts {
+			if c.Phase != "deletion" { // whether a child is looked at once more is a race with the garbage collector
+				have[m.Name][fmt.Sprintf("%s of %d", c.Phase, c.Objects)] = c.Requests
+			}
+		}
+		if len(have[m.Name]) == 0 {
+			return nil, fmt.Errorf("%s could not be counted: %s", m.Name, strings.Join(r.Notes, "; "))
+		}
+	}
+	return have, nil
+}
+
+// within returns an error that names each count that rose. What fell is printed, to be written down.
+func (b budget) within(may budget) (err error) {
+	for _, name := range slices.Sorted(maps.Keys(b)) {
+		for _, phase := range slices.Sorted(maps.Keys(b[name])) {
+			for _, kind := range slices.Sorted(maps.Keys(b[name][phase])) {
+				if have, allowed := b[name][phase][kind], may[name][phase][kind]; have > allowed {
+					err = errors.Join(err, fmt.Errorf("%s, %s: %d times %s, %d are in the budget", name, phase, have, kind, allowed))
+				}
+			}
+		}
+		for phase, kinds := range may[name] {
+			for kind, allowed := range kinds {
+				if have := b[name][phase][kind]; have < allowed {
+					fmt.Printf("  %s, %s: %s fell from %d to %d: `scripts/workshop lab budget --write` keeps it there\n",
+						name, phase, strings.TrimSpace(kind), allowed, have)
+				}
+			}
+		}
+	}
+	return err
+}

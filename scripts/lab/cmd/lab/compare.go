@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/lab/benchmark"
+	"example.com/operator-workshop/scripts/lab/myweb/conformance"
+	"example.com/operator-workshop/scripts/lab/myweb/crash"
+	"example.com/operator-workshop/scripts/lab/myweb/faults"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+	"example.com/operator-workshop/scripts/lab/report"
+)
+
+func compareCommand() *cobra.Command {
+	var impls, out string
+	cmd := &cobra.Command{Use: "compare", Short: "Examine and measure implementations side by side, and write a report",
+		Args: cobra.NoArgs}
+	cmd.Flags().StringVar(&impls, "impl", "",
+		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
+	cmd.Flags().StringVar(&out, "out", "out", "folder for compare.md, compare.html and compare.json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		l, err := open(cmd.Context(), impls)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		r, err := l.compare(cmd.Context())
+		if err != nil {
+			return err
+		}
+		r.Commands = []string{"make compare"}
+		if impls != "" {
+			r.Commands[0] += " IMPL=" + impls
+		}
+		if err := write(r, out); err != nil {
+			return err
+		}
+		for _, f := range r.Families {
+			for _, outcomes := range f.Outcomes {
+				if suite.Count(outcomes, suite.Failed) > 0 {
+					return errFailed
+				}
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// compare examines all families, then measures.
+func (l *lab) compare(ctx context.Context) (*report.Report, error) {
+	r := &report.Report{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}
+	for _, i := range l.impls {
+		r.Impls = append(r.Impls, report.Implementation{Name: i.Name, Title: i.Title})
+	}
+	fmt.Println("== behaviours, crash points, faults")
+	done := map[string]int{}
+	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
+	outcomes, err := l.examine(ctx, false, 1, parts, func(i implementation, o suite.Outcome) {
+		if done[i.Name]++; o.Verdict == suite.Failed {
+			fmt.Printf("  of %s:\n", i.Name)
+			o.Print(os.Stdout)
+		}
+		if done[i.Name]%20 == 0 {
+			fmt.Printf("  %s: %d checks after %d s\n", i.Name, done[i.Name], int(time.Since(r.Date).Seconds()))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range l.impls {
+		fmt.Printf("-- %s: %s\n", i.Name, tally(outcomes[i.Name]))
+	}
+	r.Families = families(l.impls, outcomes)
+	fmt.Println("== numbers")
+	r.Bench, err = benchmark.Run(ctx, benchmark.Options{Root: l.root, Implementations: l.impls, Report: progress})
+	r.Took = time.Since(r.Date)
+	return r, err
+}
+
+func progress(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) }
+
+// families sorts outcomes by what was examined.
+func families(impls []implementation, outcomes map[string][]suite.Outcome) []report.Family {
+	all := []report.Family{
+		{Name: "Behaviours", About: "What every MyWeb operator shows, seen from outside.",
+			Groups: numbered(conformance.Behaviours)},
+		{Name: "Crash points",
+			About: "The operator is killed right after a write was committed, in every combination, and started again.",
+			Groups: []report.Group{{ID: "creation", Title: "from nothing to completed"},
+				{ID: "update", Title: "page, image and replicas changed"},
+				{ID: "start", Title: "every state to start from"}}},
+		{Name: "Faults", About: "Requests, watches, the control plane and other writers are disturbed, one way at a time.",
+			Groups: numbered(faults.Rows)},
+	}
+	prefixes := []string{"behaviour/", "crash/", "fault/"}
+	for f := range all {
+		all[f].Outcomes = map[string][]suite.Outcome{}
+		for _, i := range impls {
+			all[f].Outcomes[i.Name] = slices.DeleteFunc(slices.Clone(outcomes[i.Name]), func(o suite.Outcome) bool {
+				return !strings.HasPrefix(o.Check, prefixes[f])
+			})
+		}
+	}
+	return all
+}
+
+// numbered splits "5 what it is" into a number and a title.
+func numbered(lines []string) (groups []report.Group) {
+	for _, line := range lines {
+		id, title, _ := strings.Cut(line, " ")
+		groups = append(groups, report.Group{ID: id, Title: title})
+	}
+	return groups
+}
+
+// write puts the report into a folder, in three forms.
+func write(r *report.Report, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	asJSON := func(f *os.File) error {
+		encoder := json.NewEncoder(f)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	}
+	for name, form := range map[string]func(*os.File) error{
+		"compare.md":   func(f *os.File) error { return r.WriteMarkdown(f) },
+		"compare.html": func(f *os.File) error { return r.WriteHTML(f) },
+		"compare.json": asJSON,
+	} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(form(f), f.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", f.Name(), err)
+		}
+	}
+	fmt.Printf("\nIn %s: compare.html to look at, compare.md to read, compare.json for programs (%d min).\n", dir,
+		int(r.Took.Minutes()+0.5))
+	return nil
+}
+
+// commit names the checkout.
+func (l *lab) commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "-C", l.root, "describe", "--always", "--abbrev=8", "--dirty=+changes",
+		"--exclude=*").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func machine() []string {
+	all := []string{fmt.Sprintf("%d cores", runtime.NumCPU())}
+	if m, err := mem.VirtualMemory(); err == nil {
+		all = append(all, fmt.Sprintf("%d GB", (m.Total+1<<29)>>30))
+	}
+	return append(all, runtime.GOOS+"/"+runtime.GOARCH)
+}
+
+// versions are those that decide about numbers: of Go, and of the control plane as it is pinned.
+func (l *lab) versions() []string {
+	all := []string{strings.Replace(runtime.Version(), "go", "Go ", 1)}
+	data, err := os.ReadFile(filepath.Join(l.root, "scripts", "versions.yaml"))
+	var pinned struct{ Modules map[string]string }
+	if err = errors.Join(err, yaml.Unmarshal(data, &pinned)); err != nil {
+		return all
+	}
+	for name, module := range map[string]string{"Kubernetes": "k8s.io/kubernetes", "etcd": "go.etcd.io/etcd/server/v3",
+		"kwok": "sigs.k8s.io/kwok", "controller-runtime": "sigs.k8s.io/controller-runtime"} {
+		all = append(all, name+" "+strings.TrimPrefix(pinned.Modules[module], "v"))
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+)
+
+// keptIn is the folder of the cluster that `bin/lab up` keeps.
+func keptIn(root string) string { return filepath.Join(root, ".workshop", "lab") }
+
+func upCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "up",
+		Short: "Keep a control plane between runs: conformance, crash and faults use it and start faster",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := checkout()
+			if err != nil {
+				return err
+			}
+			o := fixture.Options{Root: root, Kept: keptIn(root), CRDs: []string{filepath.Join(root, impl.CRD)}}
+			if err := fixture.Up(cmd.Context(), o); err != nil {
+				return fmt.Errorf("start the lab's control plane: %w", err)
+			}
+			fmt.Println("the lab's control plane runs; `bin/lab down` removes it")
+			return nil
+		},
+	}
+}
+
+func downCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Remove the control plane that `up` keeps",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := checkout()
+			if err != nil {
+				return err
+			}
+			if err := fixture.Down(cmd.Context(), root, keptIn(root)); err != nil {
+				return fmt.Errorf("remove the lab's control plane: %w", err)
+			}
+			_ = os.Remove(filepath.Dir(keptIn(root))) // unless a cluster of the reader's is there
+			fmt.Println("no control plane of the lab is kept")
+			return nil
+		},
+	}
+}
+
+// checkout is the one around the working folder.
+func checkout() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	return fixture.Root(dir)
+}
+
+// fixture starts one with the CRD installed: in the kept cluster where there is one, unless another run has it.
+func (l *lab) fixture(ctx context.Context) (*fixture.Fixture, error) {
+	o := fixture.Options{Root: l.root, CRDs: []string{filepath.Join(l.root, impl.CRD)}}
+	if l.kept && fixture.IsKept(keptIn(l.root)) {
+		o.Kept = keptIn(l.root)
+		if w, err := fixture.Start(ctx, o); !errors.Is(err, fixture.ErrBusy) {
+			return w, err
+		}
+		o.Kept = ""
+	}
+	return fixture.Start(ctx, o)
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+type implementation = impl.Implementation
+
+// A lab is the checkout, and the programs under examination, built into a folder that goes with the lab.
+type lab struct {
+	root, dir string
+	impls     []implementation
+	// kept lets fixtures be in the cluster that `up` keeps.
+	kept bool
+	// print is called with each outcome; nil when a document comes in the end.
+	print func(suite.Outcome)
+}
+
+// open finds the checkout, and builds the implementations that the list names.
+func open(ctx context.Context, list string) (*lab, error) {
+	l, err := empty()
+	if err != nil {
+		return nil, err
+	}
+	if l.impls, err = impl.Choose(l.root, words(list)...); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	for n, i := range l.impls {
+		if l.impls[n], err = i.Build(ctx, l.dir); err != nil {
+			return nil, errors.Join(err, l.close())
+		}
+	}
+	return l, nil
+}
+
+// empty is a lab without implementations.
+func empty() (*lab, error) {
+	root, err := checkout()
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{root: root}
+	l.dir, err = os.MkdirTemp("", "lab-")
+	return l, err
+}
+
+func (l *lab) close() error { return os.RemoveAll(l.dir) }
+
+func (l *lab) end(w *fixture.Fixture) {
+	if err := w.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "warning: the lab's cluster:", err)
+	}
+}
+
+// prepare starts a fixture, with the implementation as an operator in it that does not run yet.
+func (l *lab) prepare(ctx context.Context, i implementation) (*fixture.Fixture, *suite.Operator, error) {
+	w, err := l.fixture(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := suite.NewOperator(ctx, w, i, "lab-"+i.Name)
+	if err != nil {
+		l.end(w)
+		return nil, nil, err
+	}
+	return w, o, nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/conformance"
+	"example.com/operator-workshop/scripts/lab/myweb/crash"
+	"example.com/operator-workshop/scripts/lab/myweb/faults"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// A family says which checks there are for an operator. Outcomes instead of checks say why there are none.
+type family func(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []suite.Outcome, error)
+
+// the is a family of checks that are the same for every operator.
+func the(checks func() []suite.Check) family {
+	return func(context.Context, *fixture.Fixture, *suite.Operator) ([]suite.Check, []suite.Outcome, error) {
+		return checks(), nil, nil
+	}
+}
+
+// A part are the families that are examined in one fixture.
+type part []family
+
+// examine runs parts against each implementation, each part in a fixture of its own, so many times. Two
+// implementations are examined at once: most of the time is waiting.
+func (l *lab) examine(ctx context.Context, fast bool, rounds int, parts []part, report func(implementation,
+	suite.Outcome)) (map[string][]suite.Outcome, error) {
+	var mu sync.Mutex
+	all, errs := map[string][]suite.Outcome{}, []error{}
+	slots := make(chan struct{}, 2*len(parts))
+	var running sync.WaitGroup
+	for _, i := range l.impls {
+		for _, p := range parts {
+			slots <- struct{}{}
+			running.Go(func() {
+				defer func() { <-slots }()
+				outcomes, err := l.rounds(ctx, i, fast, rounds, p, func(o suite.Outcome) {
+					mu.Lock()
+					defer mu.Unlock()
+					report(i, o)
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				all[i.Name] = append(all[i.Name], outcomes...)
+				if err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
+				}
+			})
+		}
+	}
+	running.Wait()
+	return all, errors.Join(errs...)
+}
+
+// rounds finds out which checks there are, and runs them so many times.
+func (l *lab) rounds(ctx context.Context, i implementation, fast bool, rounds int, p part,
+	report func(suite.Outcome)) (all []suite.Outcome, err error) {
+	w, o, err := l.prepare(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	defer l.end(w)
+	var checks []suite.Check
+	for _, family := range p {
+		more, wrong, err := family(ctx, w, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range wrong {
+			report(o)
+		}
+		checks, all = append(checks, more...), append(all, wrong...)
+	}
+	if fast {
+		checks = suite.Fast(checks)
+	}
+	for range rounds {
+		outcomes, err := suite.Run(ctx, w, o, checks, report)
+		if all = append(all, outcomes...); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// fastCommand is what CI runs. Repeated often it shows that the lab raises no false alarm.
+func fastCommand() *cobra.Command {
+	var impls string
+	var times int
+	cmd := &cobra.Command{Use: "fast", Short: "Run the fast subset of all families, as CI does", Args: cobra.NoArgs}
+	cmd.Flags().StringVar(&impls, "impl", "", "implementations (default: all)")
+	cmd.Flags().IntVar(&times, "times", 1, "how often")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		l, err := open(cmd.Context(), impls)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		begin, seen := time.Now(), 0
+		all, err := l.examine(cmd.Context(), true, times, []part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
+			func(i implementation, o suite.Outcome) {
+				if seen++; o.Verdict == suite.Failed {
+					fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)
+					o.Print(cmd.OutOrStdout())
+				}
+				if seen%100 == 0 {
+					fmt.Printf("  %d checks after %d s\n", seen, int(time.Since(begin).Seconds()))
+				}
+			})
+		if err != nil {
+			return err
+		}
+		failed := 0
+		for _, i := range l.impls {
+			fmt.Printf("-- %s: %d times the fast subset: %s\n", i.Name, times, tally(all[i.Name]))
+			failed += suite.Count(all[i.Name], suite.Failed)
+		}
+		fmt.Printf("-- %d runs, %d failures (%d s)\n", times*len(l.impls), failed, int(time.Since(begin).Seconds()))
+		if failed > 0 {
+			return errFailed
+		}
+		return nil
+	}
+	return cmd
+}

@@ -1,0 +1,233 @@
+package examine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// admission lets a cluster refuse and change what the operator writes, as the policies of a company do.
+func admission(r *run) error {
+	c, ok := r.firstChild()
+	if !ok {
+		r.add("what the cluster refuses is reported",
+			skipped("the operator writes no other object in the sample's namespace"))
+		return nil
+	}
+	trials := []struct {
+		title string
+		fast  bool
+		run   func(t *trial) (Finding, error)
+	}{
+		{"a policy refuses " + c.String(), true, func(t *trial) (Finding, error) {
+			return t.refused(c, (*trial).refuse, refusal)
+		}},
+		{"a quota refuses " + c.String(), false, func(t *trial) (Finding, error) {
+			return t.refused(c, (*trial).limit, "exceeded quota")
+		}},
+		{"a policy changes a field that it sets", true, nil},
+		{"its namespace is being deleted", false, (*trial).terminated},
+	}
+	for _, a := range trials {
+		if r.late() {
+			r.add("further policies", skipped("the time was over: RUN=admission tries them alone"))
+			return nil
+		}
+		if r.target.Fast && !a.fast {
+			continue
+		}
+		if a.run == nil {
+			m, err := r.findMutation()
+			if err != nil {
+				return err
+			}
+			if m.pointer == "" {
+				r.add(a.title, skipped("no field that it sets has another value that the API server accepts"))
+				continue
+			}
+			a.title = fmt.Sprintf("a policy changes %s of %s", m.path, m.child)
+			a.run = func(t *trial) (Finding, error) { return t.mutated(m) }
+		}
+		if err := r.check(a.title, a.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstChild is what the operator makes first in the namespace: who gives up there makes nothing else.
+func (r *run) firstChild() (first child, ok bool) {
+	for _, k := range r.keys[0] {
+		for _, c := range r.children {
+			same := k.what == ledgerName(c) && (k.name == c.Name || k.name == "")
+			if same && !c.Cluster {
+				return c, true
+			}
+		}
+	}
+	return first, false
+}
+
+// ledgerName is a child's resource as the ledger names it.
+func ledgerName(c child) string { return c.GVR.GroupResource().String() }
+
+// refused keeps the operator from making a child, observes what it does meanwhile, and lets it.
+func (t *trial) refused(c child, set func(*trial, child) (func() error, error), message string) (Finding, error) {
+	lift, err := set(t, c)
+	if err != nil {
+		return Finding{}, err
+	}
+	defer func() { _ = lift() }()
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	met := func() error {
+		for _, e := range t.writes(0) {
+			if e.What() == ledgerName(c) && e.Code/100 == 4 {
+				return nil
+			}
+		}
+		return errors.New("it was never refused anything")
+	}
+	if err := t.eventually(20*time.Second, met); err != nil {
+		return skipped("%v", err), t.ctx.Err()
+	}
+	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	if err != nil {
+		return Finding{}, err
+	}
+	reported, where := t.reports(message)
+	missing := t.missing(c)
+	if err := lift(); err != nil {
+		return Finding{}, err
+	}
+	begin := time.Now()
+	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
+		return failed("1 minute after it was allowed again, the end is not that of an undisturbed run: %v", err), t.ctx.Err()
+	}
+	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
+	return w.judge(where, back, reported, missing), nil
+}
+
+// judge makes a finding of all that was seen.
+func (w watched) judge(where, back string, reported bool, missing []string) Finding {
+	var wrong, evidence []string
+	if w.hot() {
+		wrong, evidence = append(wrong, fmt.Sprintf("a hot loop: %v, without exponential backoff", w)), lines(w.entries)
+	}
+	if !reported {
+		wrong, evidence = append(wrong, "neither the status nor an event reports it"), append(evidence, where)
+	}
+	if len(missing) > 0 {
+		wrong, evidence = append(wrong, "meanwhile it did not make "+strings.Join(missing, ", ")), append(evidence,
+			lines(w.entries)...)
+	}
+	if len(wrong) > 0 {
+		return failed("%s; %s", strings.Join(wrong, "; "), back).with(evidence...)
+	}
+	return passed("%v; %s; what else it makes was there; %s", w, where, back)
+}
+
+// reports looks for a message in the sample's status, and in events about the sample.
+func (t *trial) reports(message string) (found bool, where string) {
+	u, err := t.sample()
+	if err != nil {
+		return false, err.Error()
+	}
+	if strings.Contains(text(u.Object["status"]), message) {
+		return true, "the status reports it"
+	}
+	events, err := t.fixture.Kube.CoreV1().Events(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err.Error()
+	}
+	for _, e := range events.Items {
+		if e.InvolvedObject.UID == u.GetUID() && strings.Contains(e.Message, message) {
+			return true, "an event reports it"
+		}
+	}
+	return false, fmt.Sprintf("%d events, and the status is %s", len(events.Items), text(u.Object["status"]))
+}
+
+// missing are the children in the namespace that are not there, one apart.
+func (t *trial) missing(except child) (names []string) {
+	for _, c := range t.children {
+		if c == except || c.Cluster || c.GVR == except.GVR { // a quota is for all of a resource
+			continue
+		}
+		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			names = append(names, c.String())
+		}
+	}
+	return names
+}
+
+// terminated deletes the namespace under a sample that is kept from going.
+func (t *trial) terminated() (Finding, error) {
+	if t.target.Namespace != "" {
+		return skipped("it watches one namespace, which the other experiments need"), nil
+	}
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	const hold = "example.com/examine"
+	if err := t.setFinalizers(func(all []string) []string { return append(all, hold) }); err != nil {
+		return Finding{}, err
+	}
+	if err := t.quiet(400 * time.Millisecond); err != nil {
+		return Finding{}, err
+	}
+	namespaces := t.fixture.Kube.CoreV1().Namespaces()
+	if err := namespaces.Delete(t.ctx, t.namespace, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	if err != nil {
+		return Finding{}, err
+	}
+	if err := t.setFinalizers(func(all []string) []string {
+		return slices.DeleteFunc(all, func(f string) bool { return f == hold })
+	}); err != nil {
+		return Finding{}, err
+	}
+	begin := time.Now()
+	err = t.eventually(30*time.Second, func() error {
+		_, err := namespaces.Get(t.ctx, t.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(errors.New("the namespace is there"), err)
+	})
+	switch {
+	case err != nil:
+		return failed("30 s after nothing else kept it: %v", err).with(lines(w.entries)...), t.ctx.Err()
+	case w.hot():
+		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
+	case !t.operator.running():
+		return Finding{}, errors.New("the operator did not stay alive")
+	}
+	return passed("%v while it was being deleted; it was gone %.1f s after nothing else kept it", w,
+		time.Since(begin).Seconds()), nil
+}
+
+// setFinalizers changes the finalizers of the sample.
+func (t *trial) setFinalizers(change func([]string) []string) error {
+	u, err := t.sample()
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(),
+		"finalizers": change(u.GetFinalizers())}})
+	if err != nil {
+		return err
+	}
+	_, err = t.samples().Patch(t.ctx, u.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: somebody})
+	return err
+}

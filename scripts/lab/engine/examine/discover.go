@@ -1,0 +1,93 @@
+package examine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+)
+
+// A child is an object that the operator writes for the sample.
+type child struct {
+	GVR     schema.GroupVersionResource
+	Name    string
+	Cluster bool // it has no namespace
+}
+
+func (c child) String() string { return c.GVR.GroupResource().String() + "/" + c.Name }
+
+// discoverChildren finds what the operator owns: what it wrote and what is there, and what refers to the sample as
+// its owner, whoever wrote it.
+func (t *trial) discoverChildren() (children []child, err error) {
+	candidates := childrenOf(t.changes(0), t.target.gvr)
+	owner, err := t.sample()
+	if err != nil {
+		return nil, err
+	}
+	owned, err := t.owned(t.ctx, owner.GetUID())
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range append(candidates, owned...) {
+		if slices.Contains(children, c) {
+			continue
+		}
+		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		children = append(children, c)
+	}
+	slices.SortFunc(children, func(a, b child) int { return cmp.Compare(a.String(), b.String()) })
+	return children, nil
+}
+
+// childrenOf are the objects of writes, those of the sample's resource apart.
+func childrenOf(changes []ledger.Entry, sample schema.GroupVersionResource) (all []child) {
+	for _, e := range changes {
+		gvr := schema.GroupVersionResource{Group: e.Group, Version: e.Version, Resource: e.Resource}
+		c := child{GVR: gvr, Name: e.Name, Cluster: e.Namespace == ""}
+		if gvr.GroupResource() != sample.GroupResource() && e.Name != "" && !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// owned are the objects in the namespace with an owner reference to the sample.
+func (t *trial) owned(ctx context.Context, owner types.UID) (all []child, err error) {
+	lists, err := discovery.ServerPreferredNamespacedResources(t.fixture.Kube.Discovery())
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			if !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") || r.Name == "events" {
+				continue
+			}
+			gvr := gv.WithResource(r.Name)
+			items, err := t.fixture.Dynamic.Resource(gvr).Namespace(t.namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				continue // a resource that cannot be listed now has nothing to show
+			}
+			for _, u := range items.Items {
+				if slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }) {
+					all = append(all, child{GVR: gvr, Name: u.GetName()})
+				}
+			}
+		}
+	}
+	return all, nil
+}

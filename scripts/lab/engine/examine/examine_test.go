@@ -1,0 +1,133 @@
+package examine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// build compiles the operator of these tests.
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "testoperator")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../testoperator").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+func greeting(program string, env ...string) Subject {
+	return Subject{Program: program, CRD: "../testoperator/config/crd.yaml", Sample: "../testoperator/config/sample.yaml",
+		Role: []string{"../testoperator/config/role.yaml", "../testoperator/config/leader_election_role.yaml"}, Env: env, Fast: true}
+}
+
+// TestPlantedFaultsAreFound examines the operator as it is, and with each of its faults, on a real API server.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	program := build(t)
+	for name, test := range map[string]struct {
+		env  []string
+		only []string
+		fail string // the experiments that must fail, and no other
+		say  string
+	}{
+		"as it is: a permission too many, and a port that server-side apply cannot restore once its key is edited": {nil,
+			[]string{"steady-state", "drift", "permissions"}, "drift permissions", "delete deployments.apps"},
+		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state", "update greetings.test.example.com/status every"},
+		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
+			"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"},
+		"as it is, in a cluster with policies": {nil, []string{"admission"}, "", "the status reports it"},
+		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission",
+			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"},
+		"no backoff": {[]string{"FAULT=at-once"}, []string{"admission"}, "admission", "a hot loop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := Run(t.Context(), greeting(program, test.env...), Options{Only: test.only, Progress: t.Logf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(report.Failed(), " "); got != test.fail {
+				t.Errorf("failed: %q, want %q", got, test.fail)
+			}
+			if page := report.Markdown(); !strings.Contains(page, test.say) {
+				t.Errorf("the page does not say %q:\n%s", test.say, page)
+			}
+		})
+	}
+}
+
+func TestAnInterruptedRunKeepsWhatItKnows(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	report, err := Run(ctx, greeting(build(t)), Options{Progress: func(format string, args ...any) {
+		t.Logf(format, args...)
+		if strings.Contains(fmt.Sprintf(format, args...), experiments[1].title) {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || report == nil {
+		t.Fatalf("%v, %v", report, err)
+	}
+	if !report.Interrupted || report.Count(Passed) == 0 {
+		t.Errorf("interrupted: %v, passed: %d", report.Interrupted, report.Count(Passed))
+	}
+	page, err := report.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(page); err != nil || !bytes.Contains(data, []byte("was interrupted")) {
+		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// TestASentence shows what a user reads who gave something that cannot be examined.
+func TestASentence(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	sample, err := os.ReadFile("../testoperator/config/sample.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := write("twice.yaml", string(sample)+"---\n"+strings.Replace(string(sample), "name: hello", "name: other", 1))
+	pod := write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+	for name, test := range map[string]struct {
+		change func(*Subject)
+		say    string
+	}{
+		"no program":               {func(s *Subject) { s.Program = "" }, "no operator was given: PROGRAM="},
+		"a program that is not":    {func(s *Subject) { s.Program = "none" }, "PROGRAM=none cannot be read"},
+		"a source file":            {func(s *Subject) { s.Program = "run.go" }, "is not an executable file"},
+		"a folder without a CRD":   {func(s *Subject) { s.CRD = dir }, "holds no CustomResourceDefinition"},
+		"a sample of another kind": {func(s *Subject) { s.Sample = pod }, "it has v1 Pod, and the CRDs are for test.example.com/v1 Greeting"},
+		"two samples":              {func(s *Subject) { s.Sample = twice }, "has two custom resources, Greeting hello and Greeting other"},
+		"a strange READY":          {func(s *Subject) { s.Ready = "a = b" }, "is neither {jsonpath}=value nor the name of a condition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := greeting("/bin/false")
+			test.change(&s)
+			if _, err := Run(t.Context(), s, Options{}); err == nil || !strings.Contains(err.Error(), test.say) {
+				t.Errorf("%v, want %q", err, test.say)
+			}
+		})
+	}
+}
+
+// TestASentenceFromTheCluster is about programs that cannot be examined, which shows when they run.
+func TestASentenceFromTheCluster(t *testing.T) {
+	s := greeting("/bin/false")
+	_, err := Run(t.Context(), s, Options{Progress: t.Logf})
+	if err == nil || !strings.Contains(err.Error(), "ended with code 1 at its start, before it sent any request") {
+		t.Error(err)
+	}
+}

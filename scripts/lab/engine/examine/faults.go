@@ -1,0 +1,147 @@
+package examine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// A writeFault disturbs the writes for one sample.
+type writeFault struct {
+	name   string
+	moment proxy.Moment
+	do     proxy.Action
+	fast   bool
+}
+
+var writeFaults = []writeFault{
+	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false},
+	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false},
+	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false},
+	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true},
+	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false},
+	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false},
+	{"a lost response", proxy.After, proxy.Drop(), true},
+	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false},
+}
+
+// apiFaults disturbs what passes between the operator and the API server.
+func apiFaults(r *run) error {
+	defer func() {
+		if r.late() && r.ctx.Err() == nil {
+			r.add("further faults", skipped("the time was over: RUN=faults tries them alone"))
+		}
+	}()
+	for _, f := range writeFaults {
+		if r.target.Fast && !f.fast || r.late() {
+			continue
+		}
+		if err := r.check("recovers from "+f.name, func(t *trial) (Finding, error) { return t.writesFail(f) }); err != nil {
+			return err
+		}
+	}
+	for _, w := range watchFaults {
+		if r.target.Fast && !w.fast || r.late() || len(r.children) == 0 {
+			continue
+		}
+		if err := r.check("recovers from "+w.name, func(t *trial) (Finding, error) { return t.watchesLost(w) }); err != nil {
+			return err
+		}
+	}
+	if r.target.Fast || r.late() || len(r.children) == 0 {
+		return nil
+	}
+	if err := r.check("recovers from watches that freeze", (*trial).watchesFrozen); err != nil {
+		return err
+	}
+	return r.check("recovers from an API server that is killed and restarted", (*trial).apiServerKilled)
+}
+
+// window is how long writes are disturbed.
+const window = 4 * time.Second
+
+// A watched is what the operator wrote in a window.
+type watched struct {
+	begin, end time.Time
+	entries    []ledger.Entry
+}
+
+// watch keeps the operator's writes of a time. It may have begun already.
+func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
+	err = pause(t.ctx, window-time.Since(begin))
+	return watched{begin, time.Now(), t.writes(mark)}, err
+}
+
+func (w watched) String() string {
+	return fmt.Sprintf("%d writes in %.1f s", len(w.entries), w.end.Sub(w.begin).Seconds())
+}
+
+// hot reports whether there were more tries than work queues with exponential backoff make. From 5 ms on, one makes
+// about 10 tries in 4 s, and no more than 2 of them in the second half.
+func (w watched) hot() bool {
+	took, late := w.end.Sub(w.begin), map[string]int{}
+	for _, e := range w.entries {
+		if e.Start.After(w.end.Add(-window / 2)) {
+			late[e.Verb+" "+e.What()+" "+e.Name]++
+		}
+	}
+	for _, n := range late {
+		if n > 8 {
+			return true
+		}
+	}
+	return len(w.entries) > int(15*took.Seconds())
+}
+
+// writesFail disturbs the writes for one sample, lets another sample come, and ends the disturbance.
+func (t *trial) writesFail(f writeFault) (Finding, error) {
+	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
+		Users: []string{t.operator.user.Name}, Namespace: t.namespace, Verbs: wire.Writes, Except: ledger.Housekeeping}})
+	defer fault.Release()
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Second)
+	defer cancel()
+	if err := fault.Await(ctx, 1); err != nil {
+		return skipped("nothing was disturbed: %v", err), t.ctx.Err()
+	}
+	begin, mark := time.Now(), t.fixture.Ledger.Mark()
+	other, err := t.otherServed()
+	if err != nil {
+		return failed("while the writes for one sample got %s, %v", f.name, err).with(lines(t.writes(0))...), t.ctx.Err()
+	}
+	w, err := t.watch(begin, mark)
+	if err != nil {
+		return Finding{}, err
+	}
+	fault.Release()
+	begin = time.Now()
+	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return Finding{}, err
+	}
+	if w.hot() {
+		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
+	}
+	return passed("%v%s; as undisturbed %.1f s after the end", w, other, time.Since(begin).Seconds()), nil
+}
+
+// otherServed makes another sample ready in a namespace that is not disturbed.
+func (t *trial) otherServed() (what string, err error) {
+	if t.target.Namespace != "" {
+		return "", nil
+	}
+	other, err := t.newTrial(t.ctx)
+	if err != nil {
+		return "", err
+	}
+	defer other.clean()
+	if err := other.serve(); err != nil {
+		return "", fmt.Errorf("another sample did not progress: %w", err)
+	}
+	return ", while another sample got ready", nil
+}

@@ -1,0 +1,194 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// creation counts what it takes to make the sample ready.
+func creation(r *run) error {
+	var requests []ledger.Entry
+	err := r.check("the sample gets ready", func(t *trial) (Finding, error) {
+		begin := time.Now()
+		if err := t.serve(); err != nil {
+			return Finding{}, err
+		}
+		took := time.Since(begin)
+		requests = t.fixture.Ledger.Entries(t.mine(0))
+		least := len(t.children) + 1
+		return passed("%d requests in %.1f s, %d of them writes; the least possible number of writes is %d: one for each "+
+			"of %d children, and one status",
+			len(requests), took.Seconds(), len(only(requests,
+				wire.Writes...)), least, len(t.children)).with(counts(requests)...), nil
+	})
+	if err != nil || requests == nil {
+		return err
+	}
+	writes := only(requests, wire.Writes...)
+	r.none("no write changes nothing", slices.DeleteFunc(slices.Clone(writes),
+		func(e ledger.Entry) bool { return e.Effect != ledger.Same }),
+		"%d of its writes were accepted and changed nothing")
+	r.none("no conflict with itself", slices.DeleteFunc(slices.Clone(writes),
+		func(e ledger.Entry) bool { return e.Code != 409 }),
+		"%d of its writes were refused with 409: it worked on an old state")
+	r.none("reads come from the cache", only(requests, wire.Get, wire.List),
+		"%d reads went to the API server after the caches had synced")
+	return nil
+}
+
+// none records that there are no such requests.
+func (r *run) none(title string, wrong []ledger.Entry, what string) {
+	if len(wrong) == 0 {
+		r.add(title, passed("none"))
+		return
+	}
+	r.add(title, failed(what, len(wrong)).with(lines(wrong)...))
+}
+
+func only(entries []ledger.Entry, verbs ...string) []ledger.Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !slices.Contains(verbs, e.Verb) })
+}
+
+// counts are the numbers of requests, by verb and resource.
+func counts(entries []ledger.Entry) (all []string) {
+	number := map[string]int{}
+	for _, e := range entries {
+		number[e.Verb+" "+e.What()]++
+	}
+	for _, what := range slices.Sorted(maps.Keys(number)) {
+		all = append(all, fmt.Sprintf("%d %s", number[what], what))
+	}
+	return all
+}
+
+// steadyState looks for requests while nothing happens.
+func steadyState(r *run) error {
+	window := 15 * time.Second
+	if r.target.Fast {
+		window = 4 * time.Second
+	}
+	return r.check("no request while nothing happens", func(t *trial) (Finding, error) {
+		if err := t.serve(); err != nil {
+			return Finding{}, err
+		}
+		// What belongs to the creation may come late: some operators write their status at intervals.
+		if err := t.quiet(window / 5); err != nil && !errors.Is(err, errRestless) {
+			return Finding{}, err
+		}
+		mark := t.fixture.Ledger.Mark()
+		if err := pause(t.ctx, window); err != nil {
+			return Finding{}, err
+		}
+		if !t.operator.running() {
+			return Finding{}, errors.New("the operator did not stay alive")
+		}
+		found := t.fixture.Ledger.Entries(ledger.Match{Users: []string{t.operator.user.Name}, After: mark,
+			Except: ledger.Housekeeping,
+			Where:  func(e ledger.Entry) bool { return e.Verb != wire.Watch && e.Resource != "" }})
+		if len(found) == 0 {
+			return passed("no request in %v, leases apart", window), nil
+		}
+		return failed("%d requests in %v, %d of them writes: %s", len(found), window, len(only(found, wire.Writes...)),
+			rhythm(found)).with(lines(found)...), nil
+	})
+}
+
+// rhythm says how often the most frequent of some requests came.
+func rhythm(entries []ledger.Entry) string {
+	times := map[string][]time.Time{}
+	most := ""
+	for _, e := range entries {
+		what := e.Verb + " " + e.What()
+		if times[what] = append(times[what], e.Start); len(times[what]) > len(times[most]) {
+			most = what
+		}
+	}
+	n := len(times[most])
+	if n < 2 {
+		return most + " once"
+	}
+	period := times[most][n-1].Sub(times[most][0]) / time.Duration(n-1)
+	return fmt.Sprintf("%s every %v", most, period.Round(time.Millisecond))
+}
+
+// restart starts the operator over what is as it should be.
+func restart(r *run) error {
+	return r.check("a restarted operator writes nothing", func(t *trial) (Finding, error) {
+		if err := t.serve(); err != nil {
+			return Finding{}, err
+		}
+		t.operator.kill()
+		mark := t.fixture.Ledger.Mark()
+		if err := t.operator.start(t.ctx); err != nil {
+			return Finding{}, err
+		}
+		if err := pause(t.ctx, 2*time.Second); err != nil {
+			return Finding{}, err
+		}
+		if err := t.asUndisturbed(); err != nil {
+			return Finding{}, err
+		}
+		if writes := t.writes(mark); len(writes) > 0 {
+			return failed("%d writes over an object that was as it should be", len(writes)).with(lines(writes)...), nil
+		}
+		return passed("no write for the sample after the restart"), nil
+	})
+}
+
+// deletion removes the sample, and makes it again under its name.
+func deletion(r *run) error {
+	return r.check("deleted, it leaves nothing; created again, it works", func(t *trial) (Finding, error) {
+		if err := t.serve(); err != nil {
+			return Finding{}, err
+		}
+		name := t.target.sample.GetName()
+		begin := time.Now()
+		if err := t.samples().Delete(t.ctx, name, metav1.DeleteOptions{}); err != nil {
+			return Finding{}, err
+		}
+		if err := t.eventually(20*time.Second, t.nothingLeft); err != nil {
+			return failed("20 s after the deletion %v", err), nil
+		}
+		took := time.Since(begin)
+		if err := t.quiet(time.Second); err != nil {
+			return Finding{}, err
+		}
+		if err := t.nothingLeft(); err != nil {
+			return failed("first all was gone, then %v", err).with(lines(t.writes(0))...), nil
+		}
+		if err := t.serve(); err != nil {
+			return failed("created again under the same name: %v", err), nil
+		}
+		if err := t.eventually(10*time.Second, t.asUndisturbed); err != nil {
+			return Finding{}, err
+		}
+		return passed("all was gone after %.1f s, and the same name worked again", took.Seconds()), nil
+	})
+}
+
+// nothingLeft returns nil when the sample and its children are gone.
+func (t *trial) nothingLeft() error {
+	if u, err := t.sample(); err == nil {
+		return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
+	}
+	var left []string
+	for _, c := range t.children {
+		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			left = append(left, c.String())
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%s is left: it has no owner reference and nothing deleted it", strings.Join(left, ", "))
+	}
+	return nil
+}

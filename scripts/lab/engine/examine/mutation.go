@@ -1,0 +1,164 @@
+package examine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A mutation is another value in a field of a child.
+type mutation struct {
+	child   child
+	path    path
+	pointer string
+	value   any
+}
+
+// findMutation looks for a field that the operator sets and that may have another value.
+func (r *run) findMutation() (m mutation, err error) {
+	_, err = r.try(func(t *trial) (Finding, error) {
+		if err := t.serve(); err != nil {
+			return Finding{}, err
+		}
+		for _, c := range t.children {
+			for _, p := range byUse(t.fields[c]) {
+				pointer, other, err := t.otherValue(c, p)
+				if err != nil {
+					return Finding{}, err
+				}
+				if pointer != "" && (m.pointer == "" || p.isImage() && !m.path.isImage()) {
+					m = mutation{c, p, pointer, other}
+				}
+				if pointer != "" {
+					break
+				}
+			}
+		}
+		return Finding{}, nil
+	})
+	return m, err
+}
+
+// isImage reports that a field is what policies change most often.
+func (p path) isImage() bool { return strings.HasSuffix(p.String(), ".image") }
+
+// byUse are the fields that policies change: no metadata, no selectors, images first.
+func byUse(fields []path) []path {
+	some := slices.DeleteFunc(slices.Clone(fields), func(p path) bool {
+		return strings.Contains(p.String(), "metadata") || strings.Contains(strings.ToLower(p.String()), "selector")
+	})
+	slices.SortStableFunc(some, func(a, b path) int {
+		switch {
+		case a.isImage() == b.isImage():
+			return 0
+		case a.isImage():
+			return -1
+		}
+		return 1
+	})
+	return some
+}
+
+// otherValue is another value of a field that the API server would accept.
+func (t *trial) otherValue(c child, p path) (pointer string, other any, err error) {
+	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", nil, err
+	}
+	pointer, value, ok := p.find(u.Object)
+	if !ok {
+		return "", nil, nil
+	}
+	for _, other := range others(value) {
+		data, err := json.Marshal([]any{map[string]any{"op": "replace", "path": pointer, "value": other}})
+		if err != nil {
+			return "", nil, err
+		}
+		now, err := t.at(c).Patch(t.ctx, c.Name, types.JSONPatchType, data,
+			metav1.PatchOptions{FieldManager: somebody, DryRun: []string{metav1.DryRunAll}})
+		if err == nil && !samePlace(p, now.Object, value) {
+			return pointer, other, nil
+		}
+	}
+	return "", nil, nil
+}
+
+// mutated creates the sample where a policy changes a field, observes what the operator does, and ends the policy.
+func (t *trial) mutated(m mutation) (Finding, error) {
+	stop, err := t.mutate(m)
+	if err != nil {
+		return Finding{}, err
+	}
+	defer func() { _ = stop() }()
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	there := func() error {
+		u, err := t.at(m.child).Get(t.ctx, m.child.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !samePlace(m.path, u.Object, m.value) {
+			return errors.New("the policy did not change the field")
+		}
+		return nil
+	}
+	if err := t.eventually(20*time.Second, there); err != nil {
+		return skipped("%v", err), t.ctx.Err()
+	}
+	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	if err != nil {
+		return Finding{}, err
+	}
+	reported, where := t.noticed()
+	missing := t.missing(m.child)
+	if err := stop(); err != nil {
+		return Finding{}, err
+	}
+	begin, back := time.Now(), "as undisturbed %.1f s after the policy was deleted"
+	if err = t.eventually(20*time.Second, t.asUndisturbed); err != nil && t.ctx.Err() == nil {
+		// Nothing tells an operator that a policy is gone: one that does not ask may wait for the next event.
+		back = "as undisturbed after the next event about " + m.child.String() + ", %.1f s after the policy was deleted"
+		if err = t.touch(m.child); err == nil {
+			err = t.eventually(20*time.Second, t.asUndisturbed)
+		}
+	}
+	if err != nil {
+		return failed("after the policy was deleted, its change is there: %v", err).with(lines(t.writes(0))...), t.ctx.Err()
+	}
+	return w.judge(where, fmt.Sprintf(back, time.Since(begin).Seconds()), reported, missing), nil
+}
+
+// touch makes an event about a child, which is as before afterwards.
+func (t *trial) touch(c child) error {
+	for _, value := range []string{`"yes"`, "null"} {
+		patch := `{"metadata":{"annotations":{"example.com/touched":` + value + `}}}`
+		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{FieldManager: somebody})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noticed reports whether the status differs from that of an undisturbed run.
+func (t *trial) noticed() (found bool, where string) {
+	now, err := t.observe()
+	if err != nil {
+		return true, "a child is missing"
+	}
+	status := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}.String() + ".status"
+	for _, line := range differences(now, t.state, t.varying) {
+		if strings.HasPrefix(line, status) {
+			return true, "the status reports it (" + line + ")"
+		}
+	}
+	return false, "the status is that of an undisturbed run"
+}

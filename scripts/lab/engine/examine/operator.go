@@ -1,0 +1,183 @@
+package examine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// leaseNamespace is where an operator that watches all namespaces keeps its lease.
+const leaseNamespace = "examine-lease"
+
+// An operator is a replica of the program: a user with its permissions, and a process or none.
+type operator struct {
+	target  *target
+	fixture *fixture.Fixture
+	user    *fixture.User
+	flags   []string // that --help names
+
+	mu   sync.Mutex
+	last *fixture.Process
+}
+
+// newOperator makes a user of that name with the permissions of the subject. It starts no process.
+func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string, flags []string) (*operator, error) {
+	user, err := w.AddUser(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	o := &operator{target: t, fixture: w, user: user, flags: flags}
+	if len(t.Role) == 0 {
+		return o, w.GrantAdmin(ctx, name)
+	}
+	namespace := t.Namespace
+	if namespace == "" {
+		namespace = leaseNamespace
+	}
+	for _, file := range t.Role {
+		if err := w.Grant(ctx, name, namespace, file); err != nil {
+			return nil, fmt.Errorf("ROLE=%s: %w", file, err)
+		}
+	}
+	return o, nil
+}
+
+var flagLine = regexp.MustCompile(`(?m)^\s*(?:-\w,\s*)?--?([a-z][-a-z0-9]+)`)
+
+// flagsOf returns the flags that a program's --help names; none when it has no help.
+func flagsOf(ctx context.Context, path string) (flags []string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--help")
+	cmd.Env = []string{"HOME=" + os.TempDir(), "KUBECONFIG=" + os.DevNull} // a program that ignores --help reaches nothing
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
+	_ = cmd.Run() // help may end with any code
+	for _, m := range flagLine.FindAllStringSubmatch(out.String(), -1) {
+		flags = append(flags, m[1])
+	}
+	return flags
+}
+
+// with are those settings whose flag the program has and the user did not set.
+func (o *operator) with(settings ...string) (args []string) {
+	for _, s := range settings {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(s, "--"), "=")
+		given := slices.ContainsFunc(o.target.Args, func(arg string) bool {
+			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			return name == flag
+		})
+		if slices.Contains(o.flags, flag) && !given {
+			args = append(args, s)
+		}
+	}
+	return args
+}
+
+// launch starts a process. It does not wait.
+func (o *operator) launch(args ...string) (*fixture.Process, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := slices.Concat(o.target.Args, o.with("--health-probe-bind-address=0", "--metrics-bind-address=0"), args)
+	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.target.Program, Args: all, Env: o.target.Env,
+		Kubeconfig: o.user.Kubeconfig})
+	if err == nil {
+		o.last = p
+	}
+	return p, err
+}
+
+// start launches a process and returns when it watches the sample's kind, and asks for nothing more.
+func (o *operator) start(ctx context.Context) error {
+	mark := o.fixture.Ledger.Mark()
+	p, err := o.launch()
+	if err != nil {
+		return fmt.Errorf("PROGRAM=%s cannot be started: %w", o.target.Program, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
+	defer cancel()
+	ended, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-p.Ended():
+			stop(errEnded)
+		case <-ended.Done():
+		}
+	}()
+	mine := ledger.Match{Users: []string{o.user.Name}, After: mark}
+	watch := mine
+	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{o.target.what()}
+	if err = o.fixture.Ledger.Await(ended, 1, watch); err == nil {
+		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errEnded):
+		return o.endedEarly(p, o.fixture.Ledger.Count(mine))
+	case errors.Is(err, errLate):
+		return fmt.Errorf("the operator runs, but in 40 s it did not begin to watch %s, so a sample would not be noticed: "+
+			"check the CRD's group and version, and ROLE= (it sent %d "+
+			"requests)%s", o.target.what(), o.fixture.Ledger.Count(mine), words(p))
+	}
+	return err
+}
+
+var (
+	errEnded = errors.New("the process ended")
+	errLate  = errors.New("the time is over")
+)
+
+// endedEarly is the sentence about a process that ended at its start.
+func (o *operator) endedEarly(p *fixture.Process, requests int) error {
+	output := p.Output()
+	if strings.Contains(output, "tls.crt") || strings.Contains(output, "serving-cert") {
+		return fmt.Errorf("the operator wants a certificate for its webhooks, which cert-manager would give it in a "+
+			"cluster: "+
+			"switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name the certificate's folder in ARGS=%s", words(p))
+	}
+	asked := "before it sent any request to the API server"
+	if requests > 0 {
+		asked = fmt.Sprintf("after %d requests to the API server", requests)
+	}
+	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
+		"until it is "+
+		"stopped and finds the API server by KUBECONFIG; ARGS= and ENV= give it what it needs%s", p.Exit(), asked, words(p))
+}
+
+// words are the last lines that a process printed.
+func words(p *fixture.Process) string {
+	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
+	if lines[0] == "" {
+		return ". It printed nothing"
+	}
+	return ". Its last lines:\n  " + strings.Join(lines[max(0, len(lines)-6):], "\n  ")
+}
+
+// process is the newest one; nil before the first.
+func (o *operator) process() *fixture.Process {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
+}
+
+func (o *operator) running() bool { p := o.process(); return p != nil && p.Running() }
+
+func (o *operator) kill() {
+	if p := o.process(); p != nil {
+		p.Kill()
+	}
+}

@@ -1,0 +1,185 @@
+package examine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// A permission is what one rule of a role allows, or one request needs.
+type permission struct {
+	verb, group, resource string // the resource with its subresource
+}
+
+func (p permission) String() string {
+	resource, subresource, _ := strings.Cut(p.resource, "/")
+	if p.group != "" {
+		resource += "." + p.group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return p.verb + " " + resource
+}
+
+// permissions compares what was granted with what all experiments saw in use.
+func permissions(r *run) error {
+	entries := r.fixture.Ledger.Entries(ledger.Match{Where: func(e ledger.Entry) bool {
+		return strings.HasPrefix(e.User, r.operator.user.Name) && e.Resource != ""
+	}})
+	refused, err := r.refused()
+	if err != nil {
+		return err
+	}
+	var granted, everywhere []permission // the latter in all namespaces
+	for _, file := range r.target.Role {
+		roles, err := readRoles(file)
+		if err != nil {
+			return err
+		}
+		for _, role := range roles {
+			granted = append(granted, grants(role.Rules)...)
+			if role.Kind == "ClusterRole" {
+				everywhere = append(everywhere, grants(role.Rules)...)
+			}
+		}
+	}
+	used, denied := uses(entries, refused)
+	if denied = missing(denied, slices.Concat(everywhere, used)); len(denied) > 0 {
+		r.add("what it asks for is granted",
+			failed("%d kinds of requests were refused with 403", len(denied)).with(texts(denied)...))
+	} else {
+		r.add("what it asks for is granted", passed("no request was refused for want of a permission"))
+	}
+	if len(r.target.Role) == 0 {
+		r.add("what is granted is used",
+			skipped("no ROLE= was given; it used %d permissions, which are all that its role needs "+
+				"as far as these experiments saw", len(used)).with(texts(used)...))
+		return nil
+	}
+	if idle := unused(granted, used); len(idle) > 0 {
+		r.add("what is granted is used", failed("%d of %d permissions were never used in these experiments",
+			len(idle), len(granted)).with(texts(idle)...))
+	} else {
+		r.add("what is granted is used", passed("all %d permissions were used", len(granted)))
+	}
+	return nil
+}
+
+func texts(permissions []permission) (all []string) {
+	for _, p := range permissions {
+		all = append(all, p.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// readRoles are the roles of both kinds in a file.
+func readRoles(file string) (roles []rbacv1.ClusterRole, err error) {
+	all, err := documents(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range all {
+		if u.GetKind() != "Role" && u.GetKind() != "ClusterRole" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		roles = append(roles, role)
+	}
+	return roles, nil
+}
+
+// grants are the single permissions of rules.
+func grants(rules []rbacv1.PolicyRule) (all []permission) {
+	for _, rule := range rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if p := (permission{verb, group, resource}); !slices.Contains(all, p) {
+						all = append(all, p)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// refused are the audit IDs of requests for which somebody had no permission. An answer of 403 alone does not say so:
+// a namespace that is being deleted gives it too.
+func (r *run) refused() (map[string]bool, error) {
+	events, _, err := r.fixture.Audit(0)
+	ids := map[string]bool{}
+	for _, e := range events {
+		if e.Denied() {
+			ids[e.AuditID] = true
+		}
+	}
+	return ids, err
+}
+
+// uses are the permissions that requests needed, and those that were missing.
+func uses(entries []ledger.Entry, refused map[string]bool) (used, denied []permission) {
+	add := func(list *[]permission, verb string, e ledger.Entry) {
+		resource := e.Resource
+		if e.Subresource != "" {
+			resource += "/" + e.Subresource
+		}
+		if p := (permission{verb, e.Group, resource}); !slices.Contains(*list, p) {
+			*list = append(*list, p)
+		}
+	}
+	for _, e := range entries {
+		verb := e.Verb
+		if verb == wire.Apply {
+			verb = wire.Patch
+		}
+		switch {
+		case slices.ContainsFunc(e.AuditIDs, func(id string) bool { return refused[id] }):
+			add(&denied, verb, e)
+		case len(e.Served) > 0:
+			add(&used, verb, e)
+			if e.Verb == wire.Apply && slices.Contains(e.Served, 201) { // an apply that creates needs both
+				add(&used, wire.Create, e)
+			}
+		}
+	}
+	return used, denied
+}
+
+// missing are those of the denied permissions that were not granted. An API server that has just started refuses
+// also what is granted, until it has read the roles.
+func missing(denied, granted []permission) []permission {
+	return slices.DeleteFunc(denied, func(d permission) bool {
+		return slices.ContainsFunc(granted, func(g permission) bool { return g.allows(d) })
+	})
+}
+
+// allows reports whether a permission, which may have wildcards, includes another one.
+func (p permission) allows(other permission) bool {
+	fits := func(pattern, value string) bool { return pattern == "*" || pattern == value }
+	return fits(p.group, other.group) && fits(p.resource, other.resource) && fits(p.verb, other.verb)
+}
+
+// unused are the permissions that no request needed. A watch counts for list as well: an informer falls back to it.
+func unused(granted, used []permission) (idle []permission) {
+	for _, g := range granted {
+		needed := slices.ContainsFunc(used, func(u permission) bool {
+			return g.allows(u) || g.verb == wire.List && u.verb == wire.Watch && g.allows(permission{g.verb, u.group, u.resource})
+		})
+		if !needed || g.verb == "*" || g.resource == "*" || g.group == "*" {
+			idle = append(idle, g)
+		}
+	}
+	return idle
+}

@@ -1,0 +1,90 @@
+package examine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+var readyPath = regexp.MustCompile(`^(?:jsonpath=)?(\{.*\})=(.*)$`)
+
+// checkReady returns an error when READY cannot be understood.
+func checkReady(ready string) error {
+	if m := readyPath.FindStringSubmatch(ready); m != nil {
+		return jsonpath.New("ready").Parse(m[1])
+	}
+	if ready != "" && !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9.-]*$`).MatchString(ready) {
+		return fmt.Errorf("READY=%s is neither {jsonpath}=value nor the name of a condition: for example "+
+			"READY={.status.phase}=Running", ready)
+	}
+	return nil
+}
+
+// isReady returns nil when an object reports that it is as its spec wants it.
+func isReady(ready string, u *unstructured.Unstructured) error {
+	if observed, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok &&
+		observed != u.GetGeneration() {
+		return fmt.Errorf("status.observedGeneration is %d, and the generation is %d", observed, u.GetGeneration())
+	}
+	if m := readyPath.FindStringSubmatch(ready); m != nil {
+		return matchesPath(u, m[1], m[2])
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		c, _ := c.(map[string]any)
+		named := c["type"] == ready || ready == "" && (c["type"] == "Ready" || c["type"] == "Available")
+		if named && c["status"] == "True" {
+			return nil
+		}
+		if named {
+			return fmt.Errorf("the condition %v is %v: %v %v", c["type"], c["status"], c["reason"], c["message"])
+		}
+	}
+	if ready != "" {
+		return fmt.Errorf("it has no condition %s", ready)
+	}
+	return nil
+}
+
+func matchesPath(u *unstructured.Unstructured, path, want string) error {
+	j := jsonpath.New("ready").AllowMissingKeys(true)
+	if err := j.Parse(path); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := j.Execute(&out, u.Object); err != nil {
+		return err
+	}
+	if out.String() != want {
+		return fmt.Errorf("%s is %q, not %q", path, out.String(), want)
+	}
+	return nil
+}
+
+var errNothing = errors.New("the operator has written nothing for it")
+
+// await returns when the sample is ready and the operator has stopped writing.
+func (t *trial) await(within time.Duration) error {
+	look := func() error {
+		u, err := t.sample()
+		if err != nil {
+			return err
+		}
+		if len(t.changes(0)) == 0 && len(t.target.Ready) == 0 {
+			return errNothing
+		}
+		return isReady(t.target.Ready, u)
+	}
+	if err := t.eventually(within, look); err != nil {
+		return fmt.Errorf("the sample is not ready after %v: %w", within, err)
+	}
+	if err := t.quiet(600 * time.Millisecond); err != nil && !errors.Is(err, errRestless) {
+		return err
+	}
+	return t.eventually(within, look) // it may have had no condition at first, and looked ready
+}

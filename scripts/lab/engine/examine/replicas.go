@@ -1,0 +1,117 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// replicas runs the program twice.
+func replicas(r *run) error {
+	return r.check("of two replicas one writes, and the other takes over", func(t *trial) (Finding, error) {
+		t.operator.kill()
+		defer t.operator.kill() // the next experiment starts it without a lease
+		second, err := newOperator(t.ctx, t.fixture, t.target, t.operator.user.Name+"-b", t.operator.flags)
+		if err != nil {
+			return Finding{}, err
+		}
+		defer second.kill()
+		args := t.operator.with("--leader-elect", "--leader-election-namespace="+t.leaseNamespace())
+		mark := t.fixture.Ledger.Mark()
+		both := []*operator{t.operator, second}
+		for _, o := range both {
+			if _, err := o.launch(args...); err != nil {
+				return Finding{}, err
+			}
+		}
+		if err := t.eventually(30*time.Second, func() error { return t.watched(mark) }); err != nil {
+			return t.notTwice(both, err), nil
+		}
+		if err := t.serve(); err != nil {
+			return t.notTwice(both, err), nil
+		}
+		if t.fixture.Ledger.Count(ledger.Match{After: mark, Resources: []string{"leases.coordination.k8s.io"}}) == 0 {
+			return t.withoutLease(both), nil
+		}
+		return t.takeOver(both)
+	})
+}
+
+func (t *trial) leaseNamespace() string {
+	if t.target.Namespace != "" {
+		return t.target.Namespace
+	}
+	return leaseNamespace
+}
+
+// watched returns nil when somebody watches the sample's kind.
+func (t *trial) watched(mark int) error {
+	if t.fixture.Ledger.Count(ledger.Match{After: mark, Verbs: []string{wire.Watch},
+		Resources: []string{t.target.what()}}) == 0 {
+		return errors.New("no replica watches the sample's kind")
+	}
+	return nil
+}
+
+func (t *trial) notTwice(both []*operator, err error) Finding {
+	for _, o := range both {
+		if p := o.process(); !p.Running() {
+			return skipped("two replicas could not be run: one %v%s", p.Exit(), words(p))
+		}
+	}
+	return failed("with two replicas: %v", err)
+}
+
+func (t *trial) writesOf(o *operator, mark int) []ledger.Entry {
+	return t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, Namespace: t.namespace,
+		After: max(mark, t.mark),
+		Verbs: wire.Writes, Except: ledger.Housekeeping})
+}
+
+func (t *trial) withoutLease(both []*operator) Finding {
+	a, b := t.writesOf(both[0], 0), t.writesOf(both[1], 0)
+	if len(a) > 0 && len(b) > 0 {
+		return failed("it has no lease, and two replicas both write: %d and %d writes for one sample", len(a), len(b)).
+			with(append(lines(a), lines(b)...)...)
+	}
+	return skipped("it has no lease: one replica wrote %d times, the other %d times", len(a), len(b))
+}
+
+// takeOver kills the leader while there is work.
+func (t *trial) takeOver(both []*operator) (Finding, error) {
+	leader, other := both[0], both[1]
+	if len(t.writesOf(leader, 0)) == 0 {
+		leader, other = other, leader
+	}
+	if writes := t.writesOf(other, 0); len(writes) > 0 {
+		return failed("both replicas write, though there is a lease").with(append(lines(t.writesOf(leader, 0)),
+			lines(writes)...)...), nil
+	}
+	if len(t.children) == 0 || t.target.Fast {
+		return passed("one replica sent all %d writes, the other none; a take-over was not tried",
+			len(t.writesOf(leader, 0))), nil
+	}
+	mark, begin := t.fixture.Ledger.Mark(), time.Now()
+	leader.kill()
+	c := t.children[0]
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	err := t.eventually(60*time.Second, func() error {
+		_, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		return err
+	})
+	if err != nil {
+		return failed("60 s after the leader was killed the other has not restored %s: %v", c, err), t.ctx.Err()
+	}
+	if len(t.writesOf(other, mark)) == 0 {
+		return Finding{}, fmt.Errorf("%s came back, and the other replica did not write it", c)
+	}
+	return passed("one replica wrote; %.0f s after it was killed the other had taken over",
+		time.Since(begin).Seconds()), nil
+}

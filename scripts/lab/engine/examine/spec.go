@@ -1,0 +1,119 @@
+package examine
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// specChanges changes the sample field by field, as its schema allows.
+func specChanges(r *run) error {
+	spec, _, _ := unstructured.NestedMap(r.target.sample.Object, "spec")
+	all := variations(r.target.spec, spec)
+	limit := 20
+	if r.target.Fast {
+		limit = 3
+	}
+	if len(all) == 0 {
+		r.add("fields reach the children or are refused", skipped("the schema of spec has no field that can be varied"))
+	}
+	for n, v := range all {
+		if n == limit || r.late() {
+			r.add("further fields", skipped("%d of %d variations were left out for lack of time", len(all)-n, len(all)))
+			return nil
+		}
+		if err := r.check(v.String(), func(t *trial) (Finding, error) { return t.varySpec(v) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// varySpec changes one field and changes it back.
+func (t *trial) varySpec(v variation) (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	before, err := t.sample()
+	if err != nil {
+		return Finding{}, err
+	}
+	mark := t.fixture.Ledger.Mark()
+	after, err := t.patchSpec(v, v.value)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		return passed("refused: %s", firstLine(apiMessage(err))), nil
+	} else if err != nil {
+		return Finding{}, err
+	}
+	if text(before.Object["spec"]) == text(after.Object["spec"]) {
+		return skipped("the API server's defaults make it what it was"), nil
+	}
+	reached, err := t.reached()
+	if err != nil {
+		return Finding{}, err
+	}
+	if _, err := t.patchSpec(v, v.was); err != nil {
+		return failed("the way back is refused: %v", err), nil
+	}
+	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
+		var different differenceError
+		if errors.As(err, &different) {
+			return failed("changed and changed back, the end is not the first state").with(different...), nil
+		}
+		return Finding{}, err
+	}
+	if len(reached) == 0 {
+		return failed("accepted, and neither a child nor the status changed in %v",
+			t.patience()).with(lines(t.writes(mark))...), nil
+	}
+	return passed("it reached %s, and the way back ended in the first state", reached[0]), nil
+}
+
+func (t *trial) patchSpec(v variation, value any) (*unstructured.Unstructured, error) {
+	patch, err := v.patch(value)
+	if err != nil {
+		return nil, err
+	}
+	return t.samples().Patch(t.ctx, t.target.sample.GetName(), types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: somebody})
+}
+
+func apiMessage(err error) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
+}
+
+// reached are the places outside the spec that a change came to.
+func (t *trial) reached() (places []string, err error) {
+	spec := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}.String() + ".spec"
+	err = t.eventually(t.patience(), func() error {
+		places = nil
+		now, err := t.observe()
+		if apierrors.IsNotFound(err) {
+			places = []string{"a child that is gone"}
+			return nil
+		} else if err != nil {
+			return err
+		}
+		for _, line := range differences(now, t.state, t.varying) {
+			if !strings.HasPrefix(line, spec) && !strings.HasPrefix(line, "…") {
+				places = append(places, strings.Fields(line)[0])
+			}
+		}
+		if len(places) == 0 {
+			return errNothing
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) && t.ctx.Err() == nil {
+		err = nil
+	}
+	return places, err
+}

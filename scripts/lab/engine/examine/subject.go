@@ -1,0 +1,203 @@
+// Package examine puts an operator through experiments. What it knows of the operator are a program, its CRDs and
+// a sample; the rest it finds out.
+package examine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// A Subject is what is examined, as a user gives it. Files are seen from the working folder.
+type Subject struct {
+	// Program is the executable file, or the folder of a Go program. It finds the API server by KUBECONFIG.
+	Program string `json:"program,omitempty"`
+	// CRD is a folder or a file with the CustomResourceDefinitions.
+	CRD string `json:"crd,omitempty"`
+	// Sample is a file with one resource of these CRDs, and whatever it needs.
+	Sample string `json:"sample,omitempty"`
+	// Ready is {jsonpath}=value or the name of a condition. Without it the condition Ready or Available counts,
+	// and if there is none, that the operator has stopped writing.
+	Ready string `json:"ready,omitempty"`
+	// Args and Env are given to the program.
+	Args []string `json:"args,omitempty"`
+	Env  []string `json:"env,omitempty"`
+	// Role are files with the operator's permissions. Without them it may do everything.
+	Role []string `json:"role,omitempty"`
+	// Namespace is the one that the operator watches. Without it each experiment has a namespace of its own.
+	Namespace string `json:"namespace,omitempty"`
+	// Needs are manifests that must exist before the sample.
+	Needs []string `json:"needs,omitempty"`
+	// Out is the folder of the report.
+	Out string `json:"out,omitempty"`
+	// Fast leaves out what takes long.
+	Fast bool `json:"fast,omitempty"`
+}
+
+// ReadSubject reads a file such as examine.yaml. Paths in it are seen from its folder.
+func ReadSubject(file string) (Subject, error) {
+	var s Subject
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return s, err
+	}
+	if err := yaml.UnmarshalStrict(data, &s); err != nil {
+		return s, fmt.Errorf("read %s: %w", file, err)
+	}
+	beside := func(path string) string {
+		if path == "" || filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(filepath.Dir(file), path)
+	}
+	s.Program, s.CRD, s.Sample, s.Out = beside(s.Program), beside(s.CRD), beside(s.Sample), beside(s.Out)
+	for _, list := range [][]string{s.Role, s.Needs} {
+		for i := range list {
+			list[i] = beside(list[i])
+		}
+	}
+	return s, nil
+}
+
+// A target is a subject whose files were read.
+type target struct {
+	Subject
+	crds   []string // files
+	kinds  map[schema.GroupVersionKind]crdVersion
+	gvr    schema.GroupVersionResource
+	spec   map[string]any // the schema of the sample's spec
+	sample *unstructured.Unstructured
+	needs  []*unstructured.Unstructured
+	source bool // Program is a folder that must be built
+}
+
+// build compiles the program when a folder was given. It is in a folder that remove takes away.
+func (t *target) build(ctx context.Context) (remove func(), err error) {
+	if !t.source {
+		return func() {}, nil
+	}
+	dir, err := os.MkdirTemp("", "examine-")
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(dir, t.name())
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
+	cmd.Dir, cmd.Env = t.Program, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("PROGRAM=%s cannot be built: %w: it must be an executable file, or the folder "+
+			"of a Go program\n%s",
+			t.Subject.Program, err, out), os.RemoveAll(dir))
+	}
+	t.Program = program
+	return func() { _ = os.RemoveAll(dir) }, nil
+}
+
+// name is the program's in reports.
+func (t *target) name() string {
+	if name := filepath.Base(t.Program); name != "cmd" {
+		return name
+	}
+	return filepath.Base(filepath.Dir(t.Program))
+}
+
+// resolve reads the files. Every error is a sentence for the user: what is wrong, why, how to fix it.
+func (s Subject) resolve() (*target, error) {
+	t := &target{Subject: s}
+	switch {
+	case s.Program == "":
+		return nil, errors.New("no operator was given: PROGRAM= is the path of its executable file (go build -o operator " +
+			"./cmd)")
+	case s.CRD == "":
+		return nil, errors.New("no CRD was given: CRD= is the folder of the operator's CustomResourceDefinitions, often " +
+			"config/crd/bases")
+	case s.Sample == "":
+		return nil, errors.New("no sample was given: SAMPLE= is a file with one custom resource, often below config/samples")
+	}
+	path, err := filepath.Abs(s.Program)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("PROGRAM=%s cannot be read: %w. Build it first (go build -o operator ./cmd)", s.Program, err)
+	}
+	if !info.IsDir() && info.Mode()&0o111 == 0 {
+		return nil, fmt.Errorf("PROGRAM=%s is not an executable file: give the program that go build makes, not its source",
+			s.Program)
+	}
+	t.Program, t.source = path, info.IsDir()
+	if err := t.readCRDs(); err != nil {
+		return nil, err
+	}
+	return t, t.readSample()
+}
+
+func (t *target) readSample() error {
+	all, err := documents(t.Sample)
+	if err != nil {
+		return fmt.Errorf("SAMPLE=%s cannot be read: %w", t.Sample, err)
+	}
+	for _, u := range all {
+		version, ours := t.kinds[u.GroupVersionKind()]
+		switch {
+		case !ours:
+			t.needs = append(t.needs, u)
+		case t.sample != nil:
+			return fmt.Errorf("SAMPLE=%s has two custom resources, %s %s and %s %s, and an examination is of one: move the "+
+				"other "+
+				"to a file of its own, and name it in NEEDS= if the first needs "+
+				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
+		default:
+			t.sample, t.gvr, t.spec = u, version.gvr, version.spec
+			if version.cluster {
+				return fmt.Errorf("the kind %s is cluster-scoped, and each experiment has a namespace of its own: "+
+					"only namespaced kinds can be examined", u.GetKind())
+			}
+		}
+	}
+	if t.sample == nil {
+		found := "nothing"
+		if len(all) > 0 {
+			found = all[0].GetAPIVersion() + " " + all[0].GetKind()
+		}
+		return fmt.Errorf("SAMPLE=%s holds no resource of the CRDs in %s: it has %s, and the CRDs are for %s. "+
+			"Check apiVersion and kind", t.Sample, t.CRD, found, t.kindNames())
+	}
+	for _, file := range t.Needs {
+		more, err := documents(file)
+		if err != nil {
+			return fmt.Errorf("NEEDS=%s cannot be read: %w", file, err)
+		}
+		t.needs = append(t.needs, more...)
+	}
+	return nil
+}
+
+// documents are the objects in a file.
+func documents(file string) (all []*unstructured.Unstructured, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
+		u := &unstructured.Unstructured{}
+		if err := d.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s is not YAML: %w", file, err)
+		}
+		if len(u.Object) > 0 {
+			all = append(all, u)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// somebody is the field manager of what a user of the cluster does.
+const somebody = "examine"
+
+// A trial is a sample in a namespace, from its creation to its removal.
+type trial struct {
+	*run
+	ctx       context.Context
+	namespace string
+	mark      int // of the ledger, at the beginning
+}
+
+// try runs f in a namespace that holds what the sample needs, and removes everything afterwards.
+func (r *run) try(f func(t *trial) (Finding, error)) (Finding, error) {
+	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
+	defer cancel()
+	t, err := r.newTrial(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	defer t.clean()
+	if !r.operator.running() {
+		if err := r.operator.start(ctx); err != nil {
+			return Finding{}, err
+		}
+	}
+	return f(t)
+}
+
+func (r *run) newTrial(ctx context.Context) (*trial, error) {
+	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace}
+	if t.namespace == "" {
+		t.namespace = fmt.Sprintf("examine-%d", r.trials.Add(1))
+	}
+	if err := r.namespaceExists(ctx, t.namespace); err != nil {
+		return nil, err
+	}
+	t.mark = max(r.fixture.Ledger.Mark(), 1)
+	for _, u := range r.target.needs {
+		if err := t.put(u); err != nil {
+			return nil, fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	return t, nil
+}
+
+func (r *run) namespaceExists(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := r.fixture.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func (t *trial) put(u *unstructured.Unstructured) error {
+	mapping, err := t.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+	if err != nil {
+		return err
+	}
+	u = u.DeepCopy()
+	if mapping.Scope.Name() == "namespace" {
+		u.SetNamespace(t.namespace)
+	}
+	_, err = t.fixture.Dynamic.Resource(mapping.Resource).Namespace(u.GetNamespace()).Create(t.ctx, u,
+		metav1.CreateOptions{FieldManager: somebody})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// clean removes the sample, what it needed, and the namespace; a finalizer that stays is taken away, so that it does
+// not block what follows.
+func (t *trial) clean() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 10*time.Second)
+	defer cancel()
+	name := t.target.sample.GetName()
+	_ = t.samples().Delete(ctx, name, metav1.DeleteOptions{})
+	for begin := time.Now(); ctx.Err() == nil; pause(ctx, 50*time.Millisecond) {
+		u, err := t.samples().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			break
+		}
+		if time.Since(begin) > 4*time.Second {
+			u.SetFinalizers(nil)
+			_, _ = t.samples().Update(ctx, u, metav1.UpdateOptions{})
+		}
+	}
+	if t.target.Namespace == "" {
+		_ = t.fixture.Kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{})
+		return
+	}
+	for _, c := range t.children {
+		_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
+	}
+}
+
+func (t *trial) samples() dynamic.ResourceInterface {
+	return t.fixture.Dynamic.Resource(t.target.gvr).Namespace(t.namespace)
+}
+
+func (t *trial) sample() (*unstructured.Unstructured, error) {
+	return t.samples().Get(t.ctx, t.target.sample.GetName(), metav1.GetOptions{})
+}
+
+func (t *trial) at(c child) dynamic.ResourceInterface {
+	if c.Cluster {
+		return t.fixture.Dynamic.Resource(c.GVR)
+	}
+	return t.fixture.Dynamic.Resource(c.GVR).Namespace(t.namespace)
+}
+
+// create makes the sample.
+func (t *trial) create() error {
+	if err := t.put(t.target.sample); err != nil {
+		return fmt.Errorf("the API server refuses the sample: %w", err)
+	}
+	return nil
+}
+
+// serve makes the sample and waits until it is ready.
+func (t *trial) serve() error {
+	if err := t.create(); err != nil {
+		return err
+	}
+	return t.await(40 * time.Second)
+}
+
+// mine matches the operator's requests in the namespace after a mark, leases and events apart.
+func (t *trial) mine(after int, verbs ...string) ledger.Match {
+	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
+		Where: func(e ledger.Entry) bool {
+			return strings.HasPrefix(e.User, t.operator.user.Name) && (e.Namespace == t.namespace || t.ofChild(e))
+		}}
+}
+
+// ofChild reports whether a request is about a child outside the namespace.
+func (t *trial) ofChild(e ledger.Entry) bool {
+	return e.Namespace == "" && slices.ContainsFunc(t.children, func(c child) bool {
+		return c.Cluster && c.GVR.Resource == e.Resource && c.Name == e.Name
+	})
+}
+
+// writes are the operator's attempts to change something after a mark, refused ones too.
+func (t *trial) writes(after int) []ledger.Entry {
+	return t.fixture.Ledger.Entries(t.mine(after, wire.Writes...))
+}
+
+// changes are the writes that changed something.
+func (t *trial) changes(after int) []ledger.Entry {
+	return slices.DeleteFunc(t.writes(after), func(e ledger.Entry) bool { return !e.Committed() })
+}
+
+// quiet waits until the operator has written nothing for a time.
+func (t *trial) quiet(window time.Duration) error {
+	limit := 10 * time.Second
+	if t.target.Fast {
+		limit = 4 * time.Second
+	}
+	ctx, cancel := context.WithTimeoutCause(t.ctx, limit, errLate)
+	defer cancel()
+	if err := t.fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {
+		if t.ctx.Err() != nil {
+			return err
+		}
+		return errRestless
+	}
+	return nil
+}
+
+var errRestless = errors.New("the operator does not stop writing")

@@ -1,0 +1,131 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+)
+
+// A key names a write in a way that is the same in each run.
+type key struct {
+	verb, what, name string
+	n                int // how many of the same kind there were, with this one
+}
+
+func (k key) String() string {
+	text := strings.TrimSpace(k.verb + " " + k.what + " " + k.name)
+	if k.n > 1 {
+		text += fmt.Sprintf(" (%d)", k.n)
+	}
+	return text
+}
+
+func keysOf(changes []ledger.Entry) (keys []key) {
+	seen := map[key]int{}
+	for _, e := range changes {
+		k := key{verb: e.Verb, what: e.What(), name: e.Name}
+		if k.verb == "create" {
+			k.name = "" // a rule meets a create before its answer tells the name
+		}
+		seen[k]++
+		k.n = seen[k]
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// undisturbed creates the sample some times and learns from what happens.
+func (r *run) undisturbed() error {
+	times := 3
+	if r.target.Fast {
+		times = 2
+	}
+	for n := range times {
+		r.options.Progress("undisturbed creation %d of %d", n+1, times)
+		_, err := r.try(func(t *trial) (Finding, error) { return Finding{}, t.learn() })
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		if err != nil {
+			return r.neverReady(err)
+		}
+	}
+	r.state, r.varying = common(r.states)
+	for _, c := range r.children {
+		r.options.Progress("  it owns %s and sets %d fields of it", c, len(r.fields[c]))
+		r.report.Children = append(r.report.Children, fmt.Sprintf("%s (%d fields)", c, len(r.fields[c])))
+	}
+	if len(r.children) == 0 {
+		r.options.Progress("  it writes no other object")
+	}
+	return nil
+}
+
+// learn makes the sample ready, and keeps what the operator did for it.
+func (t *trial) learn() error {
+	if err := t.serve(); err != nil {
+		return errors.Join(err, t.sight())
+	}
+	if t.children == nil {
+		children, err := t.discoverChildren()
+		if err != nil {
+			return err
+		}
+		t.run.children = children
+	}
+	for _, c := range t.children {
+		if t.fields[c] == nil {
+			fields, err := t.discoverFields(c)
+			if err != nil {
+				return err
+			}
+			t.fields[c] = fields
+		}
+	}
+	t.keys = append(t.keys, keysOf(t.changes(0)))
+	s, err := t.observe()
+	if err != nil {
+		return fmt.Errorf("the names of its children differ from run to run, and they are found by their names: %w", err)
+	}
+	t.states = append(t.states, s)
+	return nil
+}
+
+// sight is what the operator did, for the sentence about a sample that never gets ready.
+func (t *trial) sight() error {
+	writes := t.writes(0)
+	if len(writes) == 0 {
+		return errors.New("it sent no write at all for the sample")
+	}
+	return fmt.Errorf("its last writes:\n  %s", strings.Join(lines(writes[max(0, len(writes)-5):]), "\n  "))
+}
+
+func (r *run) neverReady(err error) error {
+	if p := r.operator.process(); p != nil && !p.Running() {
+		return fmt.Errorf("the operator %v while it handled the sample, so nothing can be examined: see its last lines and "+
+			"fix that first%s", p.Exit(), words(p))
+	}
+	return fmt.Errorf("the sample never got ready undisturbed, so no disturbed end can be compared with it: %w\n"+
+		"Fix: check SAMPLE=, what it needs (NEEDS=), and what ready means (READY={.status.phase}=Running, or a condition)%s",
+		err, words(r.operator.process()))
+}
+
+// sameWrites reports whether all undisturbed runs made the same writes, in any order.
+func (r *run) sameWrites() bool {
+	sorted := func(keys []key) (all []string) {
+		for _, k := range keys {
+			all = append(all, k.String())
+		}
+		slices.Sort(all)
+		return all
+	}
+	for _, keys := range r.keys {
+		if !slices.Equal(sorted(keys), sorted(r.keys[0])) {
+			return false
+		}
+	}
+	return true
+}

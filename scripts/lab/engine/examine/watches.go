@@ -1,0 +1,128 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// A watchFault ends the operator's watches.
+type watchFault struct {
+	name string
+	end  func(*proxy.Stream) error
+	fast bool
+}
+
+var watchFaults = []watchFault{
+	{"watches that were frozen and cut", func(s *proxy.Stream) error { s.Cut(); return nil }, false},
+	{"watches that end with 410 Gone", (*proxy.Stream).Expire, true},
+	{"watches that end as they do every few minutes", func(s *proxy.Stream) error { s.End(); return nil }, false},
+}
+
+// watchesLost lets a child be deleted while the operator hears nothing, and then ends its watches.
+func (t *trial) watchesLost(w watchFault) (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
+		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}}})
+	defer freeze.Release()
+	c := t.children[0]
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	if err := pause(t.ctx, time.Second); err != nil {
+		return Finding{}, err
+	}
+	freeze.Remove()
+	mark := t.fixture.Ledger.Mark()
+	for _, s := range t.fixture.Proxy.Streams(ledger.Match{Users: []string{t.operator.user.Name}}) {
+		if err := w.end(s); err != nil {
+			s.Cut()
+		}
+	}
+	freeze.Release()
+	begin := time.Now()
+	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return failed("%s was deleted meanwhile, and 40 s later: %v", c, err).with(lines(t.writes(mark))...), t.ctx.Err()
+	}
+	return passed("%s was deleted meanwhile, and was back %.1f s later, with %d writes", c, time.Since(begin).Seconds(),
+		len(t.writes(mark))), nil
+}
+
+// watchesFrozen creates the sample while the operator hears nothing of its children: the connections stay open, and
+// what it wrote is not in its caches.
+func (t *trial) watchesFrozen() (Finding, error) {
+	var kinds []string
+	for _, c := range t.children {
+		kinds = append(kinds, ledgerName(c))
+	}
+	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
+		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}, Resources: kinds}})
+	defer freeze.Release()
+	if freeze.Fired() == 0 {
+		return skipped("it watches none of its children"), nil
+	}
+	if err := t.create(); err != nil {
+		return Finding{}, err
+	}
+	w, err := t.watch(time.Now(), t.fixture.Ledger.Mark())
+	if err != nil {
+		return Finding{}, err
+	}
+	freeze.Release()
+	begin := time.Now()
+	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
+		return Finding{}, err
+	}
+	if w.hot() {
+		return failed("a hot loop: %v, while it heard nothing of its children", w).with(lines(w.entries)...), nil
+	}
+	return passed("%v while it heard nothing of its children; as undisturbed %.1f s after the end", w,
+		time.Since(begin).Seconds()), nil
+}
+
+// apiServerKilled ends the API server for some seconds.
+func (t *trial) apiServerKilled() (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	repair := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), time.Minute)
+		defer cancel()
+		return t.fixture.Repair(ctx)
+	}
+	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
+		return Finding{}, err
+	}
+	if err := errors.Join(pause(t.ctx, 3*time.Second), repair()); err != nil {
+		return Finding{}, err
+	}
+	begin := time.Now()
+	survived := t.operator.running()
+	if !survived { // it may end: Kubernetes starts it again
+		if err := t.operator.start(t.ctx); err != nil {
+			return Finding{}, err
+		}
+	}
+	c := t.children[0]
+	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	if err := t.eventually(60*time.Second, t.asUndisturbed); err != nil {
+		return Finding{}, err
+	}
+	how := "the operator stayed alive"
+	if !survived {
+		how = "the operator ended and was started again"
+	}
+	return passed("%s; it worked again %.1f s after the API server did", how, time.Since(begin).Seconds()), nil
+}

@@ -1,0 +1,360 @@
+// Package ledger keeps the list of all requests that passed the proxy.
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// An Effect is what a write did to its object.
+type Effect string
+
+// Effects.
+const (
+	// None: a read, or a write that the API server did not accept.
+	None Effect = ""
+	// Moved: the object has another resourceVersion than before, or is gone.
+	Moved Effect = "moved"
+	// Same: accepted, and nothing changed.
+	Same Effect = "same"
+	// Unknown: accepted, and the answer could not be read.
+	Unknown Effect = "unknown"
+)
+
+// An Entry is one request of a client.
+type Entry struct {
+	// ID counts the requests from 1, in the order in which they came.
+	ID int
+	// Start is when the request came. Took is how long it lasted until the client had the whole answer,
+	// or lost it; 0 as long as Open.
+	Start time.Time
+	Took  time.Duration
+	// Open requests are not answered yet, or are watches that go on.
+	Open bool
+	// User is the client, by the name of its kubeconfig.
+	User string
+	wire.Request
+	// Code is that of the answer on its way to the client; 0 as long as there is none, and when it was dropped.
+	Code int
+	// Served are the codes that the API server answered with: none when the request did not reach it,
+	// two when it was duplicated. AuditIDs are the names of these answers in its audit log.
+	Served   []int
+	AuditIDs []string
+	// UID and ResourceVersion are those of the object in the API server's answer, empty when that is not
+	// one object.
+	UID, ResourceVersion string
+	// Known is the newest resourceVersion of that object that had passed the proxy, to whatever client,
+	// before the request was sent on; empty when none had.
+	Known string
+	// Effect is what a write did.
+	Effect Effect
+	// Sent is the size of the request's body, Received that of what the client got, in bytes.
+	Sent, Received int64
+	// Events is how many events of a watch the client got.
+	Events int
+	// Faults are the names of the rules that acted on the request.
+	Faults []string
+}
+
+// Accepted reports whether the API server answered a request for a resource with success.
+func (e Entry) Accepted() bool {
+	return slices.ContainsFunc(e.Served, func(code int) bool { return code/100 == 2 })
+}
+
+// Committed reports whether the request changed something, or may have.
+func (e Entry) Committed() bool { return e.Effect == Moved || e.Effect == Unknown }
+
+// String is the entry as evidence: time (UTC), verb, resource, object, code, duration, and what else is
+// worth saying.
+//
+//	12:03:04.123 apply deployments.apps default/a 200 3ms moved
+func (e Entry) String() string {
+	text := e.Start.UTC().Format("15:04:05.000") + " " + e.Verb + " " + e.What()
+	if which := e.Which(); which != "" {
+		text += " " + which
+	}
+	if e.Code > 0 {
+		text += fmt.Sprintf(" %d", e.Code)
+	} else {
+		text += " -"
+	}
+	if e.Open {
+		text += " open"
+	} else {
+		text += " " + rounded(e.Took).String()
+	}
+	if e.Verb == wire.Watch {
+		text += fmt.Sprintf(" %d events", e.Events)
+	}
+	if e.DryRun {
+		text += " dry-run"
+	}
+	if e.Effect != None {
+		text += " " + string(e.Effect)
+	}
+	if len(e.Faults) > 0 {
+		text += fmt.Sprintf(" served=%v faults=%v", e.Served, e.Faults)
+	}
+	return text
+}
+
+// rounded keeps what is worth reading of a duration.
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Millisecond {
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// A Ledger is safe for use by many goroutines. Its zero value is not useful.
+type Ledger struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	entries []*Entry
+	learnt  int                  // how often anything was learnt
+	known   map[string][]version // by UID, oldest first
+	changed chan struct{}        // closed and replaced when anything changes
+}
+
+// A version is a resourceVersion, and the count of Ledger.learnt when it was seen first.
+type version struct {
+	resourceVersion string
+	at              int
+}
+
+// New returns an empty ledger. A nil clock is that of the system.
+func New(clock func() time.Time) *Ledger {
+	if clock == nil {
+		clock = time.Now
+	}
+	return &Ledger{now: clock, known: map[string][]version{}, changed: make(chan struct{})}
+}
+
+// Begin enters a request that just came and returns its ID.
+func (l *Ledger) Begin(user string, request wire.Request, sent int64) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := &Entry{ID: len(l.entries) + 1, Start: l.now(), Open: true, User: user, Request: request, Sent: sent}
+	l.entries = append(l.entries, e)
+	l.notify()
+	return e.ID
+}
+
+// Change lets f change an entry. f must not call the ledger.
+func (l *Ledger) Change(id int, f func(*Entry)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(l.entries[id-1])
+	l.notify()
+}
+
+// End says that nothing more comes of a request.
+func (l *Ledger) End(id int) {
+	l.Change(id, func(e *Entry) { e.Open, e.Took = false, l.now().Sub(e.Start) })
+}
+
+func (l *Ledger) notify() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Learn notes an object that passed the proxy.
+func (l *Ledger) Learn(o wire.Object) {
+	if o.UID == "" || o.ResourceVersion == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.learnt++
+	if newer(o.ResourceVersion, newest(l.known[o.UID])) {
+		l.known[o.UID] = append(l.known[o.UID], version{o.ResourceVersion, l.learnt})
+	}
+}
+
+// Learnt is a moment that KnownAt understands.
+func (l *Ledger) Learnt() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.learnt
+}
+
+// KnownAt is the newest resourceVersion of an object that had passed the proxy at an earlier moment.
+// Which object a request means, its answer tells; by then a watch may have reported the change already.
+func (l *Ledger) KnownAt(moment int, uid string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	versions := l.known[uid]
+	for len(versions) > 0 && versions[len(versions)-1].at > moment {
+		versions = versions[:len(versions)-1]
+	}
+	return newest(versions)
+}
+
+func newest(versions []version) string {
+	if len(versions) == 0 {
+		return ""
+	}
+	return versions[len(versions)-1].resourceVersion
+}
+
+// EffectOf says what an accepted write did, from the object in its answer and the resourceVersion that
+// was known of it before. A write that changes something gives the object a resourceVersion that is
+// newer than any before. Where somebody else changed the object, and no watch had reported it when the
+// request was sent, a write that did nothing looks like one that moved the object.
+func EffectOf(r wire.Request, answer wire.Object, known string) Effect {
+	switch {
+	case r.DryRun:
+		return Same
+	case answer.Kind == "Status": // of a delete that is complete, a binding, an eviction
+		return Moved
+	case answer.ResourceVersion == "": // a review: it is answered, never stored
+		return Same
+	case known != "" && !newer(answer.ResourceVersion, known):
+		return Same
+	}
+	return Moved
+}
+
+// newer compares resourceVersions, which are numbers that grow with every change in the cluster.
+func newer(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	if errX != nil || errY != nil {
+		return a != b
+	}
+	return x > y
+}
+
+// Entry returns one entry as it is now.
+func (l *Ledger) Entry(id int) Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[id-1].clone()
+}
+
+// Entries returns copies of the entries that match all of the given, in the order of their ID.
+func (l *Ledger) Entries(matches ...Match) []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []Entry
+	for _, e := range l.entries {
+		if matchesAll(*e, matches) {
+			found = append(found, e.clone())
+		}
+	}
+	return found
+}
+
+func (e Entry) clone() Entry {
+	e.Served, e.AuditIDs, e.Faults = slices.Clone(e.Served), slices.Clone(e.AuditIDs), slices.Clone(e.Faults)
+	return e
+}
+
+func matchesAll(e Entry, matches []Match) bool {
+	return !slices.ContainsFunc(matches, func(m Match) bool { return !m.Matches(e) })
+}
+
+// Count returns how many entries match.
+func (l *Ledger) Count(matches ...Match) int { return len(l.Entries(matches...)) }
+
+// CountBy counts the entries that match, by a key of each.
+func (l *Ledger) CountBy(key func(Entry) string, matches ...Match) map[string]int {
+	counts := map[string]int{}
+	for _, e := range l.Entries(matches...) {
+		counts[key(e)]++
+	}
+	return counts
+}
+
+// Mark is the ID of the newest entry: Match.After takes it to leave out what came before.
+func (l *Ledger) Mark() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.entries)
+}
+
+// Print writes the entries that match, one a line.
+func (l *Ledger) Print(w io.Writer, matches ...Match) error {
+	for _, e := range l.Entries(matches...) {
+		if _, err := fmt.Fprintln(w, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// coalesce is how long Await lets changes gather before it counts again: a count reads the whole ledger.
+const coalesce = time.Millisecond
+
+// Await returns when at least n entries match. An ended context is an error that tells how many did.
+func (l *Ledger) Await(ctx context.Context, n int, matches ...Match) error {
+	for {
+		changed := l.whenChanged()
+		have := l.Count(matches...)
+		if have >= n {
+			return nil
+		}
+		select {
+		case <-changed:
+			time.Sleep(coalesce)
+		case <-ctx.Done():
+			return fmt.Errorf("waited for %d requests, saw %d: %w", n, have, context.Cause(ctx))
+		}
+	}
+}
+
+// AwaitQuiet returns when no entry that matches was open, and none began or ended, for the given time.
+// Watches that go on do not count as open.
+func (l *Ledger) AwaitQuiet(ctx context.Context, window time.Duration, matches ...Match) error {
+	begin := l.now() // of the watching: before it nothing is known
+	for {
+		last, open := l.lastSign(matches)
+		if begin.After(last) {
+			last = begin
+		}
+		left := window - l.now().Sub(last)
+		if !open && left <= 0 {
+			return nil
+		}
+		if open {
+			left = window
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("waited for %v without requests: %w", window, context.Cause(ctx))
+		}
+	}
+}
+
+// lastSign is when the newest sign of a matching request was seen, and whether one is not answered yet.
+func (l *Ledger) lastSign(matches []Match) (last time.Time, open bool) {
+	for _, e := range l.Entries(matches...) {
+		at := e.Start
+		if !e.Open {
+			at = e.Start.Add(e.Took)
+		} else if e.Verb != wire.Watch {
+			open = true
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last, open
+}
+
+func (l *Ledger) whenChanged() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}

@@ -1,0 +1,187 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+)
+
+// An Action is what a rule does to a request. The functions below make them.
+type Action struct {
+	name string
+	only *Moment // nil when both are possible
+	// One of these is set: do acts on the request, stream on a watch that is open.
+	do     func(x *Exchange, f *Fault) error
+	stream func(s *Stream, f *Fault)
+	// lasting actions are also for the watches that are open when the rule is added.
+	lasting bool
+}
+
+// What ends a request without an answer.
+var (
+	errDropped = errors.New("dropped by a rule")
+	errSevered = errors.New("severed by a rule")
+)
+
+// Hold keeps the request, or the answer, until the rule is released or the client gives up.
+func Hold() Action {
+	return Action{name: "hold", do: func(x *Exchange, f *Fault) error {
+		select {
+		case <-f.released:
+			return nil
+		case <-x.ctx.Done():
+			return x.ctx.Err()
+		}
+	}}
+}
+
+// Delay keeps the request, or the answer, for a time.
+func Delay(d time.Duration) Action {
+	return Action{name: "delay", do: func(x *Exchange, _ *Fault) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-x.ctx.Done():
+			return x.ctx.Err()
+		}
+	}}
+}
+
+// Drop resets the request's stream: before, the API server never hears of it; after, it is done and the
+// answer is lost. Other requests on the same connection go on. client-go hands the error to the caller.
+func Drop() Action {
+	return Action{name: "drop", do: func(*Exchange, *Fault) error { return errDropped }}
+}
+
+// Sever resets the connection, and with it all requests on it. client-go sends reads again, writes not.
+func Sever() Action {
+	return Action{name: "sever", do: func(*Exchange, *Fault) error { return errSevered }}
+}
+
+// Reply answers in place of the API server: before, the request never reaches it; after, it is done and
+// the true answer is lost.
+func Reply(a Answer) Action {
+	return Action{name: fmt.Sprintf("answer %d", a.Code), do: func(x *Exchange, _ *Fault) error {
+		x.reply(a)
+		return nil
+	}}
+}
+
+// Refuse answers with the Status that the API server would send with this code. With a retryAfter of more
+// than 0, rounded up to seconds, the answer asks the client to come back: client-go then does so by
+// itself, and the caller sees no error.
+func Refuse(code int, retryAfter time.Duration) Action {
+	return Action{name: fmt.Sprintf("answer %d", code), do: func(x *Exchange, _ *Fault) error {
+		x.reply(refusal(x.Entry(), code, int(math.Ceil(retryAfter.Seconds()))))
+		return nil
+	}}
+}
+
+// Duplicate sends the request to the API server twice, one after the other. The client gets the first
+// answer.
+func Duplicate() Action {
+	return Action{name: "duplicate", only: new(Before), do: func(x *Exchange, _ *Fault) error {
+		x.copies++
+		return nil
+	}}
+}
+
+// Call runs a function. It may take its time: before, the request waits for it; after, the client has
+// nothing of the answer until it returns. When it returns an action, that is done next; the zero Action
+// is none.
+func Call(f func(x *Exchange) Action) Action {
+	return Action{name: "call", do: func(x *Exchange, fault *Fault) error {
+		next := f(x)
+		switch {
+		case next.name == "":
+			return nil
+		case next.only != nil && *next.only != fault.rule.Moment:
+			panic(fmt.Sprintf("rule %q: %s is possible only %s the API server is asked", fault.Name(), next.name, *next.only))
+		case next.stream != nil && x.stream == nil:
+			panic(fmt.Sprintf("rule %q: %s needs a watch, after it was opened", fault.Name(), next.name))
+		case next.stream != nil:
+			next.stream(x.stream, fault)
+			return nil
+		}
+		return next.do(x, fault)
+	}}
+}
+
+// Freeze keeps watches open and withholds what comes, until the rule is released or they are cut.
+func Freeze() Action {
+	a := onStream("freeze", func(s *Stream, f *Fault) { s.freeze(f) })
+	a.lasting = true
+	return a
+}
+
+// Cut ends watches with an error as soon as they are opened.
+func Cut() Action { return onStream("cut", func(s *Stream, _ *Fault) { s.Cut() }) }
+
+// End ends watches as soon as they are opened, as the API server does when their time is over.
+func End() Action { return onStream("end", func(s *Stream, _ *Fault) { s.End() }) }
+
+// Expire ends watches as soon as they are opened with the event that says 410 Gone: the client has to list
+// again.
+func Expire() Action {
+	return onStream("expire", func(s *Stream, _ *Fault) {
+		if s.Expire() != nil {
+			s.Cut()
+		}
+	})
+}
+
+func onStream(name string, do func(*Stream, *Fault)) Action {
+	return Action{name: name, stream: do}
+}
+
+// reply puts an answer in the place of the API server's.
+func (x *Exchange) reply(a Answer) {
+	x.closeStream()
+	a.Header = a.Header.Clone()
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+	if a.Header.Get("Content-Type") == "" {
+		a.Header.Set("Content-Type", "application/json")
+	}
+	x.answer, x.made = &a, true
+}
+
+// methodOf is the HTTP method by which the API server tells a conflict from an object that exists.
+func methodOf(verb string) string {
+	if verb == "create" {
+		return http.MethodPost
+	}
+	return http.MethodPut
+}
+
+func refusal(e ledger.Entry, code, seconds int) Answer {
+	resource := schema.GroupResource{Group: e.Group, Resource: e.Resource}
+	status := apierrors.NewGenericServerResponse(code, methodOf(e.Verb), resource, e.Name, "", seconds, false).ErrStatus
+	status.Message = fmt.Sprintf("the lab answers %d", code)
+	if code == http.StatusGone {
+		status.Reason = metav1.StatusReasonExpired
+	}
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	body, err := json.Marshal(status)
+	if err != nil {
+		panic(err) // a Status of plain strings
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if seconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	return Answer{Code: code, Header: header, Body: body}
+}

@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// An Exchange is one request with its answer, while it passes the proxy.
+type Exchange struct {
+	proxy  *Proxy
+	client *client
+	ctx    context.Context
+	id     int
+	body   []byte
+	copies int     // how often the request is sent on besides the first time
+	answer *Answer // of the API server, or in its place
+	made   bool    // by a rule
+	stream *Stream // of a watch or another answer that does not end
+}
+
+// An Answer is what a client gets.
+type Answer struct {
+	// Code is the HTTP status.
+	Code   int
+	Header http.Header
+	// Body is empty for a stream of the API server.
+	Body []byte
+	// Open makes a stream of an answer that a rule gives: it goes on after Body until it is cut or ended.
+	Open bool
+}
+
+// Context ends when the client gives up, and when the proxy is closed.
+func (x *Exchange) Context() context.Context { return x.ctx }
+
+// Entry is what the ledger says of the request by now.
+func (x *Exchange) Entry() ledger.Entry { return x.proxy.ledger.Entry(x.id) }
+
+// RequestBody is what the client sent. It must not be changed.
+func (x *Exchange) RequestBody() []byte { return x.body }
+
+// Answer is what the API server said; nil before it was asked. It must not be changed.
+func (x *Exchange) Answer() *Answer { return x.answer }
+
+func (x *Exchange) change(f func(*ledger.Entry)) { x.proxy.ledger.Change(x.id, f) }
+
+// RoundTrip takes a request from the client to the API server and brings the answer back, past the
+// rules. The answer is read as a whole first, unless it is a stream: what a rule does "after" is done when
+// the API server has finished with the request.
+func (x *Exchange) RoundTrip(out *http.Request) (*http.Response, error) {
+	if out.Header.Get("Upgrade") != "" {
+		return x.upgrade(out)
+	}
+	if err := x.readRequest(out); err != nil {
+		return nil, err
+	}
+	if err := x.meet(Before); err != nil {
+		return nil, err
+	}
+	if !x.made {
+		if err := x.forward(out); err != nil {
+			return nil, err
+		}
+		if err := x.meet(After); err != nil {
+			x.closeStream()
+			return nil, err
+		}
+	}
+	return x.pass(out), nil
+}
+
+// upgrade hands a connection over to another protocol. No rule reaches it.
+func (x *Exchange) upgrade(out *http.Request) (*http.Response, error) {
+	response, err := x.client.h1.RoundTrip(out)
+	if err == nil {
+		x.served(response)
+		x.change(func(e *ledger.Entry) { e.Code = response.StatusCode })
+	}
+	return response, err
+}
+
+func (x *Exchange) readRequest(out *http.Request) (err error) {
+	if out.Body == nil {
+		return nil
+	}
+	if x.body, err = io.ReadAll(out.Body); err != nil {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	x.change(func(e *ledger.Entry) { e.Sent = int64(len(x.body)) })
+	return nil
+}
+
+// forward asks the API server, once or more. The first answer counts.
+func (x *Exchange) forward(out *http.Request) error {
+	if err := x.ask(out); err != nil {
+		return err
+	}
+	for range x.copies {
+		response, err := x.send(out)
+		if err != nil {
+			return fmt.Errorf("send the request once more: %w", err)
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return fmt.Errorf("send the request once more: %w", err)
+		}
+	}
+	return nil
+}
+
+func (x *Exchange) send(out *http.Request) (*http.Response, error) {
+	if x.body != nil {
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
+	}
+	response, err := x.client.h2.RoundTrip(out)
+	if err == nil {
+		x.served(response)
+	}
+	return response, err
+}
+
+func (x *Exchange) served(response *http.Response) {
+	x.change(func(e *ledger.Entry) {
+		e.Served = append(e.Served, response.StatusCode)
+		if id := response.Header.Get("Audit-Id"); id != "" {
+			e.AuditIDs = append(e.AuditIDs, id)
+		}
+	})
+}
+
+// ask sends the request and keeps the answer, with what the ledger wants to know of it.
+func (x *Exchange) ask(out *http.Request) error {
+	moment := x.proxy.ledger.Learnt()
+	response, err := x.send(out)
+	if err != nil {
+		return err
+	}
+	x.answer = &Answer{Code: response.StatusCode, Header: response.Header}
+	if response.StatusCode == http.StatusOK && x.isStream() {
+		x.openStream(response.Body)
+		return nil
+	}
+	x.answer.Body, err = io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	x.readAnswer(moment)
+	return nil
+}
+
+// isStream reports whether an answer may never end.
+func (x *Exchange) isStream() bool {
+	request := x.Entry().Request
+	return request.Verb == wire.Watch || slices.Contains([]string{"log", "proxy", "attach", "exec", "portforward"},
+		request.Subresource)
+}
+
+// readAnswer writes into the ledger which object a resource's answer holds, and what a write did to it.
+func (x *Exchange) readAnswer(moment int) {
+	request := x.Entry().Request
+	if request.Resource == "" || x.answer.Code/100 != 2 {
+		return
+	}
+	objects, isList, err := wire.Objects(x.answer.Header, x.answer.Body)
+	effect := ledger.None
+	switch {
+	case !request.IsWrite():
+	case err != nil:
+		effect = ledger.Unknown
+	case isList: // deletecollection tells what it deleted
+		effect = ledger.Same
+		if len(objects) > 0 && !request.DryRun {
+			effect = ledger.Moved
+		}
+	default:
+		effect = ledger.EffectOf(request, objects[0], x.proxy.ledger.KnownAt(moment, objects[0].UID))
+	}
+	if !request.DryRun {
+		for _, o := range objects {
+			x.proxy.ledger.Learn(o)
+		}
+	}
+	var one wire.Object
+	if err == nil && !isList {
+		one = objects[0]
+	}
+	known := x.proxy.ledger.KnownAt(moment, one.UID)
+	x.change(func(e *ledger.Entry) {
+		e.Effect, e.UID, e.ResourceVersion, e.Known = effect, one.UID, one.ResourceVersion, known
+		if e.Verb == wire.Create && e.Name == "" {
+			e.Name = one.Name
+		}
+	})
+}
+
+// pass makes the response that the client gets.
+func (x *Exchange) pass(out *http.Request) *http.Response {
+	a := x.answer
+	response := &http.Response{Status: strconv.Itoa(a.Code) + " " + http.StatusText(a.Code), StatusCode: a.Code,
+		Proto: "HTTP/2.0", ProtoMajor: 2, Header: a.Header, Request: out, ContentLength: -1}
+	if a.Open && x.made {
+		x.openStream(newLasting(a.Body))
+	}
+	x.change(func(e *ledger.Entry) {
+		e.Code = a.Code
+		if x.stream == nil {
+			e.Received = int64(len(a.Body))
+		}
+	})
+	if x.stream != nil {
+		response.Body = x.stream
+		return response
+	}
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(a.Body)), int64(len(a.Body))
+	if x.made {
+		response.Header.Set("Content-Length", strconv.Itoa(len(a.Body)))
+	}
+	return response
+}

@@ -1,0 +1,245 @@
+// Package proxy is a reverse proxy between operators and the API server. It writes down every request in
+// a ledger, and disturbs those that a rule names. What no rule names passes unchanged: watches as a
+// stream, answers in whatever encoding and compression they have.
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/operator-workshop/scripts/internal/pki"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// maxStreams is how many requests one connection carries at once, as with kube-apiserver.
+const maxStreams = 100
+
+// A Proxy listens on 127.0.0.1. Only clients that it made a kubeconfig for can use it.
+type Proxy struct {
+	ledger *ledger.Ledger
+	ca     *pki.Authority
+	server *http.Server
+	url    string
+	dir    string // of the kubeconfigs
+
+	mu      sync.Mutex
+	clients map[string]*client
+	ways    []*client // also those that were replaced
+	faults  []*Fault  // installed, in the order in which they act
+	all     []*Fault  // also those that were removed
+	streams map[*Stream]bool
+	broken  error // panics of rules
+	closed  bool
+	serving sync.WaitGroup
+}
+
+// A client is one user of the proxy.
+type client struct {
+	name   string
+	target *url.URL
+	// h2 carries everything but the requests that switch protocols, which HTTP/2 cannot.
+	h2, h1 *http.Transport
+}
+
+// Start returns a proxy that writes into the given ledger. Close ends it. Its kubeconfigs are in a folder that
+// it makes in dir, in the system's folder for temporary files when that is empty.
+func Start(l *ledger.Ledger, dir string) (*Proxy, error) {
+	ca, err := pki.New("operator-workshop-lab", validity)
+	if err != nil {
+		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
+	}
+	certPEM, keyPEM, err := ca.Issue(pki.Subject{User: "operator-workshop-lab-proxy",
+		IPs: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	if err != nil {
+		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
+	}
+	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
+	}
+	p := &Proxy{ledger: l, ca: ca, clients: map[string]*client{}, streams: map[*Stream]bool{}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open the proxy's port: %w", err)
+	}
+	if p.dir, err = os.MkdirTemp(dir, "workshop-proxy-"); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	p.url = "https://" + listener.Addr().String()
+	p.server = &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          log.New(io.Discard, "", 0), // clients that are killed are no news
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{},
+				c)
+		},
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert},
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool()},
+	}
+	p.serving.Go(func() { _ = p.server.ServeTLS(listener, "", "") }) // returns when the server is closed
+	return p, nil
+}
+
+// validity is longer than any run of the lab. The authority's key is never written to a file.
+const validity = 7 * 24 * time.Hour
+
+// connKey is where a request's context has its connection.
+type connKey struct{}
+
+// URL is where the proxy listens.
+func (p *Proxy) URL() string { return p.url }
+
+// Ledger is what the proxy writes into.
+func (p *Proxy) Ledger() *ledger.Ledger { return p.ledger }
+
+// Close ends every request, lets nothing more in, waits until all of the proxy is gone and removes its
+// files. The error tells too when the function of a rule panicked.
+func (p *Proxy) Close() error {
+	p.Clear()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	err := p.server.Close()
+	p.serving.Wait()
+	for _, c := range p.ways {
+		c.h2.CloseIdleConnections()
+		c.h1.CloseIdleConnections()
+	}
+	return errors.Join(err, p.broken, os.RemoveAll(p.dir))
+}
+
+var clientName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
+
+// AddClient lets a client in and returns the path of its kubeconfig, which only the owner of this process
+// can read. The ledger calls the client by this name; the API server sees the user of cfg, the way to it
+// that the proxy takes.
+func (p *Proxy) AddClient(name string, cfg *rest.Config) (kubeconfig string, err error) {
+	if !clientName.MatchString(name) {
+		return "", fmt.Errorf("client name %q: use letters, digits, '-', '_' and '.', at most 63", name)
+	}
+	c, err := newClient(name, cfg)
+	if err != nil {
+		return "", fmt.Errorf("the way of %s to the API server: %w", name, err)
+	}
+	cert, key, err := p.ca.Issue(pki.Subject{User: name})
+	if err != nil {
+		return "", fmt.Errorf("make the certificate of %s: %w", name, err)
+	}
+	out := clientcmdapi.NewConfig()
+	out.Clusters["lab"] = &clientcmdapi.Cluster{Server: p.url, CertificateAuthorityData: p.ca.PEM()}
+	out.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	out.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: name}
+	out.CurrentContext = "lab"
+	kubeconfig = filepath.Join(p.dir, name+".kubeconfig")
+	if err := clientcmd.WriteToFile(*out, kubeconfig); err != nil { // mode 0600
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients[name], p.ways = c, append(p.ways, c)
+	return kubeconfig, nil
+}
+
+func newClient(name string, cfg *rest.Config) (*client, error) {
+	target, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	trust, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	// No compression of its own: what the client asked for is what the API server is asked for.
+	h1 := &http.Transport{TLSClientConfig: trust, DisableCompression: true,
+		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
+	h2 := &http.Transport{TLSClientConfig: trust.Clone(), DisableCompression: true, ForceAttemptHTTP2: true,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}}
+	return &client{name, &url.URL{Scheme: target.Scheme, Host: target.Host}, h2, h1}, nil
+}
+
+// ServeHTTP handles one request of a client.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := p.enter(r.TLS.PeerCertificates[0].Subject.CommonName)
+	defer p.leave()
+	x := &Exchange{proxy: p, client: c, ctx: r.Context()}
+	x.id = p.ledger.Begin(c.name, wire.Of(r), 0)
+	defer p.ledger.End(x.id)
+	(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(c.target) },
+		Transport:     x,
+		FlushInterval: -1, // every event of a watch at once
+		ErrorHandler:  x.abort,
+		ErrorLog:      p.server.ErrorLog,
+	}).ServeHTTP(w, r)
+}
+
+// enter lets a client in, unless the proxy is closed.
+func (p *Proxy) enter(name string) *client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		panic(http.ErrAbortHandler)
+	}
+	p.serving.Add(1)
+	return p.clients[name]
+}
+
+// leave keeps what a rule's function panicked with: net/http would swallow it.
+func (p *Proxy) leave() {
+	defer p.serving.Done()
+	v := recover()
+	if v == nil {
+		return
+	}
+	if err, _ := v.(error); !errors.Is(err, http.ErrAbortHandler) {
+		p.mu.Lock()
+		p.broken = errors.Join(p.broken, fmt.Errorf("panic in the proxy: %v\n%s", v, debug.Stack()))
+		p.mu.Unlock()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// abort ends a request without an answer. Where the API server cannot be reached, or goes away, the client
+// loses its connection, as it would without a proxy; one stream that the API server resets is one stream.
+func (x *Exchange) abort(_ http.ResponseWriter, r *http.Request, err error) {
+	x.change(func(e *ledger.Entry) { e.Code, e.Received = 0, 0 })
+	oneStream := errors.Is(err, errDropped) || strings.Contains(err.Error(), "stream error:")
+	if r.Context().Err() == nil && !oneStream {
+		sever(r.Context())
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// sever resets the connection that a request came on, with all its other requests.
+func sever(ctx context.Context) {
+	secure, ok := ctx.Value(connKey{}).(*tls.Conn)
+	if !ok {
+		return
+	}
+	if raw, ok := secure.NetConn().(*net.TCPConn); ok {
+		_ = raw.SetLinger(0) // a reset, not an orderly end
+		_ = raw.Close()
+	}
+}

@@ -1,0 +1,240 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// A Moment is when a rule looks at a request.
+type Moment int
+
+const (
+	// Before the request is sent on: what a rule does then, the API server does not notice.
+	Before Moment = iota
+	// After the API server answered, and before the client gets anything of the answer. The whole answer
+	// is there, so that what was asked for is done; of a watch it is the first moment.
+	After
+)
+
+func (m Moment) String() string {
+	if m == Before {
+		return "before"
+	}
+	return "after"
+}
+
+// A Rule disturbs requests.
+type Rule struct {
+	// Name in reports and in the ledger. Without one it is made of the action and the match.
+	Name string
+	// Match says which requests are meant. After, it sees code and effect as well.
+	ledger.Match
+	// Skip is how many requests that match pass first; Times is how many are disturbed then, 0 means all.
+	// The third write alone: Skip 2, Times 1.
+	Skip, Times int
+	// Moment is when; what is done to a watch as a stream is always done After.
+	Moment Moment
+	// Do is what happens.
+	Do Action
+}
+
+// A Fault is a rule that was added to a proxy.
+type Fault struct {
+	rule     Rule
+	proxy    *Proxy
+	released chan struct{}
+
+	mu             sync.Mutex
+	matched, fired int
+	over           bool
+	seen           map[*Stream]bool
+	changed        chan struct{} // closed and replaced when it fires
+}
+
+// Add installs a rule. Rules look at a request in the order in which they were added; the first one that
+// drops or answers it is the last. A rule that freezes watches takes those that are open already too. It
+// panics when the rule can never do anything, for that is a mistake in the program.
+func (p *Proxy) Add(r Rule) *Fault {
+	if err := r.check(); err != nil {
+		panic(fmt.Sprintf("rule %q: %v", r.Name, err))
+	}
+	if r.Do.stream != nil {
+		r.Moment = After
+	}
+	if r.Name == "" {
+		r.Name = fmt.Sprintf("%s %s %v %v", r.Do.name, r.Moment, r.Verbs, r.Resources)
+	}
+	f := &Fault{rule: r, proxy: p, released: make(chan struct{}), seen: map[*Stream]bool{}, changed: make(chan struct{})}
+	p.mu.Lock()
+	p.faults, p.all = append(p.faults, f), append(p.all, f)
+	open := p.openStreams()
+	p.mu.Unlock()
+	if r.Do.lasting {
+		for _, s := range open {
+			_ = f.meet(s.exchange, s)
+		}
+	}
+	return f
+}
+
+func (r Rule) check() error {
+	switch {
+	case r.Do.name == "":
+		return errors.New("it does nothing: Do is not set")
+	case r.Do.only != nil && *r.Do.only != r.Moment:
+		return fmt.Errorf("%s is possible only %s the API server is asked", r.Do.name, *r.Do.only)
+	case r.Skip < 0 || r.Times < 0:
+		return errors.New("the fields Skip and Times must not be negative")
+	case r.Do.stream != nil && len(r.Verbs) > 0 && !slices.Contains(r.Verbs, wire.Watch):
+		return fmt.Errorf("%s is for watches, which Verbs leaves out", r.Do.name)
+	}
+	return r.Match.Check()
+}
+
+// Name of the rule.
+func (f *Fault) Name() string { return f.rule.Name }
+
+// Matched returns how many requests the rule meant, those that Skip let pass too.
+func (f *Fault) Matched() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.matched
+}
+
+// Fired returns how many requests the rule disturbed.
+func (f *Fault) Fired() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fired
+}
+
+// Await returns when the rule disturbed n requests. What it does to the n-th may still go on.
+func (f *Fault) Await(ctx context.Context, n int) error {
+	for {
+		f.mu.Lock()
+		fired, changed := f.fired, f.changed
+		f.mu.Unlock()
+		if fired >= n {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("rule %q fired %d times, not %d: %w", f.Name(), fired, n, context.Cause(ctx))
+		}
+	}
+}
+
+// Release takes the rule out and undoes what lasts: what it holds goes on, what it froze thaws.
+func (f *Fault) Release() {
+	f.Remove()
+	f.mu.Lock()
+	if !f.over {
+		f.over = true
+		close(f.released)
+	}
+	seen := f.seen
+	f.seen = map[*Stream]bool{}
+	f.mu.Unlock()
+	for s := range seen {
+		s.thaw(f)
+	}
+}
+
+// Remove takes the rule out: it meets no further request. What it holds and froze stays so.
+func (f *Fault) Remove() {
+	f.proxy.mu.Lock()
+	defer f.proxy.mu.Unlock()
+	f.proxy.faults = slices.DeleteFunc(f.proxy.faults, func(o *Fault) bool { return o == f })
+}
+
+// Clear releases all rules.
+func (p *Proxy) Clear() {
+	p.mu.Lock()
+	faults := slices.Clone(p.all)
+	p.mu.Unlock()
+	for _, f := range faults {
+		f.Release()
+	}
+}
+
+// Faults returns all rules that were ever added, those that were taken out too.
+func (p *Proxy) Faults() []*Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.all)
+}
+
+// Unfired returns an error that names the rules that never fired: a plan whose fault did not happen has
+// shown nothing.
+func (p *Proxy) Unfired() error {
+	var err error
+	for _, f := range p.Faults() {
+		if f.Fired() == 0 {
+			err = errors.Join(err, fmt.Errorf("rule %q never fired: %d requests matched, the first %d were to pass",
+				f.Name(), f.Matched(), f.rule.Skip))
+		}
+	}
+	return err
+}
+
+// meet lets the rules of a moment act on a request.
+func (x *Exchange) meet(m Moment) error {
+	x.proxy.mu.Lock()
+	faults := slices.Clone(x.proxy.faults)
+	x.proxy.mu.Unlock()
+	for _, f := range faults {
+		if f.rule.Moment != m {
+			continue
+		}
+		if err := f.meet(x, x.stream); err != nil || x.made {
+			return err
+		}
+	}
+	return nil
+}
+
+// meet acts on a request, or on its stream, when the rule means it.
+func (f *Fault) meet(x *Exchange, s *Stream) error {
+	if !f.take(x, s) {
+		return nil
+	}
+	x.change(func(e *ledger.Entry) { e.Faults = append(e.Faults, f.Name()) })
+	f.mu.Lock()
+	f.fired++
+	close(f.changed)
+	f.changed = make(chan struct{})
+	f.mu.Unlock()
+	if f.rule.Do.stream != nil {
+		f.rule.Do.stream(s, f)
+		return nil
+	}
+	return f.rule.Do.do(x, f)
+}
+
+// take decides whether a request is disturbed. A rule for streams sees each stream once: when it is
+// opened, or when the rule is added.
+func (f *Fault) take(x *Exchange, s *Stream) bool {
+	onStream := f.rule.Do.stream != nil
+	if onStream && s == nil || !f.rule.Match.Matches(x.Entry()) {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if onStream {
+		if f.seen[s] || f.over {
+			return false
+		}
+		f.seen[s] = true
+	}
+	if f.matched++; f.matched <= f.rule.Skip {
+		return false
+	}
+	return f.rule.Times == 0 || f.matched <= f.rule.Skip+f.rule.Times
+}

@@ -1,0 +1,313 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// maxWaiting is how many bytes wait for a client that reads slowly before the API server feels it too.
+// What is frozen has no limit: the API server must not notice.
+const maxWaiting = 256 << 10
+
+var errCut = errors.New("cut by a rule")
+
+// A Stream is a watch that is open, or another answer that does not end. What the API server sends is read
+// at once, and passed on event by event.
+type Stream struct {
+	exchange *Exchange
+	source   io.ReadCloser
+	framing  wire.Framing
+	packed   bool        // with gzip
+	stop     func() bool // no longer waits for the client's end
+
+	mu      sync.Mutex
+	changed sync.Cond
+	frames  []frame // read, not passed on
+	waiting int     // bytes in frames
+	frozen  map[*Fault]bool
+	end     error  // after the frames
+	current []byte // being passed on, with so many events
+	events  int
+}
+
+// A frame is an event, or bytes that cannot be parsed.
+type frame struct {
+	data    []byte
+	isEvent bool
+}
+
+// openStream begins to read an answer that does not end.
+func (x *Exchange) openStream(source io.ReadCloser) {
+	s := &Stream{exchange: x, source: source, frozen: map[*Fault]bool{}}
+	if x.Entry().Verb == wire.Watch {
+		s.framing = wire.FramingOf(x.answer.Header)
+		s.packed = s.framing != wire.Unframed && x.answer.Header.Get("Content-Encoding") == "gzip"
+	}
+	s.changed.L = &s.mu
+	x.stream = s
+	x.proxy.mu.Lock()
+	x.proxy.streams[s] = true
+	x.proxy.mu.Unlock()
+	s.stop = context.AfterFunc(x.ctx, func() { s.finish(x.ctx.Err()) })
+	x.proxy.serving.Go(s.pump)
+}
+
+func (x *Exchange) closeStream() {
+	if x.stream != nil {
+		_ = x.stream.Close()
+		x.stream = nil
+	}
+}
+
+// Streams returns the open streams whose requests match, oldest first.
+func (p *Proxy) Streams(m ledger.Match) []*Stream {
+	p.mu.Lock()
+	open := p.openStreams()
+	p.mu.Unlock()
+	return slices.DeleteFunc(open, func(s *Stream) bool { return !m.Matches(s.Entry()) })
+}
+
+// openStreams needs the lock.
+func (p *Proxy) openStreams() []*Stream {
+	var open []*Stream
+	for s := range p.streams {
+		open = append(open, s)
+	}
+	slices.SortFunc(open, func(a, b *Stream) int { return a.exchange.id - b.exchange.id })
+	return open
+}
+
+// Entry is what the ledger says of the stream by now.
+func (s *Stream) Entry() ledger.Entry { return s.exchange.Entry() }
+
+// Waiting returns how many events were read and not passed on.
+func (s *Stream) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.frames)
+}
+
+// Freeze withholds what comes. Thaw, by hand too, passes it on.
+func (s *Stream) Freeze() { s.freeze(nil) }
+
+// Thaw undoes Freeze. What a rule froze, its release thaws.
+func (s *Stream) Thaw() { s.thaw(nil) }
+
+func (s *Stream) freeze(by *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen[by] = true
+	s.changed.Broadcast()
+}
+
+func (s *Stream) thaw(by *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.frozen, by)
+	s.changed.Broadcast()
+}
+
+// Cut ends the stream with an error. What was withheld is lost.
+func (s *Stream) Cut() { s.finish(errCut) }
+
+// End ends the stream as the API server does when its time is over. What was withheld is lost.
+func (s *Stream) End() { s.finish(io.EOF) }
+
+// Expire ends the stream with the event that says 410 Gone. What was withheld is lost: the client has to
+// list again, and learns of deletions only by what it misses.
+func (s *Stream) Expire() error {
+	status := apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.").Status()
+	event, err := s.framing.Encode("ERROR", &status)
+	if err != nil {
+		return err
+	}
+	s.finish(io.EOF, frame{event, true})
+	return nil
+}
+
+// Inject puts an event into the stream, behind what waits there. The type is ADDED, MODIFIED, DELETED,
+// BOOKMARK or ERROR; the object is unstructured or of a built-in type, for protobuf only the latter.
+func (s *Stream) Inject(kind string, object runtime.Object) error {
+	event, err := s.framing.Encode(kind, object)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return errors.New("the stream is over")
+	}
+	s.put(frame{event, true})
+	return nil
+}
+
+// put needs the lock.
+func (s *Stream) put(frames ...frame) {
+	for _, f := range frames {
+		s.frames, s.waiting = append(s.frames, f), s.waiting+len(f.data)
+	}
+	s.changed.Broadcast()
+}
+
+// finish ends the stream now, with last words if there are any, also when it is frozen.
+func (s *Stream) finish(end error, last ...frame) {
+	s.mu.Lock()
+	s.frames, s.waiting, s.end = nil, 0, end
+	clear(s.frozen)
+	s.put(last...)
+	s.mu.Unlock()
+	_ = s.source.Close() // ends the pump
+}
+
+// pump reads from the API server until that ends.
+func (s *Stream) pump() {
+	var source io.Reader = s.source
+	if s.packed {
+		unpacked, err := gzip.NewReader(s.source)
+		if err != nil {
+			s.take(nil, err)
+			return
+		}
+		source = unpacked
+	}
+	buffer, rest := make([]byte, 32<<10), []byte(nil)
+	for {
+		n, err := source.Read(buffer)
+		var whole [][]byte
+		whole, rest = s.framing.Split(append(rest, buffer[:n]...))
+		rest = slices.Clone(rest) // the frames keep their memory
+		frames := s.read(whole)
+		if err != nil && len(rest) > 0 {
+			frames = append(frames, frame{data: rest})
+		}
+		if !s.take(frames, err) || err != nil {
+			return
+		}
+	}
+}
+
+// read records in the ledger what events report of objects.
+func (s *Stream) read(whole [][]byte) (frames []frame) {
+	for _, data := range whole {
+		event, err := s.framing.Event(data)
+		if err == nil && event.Type != "ERROR" {
+			s.exchange.proxy.ledger.Learn(event.Object)
+		}
+		frames = append(frames, frame{data, s.framing != wire.Unframed})
+	}
+	return frames
+}
+
+// take adds what was read, once there is space. It returns false when the stream is over.
+func (s *Stream) take(frames []frame, end error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.end == nil && len(s.frozen) == 0 && s.waiting > maxWaiting {
+		s.changed.Wait()
+	}
+	if s.end != nil {
+		return false
+	}
+	s.end = end
+	s.put(frames...)
+	return true
+}
+
+// Read gives the client what it may see.
+func (s *Stream) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	for len(s.current) == 0 && (len(s.frozen) > 0 || len(s.frames) == 0 && s.end == nil) {
+		s.changed.Wait()
+	}
+	if len(s.current) == 0 {
+		if len(s.frames) == 0 {
+			defer s.mu.Unlock()
+			return 0, s.end
+		}
+		s.advance()
+	}
+	n := copy(p, s.current)
+	s.current = s.current[n:]
+	events := 0
+	if len(s.current) == 0 {
+		events = s.events
+	}
+	s.mu.Unlock()
+	s.exchange.change(func(e *ledger.Entry) { e.Received, e.Events = e.Received+int64(n), e.Events+events })
+	return n, nil
+}
+
+// advance makes all frames the current bytes. It needs the lock.
+func (s *Stream) advance() {
+	s.events = 0
+	var data bytes.Buffer
+	for _, f := range s.frames {
+		data.Write(f.data)
+		if f.isEvent {
+			s.events++
+		}
+	}
+	s.frames, s.waiting = nil, 0
+	s.changed.Broadcast()
+	s.current = data.Bytes()
+	if s.packed {
+		s.current = pack(data.Bytes())
+	}
+}
+
+// pack compresses as the API server does when it flushes a watch: a whole gzip member, with a flush before
+// its end, without which a reader would keep the last bytes until the next member begins.
+func pack(data []byte) []byte {
+	var out bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // errors are those of the buffer: none
+	_, _ = w.Write(data)
+	_ = w.Flush()
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// Close is called when nobody reads any more.
+func (s *Stream) Close() error {
+	s.stop()
+	s.finish(io.ErrClosedPipe)
+	p := s.exchange.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.streams, s)
+	return nil
+}
+
+// A lasting source gives some bytes and then nothing until it is closed.
+type lasting struct {
+	rest   []byte
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newLasting(body []byte) *lasting { return &lasting{rest: body, closed: make(chan struct{})} }
+
+func (l *lasting) Read(p []byte) (int, error) {
+	if len(l.rest) > 0 {
+		n := copy(p, l.rest)
+		l.rest = l.rest[n:]
+		return n, nil
+	}
+	<-l.closed
+	return 0, io.EOF
+}
+
+func (l *lasting) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// desired is a child as it should be.
+func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResource) *unstructured.Unstructured {
+	name := greeting.GetName()
+	text, _, _ := unstructured.NestedString(greeting.Object, "spec", "text")
+	replicas, _, _ := unstructured.NestedInt64(greeting.Object, "spec", "replicas")
+	labels := map[string]any{"app": name}
+	var kind string
+	content := map[string]any{}
+	switch gvr.Resource {
+	case "configmaps":
+		kind, content["data"] = "ConfigMap", map[string]any{"text": text}
+	case "services":
+		kind, content["spec"] = "Service", map[string]any{"selector": labels, "ports": []any{
+			map[string]any{"name": "http", "port": int64(80), "protocol": "TCP"}}}
+	case "deployments":
+		kind, content["spec"] = "Deployment", map[string]any{"replicas": replicas,
+			"selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
+				"containers": []any{map[string]any{"name": "main", "image": "nginx:1.29"}}}}}
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvr.GroupVersion().WithKind(kind))
+	u.SetNamespace(greeting.GetNamespace())
+	u.SetName(name)
+	u.SetLabels(map[string]string{"app": name})
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(greeting, greeting.GroupVersionKind())})
+	return u
+}

@@ -1,0 +1,112 @@
+// Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and
+// a Service. FAULT plants a fault that a test has to find.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+)
+
+var (
+	greetings = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "greetings"}
+	children  = []schema.GroupVersionResource{
+		{Version: "v1", Resource: "configmaps"},
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Version: "v1", Resource: "services"},
+	}
+)
+
+// Faults that FAULT plants.
+const (
+	hotLoop = "hot-loop" // every reconcile writes the status
+	noDrift = "no-drift" // what exists once is never looked at again
+	givesUp = "gives-up" // what is refused ends the reconcile, and is only printed
+	atOnce  = "at-once"  // what failed is tried again at once
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	flag.String("health-probe-bind-address", "0", "not served")
+	elect := flag.Bool("leader-elect", false, "work only as the leader")
+	flag.Parse()
+	if err := run(ctx, os.Getenv("FAULT"), *elect); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, fault string, elect bool) error {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	config.QPS = -1 // what it does shows
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if !elect {
+		return operate(ctx, client, fault)
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return lead(ctx, kube, func(ctx context.Context) error { return operate(ctx, client, fault) })
+}
+
+func operate(ctx context.Context, client dynamic.Interface, fault string) error {
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
+	r := &reconciler{client: client, fault: fault, listers: map[schema.GroupVersionResource]cache.GenericLister{}}
+	enqueue := func(object any) {
+		for _, name := range greetingsOf(object) {
+			queue.Add(name)
+		}
+	}
+	for _, gvr := range append(children, greetings) {
+		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
+			DeleteFunc: enqueue}
+		if fault == noDrift && gvr != greetings && gvr.Resource != "deployments" {
+			handler = cache.ResourceEventHandlerFuncs{}
+		}
+		informer := factory.ForResource(gvr)
+		r.listers[gvr] = informer.Lister()
+		if _, err := informer.Informer().AddEventHandler(handler); err != nil {
+			return err
+		}
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	go func() { <-ctx.Done(); queue.ShutDown() }()
+	for {
+		name, over := queue.Get()
+		if over {
+			return nil
+		}
+		if err := r.reconcile(ctx, name); err != nil {
+			fmt.Fprintln(os.Stderr, name, err)
+			if fault == atOnce {
+				queue.Add(name)
+			} else {
+				queue.AddRateLimited(name)
+			}
+		} else {
+			queue.Forget(name)
+		}
+		queue.Done(name)
+	}
+}

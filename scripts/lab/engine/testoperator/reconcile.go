@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+type reconciler struct {
+	client  dynamic.Interface
+	fault   string
+	listers map[schema.GroupVersionResource]cache.GenericLister
+}
+
+// greetingsOf are the names of the Greetings that an event is about.
+func greetingsOf(object any) (names []cache.ObjectName) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	// The children have the name of their Greeting; one that has lost its owner reference counts too.
+	return []cache.ObjectName{cache.MetaObjectToName(u)}
+}
+
+func (r *reconciler) get(gvr schema.GroupVersionResource, name cache.ObjectName) (*unstructured.Unstructured, error) {
+	object, err := r.listers[gvr].ByNamespace(name.Namespace).Get(name.Name)
+	if err != nil {
+		return nil, err
+	}
+	return object.(*unstructured.Unstructured), nil
+}
+
+func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error {
+	greeting, err := r.get(greetings, name)
+	if apierrors.IsNotFound(err) || err == nil && greeting.GetDeletionTimestamp() != nil {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	var errs error
+	for _, gvr := range children {
+		if err := r.apply(ctx, gvr, desired(greeting, gvr)); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("apply %s: %w", gvr.Resource, err))
+		}
+		if errs != nil && r.fault == givesUp {
+			return errs
+		}
+	}
+	return errors.Join(errs, r.updateStatus(ctx, greeting, errs))
+}
+
+func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
+	want *unstructured.Unstructured) error {
+	have, err := r.get(gvr, cache.MetaObjectToName(want))
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	case err == nil && (r.fault == noDrift || contains(have.Object, want.Object)):
+		return nil
+	}
+	now, err := r.client.Resource(gvr).Namespace(want.GetNamespace()).Apply(ctx, want.GetName(), want,
+		metav1.ApplyOptions{FieldManager: "testoperator", Force: true})
+	if err == nil && !contains(now.Object, want.Object) {
+		err = errors.New("the cluster changed what was applied")
+	}
+	return err
+}
+
+// contains reports whether everything in want is in have.
+func contains(have, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		have, _ := have.(map[string]any)
+		for key, value := range want {
+			if !contains(have[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, _ := have.([]any)
+		if len(have) < len(want) {
+			return false
+		}
+		for i := range want {
+			if !contains(have[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(have, want)
+}
+
+func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Unstructured, failed error) error {
+	ready, reason, message := "False", "Starting", ""
+	deployment, err := r.get(children[1], cache.MetaObjectToName(greeting))
+	if err == nil {
+		replicas, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
+		available, _, _ := unstructured.NestedInt64(deployment.Object, "status", "availableReplicas")
+		if available >= replicas {
+			ready, reason = "True", "Available"
+		}
+	}
+	if failed != nil {
+		ready, reason, message = "False", "Rejected", failed.Error()
+	}
+	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message}
+	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": []any{condition}}
+	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
+		return nil
+	}
+	condition["lastTransitionTime"] = time.Now().UTC().Format(time.RFC3339)
+	if r.fault == hotLoop {
+		condition["message"] = fmt.Sprint(time.Now().UnixNano())
+	}
+	changed := greeting.DeepCopy()
+	changed.Object["status"] = want
+	_, err = r.client.Resource(greetings).Namespace(greeting.GetNamespace()).UpdateStatus(ctx, changed,
+		metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

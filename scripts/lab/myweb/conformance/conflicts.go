@@ -1,0 +1,339 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// Reasons of Degraded, by contract.
+const (
+	resourceConflict         = "ResourceConflict"
+	nodePortUnavailable      = "NodePortUnavailable"
+	progressDeadlineExceeded = "ProgressDeadlineExceeded"
+)
+
+func conflicts() (checks []suite.Check) {
+	for _, k := range kinds {
+		checks = append(checks, suite.Check{ID: "behaviour/06-" + strings.ToLower(k.name), Group: "6", Fast: k.name == "Deployment", Needs: status,
+			Title: "a " + k.name + " of somebody else is not touched, reported with one warning, and served when the other is gone",
+			Run:   func(t *suite.T) { conflicted(t, k, false) }})
+	}
+	return append(checks, []suite.Check{
+		{ID: "behaviour/06-controlled-by-another", Group: "6", Needs: status, Run: func(t *suite.T) { conflicted(t, kindNamed("ConfigMap"), true) },
+			Title: "a ConfigMap that another MyWeb controls is not touched, reported with one warning, and served when the other is gone"},
+		{ID: "behaviour/07-port-taken", Group: "7", Needs: status, Fast: true, Within: 90 * time.Second, Run: portIsTaken,
+			Title: "a node port that is taken is reported, tried again without haste, and got when it is free"},
+		{ID: "behaviour/07-port-of-another-myweb", Group: "7", Needs: status, Alone: true, Run: portOfAnother,
+			Title: "of two MyWebs with one node port the first is served; the second recovers with another port"},
+		{ID: "behaviour/07-ports-swapped", Group: "7", Needs: status, Alone: true, Within: 2 * time.Minute, Run: portsSwapped,
+			Title: "two MyWebs that swap their node ports both report that they wait for each other; a third port resolves it"},
+		{ID: "behaviour/08-rollout-stuck", Group: "8", Needs: status, Fast: true, Within: 90 * time.Second, Run: rolloutStuck,
+			Title: "a rollout that a quota stops is reported; the old pod stays Available; it recovers"},
+		{ID: "behaviour/08-old-pods-gone", Group: "8", Needs: status, Alone: true, Run: oldPodsGone,
+			Title: "while a rollout fails, Available is True with the old pod, and False without it"},
+	}...)
+}
+
+// conflicting is an object of somebody else that has the name of a child. It lacks all that a child has.
+func (k kind) conflicting(name string) metav1.Object {
+	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "legacy"}}
+	switch k.name {
+	case "ConfigMap":
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"index.html": "mine", "other": "key"}}
+	case "Service":
+		return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: meta.Labels, Ports: []corev1.ServicePort{{Port: 8080}}}}
+	}
+	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "legacy", Image: "example.com/legacy"}}}}}}
+}
+
+func conflicted(t *suite.T, k kind, owned bool) {
+	other := t.Create("other", suite.Sample())
+	o := k.conflicting("web")
+	if owned {
+		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, myweb.MyWebs.GroupVersion().WithKind("MyWeb"))})
+	}
+	k.create(t, o)
+	t.Create("web", suite.Sample())
+	conflict := func(w *suite.Web) bool { return w.Degraded(resourceConflict) && !w.Status.Completed }
+	t.Await("web", "is Degraded by "+resourceConflict, 0, conflict)
+	t.Completed("other")
+	awaitWarning(t, "web")
+	merge(t, k.of(t), "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator looks again
+	before := settled(t, k, "web")
+	t.Pause(700 * time.Millisecond)
+	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
+	if after := settled(t, k, "web"); !reflect.DeepEqual(before, after) {
+		t.Errorf("the %s was changed:\nfrom %s\nto   %s", k.name, asJSON(before), asJSON(after))
+	}
+	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
+		if e.Name == "web" {
+			t.Errorf("the %s is of somebody else, and the operator wrote it: %s", k.name, e)
+		}
+	}
+	k.delete(t, "web")
+	web := t.Completed("web")
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("the conflict is gone, Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+	t.Children(web)
+	oneWarning(t, "web")
+}
+
+// settled returns an object without what the control plane itself changes: of a Deployment the status, and
+// what goes with it.
+func settled(t *suite.T, k kind, name string) (u *unstructured.Unstructured) {
+	t.Eventually("the "+k.name+" is settled", 0, func() (err error) {
+		if u, err = k.of(t).Get(t.Context(), name, readNow); err != nil || k.name != "Deployment" {
+			return err
+		}
+		if seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); seen < u.GetGeneration() {
+			return fmt.Errorf("generation %d, observed %d", u.GetGeneration(), seen)
+		}
+		unstructured.RemoveNestedField(u.Object, "status")
+		u.SetResourceVersion("")
+		u.SetManagedFields(nil)
+		return nil
+	})
+	return u
+}
+
+func awaitWarning(t *suite.T, name string) {
+	t.Eventually("a warning about MyWeb "+name, 0, func() error {
+		if len(warnings(t, name)) == 0 {
+			return fmt.Errorf("its events are %q", recorded(t, name))
+		}
+		return nil
+	})
+}
+
+// oneWarning fails the check when there is not one warning about the MyWeb. Events are recorded a moment
+// after what they report.
+func oneWarning(t *suite.T, name string) {
+	awaitNoMoreEvents(t, quiet)
+	if all := warnings(t, name); len(all) != 1 {
+		t.Errorf("%d warnings, want 1: %q", len(all), all)
+	}
+}
+
+// hotLoop is more requests than anybody sends who waits longer after every failure, in the time that
+// calm watches.
+const (
+	hotLoop = 20
+	calm    = 1500 * time.Millisecond
+)
+
+func isCalm(t *suite.T) {
+	mark := t.Mark()
+	t.Pause(calm)
+	if requests := t.Requests(mark); len(requests) > hotLoop {
+		t.Errorf("%d requests in %v, a loop with backoff sends less than %d:\n%s", len(requests), calm, hotLoop, suite.Lines(requests))
+	}
+}
+
+func holder(port int32) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
+}
+
+func taken(w *suite.Web) bool { return w.Degraded(nodePortUnavailable) && !w.Status.Completed }
+
+func portIsTaken(t *suite.T) {
+	service, port := kindNamed("Service"), t.NodePort()
+	t.Eventually("somebody has the port", 0, func() error { // it may be that of a check that ended just now
+		_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), holder(port), metav1.CreateOptions{})
+		return err
+	})
+	t.Create("web", asking(port))
+	t.Await("web", "is Degraded by "+nodePortUnavailable, 0, taken)
+	isCalm(t)
+	t.Await("web", "is still Degraded by "+nodePortUnavailable, time.Second, taken)
+	service.delete(t, "holder")
+	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is) // a pause may have grown long
+	wantPort(t, web, t.Children(web), port)
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+func asking(port int32) suite.WebSpec {
+	spec := suite.Sample()
+	spec.NodePortNumber = &port
+	return spec
+}
+
+func portOfAnother(t *suite.T) {
+	port, portFree := t.NodePort(), t.NodePort()
+	first := t.Serve("first", asking(port))
+	if _, err := t.TryCreate("second", asking(port)); err != nil { // a webhook knows, and says so at once
+		for _, word := range []string{fmt.Sprint(port), "first"} {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("refused, and the message does not say that the port %d is that of MyWeb first: %v", port, err)
+			}
+		}
+		unasked(t, func() { t.Create("second", asking(port)) })
+	}
+	t.Await("second", "is Degraded by "+nodePortUnavailable, 0, taken)
+	if now, err := t.Get("first"); err != nil || now.ResourceVersion != first.ResourceVersion {
+		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %s, error %v", asJSON(now), err)
+	}
+	wantPort(t, first, t.Children(first), port)
+	t.Patch("second", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portFree))
+	web := t.Completed("second")
+	wantPort(t, web, t.Children(web), portFree)
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+// unasked does something while no webhook answers, as in the moment in which an operator is down. What a
+// webhook would refuse comes about then, or by two writes at the same time.
+func unasked(t *suite.T, do func()) {
+	t.Fixture.Webhooks.Close()
+	defer t.Fixture.Webhooks.Open()
+	do()
+}
+
+// portsSwapped gives each of two MyWebs the port of the other. Neither can be first.
+func portsSwapped(t *suite.T) {
+	a, b, third := t.NodePort(), t.NodePort(), t.NodePort()
+	other, wants := map[string]string{"first": "second", "second": "first"}, map[string]int32{"first": b, "second": a}
+	before := map[string]*suite.Children{"first": t.Children(t.Serve("first", asking(a))), "second": t.Children(t.Serve("second", asking(b)))}
+	unasked(t, func() {
+		for name, port := range wants {
+			t.Patch(name, fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, port))
+		}
+	})
+	for name := range wants {
+		web := t.Await(name, "is Degraded, and waits for the other one", 0, func(w *suite.Web) bool {
+			return taken(w) && strings.Contains(w.Condition("Degraded").Message, "wait")
+		})
+		message := web.Condition("Degraded").Message
+		for _, word := range []string{other[name], fmt.Sprint(wants[name])} {
+			if !strings.Contains(message, word) {
+				t.Errorf("the message of %s does not name %s: %q", name, word, message)
+			}
+		}
+	}
+	isCalm(t)
+	for name := range wants {
+		oneWarning(t, name)
+	}
+	t.Patch("first", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, third))
+	wants["first"] = third
+	for name, port := range wants {
+		web := t.Await(name, "is completed when the first has a third port", 60*time.Second, (*suite.Web).Is)
+		after := t.Children(web)
+		wantPort(t, web, after, port)
+		samePlaces(t, before[name], after)
+		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+		}
+	}
+}
+
+// stuck reports whether a failed rollout is reported, and whether the site is reported to be there.
+func stuck(available metav1.ConditionStatus) func(w *suite.Web) bool {
+	return func(w *suite.Web) bool {
+		return w.Degraded(progressDeadlineExceeded) && w.Condition("Available").Status == available && !w.Status.Completed
+	}
+}
+
+// rolloutStuck gives the Deployment a deadline of a second, which is no field of the operator's, and the
+// namespace a quota of the one pod that it has.
+func rolloutStuck(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	merge(t, kindNamed("Deployment").of(t), "web", `{"spec":{"progressDeadlineSeconds":1}}`)
+	t.AwaitQuiet(quiet)
+	if s := t.Children(web).Deployment.Spec.ProgressDeadlineSeconds; s == nil || *s != 1 {
+		t.Skipf("the operator sets the Deployment's progressDeadlineSeconds itself, to %s: 08-old-pods-gone tests it", asJSON(s))
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
+	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
+	t.Must(err, "create a quota")
+	t.Eventually("the quota is full", 0, func() error {
+		q, err := quotas.Get(t.Context(), "one-pod", readNow)
+		if used := q.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != 1 {
+			err = fmt.Errorf("used: %s", used.String())
+		}
+		return err
+	})
+	t.SetPage("web", "<h1>Too much</h1>")
+	web = t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 40*time.Second, stuck(metav1.ConditionTrue))
+	if web.Status.ReadyReplicas != 1 {
+		t.Errorf("status.readyReplicas is %d, the old pod is ready", web.Status.ReadyReplicas)
+	}
+	t.Must(quotas.Delete(t.Context(), "one-pod", metav1.DeleteOptions{}), "delete the quota")
+	web = t.Await("web", "is completed after the quota went", 50*time.Second, (*suite.Web).Is)
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+// oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.
+func oldPodsGone(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	resume := stopControllers(t)
+	t.Patch("web", `{"spec":{"image":"example.com/never"}}`)
+	t.Eventually("the Deployment has the new image", 0, func() error {
+		if have := image(t, t.Children(web).Deployment); have != "example.com/never" {
+			return fmt.Errorf("it is %s", have)
+		}
+		return nil
+	})
+	rolloutFails(t, web, 1)
+	t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 0, stuck(metav1.ConditionTrue))
+	all := t.Fixture.Kube.CoreV1().Pods(t.Namespace)
+	for _, p := range pods(t, web.Status.Selector) {
+		t.Must(all.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
+	}
+	rolloutFails(t, web, 0)
+	now := t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and not Available", 0, stuck(metav1.ConditionFalse))
+	if now.Status.ReadyReplicas != 0 {
+		t.Errorf("status.readyReplicas is %d, no pod is left", now.Status.ReadyReplicas)
+	}
+	resume()
+	t.Completed("web")
+}
+
+// stopControllers lets the cluster's own controllers hang until resume is called, or the check ends.
+func stopControllers(t *suite.T) (resume func()) {
+	signal := func(s syscall.Signal) error { return t.Fixture.Signal(fixture.ControllerManager, s) }
+	t.Cleanup(func(context.Context) { _ = signal(syscall.SIGCONT) })
+	t.Must(signal(syscall.SIGSTOP), "stop the controllers")
+	return func() { t.Must(signal(syscall.SIGCONT), "let the controllers go on") }
+}
+
+// rolloutFails writes that the rollout of the newest template is given up, and how many old pods are ready.
+func rolloutFails(t *suite.T, web *suite.Web, ready int32) {
+	d := t.Children(web).Deployment
+	available := corev1.ConditionTrue
+	if ready == 0 {
+		available = corev1.ConditionFalse
+	}
+	now := metav1.Now()
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
+		UnavailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: available, Reason: "ByTheLab", LastUpdateTime: now, LastTransitionTime: now},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: progressDeadlineExceeded,
+				Message: "ReplicaSet has timed out progressing.", LastUpdateTime: now, LastTransitionTime: now}}}
+	_, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
+	t.Must(err, "write the Deployment's status")
+}

@@ -1,0 +1,172 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func crashes() []suite.Check {
+	checks := []suite.Check{
+		{ID: "behaviour/13-killed-after-child", Group: "13", Fast: true, Alone: true, Run: killedAfter(2, childWrites),
+			Title: "an operator that is killed after the second child was made goes on where it was"},
+		{ID: "behaviour/13-killed-after-status", Group: "13", Needs: status, Alone: true, Run: killedAfter(1, statusWrites),
+			Title: "an operator that is killed after it wrote status reports the rest later"},
+		{ID: "behaviour/13-killed-in-update", Group: "13", Alone: true, Run: killedInUpdate,
+			Title: "an operator that is killed in the middle of an update finishes it"},
+		{ID: "behaviour/13-conflict", Group: "13", Fast: true, Run: conflict,
+			Title: "a conflict (409) is tried again, and is not an error"},
+		{ID: "behaviour/13-backoff", Group: "13", Run: backoff,
+			Title: "a server that fails for a while is asked with backoff, and is not an error of the MyWeb"},
+	}
+	for _, r := range []struct {
+		id, what   string
+		code       int
+		retryAfter time.Duration
+	}{
+		{"500", "an internal error (500)", 500, 0},
+		{"503", "an unavailable server (503)", 503, 0},
+		{"429", "throttling (429)", 429, 0},
+		{"429-retry-after", "throttling (429) with Retry-After", 429, time.Second},
+	} {
+		checks = append(checks, suite.Check{ID: "behaviour/13-refused-" + r.id, Group: "13", Fast: r.id == "500",
+			Title: r.what + " is tried again, and is not an error",
+			Run:   func(t *suite.T) { refusedWrites(t, r.code, r.retryAfter) }})
+	}
+	return checks
+}
+
+var (
+	childWrites  = ledger.Match{Verbs: wire.Writes, Resources: []string{configMaps, deployments, services}}
+	statusWrites = ledger.Match{Verbs: wire.Writes, Resources: []string{suite.Resource, suite.Resource + "/status"}}
+)
+
+// killAfter kills the operator when the n-th write of those that match is done, before it hears of that.
+func killAfter(t *suite.T, n int, m ledger.Match) *proxy.Fault {
+	m.Where = ledger.Entry.Committed
+	return t.Rule(proxy.Rule{Name: "kill after a write", Match: m, Skip: n - 1, Times: 1, Moment: proxy.After,
+		Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
+			t.Operator.Kill()
+			return proxy.Drop()
+		})})
+}
+
+// dies waits for the kill and starts the operator again.
+func dies(t *suite.T, f *proxy.Fault) {
+	t.AwaitFault(f, 1, 20*time.Second)
+	t.Eventually("the operator is killed", 0, func() error {
+		if t.Operator.Running() {
+			return fmt.Errorf("process %d runs", t.Operator.Process().PID())
+		}
+		return nil
+	})
+	t.Must(t.Operator.Restart(t.Context()), "start the operator again")
+}
+
+// madeOnce fails the check when a child was made more than once, or more was written than needed: one write
+// more than in an undisturbed run is what a crash may cost.
+func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
+	c := t.Children(web)
+	changes := t.Changes(mark)
+	for _, k := range kinds {
+		for _, e := range about(changes, k.ledger) {
+			if e.Verb == wire.Delete || e.UID != string(c.Objects()[k.name].GetUID()) {
+				t.Errorf("the %s was made, or deleted, more than once: %s, UID %s; it is %s", k.name, e, e.UID, c.Objects()[k.name].GetUID())
+			}
+		}
+	}
+	if all := about(changes, configMaps, deployments, services); len(all) > children+1 {
+		t.Errorf("%d changes of children, %d are enough without a crash:\n%s", len(all), children, suite.Lines(all))
+	}
+	if all := about(changes, suite.Resource, suite.Resource+"/status"); len(all) > status+1 {
+		t.Errorf("%d changes of status, %d are enough without a crash:\n%s", len(all), status, suite.Lines(all))
+	}
+}
+
+// killedAfter kills the operator right after the nth write that matches.
+func killedAfter(nth int, writes ledger.Match) func(*suite.T) {
+	return func(t *suite.T) {
+		h, mark := follow(t), t.Mark()
+		f := killAfter(t, nth, writes)
+		t.Create("web", suite.Sample())
+		dies(t, f)
+		web := t.Completed("web")
+		t.AwaitQuiet(quiet)
+		madeOnce(t, web, mark, 3, 2)
+		h.neverDegraded(t, web)
+	}
+}
+
+func killedInUpdate(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	h, before, mark := follow(t), t.Children(web), t.Mark()
+	f := killAfter(t, 1, childWrites)
+	const page, next = "<h1>Next</h1>", "nginx:1.29"
+	t.Patch("web", `{"spec":{"pageContentHtml":"`+page+`","image":"`+next+`"}}`)
+	dies(t, f)
+	web = t.Completed("web")
+	t.AwaitQuiet(quiet)
+	after := t.Children(web)
+	if have := after.ConfigMap.Data["index.html"]; have != page {
+		t.Errorf("index.html is %q, want %q", have, page)
+	}
+	if have := image(t, after.Deployment); have != next {
+		t.Errorf("the image is %s, want %s", have, next)
+	}
+	samePlaces(t, before, after)
+	madeOnce(t, web, mark, 2, 2)
+	h.neverDegraded(t, web)
+}
+
+func refusedWrites(t *suite.T, code int, retryAfter time.Duration) {
+	h := follow(t)
+	t.Rule(proxy.Rule{Match: childWrites, Times: 2, Do: proxy.Refuse(code, retryAfter)})
+	if t.Reports() {
+		t.Rule(proxy.Rule{Match: statusWrites, Times: 1, Do: proxy.Refuse(code, retryAfter)})
+	}
+	t.Create("web", suite.Sample())
+	web := t.Completed("web")
+	t.AwaitQuiet(quiet)
+	t.Children(web)
+	h.neverDegraded(t, web)
+}
+
+// conflict refuses changes of what exists: a create is never a conflict.
+func conflict(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	h, before := follow(t), t.Children(web)
+	changes := []string{wire.Update, wire.Patch, wire.Apply}
+	t.Rule(proxy.Rule{Match: ledger.Match{Verbs: changes, Resources: childWrites.Resources}, Times: 2, Do: proxy.Refuse(409, 0)})
+	if t.Reports() {
+		t.Rule(proxy.Rule{Match: ledger.Match{Verbs: changes, Resources: statusWrites.Resources}, Times: 1, Do: proxy.Refuse(409, 0)})
+	}
+	t.Patch("web", `{"spec":{"image":"nginx:1.29"}}`)
+	web = t.Completed("web")
+	t.AwaitQuiet(quiet)
+	after := t.Children(web)
+	if have := image(t, after.Deployment); have != "nginx:1.29" {
+		t.Errorf("the image is %s, want nginx:1.29", have)
+	}
+	samePlaces(t, before, after)
+	h.neverDegraded(t, web)
+}
+
+func backoff(t *suite.T) {
+	h := follow(t)
+	f := t.Rule(proxy.Rule{Match: childWrites, Do: proxy.Refuse(500, 0)})
+	t.Create("web", suite.Sample())
+	t.AwaitFault(f, 1, 20*time.Second)
+	t.Pause(calm)
+	for _, k := range kinds { // some operators try all three at every turn
+		if tries := about(t.Writes(0), k.ledger); len(tries) > hotLoop {
+			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), k.name, calm, hotLoop)
+		}
+	}
+	f.Release()
+	web := t.Completed("web")
+	h.neverDegraded(t, web)
+}

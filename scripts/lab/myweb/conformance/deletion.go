@@ -1,0 +1,102 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func deletion() []suite.Check {
+	return []suite.Check{
+		{ID: "behaviour/09-leaves-nothing", Group: "9", Fast: true, Run: leavesNothing,
+			Title: "a MyWeb has no finalizer, and deleting it leaves no child and no pod"},
+		{ID: "behaviour/09-recreated", Group: "9", Fast: true, Run: recreated,
+			Title: "a MyWeb that is made again at once is served by children of its own"},
+		{ID: "behaviour/09-leftovers", Group: "9", Alone: true, Run: leftovers,
+			Title: "what the garbage collector has yet to remove is neither taken over nor taken for served"},
+	}
+}
+
+func leavesNothing(t *suite.T) {
+	ways := map[string]metav1.DeletionPropagation{"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground}
+	for name := range ways {
+		t.Create(name, suite.Sample())
+	}
+	for name, how := range ways {
+		if web := t.Completed(name); len(web.Finalizers) > 0 {
+			t.Errorf("the MyWeb has finalizers %v, want none: the garbage collector does all there is to do", web.Finalizers)
+		}
+		t.AwaitQuiet(quiet)
+		t.Must(webs(t).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &how}), "delete MyWeb "+name)
+		if _, err := t.Get(name); how == metav1.DeletePropagationBackground && !apierrors.IsNotFound(err) {
+			t.Errorf("the MyWeb was deleted and is still there: error %v", err)
+		}
+	}
+	for range 2 { // and nothing comes back
+		for name := range ways {
+			t.Gone(name)
+		}
+		t.Eventually("MyWebs and pods are gone", 0, func() error {
+			left, err := webs(t).List(t.Context(), metav1.ListOptions{})
+			if pods := pods(t, ""); err == nil && len(left.Items)+len(pods) > 0 {
+				err = fmt.Errorf("%d MyWebs and %d pods are left", len(left.Items), len(pods))
+			}
+			return err
+		})
+		t.Pause(quiet)
+	}
+}
+
+func recreated(t *suite.T) {
+	old := t.Serve("web", suite.Sample())
+	before := t.Children(old)
+	t.Delete("web")
+	spec := suite.Sample()
+	spec.PageContentHTML = new("<h1>Again</h1>")
+	t.Create("web", spec)
+	web := t.Served("web", "is completed again", 30*time.Second)
+	after := t.Children(web)
+	if web.UID == old.UID {
+		t.Fatalf("the MyWeb has the UID of the deleted one")
+	}
+	for kind, o := range after.Objects() {
+		if o.GetUID() == before.Objects()[kind].GetUID() {
+			t.Errorf("the %s is that of the deleted MyWeb", kind)
+		}
+	}
+	if page := after.ConfigMap.Data["index.html"]; page != *spec.PageContentHTML {
+		t.Errorf("index.html is %q, want %q", page, *spec.PageContentHTML)
+	}
+	t.AwaitQuiet(quiet)
+	samePlaces(t, after, t.Children(t.Completed("web"))) // the garbage collector took none of them
+}
+
+// leftovers makes a MyWeb anew while the children of the old one are still there.
+func leftovers(t *suite.T) {
+	before := t.Children(t.Serve("web", suite.Sample()))
+	resume := stopControllers(t)
+	t.Delete("web")
+	mark := t.Mark()
+	made := t.Create("web", suite.Sample())
+	t.Pause(700 * time.Millisecond)
+	if writes := accepted(about(t.Writes(mark), configMaps, deployments, services)); len(writes) > 0 {
+		t.Errorf("%d writes of children of the deleted MyWeb:\n%s", len(writes), suite.Lines(writes))
+	}
+	if web, err := t.Get("web"); err != nil || web.Status.Completed {
+		t.Errorf("served by children of the deleted MyWeb? Error %v, status %s", err, asJSON(web))
+	}
+	resume()
+	web := t.Served("web", "is completed", 30*time.Second)
+	if web.UID != made.UID {
+		t.Fatalf("the MyWeb has UID %s, want %s", web.UID, made.UID)
+	}
+	for kind, o := range t.Children(web).Objects() {
+		if o.GetUID() == before.Objects()[kind].GetUID() {
+			t.Errorf("the %s is that of the deleted MyWeb", kind)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package conformance
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func driftCorrection() (checks []suite.Check) {
+	for _, k := range kinds {
+		checks = append(checks, suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(k.name), Group: "5", Fast: k.name == "ConfigMap",
+			Title: "a deleted " + k.name + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
+	}
+	checks = append(checks, suite.Check{ID: "behaviour/05-allocated-port", Group: "5", Run: allocatedPort,
+		Title: "a deleted Service comes back on the node port that the cluster had allocated"})
+	for _, e := range edits {
+		checks = append(checks, suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
+			Title: e.title + " is restored when somebody edits it, by one write", Run: e.run})
+	}
+	return append(checks,
+		suite.Check{ID: "behaviour/05-edited-page-hash", Group: "5", Run: editedHash,
+			Title: "the pod template's hash of the page is restored when somebody edits it, by one write"},
+		suite.Check{ID: "behaviour/05-others-stay", Group: "5", Fast: true, Run: othersStay,
+			Title: "labels, annotations and a sidecar of others stay, in steady state and through updates"})
+}
+
+func deleted(t *suite.T, k kind) {
+	port := t.NodePort()
+	web := t.Serve("web", asking(port))
+	before, mark := t.Children(web), t.Mark()
+	old := before.Objects()[k.name].GetUID()
+	k.delete(t, "web")
+	t.Reaction("the "+k.name+" is back", 0, func() error {
+		o, err := k.of(t).Get(t.Context(), "web", readNow)
+		if err == nil && o.GetUID() == old {
+			err = fmt.Errorf("the old one is still there")
+		}
+		return err
+	})
+	web = t.Completed("web")
+	t.AwaitQuiet(quiet)
+	after := t.Children(web)
+	wantPort(t, web, after, port)
+	for name, o := range after.Objects() {
+		if same := o.GetUID() == before.Objects()[name].GetUID(); same == (name == k.name) {
+			t.Errorf("%s: the UID is the same: %v; the %s was deleted", name, same, k.name)
+		}
+	}
+	onlyWrites(t, mark, k.ledger)
+}
+
+func allocatedPort(t *suite.T) {
+	spec := suite.Sample()
+	spec.NodePortNumber = nil
+	web := t.Serve("web", spec)
+	service := t.Children(web).Service
+	t.Must(t.Fixture.Kube.CoreV1().Services(t.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Service")
+	t.Eventually("another Service is there", 0, func() error {
+		o, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.Context(), "web", readNow)
+		if err == nil && o.GetUID() == service.UID {
+			err = fmt.Errorf("the old one is still there")
+		}
+		return err
+	})
+	web = t.Completed("web")
+	t.AwaitQuiet(quiet)
+	wantPort(t, web, t.Children(web), service.Spec.Ports[0].NodePort)
+}
+
+// An edit is what somebody does to a field that the operator owns.
+type edit struct {
+	id, title, kind string
+	// do edits; value is what must be the same afterwards as it was before.
+	do    func(t *suite.T, c *suite.Children)
+	value func(t *suite.T, c *suite.Children) any
+	// spec is changed for it when it is not nil.
+	spec func(*suite.T, *suite.WebSpec)
+}
+
+// inContainer is the JSON pointer of a field of the container with the page.
+func inContainer(t *suite.T, c *suite.Children, field string) string {
+	i, _ := server(t, c.Deployment)
+	return fmt.Sprintf("/spec/template/spec/containers/%d/%s", i, field)
+}
+
+func onPort(t *suite.T, s *suite.WebSpec) { s.NodePortNumber = new(t.NodePort()) }
+
+// ports is all that a Service says about its ports.
+func ports(_ *suite.T, c *suite.Children) any { return c.Service.Spec.Ports }
+
+var edits = []edit{{
+	id: "page", title: "the page", kind: "ConfigMap",
+	do: func(t *suite.T, _ *suite.Children) {
+		merge(t, kindNamed("ConfigMap").of(t), "web", `{"data":{"index.html":"vandalism"}}`)
+	},
+	value: func(_ *suite.T, c *suite.Children) any { return c.ConfigMap.Data["index.html"] },
+}, {
+	id: "page-removed", title: "a removed page", kind: "ConfigMap",
+	do: func(t *suite.T, _ *suite.Children) {
+		merge(t, kindNamed("ConfigMap").of(t), "web", `{"data":{"index.html":null}}`)
+	},
+	value: func(_ *suite.T, c *suite.Children) any { return c.ConfigMap.Data["index.html"] },
+}, {
+	id: "image", title: "the image", kind: "Deployment",
+	do: func(t *suite.T, c *suite.Children) {
+		set(t, kindNamed("Deployment").of(t), "web", inContainer(t, c, "image"), "example.com/other")
+	},
+	value: func(t *suite.T, c *suite.Children) any { return image(t, c.Deployment) },
+}, {
+	id: "replicas", title: "the replica count", kind: "Deployment",
+	do: func(t *suite.T, _ *suite.Children) {
+		merge(t, kindNamed("Deployment").of(t), "web", `{"spec":{"replicas":4}}`)
+	},
+	value: func(_ *suite.T, c *suite.Children) any { return *c.Deployment.Spec.Replicas },
+}, {
+	id: "mount", title: "the mount of the page", kind: "Deployment",
+	do: func(t *suite.T, c *suite.Children) {
+		_, j := server(t, c.Deployment)
+		set(t, kindNamed("Deployment").of(t), "web", inContainer(t, c, fmt.Sprintf("volumeMounts/%d/mountPath", j)), "/elsewhere")
+	},
+	value: func(_ *suite.T, c *suite.Children) any {
+		for _, container := range c.Deployment.Spec.Template.Spec.Containers {
+			for _, m := range container.VolumeMounts {
+				if m.MountPath == pageFolder {
+					return m.Name
+				}
+			}
+		}
+		return "nothing is mounted at " + pageFolder
+	},
+}, {
+	id: "port", title: "the Service's port", kind: "Service", value: ports,
+	do: func(t *suite.T, _ *suite.Children) {
+		set(t, kindNamed("Service").of(t), "web", "/spec/ports/0/port", 8080)
+	},
+}, {
+	id: "node-port", title: "a node port that was asked for", kind: "Service", value: ports, spec: onPort,
+	do: func(t *suite.T, _ *suite.Children) {
+		set(t, kindNamed("Service").of(t), "web", "/spec/ports/0/nodePort", t.NodePort())
+	},
+}, {
+	id: "service-type", title: "the Service's type", kind: "Service", spec: onPort,
+	do: func(t *suite.T, _ *suite.Children) {
+		set(t, kindNamed("Service").of(t), "web", "/spec/type", "ClusterIP")
+	},
+	value: func(_ *suite.T, c *suite.Children) any { return []any{c.Service.Spec.Type, c.Service.Spec.Ports} },
+}, {
+	id: "selector", title: "the Service's selector", kind: "Service",
+	do: func(t *suite.T, _ *suite.Children) {
+		merge(t, kindNamed("Service").of(t), "web", `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`)
+	},
+	value: func(_ *suite.T, c *suite.Children) any { return c.Service.Spec.Selector },
+}}
+
+func (e edit) run(t *suite.T) {
+	spec := suite.Sample()
+	if e.spec != nil {
+		e.spec(t, &spec)
+	}
+	web := t.Serve("web", spec)
+	before, mark := t.Children(web), t.Mark()
+	want := e.value(t, before)
+	e.do(t, before)
+	t.Reaction(e.title+" is restored", 0, func() error {
+		if have := e.value(t, t.Children(web)); !reflect.DeepEqual(have, want) {
+			return fmt.Errorf("it is %s, want %s", asJSON(have), asJSON(want))
+		}
+		return nil
+	})
+	web = t.Completed("web")
+	t.AwaitQuiet(quiet)
+	after := t.Children(web)
+	if have := e.value(t, after); !reflect.DeepEqual(have, want) {
+		t.Errorf("%s did not stay restored: it is %s, want %s", e.title, asJSON(have), asJSON(want))
+	}
+	samePlaces(t, before, after)
+	onlyWrites(t, mark, kindNamed(e.kind).ledger)
+}
+
+// editedHash puts back the pod template of the page before: it differs in the hash alone, whatever field
+// that is.
+func editedHash(t *suite.T) {
+	old := t.Children(t.Serve("web", suite.Sample())).Deployment.Spec.Template
+	t.SetPage("web", "<h1>Next</h1>")
+	web := t.Completed("web")
+	t.AwaitQuiet(quiet)
+	before, mark := t.Children(web), t.Mark()
+	want := before.Deployment.Spec.Template
+	set(t, kindNamed("Deployment").of(t), "web", "/spec/template", old)
+	t.Reaction("the hash is restored", 0, func() error {
+		if have := t.Children(web).Deployment.Spec.Template; !reflect.DeepEqual(have, want) {
+			return fmt.Errorf("the template is %s, want %s", asJSON(have), asJSON(want))
+		}
+		return nil
+	})
+	t.Completed("web")
+	t.AwaitQuiet(quiet)
+	samePlaces(t, before, t.Children(web))
+	onlyWrites(t, mark, deployments)
+}
+
+// sidecar is what an injector adds to a pod template.
+var sidecar = corev1.Container{Name: "sidecar", Image: "example.com/proxy:1"}
+
+func othersStay(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	mark := t.Mark()
+	for _, k := range kinds {
+		merge(t, k.of(t), "web", `{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}`)
+	}
+	pods := kindNamed("Deployment").of(t)
+	merge(t, pods, "web", `{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
+	set(t, pods, "web", "/spec/template/spec/containers/-", map[string]any{"name": sidecar.Name, "image": sidecar.Image})
+	t.Eventually("the Deployment rolls with what others added", 0, func() error {
+		d := t.Children(web).Deployment
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 || s.Replicas != 1 {
+			return fmt.Errorf("generation %d, status %s", d.Generation, asJSON(s))
+		}
+		return nil
+	})
+	t.Completed("web")
+	t.AwaitQuiet(quiet)
+	for _, k := range kinds {
+		if writes := about(t.Writes(mark), k.ledger); len(writes) > 0 {
+			t.Errorf("others added what is not the operator's, and it wrote the %s:\n%s", k.name, suite.Lines(writes))
+		}
+	}
+	stays(t, web, "in steady state")
+	t.Patch("web", `{"spec":{"image":"nginx:1.29","pageContentHtml":"next","replicas":2}}`)
+	web = t.Completed("web")
+	t.AwaitQuiet(quiet)
+	stays(t, web, "after an update")
+}
+
+// stays fails the check when something that othersStay added is gone.
+func stays(t *suite.T, web *suite.Web, when string) {
+	c := t.Children(web)
+	all := map[string]metav1.Object{"pod template": &c.Deployment.Spec.Template}
+	for name, o := range c.Objects() {
+		all[name] = o
+	}
+	for name, o := range all {
+		if o.GetLabels()["example.com/team"] != "a" || o.GetAnnotations()["example.com/note"] != "b" {
+			t.Errorf("%s, label or annotation of others on the %s are gone: labels %v, annotations %v", when, name, o.GetLabels(), o.GetAnnotations())
+		}
+	}
+	found := func(c corev1.Container) bool { return c.Name == sidecar.Name && c.Image == sidecar.Image }
+	if all := c.Deployment.Spec.Template.Spec.Containers; !slices.ContainsFunc(all, found) {
+		t.Errorf("%s, the sidecar is gone: containers %s", when, asJSON(all))
+	}
+}

@@ -1,0 +1,105 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func events() []suite.Check {
+	return []suite.Check{
+		{ID: "behaviour/11-completed-once", Group: "11", Fast: true, Run: completedOnce,
+			Title: "that a MyWeb is served is reported once; looking again, or restoring a page, is no news"},
+		{ID: "behaviour/11-annotated", Group: "11", Fast: true, Run: annotated,
+			Title: "somebody annotates the Deployment: the pods serve as before, and nothing else is reported"},
+		{ID: "behaviour/11-warned-once", Group: "11", Needs: status, Run: warnedOnce,
+			Title: "a conflict that lasts is warned of once, not at every try"},
+		{ID: "behaviour/11-restarted", Group: "11", Needs: status, Alone: true, Run: noNewsAfterRestart,
+			Title: "a restarted operator records nothing about what it reported before"},
+	}
+}
+
+func completedOnce(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	awaitNoMoreEvents(t, quiet)
+	all := recorded(t, "web")
+	if len(all) == 0 {
+		t.Errorf("a MyWeb was served, and no event is about it")
+	}
+	slices.Sort(all)
+	if once := slices.Compact(slices.Clone(all)); len(once) != len(all) {
+		t.Errorf("an event was recorded more than once: %q", all)
+	}
+	mark := t.Mark()
+	touch(t, "web")
+	merge(t, kindNamed("ConfigMap").of(t), "web", `{"data":{"index.html":"vandalism"}}`)
+	t.Reaction("the page is restored", 0, func() error {
+		if page := t.Children(web).ConfigMap.Data["index.html"]; page != *web.Spec.PageContentHTML {
+			return fmt.Errorf("index.html is %q", page)
+		}
+		return nil
+	})
+	noNews(t, mark)
+}
+
+// annotated gives the Deployment a new generation and nothing else. For a moment its status speaks of the
+// generation before.
+func annotated(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	awaitNoMoreEvents(t, quiet)
+	mark := t.Mark()
+	for i := range 3 {
+		merge(t, kindNamed("Deployment").of(t), "web", fmt.Sprintf(`{"metadata":{"annotations":{"example.com/note":"%d"}}}`, i))
+		t.Eventually("the Deployment controller has seen it", 0, func() error {
+			if d := t.Children(web).Deployment; d.Status.ObservedGeneration != d.Generation {
+				return fmt.Errorf("generation %d, seen %d", d.Generation, d.Status.ObservedGeneration)
+			}
+			return nil
+		})
+	}
+	noNews(t, mark)
+	if writes := t.Writes(mark); len(writes) > 0 {
+		t.Errorf("%d writes, and nothing became different: %s", len(writes), suite.Lines(writes))
+	}
+}
+
+// noNews fails the check when the operator recorded an event since a mark. It waits for a moment: events are
+// recorded a little later than what they report.
+func noNews(t *suite.T, mark int) {
+	t.Pause(700 * time.Millisecond)
+	if news := recordings(t, mark); len(news) > 0 {
+		t.Errorf("%d requests to record events, and nothing became different:\n%s\nthe events: %q", len(news), suite.Lines(news), recorded(t, "web"))
+	}
+}
+
+func warnedOnce(t *suite.T) {
+	service := kindNamed("Service")
+	service.create(t, service.conflicting("web"))
+	t.Create("web", suite.Sample())
+	t.Await("web", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool { return w.Degraded(resourceConflict) })
+	awaitWarning(t, "web")
+	awaitNoMoreEvents(t, quiet)
+	mark := t.Mark()
+	for i := range 3 { // each enqueues the MyWeb
+		merge(t, service.of(t), "web", fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
+		t.Pause(100 * time.Millisecond)
+	}
+	noNews(t, mark)
+	oneWarning(t, "web")
+}
+
+func noNewsAfterRestart(t *suite.T) {
+	page := kindNamed("ConfigMap")
+	page.create(t, page.conflicting("conflicted"))
+	t.Create("conflicted", suite.Sample())
+	t.Await("conflicted", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool { return w.Degraded(resourceConflict) })
+	t.Serve("web", suite.Sample())
+	awaitWarning(t, "conflicted")
+	awaitNoMoreEvents(t, quiet)
+	mark := t.Mark()
+	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
+	noNews(t, mark)
+	oneWarning(t, "conflicted")
+}

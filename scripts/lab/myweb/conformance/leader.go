@@ -1,0 +1,157 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func leaders() []suite.Check {
+	return []suite.Check{
+		{ID: "behaviour/14-one-writes", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Fast: true, Alone: true, Within: 90 * time.Second, Run: oneWrites,
+			Title: "of two replicas one writes, the other sends nothing"},
+		{ID: "behaviour/14-leader-stops", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true, Within: 90 * time.Second, Run: leaderStops,
+			Title: "when the leader is asked to stop, the other goes on at once, and never do both write"},
+		{ID: "behaviour/14-leader-dies", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true, Within: 2 * time.Minute, Run: leaderDies,
+			Title: "when the leader is killed, the other takes over when the lease is over"},
+	}
+}
+
+// How long a handover may take. A lease that is released is free for whoever asks next, which is every few
+// seconds. One that is not released has to run out: 15 s, by custom, after the other saw it renewed.
+const (
+	givenBack = 10 * time.Second
+	runOut    = 35 * time.Second
+	// slowWrite is how long the last write of a leader takes that is asked to stop.
+	slowWrite = 3 * time.Second
+)
+
+// replicas are two processes of the implementation, each a user of its own.
+type replicas [2]*suite.Operator
+
+// twoReplicas ends the operator and starts it anew, twice, with leader election.
+func twoReplicas(t *suite.T) (r replicas) {
+	impl := t.Operator.Impl
+	t.Operator.Kill()
+	leases := t.Fixture.Kube.CoordinationV1().Leases(suite.LeaseNamespace)
+	t.Must(leases.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), "delete old leases")
+	second, err := suite.NewOperator(t.Context(), t.Fixture, impl, t.Operator.User.Name+"-b")
+	t.Must(err, "make a second replica")
+	second.Env = t.Operator.Env
+	r = replicas{t.Operator, second}
+	t.Cleanup(func(context.Context) {
+		for _, o := range r {
+			o.Kill() // the runner starts the first one again, without a lease
+		}
+	})
+	args := append([]string{"--leader-elect"}, impl.With("--leader-election-namespace="+suite.LeaseNamespace)...)
+	t.Must(r[0].Start(t.Context(), args...), "start the first replica")
+	mark := t.Mark()
+	_, err = r[1].Launch(args...)
+	t.Must(err, "start the second replica")
+	t.Eventually("the second replica asks for the lease", 0, func() error {
+		asked := t.Fixture.Ledger.Count(ledger.Match{Users: []string{second.User.Name}, Resources: []string{"leases.coordination.k8s.io"}, After: mark})
+		if p := second.Process(); asked == 0 && !p.Running() {
+			return fmt.Errorf("it %v: %s", p.Exit(), p.Output())
+		} else if asked == 0 {
+			return fmt.Errorf("it did not ask")
+		}
+		return nil
+	})
+	return r
+}
+
+// writesOf are the writes of one replica in the check's namespace.
+func writesOf(t *suite.T, o *suite.Operator, mark int) []ledger.Entry {
+	return t.Fixture.Ledger.Entries(ledger.Match{Users: []string{o.User.Name},
+		Namespace: t.Namespace, After: max(mark, 1), Except: ledger.Housekeeping, Verbs: childWrites.Verbs})
+}
+
+// leader serves some MyWebs and tells who did it, and who did not.
+func (r replicas) leader(t *suite.T) (leader, other *suite.Operator) {
+	mark := t.Mark()
+	for i := range 3 {
+		t.Create(fmt.Sprintf("web-%d", i), suite.Sample())
+	}
+	for i := range 3 {
+		t.Served(fmt.Sprintf("web-%d", i), "is completed", 30*time.Second)
+	}
+	t.AwaitQuiet(quiet)
+	leader, other = r[0], r[1]
+	if len(writesOf(t, leader, mark)) == 0 {
+		leader, other = other, leader
+	}
+	if writes := writesOf(t, other, mark); len(writes) > 0 {
+		t.Errorf("both replicas write; %s:\n%s\nand %s:\n%s", leader.User.Name, suite.Lines(writesOf(t, leader, mark)), other.User.Name, suite.Lines(writes))
+	}
+	return leader, other
+}
+
+func oneWrites(t *suite.T) {
+	leader, other := twoReplicas(t).leader(t)
+	mark := t.Mark()
+	for i := range 3 {
+		t.SetPage(fmt.Sprintf("web-%d", i), "<h1>Next</h1>")
+	}
+	for i := range 3 {
+		t.Completed(fmt.Sprintf("web-%d", i))
+	}
+	t.AwaitQuiet(quiet)
+	if len(writesOf(t, leader, mark)) == 0 {
+		t.Errorf("%s led, and did not write", leader.User.Name)
+	}
+	if writes := writesOf(t, other, mark); len(writes) > 0 {
+		t.Errorf("%s leads, and %s wrote:\n%s", leader.User.Name, other.User.Name, suite.Lines(writes))
+	}
+}
+
+func leaderStops(t *suite.T) {
+	leader, other := twoReplicas(t).leader(t)
+	mark := t.Mark()
+	slow := t.Everywhere(proxy.Rule{Times: 1, Match: ledger.Match{Users: []string{leader.User.Name}, Namespace: t.Namespace, Verbs: childWrites.Verbs},
+		Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
+			time.Sleep(slowWrite) // also when the leader gives up: a request that it cancels may be carried out yet
+			return proxy.Action{}
+		})})
+	t.SetPage("web-1", "<h1>The last of the old leader</h1>")
+	t.AwaitFault(slow, 1, givenBack)
+	t.Must(leader.Process().Signal(syscall.SIGTERM), "stop the leader")
+	takesOver(t, leader, other, mark, givenBack)
+}
+
+func leaderDies(t *suite.T) {
+	leader, other := twoReplicas(t).leader(t)
+	mark := t.Mark()
+	leader.Kill()
+	takesOver(t, leader, other, mark, runOut)
+}
+
+// takesOver changes MyWebs until the other replica writes, and fails the check when that lasts too long, or
+// the old leader still wrote when it did.
+func takesOver(t *suite.T, leader, other *suite.Operator, mark int, within time.Duration) {
+	n := 0
+	t.Eventually(other.User.Name+" takes over", within, func() error {
+		if len(writesOf(t, other, mark)) > 0 {
+			return nil
+		}
+		n++
+		t.SetPage("web-0", fmt.Sprintf("<h1>Change %d</h1>", n))
+		return fmt.Errorf("it wrote nothing, %s wrote %d times", leader.User.Name, len(writesOf(t, leader, mark)))
+	})
+	t.Completed("web-0")
+	t.Completed("web-1")
+	t.AwaitQuiet(quiet)
+	first := writesOf(t, other, mark)[0]
+	for _, e := range writesOf(t, leader, mark) {
+		if end := e.Start.Add(e.Took); e.Open || end.After(first.Start) {
+			t.Errorf("both wrote at once; the old leader: %s, the new one: %s", e, first)
+		}
+	}
+}

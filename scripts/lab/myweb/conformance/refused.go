@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func refused() []suite.Check {
+	return []suite.Check{
+		{ID: "behaviour/12-refused", Group: "12", Fast: true, Run: badSpecs,
+			Title: "bad specs are refused with the path of the field and what is allowed"},
+		{ID: "behaviour/12-refused-update", Group: "12", Run: badUpdates,
+			Title: "a good MyWeb cannot be changed into a bad one, and goes on"},
+		{ID: "behaviour/12-accepted", Group: "12", Run: goodSpecs,
+			Title: "the sample of the tutorials is accepted as it is, and so are the limits"},
+	}
+}
+
+type fields = map[string]any
+
+// badFields are specs that differ from a good one in one field. says is part of the message that refuses.
+var badFields = []struct {
+	name, path, says string
+	change           fields
+}{
+	{"no image", "spec.image", "required", fields{"image": nil}},
+	{"empty image", "spec.image", "at least 1", fields{"image": ""}},
+	{"image with a space", "spec.image", "image reference", fields{"image": "nginx latest"}},
+	{"image in capitals", "spec.image", "image reference", fields{"image": "Nginx"}},
+	{"image that is a number", "spec.image", "string", fields{"image": 1}},
+	{"port below the range", "spec.nodePortNumber", "30000", fields{"nodePortNumber": 29999}},
+	{"port above the range", "spec.nodePortNumber", "32767", fields{"nodePortNumber": 32768}},
+	{"port 80", "spec.nodePortNumber", "30000", fields{"nodePortNumber": 80}},
+	{"port in words", "spec.nodePortNumber", "integer", fields{"nodePortNumber": "thirty"}},
+	{"fewer than no replicas", "spec.replicas", "0", fields{"replicas": -1}},
+	{"too many replicas", "spec.replicas", "10", fields{"replicas": 11}},
+	{"replicas in words", "spec.replicas", "integer", fields{"replicas": "two"}},
+	{"page too long", "spec.pageContentHtml", "131072", fields{"pageContentHtml": strings.Repeat("x", 131073)}},
+	{"page that is a list", "spec.pageContentHtml", "string", fields{"pageContentHtml": []any{"a"}}},
+}
+
+// with is a good spec in which some fields are others; nil takes one away.
+func with(change fields) fields {
+	spec := fields{"image": "nginx", "pageContentHtml": "<h1>Hello</h1>"}
+	for field, value := range change {
+		if spec[field] = value; value == nil {
+			delete(spec, field)
+		}
+	}
+	return spec
+}
+
+// try creates a MyWeb for a moment: nothing of it is stored.
+func try(t *suite.T, spec fields) error {
+	u := &unstructured.Unstructured{Object: fields{"spec": spec, "metadata": fields{"name": "try"}}}
+	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
+	_, err := webs(t).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	return err
+}
+
+// wantRefusal fails the check unless the error is a refusal that blames the field and says the words.
+func wantRefusal(t *suite.T, name string, err error, path, says string) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code/100 != 4 {
+		t.Errorf("%s: got error %v, want a refusal that blames %s", name, err, path)
+		return
+	}
+	var blamed []string
+	if details := status.Status().Details; details != nil {
+		for _, cause := range details.Causes {
+			if cause.Field == path && strings.Contains(strings.ToLower(cause.Message), says) {
+				return
+			}
+			blamed = append(blamed, cause.Field+": "+cause.Message)
+		}
+	}
+	if text := err.Error(); len(blamed) == 0 && strings.Contains(text, path) && strings.Contains(text, says) {
+		return // a refusal without a list of causes
+	}
+	t.Errorf("%s: refused with %q, want %s blamed, and %q said", name, blamed, path, says)
+}
+
+func badSpecs(t *suite.T) {
+	for _, bad := range badFields {
+		wantRefusal(t, bad.name, try(t, with(bad.change)), bad.path, bad.says)
+	}
+}
+
+func badUpdates(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	for _, bad := range badFields {
+		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(asJSON(fields{"spec": bad.change})), byLab)
+		wantRefusal(t, bad.name, err, bad.path, bad.says)
+	}
+	_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(`{"spec":{"replicas":11}}`), byLab, "scale")
+	wantRefusal(t, "scaled too far", err, "spec.replicas", "10")
+	if now := t.Completed("web"); now.Generation != web.Generation {
+		t.Errorf("the generation is %d, want %d: all changes were refused", now.Generation, web.Generation)
+	}
+	t.StaysQuiet(quiet)
+}
+
+func goodSpecs(t *suite.T) {
+	page := "<html>\n  <body>\n    <h1>Hello, World!</h1>\n  </body>\n</html>\n"
+	for name, change := range map[string]fields{
+		"the sample":                 {"nodePortNumber": 30100, "pageContentHtml": page},
+		"no page":                    {"pageContentHtml": nil},
+		"an empty page":              {"pageContentHtml": ""},
+		"a page as long as allowed":  {"pageContentHtml": strings.Repeat("ü", 131072)},
+		"a registry with a port":     {"image": "registry:5000/x@sha256:" + strings.Repeat("0a", 32)},
+		"a registry, tag and digest": {"image": "[::1]:5000/team/web:1.2_3@sha256:" + strings.Repeat("f", 64)},
+		"the lowest port":            {"nodePortNumber": 30000},
+		"the highest port":           {"nodePortNumber": 32767},
+		"no replicas":                {"replicas": 0},
+		"ten replicas":               {"replicas": 10},
+	} {
+		if err := try(t, with(change)); err != nil {
+			t.Errorf("%s: refused: %v", name, err)
+		}
+	}
+}

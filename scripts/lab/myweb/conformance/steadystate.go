@@ -1,0 +1,97 @@
+package conformance
+
+import (
+	"strings"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func steadyState() []suite.Check {
+	return []suite.Check{
+		{ID: "behaviour/10-steady-state", Group: "10", Fast: true, Run: nothingInSteadyState,
+			Title: "in steady state nothing is written, also when something else changes"},
+		{ID: "behaviour/10-restarted", Group: "10", Fast: true, Alone: true, Run: nothingAfterRestart,
+			Title: "a restarted operator writes nothing when all is as it should be"},
+		{ID: "behaviour/10-cost-of-one", Group: "10", Fast: true, Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 1) },
+			Title: "a MyWeb costs 3 writes of children, 2 of status at most, and no read"},
+		{ID: "behaviour/10-cost-of-three-pods", Group: "10", Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 3) },
+			Title: "a MyWeb with 3 pods costs no more than one with 1"},
+	}
+}
+
+func nothingInSteadyState(t *suite.T) {
+	t.Serve("web", asking(t.NodePort()))
+	t.StaysQuiet(time.Second)
+	touch(t, "web")
+	t.StaysQuiet(time.Second)
+}
+
+// touch labels a MyWeb and its children: the operator looks at them, and nothing else comes of it. An
+// annotation would be more, for it gives a Deployment a new generation.
+func touch(t *suite.T, name string) {
+	const label = `{"metadata":{"labels":{"example.com/team":"a"}}}`
+	merge(t, webs(t), name, label)
+	for _, k := range kinds {
+		merge(t, k.of(t), name, label)
+	}
+}
+
+func nothingAfterRestart(t *suite.T) {
+	none := suite.Sample()
+	none.Replicas = new(int32(0))
+	for name, spec := range map[string]suite.WebSpec{"plain": suite.Sample(), "port": asking(t.NodePort()), "none": none} {
+		t.Create(name, spec)
+	}
+	for _, name := range []string{"plain", "port", "none"} {
+		t.Completed(name)
+	}
+	t.AwaitQuiet(quiet)
+	mark := t.Mark()
+	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
+	t.Pause(700 * time.Millisecond)
+	if writes := t.Writes(mark); len(writes) > 0 {
+		t.Errorf("%d writes after the restart, want none:\n%s", len(writes), suite.Lines(writes))
+	}
+}
+
+// quick is how long a rollout takes when the machine has time for it. A status that tells of one that hardly
+// moves is no waste.
+const quick = 4 * time.Second
+
+func costs(t *suite.T, replicas int32) {
+	for _, name := range []string{"web", "again", "and-again"} {
+		spec := suite.Sample()
+		spec.Replicas = &replicas
+		mark, begin := t.Mark(), time.Now()
+		web := t.Create(name, spec)
+		t.Completed(name)
+		took := time.Since(begin)
+		t.AwaitQuiet(quiet)
+		reads := t.Fixture.Ledger.Entries(readsBeside(t, mark))
+		all, status := about(t.Writes(mark), configMaps, deployments, services), about(t.Writes(mark), suite.Resource, suite.Resource+"/status")
+		if took > quick && len(status) > 2 && name != "and-again" {
+			t.Logf("it took %v to serve %s, and %d writes of status: once more", took, web.Name, len(status))
+			continue
+		}
+		if len(all) != 3 {
+			t.Errorf("%d writes of children, want 3:\n%s", len(all), suite.Lines(all))
+		}
+		if len(status) > 2 {
+			t.Errorf("%d writes of status, want 2 at most:\n%s", len(status), suite.Lines(status))
+		}
+		if len(reads) > 0 {
+			t.Errorf("%d reads, want none: all is in the caches:\n%s", len(reads), suite.Lines(reads))
+		}
+		return
+	}
+}
+
+// readsBeside are the operator's reads of resources in the check's namespace and of whole resources.
+func readsBeside(t *suite.T, mark int) ledger.Match {
+	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping, Where: func(e ledger.Entry) bool {
+		return e.Resource != "" && (e.Namespace == "" || e.Namespace == t.Namespace) && strings.HasPrefix(e.User, t.Operator.User.Name)
+	}}
+}

@@ -1,0 +1,205 @@
+package conformance
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func updates() []suite.Check {
+	return []suite.Check{
+		{ID: "behaviour/02-page-rolls", Group: "2", Fast: true, Run: pageRolls,
+			Title: "a changed page changes ConfigMap and pod template, and all pods are new when it is completed"},
+		{ID: "behaviour/02-page-hash", Group: "2", Run: pageHash,
+			Title: "the pod template follows the page alone: the same page gives the same template"},
+		{ID: "behaviour/03-image", Group: "3", Fast: true, Run: imageChanged,
+			Title: "a changed image changes the Deployment in place by one write, and nothing else"},
+		{ID: "behaviour/03-port", Group: "3", Run: portIsChanged,
+			Title: "a changed port changes the Service in place by one write, and no pod"},
+		{ID: "behaviour/03-replicas", Group: "3", Run: replicasChanged,
+			Title: "a changed replica count scales in place by one write; pods that stay are the same"},
+		{ID: "behaviour/03-scale", Group: "3", Fast: true, Needs: status, Run: scaled,
+			Title: "the scale subresource scales, down to zero, and reports replicas and selector"},
+		{ID: "behaviour/04-port-removed", Group: "4", Fast: true, Run: portIsRemoved,
+			Title: "a removed nodePortNumber keeps the port, also through later changes"},
+		{ID: "behaviour/04-port-allocated", Group: "4", Run: portAllocated,
+			Title: "without nodePortNumber the cluster allocates a port, which changes keep"},
+	}
+}
+
+func pageRolls(t *suite.T) {
+	spec := suite.Sample()
+	spec.Replicas = new(int32(2))
+	web := t.Serve("web", spec)
+	before := t.Children(web)
+	old, h := uids(podsOf(t, web)), follow(t)
+	t.SetPage("web", "<h1>Changed</h1>")
+	web = t.Completed("web")
+	after := t.Children(web)
+	for _, p := range podsOf(t, web) { // at once: completed speaks of now
+		if slices.Contains(old, p.UID) {
+			t.Errorf("completed, and pod %s still has the old page", p.Name)
+		}
+	}
+	if page := after.ConfigMap.Data["index.html"]; page != "<h1>Changed</h1>" {
+		t.Errorf("index.html is %q, want the changed page", page)
+	}
+	if reflect.DeepEqual(before.Deployment.Spec.Template, after.Deployment.Spec.Template) {
+		t.Errorf("the pod template did not change with the page")
+	}
+	samePlaces(t, before, after)
+	t.AwaitQuiet(quiet)
+	h.completedOnce(t, t.Completed("web"))
+}
+
+func pageHash(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	template := func(web *suite.Web) string { return asJSON(t.Children(web).Deployment.Spec.Template) }
+	first := template(web)
+	t.SetPage("web", "another")
+	other := template(t.Completed("web"))
+	t.SetPage("web", *web.Spec.PageContentHTML)
+	second := template(t.Completed("web"))
+	if first == other {
+		t.Errorf("two pages have one pod template: %s", first)
+	}
+	if first != second {
+		t.Errorf("the same page has two pod templates:\n%s\n%s", first, second)
+	}
+}
+
+func imageChanged(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	before, mark := t.Children(web), t.Mark()
+	const next = "registry:5000/x@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	t.Patch("web", `{"spec":{"image":"`+next+`"}}`)
+	web = t.Completed("web")
+	after := t.Children(web)
+	if have := image(t, after.Deployment); have != next {
+		t.Errorf("the image is %s, want %s", have, next)
+	}
+	for _, p := range podsOf(t, web) {
+		if !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Image == next }) {
+			t.Errorf("completed, and pod %s has the old image", p.Name)
+		}
+	}
+	t.AwaitQuiet(quiet)
+	samePlaces(t, before, after)
+	onlyWrites(t, mark, deployments)
+}
+
+func portIsChanged(t *suite.T) {
+	port, portChangedTo := t.NodePort(), t.NodePort()
+	web := t.Serve("web", asking(port))
+	before, old, mark := t.Children(web), uids(podsOf(t, web)), t.Mark()
+	if have := portOf(before.Service); have != port {
+		t.Errorf("the node port is %d, want %d", have, port)
+	}
+	t.Patch("web", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portChangedTo))
+	web = t.Completed("web")
+	after := t.Children(web)
+	wantPort(t, web, after, portChangedTo)
+	t.AwaitQuiet(quiet)
+	samePlaces(t, before, after)
+	onlyWrites(t, mark, services)
+	if now := uids(podsOf(t, web)); !slices.Equal(now, old) {
+		t.Errorf("the pods are %v, and were %v: a port is none of their business", now, old)
+	}
+}
+
+// wantPort fails the check when Service and status do not have this node port.
+func wantPort(t *suite.T, web *suite.Web, c *suite.Children, want int32) {
+	if have := portOf(c.Service); have != want {
+		t.Errorf("the node port is %d, want %d", have, want)
+	}
+	if have := web.Status.NodePort; t.Reports() && (have == nil || *have != want) {
+		t.Errorf("status.nodePort is %s, want %d", asJSON(have), want)
+	}
+}
+
+func replicasChanged(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	before, old, mark := t.Children(web), uids(podsOf(t, web)), t.Mark()
+	t.Patch("web", `{"spec":{"replicas":3}}`)
+	web = t.Completed("web")
+	after := t.Children(web)
+	wantPods(t, web, after.Deployment, 3)
+	if now := uids(podsOf(t, web)); !slices.Contains(now, old[0]) {
+		t.Errorf("the pods are %v; the first one was %v, and had no reason to go", now, old)
+	}
+	t.AwaitQuiet(quiet)
+	samePlaces(t, before, after)
+	onlyWrites(t, mark, deployments)
+}
+
+func wantPods(t *suite.T, web *suite.Web, d *appsv1.Deployment, want int32) {
+	if *d.Spec.Replicas != want || t.Reports() && web.Status.ReadyReplicas != want {
+		t.Errorf("%d replicas, status.readyReplicas %d; want %d", *d.Spec.Replicas, web.Status.ReadyReplicas, want)
+	}
+	if found := podsOf(t, web); len(found) != int(want) {
+		t.Errorf("completed with %d pods, want %d", len(found), want)
+	}
+}
+
+func scaled(t *suite.T) {
+	before := t.Children(t.Serve("web", suite.Sample()))
+	for _, want := range []int32{3, 0, 1} {
+		change := fmt.Sprintf(`{"spec":{"replicas":%d}}`, want)
+		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(change), byLab, "scale")
+		t.Must(err, "scale")
+		web := t.Completed("web")
+		after := t.Children(web)
+		wantPods(t, web, after.Deployment, want)
+		samePlaces(t, before, after)
+		scale, err := webs(t).Get(t.Context(), "web", readNow, "scale")
+		t.Must(err, "read the scale")
+		status, _ := scale.Object["status"].(map[string]any)
+		replicas, _ := status["replicas"].(int64)
+		if selector, _ := status["selector"].(string); selector == "" || selector != web.Status.Selector || replicas != int64(want) {
+			t.Errorf("the scale says %s, want %d replicas and selector %q", asJSON(status), want, web.Status.Selector)
+		}
+	}
+}
+
+func portIsRemoved(t *suite.T) {
+	port := t.NodePort()
+	before := t.Children(t.Serve("web", asking(port)))
+	for _, change := range []string{`{"spec":{"nodePortNumber":null}}`, `{"spec":{"image":"nginx:1.29"}}`} {
+		t.Patch("web", change)
+		web := t.Completed("web")
+		if web.Spec.NodePortNumber != nil {
+			t.Fatalf("nodePortNumber is %d, and was removed", *web.Spec.NodePortNumber)
+		}
+		t.AwaitQuiet(quiet)
+		after := t.Children(web)
+		wantPort(t, web, after, port)
+		samePlaces(t, before, after)
+	}
+}
+
+func portAllocated(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	before := t.Children(web)
+	port := portOf(before.Service)
+	if port < 30000 || port > 32767 {
+		t.Fatalf("the node port is %d, want one of 30000 to 32767", port)
+	}
+	wantPort(t, web, before, port)
+	for _, change := range []string{`{"spec":{"pageContentHtml":"next"}}`, `{"spec":{"replicas":2}}`} {
+		t.Patch("web", change)
+		web = t.Completed("web")
+		t.AwaitQuiet(quiet)
+		after := t.Children(web)
+		wantPort(t, web, after, port)
+		samePlaces(t, before, after)
+	}
+	if said := strings.Contains(asJSON(web.Spec), "nodePortNumber"); said {
+		t.Errorf("the operator wrote into the spec: %s", asJSON(web.Spec))
+	}
+}

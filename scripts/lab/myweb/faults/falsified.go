@@ -1,0 +1,113 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// falsified are checks of row 21: somebody writes the status, which is the operator's.
+func falsified() []suite.Check {
+	return []suite.Check{
+		{ID: "fault/21-status-falsified", Group: "21", Run: statusFalsified,
+			Title: "a status that somebody falsifies is corrected soon, by one write and without an event"},
+		{ID: "fault/21-status-fought", Group: "21", Within: 2 * time.Minute, Run: statusFought,
+			Title: "a status that is falsified ten times a second for ten seconds is not corrected as fast; in the end it is true"},
+	}
+}
+
+// falsifications are what somebody writes into a status that is true.
+var falsifications = map[string]string{
+	"completed":  `{"status":{"completed":false}}`,
+	"replicas":   `{"status":{"readyReplicas":77}}`,
+	"conditions": `{"status":{"conditions":null}}`,
+	"everything": `{"status":null}`,
+}
+
+func statusFalsified(t *suite.T) {
+	truth, events := map[string]*suite.Web{}, map[string]int{}
+	for name := range falsifications {
+		t.Create(name, suite.Sample())
+	}
+	for name := range falsifications {
+		truth[name], _ = converged(t, name)
+		events[name] = len(t.Events(name))
+	}
+	t.Pause(time.Second) // events are recorded a moment later
+	for name := range falsifications {
+		events[name] = len(t.Events(name))
+	}
+	mark := t.Mark()
+	for name, patch := range falsifications {
+		falsify(t, name, patch)
+	}
+	for name := range falsifications {
+		t.Eventually("the status of "+name+" is true again", 10*time.Second, func() error { return isTrue(t, truth[name]) })
+	}
+	t.AwaitQuiet(time.Second)
+	for name := range falsifications {
+		own := slices.DeleteFunc(t.Changes(mark), func(e ledger.Entry) bool { return e.Name != name })
+		if len(own) != 1 || own[0].What() != status {
+			t.Errorf("%s: %d writes, one of the status is enough: %s", name, len(own), suite.Lines(own))
+		}
+		if now := t.Events(name); len(now) != events[name] {
+			last := now[len(now)-1]
+			t.Errorf("%s: a correction is no news, and was recorded as %s: %s", name, last.Reason, last.Note)
+		}
+	}
+}
+
+// falsify writes a status as somebody may who has the permission.
+func falsify(t *suite.T, name, patch string) {
+	_, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
+		Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	t.Must(err, "falsify the status of "+name)
+}
+
+// isTrue returns how a status differs from what it was, times apart.
+func isTrue(t *suite.T, before *suite.Web) error {
+	now := get(t, before.Name)
+	if now.Status.String() != before.Status.String() {
+		return fmt.Errorf("it was %v, it is %v", before.Status, now.Status)
+	}
+	return nil
+}
+
+// statusFights are how often somebody falsifies the status, ten times a second.
+const statusFights = 100
+
+// mostCorrections are limited to 5 at once and then one in 10 s. The rest is slack for writes that were on their
+// way, or refused because somebody else was faster.
+func mostCorrections(fight time.Duration) int { return 5 + 3*(1+int(fight/(10*time.Second))) }
+
+func statusFought(t *suite.T) {
+	web, _ := converged(t, t.Create("web", suite.Sample()).Name)
+	t.Pause(time.Second)
+	mark, begin := t.Mark(), time.Now()
+	for n := range statusFights {
+		falsify(t, "web", fmt.Sprintf(`{"status":{"completed":false,"readyReplicas":%d}}`, 20+n))
+		t.Pause(100 * time.Millisecond)
+	}
+	wantAlive(t)
+	most := mostCorrections(time.Since(begin)) // a busy machine makes it last longer
+	own := slices.DeleteFunc(t.Changes(mark), func(e ledger.Entry) bool { return e.What() != status })
+	if len(own) > most {
+		t.Errorf("%d status writes against %d falsified ones, at most %d are enough: %s",
+			len(own), statusFights, most, suite.Lines(own))
+	}
+	recorded := t.Fixture.Ledger.Count(ledger.Match{Verbs: wire.Writes, Namespace: t.Namespace,
+		Resources: []string{"events.events.k8s.io", "events"}, Users: []string{t.Operator.User.Name}, After: mark})
+	if recorded > most {
+		t.Errorf("%d requests about events during the fight, wanted at most %d", recorded, most)
+	}
+	t.Eventually("the status is true when the other one has stopped", patience, func() error { return isTrue(t, web) })
+	t.AwaitQuiet(time.Second)
+}

@@ -1,0 +1,387 @@
+// Package faults holds the fault catalogue: what goes wrong around a MyWeb operator, as experiments from
+// outside, each with what a correct operator does then.
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// Rows are what the groups of the checks mean, in the order of the catalogue.
+var Rows = []string{
+	"1 crash after write i; every subset",
+	"2 crash in the delete path (finalizer)",
+	"3 response lost after commit",
+	"4 request dropped; request duplicated",
+	"5 409 k times",
+	"6 500, 503, 504, 429 with and without Retry-After",
+	"7 2 s more on status writes; on all writes",
+	"8 watch ended; watch half open",
+	"9 410 Gone with a delete missed",
+	"10 own writes invisible",
+	"11 old snapshot at restart",
+	"12 unobserved change 1→3→2",
+	"13 kube-apiserver killed",
+	"14 etcd stopped, killed",
+	"15 CRD missing at start; removed and restored",
+	"16 leader stopped; lease stolen",
+	"17 each owned object deleted",
+	"18 each owned field edited",
+	"19 owner references, labels stripped",
+	"20 key removed from spec",
+	"21 a second writer fights",
+	"22 name taken by an unowned object",
+	"23 bad spec, then reverted",
+	"24 spec too large for a child",
+	"25 immutable field of an older child differs",
+	"26 server defaults, equal quantities in another spelling",
+	"27 deleted and recreated under the same name mid-create",
+	"28 namespace deleted mid-reconcile",
+	"29 external dependency down",
+	"30 clock moved, days of downtime",
+	"31 a permission revoked and restored",
+	"32 admission or quota denial",
+	"33 panic on one resource",
+	"34 a policy changes a field that the operator sets",
+	"35 a policy refuses what somebody else added",
+	"36 a message longer than an event's note may be",
+	"37 an object without spec, or of other types",
+}
+
+// Checks are all of them, in the order of the rows.
+func Checks() []suite.Check {
+	all := slices.Concat(elsewhere, writes(), watches(), controlPlane(), leader(), children(), specs(), permissions(),
+		mutated(), rejected(), falsified(), leftovers())
+	for at, c := range all {
+		if reported.MatchString(c.ID) {
+			all[at].Needs = []suite.Need{suite.Status}
+		} else if c.Group == "16" {
+			all[at].Needs = []suite.Need{suite.LeaderElection}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b suite.Check) int { return strings.Compare(row(a), row(b)) })
+	return all
+}
+
+// reported are the checks of what a status reports, and of its writes.
+var reported = regexp.MustCompile(
+	`^fault/(05-conflict-(status|true)|06-.*-status|07-|10-mywebs|21-status|22-|23-(port|refused)|2[45]-|3[124-6]-)`)
+
+// row is the part of an ID that is common to the checks of a row: "fault/07".
+func row(c suite.Check) string { return c.ID[:len("fault/00")] }
+
+// elsewhere are the rows that no check from outside shows.
+var elsewhere = []suite.Check{
+	{ID: "fault/01-crash", Group: "1", Title: "a process that dies after any write leaves nothing that its next life does not fix",
+		NotApplicable: "the crash-point family enumerates it"},
+	{ID: "fault/02-crash-in-delete", Group: "2", Title: "what a finalizer guards is cleaned up once",
+		NotApplicable: "a MyWeb has no finalizer: the garbage collector removes its children"},
+	{ID: "fault/29-dependency-down", Group: "29", Title: "something outside the cluster that fails is reported, and harms no others",
+		NotApplicable: "a MyWeb depends on nothing outside the cluster"},
+	{ID: "fault/30-clock", Group: "30", Title: "no run is missed or made twice when clocks move",
+		NotApplicable: "a MyWeb has no schedule"},
+	{ID: "fault/33-panic", Group: "33", Title: "a panic over one MyWeb leaves the others alone",
+		NotApplicable: "nothing from outside makes an operator panic: see the list of mutants", Run: poisoned},
+}
+
+// poisoned is for mutants, which panic over a MyWeb of that name.
+func poisoned(t *suite.T) {
+	t.Create("poisoned", suite.Sample())
+	for n := range 3 {
+		t.Create(fmt.Sprintf("web-%d", n), suite.Sample())
+	}
+	for n := range 3 {
+		converged(t, fmt.Sprintf("web-%d", n))
+	}
+	wantAlive(t)
+}
+
+// kinds are the resources of the children.
+var kinds = []string{"configmaps", "deployments.apps", "services"}
+
+// status is where the operator writes what it observed.
+const status = suite.Resource + "/status"
+
+// kindOf is the kind of each.
+var kindOf = map[string]string{"configmaps": "ConfigMap", "deployments.apps": "Deployment", "services": "Service"}
+
+// short is a resource as part of an ID: "deployment".
+func short(resource string) string {
+	name, _, _ := strings.Cut(resource, ".")
+	return strings.TrimSuffix(name, "s")
+}
+
+// toWrite means the writes to resources.
+func toWrite(resources ...string) ledger.Match {
+	return ledger.Match{Verbs: wire.Writes, Resources: resources}
+}
+
+// patience is how long what must come about may take: a retry may be some seconds away, and the machine busy.
+const patience = 45 * time.Second
+
+// converged returns the MyWeb and its children when it is served and the operator has come to rest. The
+// children must be what the spec says. A status may be of the time before a child was made anew, so the pods
+// count too.
+func converged(t *suite.T, name string) (*suite.Web, *suite.Children) {
+	t.Served(name, "is completed", patience)
+	t.Eventually("the pods of "+name+" run", patience, func() error {
+		d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil && (d.Status.ObservedGeneration < d.Generation || d.Status.Replicas != *d.Spec.Replicas ||
+			d.Status.UpdatedReplicas != *d.Spec.Replicas || d.Status.AvailableReplicas != *d.Spec.Replicas) {
+			err = fmt.Errorf("the Deployment, of generation %d, has status %+v", d.Generation, d.Status)
+		}
+		return err
+	})
+	t.AwaitQuiet(500 * time.Millisecond)
+	web := t.Served(name, "is completed", patience)
+	c := t.Children(web)
+	page := ""
+	if web.Spec.PageContentHTML != nil {
+		page = *web.Spec.PageContentHTML
+	}
+	if got := c.ConfigMap.Data["index.html"]; got != page {
+		t.Errorf("completed, but the page is %q, wanted %q", cut(got), cut(page))
+	}
+	if got, want := *c.Deployment.Spec.Replicas, replicas(web); got != want {
+		t.Errorf("completed, but the Deployment has replicas %d, wanted %d", got, want)
+	}
+	if got := c.Deployment.Spec.Template.Spec.Containers[0].Image; got != web.Spec.Image {
+		t.Errorf("completed, but the pods run image %q, wanted %q", got, web.Spec.Image)
+	}
+	if got, want := c.Service.Spec.Ports[0].NodePort, web.Spec.NodePortNumber; want != nil && got != *want {
+		t.Errorf("completed, but the node port is %d, wanted %d", got, *want)
+	}
+	return web, c
+}
+
+func replicas(web *suite.Web) int32 {
+	if web.Spec.Replicas == nil {
+		return 1
+	}
+	return *web.Spec.Replicas
+}
+
+// cut shortens a text for a message.
+func cut(text string) string {
+	if len(text) > 60 {
+		return text[:60] + "…"
+	}
+	return text
+}
+
+// made counts the objects of a resource that the operator has made since a mark.
+func made(t *suite.T, after int, resource string) int { return madeOf(t, after, resource, "") }
+
+// madeOf counts those of one name.
+func madeOf(t *suite.T, after int, resource, name string) (n int) {
+	for _, e := range t.Writes(after) {
+		if e.What() == resource && (name == "" || e.Name == name) {
+			n += len(slices.DeleteFunc(slices.Clone(e.Served), func(code int) bool { return code != 201 }))
+		}
+	}
+	return n
+}
+
+// wantMade fails when the operator has not made exactly n objects of each resource since a mark, or has
+// deleted anything.
+func wantMade(t *suite.T, after, n int, resources ...string) {
+	for _, resource := range resources {
+		if got := made(t, after, resource); got != n {
+			t.Errorf("%s: %d made, wanted %d:\n%s", resource, got, n, suite.Lines(t.Writes(after)))
+		}
+	}
+	wantNoDelete(t, after)
+}
+
+// wantNoDelete fails when the operator has deleted anything since a mark.
+func wantNoDelete(t *suite.T, after int) {
+	if deletes := t.Requests(after, wire.Delete, wire.DeleteCollection); len(deletes) > 0 {
+		t.Errorf("the operator deleted, which it need not:\n%s", suite.Lines(deletes))
+	}
+}
+
+// wantSame fails when a child was replaced.
+func wantSame(t *suite.T, before, after *suite.Children, but ...string) {
+	now := after.Objects()
+	for kind, was := range before.Objects() {
+		if now[kind].GetUID() != was.GetUID() && !slices.Contains(but, kind) {
+			t.Errorf("the %s was replaced: UID %s, before %s", kind, now[kind].GetUID(), was.GetUID())
+		}
+	}
+}
+
+// wantNoPanic fails when the operator has printed a panic, in words about the check's namespace or, when
+// the operator is the check's alone, in any.
+func wantNoPanic(t *suite.T, alone bool) {
+	for _, line := range strings.Split(t.Operator.Process().Output(), "\n") {
+		if strings.Contains(strings.ToLower(line), "panic") && (alone || strings.Contains(line, t.Namespace)) {
+			t.Errorf("a panic: %s", line)
+			return
+		}
+	}
+}
+
+// wantAlive fails when the operator's process has ended.
+func wantAlive(t *suite.T) {
+	if !t.Operator.Running() {
+		t.Fatalf("the operator is gone: it %v", t.Operator.Process().Exit())
+	}
+}
+
+// A statusHistory holds every status of the MyWebs in the check's namespace.
+type statusHistory struct {
+	mu       sync.Mutex
+	version  map[types.UID]string
+	degraded []string
+	all      []*suite.Web
+}
+
+// observe begins to watch, past the proxy.
+func observe(t *suite.T) *statusHistory {
+	w := &statusHistory{version: map[types.UID]string{}}
+	stream, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Watch(t.Context(), metav1.ListOptions{})
+	t.Must(err, "watch the MyWebs")
+	t.Cleanup(func(context.Context) { stream.Stop() })
+	go func() {
+		for e := range stream.ResultChan() {
+			if u, ok := e.Object.(*unstructured.Unstructured); ok {
+				w.see(u)
+			}
+		}
+	}()
+	return w
+}
+
+func (w *statusHistory) see(u *unstructured.Unstructured) {
+	web := &suite.Web{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, web) != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.version[web.UID] = web.ResourceVersion
+	w.all = append(w.all, web)
+	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
+		w.degraded = append(w.degraded, fmt.Sprintf("%s: %s: %s", web.Name, c.Reason, c.Message))
+	}
+}
+
+// wantWell fails when a MyWeb was ever shown as failed: what passes by itself is not an error.
+func (w *statusHistory) wantWell(t *suite.T, names ...string) {
+	for _, name := range names {
+		web := get(t, name)
+		t.Eventually("the lab sees the newest status of "+name, 0, func() error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if got := w.version[web.UID]; got != web.ResourceVersion {
+				return fmt.Errorf("resourceVersion %s, not %s", got, web.ResourceVersion)
+			}
+			return nil
+		})
+		for _, e := range t.Events(name) {
+			if e.Type == corev1.EventTypeWarning {
+				t.Errorf("a Warning about %s for what passes by itself: %s: %s", name, e.Reason, e.Note)
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.degraded) > 0 {
+		t.Errorf("%d times shown as Degraded for what passes by itself: %s", len(w.degraded), w.degraded[0])
+	}
+}
+
+// wantNeverCompleted fails when a MyWeb was shown as completed for a generation.
+func (w *statusHistory) wantNeverCompleted(t *suite.T, generation int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, web := range w.all {
+		if web.Status.Completed && web.Status.ObservedGeneration == generation {
+			t.Errorf("for a time completed for generation %d: %v", generation, web.Status)
+			return
+		}
+	}
+}
+
+// Limits of trying again, over a window in which every try is refused. Backoff from 5 ms on, as
+// client-go has them, are 10 tries in the window, 1 of them in its second half; times three for an operator
+// that goes on to its other children.
+const (
+	window    = 4 * time.Second
+	mostTries = 60
+	mostLate  = 12
+)
+
+// wantBackoff watches for a window that the operator's tries in the namespace get rarer. Something keeps
+// them from success meanwhile.
+func wantBackoff(t *suite.T) {
+	mark := t.Mark()
+	t.Pause(window / 2)
+	middle := t.Mark()
+	t.Pause(window / 2)
+	all, late := t.Writes(mark), t.Writes(middle)
+	if len(all) > mostTries || len(late) > mostLate {
+		t.Errorf("%d tries in %v, %d of them in the second half; with backoff at most %d and %d: %s",
+			len(all), window, len(late), mostTries, mostLate, suite.Lines(all))
+	}
+}
+
+// hold keeps the first write to a resource that comes, until it is released.
+func hold(t *suite.T, resources ...string) *proxy.Fault {
+	return t.Rule(proxy.Rule{Match: toWrite(resources...), Times: 1, Do: proxy.Hold()})
+}
+
+// child is how an administrator reaches the objects of a resource.
+func child(t *suite.T, resource string) dynamic.ResourceInterface {
+	name, group, _ := strings.Cut(resource, ".")
+	return t.Fixture.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}).Namespace(t.Namespace)
+}
+
+// read returns a child.
+func read(t *suite.T, resource, name string) *unstructured.Unstructured {
+	u, err := child(t, resource).Get(t.Context(), name, metav1.GetOptions{})
+	t.Must(err, "read the "+kindOf[resource])
+	return u
+}
+
+// edit changes a child by a JSON merge patch.
+func edit(t *suite.T, resource, name, patch string) {
+	_, err := child(t, resource).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	t.Must(err, "edit the "+kindOf[resource])
+}
+
+// remove deletes a child.
+func remove(t *suite.T, resource, name string) {
+	t.Must(child(t, resource).Delete(t.Context(), name, metav1.DeleteOptions{}), "delete the "+kindOf[resource])
+}
+
+// differ says how two values differ; nil when they do not.
+func differ(got, want any) error {
+	if reflect.DeepEqual(got, want) {
+		return nil
+	}
+	g, _ := json.Marshal(got)
+	w, _ := json.Marshal(want)
+	return fmt.Errorf("got %s, wanted %s", g, w)
+}

@@ -1,0 +1,155 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// leader is row 16: the leader loses its lease and does not know it.
+func leader() []suite.Check {
+	return []suite.Check{
+		{ID: "fault/16-leader-stopped", Group: "16", Alone: true, Within: 3 * time.Minute, Run: leaderStopped,
+			Title: "a leader that stood still for longer than its lease does not write any more"},
+		{ID: "fault/16-lease-stolen", Group: "16", Alone: true, Within: 2 * time.Minute, Run: leaseStolen,
+			Title: "a leader whose lease is another's stops writing before its lease would have run out"},
+	}
+}
+
+// elect starts the operator anew with leader election and returns when it leads.
+func elect(t *suite.T) (args []string) {
+	i := t.Operator.Impl
+	renew(t)
+	t.Operator.Kill()
+	forget := func(ctx context.Context) {
+		_ = leases(t).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) // the next one need not wait
+	}
+	forget(t.Context())
+	t.Cleanup(forget)
+	args = append([]string{"--leader-elect"}, i.With("--leader-election-namespace="+suite.LeaseNamespace)...)
+	_, err := t.Operator.Launch(args...)
+	t.Must(err, "start the operator with leader election")
+	t.Eventually("the operator leads", patience, func() error {
+		if l := lease(t); l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
+			return fmt.Errorf("nobody holds a lease in %s", suite.LeaseNamespace)
+		}
+		return nil
+	})
+	return args
+}
+
+// lease is the one in the namespace of the leases; nil when there is none.
+func lease(t *suite.T) *coordinationv1.Lease {
+	list, err := leases(t).List(t.Context(), metav1.ListOptions{})
+	t.Must(err, "list the leases")
+	if len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[0]
+}
+
+// writesOf are the changes of one user since a mark, wherever.
+func writesOf(t *suite.T, user string, after int) []ledger.Entry {
+	return t.Fixture.Ledger.Entries(ledger.Changes, ledger.Match{Users: []string{user}, After: after})
+}
+
+func leaderStopped(t *suite.T) {
+	args := elect(t)
+	t.Serve("web", suite.Sample())
+	old := *lease(t).Spec.HolderIdentity
+	second, err := suite.NewOperator(t.Context(), t.Fixture, t.Operator.Impl, t.Operator.User.Name+"-b")
+	t.Must(err, "make a second replica")
+	second.Env = t.Operator.Env
+	_, err = second.Launch(args...)
+	t.Must(err, "start a second replica")
+	t.Cleanup(func(context.Context) { second.Kill() })
+	t.Eventually("the second replica asks for the lease", patience, func() error {
+		if t.Fixture.Ledger.Count(second.Requests(), ledger.Match{Resources: []string{"leases.coordination.k8s.io"}}) == 0 {
+			return fmt.Errorf("it does not")
+		}
+		return nil
+	})
+	t.AwaitQuiet(time.Second)
+
+	first := t.Operator.Process()
+	t.Must(first.Pause(), "stop the leader")
+	begin := time.Now()
+	t.Eventually("the second replica leads", time.Minute, func() error {
+		if l := lease(t); l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || *l.Spec.HolderIdentity == old {
+			return fmt.Errorf("the lease is held by %s", old)
+		}
+		return nil
+	})
+	t.Create("second", suite.Sample())
+	t.Served("second", "is completed by the second replica", patience)
+	t.Pause(time.Until(begin.Add(20 * time.Second)))
+	t.AwaitQuiet(300 * time.Millisecond)
+	// Work that the new leader does not see: the old one alone could do it.
+	frozen := t.Everywhere(proxy.Rule{Match: ledger.Match{Users: []string{second.User.Name}, Verbs: []string{wire.Watch}}, Do: proxy.Freeze()})
+	remove(t, "configmaps", "web")
+	t.SetPage("second", "<h1>changed</h1>")
+	mark := t.Mark()
+	t.Must(first.Resume(), "let the old leader go on")
+	for n := range 6 {
+		t.Pause(500 * time.Millisecond)
+		t.SetPage("web", fmt.Sprintf("<h1>changed %d times</h1>", n+1))
+	}
+	wantSteppedDown(t, mark)
+	frozen.Release()
+	t.Served("web", "is completed by the new leader", patience)
+}
+
+// wantSteppedDown fails when the old leader has changed anything since a mark. It may have ended, or wait with
+// the others.
+func wantSteppedDown(t *suite.T, mark int) {
+	if changes := writesOf(t, t.Operator.User.Name, mark); len(changes) > 0 {
+		t.Errorf("%d changes by a leader of the past: %s", len(changes), suite.Lines(changes))
+	}
+	wantNoPanic(t, true)
+}
+
+// leaseStolen writes another name into the lease, and keeps it for an hour.
+func leaseStolen(t *suite.T) {
+	elect(t)
+	t.Serve("web", suite.Sample())
+	l := lease(t)
+	length := 15 * time.Second
+	if s := l.Spec.LeaseDurationSeconds; s != nil {
+		length = time.Duration(*s) * time.Second
+	}
+	t.Eventually("the lease is stolen", 0, func() error {
+		l = lease(t)
+		now := metav1.NowMicro()
+		l.Spec.HolderIdentity, l.Spec.AcquireTime, l.Spec.RenewTime = new("thief"), &now, &now
+		l.Spec.LeaseDurationSeconds = new(int32(3600))
+		_, err := leases(t).Update(t.Context(), l, metav1.UpdateOptions{})
+		return err
+	})
+	stolen := time.Now()
+	select { // an operator that ends has done so by then
+	case <-t.Operator.Process().Ended():
+	case <-time.After(length):
+	}
+	t.Logf("%v after the theft the operator runs: %v", time.Since(stolen).Round(time.Second), t.Operator.Running())
+	mark := t.Mark()
+	t.SetPage("web", "<h1>changed</h1>")
+	remove(t, "services", "web")
+	t.Pause(3 * time.Second)
+	wantSteppedDown(t, mark)
+	if holder := lease(t).Spec.HolderIdentity; holder == nil || *holder != "thief" {
+		t.Errorf("the lease, which is another's for an hour, is held by %v", holder)
+	}
+}
+
+func leases(t *suite.T) coordinationclient.LeaseInterface {
+	return t.Fixture.Kube.CoordinationV1().Leases(suite.LeaseNamespace)
+}

@@ -1,0 +1,109 @@
+package faults
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// leftovers are checks of row 22: what has a child's name is left of a MyWeb of the same name.
+func leftovers() []suite.Check {
+	return []suite.Check{
+		{ID: "fault/22-orphans", Group: "22", Within: 2 * time.Minute, Run: orphans,
+			Title: "orphans of an earlier MyWeb are named all three, with what to do; they are not touched; it recovers"},
+		{ID: "fault/22-held-by-finalizer", Group: "22", Within: 2 * time.Minute, Run: heldByFinalizer,
+			Title: "a child that a finalizer keeps from going is reported with the finalizer's name, once; it recovers"},
+	}
+}
+
+func orphans(t *suite.T) {
+	t.Serve("web", suite.Sample())
+	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.Context(), "web",
+		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
+	t.Must(err, "delete the MyWeb with --cascade=orphan")
+	t.Eventually("the MyWeb is gone, and its children are orphans", patience, func() error {
+		if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		for _, resource := range kinds {
+			if owners := read(t, resource, "web").GetOwnerReferences(); len(owners) > 0 {
+				return fmt.Errorf("the %s is owned by %v", kindOf[resource], owners)
+			}
+		}
+		return nil
+	})
+	before := map[string]any{}
+	for _, resource := range kinds {
+		before[resource] = untouched(t, resource)
+	}
+	mark := t.Mark()
+	t.Create("web", suite.Sample())
+	web := t.Await("web", "is Degraded for ResourceConflict", patience, func(w *suite.Web) bool {
+		return w.Degraded("ResourceConflict")
+	})
+	t.StaysQuiet(3 * time.Second)
+	if now := get(t, "web"); now.Condition("Degraded").Message != web.Condition("Degraded").Message {
+		t.Errorf("the message became another one: %q", now.Condition("Degraded").Message)
+	}
+	for _, word := range []string{"ConfigMap", "Deployment", "Service", "elete"} {
+		if message := web.Condition("Degraded").Message; !strings.Contains(message, word) {
+			t.Errorf("the message does not name all three and say what to do (%q is not in it): %q", word, message)
+		}
+	}
+	if warned := warningsSince(t, web); len(warned) != 1 {
+		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
+	}
+	for _, resource := range kinds {
+		if err := differ(untouched(t, resource), before[resource]); err != nil {
+			t.Errorf("the %s was touched: %v", kindOf[resource], err)
+		}
+		remove(t, resource, "web")
+	}
+	converged(t, "web")
+	wantMade(t, mark, 1, kinds...)
+}
+
+// warningsSince are the Warnings about this MyWeb, and not about an earlier one of its name.
+func warningsSince(t *suite.T, web *suite.Web) (all []string) {
+	for _, e := range t.Events(web.Name) {
+		if e.Type == "Warning" && e.Regarding.UID == web.UID {
+			all = append(all, e.Reason+": "+e.Note)
+		}
+	}
+	return all
+}
+
+// holding is a finalizer that nobody handles.
+const holding = "lab.example.com/held"
+
+func heldByFinalizer(t *suite.T) {
+	t.Serve("web", suite.Sample())
+	mark := t.Mark()
+	edit(t, "configmaps", "web", `{"metadata":{"finalizers":["`+holding+`"]}}`)
+	remove(t, "configmaps", "web")
+	web := t.Await("web", "is Degraded for WaitingForDeletion", patience, func(w *suite.Web) bool {
+		return w.Degraded("WaitingForDeletion") && !w.Status.Completed
+	})
+	for _, word := range []string{"ConfigMap", holding} {
+		if message := web.Condition("Degraded").Message; !strings.Contains(message, word) {
+			t.Errorf("the message does not name %s: %q", word, message)
+		}
+	}
+	t.StaysQuiet(3 * time.Second)
+	warned := warnings(t, "web")
+	if len(warned) != 1 || !strings.Contains(warned[0], holding) {
+		t.Errorf("%d Warnings, wanted one that names the finalizer: %q", len(warned), warned)
+	}
+	edit(t, "configmaps", "web", `{"metadata":{"finalizers":null}}`)
+	web, _ = converged(t, "web")
+	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
+		t.Errorf("the finalizer is gone, and still Degraded: %s", c.Message)
+	}
+	wantMade(t, mark, 1, "configmaps")
+}

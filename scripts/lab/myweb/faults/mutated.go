@@ -1,0 +1,161 @@
+package faults
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// mutated are the checks of row 34: whatever the operator writes, the API server stores something else.
+func mutated() []suite.Check {
+	var checks []suite.Check
+	for _, m := range mutations {
+		checks = append(checks, suite.Check{ID: "fault/34-" + short(m.resource) + "-mutated", Group: "34",
+			Within: 3 * time.Minute, Run: m.run,
+			Title: "a policy that changes " + m.what + " is reported; the other children are made, there is no PATCH loop"})
+	}
+	return append(checks, suite.Check{ID: "fault/34-page-edited", Group: "34", Within: 2 * time.Minute, Run: pageMutated,
+		Title: "a MyWeb whose new page a policy replaces is not completed for its new generation"})
+}
+
+// A mutation is what a policy does to the children of a kind.
+type mutation struct {
+	resource, what string
+	// patch is what the policy does, in CEL; field is a part of the name of each field that it changes.
+	patch string
+	field []string
+}
+
+var mutations = []mutation{{
+	resource: "configmaps", what: "the page", field: []string{"index.html"},
+	patch: `[JSONPatch{op: "replace", path: "/data/index.html", value: "mutated"}]`,
+}, {
+	resource: "deployments.apps", what: "image and resources", field: []string{"image"},
+	patch: `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "example.com/mutated"},` +
+		` JSONPatch{op: "add", path: "/spec/template/spec/containers/0/resources",` +
+		` value: Object.spec.template.spec.containers.resources{requests: {"cpu": "7m", "memory": "7Mi"}}}]`,
+}, {
+	resource: "services", what: "a label of the Service", field: []string{"app.kubernetes.io/name"},
+	patch: `[JSONPatch{op: "replace", path: "/metadata/labels/app.kubernetes.io~1name", value: "mutated"}]`,
+}}
+
+// unanswered is longer than the pause between two tries of an operator that tries forever.
+const unanswered = 12 * time.Second
+
+func (m mutation) run(t *suite.T) {
+	name, group, _ := strings.Cut(m.resource, ".")
+	stop := mutate(t, group, name, m.patch)
+	t.Create("web", suite.Sample())
+	web := m.reported(t)
+	t.Eventually("all children are made", patience, func() error { return controlled(t, web) })
+	t.AwaitQuiet(2 * time.Second)
+	mark := t.Mark()
+	staysUntried(t, m.resource)
+	if warned := warnings(t, "web"); len(warned) != 1 {
+		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
+	}
+	// Somebody changes the child beside it, then the MyWeb changes: one more try each, at most.
+	for _, change := range []func(){
+		func() { edit(t, m.resource, "web", `{"metadata":{"labels":{"team":"somebody"}}}`) },
+		func() { t.Patch("web", `{"spec":{"image":"nginx:2","pageContentHtml":"<h1>changed</h1>"}}`) },
+	} {
+		change()
+		m.reported(t)
+		t.AwaitQuiet(2 * time.Second)
+		m.triedOnce(t, mark)
+		mark = t.Mark()
+	}
+	stop()
+	recovered(t, m.resource)
+	wantMade(t, 0, 1, kinds...)
+}
+
+// recovered changes a child whose policy is gone, which leads to another try, and awaits that all is well.
+func recovered(t *suite.T, resource string) {
+	edit(t, resource, "web", `{"metadata":{"labels":null}}`)
+	web, _ := converged(t, "web")
+	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
+		t.Errorf("the policy is gone, and still Degraded: %s", c.Message)
+	}
+	if labels := read(t, resource, "web").GetLabels(); labels["app.kubernetes.io/name"] == "mutated" || len(labels) == 0 {
+		t.Errorf("the policy is gone, and the labels are %v", labels)
+	}
+}
+
+// staysUntried fails the check when a child is written though nothing changes. The status may be: the pods of
+// another child come up.
+func staysUntried(t *suite.T, resource string) {
+	mark := t.Mark()
+	t.Pause(unanswered)
+	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool { return e.What() != resource })
+	if len(tries) > 0 {
+		t.Errorf("%d writes of the %s in %v in which nothing happened: %s",
+			len(tries), kindOf[resource], unanswered, suite.Lines(tries))
+	}
+}
+
+// reported awaits a status that says which child is not as it should be, and where.
+func (m mutation) reported(t *suite.T) *suite.Web {
+	web := t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
+		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
+	})
+	message := web.Condition("Degraded").Message
+	for _, part := range append([]string{kindOf[m.resource], "web"}, m.field...) {
+		if !strings.Contains(message, part) {
+			t.Errorf("the message does not name %s: %q", part, message)
+		}
+	}
+	return web
+}
+
+// triedOnce fails the check when the child was written more than once since a mark. A conflict is no try.
+func (m mutation) triedOnce(t *suite.T, mark int) {
+	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool {
+		return e.What() != m.resource || slices.Contains(e.Served, 409)
+	})
+	if len(tries) > 1 {
+		t.Errorf("the %s was written %d times, though once shows that the policy changes it again: %s",
+			kindOf[m.resource], len(tries), suite.Lines(tries))
+	}
+}
+
+// pageMutated begins with a MyWeb that is served.
+func pageMutated(t *suite.T) {
+	t.Serve("web", suite.Sample())
+	history := observe(t)
+	stop := mutate(t, "", "configmaps", mutations[0].patch)
+	web := t.SetPage("web", "<h1>changed</h1>")
+	t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
+		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
+	})
+	t.AwaitQuiet(2 * time.Second)
+	staysUntried(t, "configmaps")
+	if now := get(t, "web"); now.Status.Completed {
+		t.Errorf("completed is true, and the page that is served is not that of generation %d", web.Generation)
+	}
+	history.wantNeverCompleted(t, web.Generation)
+	stop()
+	recovered(t, "configmaps")
+}
+
+// warnings are the Warnings about a MyWeb, one for each time that they were recorded.
+func warnings(t *suite.T, name string) (all []string) {
+	for _, e := range t.Events(name) {
+		times := int32(1)
+		if e.Series != nil {
+			times = e.Series.Count
+		}
+		for range times {
+			if e.Type == corev1.EventTypeWarning {
+				all = append(all, e.Reason+": "+e.Note)
+			}
+		}
+	}
+	return all
+}

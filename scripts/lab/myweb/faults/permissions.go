@@ -1,0 +1,268 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	authv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// permissions are rows 28, 31 and 32: the API server does not want what the operator does.
+func permissions() []suite.Check {
+	return []suite.Check{
+		{ID: "fault/28-namespace-deleted", Group: "28", Alone: true, Within: 2 * time.Minute, Run: namespaceDeleted,
+			Title: "when the namespace is deleted under a MyWeb that is being made, the operator stops trying"},
+		{ID: "fault/31-permission-revoked", Group: "31", Alone: true, Within: 3 * time.Minute, Run: permissionRevoked,
+			Title: "a permission that is taken away is reported, tried again with backoff, and its return noticed"},
+		{ID: "fault/31-logged-once", Group: "31", Within: 2 * time.Minute, Run: loggedOnce,
+			Title: "a permission that is missing for 20 s is logged once for each distinct message"},
+		{ID: "fault/32-quota", Group: "32", Within: 2 * time.Minute, Run: quota,
+			Title: "a quota that leaves no Service is reported, tried again with backoff, and recovers"},
+		{ID: "fault/32-admission", Group: "32", Within: 2 * time.Minute, Run: admission,
+			Title: "an admission policy that denies the ConfigMap is reported, tried again with backoff, and recovers"},
+	}
+}
+
+// namespaceDeleted works in a namespace of its own, which somebody's finalizer keeps from going. For a while the
+// operator does not hear that the MyWeb goes with it.
+func namespaceDeleted(t *suite.T) {
+	renew(t)
+	namespaces := t.Fixture.Kube.CoreV1().Namespaces()
+	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fault-28-inner-"}}, metav1.CreateOptions{})
+	t.Must(err, "make a namespace")
+	t.Namespace = made.Name
+	_, err = t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept",
+		Finalizers: []string{"lab.example.com/kept"}}}, metav1.CreateOptions{})
+	t.Must(err, "make an object that stays")
+	t.Cleanup(func(ctx context.Context) {
+		_, _ = t.Fixture.Kube.CoreV1().ConfigMaps(made.Name).Patch(ctx, "kept", "application/merge-patch+json",
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // or the namespace stays until the lab ends
+	})
+	held := hold(t, "deployments.apps")
+	t.Create("web", suite.Sample())
+	t.AwaitFault(held, 1, patience)
+	deaf := freeze(t, suite.Resource)
+	t.AwaitFault(deaf, 1, time.Second)
+	t.Must(namespaces.Delete(t.Context(), t.Namespace, metav1.DeleteOptions{}), "delete the namespace")
+	t.Eventually("the namespace is being deleted", 0, func() error {
+		n, err := namespaces.Get(t.Context(), t.Namespace, metav1.GetOptions{})
+		if err == nil && n.Status.Phase != corev1.NamespaceTerminating {
+			err = fmt.Errorf("it is %s", n.Status.Phase)
+		}
+		return err
+	})
+	held.Release()
+	wantBackoff(t)
+	deaf.Release()
+	t.Eventually("the MyWeb is gone", patience, func() error {
+		if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+	t.AwaitQuiet(time.Second)
+	t.StaysQuiet(2 * time.Second)
+	wantNoPanic(t, true)
+}
+
+// permissionRevoked takes away the permission to write ConfigMaps. Reading stays: who loses that waits for
+// client-go's backoff, which is long.
+func permissionRevoked(t *suite.T) {
+	o := t.Operator
+	before := t.Children(t.Serve("web", suite.Sample()))
+	restore := revoke(t)
+	mark := t.Mark()
+	words := len(o.Process().Output())
+	t.SetPage("web", "<h1>changed</h1>")
+	t.Eventually("the operator tries", patience, func() error {
+		if len(t.Writes(mark)) == 0 {
+			return fmt.Errorf("no write")
+		}
+		return nil
+	})
+	wantBackoff(t)
+	t.Eventually("the operator reports that it may not", patience, func() error {
+		reported := get(t, "web").Condition("Degraded").Status == metav1.ConditionTrue ||
+			strings.Contains(strings.ToLower(o.Process().Output()[words:]), "forbidden")
+		for _, e := range t.Events("web") {
+			reported = reported || e.Type == corev1.EventTypeWarning
+		}
+		if !reported {
+			return fmt.Errorf("neither a condition nor a Warning nor its own words do")
+		}
+		return nil
+	})
+	if get(t, "web").Is() {
+		t.Errorf("completed, though the page could not be written")
+	}
+	restore()
+	web, after := converged(t, "web")
+	wantSame(t, before, after)
+	wantMade(t, mark, 0, kinds...)
+	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
+		t.Errorf("allowed again, and still Degraded: %s", c.Message)
+	}
+	wantAlive(t)
+}
+
+// revoke takes the permission away and returns what gives it back. Who was given no role, and may do everything,
+// is refused by the proxy, which an operator cannot tell from the API server.
+func revoke(t *suite.T) (restore func()) {
+	o := t.Operator
+	if o.Impl.Roles == nil {
+		return t.Rule(proxy.Rule{Match: toWrite("configmaps"), Do: proxy.Refuse(http.StatusForbidden, 0)}).Release
+	}
+	give := func(ctx context.Context) {
+		for _, file := range o.Impl.Roles {
+			if err := t.Fixture.Grant(ctx, o.User.Name, "", filepath.Join(o.Impl.Folder, file)); err != nil {
+				t.Errorf("give the permissions back: %v", err)
+			}
+		}
+	}
+	t.Cleanup(give)
+	for n, file := range o.Impl.Roles {
+		reduced := filepath.Join(t.Fixture.Dir, fmt.Sprintf("reduced-%d.yaml", n))
+		t.Must(reduce(filepath.Join(o.Impl.Folder, file), reduced), "make a smaller role")
+		t.Must(t.Fixture.Grant(t.Context(), o.User.Name, "", reduced), "take a permission away")
+	}
+	awaitPermission(t, false)
+	return func() {
+		give(t.Context())
+		awaitPermission(t, true)
+	}
+}
+
+// reduce writes a file of roles without the permission to write ConfigMaps.
+func reduce(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var out []string
+	for _, text := range strings.Split(string(data), "\n---") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(text), &role); err != nil {
+			return err
+		}
+		var rules []rbacv1.PolicyRule
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "configmaps") {
+				reading := *rule.DeepCopy()
+				reading.Resources = []string{"configmaps"}
+				reading.Verbs = slices.DeleteFunc(reading.Verbs, func(v string) bool { return v == "*" || slices.Contains(wire.Writes, v) })
+				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool { return r == "configmaps" })
+				if len(reading.Verbs) > 0 {
+					rules = append(rules, reading)
+				}
+			}
+			if len(rule.Resources) > 0 || len(rule.NonResourceURLs) > 0 {
+				rules = append(rules, rule)
+			}
+		}
+		role.Rules = rules
+		text, err := yaml.Marshal(role)
+		if err != nil {
+			return err
+		}
+		out = append(out, string(text))
+	}
+	return os.WriteFile(to, []byte(strings.Join(out, "\n---\n")), 0o600)
+}
+
+// awaitPermission returns when the API server lets the operator write ConfigMaps, or does not.
+func awaitPermission(t *suite.T, allowed bool) {
+	t.Eventually("the API server acts by the new role", 0, func() error {
+		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authv1.SubjectAccessReview{
+			Spec: authv1.SubjectAccessReviewSpec{User: t.Operator.User.Name, ResourceAttributes: &authv1.ResourceAttributes{
+				Namespace: t.Namespace, Verb: wire.Patch, Resource: "configmaps"}}}, metav1.CreateOptions{})
+		if err == nil && answer.Status.Allowed != allowed {
+			err = fmt.Errorf("writing ConfigMaps is allowed: %v", answer.Status.Allowed)
+		}
+		return err
+	})
+}
+
+func quota(t *suite.T) {
+	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
+	none := corev1.ResourceList{"count/services": resource.MustParse("0")}
+	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec: corev1.ResourceQuotaSpec{Hard: none}}, metav1.CreateOptions{})
+	t.Must(err, "make a quota")
+	t.Eventually("the quota is in force", 0, func() error {
+		q, err := quotas.Get(t.Context(), "none", metav1.GetOptions{})
+		if err == nil && len(q.Status.Hard) == 0 {
+			err = fmt.Errorf("its status is empty")
+		}
+		return err
+	})
+	denied(t, func() { t.Must(quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}), "delete the quota") })
+}
+
+// admission denies ConfigMaps by a policy, in the namespace of the check.
+func admission(t *suite.T) {
+	denied(t, forbid(t, "", "configmaps", "false", notAllowed))
+}
+
+// denied makes a MyWeb one of whose children is not allowed, and allows it later.
+func denied(t *suite.T, allow func()) {
+	t.Create("web", suite.Sample())
+	t.Await("web", "reports that a child is denied", patience, func(w *suite.Web) bool {
+		return w.Condition("Degraded").Status == metav1.ConditionTrue && w.Condition("Degraded").Message != ""
+	})
+	wantBackoff(t)
+	if get(t, "web").Status.Completed {
+		t.Errorf("completed, though a child is denied")
+	}
+	allow()
+	web, _ := converged(t, "web")
+	wantMade(t, 0, 1, kinds...)
+	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
+		t.Errorf("allowed again, and still Degraded: %s", c.Message)
+	}
+}
+
+// Details of a line in a log that change from try to try: times, identifiers, counters.
+var details = regexp.MustCompile(`"?reconcileID"?[=:]\s*"?[-0-9a-f]+"?|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+`)
+
+// loggedOnce keeps the operator from writing status, which it can report nowhere else, and reads what it prints.
+func loggedOnce(t *suite.T) {
+	t.Serve("web", suite.Sample())
+	printed := len(t.Operator.Process().Output())
+	missing := t.Rule(proxy.Rule{Match: toWrite(status), Do: proxy.Refuse(http.StatusForbidden, 0)})
+	t.SetPage("web", "<h1>changed</h1>")
+	t.AwaitFault(missing, 3, patience) // it tries again
+	t.Pause(20 * time.Second)
+	times := map[string]int{}
+	for line := range strings.Lines(t.Operator.Process().Output()[printed:]) {
+		if strings.Contains(line, t.Namespace) && strings.Contains(line, "answers 403") {
+			times[details.ReplaceAllString(line, "0")]++
+		}
+	}
+	if len(times) == 0 {
+		t.Errorf("the operator says nothing of it in its log")
+	}
+	for line, n := range times {
+		if n > 1 {
+			t.Errorf("logged %d times in 20 s: %s", n, line)
+		}
+	}
+	missing.Release()
+	converged(t, "web")
+}

@@ -1,0 +1,196 @@
+package faults
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// specs are rows 20, 23, 24 and 26: what a spec says, no longer says, or says in other words.
+func specs() []suite.Check {
+	return []suite.Check{
+		{ID: "fault/20-key-removed", Group: "20", Fast: true, Within: 2 * time.Minute, Run: keyRemoved,
+			Title: "a page and a replica count that are taken out of the spec are gone from the children"},
+		{ID: "fault/23-port-taken-and-back", Group: "23", Within: 2 * time.Minute, Run: badPort,
+			Title: "a spec that cannot be says why, leaves the pods alone, and recovers when it is reverted"},
+		{ID: "fault/23-refused", Group: "23", Within: 2 * time.Minute, Run: refusedChild,
+			Title: "a spec whose Deployment the API server refuses says why, leaves the pods alone, and recovers when it is reverted"},
+		{ID: "fault/23-invalid", Group: "23", Run: invalid,
+			Title: "a spec that the API server refuses itself changes nothing"},
+		{ID: "fault/24-too-large", Group: "24", Within: 2 * time.Minute, Run: tooLarge,
+			Title: "a page that is too large for its ConfigMap is reported, tried again with backoff, and recovers; another MyWeb is served"},
+		{ID: "fault/24-largest-page", Group: "24", Within: 2 * time.Minute, Run: largestPages,
+			Title: "the largest page is served with a status, whatever its characters; one character more is refused with the field's path"},
+		{ID: "fault/26-same-in-other-words", Group: "26", Fast: true, Run: otherWords,
+			Title: "defaults of the API server and equal values in another spelling cost no write"},
+	}
+}
+
+func keyRemoved(t *suite.T) {
+	spec := suite.Sample()
+	spec.Replicas = new(int32(3))
+	before := t.Children(t.Serve("web", spec))
+	mark := t.Mark()
+	t.Patch("web", `{"spec":{"pageContentHtml":null,"replicas":null}}`)
+	web, after := converged(t, "web")
+	wantSame(t, before, after)
+	wantMade(t, mark, 0, kinds...)
+	if p := web.Spec.PageContentHTML; p != nil && *p == *spec.PageContentHTML { // a webhook may fill in another
+		t.Errorf("the page came back into the spec: %q", *web.Spec.PageContentHTML)
+	}
+	if after.ConfigMap.Data["index.html"] == *spec.PageContentHTML {
+		t.Errorf("the page is gone from the spec, and still in the ConfigMap")
+	}
+	if err := differ(after.Deployment.Spec.Template, before.Deployment.Spec.Template); err == nil {
+		t.Errorf("the page is gone, and the pods' template is as before: they go on serving it")
+	}
+	t.StaysQuiet(time.Second)
+}
+
+// badPort asks for a node port that somebody else holds.
+func badPort(t *suite.T) {
+	port := t.NodePort()
+	_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "holder"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"app": "holder"},
+			Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}, metav1.CreateOptions{})
+	t.Must(err, "take the node port")
+	before := t.Children(t.Serve("web", suite.Sample()))
+	mark := t.Mark()
+	t.Patch("web", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, port))
+	web := t.Await("web", "is Degraded for NodePortUnavailable", patience, func(w *suite.Web) bool { return w.Degraded("NodePortUnavailable") })
+	if message := web.Condition("Degraded").Message; !strings.Contains(message, fmt.Sprint(port)) {
+		t.Errorf("the message does not name the port %d: %q", port, message)
+	}
+	if web.Status.Completed {
+		t.Errorf("completed is true beside NodePortUnavailable")
+	}
+	wantBackoff(t)
+	t.Patch("web", `{"spec":{"nodePortNumber":null}}`)
+	web, after := converged(t, "web")
+	wantSame(t, before, after)
+	wantMade(t, mark, 0, kinds...)
+	if got, want := after.Service.Spec.Ports[0].NodePort, before.Service.Spec.Ports[0].NodePort; got != want {
+		t.Errorf("the node port is %d, before %d", got, want)
+	}
+	if after.Deployment.Generation != before.Deployment.Generation {
+		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation, before.Deployment.Generation)
+	}
+	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
+		t.Errorf("reverted, and still Degraded: %s", c.Message)
+	}
+}
+
+// refusedChild asks for an image that a policy forbids.
+func refusedChild(t *suite.T) {
+	before := t.Children(t.Serve("web", suite.Sample()))
+	forbid(t, "apps", "deployments", `!object.spec.template.spec.containers.exists(c, c.image == "forbidden")`, notAllowed)
+	reverted(t, before, `{"spec":{"image":"forbidden"}}`, `{"spec":{"image":"nginx"}}`)
+}
+
+// tooLarge asks for a page that a policy finds too large.
+func tooLarge(t *suite.T) {
+	before := t.Children(t.Serve("web", suite.Sample()))
+	forbid(t, "", "configmaps", `size(object.data["index.html"]) < 1000`, notAllowed)
+	large := strings.Repeat("x", 2000)
+	reverted(t, before, `{"spec":{"pageContentHtml":"`+large+`"}}`, `{"spec":{"pageContentHtml":"`+*suite.Sample().PageContentHTML+`"}}`)
+}
+
+// reverted changes a MyWeb in a way that cannot be, and back.
+func reverted(t *suite.T, before *suite.Children, bad, good string) {
+	mark := t.Mark()
+	t.Patch("web", bad)
+	t.Await("web", "is Degraded, and says why", patience, func(w *suite.Web) bool {
+		c := w.Condition("Degraded")
+		return c.Status == metav1.ConditionTrue && c.Message != "" && c.ObservedGeneration == w.Generation
+	})
+	t.Create("other", suite.Sample())
+	wantBackoff(t)
+	if get(t, "web").Status.Completed {
+		t.Errorf("completed, though a child was refused")
+	}
+	t.Completed("other")
+	t.Patch("web", good)
+	web, after := converged(t, "web")
+	wantSame(t, before, after)
+	wantMade(t, mark, 1, kinds...) // those of the other
+	if after.Deployment.Generation != before.Deployment.Generation {
+		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation, before.Deployment.Generation)
+	}
+	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
+		t.Errorf("reverted, and still Degraded: %s", c.Message)
+	}
+}
+
+func invalid(t *suite.T) {
+	t.Serve("web", suite.Sample())
+	mark := t.Mark()
+	for field, spec := range map[string]suite.WebSpec{
+		"spec.image":          {Image: "NOT AN IMAGE"},
+		"spec.nodePortNumber": {Image: "nginx", NodePortNumber: new(int32(80))},
+		"spec.replicas":       {Image: "nginx", Replicas: new(int32(-1))},
+	} {
+		if _, err := t.TryCreate("bad", spec); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("a bad %s was answered with %v", field, err)
+		}
+	}
+	t.Pause(time.Second)
+	if writes := t.Writes(mark); len(writes) > 0 {
+		t.Errorf("writes after specs that were refused: %s", suite.Lines(writes))
+	}
+}
+
+// longest is how many characters a page may have.
+const longest = 131072
+
+// largestPages are served, though the API server stores some characters as six bytes, and others as four.
+func largestPages(t *suite.T) {
+	pages := map[string]string{"escaped": "<", "wide": "😀"}
+	for name, character := range pages {
+		spec := suite.Sample()
+		spec.PageContentHTML = new(strings.Repeat(character, longest))
+		t.Create(name, spec)
+	}
+	for name, character := range pages {
+		converged(t, name)
+		spec := suite.Sample()
+		spec.PageContentHTML = new(strings.Repeat(character, longest+1))
+		if _, err := t.TryCreate("longer", spec); err == nil || !strings.Contains(err.Error(), "spec.pageContentHtml") {
+			t.Errorf("a page of one character more was answered with %v, not with the path of the field", err)
+		}
+	}
+	t.StaysQuiet(time.Second)
+}
+
+// otherWords enqueues the MyWeb without changing anything that is its. The generation of the Deployment stays
+// (an annotation would move it), for else its status would move, and the MyWeb's with it.
+func otherWords(t *suite.T) {
+	spec := suite.Sample()
+	spec.Replicas = new(int32(1))
+	t.Serve("web", spec)
+	mark := t.Mark()
+	t.Patch("web", `{"metadata":{"annotations":{"lab.example.com/note":"by somebody"}}}`)
+	for _, resource := range kinds {
+		edit(t, resource, "web", `{"metadata":{"labels":{"team":"somebody"}}}`)
+	}
+	edit(t, "deployments.apps", "web", `{"spec":{"progressDeadlineSeconds":600,"minReadySeconds":0,"strategy":{"type":"RollingUpdate"}}}`)
+	edit(t, "services", "web", `{"spec":{"sessionAffinity":"None","internalTrafficPolicy":"Cluster","ipFamilyPolicy":"SingleStack"}}`)
+	t.Pause(2 * time.Second)
+	if writes := t.Writes(mark); len(writes) > 0 {
+		t.Errorf("%d writes for what is none of the operator's: %s", len(writes), suite.Lines(writes))
+	}
+	web, _ := converged(t, "web")
+	for _, resource := range kinds {
+		if read(t, resource, "web").GetLabels()["team"] != "somebody" {
+			t.Errorf("the label that somebody set on the %s is gone", kindOf[resource])
+		}
+	}
+	if web.Annotations["lab.example.com/note"] == "" {
+		t.Errorf("the annotation that somebody set on the MyWeb is gone")
+	}
+}

@@ -1,0 +1,291 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// watches are rows 8 to 12: what befalls the operator's watches. They are of all namespaces, so the operator is
+// disturbed as a whole.
+func watches() []suite.Check {
+	checks := []suite.Check{
+		{ID: "fault/08-ended", Group: "8", Run: gap(func(s *proxy.Stream) error { s.End(); return nil }),
+			Title: "watches that end are resumed; what happened in the gap is seen"},
+		{ID: "fault/08-cut", Group: "8", Run: gap(func(s *proxy.Stream) error { s.Cut(); return nil }),
+			Title: "watches that break are opened again; what happened in the gap is seen"},
+		{ID: "fault/08-half-open", Group: "8", Run: gap(nil),
+			Title: "while watches hang nothing is destroyed; when they go on, what was withheld is done"},
+		{ID: "fault/09-gone", Group: "9", Run: gap((*proxy.Stream).Expire),
+			Title: "after 410 Gone all is listed anew, and a child or MyWeb that was deleted meanwhile is missed"},
+		{ID: "fault/10-mywebs-unseen", Group: "10", Run: notSeen(suite.Resource),
+			Title: "an operator that does not see its own status writes does not repeat them"},
+		{ID: "fault/11-old-list", Group: "11", Run: oldSnapshot(true),
+			Title: "an operator that starts with an old list destroys nothing for a MyWeb of the past, and converges"},
+		{ID: "fault/11-old-watch", Group: "11", Run: oldSnapshot(false),
+			Title: "an operator whose initial watch tells of the past destroys nothing for a MyWeb of then, and converges"},
+		{ID: "fault/12-unobserved-change", Group: "12", Run: unobserved,
+			Title: "replicas 1, 3, 2 with the 3 unseen are the same as 1, 2; and so is the way down"},
+	}
+	for _, resource := range kinds {
+		checks = append(checks, suite.Check{ID: "fault/10-" + short(resource) + "-unseen", Group: "10", Run: notSeen(resource),
+			Title: "an operator that does not see the " + kindOf[resource] + " that it made makes no second one"})
+	}
+	for i := range checks {
+		checks[i].Alone, checks[i].Within = true, 2*time.Minute
+	}
+	return checks
+}
+
+// freeze withholds the events of the operator's watches; of resources, or of all.
+func freeze(t *suite.T, resources ...string) *proxy.Fault {
+	return t.Everywhere(proxy.Rule{Match: ledger.Match{Verbs: []string{wire.Watch}, Resources: resources}, Do: proxy.Freeze()})
+}
+
+// renew has the next check begin with a process whose watches are undisturbed: client-go's backoff would last.
+func renew(t *suite.T) {
+	t.Cleanup(func(context.Context) { t.Operator.Kill() })
+}
+
+// gap withholds events while children and a MyWeb are deleted, and a MyWeb changes. Then end does something to
+// each watch; without it they go on.
+func gap(end func(*proxy.Stream) error) func(*suite.T) {
+	return func(t *suite.T) {
+		renew(t)
+		t.Create("gone", suite.Sample())
+		before := t.Children(t.Serve("web", suite.Sample()))
+		t.Completed("gone")
+		t.AwaitQuiet(300 * time.Millisecond)
+		t.Pause(time.Second) // client-go takes a watch that ends sooner for broken
+		mark := t.Mark()
+		f := freeze(t)
+		t.AwaitFault(f, 1, time.Second)
+		t.Delete("gone")
+		t.Gone("gone")
+		remove(t, "configmaps", "web")
+		t.SetPage("web", "<h1>after the gap</h1>")
+		t.Pause(2 * time.Second)
+		if changes := t.Changes(mark); len(changes) > 0 {
+			t.Errorf("%d changes by an operator that hears nothing: %s", len(changes), suite.Lines(changes))
+		}
+		if end != nil {
+			f.Remove()
+			for _, s := range t.Fixture.Proxy.Streams(t.Operator.Requests()) {
+				t.Must(end(s), "end a watch")
+			}
+		} else {
+			f.Release()
+		}
+		t.Served("web", "follows the change", patience)
+		_, after := converged(t, "web")
+		wantSame(t, before, after, "ConfigMap")
+		// Who hears of the children's end before that of their MyWeb makes them once more, for the garbage
+		// collector. Of the other one nothing but the page is missing.
+		for resource, want := range map[string]int{"configmaps": 1, "deployments.apps": 0, "services": 0} {
+			if got := madeOf(t, mark, resource, "web"); got != want {
+				t.Errorf("%s: %d made, wanted %d: %s", resource, got, want, suite.Lines(t.Writes(mark)))
+			}
+		}
+		wantNoDelete(t, mark)
+		t.Gone("gone")
+		t.StaysQuiet(time.Second)
+		wantAlive(t)
+		wantNoPanic(t, true)
+	}
+}
+
+// notSeen freezes the watch of one kind, and makes a MyWeb and changes it twice.
+func notSeen(resource string) func(*suite.T) {
+	return func(t *suite.T) {
+		renew(t)
+		if resource == suite.Resource { // or the MyWeb itself is not seen
+			t.Serve("web", suite.Sample())
+		}
+		mark := t.Mark()
+		f := freeze(t, resource)
+		t.AwaitFault(f, 1, time.Second)
+		find := func() {}
+		if resource == suite.Resource {
+			find = lose(t)
+		} else {
+			t.Create("web", suite.Sample())
+			t.Eventually("the "+kindOf[resource]+" is made", patience, func() error {
+				_, err := child(t, resource).Get(t.Context(), "web", metav1.GetOptions{})
+				return err
+			})
+		}
+		t.Patch("web", `{"spec":{"replicas":2}}`)
+		t.Pause(500 * time.Millisecond)
+		t.SetPage("web", "<h1>changed</h1>")
+		wantBackoff(t)
+		what := resource
+		if what == suite.Resource {
+			what = status
+		}
+		if changes := t.Fixture.Ledger.Entries(ledger.Match{Users: []string{t.Operator.User.Name}, Namespace: t.Namespace, After: mark,
+			Resources: []string{what}, Where: ledger.Changes.Matches}); len(changes) > 3 {
+			t.Errorf("%d changes of what is not seen, for one that was made and changed twice: %s", len(changes), suite.Lines(changes))
+		}
+		f.Release()
+		find()
+		converged(t, "web")
+		if resource != suite.Resource {
+			wantMade(t, mark, 1, kinds...)
+		}
+		t.StaysQuiet(time.Second)
+		wantAlive(t)
+		wantNoPanic(t, true)
+	}
+}
+
+// lose deletes the Deployment, and keeps the pods of the next one from being scheduled until the check ends
+// or the returned function is called: the status reports for so long what the operator does not see.
+func lose(t *suite.T) (find func()) {
+	find = func() { t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGCONT), "let the scheduler go on") }
+	t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGSTOP), "stop the scheduler")
+	t.Cleanup(func(context.Context) { find() })
+	old := read(t, "deployments.apps", "web").GetUID()
+	t.Must(child(t, "deployments.apps").Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Deployment")
+	t.Eventually("a Deployment is made again", patience, func() error {
+		d, err := child(t, "deployments.apps").Get(t.Context(), "web", metav1.GetOptions{})
+		if err == nil && d.GetUID() == old {
+			err = errors.New("it is the old one")
+		}
+		return err
+	})
+	return find
+}
+
+// unobserved changes a MyWeb twice while the operator hears nothing, and ends the watch so that it sees the
+// last state alone.
+func unobserved(t *suite.T) {
+	renew(t)
+	before := t.Children(t.Serve("web", suite.Sample()))
+	mark := t.Mark()
+	for _, replicas := range [][2]int{{3, 2}, {3, 1}} {
+		was := read(t, "deployments.apps", "web").GetGeneration()
+		t.Pause(time.Second) // client-go takes a watch that ends sooner for broken
+		f := freeze(t, suite.Resource)
+		t.AwaitFault(f, 1, time.Second)
+		for _, n := range replicas {
+			t.Patch("web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, n))
+		}
+		f.Remove()
+		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
+			t.Must(s.Expire(), "end a watch")
+		}
+		_, after := converged(t, "web")
+		wantSame(t, before, after)
+		if got := after.Deployment.Generation - was; got != 1 {
+			t.Errorf("the Deployment was changed %d times, wanted once: %s", got, suite.Lines(t.Writes(mark)))
+		}
+	}
+	wantMade(t, mark, 0, kinds...)
+	t.StaysQuiet(time.Second)
+}
+
+// oldSnapshot starts the operator with MyWebs as they were before one was deleted and made again under its
+// name. Either a list tells of the past, and the watch after it hangs, or the initial events of a watch do.
+func oldSnapshot(list bool) func(*suite.T) {
+	return func(t *suite.T) {
+		renew(t)
+		first := t.Serve("web", suite.Sample())
+		past, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).List(t.Context(), metav1.ListOptions{})
+		t.Must(err, "list the MyWebs")
+		t.Delete("web")
+		t.Gone("web")
+		spec := suite.Sample()
+		spec.PageContentHTML = new("<h1>of now</h1>")
+		t.Eventually("the name is free", 0, func() error {
+			if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is there: %w", err)
+			}
+			return nil
+		})
+		web := t.Serve("web", spec)
+		before := t.Children(web)
+		t.Operator.Kill()
+
+		env := t.Operator.Env
+		t.Operator.Env = append([]string{fmt.Sprintf("KUBE_FEATURE_WatchListClient=%v", !list)}, env...)
+		t.Cleanup(func(context.Context) { t.Operator.Env = env })
+		mark := t.Mark()
+		stale := t.Everywhere(proxy.Rule{Match: ledger.Match{Verbs: []string{wire.List, wire.Watch}, Resources: []string{suite.Resource}},
+			Do: proxy.Call(retell(past))})
+		t.Must(t.Operator.Restart(t.Context()), "start the operator with an old snapshot")
+		t.Pause(3 * time.Second)
+		after := t.Children(web)
+		wantSame(t, before, after)
+		for kind, o := range before.Objects() {
+			if err := differ(after.Objects()[kind].GetOwnerReferences(), o.GetOwnerReferences()); err != nil {
+				t.Errorf("owner references of the %s: %v", kind, err)
+			}
+		}
+		if err := differ(after.ConfigMap.Data, before.ConfigMap.Data); err != nil {
+			t.Errorf("the page of now was changed for the MyWeb of the past (UID %s): %v", first.UID, err)
+		}
+		wantMade(t, mark, 0, kinds...)
+		stale.Release()
+		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
+			s.End() // what a rule answered never goes on by itself
+		}
+		t.SetPage("web", "<h1>after it</h1>")
+		_, after = converged(t, "web")
+		wantSame(t, before, after)
+		wantMade(t, mark, 0, kinds...)
+		t.StaysQuiet(time.Second)
+		wantNoPanic(t, true)
+	}
+}
+
+// retell answers from the past: a list, and holds the watches after it; or the initial events of a watch.
+func retell(past *unstructured.UnstructuredList) func(*proxy.Exchange) proxy.Action {
+	var listed atomic.Bool
+	return func(x *proxy.Exchange) proxy.Action {
+		if x.Entry().Verb == wire.List {
+			listed.Store(true)
+			body, err := json.Marshal(past)
+			if err != nil {
+				panic(err) // it came as JSON
+			}
+			return proxy.Reply(proxy.Answer{Code: http.StatusOK, Body: body})
+		}
+		if listed.Load() {
+			return proxy.Hold()
+		}
+		var body []byte
+		for i := range past.Items {
+			body = append(body, event("ADDED", &past.Items[i])...)
+		}
+		end := &unstructured.Unstructured{}
+		end.SetAPIVersion(past.Items[0].GetAPIVersion())
+		end.SetKind(past.Items[0].GetKind())
+		end.SetResourceVersion(past.GetResourceVersion())
+		end.SetAnnotations(map[string]string{"k8s.io/initial-events-end": "true"})
+		return proxy.Reply(proxy.Answer{Code: http.StatusOK, Body: append(body, event("BOOKMARK", end)...), Open: true})
+	}
+}
+
+func event(kind string, object *unstructured.Unstructured) []byte {
+	data, err := wire.Values.Encode(kind, object)
+	if err != nil {
+		panic(err) // an object as any other
+	}
+	return data
+}

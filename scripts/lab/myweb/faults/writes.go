@@ -1,0 +1,252 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// writes are rows 3 to 7: what the API server, or the way to it, does to a write.
+func writes() []suite.Check {
+	checks := []suite.Check{
+		{ID: "fault/03-answer-lost", Group: "3", Fast: true, Within: 2 * time.Minute, Run: whileMade(answerLost),
+			Title: "a child or status that was written, and the answer lost, is taken for what it is; nothing is made twice"},
+		{ID: "fault/03-error-after-commit", Group: "3", Within: 2 * time.Minute, Run: whileMade(errorAfterCommit),
+			Title: "a write that was done and answered with 500 is found done; nothing is made twice"},
+		{ID: "fault/03-answer-lost-update", Group: "3", Within: 2 * time.Minute, Run: answerLostUpdate,
+			Title: "a change whose answer is lost is there once, and reported"},
+		{ID: "fault/04-dropped", Group: "4", Fast: true, Within: 2 * time.Minute, Run: whileMade(dropped),
+			Title: "a write that never arrived is sent again"},
+		{ID: "fault/04-unreachable", Group: "4", Within: 2 * time.Minute, Run: unreachable,
+			Title: "while no write arrives it is tried again with backoff, and recovers"},
+		{ID: "fault/04-duplicated", Group: "4", Within: 2 * time.Minute, Run: whileMade(duplicated),
+			Title: "a write that arrives twice makes one object"},
+		{ID: "fault/05-conflict-children", Group: "5", Within: 2 * time.Minute, Run: conflictChildren,
+			Title: "five conflicts on each child are tried again, never shown as a failure"},
+		{ID: "fault/05-conflict-status", Group: "5", Fast: true, Within: 2 * time.Minute, Run: whileMade(conflictStatus),
+			Title: "five conflicts on the status are tried again, never shown as a failure"},
+		{ID: "fault/05-conflict-true", Group: "5", Within: 2 * time.Minute, Run: trueConflict,
+			Title: "somebody who changes the MyWeb before each status write keeps nothing from being reported"},
+	}
+	for _, code := range []int{500, 503, 504, 429} {
+		checks = append(checks,
+			suite.Check{ID: fmt.Sprintf("fault/06-%d-children", code), Group: "6", Fast: code == 500, Within: 2 * time.Minute,
+				Title: fmt.Sprintf("children that are answered with %d are tried again with backoff, never shown as a failure", code),
+				Run:   refused(code, kinds...)},
+			suite.Check{ID: fmt.Sprintf("fault/06-%d-status", code), Group: "6", Fast: code == 503, Within: 2 * time.Minute,
+				Title: fmt.Sprintf("a status that is answered with %d is tried again with backoff", code),
+				Run:   refused(code, status)})
+	}
+	return append(checks,
+		suite.Check{ID: "fault/06-429-retry-after-children", Group: "6", Within: 2 * time.Minute, Run: retryAfter(429, kinds...),
+			Title: "a 429 with Retry-After is waited for before the child is sent again"},
+		suite.Check{ID: "fault/06-503-retry-after-status", Group: "6", Within: 2 * time.Minute, Run: retryAfter(503, status),
+			Title: "a 503 with Retry-After is waited for before the status is sent again"},
+		suite.Check{ID: "fault/07-slow-status", Group: "7", Alone: true, Run: slow(status),
+			Title: "while status writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
+		suite.Check{ID: "fault/07-slow-writes", Group: "7", Alone: true, Within: 2 * time.Minute, Run: slow(append([]string{status}, kinds...)...),
+			Title: "while all writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
+	)
+}
+
+// each adds a rule for each resource.
+func each(t *suite.T, r proxy.Rule, resources ...string) {
+	for _, resource := range resources {
+		if resource == status && !t.Reports() {
+			continue // nobody writes it
+		}
+		r.Match.Verbs, r.Match.Resources = wire.Writes, []string{resource}
+		t.Rule(r)
+	}
+}
+
+// whileMade disturbs the writes of a MyWeb that is made, and wants it served as if nothing had been.
+func whileMade(disturb func(t *suite.T)) func(*suite.T) {
+	return func(t *suite.T) {
+		history := observe(t)
+		disturb(t)
+		t.Create("web", suite.Sample())
+		converged(t, "web")
+		wantMade(t, 0, 1, kinds...)
+		t.StaysQuiet(time.Second)
+		history.wantWell(t, "web")
+		wantNoPanic(t, false)
+	}
+}
+
+func answerLost(t *suite.T) {
+	done := ledger.Match{Where: ledger.Entry.Committed}
+	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, append([]string{status}, kinds...)...)
+}
+
+func errorAfterCommit(t *suite.T) {
+	done := ledger.Match{Where: ledger.Entry.Committed}
+	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Refuse(500, 0)}, append([]string{status}, kinds...)...)
+}
+
+func dropped(t *suite.T) {
+	each(t, proxy.Rule{Times: 2, Do: proxy.Drop()}, append([]string{status}, kinds...)...)
+}
+
+func duplicated(t *suite.T) {
+	each(t, proxy.Rule{Times: 1, Do: proxy.Duplicate()}, append([]string{status}, kinds...)...)
+}
+
+func conflictStatus(t *suite.T) {
+	each(t, proxy.Rule{Times: 5, Do: proxy.Refuse(409, 0)}, status)
+}
+
+func answerLostUpdate(t *suite.T) {
+	before := t.Children(t.Serve("web", suite.Sample()))
+	mark := t.Mark()
+	done := ledger.Match{Where: ledger.Entry.Committed}
+	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, "configmaps", "deployments.apps")
+	t.SetPage("web", "<h1>changed</h1>")
+	_, after := converged(t, "web")
+	wantSame(t, before, after)
+	wantMade(t, mark, 0, kinds...)
+	if got := after.Deployment.Generation - before.Deployment.Generation; got != 1 {
+		t.Errorf("the Deployment was changed %d times, wanted once: %s", got, suite.Lines(t.Writes(mark)))
+	}
+	t.StaysQuiet(time.Second)
+}
+
+// unreachable drops all writes for a while: client-go sends no write again by itself.
+func unreachable(t *suite.T) {
+	history := observe(t)
+	f := t.Rule(proxy.Rule{Match: toWrite(kinds...), Do: proxy.Drop()})
+	t.Create("web", suite.Sample())
+	t.AwaitFault(f, 1, patience)
+	wantBackoff(t)
+	f.Release()
+	converged(t, "web")
+	wantMade(t, 0, 1, kinds...)
+	history.wantWell(t, "web")
+}
+
+// conflictChildren changes what exists: a create that is answered with 409 would say that the object exists.
+func conflictChildren(t *suite.T) {
+	history := observe(t)
+	before := t.Children(t.Serve("web", suite.Sample()))
+	port := t.NodePort()
+	each(t, proxy.Rule{Times: 5, Do: proxy.Refuse(409, 0)}, kinds...)
+	mark := t.Mark()
+	t.Patch("web", fmt.Sprintf(`{"spec":{"pageContentHtml":"changed","nodePortNumber":%d}}`, port))
+	_, after := converged(t, "web")
+	wantSame(t, before, after)
+	wantMade(t, mark, 0, kinds...)
+	t.StaysQuiet(time.Second)
+	history.wantWell(t, "web")
+}
+
+// trueConflict changes the MyWeb under the operator's hands: before its first three status writes.
+func trueConflict(t *suite.T) {
+	history := observe(t)
+	n := 0
+	t.Rule(proxy.Rule{Match: toWrite(status), Times: 3, Do: proxy.Call(func(x *proxy.Exchange) proxy.Action {
+		n++
+		note := fmt.Appendf(nil, `{"metadata":{"annotations":{"lab.example.com/touched":"%d"}}}`, n)
+		_, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
+			Patch(x.Context(), "web", types.MergePatchType, note, metav1.PatchOptions{})
+		if err != nil {
+			t.Errorf("touch the MyWeb: %v", err)
+		}
+		return proxy.Action{}
+	})})
+	t.Create("web", suite.Sample())
+	t.Served("web", "is completed", patience)
+	t.Patch("web", `{"spec":{"replicas":2}}`)
+	converged(t, "web")
+	if web, _ := t.Get("web"); web.Annotations["lab.example.com/touched"] == "" {
+		t.Errorf("the annotation of somebody else is gone: %v", web.Annotations)
+	}
+	wantMade(t, 0, 1, kinds...)
+	history.wantWell(t, "web")
+}
+
+// refused answers all writes to resources with a code for a window.
+func refused(code int, resources ...string) func(*suite.T) {
+	return func(t *suite.T) {
+		history := observe(t)
+		f := t.Rule(proxy.Rule{Match: toWrite(resources...), Do: proxy.Refuse(code, 0)})
+		t.Create("web", suite.Sample())
+		t.AwaitFault(f, 1, patience)
+		wantBackoff(t)
+		if f.Fired() < 2 {
+			t.Errorf("%d tries in %v: it was given up", f.Fired(), window)
+		}
+		f.Release()
+		converged(t, "web")
+		wantMade(t, 0, 1, kinds...)
+		history.wantWell(t, "web")
+		wantNoPanic(t, false)
+	}
+}
+
+// retryAfter answers two writes with a code and asks for a pause of a second.
+func retryAfter(code int, resources ...string) func(*suite.T) {
+	return func(t *suite.T) {
+		history := observe(t)
+		t.Rule(proxy.Rule{Match: toWrite(resources...), Times: 2, Do: proxy.Refuse(code, time.Second)})
+		t.Create("web", suite.Sample())
+		converged(t, "web")
+		wantMade(t, 0, 1, kinds...)
+		history.wantWell(t, "web")
+		tries := slices.DeleteFunc(t.Writes(0), func(e ledger.Entry) bool { return !slices.Contains(resources, e.What()) })
+		for n, e := range tries[:len(tries)-1] {
+			next := slices.IndexFunc(tries[n+1:], func(o ledger.Entry) bool { return o.What() == e.What() })
+			if e.Code != code || next < 0 {
+				continue
+			}
+			if gap := tries[n+1+next].Start.Sub(e.Start); gap < 900*time.Millisecond {
+				t.Errorf("sent again after %v, asked to wait for 1 s: %s", gap.Round(time.Millisecond), suite.Lines(tries))
+			}
+		}
+	}
+}
+
+// slow delays writes of some MyWebs by 2 s. An operator with one worker serves the quick one after all of them.
+func slow(resources ...string) func(*suite.T) {
+	return func(t *suite.T) {
+		match := toWrite(resources...)
+		match.Where = func(e ledger.Entry) bool { return e.Name != "quick" }
+		t.Rule(proxy.Rule{Match: match, Do: proxy.Delay(2 * time.Second)})
+		for i := range slowOnes {
+			t.Create(fmt.Sprintf("slow-%d", i), suite.Sample())
+		}
+		t.Create("quick", suite.Sample())
+		t.Served("quick", "is completed beside the slow ones", patience)
+		for i := range slowOnes {
+			converged(t, fmt.Sprintf("slow-%d", i))
+		}
+		wantMade(t, 0, slowOnes+1, kinds...)
+		first := map[string]ledger.Entry{} // answer for each MyWeb
+		for _, e := range t.Requests(0, wire.Writes...) {
+			if _, seen := first[e.Name]; !seen && match.Resources[0] == e.What() || e.Name == "quick" {
+				first[e.Name] = e // of the quick one the last
+			}
+		}
+		behind := 0
+		for name, e := range first {
+			if name != "quick" && e.Start.Add(e.Took).Before(first["quick"].Start) {
+				behind++
+			}
+		}
+		if behind == slowOnes {
+			t.Errorf("the quick MyWeb had to wait for every one of %d slow ones", slowOnes)
+		}
+		t.StaysQuiet(time.Second)
+	}
+}
+
+// slowOnes are more than an operator with a single worker can have under way beside the quick one.
+const slowOnes = 3

@@ -1,0 +1,161 @@
+// Package impl knows the MyWeb operators that the lab examines: the workshop's own, and a reader's.
+package impl
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// CRD is the file of the CustomResourceDefinition that all implementations handle, seen from the checkout.
+const CRD = "04-controller-runtime/config/crd/operator.k8s-summit.org_mywebs.yaml"
+
+// An Implementation is a MyWeb operator: a program that finds the API server by KUBECONFIG.
+type Implementation struct {
+	// Name is short, Title says how it is written.
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+	// Folder is the module that Package is built in; both are empty when the program was given as a file.
+	Folder  string `json:"folder,omitempty"`
+	Package string `json:"package,omitempty"`
+	// Roles and LeaseRoles are files in Folder: what the operator may do everywhere, and in the namespace
+	// of its lease. Without them it may do everything.
+	Roles      []string `json:"roles,omitempty"`
+	LeaseRoles []string `json:"leaseRoles,omitempty"`
+	// Webhooks is a file, seen from Folder, with the webhook configurations that the operator ships. With it,
+	// the program is given --webhook-port and --webhook-cert-dir, as cert-manager would have it.
+	Webhooks string `json:"webhooks,omitempty"`
+	// Args are always given.
+	Args []string `json:"args,omitempty"`
+	// BuildArgs are given to `go build` as well.
+	BuildArgs []string `json:"-"`
+	// SyncMetric is the counter of handled MyWebs, where the program serves metrics.
+	SyncMetric string `json:"syncMetric,omitempty"`
+	// Path of the program: set by Build.
+	Path string `json:"path,omitempty"`
+	// Flags that its --help names: set by Build.
+	Flags []string `json:"-"`
+}
+
+// Listed reads the list of the checkout at root.
+func Listed(root string) ([]Implementation, error) {
+	path := filepath.Join(root, "scripts", "lab", "operators.yaml")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Implementations []Implementation }
+	if err := yaml.UnmarshalStrict(data, &list); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	for i := range list.Implementations {
+		list.Implementations[i].Folder = filepath.Join(root, list.Implementations[i].Folder)
+	}
+	return list.Implementations, nil
+}
+
+// Choose returns the implementations that the words mean: names of the list, or name=path of a program;
+// without words the whole list.
+func Choose(root string, words ...string) ([]Implementation, error) {
+	listed, err := Listed(root)
+	if err != nil || len(words) == 0 {
+		return listed, err
+	}
+	var names []string
+	for _, i := range listed {
+		names = append(names, i.Name)
+	}
+	var chosen []Implementation
+	for _, word := range words {
+		name, path, own := strings.Cut(word, "=")
+		at := slices.Index(names, name)
+		switch {
+		case own && (!regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,18}[a-z0-9])?$`).MatchString(name) || path == ""):
+			return nil, fmt.Errorf("%q is not name=path/to/binary with a name of at most 20 of a-z, 0-9 and '-'", word)
+		case own && at >= 0:
+			return nil, fmt.Errorf("%s is the name of one of the workshop's own: choose another name for %s", name, path)
+		case own:
+			if path, err = filepath.Abs(path); err != nil {
+				return nil, err
+			}
+			chosen = append(chosen, Implementation{Name: name, Title: "your own", Path: path})
+		case at < 0:
+			return nil, fmt.Errorf("there is no implementation %q: there are %s; your own is name=path/to/binary",
+				word, strings.Join(names, ", "))
+		default:
+			chosen = append(chosen, listed[at])
+		}
+	}
+	return chosen, nil
+}
+
+// Build compiles the program into a folder, unless it was given as a file, and asks it for its flags.
+func (i Implementation) Build(ctx context.Context, into string) (Implementation, error) {
+	if i.Package != "" {
+		i.Path = filepath.Join(into, i.Name)
+		args := slices.Concat([]string{"build", "-buildvcs=false", "-o", i.Path}, i.BuildArgs, []string{i.Package})
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = i.Folder
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return i, fmt.Errorf("build %s in %s: %w\n%s", i.Package, i.Folder, err, out)
+		}
+	}
+	info, err := os.Stat(i.Path)
+	if err == nil && (info.IsDir() || info.Mode()&0o111 == 0) {
+		err = fmt.Errorf("%s is not an executable file", i.Path)
+	}
+	if err != nil {
+		return i, fmt.Errorf("the program of %s: %w", i.Name, err)
+	}
+	i.Flags = flagsOf(ctx, i.Path)
+	return i, nil
+}
+
+var flagLine = regexp.MustCompile(`(?m)^\s*(?:-\w,\s*)?--?([a-z][-a-z0-9]+)`)
+
+// flagsOf returns the flags that a program's --help names; none when it has no help.
+func flagsOf(ctx context.Context, path string) (flags []string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--help")
+	cmd.Env = []string{"HOME=" + os.TempDir(), "KUBECONFIG=" + os.DevNull} // a program that ignores --help reaches nothing
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
+	_ = cmd.Run() // help may end with any code
+	for _, m := range flagLine.FindAllStringSubmatch(out.String(), -1) {
+		flags = append(flags, m[1])
+	}
+	return flags
+}
+
+// WithoutWebhooks is the implementation as it is measured: webhooks are not what the others do as well.
+func (i Implementation) WithoutWebhooks() Implementation {
+	if i.Webhooks != "" {
+		i.Webhooks, i.Args = "", slices.DeleteFunc(slices.Clone(i.Args), func(arg string) bool { return arg == "--webhooks" })
+	}
+	return i
+}
+
+// Has reports whether the program has a flag.
+func (i Implementation) Has(flag string) bool { return slices.Contains(i.Flags, flag) }
+
+// With returns those of the given settings, as --flag=value, whose flag the program has.
+func (i Implementation) With(settings ...string) (args []string) {
+	for _, s := range settings {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(s, "--"), "=")
+		if i.Has(flag) {
+			args = append(args, s)
+		}
+	}
+	return args
+}

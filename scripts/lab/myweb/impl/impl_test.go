@@ -1,0 +1,100 @@
+package impl
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// checkout makes a folder with a list of two.
+func checkout(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "scripts", "lab"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	list := "implementations:\n- {name: \"03\", folder: a, package: ./cmd/a}\n- {name: \"04\", folder: b, package: ./cmd/b}\n"
+	if err := os.WriteFile(filepath.Join(root, "scripts", "lab", "operators.yaml"), []byte(list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestChoose(t *testing.T) {
+	root := checkout(t)
+	for words, want := range map[string]string{
+		"":                   "03 04",
+		"04":                 "04",
+		"04 03":              "04 03",
+		"03 mine=/some/file": "03 mine",
+	} {
+		chosen, err := Choose(root, strings.Fields(words)...)
+		if err != nil {
+			t.Errorf("%q: %v", words, err)
+		}
+		var names []string
+		for _, i := range chosen {
+			names = append(names, i.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%q chose %s, want %s", words, got, want)
+		}
+	}
+	for word, want := range map[string]string{
+		"05":         `there is no implementation "05": there are 03, 04; your own is name=path/to/binary`,
+		"03=file":    "03 is the name of one of the workshop's own",
+		"Mine=file":  "is not name=path/to/binary",
+		"mine=":      "is not name=path/to/binary",
+		"=some/file": "is not name=path/to/binary",
+	} {
+		if _, err := Choose(root, word); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", word, err, want)
+		}
+	}
+}
+
+// script makes a program.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFlags(t *testing.T) {
+	for name, text := range map[string]string{
+		"as flag prints them":  "printf 'Usage of x:\\n  -leader-elect\\n    \\twork only -hard\\n  -kubeconfig string\\n' >&2; exit 2",
+		"as pflag prints them": "printf 'Flags:\\n  -h, --help   help\\n      --leader-elect   work\\n      --kubeconfig string   file\\n'",
+	} {
+		i, err := Implementation{Name: "x", Path: script(t, text)}.Build(t.Context(), t.TempDir())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !i.Has("leader-elect") || !i.Has("kubeconfig") || i.Has("hard") || i.Has("x") {
+			t.Errorf("%s: flags %v", name, i.Flags)
+		}
+		if got, want := i.With("--leader-elect", "--metrics-bind-address=0"), []string{"--leader-elect"}; !slices.Equal(got, want) {
+			t.Errorf("%s: with %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestBuildFails(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		plain:                   "is not an executable file",
+		t.TempDir():             "is not an executable file",
+		plain + "-that-is-gone": "no such file",
+	} {
+		if _, err := (Implementation{Name: "x", Path: path}).Build(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}

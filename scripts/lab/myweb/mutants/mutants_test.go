@@ -1,0 +1,35 @@
+package mutants
+
+import (
+	"os"
+	"testing"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+)
+
+// TestPatches lays every patch on the source: an operator that changed takes its mutants along. That they
+// compile, and are caught, `make mutants` shows.
+func TestPatches(t *testing.T) {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := fixture.Root(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := impl.Listed(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := All(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if _, err := m.patched(t.Context(), listed, t.TempDir()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/crash"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// A Result says what the lab made of a mutant.
+type Result struct {
+	Mutant Mutant
+	// Caught: every check of Mutant.CaughtBy failed, for the stated reason, and passed on the unpatched operator.
+	Caught bool
+	// Reason is what the first of these checks said, or what went wrong with the mutant.
+	Reason string
+	// Outcomes are those of the checks, with their evidence.
+	Outcomes []suite.Outcome
+	Took     time.Duration
+}
+
+// Print writes the result: the bug, and what the lab said of it.
+func (r Result) Print(w io.Writer) {
+	verdict := map[bool]string{true: "caught", false: "MISSED"}[r.Caught]
+	suite.Line(w, fmt.Sprintf("%s  %-27s", verdict, r.Mutant.Name), fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
+	fmt.Fprintf(w, "          by %s\n", strings.Join(r.Mutant.CaughtBy, ", "))
+	fmt.Fprint(w, suite.Indented("          ", r.Reason))
+}
+
+// A Bench is a fixture in which mutants are examined, and the operators that they are of.
+type Bench struct {
+	Fixture *fixture.Fixture
+	// Unpatched returns the operator of that name, built. Every check that catches a mutant must pass on it here.
+	Unpatched func(ctx context.Context, name string) (impl.Implementation, error)
+	// Checks are those that catch mutants, besides the crash sequences.
+	Checks []suite.Check
+
+	passed map[string]bool // checks that an unpatched operator has passed in this fixture
+}
+
+// Run examines a mutant, built as i, with the checks that must catch it, and then with the same checks the operator
+// that it is of. Checks that need a planted bug run here alone.
+func (b *Bench) Run(ctx context.Context, m Mutant, i impl.Implementation) (r Result, err error) {
+	begin := time.Now()
+	defer func() { r.Took = time.Since(begin) }()
+	r.Mutant = m
+	if err := fit(ctx, b.Fixture); err != nil {
+		return r, fmt.Errorf("mutant %s: the fixture is not fit for it, after what went before: %w", m.Name, err)
+	}
+	if r.Outcomes, err = b.mutated(ctx, m, i); err != nil { // the operator did not even start: a mutant has to get so far
+		return r, fmt.Errorf("mutant %s: %w", m.Name, err)
+	}
+	if r.judge(); r.Caught {
+		err = b.control(ctx, &r)
+	}
+	return r, err
+}
+
+// mutated examines the mutant, with its CRD if it has one.
+func (b *Bench) mutated(ctx context.Context, m Mutant, i impl.Implementation) (all []suite.Outcome, err error) {
+	if m.CRD != "" {
+		defer func() { err = errors.Join(err, b.Fixture.ReplaceCRD(ctx, filepath.Join(b.Fixture.Root, impl.CRD))) }()
+		if err := b.Fixture.ReplaceCRD(ctx, m.CRD); err != nil {
+			return nil, err
+		}
+	}
+	return b.examine(ctx, "m-"+m.Name, m, i, m.CaughtBy)
+}
+
+// control runs the checks that caught a mutant on the unpatched operator. One that fails there too has shown nothing.
+func (b *Bench) control(ctx context.Context, r *Result) error {
+	key := func(id string) string { return r.Mutant.Of + " " + r.Mutant.Rights + " " + id }
+	ids := slices.DeleteFunc(slices.Clone(r.Mutant.CaughtBy), func(id string) bool { return b.passed[key(id)] })
+	if len(ids) == 0 {
+		return nil
+	}
+	i, err := b.Unpatched(ctx, r.Mutant.Of)
+	if err != nil {
+		return err
+	}
+	outcomes, err := b.examine(ctx, "u-"+r.Mutant.Of, r.Mutant, i, ids)
+	if err != nil {
+		return fmt.Errorf("unpatched %s: %w", r.Mutant.Of, err)
+	}
+	if b.passed == nil {
+		b.passed = map[string]bool{}
+	}
+	for _, id := range ids {
+		at := slices.IndexFunc(outcomes, func(o suite.Outcome) bool { return o.Check == id })
+		switch {
+		case at < 0:
+			r.Caught, r.Reason = false, "unpatched "+r.Mutant.Of+" has no check "+id
+		case outcomes[at].Verdict != suite.Passed:
+			r.Caught, r.Reason = false, fmt.Sprintf("%s also %s on unpatched %s: %s",
+				id, outcomes[at].Verdict, r.Mutant.Of, outcomes[at].Reason)
+		default:
+			b.passed[key(id)] = true
+		}
+	}
+	return nil
+}
+
+// examine runs the checks of these IDs against a program, as a user of that name.
+func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Implementation, ids []string) (
+	[]suite.Outcome, error) {
+	if m.Rights == "all" {
+		i.Roles, i.LeaseRoles = nil, nil
+		user += "-all"
+	}
+	o, err := suite.NewOperator(ctx, b.Fixture, i, user)
+	if err != nil {
+		return nil, err
+	}
+	o.AssumeAll() // a bug may be that status, or an owner reference, is missing
+	checks, outcomes := b.Checks, []suite.Outcome(nil)
+	if slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "crash/") }) {
+		sequences, wrong, err := crash.Checks(ctx, b.Fixture, o)
+		if err != nil {
+			return nil, err
+		}
+		outcomes, checks = append(outcomes, wrong...), append(sequences, checks...)
+	}
+	var chosen []suite.Check
+	for _, c := range checks {
+		if slices.Contains(ids, c.ID) && c.Run != nil {
+			c.NotApplicable = ""
+			chosen = append(chosen, c)
+		}
+	}
+	more, err := suite.Run(ctx, b.Fixture, o, chosen, nil)
+	return append(outcomes, more...), err
+}
+
+// fit returns an error when no MyWeb can be made in a fixture: every check would fail there, and every mutant
+// be taken for caught.
+func fit(ctx context.Context, w *fixture.Fixture) error {
+	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": myweb.MyWebs.GroupVersion().String(), "kind": "MyWeb",
+		"metadata": map[string]any{"name": "fit"}, "spec": map[string]any{"image": "nginx", "pageContentHtml": ""}}}
+	_, err := w.Dynamic.Resource(myweb.MyWebs).Namespace(metav1.NamespaceDefault).Create(ctx, web, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// judge holds the outcomes against what was expected.
+func (r *Result) judge() {
+	r.Caught = true
+	for _, id := range r.Mutant.CaughtBy {
+		at := slices.IndexFunc(r.Outcomes, func(o suite.Outcome) bool { return o.Check == id })
+		switch {
+		case at < 0:
+			r.Caught, r.Reason = false, "there is no check "+id
+		case r.Outcomes[at].Verdict != suite.Failed:
+			r.Caught, r.Reason = false, fmt.Sprintf("%s %s %s", id, r.Outcomes[at].Verdict, r.Outcomes[at].Reason)
+		case r.Mutant.Because != nil && !r.Mutant.Because.MatchString(r.Outcomes[at].Reason):
+			r.Caught, r.Reason = false, fmt.Sprintf("%s failed for another reason than %q: %s",
+				id, r.Mutant.Because, r.Outcomes[at].Reason)
+		case r.Reason == "":
+			r.Reason, _, _ = strings.Cut(r.Outcomes[at].Reason, "\n")
+		}
+	}
+}

@@ -1,0 +1,7 @@
+// Package myweb names what the checks of MyWeb operators are about.
+package myweb
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// MyWebs is the resource that every implementation handles.
+var MyWebs = schema.GroupVersionResource{Group: "operator.k8s-summit.org", Version: "v1", Resource: "mywebs"}

@@ -1,0 +1,109 @@
+// Package stages holds checks for programs that are not operators yet: the first stages of a chapter make no children,
+// so that no behaviour of MyWeb can judge them.
+package stages
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// Checks are all of them.
+func Checks() []suite.Check {
+	return []suite.Check{
+		{ID: "stage/reports-changes", Group: "stage", Run: reportsChanges,
+			Title: "each MyWeb that is created or changed is logged with its name"},
+		{ID: "stage/reports-deletions", Group: "stage", Run: reportsDeletions,
+			Title: "a MyWeb that is deleted is logged with its name"},
+		{ID: "stage/accepts-deletions", Group: "stage", Run: acceptsDeletions,
+			Title: "a MyWeb that is deleted is not an error"},
+		{ID: "stage/retries-failures", Group: "stage", Run: retriesFailures,
+			Title: "what failed is tried again, with backoff, until it succeeds"},
+	}
+}
+
+// soon is how long an event and a log line take at most.
+const soon = 5 * time.Second
+
+// lines are those of the operator's log that name the MyWeb of the check.
+func lines(t *suite.T) (found []string) {
+	for line := range strings.Lines(t.Operator.Process().Output()) {
+		if strings.Contains(line, t.Namespace) && strings.Contains(line, "web") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// logged does something and waits for another line about the MyWeb.
+func logged(t *suite.T, what string, do func()) {
+	before := len(lines(t))
+	do()
+	t.Eventually(what+" is logged", soon, func() error {
+		if len(lines(t)) == before {
+			return fmt.Errorf("no new line of the log names %s/web", t.Namespace)
+		}
+		return nil
+	})
+	t.AwaitQuiet(300 * time.Millisecond)
+}
+
+func reportsChanges(t *suite.T) {
+	logged(t, "a MyWeb that was created", func() { t.Create("web", suite.Sample()) })
+	logged(t, "a MyWeb that was changed", func() { t.SetPage("web", "<h1>Changed</h1>") })
+}
+
+func reportsDeletions(t *suite.T) {
+	logged(t, "a MyWeb that was created", func() { t.Create("web", suite.Sample()) })
+	logged(t, "a MyWeb that was deleted", func() { t.Delete("web") })
+}
+
+func acceptsDeletions(t *suite.T) {
+	logged(t, "a MyWeb that was created", func() { t.Create("web", suite.Sample()) })
+	t.Delete("web")
+	t.Pause(time.Second)
+	for _, line := range lines(t) {
+		if strings.Contains(line, "not found") {
+			t.Fatalf("the deletion was taken for an error: %s", strings.TrimSpace(line))
+		}
+	}
+}
+
+// retriesFailures holds for a program whose sync reads the ConfigMap with the name of the MyWeb.
+func retriesFailures(t *suite.T) {
+	const tries = 5
+	reads := func() []ledger.Entry { return t.Requests(0, wire.Get) }
+	t.Create("web", suite.Sample())
+	t.Eventually(fmt.Sprintf("the ConfigMap that is not there is read %d times", tries), soon, func() error {
+		if n := len(reads()); n < tries {
+			return fmt.Errorf("it was read %d times", n)
+		}
+		return nil
+	})
+	// The limiter of client-go alone lets 10 requests pass at once, and then 5 a second. Backoff makes it 9 in all.
+	t.Pause(3 * time.Second)
+	if n := len(reads()); n > 15 {
+		t.Fatalf("no backoff: the ConfigMap was read %d times%s", n, suite.Lines(reads()))
+	}
+	_, err := t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
+	t.Must(err, "create ConfigMap web")
+	t.Eventually("the ConfigMap is found", 4*soon, func() error {
+		if all := reads(); !all[len(all)-1].Accepted() {
+			return fmt.Errorf("the last of %d reads did not find it", len(all))
+		}
+		return nil
+	})
+	after := len(reads())
+	t.Pause(time.Second)
+	if n := len(reads()) - after; n > 0 {
+		t.Errorf("what succeeded is tried again: %d more reads", n)
+	}
+}

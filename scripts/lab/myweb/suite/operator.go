@@ -1,0 +1,167 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+)
+
+// Resource is the MyWebs, as the ledger names them.
+const Resource = "mywebs.operator.k8s-summit.org"
+
+// LeaseNamespace is where operators keep their leases.
+const LeaseNamespace = "lab-lease"
+
+// An Operator is an implementation in a fixture: a user with its permissions, and a process or none.
+type Operator struct {
+	Impl impl.Implementation
+	User *fixture.User
+	// Env is set for the processes besides what a fixture sets.
+	Env []string
+
+	// What the survey found out, once: whether the program reports status and sets owner references; else finding
+	// says what is missing. patience is how long one without status may send nothing.
+	surveyed, reports, owns bool
+	finding                 string
+	patience                time.Duration
+
+	fixture *fixture.Fixture
+	mu      sync.Mutex
+	last    *fixture.Process
+	args    []string
+}
+
+// NewOperator makes a user of that name with the implementation's permissions. It starts no process.
+func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation, user string) (*Operator, error) {
+	o := &Operator{Impl: i, fixture: w}
+	var err error
+	if o.User, err = w.AddUser(ctx, user); err != nil {
+		return nil, err
+	}
+	lease := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: LeaseNamespace}}
+	if _, err := w.Kube.CoreV1().Namespaces().Create(ctx, lease, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	hooks := i.Webhooks
+	if hooks != "" && !filepath.IsAbs(hooks) {
+		hooks = filepath.Join(i.Folder, hooks)
+	}
+	if err := w.Webhooks.Install(ctx, hooks); err != nil {
+		return nil, err
+	}
+	if i.Roles == nil {
+		return o, w.GrantAdmin(ctx, user)
+	}
+	for _, file := range i.Roles {
+		err = errors.Join(err, w.Grant(ctx, user, "", filepath.Join(i.Folder, file)))
+	}
+	for _, file := range i.LeaseRoles {
+		err = errors.Join(err, w.Grant(ctx, user, LeaseNamespace, filepath.Join(i.Folder, file)))
+	}
+	return o, err
+}
+
+// Launch starts a process with the given arguments besides the usual ones. It does not wait.
+func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := slices.Concat(o.Impl.Args, o.Impl.With("--health-probe-bind-address=0", "--metrics-bind-address=0"), args)
+	port := 0
+	if o.Impl.Webhooks != "" {
+		var err error
+		if port, err = fixture.FreePort(); err != nil {
+			return nil, err
+		}
+		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port), "--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
+	}
+	p, err := o.fixture.Run(fixture.Program{Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: o.Env, Kubeconfig: o.User.Kubeconfig})
+	if err != nil {
+		return nil, err
+	}
+	o.last, o.args = p, args
+	if port != 0 {
+		o.fixture.Webhooks.Add(p, port)
+	}
+	return p, nil
+}
+
+// Start launches a process and returns when it is ready: it watches the MyWebs, and asks for nothing more.
+func (o *Operator) Start(ctx context.Context, args ...string) error {
+	mark := o.fixture.Ledger.Mark()
+	p, err := o.Launch(args...)
+	if err != nil {
+		return err
+	}
+	return o.awaitReady(ctx, p, mark)
+}
+
+func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("30 s are over"))
+	defer cancel()
+	ended, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-p.Ended():
+			stop(fmt.Errorf("it %v", p.Exit()))
+		case <-ended.Done():
+		}
+	}()
+	mine := ledger.Match{Users: []string{o.User.Name}, After: mark}
+	watch := mine
+	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{Resource}
+	err := o.fixture.Ledger.Await(ended, 1, watch)
+	if err == nil {
+		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
+	}
+	if err != nil {
+		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, tail(p.Output(), 5))
+	}
+	return nil
+}
+
+// Process is the newest process; nil before the first.
+func (o *Operator) Process() *fixture.Process {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
+}
+
+// Running reports whether a process lives.
+func (o *Operator) Running() bool { p := o.Process(); return p != nil && p.Running() }
+
+// Kill ends the process by SIGKILL and returns when it is gone.
+func (o *Operator) Kill() {
+	if p := o.Process(); p != nil {
+		p.Kill()
+	}
+}
+
+// Restart kills the process if one lives, and starts it again with the arguments of the last one.
+func (o *Operator) Restart(ctx context.Context) error {
+	o.Kill()
+	return o.Start(ctx, o.args...)
+}
+
+// Requests is what the operator asked for.
+func (o *Operator) Requests() ledger.Match { return ledger.Match{Users: []string{o.User.Name}} }
+
+// tail returns the last n lines of a text.
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,80 @@
+// Package suite runs checks against an operator: a check is an experiment in a namespace of its own, and
+// ends with a verdict and, when it failed, with evidence.
+package suite
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/mitchellh/go-wordwrap"
+)
+
+// A Verdict is how a check ended.
+type Verdict string
+
+// Verdicts.
+const (
+	Passed Verdict = "passed"
+	Failed Verdict = "failed"
+	// Skipped checks do not apply to the implementation, or cannot be made here; the reason says why.
+	Skipped Verdict = "skipped"
+)
+
+// An Outcome is the verdict on one implementation.
+type Outcome struct {
+	// Check is the ID of the check, Title what must be true.
+	Check string `json:"check"`
+	Title string `json:"title"`
+	// Group is the family of the check: a behaviour of MyWeb ("5"), a row of the fault catalogue ("17").
+	Group string `json:"group"`
+	// Needs are what a program must have for the check to be about it.
+	Needs   []Need  `json:"needs,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	// Reason is one line: what differed, or why it was skipped.
+	Reason string `json:"reason,omitempty"`
+	// Evidence are lines for who wants to know more: requests, status, the operator's last words.
+	Evidence []string `json:"evidence,omitempty"`
+	// Took is how long the check lasted.
+	Took time.Duration `json:"took"`
+}
+
+// Print writes an outcome: one line, and below it the reason and the evidence of a failure.
+func (o Outcome) Print(w io.Writer) {
+	Line(w, fmt.Sprintf("%s  %-32s", o.Verdict, o.Check), fmt.Sprintf("%s (%.1f s)", o.Title, o.Took.Seconds()))
+	if o.Reason != "" {
+		fmt.Fprint(w, Indented("          ", o.Reason))
+	}
+	for _, line := range o.Evidence {
+		fmt.Fprint(w, Indented("          | ", line))
+	}
+}
+
+// Line writes a line that begins with a head. A text that is too long for it goes on below itself.
+func Line(w io.Writer, head, text string) {
+	head = "  " + head + " "
+	lines := strings.TrimPrefix(Indented(strings.Repeat(" ", len(head)), text), strings.Repeat(" ", len(head)))
+	fmt.Fprint(w, head, lines)
+}
+
+// columns is how wide output is.
+const columns = 100
+
+// Indented wraps a text and puts a margin before each of its lines.
+func Indented(margin, text string) (all string) {
+	for line := range strings.SplitSeq(wordwrap.WrapString(text, uint(columns-len(margin))), "\n") {
+		all += margin + line + "\n"
+	}
+	return all
+}
+
+// Count returns how many outcomes have a verdict.
+func Count(outcomes []Outcome, v Verdict) (n int) {
+	for _, o := range outcomes {
+		if o.Verdict == v {
+			n++
+		}
+	}
+	return n
+}

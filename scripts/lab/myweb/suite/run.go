@@ -1,0 +1,183 @@
+package suite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+)
+
+// Parallel is how many checks run at once.
+const Parallel = 6
+
+// Run runs the checks against an operator and returns the outcomes in the order of the checks; report is
+// called with each of them when it is there. Checks that share the operator run first, several at once, then
+// those that need it alone, each with a process that is ready. The error is of the lab, not of the operator.
+func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check, report func(Outcome)) ([]Outcome, error) {
+	r := &runner{fixture: w, operator: o, report: report, outcomes: make([]Outcome, len(checks))}
+	defer o.Kill()
+	if o.patience = idleAlone; len(checks) > Parallel {
+		o.patience = idleTogether
+	}
+	if err := r.survey(ctx, checks); err != nil {
+		return nil, err
+	}
+	var alone []int
+	for at, c := range checks {
+		reason := cmp.Or(c.NotApplicable, o.missing(c.Needs))
+		switch {
+		case reason != "":
+			r.end(at, c.outcome(Skipped, reason))
+		case c.Alone:
+			alone = append(alone, at)
+		default:
+			r.shared = append(r.shared, at)
+		}
+	}
+	if err := r.together(ctx, checks); err != nil {
+		return r.known(), err
+	}
+	for _, at := range alone {
+		if err := r.fresh(ctx); err != nil {
+			return r.known(), err
+		}
+		if err := r.one(ctx, at, checks[at]); err != nil {
+			return r.known(), err
+		}
+		w.Proxy.Clear()
+	}
+	return r.outcomes, nil
+}
+
+// known are the outcomes of the checks that have ended.
+func (r *runner) known() []Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.outcomes), func(o Outcome) bool { return o.Check == "" })
+}
+
+type runner struct {
+	fixture  *fixture.Fixture
+	operator *Operator
+	shared   []int
+
+	mu       sync.Mutex
+	report   func(Outcome)
+	outcomes []Outcome
+}
+
+func (r *runner) end(at int, o Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes[at] = o
+	if r.report != nil {
+		r.report(o)
+	}
+}
+
+// together runs the checks that share one process.
+func (r *runner) together(ctx context.Context, checks []Check) (err error) {
+	if len(r.shared) == 0 {
+		return nil
+	}
+	if err := r.fresh(ctx); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	slots := make(chan struct{}, Parallel)
+	var mu sync.Mutex
+	for _, at := range r.shared {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			if e := r.one(ctx, at, checks[at]); e != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				err = errors.Join(err, e)
+			}
+		})
+	}
+	running.Wait()
+	return err
+}
+
+// fresh sees to an operator that runs and is ready.
+func (r *runner) fresh(ctx context.Context) error {
+	if r.operator.Running() {
+		return nil
+	}
+	return r.operator.Start(ctx)
+}
+
+// survey makes one in a namespace of its own, unless it was made, or no check runs.
+func (r *runner) survey(ctx context.Context, checks []Check) error {
+	o := r.operator
+	if o.surveyed || !slices.ContainsFunc(checks, func(c Check) bool { return c.NotApplicable == "" }) {
+		return nil
+	}
+	if err := r.fresh(ctx); err != nil {
+		return err
+	}
+	_, err := r.attempt(ctx, Check{ID: "survey", Run: (*T).survey})
+	if !o.surveyed { // it ended early: every check is made in full
+		o.AssumeAll()
+	}
+	return err
+}
+
+// one runs a check and reports its outcome.
+func (r *runner) one(ctx context.Context, at int, c Check) error {
+	outcome, err := r.attempt(ctx, c)
+	if err == nil {
+		r.end(at, outcome)
+	}
+	return err
+}
+
+// attempt runs a check in a new namespace, whose objects it removes afterwards.
+func (r *runner) attempt(ctx context.Context, c Check) (outcome Outcome, err error) {
+	name := strings.NewReplacer("/", "-", ".", "-", "_", "-").Replace(c.ID)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), 50)] + "-"}}
+	ns, err = r.fixture.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if err != nil {
+		return outcome, fmt.Errorf("prepare %s: %w", c.ID, err)
+	}
+	within := cmp.Or(c.Within, time.Minute)
+	limited, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the check has %v", within))
+	defer cancel()
+	t := &T{Fixture: r.fixture, Operator: r.operator, Namespace: ns.Name, ctx: limited, check: c,
+		start: r.fixture.Ledger.Mark()}
+	process := r.operator.Process()
+	outcome = t.do()
+	if ctx.Err() != nil {
+		return outcome, context.Cause(ctx)
+	}
+	if !c.Alone && outcome.Verdict == Passed && !process.Running() {
+		outcome.Verdict, outcome.Evidence = Failed, t.evidence()
+		outcome.Reason = fmt.Sprintf("the operator %v meanwhile", process.Exit())
+	}
+	if err := r.fixture.Kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+		return outcome, fmt.Errorf("clean up after %s: %w", c.ID, err)
+	}
+	return outcome, nil
+}
+
+// FailedIDs returns the checks that failed, by ID.
+func FailedIDs(outcomes []Outcome) (ids []string) {
+	for _, o := range outcomes {
+		if o.Verdict == Failed {
+			ids = append(ids, o.Check)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,298 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/myweb"
+)
+
+// A Web is a MyWeb as the lab sees it from outside.
+type Web struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              WebSpec   `json:"spec"`
+	Status            WebStatus `json:"status"`
+}
+
+// WebSpec is the website that is wanted.
+type WebSpec struct {
+	Image           string  `json:"image"`
+	NodePortNumber  *int32  `json:"nodePortNumber,omitempty"`
+	PageContentHTML *string `json:"pageContentHtml,omitempty"`
+	Replicas        *int32  `json:"replicas,omitempty"`
+}
+
+// WebStatus is what the operator reports.
+type WebStatus struct {
+	Completed          bool               `json:"completed,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	ReadyReplicas      int32              `json:"readyReplicas,omitempty"`
+	Selector           string             `json:"selector,omitempty"`
+	NodePort           *int32             `json:"nodePort,omitempty"`
+}
+
+// String is the status in a line, for evidence.
+func (s WebStatus) String() string {
+	text := fmt.Sprintf("completed=%v observedGeneration=%d readyReplicas=%d", s.Completed, s.ObservedGeneration, s.ReadyReplicas)
+	if s.NodePort != nil {
+		text += fmt.Sprintf(" nodePort=%d", *s.NodePort)
+	}
+	for _, c := range s.Conditions {
+		text += fmt.Sprintf(" %s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text
+}
+
+// Is reports whether the web is completed for its newest generation.
+func (w *Web) Is() bool { return w.Status.Completed && w.Status.ObservedGeneration == w.Generation }
+
+// Condition returns a condition; an empty one when there is none.
+func (w *Web) Condition(kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// Degraded reports whether the web is Degraded for that reason, now and for its newest generation.
+func (w *Web) Degraded(reason string) bool {
+	c := w.Condition("Degraded")
+	return c.Status == metav1.ConditionTrue && c.Reason == reason && c.ObservedGeneration == w.Generation
+}
+
+// Sample is a spec for a check: one replica, no node port of its own choice.
+func Sample() WebSpec { return WebSpec{Image: "nginx", PageContentHTML: new("<h1>Hello</h1>")} }
+
+// Create makes a MyWeb in the check's namespace.
+func (t *T) Create(name string, spec WebSpec) *Web {
+	web, err := t.TryCreate(name, spec)
+	t.Must(err, "create MyWeb "+name)
+	return web
+}
+
+// TryCreate is Create that hands the error on.
+func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
+	web := &Web{TypeMeta: metav1.TypeMeta{APIVersion: myweb.MyWebs.GroupVersion().String(), Kind: "MyWeb"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: t.Namespace}, Spec: spec}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(web)
+	if err != nil {
+		return nil, err
+	}
+	unstructured.RemoveNestedField(object, "status")
+	unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
+	made, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
+		Create(t.ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return asWeb(made)
+}
+
+// Get reads a MyWeb past the proxy.
+func (t *T) Get(name string) (*Web, error) {
+	u, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return asWeb(u)
+}
+
+func (t *T) list(ctx context.Context) (webs []*Web, err error) {
+	list, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		web, err := asWeb(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		webs = append(webs, web)
+	}
+	return webs, nil
+}
+
+func asWeb(u *unstructured.Unstructured) (*Web, error) {
+	web := &Web{}
+	return web, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, web)
+}
+
+// Patch changes a MyWeb by a JSON merge patch, such as {"spec":{"replicas":2}}.
+func (t *T) Patch(name, patch string) *Web {
+	u, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
+		Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	t.Must(err, "patch MyWeb "+name)
+	web, err := asWeb(u)
+	t.Must(err, "read MyWeb "+name)
+	return web
+}
+
+// SetPage changes the page of a MyWeb.
+func (t *T) SetPage(name, page string) *Web {
+	return t.Patch(name, asJSON(map[string]any{"spec": map[string]any{"pageContentHtml": page}}))
+}
+
+// Delete asks for the deletion of a MyWeb.
+func (t *T) Delete(name string) {
+	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.ctx, name, metav1.DeleteOptions{})
+	t.Must(err, "delete MyWeb "+name)
+}
+
+// Await returns the MyWeb when it is as wanted; what says so in words. 0 is 20 s.
+func (t *T) Await(name, what string, within time.Duration, wanted func(*Web) bool) (web *Web) {
+	t.Eventually("MyWeb "+name+" "+what, within, func() (err error) {
+		if web, err = t.Get(name); err != nil {
+			return err
+		}
+		if !wanted(web) {
+			return fmt.Errorf("generation=%d %v", web.Generation, web.Status)
+		}
+		return nil
+	})
+	return web
+}
+
+// Completed returns the MyWeb when its newest generation is served.
+func (t *T) Completed(name string) *Web { return t.Served(name, "is completed", 0) }
+
+// Serve creates a MyWeb and returns it when it is completed and the operator has come to rest.
+func (t *T) Serve(name string, spec WebSpec) *Web {
+	t.Create(name, spec)
+	web := t.Completed(name)
+	t.AwaitQuiet(300 * time.Millisecond)
+	return web
+}
+
+// Children are the three objects that a MyWeb owns.
+type Children struct {
+	ConfigMap  *corev1.ConfigMap
+	Deployment *appsv1.Deployment
+	Service    *corev1.Service
+}
+
+// Objects are the children with the names of their kinds.
+func (c *Children) Objects() map[string]metav1.Object {
+	return map[string]metav1.Object{"ConfigMap": c.ConfigMap, "Deployment": c.Deployment, "Service": c.Service}
+}
+
+// follow returns an error unless the children are what the spec wants. Their status does not count.
+func (c *Children) follow(spec WebSpec) error {
+	page, replicas, ports := "", int32(1), c.Service.Spec.Ports
+	if spec.PageContentHTML != nil {
+		page = *spec.PageContentHTML
+	}
+	if spec.Replicas != nil {
+		replicas = *spec.Replicas
+	}
+	image := func(c corev1.Container) bool { return c.Image == spec.Image }
+	switch {
+	case c.ConfigMap.Data["index.html"] != page:
+		return fmt.Errorf("the ConfigMap has the page %.60q, the MyWeb %.60q", c.ConfigMap.Data["index.html"], page)
+	case *c.Deployment.Spec.Replicas != replicas:
+		return fmt.Errorf("the Deployment has %d replicas, the MyWeb %d", *c.Deployment.Spec.Replicas, replicas)
+	case !slices.ContainsFunc(c.Deployment.Spec.Template.Spec.Containers, image):
+		return fmt.Errorf("the Deployment has no container with the image %s of the MyWeb", spec.Image)
+	case spec.NodePortNumber != nil && (len(ports) == 0 || ports[0].NodePort != *spec.NodePortNumber):
+		return fmt.Errorf("the ports of the Service are %s, the MyWeb has nodePortNumber %d", asJSON(ports), *spec.NodePortNumber)
+	}
+	return nil
+}
+
+// rolledOut returns an error unless the pods of a Deployment, and no others, run.
+func rolledOut(d *appsv1.Deployment) error {
+	s, want := d.Status, *d.Spec.Replicas
+	if s.ObservedGeneration < d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
+		return fmt.Errorf("the Deployment of generation %d wants %d pods, its status is %s", d.Generation, want, asJSON(s))
+	}
+	return nil
+}
+
+// existing are those that were found.
+func (c *Children) existing() (all []metav1.Object) {
+	for _, o := range c.Objects() {
+		if !reflect.ValueOf(o).IsNil() && o.GetName() != "" {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// Children returns the children of a MyWeb, all of which must be there and controlled by it. A program that sets no
+// owner references was found out by the survey: behaviour/01-children-appear fails.
+func (t *T) Children(web *Web) *Children {
+	c, err := t.children(web.Name)
+	t.Must(err, "read the children of "+web.Name)
+	for kind, o := range c.Objects() {
+		if t.Operator.owns && !metav1.IsControlledBy(o, web) {
+			t.Fatalf("%s %s is not controlled by the MyWeb: ownerReferences %s, the MyWeb's UID %s",
+				kind, web.Name, asJSON(o.GetOwnerReferences()), web.UID)
+		}
+	}
+	return c
+}
+
+func (t *T) children(name string) (*Children, error) {
+	c := &Children{}
+	var errs [3]error
+	c.ConfigMap, errs[0] = t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
+	c.Deployment, errs[1] = t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
+	c.Service, errs[2] = t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
+	return c, errors.Join(errs[:]...)
+}
+
+// Gone returns when none of the children of that name exists.
+func (t *T) Gone(name string) {
+	t.Eventually("the children of "+name+" are gone", t.limit(20*time.Second, t.Operator.owns), func() error {
+		c, err := t.children(name)
+		for _, o := range c.existing() {
+			return fmt.Errorf("%T %s is still there", o, o.GetName())
+		}
+		var joined interface{ Unwrap() []error }
+		if errors.As(err, &joined) {
+			for _, err := range joined.Unwrap() {
+				if !apierrors.IsNotFound(err) {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Events returns the events about a MyWeb, oldest first.
+func (t *T) Events(name string) []eventsv1.Event {
+	list, err := t.Fixture.Kube.EventsV1().Events(t.Namespace).List(t.ctx, metav1.ListOptions{})
+	t.Must(err, "list events")
+	var about []eventsv1.Event
+	for _, e := range list.Items {
+		if e.Regarding.Kind == "MyWeb" && e.Regarding.Name == name {
+			about = append(about, e)
+		}
+	}
+	return about
+}
+
+func asJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}

@@ -1,0 +1,344 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/scripts/lab/benchmark"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// A document is what both pages say, before it becomes Markdown or HTML.
+type document struct {
+	Title, Lead string
+	Sections    []section
+}
+
+type section struct {
+	ID, Title string
+	Blocks    []block
+}
+
+// A block is the one of its fields that is set.
+type block struct {
+	Text     string
+	List     []string
+	Table    *table
+	Figures  []figure // HTML alone shows them
+	Failures []failure
+	Code     []string // lines of a shell
+	Terms    []term
+}
+
+type table struct {
+	Caption string
+	Head    []string
+	Rows    []row
+	// Numbers stand in all columns but the first; Prose in the last.
+	Numbers, Prose bool
+	// Folded tables are shut at first, Overview tables are left out of Markdown, which has the whole anyway.
+	Folded, Overview bool
+}
+
+type row struct {
+	// Group rows head those beneath them.
+	Group bool
+	Cells []cell
+}
+
+type cell struct {
+	Code, Text string
+	// Verdict colours the cell and gives it a mark.
+	Verdict suite.Verdict
+}
+
+type failure struct {
+	Impl, Check, Title, Reason string
+	Evidence                   []string
+}
+
+// Lines is how much evidence there is.
+func (f failure) Lines() string { return count(len(f.Evidence), "line") }
+
+type term struct{ Word, Meaning string }
+
+// names returns the implementations: the columns of each table, and the styles of the curves.
+func (r *Report) names() (names []string) {
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, i := range r.Impls {
+		add(i.Name)
+	}
+	for _, f := range r.Families {
+		for _, name := range sortedKeys(f.Outcomes) {
+			add(name)
+		}
+	}
+	if r.Bench != nil {
+		for _, m := range r.Bench.Implementations {
+			add(m.Name)
+		}
+	}
+	return names
+}
+
+// titled is a name with its title: "03 (client-go by hand)".
+func (r *Report) titled(name string) string {
+	for _, i := range r.Impls {
+		if i.Name == name && i.Title != "" {
+			return fmt.Sprintf("%s (%s)", name, i.Title)
+		}
+	}
+	return name
+}
+
+func (r *Report) document() document {
+	d := document{Title: "MyWeb operators, compared", Lead: r.lead()}
+	add := func(id, title string, blocks ...block) {
+		d.Sections = append(d.Sections, section{id, title, blocks})
+	}
+	var left []string // what is not in the report
+	if len(r.Families) > 0 {
+		add("verdict", "The verdict at a glance", r.glance()...)
+	} else {
+		left = append(left, "the checks: behaviours, crash points and faults")
+	}
+	for i, f := range r.Families {
+		if len(checksOf(f)) == 0 {
+			left = append(left, "the checks of "+f.Name)
+			continue
+		}
+		add(fmt.Sprintf("family-%d", i+1), capital(f.Name), r.matrix(f)...)
+	}
+	if len(r.Families) > 0 {
+		add("failures", "What failed", r.failures()...)
+		add("skips", "What was skipped", r.skips()...)
+	}
+	m := measurements{Result: cmp.Or(r.Bench, &benchmark.Result{}), names: r.names()}
+	if len(m.Implementations) == 0 {
+		left = append(left, "the benchmark: requests, times, memory, sizes")
+	}
+	d.Sections = append(d.Sections, m.sections()...)
+	if left = append(left, m.left...); len(left) > 0 {
+		add("left-out", "Not in this run",
+			block{Text: "Run make compare in the root of the workshop, leaving nothing out, to get what this page lacks; " +
+				"a note on this page says when something could not be measured on this machine."},
+			block{List: left})
+	}
+	if len(m.Notes) > 0 {
+		add("notes", "Notes", block{List: m.Notes})
+	}
+	if len(r.Commands) > 0 {
+		add("commands", "How to repeat it", block{Text: "These commands made this page, in the root of the workshop. " +
+			"They need Go and nothing else: no Docker, no cluster."}, block{Code: r.Commands})
+	}
+	add("read", "How to read this page", block{Terms: terms})
+	return d
+}
+
+// lead is what was compared, in a paragraph.
+func (r *Report) lead() string {
+	var who []string
+	for _, name := range r.names() {
+		who = append(who, r.titled(name))
+	}
+	if len(who) == 0 {
+		return "The lab ran no operator."
+	}
+	text := fmt.Sprintf("The lab ran %s, %s. Each is a program with a kubeconfig, seen from outside: behind a proxy "+
+		"that lists its requests and, where a check wants it, disturbs them.", count(len(who), "MyWeb operator"), and(who))
+	if !r.Date.IsZero() {
+		text += " The run began on " + r.Date.UTC().Format("2 January 2006 at 15:04 UTC")
+		if r.Took > 0 {
+			text += " and took " + duration(r.Took)
+		}
+		text += "."
+	}
+	if r.Commit != "" {
+		text += " The checkout was at commit " + r.Commit + "."
+	}
+	for _, part := range []struct {
+		before string
+		lines  []string
+	}{{"The machine", r.Machine}, {"The versions", r.Versions}} {
+		if len(part.lines) > 0 {
+			text += " " + part.before + ": " + strings.Join(part.lines, "; ") + "."
+		}
+	}
+	return text
+}
+
+// glance is the verdict in a table of a line for each family.
+func (r *Report) glance() []block {
+	t := &table{Caption: "Checks that passed, failed and were skipped", Head: []string{"checks"}}
+	var lines []string
+	for _, name := range r.names() {
+		t.Head = append(t.Head, r.titled(name))
+		var all []suite.Outcome
+		for _, f := range r.Families {
+			all = append(all, f.Outcomes[name]...)
+		}
+		failed := suite.Count(all, suite.Failed)
+		switch ran := failed + suite.Count(all, suite.Passed); {
+		case ran == 0:
+			lines = append(lines, name+": no check was run.")
+		case failed > 0:
+			lines = append(lines, fmt.Sprintf("%s: %d of %s failed.", name, failed, count(ran, "check")))
+		default:
+			lines = append(lines, fmt.Sprintf("%s: passed every check that applies to it (%s).", name, number(ran)))
+		}
+	}
+	for _, f := range r.Families {
+		cells := []cell{{Text: capital(f.Name)}}
+		for _, name := range r.names() {
+			o := f.Outcomes[name]
+			cells = append(cells, cell{Verdict: together(o), Text: fmt.Sprintf("%d"+space+"passed, %d"+space+"failed, %d"+space+"skipped",
+				suite.Count(o, suite.Passed), suite.Count(o, suite.Failed), suite.Count(o, suite.Skipped))})
+			if len(o) == 0 {
+				cells[len(cells)-1].Text = "not run"
+			}
+		}
+		t.Rows = append(t.Rows, row{Cells: cells})
+	}
+	return []block{{List: lines}, {Table: t}}
+}
+
+// together is the verdict on several outcomes: failed when one failed, and passed when one passed.
+func together(outcomes []suite.Outcome) suite.Verdict {
+	for _, v := range []suite.Verdict{suite.Failed, suite.Passed, suite.Skipped} {
+		if suite.Count(outcomes, v) > 0 {
+			return v
+		}
+	}
+	return ""
+}
+
+// checksOf returns each check of a family once, in the order of the first implementation that has it.
+func checksOf(f Family) (checks []suite.Outcome) {
+	seen := map[string]bool{}
+	for _, name := range sortedKeys(f.Outcomes) {
+		for _, o := range f.Outcomes[name] {
+			if !seen[o.Check] {
+				checks = append(checks, o)
+			}
+			seen[o.Check] = true
+		}
+	}
+	return checks
+}
+
+// groupsOf returns the groups of a family, and those that only its checks name.
+func groupsOf(f Family) []Group {
+	groups := slices.Clone(f.Groups)
+	for _, o := range checksOf(f) {
+		if !slices.ContainsFunc(groups, func(g Group) bool { return g.ID == o.Group }) {
+			groups = append(groups, Group{ID: o.Group})
+		}
+	}
+	return groups
+}
+
+// matrix is a family's groups, with their checks beneath, over the implementations.
+func (r *Report) matrix(f Family) []block {
+	names, checks := r.names(), checksOf(f)
+	short := &table{Caption: capital(f.Name) + ", by group", Head: append([]string{"group"}, names...), Overview: true}
+	long := &table{Caption: fmt.Sprintf("Every check of %s (%d)", f.Name, len(checks)), Head: append([]string{"check"}, names...), Folded: true}
+	for _, g := range groupsOf(f) {
+		in := func(o suite.Outcome) bool { return o.Group == g.ID }
+		cells := []cell{{Text: strings.TrimSuffix(g.ID+": "+g.Title, ": ")}}
+		for _, name := range names {
+			cells = append(cells, summary(filter(f.Outcomes[name], in)))
+		}
+		short.Rows = append(short.Rows, row{Cells: cells})
+		long.Rows = append(long.Rows, row{Group: true, Cells: cells})
+		for _, c := range filter(checks, in) {
+			cells := []cell{{Code: c.Check, Text: c.Title}}
+			for _, name := range names {
+				cells = append(cells, summary(filter(f.Outcomes[name], func(o suite.Outcome) bool { return o.Check == c.Check })))
+			}
+			long.Rows = append(long.Rows, row{Cells: cells})
+		}
+	}
+	return []block{{Text: f.About}, {Table: short}, {Table: long}}
+}
+
+// summary is the verdict on some checks, in words.
+func summary(outcomes []suite.Outcome) cell {
+	v := together(outcomes)
+	c := cell{Verdict: v, Text: string(v)}
+	n, skipped := suite.Count(outcomes, v), suite.Count(outcomes, suite.Skipped)
+	switch {
+	case v == "":
+		c.Text = "not run"
+	case v == suite.Failed && len(outcomes) > 1:
+		c.Text = fmt.Sprintf("failed, %d of %d", n, len(outcomes)-skipped)
+	case v == suite.Passed && skipped > 0:
+		c.Text = fmt.Sprintf("passed, %d skipped", skipped)
+	}
+	return c
+}
+
+func (r *Report) failures() []block {
+	var failed []failure
+	for _, f := range r.Families {
+		for _, name := range r.names() {
+			for _, o := range f.Outcomes[name] {
+				if o.Verdict == suite.Failed {
+					failed = append(failed, failure{name, o.Check, o.Title, o.Reason, o.Evidence})
+				}
+			}
+		}
+	}
+	if len(failed) == 0 {
+		return []block{{Text: "No check failed."}}
+	}
+	return []block{{Failures: failed}}
+}
+
+// skips lists the reasons once for all implementations that share them.
+func (r *Report) skips() []block {
+	t := &table{Caption: "Checks that were skipped, and why", Head: []string{"check", "operators", "reason"}, Prose: true}
+	at := map[[2]string]int{}
+	for _, f := range r.Families {
+		for _, name := range r.names() {
+			for _, o := range f.Outcomes[name] {
+				if o.Verdict != suite.Skipped {
+					continue
+				}
+				key := [2]string{o.Check, o.Reason}
+				if i, ok := at[key]; ok {
+					t.Rows[i].Cells[1].Text += ", " + name
+					continue
+				}
+				at[key] = len(t.Rows)
+				t.Rows = append(t.Rows, row{Cells: []cell{{Code: o.Check, Text: o.Title}, {Text: name}, {Text: o.Reason}}})
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return []block{{Text: "No check was skipped."}}
+	}
+	return []block{{Table: t}}
+}
+
+var terms = []term{
+	{"passed", "The experiment took place, and all that the check demands was seen."},
+	{"failed", "The experiment took place, and something differed: the reason says what, the evidence shows it."},
+	{"skipped", "No experiment took place, because it means nothing for this operator or cannot be made here: the reason says which. It counts neither for nor against."},
+	{"crash point", "The operator is killed (SIGKILL) right after one of its writes was committed, and started again. It passes when all ends as it does undisturbed."},
+	{"request", "A line of the proxy's ledger: what the operator really sent, refused ones included. The audit log and the API server's own counter agree with it."},
+	{"no-op write", "A write that was accepted and changed nothing: work for the API server that nobody needed."},
+	{"sync", "The operator looked at one MyWeb, by its own metric."},
+	{"A B B A", "The order of the runs in a pair: both operators come first and last equally often, so a machine that grows slower harms both alike."},
+	{"interval", "The range that holds the true value in 95 of 100 such runs, found by drawing the measured pairs anew many times (bootstrap). When the interval of a ratio holds 1, no difference can be stated."},
+	{"A/A control", "The same measurement of A against itself: it should be 1. When its interval leaves 0.95 to 1.05, the machine is too noisy, and no ratio is printed."},
+	{"p50, p99", "Half of the MyWebs were completed within the first, 99 of 100 within the second; the latter is only given from 1,000 samples on."},
+	{"open loop", "MyWebs are created at a fixed rate, whether earlier ones are completed or not, so a slow operator cannot slow down its own test."},
+	{"efficiency", "The time of a bare loop of the same writes, divided by the operator's time: 1.00 is as fast as can be."},
+	{"heap, resident set", "What the last garbage collection left, and what the operating system counts: the second holds the first, the program's code and space kept for later."},
+}

@@ -1,0 +1,49 @@
+// Package report writes what the lab found: a page of Markdown, and one self-contained page of HTML.
+package report
+
+import (
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/benchmark"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// A Report is a whole run of `make compare`.
+type Report struct {
+	// Date of the run, in UTC; Took is how long it was.
+	Date time.Time     `json:"date"`
+	Took time.Duration `json:"took"`
+	// Commit of the checkout, with "+changes" when files differ from it; Machine and Versions are lines
+	// such as "2 cores, 24 GB, linux/amd64" and "Kubernetes 1.37.1".
+	Commit   string   `json:"commit"`
+	Machine  []string `json:"machine"`
+	Versions []string `json:"versions"`
+	// Commands that were run to make it.
+	Commands []string          `json:"commands"`
+	Impls    []Implementation  `json:"impls"`
+	Families []Family          `json:"families"`
+	Bench    *benchmark.Result `json:"bench,omitempty"`
+}
+
+// An Implementation by name and title.
+type Implementation struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+// A Family is a suite of checks: conformance, crash points, faults.
+type Family struct {
+	Name string `json:"name"`
+	// About says in one line what is examined.
+	About string `json:"about"`
+	// Groups name the groups of the checks, in their order.
+	Groups []Group `json:"groups"`
+	// Outcomes by the name of the implementation, each in the same order of checks.
+	Outcomes map[string][]suite.Outcome `json:"outcomes"`
+}
+
+// A Group is a behaviour, or a row of the fault catalogue.
+type Group struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}

@@ -1,0 +1,23 @@
+// Command golangci-lint is the linter of that name with plugins: kube-api-linter, which knows the conventions
+// of Kubernetes for API types, logcheck, which knows those for structured logs, and terms, which knows the words of this repository.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/golangci/golangci-lint/v2/pkg/commands"
+	"github.com/golangci/golangci-lint/v2/pkg/exitcodes"
+
+	_ "sigs.k8s.io/kube-api-linter"
+	_ "sigs.k8s.io/logtools/logcheck/gclplugin"
+
+	_ "example.com/operator-workshop/scripts/linters/terms"
+)
+
+func main() {
+	if err := commands.Execute(commands.BuildInfo{Version: "of the workshop"}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitcodes.Failure)
+	}
+}
