@@ -144,7 +144,8 @@ func TestTheFakeClientset(t *testing.T) {
 		"does not look at preconditions": {
 			func(ctx context.Context, webs webs) string {
 				other := types.UID("another")
-				return answer("deleted", webs.Delete(ctx, "shop", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}}))
+				return answer("deleted",
+					webs.Delete(ctx, "shop", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}}))
 			}, "Conflict", "deleted"},
 		"does not wait for finalizers": {
 			func(ctx context.Context, webs webs) string {

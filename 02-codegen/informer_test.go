@@ -56,7 +56,8 @@ func (r *recorder) events() informerv1.MyWebHandlerFuncs {
 }
 
 // newFactory makes a factory for one namespace. It ends with the test.
-func newFactory(t *testing.T, client versioned.Interface, namespace string, resync time.Duration, options ...externalversions.SharedInformerOption) externalversions.SharedInformerFactory {
+func newFactory(t *testing.T, client versioned.Interface, namespace string, resync time.Duration,
+	options ...externalversions.SharedInformerOption) externalversions.SharedInformerFactory {
 	t.Helper()
 	factory := externalversions.NewSharedInformerFactoryWithOptions(client, resync,
 		append(options, externalversions.WithNamespace(namespace))...)
@@ -82,7 +83,9 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 
 	factory := newFactory(t, client, namespace, 0)
 	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
-	byImage := informerv1.MyWebIndexers{"image": func(web *webv1.MyWeb) ([]string, error) { return []string{web.Spec.Image}, nil }}
+	byImage := informerv1.MyWebIndexers{"image": func(web *webv1.MyWeb) ([]string, error) {
+		return []string{web.Spec.Image}, nil
+	}}
 	if err := informer.TypedInformer().AddTypedIndexers(byImage); err != nil {
 		t.Fatal(err)
 	}

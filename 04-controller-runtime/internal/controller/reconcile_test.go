@@ -38,7 +38,8 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, filepath.Join("..", "..", "config", "crd")))
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
+		filepath.Join("..", "..", "config", "crd")))
 }
 
 // fixture is a namespace with a MyWeb and a reconciler behind a wire. Time passes only between reconciles.
@@ -101,7 +102,9 @@ func listByIndex(ctx context.Context, c client.WithWatch, list client.ObjectList
 		return err
 	}
 	services.Items = slices.DeleteFunc(services.Items, func(s corev1.Service) bool {
-		return !slices.ContainsFunc(nodePorts(&s), func(port string) bool { return asked.Matches(fields.Set{byNodePort: port}) })
+		return !slices.ContainsFunc(nodePorts(&s), func(port string) bool {
+			return asked.Matches(fields.Set{byNodePort: port})
+		})
 	})
 	return nil
 }
@@ -201,7 +204,8 @@ func TestFromNothingToCompletedTakesFiveWrites(t *testing.T) {
 			t.Errorf("%T is not controlled by the MyWeb", obj)
 		}
 	}
-	if got := get(b, &corev1.ConfigMap{}).Data; cmp.Diff(map[string]string{"index.html": *web.Spec.PageContentHTML}, got) != "" {
+	if got := get(b, &corev1.ConfigMap{}).Data; cmp.Diff(
+		map[string]string{"index.html": *web.Spec.PageContentHTML}, got) != "" {
 		t.Errorf("the ConfigMap holds %q", got)
 	}
 }
@@ -283,7 +287,9 @@ func damages(b *fixture) map[string]damage {
 		},
 		"the port of the container": {
 			func() {
-				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81 })
+				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+					d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81
+				})
 			},
 			func() bool {
 				ports := get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Ports
@@ -401,7 +407,8 @@ func TestAStatusThatBecameZeroIsRead(t *testing.T) {
 	b.must(b.WithWatch.Status().Update(t.Context(), d))
 	stale := true // the Deployment in the cache still has a ready pod when the answer has none
 	b.intercept(interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
 			err := c.Get(ctx, key, obj, opts...)
 			if pods, ok := obj.(*appsv1.Deployment); ok && stale {
 				pods.Status.ReadyReplicas, pods.Spec.Replicas, stale = 1, new(int32(9)), false
@@ -455,7 +462,8 @@ func TestAConflictThatAppearsBetweenObserveAndApplyIsNotChanged(t *testing.T) {
 					})
 				}
 				b.intercept(interceptor.Funcs{
-					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
+						opts ...client.ApplyOption) error {
 						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
 							if exists {
 								b.must(b.Delete(ctx, mywebtest.Unmanaged(kind, b.key.Namespace, b.key.Name)))

@@ -41,7 +41,8 @@ func TestHowLongAStatusCanWait(t *testing.T) {
 	}
 	moving := func(ago time.Duration) func(*live) {
 		return func(l *live) {
-			l.pods.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, LastUpdateTime: metav1.Time{Time: noon.Add(-ago)}}}
+			l.pods.Status.Conditions = []appsv1.DeploymentCondition{{
+				Type: appsv1.DeploymentProgressing, LastUpdateTime: metav1.Time{Time: noon.Add(-ago)}}}
 		}
 	}
 	touched := func(l *live) { l.pods.Generation = 3 }
@@ -56,27 +57,42 @@ func TestHowLongAStatusCanWait(t *testing.T) {
 		now      state
 		want     time.Duration
 	}{
-		"nothing was reported":             {nil, state{change: []func(*live){ready(1), moving(0)}}, 0},
-		"the first pod of a rollout":       {&state{change: []func(*live){ready(0)}}, state{change: []func(*live){ready(1), moving(0)}}, stalled},
-		"one pod more":                     {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0)}}, stalled},
-		"one pod less, others serve":       {&state{change: []func(*live){ready(2)}}, state{change: []func(*live){ready(1), moving(0)}}, stalled},
-		"one pod more, 3 s ago":            {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(3 * time.Second)}}, 2 * time.Second},
-		"it stands still for 5 s":          {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(stalled)}}, 0},
-		"it stands still for an hour":      {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(time.Hour)}}, 0},
-		"the last ready pod is lost":       {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(0), moving(0)}}, 0},
-		"all pods are ready":               {&state{change: []func(*live){ready(2)}}, state{change: []func(*live){ready(3), moving(0)}}, 0},
-		"a rollout begins":                 {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(2), moving(0)}}, 0},
-		"a new generation":                 {&state{change: []func(*live){ready(1)}}, state{web: func(w *webv1.MyWeb) { w.Generation++ }, change: []func(*live){ready(2), moving(0)}}, 0},
-		"a conflict":                       {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0)}, blocked: conflict}, 0},
-		"a conflict that was reported":     {&state{change: []func(*live){ready(1)}, blocked: conflict}, state{change: []func(*live){ready(2), moving(0)}, blocked: conflict}, 0},
-		"a Deployment without a condition": {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2)}}, 0},
+		"nothing was reported": {nil, state{change: []func(*live){ready(1), moving(0)}}, 0},
+		"the first pod of a rollout": {
+			&state{change: []func(*live){ready(0)}}, state{change: []func(*live){ready(1), moving(0)}}, stalled},
+		"one pod more": {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0)}}, stalled},
+		"one pod less, others serve": {
+			&state{change: []func(*live){ready(2)}}, state{change: []func(*live){ready(1), moving(0)}}, stalled},
+		"one pod more, 3 s ago": {&state{change: []func(*live){ready(1)}},
+			state{change: []func(*live){ready(2), moving(3 * time.Second)}}, 2 * time.Second},
+		"it stands still for 5 s": {
+			&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(stalled)}}, 0},
+		"it stands still for an hour": {
+			&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(time.Hour)}}, 0},
+		"the last ready pod is lost": {
+			&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(0), moving(0)}}, 0},
+		"all pods are ready": {&state{change: []func(*live){ready(2)}}, state{change: []func(*live){ready(3), moving(0)}}, 0},
+		"a rollout begins":   {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(2), moving(0)}}, 0},
+		"a new generation": {&state{change: []func(*live){ready(1)}},
+			state{web: func(w *webv1.MyWeb) { w.Generation++ }, change: []func(*live){ready(2), moving(0)}}, 0},
+		"a conflict": {
+			&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0)}, blocked: conflict}, 0},
+		"a conflict that was reported": {&state{change: []func(*live){ready(1)}, blocked: conflict},
+			state{change: []func(*live){ready(2), moving(0)}, blocked: conflict}, 0},
+		"a Deployment without a condition": {
+			&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2)}}, 0},
 		"another node port": {&state{change: []func(*live){ready(1)}},
 			state{change: []func(*live){ready(2), moving(0), func(l *live) { l.port = 31000 }}}, 0},
-		"an older template moved":     {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0), touched}}, stalled},
-		"somebody touched it":         {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}}, stalled},
-		"touched, and a conflict":     {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}, blocked: conflict}, 0},
-		"touched by a new generation": {&state{change: []func(*live){ready(3)}}, state{web: func(w *webv1.MyWeb) { w.Generation++ }, change: []func(*live){ready(3), touched}}, 0},
-		"a new one, not yet seen":     {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(0), touched, func(l *live) { l.pods.Status.ObservedGeneration = 0 }}}, 0},
+		"an older template moved": {
+			&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0), touched}}, stalled},
+		"somebody touched it": {
+			&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}}, stalled},
+		"touched, and a conflict": {
+			&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}, blocked: conflict}, 0},
+		"touched by a new generation": {&state{change: []func(*live){ready(3)}},
+			state{web: func(w *webv1.MyWeb) { w.Generation++ }, change: []func(*live){ready(3), touched}}, 0},
+		"a new one, not yet seen": {&state{change: []func(*live){ready(3)}},
+			state{change: []func(*live){ready(0), touched, func(l *live) { l.pods.Status.ObservedGeneration = 0 }}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Name: "site", Generation: 3},

@@ -25,7 +25,8 @@ type live struct {
 
 // served returns children that serve a MyWeb fully, then changed.
 func served(web *webv1.MyWeb, change ...func(*live)) []*Child {
-	owner := []metav1.OwnerReference{{APIVersion: "operator.k8s-summit.org/v1", Kind: "MyWeb", UID: web.UID, Controller: new(true)}}
+	owner := []metav1.OwnerReference{{
+		APIVersion: "operator.k8s-summit.org/v1", Kind: "MyWeb", UID: web.UID, Controller: new(true)}}
 	n := replicas(web)
 	l := &live{
 		pods: &appsv1.Deployment{
@@ -80,7 +81,8 @@ func TestStatusIsTrue(t *testing.T) {
 		ready                            int32
 		available, progressing, degraded string
 	}{
-		"fully served": {completed: true, ready: 1, available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
+		"fully served": {completed: true, ready: 1, available: "True Serving", progressing: "False Complete",
+			degraded: "False AsExpected"},
 		"nothing made yet": {change: func(l *live) { l.pods, l.service = nil, nil },
 			available: "False NoReadyPod", progressing: "True RollingOut", degraded: "False AsExpected"},
 		"nothing made yet, and no pod wanted": {web: func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(0)) },
@@ -96,7 +98,8 @@ func TestStatusIsTrue(t *testing.T) {
 			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
 		"ready, but not for long enough": {change: func(l *live) { l.pods.Status.AvailableReplicas = 0 },
 			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"two of three": {web: three, change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 2, 2 },
+		"two of three": {
+			web: three, change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 2, 2 },
 			ready: 2, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
 		"three of three": {web: three, completed: true, ready: 3,
 			available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
@@ -117,15 +120,19 @@ func TestStatusIsTrue(t *testing.T) {
 		"the Deployment is being deleted, without a conflict": {change: func(l *live) { l.pods.DeletionTimestamp = &noon },
 			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
 		"a deadline passed, old pods serve": {change: func(l *live) { l.pods.Status.UpdatedReplicas = 0; late(l) },
-			ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded", degraded: "True ProgressDeadlineExceeded"},
-		"a deadline passed, no pod serves": {change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 0, 0; late(l) },
-			available: "False NoReadyPod", progressing: "False ProgressDeadlineExceeded", degraded: "True ProgressDeadlineExceeded"},
+			ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded",
+			degraded: "True ProgressDeadlineExceeded"},
+		"a deadline passed, no pod serves": {
+			change:    func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 0, 0; late(l) },
+			available: "False NoReadyPod", progressing: "False ProgressDeadlineExceeded",
+			degraded: "True ProgressDeadlineExceeded"},
 		"a deadline passed, for an older template": {change: func(l *live) { l.pods.Generation = 3; late(l) },
 			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
 		"a deadline passed, and a conflict": {change: late, blocked: conflict,
 			ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
 		"a deadline passed, and a transient conflict": {change: late, blocked: waiting,
-			ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded", degraded: "True ProgressDeadlineExceeded"},
+			ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded",
+			degraded: "True ProgressDeadlineExceeded"},
 		"a conflict": {blocked: conflict,
 			ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
 		"a transient conflict": {blocked: waiting,
@@ -204,11 +211,12 @@ func TestCombine(t *testing.T) {
 		all  []*ConditionError
 		want *ConditionError
 	}{
-		"none":                     {nil, nil},
-		"one":                      {[]*ConditionError{waiting}, waiting},
-		"several":                  {[]*ConditionError{conflict("a"), conflict("b")}, conflict("a; b")},
-		"a transient one first":    {[]*ConditionError{waiting, conflict("b")}, conflict("b")},
-		"one that must be retried": {[]*ConditionError{conflict("a"), rejected}, &ConditionError{Reason: "ResourceConflict", Message: "a; no", Retry: true}},
+		"none":                  {nil, nil},
+		"one":                   {[]*ConditionError{waiting}, waiting},
+		"several":               {[]*ConditionError{conflict("a"), conflict("b")}, conflict("a; b")},
+		"a transient one first": {[]*ConditionError{waiting, conflict("b")}, conflict("b")},
+		"one that must be retried": {[]*ConditionError{conflict("a"), rejected},
+			&ConditionError{Reason: "ResourceConflict", Message: "a; no", Retry: true}},
 	} {
 		if diff := cmp.Diff(test.want, Combine(test.all)); diff != "" {
 			t.Error(name, diff)

@@ -52,7 +52,11 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	flags := []string{"--namespaces=" + ns, "--leader-elect", "--leader-election-namespace=" + ns}
 	p := started(t, program, kubeconfig, append(flags, "--metrics-bind-address="+address)...)
 
-	w.Eventually(func() int { code, _ := programtest.Get("https://"+address+"/metrics", ""); return code }).Should(gomega.Equal(401)) // it listens
+	// it listens
+	w.Eventually(func() int {
+		code, _ := programtest.Get("https://"+address+"/metrics", "")
+		return code
+	}).Should(gomega.Equal(401))
 	for name, test := range map[string]struct {
 		token string
 		code  int
@@ -82,13 +86,17 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		`myweb_conditions{status="False",type="Progressing"} 3`,
 		`myweb_conditions{status="False",type="Degraded"} 2`, `myweb_conditions{status="True",type="Degraded"} 1`))
 	_, body := programtest.Get("https://"+address+"/metrics", reader)
-	for _, name := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total", "controller_runtime_client_consistency_wait_duration_seconds_count"} {
+	for _, name := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total",
+		"controller_runtime_client_consistency_wait_duration_seconds_count"} {
 		w.Expect(series(body, name)).NotTo(gomega.BeEmpty(), name)
 	}
 
 	standby := testenv.FreeAddress(t)
 	q := launch(t, program, kubeconfig, append(flags, "--metrics-bind-address="+standby)...)
-	w.Eventually(func() int { code, _ := programtest.Get("https://"+standby+"/metrics", reader); return code }).Should(gomega.Equal(200), "a replica that waits can be scraped")
+	w.Eventually(func() int {
+		code, _ := programtest.Get("https://"+standby+"/metrics", reader)
+		return code
+	}).Should(gomega.Equal(200), "a replica that waits can be scraped")
 	_, body = programtest.Get("https://"+standby+"/metrics", reader)
 	w.Expect(series(body, "myweb_conditions")).To(gomega.BeEmpty(), "a replica that waits would count them once more")
 	q.Stop()
@@ -111,5 +119,8 @@ func TestMetricsInTheClearAreForThisMachine(t *testing.T) {
 	ns, address := w.namespace(), testenv.FreeAddress(t)
 	started(t, program, w.operator("clear", ns), "--namespaces="+ns, "--metrics-bind-address="+address,
 		"--metrics-secure=false")
-	w.Eventually(func() int { code, _ := programtest.Get("http://"+address+"/metrics", ""); return code }).Should(gomega.Equal(200))
+	w.Eventually(func() int {
+		code, _ := programtest.Get("http://"+address+"/metrics", "")
+		return code
+	}).Should(gomega.Equal(200))
 }

@@ -125,11 +125,15 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, _ := workplace()
-		_ = filepath.Walk(settings["BACKUP_DIR"], func(path string, _ os.FileInfo, _ error) error { p.give(t, path); return nil })
+		_ = filepath.Walk(settings["BACKUP_DIR"], func(path string, _ os.FileInfo, _ error) error {
+			p.give(t, path)
+			return nil
+		})
 	}
 	fresh(second)
 	steps := stepsOf(t, verbBackup, second, ReasonBackupSucceeded)
-	for _, step := range []string{"snapshot", "dumping", "dumped", "globals", "prepared", "rename .dump", "rename .json", "renamed",
+	for _, step := range []string{
+		"snapshot", "dumping", "dumped", "globals", "prepared", "rename .dump", "rename .json", "renamed",
 		"verified", "remove .dump", "remove .json", "removed", "result"} {
 		if !strings.Contains(strings.Join(steps, "\n"), step) {
 			t.Fatalf("step %q is missing in %q", step, steps)
@@ -213,7 +217,8 @@ func TestRestoreKilledAtEveryStep(t *testing.T) {
 				if got := databaseState(t, victim); got != "restored" {
 					table.wrong("in the end %s", got)
 				}
-				if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+"');"); got != "0" {
+				if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+
+					"');"); got != "0" {
 					table.wrong("%s or %s was left", aside, replaced)
 				}
 			}

@@ -116,7 +116,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// Whatever is there and whatever the policy: the newest good one, the newest dump and all unknown ones stay, nothing is lost or
+// Whatever is there and whatever the policy: the newest good one, the newest dump and all unknown ones stay, nothing is
+// lost or
 // doubled, and a second pruning finds nothing to do.
 func TestKeepAlways(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -153,7 +153,8 @@ func TestRestoreMakesMissingRolesWithoutRights(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_DATABASE", "with-roles")
 	database(t, "with-roles")
-	sql(t, "with-roles", `CREATE ROLE "gone; x" SUPERUSER LOGIN; CREATE TABLE mine (a int); ALTER TABLE mine OWNER TO "gone; x";`)
+	sql(t, "with-roles",
+		`CREATE ROLE "gone; x" SUPERUSER LOGIN; CREATE TABLE mine (a int); ALTER TABLE mine OWNER TO "gone; x";`)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 	sql(t, "with-roles", `DROP TABLE mine; DROP ROLE "gone; x";`)
 	t.Cleanup(func() { sql(t, "postgres", `DROP ROLE "gone; x";`) })
@@ -179,7 +180,8 @@ func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 		if got := sql(t, "busy", "SELECT a FROM precious;"); got != "42" {
 			t.Fatalf("%s: %s", when, got)
 		}
-		if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+besides+"', '"+replaced+"');"); got != "0" {
+		if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+besides+"', '"+replaced+
+			"');"); got != "0" {
 			t.Fatalf("%s: %s unfinished databases were left", when, got)
 		}
 	}
@@ -207,7 +209,8 @@ func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 	if o := must(t, verbRestore, into, ReasonRestoreSucceeded); !o.result.Restored.Replaced {
 		t.Errorf("restored: %+v", o.result.Restored)
 	}
-	if got := sql(t, "busy", "SELECT count(*), pg_get_userbyid(datdba) FROM t, pg_database WHERE datname = 'busy' GROUP BY 2;"); got != "100|keeper" {
+	if got := sql(t, "busy", "SELECT count(*), pg_get_userbyid(datdba) FROM t, pg_database WHERE datname = 'busy' "+
+		"GROUP BY 2;"); got != "100|keeper" {
 		t.Errorf("rows and owner: %s", got)
 	}
 }
@@ -286,7 +289,8 @@ func TestRowsThatChangeWhileTheDumpIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := fmt.Sprintf("#!/bin/sh\n%[1]s/psql -Xqd changing -c 'INSERT INTO c VALUES (2)'\nexec %[1]s/pg_dump \"$@\"\n", toolsDir)
+	script := fmt.Sprintf("#!/bin/sh\n%[1]s/psql -Xqd changing -c 'INSERT INTO c VALUES (2)'\nexec %[1]s/pg_dump \"$@\"\n",
+		toolsDir)
 	if err := os.WriteFile(dir+"/pg_dump", []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

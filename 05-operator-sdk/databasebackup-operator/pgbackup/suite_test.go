@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(130)
 	}()
 	if toolsDir = findTools(); toolsDir == "" {
-		fmt.Fprintln(os.Stderr, "note: PostgreSQL is not installed, so the tests on a real server are skipped (Debian: apt-get install postgresql)")
+		fmt.Fprintln(os.Stderr,
+			"note: PostgreSQL is not installed, so the tests on a real server are skipped (Debian: apt-get install postgresql)")
 	}
 	code := m.Run()
 	stopPostgres()
@@ -296,7 +297,8 @@ func restoring(t *testing.T, settings map[string]string) map[string]string {
 func startScratchProcess(t *testing.T, settings map[string]string) *exec.Cmd {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := start(t, verbScratch, map[string]string{"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"], "BACKUP_TOOLS": settings["BACKUP_TOOLS"]}, &out, &errs)
+	cmd := start(t, verbScratch, map[string]string{
+		"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"], "BACKUP_TOOLS": settings["BACKUP_TOOLS"]}, &out, &errs)
 	t.Cleanup(func() {
 		if cmd.ProcessState != nil {
 			return // the test has killed it
@@ -350,7 +352,8 @@ func startPostgres() error {
 	}
 	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-c",
 		"listen_addresses=127.0.0.1", "-p", serverPort,
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off", "-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB")
+		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off", "-c", "shared_buffers=16MB", "-c",
+		"max_wal_size=256MB")
 	postgres.Env, postgres.Dir, postgres.Stderr = []string{"LC_ALL=C"}, "/", log
 	postgres.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := postgres.Start(); err != nil {
@@ -367,7 +370,8 @@ func startPostgres() error {
 	}
 	_, err = psql("postgres", "CREATE DATABASE small;")
 	if err == nil {
-		_, err = psql("small", "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'row ' || n FROM generate_series(1, 100) n;")
+		_, err = psql("small",
+			"CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'row ' || n FROM generate_series(1, 100) n;")
 	}
 	return err
 }
@@ -397,7 +401,8 @@ func psql(database, sql string) (string, error) {
 	s := server{tools: toolsDir, environ: append(plainEnvironment(os.Environ()),
 		"PGHOST="+serverDir, "PGPORT="+serverPort, "PGUSER="+superuser, "PGPASSWORD="+password, "PGCLIENTENCODING=UTF8")}
 	var out bytes.Buffer
-	err := s.run(context.Background(), tool{name: "psql", args: psqlArgs(database), stdin: strings.NewReader(sql), stdout: &out})
+	err := s.run(context.Background(),
+		tool{name: "psql", args: psqlArgs(database), stdin: strings.NewReader(sql), stdout: &out})
 	return strings.TrimSpace(out.String()), err
 }
 

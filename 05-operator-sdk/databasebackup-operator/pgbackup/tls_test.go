@@ -56,7 +56,8 @@ func (a *authority) sign(host string) (certificate, key []byte, err error) {
 		return nil, nil, err
 	}
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
 }
 
 // turnTLS switches TLS on or off in the server of the tests. It listens on 127.0.0.1 for these tests alone.
@@ -110,15 +111,19 @@ func TestTLS(t *testing.T) {
 	}
 	tls := with(settings, "PGREQUIREAUTH", "scram-sha-256")
 	for name, test := range map[string]run{
-		"the right authority and host":         {"on", "localhost", "verify-full", ours, ReasonBackupSucceeded, ""},
-		"the right authority, another host":    {"on", "127.0.0.1", "verify-ca", ours, ReasonBackupSucceeded, ""},
-		"the wrong host":                       {"on", "127.0.0.1", "verify-full", ours, ReasonTLSFailed, "does not match host name"},
-		"the wrong authority":                  {"on", "localhost", "verify-ca", others, ReasonTLSFailed, "certificate verify failed"},
-		"no authority where one is asked for":  {"on", "localhost", "verify-full", "/nowhere/ca.crt", ReasonTLSFailed, "does not exist"},
-		"any certificate":                      {"on", "localhost", "require", "", ReasonBackupSucceeded, ""},
-		"no TLS where a certificate is wanted": {"off", "localhost", "verify-full", ours, ReasonTLSFailed, "does not support SSL"},
-		"no TLS where it is required":          {"off", "localhost", "require", "", ReasonTLSFailed, "does not support SSL"},
-		"no TLS where it is preferred":         {"off", "localhost", "prefer", "", ReasonBackupSucceeded, ""},
+		"the right authority and host":      {"on", "localhost", "verify-full", ours, ReasonBackupSucceeded, ""},
+		"the right authority, another host": {"on", "127.0.0.1", "verify-ca", ours, ReasonBackupSucceeded, ""},
+		"the wrong host": {
+			"on", "127.0.0.1", "verify-full", ours, ReasonTLSFailed, "does not match host name"},
+		"the wrong authority": {
+			"on", "localhost", "verify-ca", others, ReasonTLSFailed, "certificate verify failed"},
+		"no authority where one is asked for": {
+			"on", "localhost", "verify-full", "/nowhere/ca.crt", ReasonTLSFailed, "does not exist"},
+		"any certificate": {"on", "localhost", "require", "", ReasonBackupSucceeded, ""},
+		"no TLS where a certificate is wanted": {
+			"off", "localhost", "verify-full", ours, ReasonTLSFailed, "does not support SSL"},
+		"no TLS where it is required":  {"off", "localhost", "require", "", ReasonTLSFailed, "does not support SSL"},
+		"no TLS where it is preferred": {"off", "localhost", "prefer", "", ReasonBackupSucceeded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			turnTLS(t, test.tls)

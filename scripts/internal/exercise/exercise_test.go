@@ -30,7 +30,8 @@ func TestListsAreRead(t *testing.T) {
 			at := slices.IndexFunc(c.All, func(e Exercise) bool {
 				return e.Chapter == chapter && e.Solution == "stages/"+filepath.Base(stage)
 			})
-			demand := regexp.MustCompile(`- dir: stages/` + filepath.Base(stage) + `\n  idea: .*\n  demands: (\S+)`).FindSubmatch(list)
+			demand := regexp.MustCompile(`- dir: stages/` + filepath.Base(stage) +
+				`\n  idea: .*\n  demands: (\S+)`).FindSubmatch(list)
 			if at < 0 {
 				t.Errorf("no exercise leads to %s", stage)
 			} else if demand != nil && !slices.Equal(c.All[at].Lab, []string{string(demand[1])}) {

@@ -57,7 +57,8 @@ func TestInABrowser(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				cmd := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+				cmd := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+					"--no-first-run",
 					"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+dir,
 					"--window-size=1400,900", "--virtual-time-budget=3000", "--dump-dom", "file://"+file)
 				out, err := cmd.Output()

@@ -112,21 +112,29 @@ func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	l.must(l.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(l.namespace), client.GracePeriodSeconds(0)))
 	l.clock.SetTime(time.Now())
 	l.succeed()
-	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("True BackupSucceeded"), "a Job enqueues it")
+	l.Eventually(func() string {
+		return l.says("BackupSucceeded")
+	}).Should(gomega.Equal("True BackupSucceeded"), "a Job enqueues it")
 	l.Eventually(l.jobs).Should(gomega.BeEmpty(), "the history has no room")
 	l.ahead.by.Store(int64(time.Minute))
 	l.edit(asks("now"))
-	l.Eventually(func() string { return l.backup().Status.LastHandledTrigger }).Should(gomega.Equal("now"), "an annotation enqueues it")
+	l.Eventually(func() string {
+		return l.backup().Status.LastHandledTrigger
+	}).Should(gomega.Equal("now"), "an annotation enqueues it")
 	l.active()
 	l.succeed()
 	l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
 	l.ready(0)
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotReady"), "a StatefulSet enqueues it")
+	l.Eventually(func() string {
+		return l.says("Ready")
+	}).Should(gomega.Equal("False TargetNotReady"), "a StatefulSet enqueues it")
 	l.ready(1)
 	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
 	service := &corev1.Service{ObjectMeta: l.meta("db-rw")}
 	l.must(l.Delete(t.Context(), service))
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotFound"), "a Service enqueues it")
+	l.Eventually(func() string {
+		return l.says("Ready")
+	}).Should(gomega.Equal("False TargetNotFound"), "a Service enqueues it")
 
 	l.ask()
 	restoring := func() string {
@@ -184,7 +192,8 @@ func (l *loop) allUsed() {
 		}
 	}
 	for what := range used { // discovery
-		if !shipped[what] && (strings.HasSuffix(what, " v1") || strings.HasSuffix(what, " api") || strings.HasSuffix(what, " apis")) {
+		if !shipped[what] && (strings.HasSuffix(what, " v1") || strings.HasSuffix(what, " api") ||
+			strings.HasSuffix(what, " apis")) {
 			delete(used, what)
 		}
 	}
@@ -212,7 +221,8 @@ func TestBudget(t *testing.T) {
 	for i := range 20 { // its target changes in ways that do not concern it
 		l.ready(1 + int32(i%2))
 	}
-	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").Should(gomega.BeEmpty(), "in steady state it asks for nothing")
+	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").
+		Should(gomega.BeEmpty(), "in steady state it asks for nothing")
 }
 
 // So that the test of permissions can fail: what is taken away is missed, and the operator may not read Secrets.
@@ -224,10 +234,12 @@ func TestNoPermissionOnSecrets(t *testing.T) {
 	cfg.Impersonate.UserName = user
 	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
 	b.must(err)
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "credentials"}, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "credentials"},
+		&corev1.Secret{}); !apierrors.IsForbidden(err) {
 		t.Error(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "none"}, &batchv1.Job{}); !apierrors.IsNotFound(err) {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "none"},
+		&batchv1.Job{}); !apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
 }

@@ -107,7 +107,8 @@ func others(value any) []any {
 	case string:
 		known := map[string]any{"IfNotPresent": "Always", "TCP": "UDP", "RuntimeDefault": "Unconfined",
 			"ClusterIP": "NodePort",
-			"ALL":       "NET_RAW", "run": "cache", "cache": "lib", "lib": "run", "content": "run", "net.ipv4.ip_unprivileged_port_start": "kernel.shm_rmid_forced"}
+			"ALL":       "NET_RAW", "run": "cache", "cache": "lib", "lib": "run", "content": "run",
+			"net.ipv4.ip_unprivileged_port_start": "kernel.shm_rmid_forced"}
 		return []any{value + "x", known[value], nil}
 	}
 	return nil
@@ -134,8 +135,9 @@ func signed(t *testing.T, b *fixture, want runtime.ApplyConfiguration, child *ow
 func TestEveryOwnedFieldIsRestored(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t, serving("page"))
-	b.must(b.cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "page"},
-		Data: map[string]string{"index.html": "x"}}))
+	b.must(b.cluster.Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "page"},
+			Data: map[string]string{"index.html": "x"}}))
 	b.reconcile()
 	nginx, hash := b.nginx(site), get(b.cluster, site, &appsv1.Deployment{}).Spec.Template.Annotations[contentHash]
 	pods, service := desiredDeployment(nginx, DefaultImage, hash), desiredService(nginx)
