@@ -161,7 +161,8 @@ func TestChangesAreRefusedToo(t *testing.T) {
 func TestTheLongestPageCanBeStoredAndServed(t *testing.T) {
 	c := newClient(t, server)
 	for name, char := range map[string]string{
-		"letters": "x", "markup": "<", "quotes": `"`, "control-characters": "\x01", "three-bytes": "€", "four-bytes": "😀",
+		"letters": "x", "markup": "<", "quotes": `"`, "control-characters": "\x01", "three-bytes": "€",
+		"four-bytes":      "😀",
 		"line-separators": "\u2028",
 	} {
 		t.Run(name, func(t *testing.T) {

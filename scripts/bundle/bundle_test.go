@@ -63,15 +63,20 @@ spec:
     metadata: {labels: {app: x}}
     spec: {serviceAccountName: x, containers: [{name: manager, image: "controller:latest"}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}, rules: [{apiGroups: [example.com], resources: [xs], verbs: [list]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x},
+  rules: [{apiGroups: [example.com], resources: [xs], verbs: [list]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: people}, rules: [{apiGroups: [example.com], resources: [xs], verbs: [get]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: people},
+  rules: [{apiGroups: [example.com], resources: [xs], verbs: [get]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x}, rules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x},
+  rules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x},
+  roleRef: {kind: ClusterRole, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {kind: Role, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x},
+  roleRef: {kind: Role, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
 ---
 {apiVersion: v1, kind: Service, metadata: {name: hooks}, spec: {ports: [{port: 443, targetPort: webhooks}]}}
 ---

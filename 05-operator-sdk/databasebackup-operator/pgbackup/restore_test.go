@@ -99,8 +99,10 @@ ALTER ROLE guest IN DATABASE guarded SET work_mem = '5MB';`)
 	look := func() string {
 		return sql(t,
 			"postgres", `SELECT g.* FROM pg_database, aclexplode(datacl) g WHERE datname = 'guarded' ORDER BY g::text;
-SELECT setrole, c FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) c WHERE datname = 'guarded' ORDER BY 1, 2;
-SELECT pg_get_userbyid(datdba), datconnlimit, shobj_description(d.oid, 'pg_database'), spcname FROM pg_database d JOIN pg_tablespace s ON s.oid = dattablespace WHERE datname = 'guarded';`)
+SELECT setrole, c FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) c
+  WHERE datname = 'guarded' ORDER BY 1, 2;
+SELECT pg_get_userbyid(datdba), datconnlimit, shobj_description(d.oid, 'pg_database'), spcname
+  FROM pg_database d JOIN pg_tablespace s ON s.oid = dattablespace WHERE datname = 'guarded';`)
 	}
 	before := look()
 	if strings.Count(before, "\n") < 10 || !strings.HasSuffix(before, `guard's|7|it's \ "ours"|fast disk`) {
@@ -158,7 +160,9 @@ REVOKE CONNECT ON DATABASE rented FROM PUBLIC; ALTER DATABASE rented SET work_me
 	if got := databaseState(t, "rented"); got != "restored" {
 		t.Errorf("in the end: %s", got)
 	}
-	if got := sql(t, "postgres", `SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(datacl) a), setconfig FROM pg_database d JOIN pg_db_role_setting ON setdatabase = d.oid WHERE datname = 'rented';`); got != "=T/tenant tenant=CTc/tenant|{work_mem=5MB}" {
+	got := sql(t, "postgres", `SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(datacl) a), setconfig
+  FROM pg_database d JOIN pg_db_role_setting ON setdatabase = d.oid WHERE datname = 'rented';`)
+	if got != "=T/tenant tenant=CTc/tenant|{work_mem=5MB}" {
 		t.Errorf("grants and settings: %s", got)
 	}
 }

@@ -30,9 +30,11 @@ CREATE ROLE "back\slash; \! touch" NOLOGIN;
 GRANT "Reader O'Neil" TO "select";
 CREATE SCHEMA "Sales & Co" AUTHORIZATION "select";
 CREATE SCHEMA "Übung";
-CREATE TABLE "Sales & Co"."Order ""Items"" :x" (id int PRIMARY KEY, "user" text NOT NULL, "naïve col" hstore, hash bytea, at timestamptz);
+CREATE TABLE "Sales & Co"."Order ""Items"" :x" (id int PRIMARY KEY, "user" text NOT NULL, "naïve col" hstore,
+  hash bytea, at timestamptz);
 INSERT INTO "Sales & Co"."Order ""Items"" :x"
-  SELECT n, 'it''s \ "' || n || E'"\t\n€ 日本', hstore('k', n::text), digest(n::text, 'sha256'), '2026-01-01 00:00+00'::timestamptz + n * interval '1 minute'
+  SELECT n, 'it''s \ "' || n || E'"\t\n€ 日本', hstore('k', n::text),
+     digest(n::text, 'sha256'), '2026-01-01 00:00+00'::timestamptz + n * interval '1 minute'
   FROM generate_series(1, 10000) n;
 CREATE TABLE "Übung"."select" ("from" serial PRIMARY KEY, "where" text UNIQUE DEFAULT '\.', CHECK ("from" > 0));
 INSERT INTO "Übung"."select" ("where") VALUES ('a'), ('\N'), (NULL), (''), (E'line\nline');
@@ -163,7 +165,8 @@ func TestRestoreMakesMissingRolesWithoutRights(t *testing.T) {
 	if o.result.Restored.RolesCreated != 1 {
 		t.Errorf("restored: %+v", o.result.Restored)
 	}
-	if got := sql(t, "new", `SELECT rolsuper, rolcanlogin, tableowner FROM pg_roles, pg_tables WHERE rolname = 'gone; x' AND tablename = 'mine';`); got != `f|f|gone; x` {
+	if got := sql(t, "new", `SELECT rolsuper, rolcanlogin, tableowner FROM pg_roles, pg_tables
+		WHERE rolname = 'gone; x' AND tablename = 'mine';`); got != `f|f|gone; x` {
 		t.Errorf("role and owner: %s", got)
 	}
 }
@@ -171,7 +174,8 @@ func TestRestoreMakesMissingRolesWithoutRights(t *testing.T) {
 func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 	t.Parallel()
 	settings := backedUp(t)
-	database(t, "busy", `CREATE TABLE precious (a int); INSERT INTO precious VALUES (42); CREATE ROLE keeper LOGIN; ALTER DATABASE busy OWNER TO keeper;`)
+	database(t, "busy", `CREATE TABLE precious (a int); INSERT INTO precious VALUES (42);
+		CREATE ROLE keeper LOGIN; ALTER DATABASE busy OWNER TO keeper;`)
 	t.Cleanup(func() { sql(t, "postgres", `ALTER DATABASE busy OWNER TO boss; DROP ROLE keeper;`) })
 	into := with(settings, "BACKUP_DATABASE", "busy")
 	besides, replaced := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: "busy"})

@@ -238,16 +238,16 @@ func TestDifference(t *testing.T) {
 }
 
 func TestScratchSignsSpeakOfTheImageNotOfTheDump(t *testing.T) {
-	for line, want := range map[string]Reason{
-		`pg_restore: error: could not execute query: ERROR:  extension "postgis" is not available`:        ReasonScratchFailed,
-		`pg_restore: error: COPY failed: ERROR:  could not extend file "x": No space left on device`:      ReasonScratchFailed,
-		`pg_restore: error: could not execute query: ERROR:  role "x" does not exist`:                     ReasonRestoreFailed,
-		`pg_restore: error: COPY failed for table "t": ERROR:  duplicate key value violates unique index`: ReasonRestoreFailed,
+	for message, want := range map[string]Reason{
+		`could not execute query: ERROR:  extension "postgis" is not available`:        ReasonScratchFailed,
+		`COPY failed: ERROR:  could not extend file "x": No space left on device`:      ReasonScratchFailed,
+		`could not execute query: ERROR:  role "x" does not exist`:                     ReasonRestoreFailed,
+		`COPY failed for table "t": ERROR:  duplicate key value violates unique index`: ReasonRestoreFailed,
 	} {
-		err := classify(&toolError{name: "pg_restore", lines: []string{line}, err: errors.New("exit status 1")}, "restore",
-			ReasonRestoreFailed, scratchPatterns)
+		err := classify(&toolError{name: "pg_restore", lines: []string{"pg_restore: error: " + message},
+			err: errors.New("exit status 1")}, "restore", ReasonRestoreFailed, scratchPatterns)
 		if got := reasonOf(err); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
+			t.Errorf("%s: %s, want %s", message, got, want)
 		}
 	}
 }
@@ -262,7 +262,8 @@ func TestCodeInADumpDoesNotFindThePassword(t *testing.T) {
 	sql(t, "curious", `CREATE ROLE spy; GRANT CREATE ON SCHEMA public TO spy; SET ROLE spy;
 CREATE FUNCTION public.look() RETURNS boolean LANGUAGE plpgsql AS $f$ BEGIN
   IF current_user = '`+scratchUser+`' THEN
-    COPY (SELECT 1) TO PROGRAM 'cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat && cat /proc/$q/cmdline > ran; cat /proc/$p/environ /proc/$q/environ > found; true';
+    COPY (SELECT 1) TO PROGRAM 'cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat &&
+      cat /proc/$q/cmdline > ran; cat /proc/$p/environ /proc/$q/environ > found; true';
   END IF;
   RETURN true;
 END $f$;

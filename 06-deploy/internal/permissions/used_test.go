@@ -21,13 +21,17 @@ const small = `
 {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: lease, namespace: home}, rules: [
   {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [update]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: other}, rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: other},
+  rules: [{apiGroups: [""], resources: [pods], verbs: [list]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: work, namespace: web}, roleRef: {kind: ClusterRole, name: work}, subjects: [{kind: ServiceAccount, namespace: home, name: me}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: work, namespace: web},
+  roleRef: {kind: ClusterRole, name: work}, subjects: [{kind: ServiceAccount, namespace: home, name: me}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lease, namespace: home}, roleRef: {kind: Role, name: lease}, subjects: [{kind: ServiceAccount, namespace: home, name: me}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lease, namespace: home},
+  roleRef: {kind: Role, name: lease}, subjects: [{kind: ServiceAccount, namespace: home, name: me}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: other}, roleRef: {kind: ClusterRole, name: other}, subjects: [{kind: ServiceAccount, namespace: home, name: you}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: other},
+  roleRef: {kind: ClusterRole, name: other}, subjects: [{kind: ServiceAccount, namespace: home, name: you}]}
 `
 
 var me = rbacv1.Subject{Namespace: "home", Name: "me"}

@@ -464,7 +464,8 @@ func (w *suite) oneNamespace() {
 	before, err := page(w.Context(), "idle-a")
 	w.must(err)
 	w.must(write(w.Context(), "idle-a", "<p>nobody looks</p>"))
-	w.apply(`{apiVersion: operator.k8s-summit.org/v1, kind: MyWeb, metadata: {name: inside, namespace: websites}, spec: {image: "nginx:1.29-alpine"}}`)
+	w.apply(`{apiVersion: operator.k8s-summit.org/v1, kind: MyWeb, metadata: {name: inside, namespace: websites},
+		spec: {image: "nginx:1.29-alpine"}}`)
 	w.kubectl("-n", "websites", "wait", "web/inside", "--for=jsonpath={.status.completed}=true", "--timeout=120s")
 	if now, err := page(w.Context(), "idle-a"); err != nil || now != before {
 		w.Errorf("a MyWeb outside was served: %v, %q", err, now)
@@ -529,7 +530,8 @@ func (w *suite) byHand() {
 func (w *suite) nothingLeft() {
 	w.run("make", "-s", "undeploy", production)
 	w.run("make", "-s", "uninstall")
-	left := w.kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,priorityclasses", "-o", "name")
+	left := w.kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,"+
+		"validatingwebhookconfigurations,mutatingwebhookconfigurations,priorityclasses", "-o", "name")
 	for line := range strings.Lines(left) {
 		if strings.Contains(line, operator) || strings.Contains(line, "mywebs") {
 			w.Errorf("left: %s", line)

@@ -251,7 +251,8 @@ func disagreement(s stage, before, now verdicts) error {
 		return fmt.Errorf("%s must pass %s: %s: %s", s.Dir, s.Demands, v.Verdict, v.Reason)
 	}
 	if s.Demands != "" && before[s.Demands].Verdict == "passed" {
-		return fmt.Errorf("%s demands %s, but the stage before passes it: no check shows what the stage adds", s.Dir, s.Demands)
+		return fmt.Errorf("%s demands %s, but the stage before passes it: no check shows what the stage adds",
+			s.Dir, s.Demands)
 	}
 	var wrong []string
 	for check, v := range now {

@@ -72,7 +72,8 @@ func CheckVersions(root string) error {
 		}
 		for _, r := range file.Replace {
 			if modfile.IsDirectoryPath(r.New.Path) && r.New.Path != pins.Beside[dir] {
-				err = errors.Join(err, fmt.Errorf("%s replaces %s by the folder %s: a module must stand alone", name, r.Old.Path, r.New.Path))
+				err = errors.Join(err,
+					fmt.Errorf("%s replaces %s by the folder %s: a module must stand alone", name, r.Old.Path, r.New.Path))
 			}
 		}
 	}

@@ -66,7 +66,8 @@ func TestADescriptionThatIsNotComplete(t *testing.T) {
 	whole := `exercises:
 - {id: "04.1", title: T, minutes: 5, story: S, starter: a, solution: b, file: main.go, lab: [x], fails: y,
   hints: {nudge: n, explanation: e, line: l},
-  wrong: [{name: a, replace: [{old: a, new: b}], says: x, hint: h}, {name: b, replace: [{old: a, new: b}], lacks: x, hint: h}]}
+  wrong: [{name: a, replace: [{old: a, new: b}], says: x, hint: h},
+    {name: b, replace: [{old: a, new: b}], lacks: x, hint: h}]}
 `
 	for change, want := range map[string]string{
 		"->":                     "",

@@ -114,7 +114,8 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 		return out.String(), ctx.Err()
 	case <-time.After(b.Timeout):
 		end(cmd, ended)
-		return out.String(), fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
+		return out.String(),
+			fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // what it left in the background
 	if errors.Is(err, exec.ErrWaitDelay) {
@@ -122,7 +123,8 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 	}
 	if b.Fails {
 		if err == nil {
-			return out.String(), fmt.Errorf("the command succeeded, the page says that it fails\n$ %s\n%s", strings.TrimSpace(b.Text), out)
+			return out.String(),
+				fmt.Errorf("the command succeeded, the page says that it fails\n$ %s\n%s", strings.TrimSpace(b.Text), out)
 		}
 		return out.String(), nil
 	}
@@ -166,9 +168,11 @@ func (s *session) background(ctx context.Context, b *Block) error {
 			if strings.Contains(j.output.String(), b.Until) {
 				return nil
 			}
-			return fmt.Errorf("%s ended before it printed %q\n$ %s\n%s", b.Background, b.Until, strings.TrimSpace(b.Text), j.output)
+			return fmt.Errorf("%s ended before it printed %q\n$ %s\n%s", b.Background, b.Until,
+				strings.TrimSpace(b.Text), j.output)
 		case <-deadline:
-			return fmt.Errorf("%s did not print %q within %s\n$ %s\n%s", b.Background, b.Until, b.Timeout, strings.TrimSpace(b.Text), j.output)
+			return fmt.Errorf("%s did not print %q within %s\n$ %s\n%s", b.Background, b.Until, b.Timeout,
+				strings.TrimSpace(b.Text), j.output)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

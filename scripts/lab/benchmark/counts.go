@@ -116,9 +116,11 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 	limited, cancel = context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := sources.Agree(limited, c.operator.User.Name); err != nil {
-		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total differ: %s", c.operator.Impl.Name, brief(err))
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
+			"differ: %s", c.operator.Impl.Name, brief(err))
 	} else {
-		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total agree in every request.", c.operator.Impl.Name)
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
+			"agree in every request.", c.operator.Impl.Name)
 	}
 	if err := c.phase(ctx, "restart", nil, func() error { return c.operator.Start(ctx, args...) }); err != nil {
 		return err
@@ -127,7 +129,9 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 		return err
 	}
 	if last := c.measured.Counts[len(c.measured.Counts)-1]; len(last.Requests) > 0 {
-		b.note("%s: it asked for something while its MyWebs were deleted. That comes when the watch of a child tells of its removal before the watch of the MyWebs tells of theirs: a matter of timing, which differs from run to run.", c.operator.Impl.Name)
+		b.note("%s: it asked for something while its MyWebs were deleted. That comes when the watch of a child tells of "+
+			"its removal before the watch of the MyWebs tells of theirs: a matter of timing, which differs from run to run.",
+			c.operator.Impl.Name)
 	}
 	return nil
 }
@@ -171,7 +175,8 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 // count sums up requests.
 func count(entries []ledger.Entry) Count {
 	c := Count{Requests: map[string]int{}}
-	events, leases := ledger.Match{Resources: []string{"events", "events.events.k8s.io"}}, ledger.Match{Resources: ledger.Housekeeping}
+	events, leases := ledger.Match{Resources: []string{"events", "events.events.k8s.io"}},
+		ledger.Match{Resources: ledger.Housekeeping}
 	for _, e := range entries {
 		switch {
 		case events.Matches(e):

@@ -12,13 +12,15 @@ import (
 // the lab came to create it, until the MyWeb is completed: an operator that falls behind makes the later
 // ones wait, and that is seen. Each operator gets half of them, then each the other half, the last one first.
 func (b *bench) latency(ctx context.Context, s *stage) error {
-	b.note("Latencies hold the lab's own part: the creation, the stand-in for the Deployment controller, the watch that tells.")
+	b.note("Latencies hold the lab's own part: the creation, the stand-in for the Deployment controller, the " +
+		"watch that tells.")
 	samples := map[string][]time.Duration{}
 	half := func(name string, arrivals int) error {
 		more, err := s.arrivals(ctx, name, b.Rate, arrivals)
 		samples[name] = append(samples[name], more...)
 		if first, last, grew := backlog(more); grew {
-			b.note("Latency: with %s nothing kept up with %g MyWebs a second: the latency grew from %s to %s while they arrived, so that it tells of the length of the run.",
+			b.note("Latency: with %s nothing kept up with %g MyWebs a second: the latency grew from %s to %s while they "+
+				"arrived, so that it tells of the length of the run.",
 				name, b.Rate, seconds(first), seconds(last))
 		}
 		return err

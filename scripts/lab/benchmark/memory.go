@@ -25,8 +25,11 @@ const ports = "--service-node-port-range=20000-32767"
 
 // memory measures each operator in a fixture of its own, whose MyWebs become more and more.
 func (b *bench) memory(ctx context.Context) error {
-	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and goroutines are those of a process with the defaults of its language, once it is in steady state. " +
-		"Heap is what a garbage collection left in a second process in steady state (GODEBUG=gctrace=1, GOGC=10): the runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of a unmanaged ConfigMap, which are garbage to the operator as soon as it has seen them.")
+	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and " +
+		"goroutines are those of a process with the defaults of its language, once it is in steady state. " +
+		"Heap is what a garbage collection left in a second process in steady state (GODEBUG=gctrace=1, GOGC=10): the " +
+		"runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of a " +
+		"unmanaged ConfigMap, which are garbage to the operator as soon as it has seen them.")
 	for n, i := range b.Implementations {
 		err := b.memoryOf(ctx, i, &b.result.Implementations[n])
 		if err := b.forgive(ctx, Heap, i.Name, err); err != nil {
@@ -62,7 +65,8 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 			return fmt.Errorf("%d MyWebs: %w", n, err)
 		}
 		if measured.Heap == 0 {
-			b.note("%s: its heap with %d MyWebs is not known, for it reported no garbage collection in steady state as Go programs do.", i.Name, n)
+			b.note("%s: its heap with %d MyWebs is not known, for it reported no garbage collection in steady state as Go "+
+				"programs do.", i.Name, n)
 		}
 		if measured.Goroutines == 0 {
 			b.note("%s: its goroutines are not known, for it does not list them on SIGQUIT as Go programs do.", i.Name)
@@ -213,7 +217,8 @@ func (s *stage) litter(ctx context.Context, enough func() bool) error {
 		return err
 	}
 	maps := s.Kube.CoreV1().ConfigMaps(ns)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Data: map[string]string{"page": strings.Repeat("litter ", 15_000)}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"},
+		Data: map[string]string{"page": strings.Repeat("litter ", 15_000)}}
 	if cm, err = maps.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ import (
 func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cfg := rest.CopyConfig(s.Config)
-	cfg.ContentType, cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	cfg.ContentType, cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf",
+		"application/vnd.kubernetes.protobuf,application/json"
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		cancel()

@@ -157,7 +157,8 @@ const containerName = "spec.template.spec.containers.0.name"
 
 // immutable are the leaves that the API server does not let anybody change.
 var immutable = regexp.MustCompile(`^(apiVersion|kind|metadata\.(name|namespace)|` +
-	`spec\.selector\.matchLabels\.app\.kubernetes\.io/.*|spec\.template\.metadata\.labels\.app\.kubernetes\.io/(name|instance))$`)
+	`spec\.selector\.matchLabels\.app\.kubernetes\.io/.*|` +
+	`spec\.template\.metadata\.labels\.app\.kubernetes\.io/(name|instance))$`)
 
 func TestFault4OnlyTheSizeReconciled(t *testing.T) {
 	// with all that can be asked for

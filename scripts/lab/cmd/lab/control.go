@@ -33,7 +33,8 @@ func controlCommand() *cobra.Command {
 		itself := l.impls[0]
 		itself.Name += "-again"
 		l.impls = append(l.impls, itself)
-		outcomes, err := l.examine(cmd.Context(), true, 1, []part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
+		outcomes, err := l.examine(cmd.Context(), true, 1,
+			[]part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
 			func(implementation, suite.Outcome) {})
 		if err != nil {
 			return err

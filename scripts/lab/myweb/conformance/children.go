@@ -40,7 +40,8 @@ func childrenAppear(t *suite.T) {
 		if owner == nil {
 			t.Errorf("the %s has no controller, want %s MyWeb web", kind, web.APIVersion)
 		} else if owner.Kind != "MyWeb" || owner.Name != "web" || owner.APIVersion != web.APIVersion {
-			t.Errorf("the controller of the %s is %s %s %s, want %s MyWeb web", kind, owner.APIVersion, owner.Kind, owner.Name, web.APIVersion)
+			t.Errorf("the controller of the %s is %s %s %s, want %s MyWeb web", kind, owner.APIVersion, owner.Kind,
+				owner.Name, web.APIVersion)
 		}
 	}
 	checkDeployment(t, web, c.Deployment)
@@ -49,8 +50,10 @@ func childrenAppear(t *suite.T) {
 
 func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	keys := slices.Sorted(maps.Keys(d.Spec.Selector.MatchLabels))
-	if !slices.Equal(keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"}) || len(d.Spec.Selector.MatchExpressions) > 0 {
-		t.Errorf("the Deployment selects its pods by %s, not by app.kubernetes.io/name and instance alone", asJSON(d.Spec.Selector))
+	if !slices.Equal(keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"}) ||
+		len(d.Spec.Selector.MatchExpressions) > 0 {
+		t.Errorf("the Deployment selects its pods by %s, not by app.kubernetes.io/name and instance alone",
+			asJSON(d.Spec.Selector))
 	}
 	if *d.Spec.Replicas != *web.Spec.Replicas {
 		t.Errorf("the Deployment has %d replicas, want %d", *d.Spec.Replicas, *web.Spec.Replicas)
@@ -104,9 +107,12 @@ func podsApart(t *suite.T) {
 		}
 		for what, selector := range selectors {
 			found := pods(t, selector)
-			strangers := slices.DeleteFunc(slices.Clone(found), func(p corev1.Pod) bool { return strings.HasPrefix(ownerName(t, p), c.Deployment.Name+"/") })
+			strangers := slices.DeleteFunc(slices.Clone(found), func(p corev1.Pod) bool {
+				return strings.HasPrefix(ownerName(t, p), c.Deployment.Name+"/")
+			})
 			if len(found) != number || len(strangers) > 0 {
-				t.Errorf("%s of %s finds by %q %d pods, %d of them another's; want its own %d", what, name, selector, len(found), len(strangers), number)
+				t.Errorf("%s of %s finds by %q %d pods, %d of them another's; want its own %d", what, name, selector, len(found),
+					len(strangers), number)
 			}
 		}
 	}
@@ -131,7 +137,8 @@ func statusReported(t *suite.T) {
 	spec := suite.Sample()
 	spec.Replicas = new(int32(2))
 	web := t.Serve("web", spec)
-	for kind, status := range map[string]metav1.ConditionStatus{"Available": metav1.ConditionTrue, "Degraded": metav1.ConditionFalse, "Progressing": ""} {
+	for kind, status := range map[string]metav1.ConditionStatus{
+		"Available": metav1.ConditionTrue, "Degraded": metav1.ConditionFalse, "Progressing": ""} {
 		switch c := web.Condition(kind); {
 		case c.Status == "":
 			t.Errorf("there is no condition %s", kind)

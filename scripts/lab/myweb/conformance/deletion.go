@@ -22,7 +22,8 @@ func deletion() []suite.Check {
 }
 
 func leavesNothing(t *suite.T) {
-	ways := map[string]metav1.DeletionPropagation{"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground}
+	ways := map[string]metav1.DeletionPropagation{
+		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground}
 	for name := range ways {
 		t.Create(name, suite.Sample())
 	}

@@ -14,14 +14,16 @@ import (
 
 func driftCorrection() (checks []suite.Check) {
 	for _, k := range kinds {
-		checks = append(checks, suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(k.name), Group: "5", Fast: k.name == "ConfigMap",
-			Title: "a deleted " + k.name + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
+		checks = append(checks,
+			suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(k.name), Group: "5", Fast: k.name == "ConfigMap",
+				Title: "a deleted " + k.name + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
 	}
 	checks = append(checks, suite.Check{ID: "behaviour/05-allocated-port", Group: "5", Run: allocatedPort,
 		Title: "a deleted Service comes back on the node port that the cluster had allocated"})
 	for _, e := range edits {
-		checks = append(checks, suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
-			Title: e.title + " is restored when somebody edits it, by one write", Run: e.run})
+		checks = append(checks,
+			suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
+				Title: e.title + " is restored when somebody edits it, by one write", Run: e.run})
 	}
 	return append(checks,
 		suite.Check{ID: "behaviour/05-edited-page-hash", Group: "5", Run: editedHash,
@@ -60,7 +62,8 @@ func allocatedPort(t *suite.T) {
 	spec.NodePortNumber = nil
 	web := t.Serve("web", spec)
 	service := t.Children(web).Service
-	t.Must(t.Fixture.Kube.CoreV1().Services(t.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Service")
+	t.Must(t.Fixture.Kube.CoreV1().Services(t.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}),
+		"delete the Service")
 	t.Eventually("another Service is there", 0, func() error {
 		o, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.Context(), "web", readNow)
 		if err == nil && o.GetUID() == service.UID {
@@ -122,7 +125,8 @@ var edits = []edit{{
 	id: "mount", title: "the mount of the page", kind: "Deployment",
 	do: func(t *suite.T, c *suite.Children) {
 		_, j := server(t, c.Deployment)
-		set(t, kindNamed("Deployment").of(t), "web", inContainer(t, c, fmt.Sprintf("volumeMounts/%d/mountPath", j)), "/elsewhere")
+		set(t, kindNamed("Deployment").of(t), "web",
+			inContainer(t, c, fmt.Sprintf("volumeMounts/%d/mountPath", j)), "/elsewhere")
 	},
 	value: func(_ *suite.T, c *suite.Children) any {
 		for _, container := range c.Deployment.Spec.Template.Spec.Containers {
@@ -215,11 +219,13 @@ func othersStay(t *suite.T) {
 		merge(t, k.of(t), "web", `{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}`)
 	}
 	pods := kindNamed("Deployment").of(t)
-	merge(t, pods, "web", `{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
+	merge(t, pods, "web",
+		`{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
 	set(t, pods, "web", "/spec/template/spec/containers/-", map[string]any{"name": sidecar.Name, "image": sidecar.Image})
 	t.Eventually("the Deployment rolls with what others added", 0, func() error {
 		d := t.Children(web).Deployment
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 || s.Replicas != 1 {
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 ||
+			s.Replicas != 1 {
 			return fmt.Errorf("generation %d, status %s", d.Generation, asJSON(s))
 		}
 		return nil
@@ -247,7 +253,8 @@ func stays(t *suite.T, web *suite.Web, when string) {
 	}
 	for name, o := range all {
 		if o.GetLabels()["example.com/team"] != "a" || o.GetAnnotations()["example.com/note"] != "b" {
-			t.Errorf("%s, label or annotation of others on the %s are gone: labels %v, annotations %v", when, name, o.GetLabels(), o.GetAnnotations())
+			t.Errorf("%s, label or annotation of others on the %s are gone: labels %v, annotations %v", when, name,
+				o.GetLabels(), o.GetAnnotations())
 		}
 	}
 	found := func(c corev1.Container) bool { return c.Name == sidecar.Name && c.Image == sidecar.Image }

@@ -61,7 +61,8 @@ func with(change fields) fields {
 func try(t *suite.T, spec fields) error {
 	u := &unstructured.Unstructured{Object: fields{"spec": spec, "metadata": fields{"name": "try"}}}
 	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
-	_, err := webs(t).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err := webs(t).Create(t.Context(), u,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 

@@ -161,7 +161,8 @@ func scaled(t *suite.T) {
 		t.Must(err, "read the scale")
 		status, _ := scale.Object["status"].(map[string]any)
 		replicas, _ := status["replicas"].(int64)
-		if selector, _ := status["selector"].(string); selector == "" || selector != web.Status.Selector || replicas != int64(want) {
+		if selector, _ := status["selector"].(string); selector == "" || selector != web.Status.Selector ||
+			replicas != int64(want) {
 			t.Errorf("the scale says %s, want %d replicas and selector %q", asJSON(status), want, web.Status.Selector)
 		}
 	}

@@ -255,7 +255,8 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 		}
 	}
 	if writes := t.Writes(mark); len(writes) > p.writes+crashes {
-		t.Errorf("%d writes, undisturbed %d, and one more is fair for each of %d crashes: %s", len(writes), p.writes, crashes, suite.Lines(writes))
+		t.Errorf("%d writes, undisturbed %d, and one more is fair for each of %d crashes: %s", len(writes), p.writes, crashes,
+			suite.Lines(writes))
 	}
 }
 
@@ -332,7 +333,8 @@ func (p *path) startWithout(t *suite.T, missing []schema.GroupVersionResource, e
 	t.Serve(name, suite.Sample())
 	t.Operator.Kill()
 	for _, child := range missing {
-		t.Must(t.Fixture.Dynamic.Resource(child).Namespace(t.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}), "delete a child")
+		t.Must(t.Fixture.Dynamic.Resource(child).Namespace(t.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}),
+			"delete a child")
 		if child.Resource == "deployments" {
 			withoutReplicaSets(t)
 		}
@@ -370,7 +372,8 @@ func Replay(checks []suite.Check, id string) ([]suite.Check, error) {
 		for _, c := range checks {
 			all[c.Group] = c.ID
 		}
-		return nil, fmt.Errorf("there is no crash sequence %q; there are such as %s", id, strings.Join(slices.Sorted(maps.Values(all)), ", "))
+		return nil, fmt.Errorf("there is no crash sequence %q; there are such as %s", id,
+			strings.Join(slices.Sorted(maps.Values(all)), ", "))
 	}
 	return checks[at : at+1], nil
 }

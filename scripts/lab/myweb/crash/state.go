@@ -29,7 +29,8 @@ var (
 type state map[string]string
 
 // masked are the paths that differ between any two runs by their nature.
-var masked = regexp.MustCompile(`\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|last\w+Time)\b`)
+var masked = regexp.MustCompile(
+	`\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|last\w+Time)\b`)
 
 // observe reads the state. The UID of the MyWeb is masked wherever it stands, and so is its namespace.
 func observe(t *suite.T) (state, error) {

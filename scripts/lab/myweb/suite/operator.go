@@ -53,7 +53,8 @@ func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation,
 		return nil, err
 	}
 	lease := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: LeaseNamespace}}
-	if _, err := w.Kube.CoreV1().Namespaces().Create(ctx, lease, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := w.Kube.CoreV1().Namespaces().Create(ctx, lease, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
 	hooks := i.Webhooks
@@ -86,9 +87,11 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 		if port, err = fixture.FreePort(); err != nil {
 			return nil, err
 		}
-		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port), "--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
+		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port),
+			"--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
 	}
-	p, err := o.fixture.Run(fixture.Program{Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: o.Env, Kubeconfig: o.User.Kubeconfig})
+	p, err := o.fixture.Run(fixture.Program{
+		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: o.Env, Kubeconfig: o.User.Kubeconfig})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,8 @@ type WebStatus struct {
 
 // String is the status in a line, for evidence.
 func (s WebStatus) String() string {
-	text := fmt.Sprintf("completed=%v observedGeneration=%d readyReplicas=%d", s.Completed, s.ObservedGeneration, s.ReadyReplicas)
+	text := fmt.Sprintf("completed=%v observedGeneration=%d readyReplicas=%d", s.Completed, s.ObservedGeneration,
+		s.ReadyReplicas)
 	if s.NodePort != nil {
 		text += fmt.Sprintf(" nodePort=%d", *s.NodePort)
 	}
@@ -210,7 +211,8 @@ func (c *Children) follow(spec WebSpec) error {
 	case !slices.ContainsFunc(c.Deployment.Spec.Template.Spec.Containers, image):
 		return fmt.Errorf("the Deployment has no container with the image %s of the MyWeb", spec.Image)
 	case spec.NodePortNumber != nil && (len(ports) == 0 || ports[0].NodePort != *spec.NodePortNumber):
-		return fmt.Errorf("the ports of the Service are %s, the MyWeb has nodePortNumber %d", asJSON(ports), *spec.NodePortNumber)
+		return fmt.Errorf("the ports of the Service are %s, the MyWeb has nodePortNumber %d", asJSON(ports),
+			*spec.NodePortNumber)
 	}
 	return nil
 }
@@ -218,7 +220,8 @@ func (c *Children) follow(spec WebSpec) error {
 // rolledOut returns an error unless the pods of a Deployment, and no others, run.
 func rolledOut(d *appsv1.Deployment) error {
 	s, want := d.Status, *d.Spec.Replicas
-	if s.ObservedGeneration < d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
+	if s.ObservedGeneration < d.Generation || s.Replicas != want || s.UpdatedReplicas != want ||
+		s.AvailableReplicas != want {
 		return fmt.Errorf("the Deployment of generation %d wants %d pods, its status is %s", d.Generation, want, asJSON(s))
 	}
 	return nil

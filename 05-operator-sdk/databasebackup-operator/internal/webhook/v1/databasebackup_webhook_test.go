@@ -64,9 +64,12 @@ var _ = Describe("The webhook of DatabaseBackups", func() {
 	It("refuses a schedule that cannot be followed, by field, value, reason and what to do", func() {
 		err := k8sClient.Create(ctx, original(scheduled("0 3 30 2 *")))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring(`spec.schedule: Invalid value: "0 3 30 2 *": never comes: no year has that date: choose a day that its months have`)))
+		Expect(err).To(MatchError(ContainSubstring(
+			`spec.schedule: Invalid value: "0 3 30 2 *": never comes: ` +
+				`no year has that date: choose a day that its months have`)))
 		Expect(k8sClient.Create(ctx, original(zone("Europe/Atlantis")))).To(MatchError(ContainSubstring(
-			`spec.timeZone: Invalid value: "Europe/Atlantis": is not known: use a name of the IANA database, like Europe/Berlin`)))
+			`spec.timeZone: Invalid value: "Europe/Atlantis": is not known: ` +
+				`use a name of the IANA database, like Europe/Berlin`)))
 		Expect(k8sClient.Create(ctx, original())).To(Succeed())
 		b := original()
 		Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
