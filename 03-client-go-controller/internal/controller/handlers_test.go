@@ -40,26 +40,29 @@ func filled(t *testing.T, objects ...myweb.Object) *Informers {
 	return i
 }
 
+func service(spec corev1.ServiceSpec) myweb.Object { return &corev1.Service{Spec: spec} }
+
+func withPorts(ports ...int32) (spec corev1.ServiceSpec) {
+	for _, port := range ports {
+		spec.Ports = append(spec.Ports, corev1.ServicePort{Port: 80, NodePort: port})
+	}
+	return spec
+}
+
+func at(namespace, name string, obj myweb.Object) myweb.Object {
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
+}
+
 func TestWhichMyWebsAnObjectAffects(t *testing.T) {
 	site := mywebtest.New()
 	other := mywebtest.New(func(w *webv1.MyWeb) {
 		w.Name, w.UID, w.Spec.NodePortNumber = "other", "u-2", new(int32(30200))
 	})
 	far := mywebtest.New(func(w *webv1.MyWeb) { w.Namespace, w.UID = "far", "u-3" }) // it asks for the port of site, too
-	service := func(spec corev1.ServiceSpec) myweb.Object { return &corev1.Service{Spec: spec} }
-	withPorts := func(ports ...int32) (spec corev1.ServiceSpec) {
-		for _, port := range ports {
-			spec.Ports = append(spec.Ports, corev1.ServicePort{Port: 80, NodePort: port})
-		}
-		return spec
-	}
 	holder := mywebtest.New(func(w *webv1.MyWeb) { w.Name, w.UID, w.Status.NodePort = "holder", "u-4", 30200 })
 	i := filled(t, site, other, far)
-	at := func(namespace, name string, obj myweb.Object) myweb.Object {
-		obj.SetNamespace(namespace)
-		obj.SetName(name)
-		return obj
-	}
 	for name, test := range map[string]struct {
 		obj  myweb.Object
 		want []string

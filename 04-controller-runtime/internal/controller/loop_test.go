@@ -400,6 +400,18 @@ func TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly(t *testing.T) {
 	l.Expect(l.writes("PATCH configmaps site")).To(gomega.Equal(int64(1)))
 }
 
+// cached counts the MyWebs with an image, as the operator knows them.
+func (l *loop) cached(image string) (seen int) {
+	var webs webv1.MyWebList
+	l.Expect(l.reconciler.List(l.t.Context(), &webs)).To(gomega.Succeed())
+	for _, web := range webs.Items {
+		if web.Spec.Image == image {
+			seen++
+		}
+	}
+	return seen
+}
+
 func TestAChangeIsNotStuckBehindTheInitialList(t *testing.T) {
 	const many, edits = 40, 5
 	nth := func(i int) string { return fmt.Sprintf("web-%d", i) }
@@ -439,16 +451,7 @@ func TestAChangeIsNotStuckBehindTheInitialList(t *testing.T) {
 					l.merge(&webv1.MyWeb{}, name, `{"spec":{"image":"nginx:1.29"}}`) // a user changes some
 				}
 			}
-			l.Eventually(func() (seen int) {
-				var webs webv1.MyWebList
-				l.Expect(l.reconciler.List(t.Context(), &webs)).To(gomega.Succeed())
-				for _, web := range webs.Items {
-					if web.Spec.Image == "nginx:1.29" {
-						seen++
-					}
-				}
-				return seen
-			}).Should(gomega.Equal(edits))
+			l.Eventually(func() int { return l.cached("nginx:1.29") }).Should(gomega.Equal(edits))
 			time.Sleep(100 * time.Millisecond) // the event handler runs beside the cache, and cannot be awaited
 			steps := 0
 			for ; len(changed) > 0; steps++ {

@@ -158,6 +158,11 @@ func edit[T client.Object](b *fixture, obj T, change func(T)) {
 	b.must(b.WithWatch.Update(b.t.Context(), obj))
 }
 
+// edits is an edit for later.
+func edits[T client.Object](b *fixture, obj T, change func(T)) func() {
+	return func() { edit(b, obj, change) }
+}
+
 func (b *fixture) condition(kind string) metav1.Condition {
 	b.t.Helper()
 	c := meta.FindStatusCondition(get(b, &webv1.MyWeb{}).Status.Conditions, kind)
@@ -255,62 +260,52 @@ type damage struct {
 func damages(b *fixture) map[string]damage {
 	return map[string]damage{
 		"the page": {
-			func() { edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = "defaced" }) },
+			edits(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = "defaced" }),
 			func() bool { return strings.Contains(get(b, &corev1.ConfigMap{}).Data["index.html"], "Hello, World!") },
 		},
 		"the image": {
-			func() {
-				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" })
-			},
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" }),
 			func() bool {
 				return get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image == "nginx"
 			},
 		},
 		"the replicas": {
-			func() { edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }) },
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }),
 			func() bool { return *get(b, &appsv1.Deployment{}).Spec.Replicas == 1 },
 		},
 		"the selector of the Service": {
-			func() {
-				edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector["app.kubernetes.io/instance"] = "other" })
-			},
+			edits(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector["app.kubernetes.io/instance"] = "other" }),
 			func() bool {
 				return get(b, &corev1.Service{}).Spec.Selector["app.kubernetes.io/instance"] == b.key.Name
 			},
 		},
 		"the port of the Service": {
-			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }) },
+			edits(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }),
 			func() bool {
 				s := get(b, &corev1.Service{})
 				return len(s.Spec.Ports) == 1 && s.Spec.Ports[0].Port == 80
 			},
 		},
 		"the port of the container": {
-			func() {
-				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
-					d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81
-				})
-			},
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81
+			}),
 			func() bool {
 				ports := get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Ports
 				return len(ports) == 1 && ports[0].ContainerPort == 80
 			},
 		},
 		"a sysctl more": {
-			func() {
-				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
-					c := d.Spec.Template.Spec.SecurityContext
-					c.Sysctls = append(c.Sysctls, corev1.Sysctl{Name: "kernel.shm_rmid_forced", Value: "1"})
-				})
-			},
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+				c := d.Spec.Template.Spec.SecurityContext
+				c.Sysctls = append(c.Sysctls, corev1.Sysctl{Name: "kernel.shm_rmid_forced", Value: "1"})
+			}),
 			func() bool {
 				return len(get(b, &appsv1.Deployment{}).Spec.Template.Spec.SecurityContext.Sysctls) == 1
 			},
 		},
 		"a label": {
-			func() {
-				edit(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, "app.kubernetes.io/managed-by") })
-			},
+			edits(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, "app.kubernetes.io/managed-by") }),
 			func() bool { return get(b, &corev1.Service{}).Labels["app.kubernetes.io/managed-by"] != "" },
 		},
 	}

@@ -52,22 +52,8 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	flags := []string{"--namespaces=" + ns, "--leader-elect", "--leader-election-namespace=" + ns}
 	p := started(t, program, kubeconfig, append(flags, "--metrics-bind-address="+address)...)
 
-	// it listens
-	w.Eventually(func() int {
-		code, _ := programtest.Get("https://"+address+"/metrics", "")
-		return code
-	}).Should(gomega.Equal(401))
-	for name, test := range map[string]struct {
-		token string
-		code  int
-	}{"no token": {"", 401}, "a token without a permission": {stranger, 403}, "a token with it": {reader, 200}} {
-		if code, body := programtest.Get("https://"+address+"/metrics", test.token); code != test.code {
-			t.Errorf("%s: got %d, want %d: %s", name, code, test.code, body)
-		}
-	}
-	if code, body := programtest.Get("http://"+address+"/metrics", reader); code == 200 {
-		t.Errorf("metrics were sent in the clear: %s", body[:100])
-	}
+	w.Eventually(statusOf("https://"+address, "")).Should(gomega.Equal(401)) // it listens
+	isFor(t, address, reader, stranger)
 
 	counted := func() []string {
 		_, body := programtest.Get("https://"+address+"/metrics", reader)
@@ -93,10 +79,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 
 	standby := testenv.FreeAddress(t)
 	q := launch(t, program, kubeconfig, append(flags, "--metrics-bind-address="+standby)...)
-	w.Eventually(func() int {
-		code, _ := programtest.Get("https://"+standby+"/metrics", reader)
-		return code
-	}).Should(gomega.Equal(200), "a replica that waits can be scraped")
+	w.Eventually(statusOf("https://"+standby, reader)).Should(gomega.Equal(200), "a replica that waits can be scraped")
 	_, body = programtest.Get("https://"+standby+"/metrics", reader)
 	w.Expect(series(body, "myweb_conditions")).To(gomega.BeEmpty(), "a replica that waits would count them once more")
 	q.Stop()
@@ -114,13 +97,34 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	p.Stop()
 }
 
+// statusOf is the code by which metrics are answered.
+func statusOf(address, token string) func() int {
+	return func() int {
+		code, _ := programtest.Get(address+"/metrics", token)
+		return code
+	}
+}
+
+// isFor sees that the metrics go over TLS to who may read them, and to nobody else.
+func isFor(t *testing.T, address, reader, stranger string) {
+	t.Helper()
+	for name, test := range map[string]struct {
+		token string
+		code  int
+	}{"no token": {"", 401}, "a token without a permission": {stranger, 403}, "a token with it": {reader, 200}} {
+		if code, body := programtest.Get("https://"+address+"/metrics", test.token); code != test.code {
+			t.Errorf("%s: got %d, want %d: %s", name, code, test.code, body)
+		}
+	}
+	if code, body := programtest.Get("http://"+address+"/metrics", reader); code == 200 {
+		t.Errorf("metrics were sent in the clear: %s", body[:100])
+	}
+}
+
 func TestMetricsInTheClearAreForThisMachine(t *testing.T) {
 	w := newCluster(t)
 	ns, address := w.namespace(), testenv.FreeAddress(t)
 	started(t, program, w.operator("clear", ns), "--namespaces="+ns, "--metrics-bind-address="+address,
 		"--metrics-secure=false")
-	w.Eventually(func() int {
-		code, _ := programtest.Get("http://"+address+"/metrics", "")
-		return code
-	}).Should(gomega.Equal(200))
+	w.Eventually(statusOf("http://"+address, "")).Should(gomega.Equal(200))
 }

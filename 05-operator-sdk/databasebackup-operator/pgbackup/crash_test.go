@@ -116,21 +116,7 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 	second := with(base, "BACKUP_NAME", "small-2")
 	template := filepath.Join(base["BACKUP_ROOT"], "template")
 	must(t, verbBackup, with(first, "BACKUP_DIR", template), ReasonBackupSucceeded)
-	fresh := func(settings map[string]string) {
-		t.Helper()
-		if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(settings["BACKUP_DIR"], os.DirFS(template)); err != nil {
-			t.Fatal(err)
-		}
-		p, _ := workplace()
-		_ = filepath.Walk(settings["BACKUP_DIR"], func(path string, _ os.FileInfo, _ error) error {
-			p.give(t, path)
-			return nil
-		})
-	}
-	fresh(second)
+	afresh(t, second, template)
 	steps := stepsOf(t, verbBackup, second, ReasonBackupSucceeded)
 	for _, step := range []string{
 		"snapshot", "dumping", "dumped", "globals", "prepared", "rename .dump", "rename .json", "renamed",
@@ -141,7 +127,7 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 	}
 	table := &killTable{t: t}
 	for n := range len(steps) {
-		fresh(second)
+		afresh(t, second, template)
 		_ = os.Remove(second["BACKUP_RESULT"])
 		table.at(steps[n])
 		if o := runProgram(t, verbBackup, with(second, killAt, strconv.Itoa(n+1))); o.code != -1 || o.result.Reason != "" {
@@ -171,6 +157,22 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 		}
 	}
 	table.print()
+}
+
+// afresh gives a backup the files of that folder, and no others.
+func afresh(t *testing.T, settings map[string]string, template string) {
+	t.Helper()
+	if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(settings["BACKUP_DIR"], os.DirFS(template)); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := workplace()
+	_ = filepath.Walk(settings["BACKUP_DIR"], func(path string, _ os.FileInfo, _ error) error {
+		p.give(t, path)
+		return nil
+	})
 }
 
 // A restore is killed at every step: the target is what it was, or the new one and whole. The next run brings it to

@@ -327,20 +327,7 @@ func startPostgres() error {
 		}
 	}
 	data := filepath.Join(serverDir, "data")
-	initdb := exec.Command(toolsDir+"/initdb", "-D", data, "-U", superuser, "--pwfile="+secret, "--auth=scram-sha-256",
-		"--encoding=UTF8", "--locale=C", "--no-sync")
-	initdb.Env, initdb.Dir = []string{"LC_ALL=C"}, "/"
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	// For the test of a server that wants to see the password.
-	hba, err := os.ReadFile(filepath.Join(data, "pg_hba.conf"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(data, "pg_hba.conf"),
-			append([]byte("host all plain 127.0.0.1/32 password\n"), hba...), 0o600)
-	}
-	if err != nil {
+	if err := initialise(p, data, secret); err != nil {
 		return err
 	}
 	if serverPort, err = freePort(); err != nil {
@@ -350,10 +337,9 @@ func startPostgres() error {
 	if err != nil {
 		return err
 	}
-	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-c",
-		"listen_addresses=127.0.0.1", "-p", serverPort,
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off", "-c", "shared_buffers=16MB", "-c",
-		"max_wal_size=256MB")
+	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-p", serverPort,
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
+		"-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB")
 	postgres.Env, postgres.Dir, postgres.Stderr = []string{"LC_ALL=C"}, "/", log
 	postgres.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := postgres.Start(); err != nil {
@@ -374,6 +360,23 @@ func startPostgres() error {
 			"CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'row ' || n FROM generate_series(1, 100) n;")
 	}
 	return err
+}
+
+func initialise(p *place, data, secret string) error {
+	initdb := exec.Command(toolsDir+"/initdb", "-D", data, "-U", superuser, "--pwfile="+secret, "--auth=scram-sha-256",
+		"--encoding=UTF8", "--locale=C", "--no-sync")
+	initdb.Env, initdb.Dir = []string{"LC_ALL=C"}, "/"
+	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	// For the test of a server that wants to see the password.
+	hba, err := os.ReadFile(filepath.Join(data, "pg_hba.conf"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(data, "pg_hba.conf"),
+		append([]byte("host all plain 127.0.0.1/32 password\n"), hba...), 0o600)
 }
 
 // freePort is one on which nobody listens on 127.0.0.1.

@@ -70,8 +70,9 @@ func turnTLS(t *testing.T, on string) {
 
 // The settings of TLS reach libpq, and what it says of them has a reason. Each run ends at once, for another try
 // would find the same.
-func TestTLS(t *testing.T) {
-	settings := target(t)
+// authorities gives the server a certificate, and writes that of the authority who signed it, and of one who did not.
+func authorities(t *testing.T, dir string) (ours, others string) {
+	t.Helper()
 	signer, err := newAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, _ := workplace()
-	ours, others := filepath.Join(settings["BACKUP_ROOT"], "ca.crt"), filepath.Join(settings["BACKUP_ROOT"], "other.crt")
+	ours, others = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "other.crt")
 	for path, text := range map[string][]byte{ours: signer.pem(), others: stranger.pem(),
 		filepath.Join(serverDir, "data/server.crt"): certificate, filepath.Join(serverDir, "data/server.key"): key} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -93,6 +94,12 @@ func TestTLS(t *testing.T) {
 		}
 		p.give(t, path)
 	}
+	return ours, others
+}
+
+func TestTLS(t *testing.T) {
+	settings := target(t)
+	ours, others := authorities(t, settings["BACKUP_ROOT"])
 	sql(t, "postgres", "CREATE ROLE plain SUPERUSER LOGIN PASSWORD 'plain-password';")
 	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE plain;") })
 	version, major, err := server{tools: toolsDir, environ: plainEnvironment(os.Environ())}.dumpVersion(t.Context())

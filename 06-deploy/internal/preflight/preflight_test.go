@@ -251,6 +251,15 @@ func TestAnOldCluster(t *testing.T) {
 }
 
 // A rollout as the controllers of a cluster report it; here the test writes the status.
+// waiting is a pod whose program ended before, and is not started now.
+func waiting(reason, message string) corev1.PodStatus {
+	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "operator", Image: "myweb-operator:workshop", RestartCount: 4,
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: reason, Message: message}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}}
+}
+
 func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 	server(t)
 	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}),
@@ -258,13 +267,6 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "wait-"}}
 	if err := kube.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
-	}
-	waiting := func(reason, message string) corev1.PodStatus {
-		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "operator", Image: "myweb-operator:workshop", RestartCount: 4,
-			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-				Reason: reason, Message: message}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}}
 	}
 	for name, test := range map[string]struct {
 		deployment appsv1.DeploymentStatus
@@ -291,20 +293,7 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 			" describe pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			labels := map[string]string{"app": "operator"}
-			spec := corev1.PodSpec{AutomountServiceAccountToken: new(false), ServiceAccountName: "default",
-				Containers: []corev1.Container{{Name: "operator", Image: "myweb-operator:workshop"}}}
-			object := metav1.ObjectMeta{Namespace: namespace.Name, Name: "operator", Labels: labels}
-			d := &appsv1.Deployment{ObjectMeta: object,
-				Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}}}
-			pod := &corev1.Pod{ObjectMeta: object, Spec: spec}
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "default"}}
-			put(t, account, d, pod)
-			d.Status, pod.Status = test.deployment, test.pod
-			if err := errors.Join(kube.Status().Update(t.Context(), d), kube.Status().Update(t.Context(), pod)); err != nil {
-				t.Fatal(err)
-			}
+			d := rolling(t, namespace.Name, test.deployment, test.pod)
 			asked, err := unstructuredOf(d)
 			if err != nil {
 				t.Fatal(err)
@@ -326,6 +315,27 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 			says(t, err, test.want)
 		})
 	}
+}
+
+// rolling makes a Deployment and its pod, in the state given.
+func rolling(t *testing.T, namespace string, deployment appsv1.DeploymentStatus,
+	status corev1.PodStatus) *appsv1.Deployment {
+	t.Helper()
+	labels := map[string]string{"app": "operator"}
+	spec := corev1.PodSpec{AutomountServiceAccountToken: new(false), ServiceAccountName: "default",
+		Containers: []corev1.Container{{Name: "operator", Image: "myweb-operator:workshop"}}}
+	object := metav1.ObjectMeta{Namespace: namespace, Name: "operator", Labels: labels}
+	d := &appsv1.Deployment{ObjectMeta: object,
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}}}
+	pod := &corev1.Pod{ObjectMeta: object, Spec: spec}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
+	put(t, account, d, pod)
+	d.Status, pod.Status = deployment, status
+	if err := errors.Join(kube.Status().Update(t.Context(), d), kube.Status().Update(t.Context(), pod)); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // unstructuredOf is what was applied: without status.

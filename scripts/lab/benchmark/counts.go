@@ -113,15 +113,7 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 		return err
 	}
 	c.operator.Kill()
-	limited, cancel = context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := sources.Agree(limited, c.operator.User.Name); err != nil {
-		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
-			"differ: %s", c.operator.Impl.Name, brief(err))
-	} else {
-		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
-			"agree in every request.", c.operator.Impl.Name)
-	}
+	c.compare(ctx, b, sources)
 	if err := c.phase(ctx, "restart", nil, func() error { return c.operator.Start(ctx, args...) }); err != nil {
 		return err
 	}
@@ -134,6 +126,19 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 			c.operator.Impl.Name)
 	}
 	return nil
+}
+
+// compare notes whether the sources of the counts agree.
+func (c *counting) compare(ctx context.Context, b *bench, sources *fixture.Count) {
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := sources.Agree(limited, c.operator.User.Name); err != nil {
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
+			"differ: %s", c.operator.Impl.Name, brief(err))
+	} else {
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
+			"agree in every request.", c.operator.Impl.Name)
+	}
 }
 
 // phase does something, waits for what it must lead to, and enters what the operator asked for meanwhile.

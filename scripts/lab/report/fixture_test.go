@@ -90,23 +90,7 @@ func measuredBy(names []string) *benchmark.Result {
 			Static: benchmark.Static{BinaryBytes: int64(46e6 * f), Modules: 71 + 13*n, Written: 1240 / (n + 1),
 				Generated: 5210 - 900*n},
 		}
-		for _, phase := range []string{"creation", "update", "steady state", "restart", "deletion"} {
-			c := benchmark.Count{Phase: phase, Objects: 100, Requests: map[string]int{}, Watches: 4, Syncs: 413, Events: 200}
-			switch phase {
-			case "creation":
-				c.Requests = map[string]int{"apply configmaps": 100, "apply deployments.apps": 100, "apply services": 100,
-					"update mywebs/status": 197 + n}
-			case "update":
-				c.Requests = map[string]int{"apply configmaps": 100, "apply deployments.apps": 100 * (1 + n),
-					"update mywebs/status": 200}
-				c.NoOps = 3 * n
-			case "restart":
-				c.Requests = map[string]int{"watch mywebs": 1, "watch services": 1, "watch deployments.apps": 1,
-					"watch configmaps": 1}
-				c.Syncs = -1
-			}
-			m.Counts = append(m.Counts, c)
-		}
+		m.Counts = countsOf(n)
 		for i := range 101 {
 			m.Curve = append(m.Curve,
 				benchmark.Point{At: time.Duration(float64(i*i+40*i) * f * float64(180*time.Microsecond)), Done: i})
@@ -127,14 +111,7 @@ func measuredBy(names []string) *benchmark.Result {
 		for range 10 {
 			m.Recovery = append(m.Recovery, time.Duration((900+random.Float64()*400)*f)*time.Millisecond)
 		}
-		for _, q := range []float64{5, 20, 0} {
-			x := benchmark.Limited{QPS: q, Requests: 500, Measured: 2100 * time.Millisecond}
-			if q > 0 {
-				x.Predicted = time.Duration(500 / q * float64(time.Second))
-				x.Measured = x.Predicted*time.Duration(97+4*n)/100 + 200*time.Millisecond
-			}
-			m.Limiter = append(m.Limiter, x)
-		}
+		m.Limiter = limitsOf(n)
 		b.Implementations = append(b.Implementations, m)
 	}
 	if len(names) > 1 {
@@ -151,4 +128,37 @@ func measuredBy(names []string) *benchmark.Result {
 		}
 	}
 	return b
+}
+
+func countsOf(n int) (all []benchmark.Count) {
+	for _, phase := range []string{"creation", "update", "steady state", "restart", "deletion"} {
+		c := benchmark.Count{Phase: phase, Objects: 100, Requests: map[string]int{}, Watches: 4, Syncs: 413, Events: 200}
+		switch phase {
+		case "creation":
+			c.Requests = map[string]int{"apply configmaps": 100, "apply deployments.apps": 100, "apply services": 100,
+				"update mywebs/status": 197 + n}
+		case "update":
+			c.Requests = map[string]int{"apply configmaps": 100, "apply deployments.apps": 100 * (1 + n),
+				"update mywebs/status": 200}
+			c.NoOps = 3 * n
+		case "restart":
+			c.Requests = map[string]int{"watch mywebs": 1, "watch services": 1, "watch deployments.apps": 1,
+				"watch configmaps": 1}
+			c.Syncs = -1
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func limitsOf(n int) (all []benchmark.Limited) {
+	for _, q := range []float64{5, 20, 0} {
+		x := benchmark.Limited{QPS: q, Requests: 500, Measured: 2100 * time.Millisecond}
+		if q > 0 {
+			x.Predicted = time.Duration(500 / q * float64(time.Second))
+			x.Measured = x.Predicted*time.Duration(97+4*n)/100 + 200*time.Millisecond
+		}
+		all = append(all, x)
+	}
+	return all
 }

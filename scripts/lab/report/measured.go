@@ -133,6 +133,15 @@ func (m *measurements) requests() []block {
 			}),
 			line("watches open at the end, in all", func(c benchmark.Count) string { return number(c.Watches) }))
 	}
+	return []block{
+		{Text: "Counts do not depend on the machine. For one MyWeb an operator cannot do with less than three writes of " +
+			"children and one of status."},
+		{Figures: m.requestFigures(with, names, kinds)}, {Table: t},
+	}
+}
+
+// requestFigures show the requests of each phase by their kinds.
+func (m *measurements) requestFigures(with []benchmark.Measured, names []string, kinds map[string][]string) []figure {
 	var figures []figure
 	for n, name := range names {
 		f := figure{ID: fmt.Sprintf("requests-%d", n+1), Title: capital(name) + ": requests by kind",
@@ -150,11 +159,7 @@ func (m *measurements) requests() []block {
 			figures = append(figures, f)
 		}
 	}
-	return []block{
-		{Text: "Counts do not depend on the machine. For one MyWeb an operator cannot do with less than three writes of " +
-			"children and one of status."},
-		{Figures: figures}, {Table: t},
-	}
+	return figures
 }
 
 func sum(counts map[string]int) (n int) {

@@ -162,18 +162,20 @@ func TestAStaleCacheDoesNotRepeatARestore(t *testing.T) {
 }
 
 // When a Job exceeds its deadline the Job controller removes its pods first, and tells its end some time later.
+func (b *fixture) losePods() {
+	b.t.Helper()
+	b.must(b.DeleteAllOf(b.t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
+}
+
 func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 	unschedulable := corev1.PodStatus{Phase: corev1.PodPending,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
 			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
-	vanish := func(b *fixture) {
-		b.must(b.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
-	}
 	vanished := func(t *testing.T) (*fixture, *batchv1.Job) {
 		b, job := newRun(t)
 		b.run(job, unschedulable)
 		b.reconcile()
-		vanish(b)
+		b.losePods()
 		return b, job
 	}
 	t.Run("a backup", func(t *testing.T) {
@@ -200,7 +202,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		job := b.job("monday-restore")
 		b.run(job, unschedulable)
 		b.follow()
-		vanish(b)
+		b.losePods()
 		b.follow()
 		b.finish(job, batchv1.JobReasonDeadlineExceeded)
 		b.follow()
@@ -215,7 +217,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		job := b.job("orders-delete")
 		b.run(job, unschedulable)
 		b.reconcile()
-		vanish(b)
+		b.losePods()
 		b.reconcile()
 		b.finish(job, batchv1.JobReasonDeadlineExceeded)
 		b.reconcile()
@@ -542,7 +544,7 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
-			l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+			l.comesToSay("Ready", "True Scheduled")
 			var mu sync.Mutex
 			met := map[string]int{}
 			l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {

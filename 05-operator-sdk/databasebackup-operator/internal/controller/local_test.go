@@ -116,7 +116,7 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	ready := func() string { return l.says("Ready") }
 	l.Eventually(ready).Should(gomega.Equal("False Unschedulable"), "nobody provides the volume")
 	began := time.Now()
-	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("False DeadlineExceeded"))
+	l.comesToSay("BackupSucceeded", "False DeadlineExceeded")
 	said := condition(l.backup().Status.Conditions, "BackupSucceeded").Message
 	if !strings.Contains(said, "took longer than 10 s: Pod") || !strings.Contains(said, "finds no node") {
 		t.Error("it does not say why:", said)
@@ -147,7 +147,7 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	requeueAfter.Spec.Schedule, requeueAfter.Spec.Immediate, requeueAfter.Spec.DeletionPolicy = "0 0 1 1 *", true,
 		databasesv1.DeleteFiles
 	l.must(l.Create(t.Context(), requeueAfter))
-	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("Unknown ResultMissing"))
+	l.comesToSay("BackupSucceeded", "Unknown ResultMissing")
 	l.must(l.Delete(t.Context(), l.backup()))
 	l.Eventually(ready).Should(gomega.Equal("False DeleteFailed"), "nobody says that the files are gone")
 	l.edit(func(x *backup) { x.Spec.DeletionPolicy = databasesv1.RetainFiles })

@@ -110,7 +110,7 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 func TestAPodThatAQuotaRefusedIsCreatedSoonAfterTheQuotaIsGone(t *testing.T) {
 	l := newLocal(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
 	l.volume()
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+	l.comesToSay("Ready", "True Scheduled")
 	quota := l.podQuota()
 	l.edit(asks("now"))
 	began := time.Now()
