@@ -19,8 +19,11 @@ type Report struct {
 	Own, Earlier []Verdict
 	// Compile is set when the program does not compile.
 	Compile error
-	// Built is how long the compiler took, Took the rest.
-	Built, Took time.Duration
+	// Built is how long the compiler took, First the time from there to the verdicts of the exercise's own check,
+	// Took the time to all verdicts.
+	Built, First, Took time.Duration
+	// shown are the exercise's own verdicts that were given to Course.Known.
+	shown int
 }
 
 // Passed reports whether everything passed.
@@ -50,6 +53,9 @@ type Course struct {
 	All   []Exercise
 	// Plane starts a control plane, unless it runs, and returns its kubeconfig. The lab finds it, too.
 	Plane func(context.Context) (kubeconfig string, err error)
+	// Known, when set, gets the verdicts of an exercise's own check as soon as the lab has them: those of the
+	// checks before it take longer.
+	Known func(Verdict)
 }
 
 // checksOf are the lab's checks of an exercise, and those of the ones before it. Those for programs that are not
@@ -109,7 +115,14 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 	}
 	own, earlier := checksOf(c.All, e)
 	const job = "reader"
-	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: job, Program: program, Checks: slices.Concat(own, earlier)}}, nil)
+	built := time.Now()
+	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: job, Program: program, Checks: slices.Concat(own, earlier)}},
+		func(_ string, v Verdict) {
+			if slices.Contains(own, v.Check) && c.Known != nil {
+				c.Known(v)
+				r.First, r.shown = time.Since(built), r.shown+1
+			}
+		})
 	if err != nil {
 		return err
 	}
