@@ -37,14 +37,19 @@ func readVersions(root string) (pins versions, err error) {
 	return pins, nil
 }
 
+// pinned is what is pinned, and the modules that it is pinned for.
+func pinned(root string) (pins versions, dirs []string, err error) {
+	if pins, err = readVersions(root); err != nil {
+		return pins, nil, err
+	}
+	dirs, err = Modules(root)
+	return pins, dirs, err
+}
+
 // CheckVersions compares every go.mod of the repository with scripts/versions.yaml. The error names each
 // module that strays.
 func CheckVersions(root string) error {
-	pins, err := readVersions(root)
-	if err != nil {
-		return err
-	}
-	dirs, err := Modules(root)
+	pins, dirs, err := pinned(root)
 	if err != nil {
 		return err
 	}
@@ -93,11 +98,7 @@ func replaced(file *modfile.File, path, want string) bool {
 // CheckShared returns an error for each dependency that modules of the repository compile at different versions:
 // neither it nor what imports it is then compiled once for all.
 func CheckShared(ctx context.Context, root string) error {
-	pins, err := readVersions(root)
-	if err != nil {
-		return err
-	}
-	dirs, err := Modules(root)
+	pins, dirs, err := pinned(root)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package benchmark
 
 import (
 	"maps"
-	"os"
 	"strings"
 	"testing"
 
@@ -17,11 +16,7 @@ func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts clusters")
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := fixture.Root(dir)
+	root, err := fixture.Here()
 	if err != nil {
 		t.Fatal(err)
 	}

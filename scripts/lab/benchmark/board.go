@@ -95,7 +95,7 @@ func follow(ctx context.Context, group *sync.WaitGroup, open func() (watch.Inter
 			}
 			w.Stop()
 			for err = errors.New("not open"); err != nil; w, err = open() {
-				if sleep(ctx, 50*time.Millisecond) != nil {
+				if fixture.Pause(ctx, 50*time.Millisecond) != nil {
 					return
 				}
 			}

@@ -108,7 +108,7 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	err = c.phase(ctx, "steady state", nil, func() error { return sleep(ctx, restful) })
+	err = c.phase(ctx, "steady state", nil, func() error { return fixture.Pause(ctx, restful) })
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (c *counting) removeAll(ctx context.Context) error {
 	defer cancel()
 	for _, r := range append([]schema.GroupVersionResource{myweb.MyWebs}, children...) {
 		for left := 1; left > 0; {
-			if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			if err := fixture.Pause(ctx, 100*time.Millisecond); err != nil {
 				return err
 			}
 			list, err := meta.Resource(r).Namespace(c.namespace).List(ctx, metav1.ListOptions{})
@@ -314,14 +314,4 @@ func sum(page, metric string) int {
 		}
 	}
 	return int(total)
-}
-
-// sleep waits, for no longer than ctx lives.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

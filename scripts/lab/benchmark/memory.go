@@ -108,7 +108,7 @@ func (s *stage) morePorts(ctx context.Context) error {
 		if !anew.Running() || time.Now().After(until) {
 			return fmt.Errorf("the API server did not come back with more node ports: %w\n%s", err, lastWords(anew))
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := fixture.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func awaitFree(ctx context.Context, address string) error {
 		if time.Now().After(until) {
 			return err
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := fixture.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -140,16 +140,11 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 		return err
 	}
 	defer stop()
-	board, err := newBoard(ctx, s.Fixture, namespace, served(1))
+	board, p, end, err := s.watched(ctx, name, namespace)
 	if err != nil {
 		return err
 	}
-	defer board.close()
-	p, err := s.launch(name)
-	if err != nil {
-		return err
-	}
-	defer p.Kill()
+	defer end()
 	if _, err := create(ctx, s.Fixture, namespace, from, to); err != nil {
 		return err
 	}
@@ -231,7 +226,7 @@ func (s *stage) litter(ctx context.Context, enough func() bool) error {
 	if err := maps.Delete(ctx, cm.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	return sleep(ctx, look)
+	return fixture.Pause(ctx, look)
 }
 
 // atRest starts an operator and returns when it knows what is there and does nothing more.
@@ -252,7 +247,7 @@ func (s *stage) atRest(ctx context.Context, name string) (*fixture.Process, erro
 			p.Kill()
 			return nil, fmt.Errorf("%w:\n%s", err, lastWords(p))
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := fixture.Pause(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -284,7 +279,7 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 		if last = used; time.Now().After(until) {
 			return errors.New("the operator does not come to rest")
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := fixture.Pause(ctx, look); err != nil {
 			return err
 		}
 	}

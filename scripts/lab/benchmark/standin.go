@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // standIn plays the Deployment controller in all namespaces until the returned function is called: all pods
@@ -39,7 +41,7 @@ func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 			for {
 				_, err := kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
 				// When it has changed, or is gone, the watch tells.
-				if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || sleep(ctx, 100*time.Millisecond) != nil {
+				if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || fixture.Pause(ctx, 100*time.Millisecond) != nil {
 					return
 				}
 			}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -23,23 +24,18 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func htmlOf(t *testing.T, r *Report) string {
+func written(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := r.WriteHTML(&b); err != nil {
+	if err := write(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-func markdownOf(t *testing.T, r *Report) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := r.WriteMarkdown(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
+func htmlOf(t *testing.T, r *Report) string { t.Helper(); return written(t, r.WriteHTML) }
+
+func markdownOf(t *testing.T, r *Report) string { t.Helper(); return written(t, r.WriteMarkdown) }
 
 // reports are what the pages must cope with.
 func reports() map[string]*Report {

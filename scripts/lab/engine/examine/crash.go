@@ -127,7 +127,7 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 			Match: ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.namespace, Verbs: []string{k.verb},
 				Resources: []string{k.what}, Name: k.name, Where: ledger.Entry.Committed},
 			Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-				t.operator.process().Kill()
+				t.operator.Process().Kill()
 				return proxy.Drop()
 			})}))
 	}
@@ -169,7 +169,7 @@ func (t *trial) supervise() (stop func() error) {
 	var err error
 	done.Go(func() {
 		for {
-			p := t.operator.process()
+			p := t.operator.Process()
 			select {
 			case <-ctx.Done():
 				return

@@ -146,26 +146,6 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestDifferences(t *testing.T) {
-	equal, varying := common([]state{{"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4"}})
-	if diff := cmp.Diff(state{"a": "1"}, equal); diff != "" {
-		t.Error(diff)
-	}
-	for name, test := range map[string]struct {
-		got  state
-		want []string
-	}{
-		"as undisturbed":   {state{"a": "1", "b": "9", "c": "9"}, nil},
-		"a missing value":  {state{"b": "9"}, []string{`a is missing; undisturbed it is "1"`}},
-		"another value":    {state{"a": "2"}, []string{`a is "2"; undisturbed it is "1"`}},
-		"a value too many": {state{"a": "1", "d": "1"}, []string{`d is "1"; undisturbed it does not exist`}},
-	} {
-		if diff := cmp.Diff(test.want, differences(test.got, equal, varying)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
 func TestIsReady(t *testing.T) {
 	for name, test := range map[string]struct{ ready, object, want string }{
 		"the condition Ready": {"", "status: {conditions: [{type: Ready, status: 'True'}]}", ""},

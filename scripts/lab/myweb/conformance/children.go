@@ -53,7 +53,7 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	if !slices.Equal(keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"}) ||
 		len(d.Spec.Selector.MatchExpressions) > 0 {
 		t.Errorf("the Deployment selects its pods by %s, not by app.kubernetes.io/name and instance alone",
-			asJSON(d.Spec.Selector))
+			suite.JSON(d.Spec.Selector))
 	}
 	if *d.Spec.Replicas != *web.Spec.Replicas {
 		t.Errorf("the Deployment has %d replicas, want %d", *d.Spec.Replicas, *web.Spec.Replicas)
@@ -65,7 +65,7 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	}
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == container.VolumeMounts[j].Name && (v.ConfigMap == nil || v.ConfigMap.Name != web.Name) {
-			t.Errorf("what is mounted at %s is %s, want the ConfigMap %s", pageFolder, asJSON(v.VolumeSource), web.Name)
+			t.Errorf("what is mounted at %s is %s, want the ConfigMap %s", pageFolder, suite.JSON(v.VolumeSource), web.Name)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 func checkService(t *suite.T, c *suite.Children) {
 	s := c.Service.Spec
 	if s.Type != corev1.ServiceTypeNodePort || len(s.Ports) != 1 || s.Ports[0].Port != 80 {
-		t.Fatalf("the Service is a %s with ports %s, want a NodePort with port 80 alone", s.Type, asJSON(s.Ports))
+		t.Fatalf("the Service is a %s with ports %s, want a NodePort with port 80 alone", s.Type, suite.JSON(s.Ports))
 	}
 	if !maps.Equal(c.Deployment.Spec.Selector.MatchLabels, s.Selector) {
 		t.Errorf("the Service selects %v, the Deployment %v", s.Selector, c.Deployment.Spec.Selector.MatchLabels)
@@ -152,7 +152,7 @@ func statusReported(t *suite.T) {
 		t.Errorf("status.readyReplicas is %d, want 2", web.Status.ReadyReplicas)
 	}
 	if have := portOf(t.Children(web).Service); web.Status.NodePort == nil || *web.Status.NodePort != have {
-		t.Errorf("status.nodePort is %s, the Service has %d", asJSON(web.Status.NodePort), have)
+		t.Errorf("status.nodePort is %s, the Service has %d", suite.JSON(web.Status.NodePort), have)
 	}
 }
 

@@ -86,7 +86,7 @@ func conflicted(t *suite.T, k kind, owned bool) {
 	t.Pause(700 * time.Millisecond)
 	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
 	if after := settled(t, k, "web"); !reflect.DeepEqual(before, after) {
-		t.Errorf("the %s was changed:\nfrom %s\nto   %s", k.name, asJSON(before), asJSON(after))
+		t.Errorf("the %s was changed:\nfrom %s\nto   %s", k.name, suite.JSON(before), suite.JSON(after))
 	}
 	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
 		if e.Name == "web" {
@@ -199,7 +199,7 @@ func portOfAnother(t *suite.T) {
 	}
 	t.Await("second", "is Degraded by "+nodePortUnavailable, 0, taken)
 	if now, err := t.Get("first"); err != nil || now.ResourceVersion != first.ResourceVersion {
-		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %s, error %v", asJSON(now), err)
+		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %s, error %v", suite.JSON(now), err)
 	}
 	wantPort(t, first, t.Children(first), port)
 	t.Patch("second", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portFree))
@@ -272,7 +272,7 @@ func rolloutStuck(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	if s := t.Children(web).Deployment.Spec.ProgressDeadlineSeconds; s == nil || *s != 1 {
 		t.Skipf("the operator sets the Deployment's progressDeadlineSeconds itself, to %s: 08-old-pods-gone tests it",
-			asJSON(s))
+			suite.JSON(s))
 	}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}

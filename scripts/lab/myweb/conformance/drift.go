@@ -173,7 +173,7 @@ func (e edit) run(t *suite.T) {
 	e.do(t, before)
 	t.Reaction(e.title+" is restored", 0, func() error {
 		if have := e.value(t, t.Children(web)); !reflect.DeepEqual(have, want) {
-			return fmt.Errorf("it is %s, want %s", asJSON(have), asJSON(want))
+			return fmt.Errorf("it is %s, want %s", suite.JSON(have), suite.JSON(want))
 		}
 		return nil
 	})
@@ -181,7 +181,7 @@ func (e edit) run(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	after := t.Children(web)
 	if have := e.value(t, after); !reflect.DeepEqual(have, want) {
-		t.Errorf("%s did not stay restored: it is %s, want %s", e.title, asJSON(have), asJSON(want))
+		t.Errorf("%s did not stay restored: it is %s, want %s", e.title, suite.JSON(have), suite.JSON(want))
 	}
 	samePlaces(t, before, after)
 	onlyWrites(t, mark, kindNamed(e.kind).ledger)
@@ -199,7 +199,7 @@ func editedHash(t *suite.T) {
 	set(t, kindNamed("Deployment").of(t), "web", "/spec/template", old)
 	t.Reaction("the hash is restored", 0, func() error {
 		if have := t.Children(web).Deployment.Spec.Template; !reflect.DeepEqual(have, want) {
-			return fmt.Errorf("the template is %s, want %s", asJSON(have), asJSON(want))
+			return fmt.Errorf("the template is %s, want %s", suite.JSON(have), suite.JSON(want))
 		}
 		return nil
 	})
@@ -226,7 +226,7 @@ func othersStay(t *suite.T) {
 		d := t.Children(web).Deployment
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 ||
 			s.Replicas != 1 {
-			return fmt.Errorf("generation %d, status %s", d.Generation, asJSON(s))
+			return fmt.Errorf("generation %d, status %s", d.Generation, suite.JSON(s))
 		}
 		return nil
 	})
@@ -259,6 +259,6 @@ func stays(t *suite.T, web *suite.Web, when string) {
 	}
 	found := func(c corev1.Container) bool { return c.Name == sidecar.Name && c.Image == sidecar.Image }
 	if all := c.Deployment.Spec.Template.Spec.Containers; !slices.ContainsFunc(all, found) {
-		t.Errorf("%s, the sidecar is gone: containers %s", when, asJSON(all))
+		t.Errorf("%s, the sidecar is gone: containers %s", when, suite.JSON(all))
 	}
 }

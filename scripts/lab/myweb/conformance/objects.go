@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +64,7 @@ func merge(t *suite.T, where dynamic.ResourceInterface, name, patch string) *uns
 // set gives one field of an object, by its JSON pointer, another value.
 func set(t *suite.T, where dynamic.ResourceInterface, name, pointer string, value any) *unstructured.Unstructured {
 	return change(t, where, name, types.JSONPatchType,
-		asJSON([]any{map[string]any{"op": "add", "path": pointer, "value": value}}))
+		suite.JSON([]any{map[string]any{"op": "add", "path": pointer, "value": value}}))
 }
 
 func change(t *suite.T, where dynamic.ResourceInterface, name string, how types.PatchType,
@@ -251,9 +250,9 @@ func (h *history) completedOnce(t *suite.T, last *suite.Web) {
 		switch {
 		case w.Generation != last.Generation:
 		case w.Is():
-			early = asJSON(w.Status)
+			early = suite.JSON(w.Status)
 		case early != "":
-			t.Errorf("completed was reported too early: %s became %s", early, asJSON(w.Status))
+			t.Errorf("completed was reported too early: %s became %s", early, suite.JSON(w.Status))
 			return
 		}
 	}
@@ -313,12 +312,4 @@ func awaitNoMoreEvents(t *suite.T, window time.Duration) {
 		}
 		return nil
 	})
-}
-
-func asJSON(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
 }

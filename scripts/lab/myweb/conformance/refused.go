@@ -97,7 +97,7 @@ func badSpecs(t *suite.T) {
 func badUpdates(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	for _, bad := range badFields {
-		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(asJSON(fields{"spec": bad.change})), byLab)
+		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(suite.JSON(fields{"spec": bad.change})), byLab)
 		wantRefusal(t, bad.name, err, bad.path, bad.says)
 	}
 	_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(`{"spec":{"replicas":11}}`), byLab, "scale")

@@ -21,6 +21,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/state"
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -37,8 +38,8 @@ type path struct {
 	keys    []key // the writes, in the order of the first undisturbed run
 	gate    int   // how many of them come before pods can be made
 	writes  int   // of the undisturbed run with the most
-	states  []state
-	state   state // what the states have in common
+	states  []state.State
+	state   state.State // what the states have in common
 	varying map[string]bool
 }
 
@@ -96,7 +97,7 @@ func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite
 	}
 	var checks []suite.Check
 	for _, p := range paths {
-		p.state, p.varying = common(p.states)
+		p.state, p.varying = state.Common(p.states)
 		checks = append(checks, p.sequences()...)
 	}
 	return append(checks, starts(paths[0])...), nil, nil
@@ -232,7 +233,7 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 		if err != nil {
 			return err
 		}
-		if lines := differences(got, p.state, p.varying); len(lines) > 0 {
+		if lines := state.Differences(got, p.state, p.varying); len(lines) > 0 {
 			return errors.New(strings.Join(lines, "\n"))
 		}
 		return nil

@@ -39,9 +39,9 @@ type Operator struct {
 	finding                 string
 	patience                time.Duration
 
+	fixture.Lives
 	fixture *fixture.Fixture
-	mu      sync.Mutex
-	last    *fixture.Process
+	mu      sync.Mutex // for Launch
 	args    []string
 }
 
@@ -95,7 +95,8 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.last, o.args = p, args
+	o.Began(p)
+	o.args = args
 	if port != 0 {
 		o.fixture.Webhooks.Add(p, port)
 	}
@@ -135,23 +136,6 @@ func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int)
 		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, tail(p.Output(), 5))
 	}
 	return nil
-}
-
-// Process is the newest process; nil before the first.
-func (o *Operator) Process() *fixture.Process {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.last
-}
-
-// Running reports whether a process lives.
-func (o *Operator) Running() bool { p := o.Process(); return p != nil && p.Running() }
-
-// Kill ends the process by SIGKILL and returns when it is gone.
-func (o *Operator) Kill() {
-	if p := o.Process(); p != nil {
-		p.Kill()
-	}
 }
 
 // Restart kills the process if one lives, and starts it again with the arguments of the last one.
