@@ -101,8 +101,7 @@ var sentences = map[string]sentence{
 	"deleted-page":              {spec: withPage("x"), then: deleteChild("ConfigMap")},
 	"deleted-service":           {spec: specWith(), then: deleteChild("Service")},
 	"deleted-pods":              {spec: specWith(), then: deleteChild("Deployment")},
-	"defaced-page": {
-		spec: withPage("x"), then: editChild("ConfigMap", `{"data":{"index.html":"defaced"}}`)},
+	"defaced-page":              {spec: withPage("x"), then: editChild("ConfigMap", `{"data":{"index.html":"defaced"}}`)},
 	"stripped-page": {
 		spec: withPage("x"), then: editChild("ConfigMap", `{"metadata":{"ownerReferences":null,"labels":null}}`)},
 	"labelled-service": {spec: specWith(), then: editChild("Service", `{"metadata":{"labels":{"team":"blue"}}}`)},

@@ -122,8 +122,7 @@ func TestTLS(t *testing.T) {
 		"the right authority, another host": {"on", "127.0.0.1", "verify-ca", ours, ReasonBackupSucceeded, ""},
 		"the wrong host": {
 			"on", "127.0.0.1", "verify-full", ours, ReasonTLSFailed, "does not match host name"},
-		"the wrong authority": {
-			"on", "localhost", "verify-ca", others, ReasonTLSFailed, "certificate verify failed"},
+		"the wrong authority": {"on", "localhost", "verify-ca", others, ReasonTLSFailed, "certificate verify failed"},
 		"no authority where one is asked for": {
 			"on", "localhost", "verify-full", "/nowhere/ca.crt", ReasonTLSFailed, "does not exist"},
 		"any certificate": {"on", "localhost", "require", "", ReasonBackupSucceeded, ""},

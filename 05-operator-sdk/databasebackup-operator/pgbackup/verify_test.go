@@ -197,11 +197,9 @@ func TestPassKeepsWhatIsStronger(t *testing.T) {
 }
 
 func TestRoleStatementsHoldNoCommandsOfPsql(t *testing.T) {
-	globals := "\\restrict x\nSET client_encoding = 'UTF8';\nCREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a " +
-		"WITH LOGIN;\n" +
-		"CREATE ROLE d; \\! touch x\n-- Roles of \"e\n\\! touch y\nCREATE ROLE \"f\n\\! touch z\";\nCREATE ROLE " +
-		"g \\! touch;\n" +
-		"GRANT a TO \"it's\";\nCREATE TABLESPACE t LOCATION '/x';\n"
+	globals := "\\restrict x\nSET client_encoding = 'UTF8';\nCREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH " +
+		"LOGIN;\nCREATE ROLE d; \\! touch x\n-- Roles of \"e\n\\! touch y\nCREATE ROLE \"f\n\\! touch z\";\nCREATE ROLE g " +
+		"\\! touch;\nGRANT a TO \"it's\";\nCREATE TABLESPACE t LOCATION '/x';\n"
 	want := "CREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH LOGIN;\nGRANT a TO \"it's\";\n"
 	if diff := cmp.Diff(want, roleStatements(globals)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

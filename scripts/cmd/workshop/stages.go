@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -40,16 +40,9 @@ type stage struct {
 
 // stagesOf reads the stages of a chapter.
 func stagesOf(folder string) ([]stage, error) {
-	path := filepath.Join(folder, "stages.yaml")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var list struct{ Stages []stage }
-	if err := yaml.UnmarshalStrict(data, &list); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return list.Stages, nil
+	err := strictyaml.Read(filepath.Join(folder, "stages.yaml"), &list)
+	return list.Stages, err
 }
 
 // stagesCommand runs the checks that stages demand, on all stages.

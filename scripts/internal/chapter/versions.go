@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
-	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -27,14 +27,8 @@ type versions struct {
 }
 
 func readVersions(root string) (pins versions, err error) {
-	data, err := os.ReadFile(filepath.Join(root, "scripts", "versions.yaml"))
-	if err != nil {
-		return pins, err
-	}
-	if err := yaml.UnmarshalStrict(data, &pins); err != nil {
-		return pins, fmt.Errorf("scripts/versions.yaml: %w", err)
-	}
-	return pins, nil
+	err = strictyaml.Read(filepath.Join(root, "scripts", "versions.yaml"), &pins)
+	return pins, err
 }
 
 // pinned is what is pinned, and the modules that it is pinned for.

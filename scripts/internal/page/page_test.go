@@ -143,9 +143,8 @@ func TestPagesThatLie(t *testing.T) {
 		"no part of the file":               {"'''yaml file=crd.yaml part\ntwo: 2\none: 1\n'''", "not a run of whole lines"},
 		"parts in another order": {
 			"'''yaml file=crd.yaml part\ntwo: 2\n…\none: 1\n'''", "not a run of whole lines"},
-		"a part that is not there": {
-			"'''yaml file=crd.yaml part\nkind: A\n…\nthree: 3\n'''", "not a run of whole lines"},
-		"half a line of the file": {"'''yaml file=crd.yaml part\nind: A\n'''", "not a run of whole lines"},
+		"a part that is not there": {"'''yaml file=crd.yaml part\nkind: A\n…\nthree: 3\n'''", "not a run of whole lines"},
+		"half a line of the file":  {"'''yaml file=crd.yaml part\nind: A\n'''", "not a run of whole lines"},
 		"another function body": {
 			"'''go file=code.go func=Add\nfunc Add(a, b int) int {\n\treturn a - b\n}\n'''", "differs from code.go Add"},
 		"no such function":      {"'''go file=code.go func=Sub\nx\n'''", "no function or type Sub"},

@@ -288,11 +288,7 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 
 // cpu is the processor time that a process has used.
 func cpu(pid int) (time.Duration, error) {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return 0, err
-	}
-	t, err := p.Times()
+	t, err := ofProcess(pid, (*process.Process).Times)
 	if err != nil {
 		return 0, err
 	}
@@ -301,15 +297,19 @@ func cpu(pid int) (time.Duration, error) {
 
 // rss is the resident set of a process, in bytes.
 func rss(pid int) (int64, error) {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return 0, err
-	}
-	m, err := p.MemoryInfo()
+	m, err := ofProcess(pid, (*process.Process).MemoryInfo)
 	if err != nil {
 		return 0, err
 	}
 	return int64(m.RSS), nil
+}
+
+func ofProcess[T any](pid int, ask func(*process.Process) (*T, error)) (*T, error) {
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return nil, err
+	}
+	return ask(p)
 }
 
 // collection is a line of GODEBUG=gctrace=1: the heap when it began, when it ended, and what lives of it.

@@ -323,9 +323,8 @@ func (m *measurements) ratios() []block {
 			row{Cells: []cell{{Text: fmt.Sprintf("%s, %s"+space+"÷"+space+"%s", c.Metric, c.A, c.B)}, {Text: number(c.Pairs)},
 				{Text: ratio}, {Text: interval}, {Text: control}, {Text: reading(c)}}})
 	}
-	return []block{{Text: "A time means little on a shared machine, so only ratios from one run are given: A " +
-		"divided by B, " +
-		"run in the order A B B A."}, {Table: t}}
+	return []block{{Text: "A time means little on a shared machine, so only ratios from one run are given: A divided " +
+		"by B, run in the order A B B A."}, {Table: t}}
 }
 
 // reading says what a ratio means.

@@ -88,8 +88,7 @@ func crashes(r *run) error {
 		}
 	}
 	summary := fmt.Sprintf("%d of %d sequences over %d writes were tried; in %d the operator was killed as often as "+
-		"planned "+
-		"(in the others it needed fewer writes)", tried, len(all), len(keys), fired)
+		"planned (in the others it needed fewer writes)", tried, len(all), len(keys), fired)
 	if bad := r.report.count("crash", Failed); bad > 0 {
 		r.add("killed after its writes, in sequences", failed("%s; %d ended differently", summary, bad))
 	} else if tried == 0 {

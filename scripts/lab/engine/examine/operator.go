@@ -83,15 +83,8 @@ func (o *operator) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
 	defer cancel()
-	ended, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	go func() {
-		select {
-		case <-p.Ended():
-			stop(errEnded)
-		case <-ended.Done():
-		}
-	}()
+	ended, stop := p.Context(ctx, func() error { return errEnded })
+	defer stop()
 	mine := ledger.Match{Users: []string{o.user.Name}, After: mark}
 	watch := mine
 	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{o.target.what()}
@@ -121,16 +114,16 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	output := p.Output()
 	if strings.Contains(output, "tls.crt") || strings.Contains(output, "serving-cert") {
 		return fmt.Errorf("the operator wants a certificate for its webhooks, which cert-manager would give it in a "+
-			"cluster: "+
-			"switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name the certificate's folder in ARGS=%s", words(p))
+			"cluster: switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name the certificate's folder in ARGS=%s",
+			words(p))
 	}
 	asked := "before it sent any request to the API server"
 	if requests > 0 {
 		asked = fmt.Sprintf("after %d requests to the API server", requests)
 	}
 	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
-		"until it is "+
-		"stopped and finds the API server by KUBECONFIG; ARGS= and ENV= give it what it needs%s", p.Exit(), asked, words(p))
+		"until it is stopped and finds the API server by KUBECONFIG; ARGS= and ENV= give it what it needs%s", p.Exit(),
+		asked, words(p))
 }
 
 // words are the last lines that a process printed.

@@ -104,8 +104,7 @@ func TestEffects(t *testing.T) {
 		"a dry run": {
 			wire.Request{Verb: wire.Update, DryRun: true}, wire.Object{ResourceVersion: "9"}, "", Same},
 		"a complete delete": {wire.Request{Verb: wire.Delete}, wire.Object{Kind: "Status"}, "", Moved},
-		"a review": {
-			wire.Request{Verb: wire.Create}, wire.Object{Kind: "SelfSubjectAccessReview"}, "", Same},
+		"a review":          {wire.Request{Verb: wire.Create}, wire.Object{Kind: "SelfSubjectAccessReview"}, "", Same},
 	}
 	for name, test := range tests {
 		if got := EffectOf(test.request, test.answer, test.known); got != test.want {

@@ -31,19 +31,15 @@ func TestRequests(t *testing.T) {
 		"create that only tries": {"POST", "/api/v1/namespaces/a/pods?dryRun=All", "", "create pods a/*", true},
 		"update of a status": {
 			"PUT", "/apis/g.io/v1/namespaces/a/webs/b/status", "", "update webs.g.io/status a/b", false},
-		"patch": {
-			"PATCH", "/api/v1/nodes/n", "application/merge-patch+json", "patch nodes n", false},
-		"apply": {
-			"PATCH", "/api/v1/nodes/n", "application/apply-patch+yaml", "apply nodes n", false},
-		"apply with parameters": {
-			"PATCH", "/api/v1/nodes/n", "application/apply-patch+cbor; x=y", "apply nodes n", false},
-		"delete": {"DELETE", "/api/v1/namespaces/a/pods/b", "", "delete pods a/b", false},
+		"patch":                 {"PATCH", "/api/v1/nodes/n", "application/merge-patch+json", "patch nodes n", false},
+		"apply":                 {"PATCH", "/api/v1/nodes/n", "application/apply-patch+yaml", "apply nodes n", false},
+		"apply with parameters": {"PATCH", "/api/v1/nodes/n", "application/apply-patch+cbor; x=y", "apply nodes n", false},
+		"delete":                {"DELETE", "/api/v1/namespaces/a/pods/b", "", "delete pods a/b", false},
 		"delete of many": {
 			"DELETE", "/api/v1/namespaces/a/pods?labelSelector=x", "", "deletecollection pods a/*", false},
-		"a namespace": {"GET", "/api/v1/namespaces/a", "", "get namespaces a", false},
-		"the end of a namespace": {
-			"PUT", "/api/v1/namespaces/a/finalize", "", "update namespaces/finalize a", false},
-		"all namespaces": {"GET", "/api/v1/namespaces", "", "list namespaces *", false},
+		"a namespace":            {"GET", "/api/v1/namespaces/a", "", "get namespaces a", false},
+		"the end of a namespace": {"PUT", "/api/v1/namespaces/a/finalize", "", "update namespaces/finalize a", false},
+		"all namespaces":         {"GET", "/api/v1/namespaces", "", "list namespaces *", false},
 		"a log": {
 			"GET", "/api/v1/namespaces/a/pods/b/log?follow=true", "", "get pods/log a/b", false},
 		"discovery":                          {"GET", "/apis", "", "get /apis ", false},

@@ -11,8 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
@@ -48,14 +47,9 @@ type Implementation struct {
 
 // Listed reads the list of the checkout at root.
 func Listed(root string) ([]Implementation, error) {
-	path := filepath.Join(root, "scripts", "lab", "operators.yaml")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var list struct{ Implementations []Implementation }
-	if err := yaml.UnmarshalStrict(data, &list); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+	if err := strictyaml.Read(filepath.Join(root, "scripts", "lab", "operators.yaml"), &list); err != nil {
+		return nil, err
 	}
 	for i := range list.Implementations {
 		list.Implementations[i].Folder = filepath.Join(root, list.Implementations[i].Folder)

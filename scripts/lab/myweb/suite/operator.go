@@ -116,15 +116,8 @@ func (o *Operator) Start(ctx context.Context, args ...string) error {
 func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
-	ended, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	go func() {
-		select {
-		case <-p.Ended():
-			stop(fmt.Errorf("it %v", p.Exit()))
-		case <-ended.Done():
-		}
-	}()
+	ended, stop := p.Context(ctx, func() error { return fmt.Errorf("it %v", p.Exit()) })
+	defer stop()
 	mine := ledger.Match{Users: []string{o.User.Name}, After: mark}
 	watch := mine
 	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{Resource}
