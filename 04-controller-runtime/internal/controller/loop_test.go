@@ -345,6 +345,19 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	l.Consistently(l.completed("site")).Should(gomega.BeFalse(), "the Deployment is ready, and nobody was informed")
 }
 
+// hold keeps a request on its way: under has begun, release lets it go on.
+func (l *loop) hold(request string) (under, release chan bool) {
+	under, release = make(chan bool, 1), make(chan bool)
+	l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
+		if what == request {
+			under <- true
+			<-release
+		}
+		return pass()
+	})
+	return under, release
+}
+
 func TestASlowMyWebDelaysOthersOnlyWithOneWorker(t *testing.T) {
 	for name, test := range map[string]struct {
 		workers int
@@ -352,14 +365,7 @@ func TestASlowMyWebDelaysOthersOnlyWithOneWorker(t *testing.T) {
 	}{"one worker": {1, false}, "two workers": {2, true}} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoop(t)
-			slow, release := make(chan bool, 1), make(chan bool)
-			l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-				if what == "PATCH services slow" {
-					slow <- true
-					<-release
-				}
-				return pass()
-			})
+			slow, release := l.hold("PATCH services slow")
 			l.start(l.workers(test.workers))
 			defer close(release)
 			l.create("slow")
@@ -483,14 +489,7 @@ func TestAPanicIsAboutOneMyWebOnly(t *testing.T) {
 
 func TestAReconcileUnderWayEndsBeforeTheManagerDoes(t *testing.T) {
 	l := newLoop(t)
-	under, release := make(chan bool, 1), make(chan bool)
-	l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-		if what == "PATCH configmaps site" {
-			under <- true
-			<-release
-		}
-		return pass()
-	})
+	under, release := l.hold("PATCH configmaps site")
 	l.start(l.workers(1))
 	l.create("site")
 	<-under

@@ -28,6 +28,15 @@ type killTable struct {
 // at begins the row of a step.
 func (k *killTable) at(step string) { k.rows = append(k.rows, []string{step, "", "", ""}) }
 
+// kill runs a verb that is killed at its n-th step.
+func (k *killTable) kill(verb string, settings map[string]string, steps []string, n int) {
+	k.t.Helper()
+	k.at(steps[n])
+	if o := runProgram(k.t, verb, with(settings, killAt, strconv.Itoa(n+1))); o.code != -1 {
+		k.t.Fatalf("step %d: code %d", n+1, o.code)
+	}
+}
+
 func (k *killTable) found(format string, args ...any) {
 	k.rows[len(k.rows)-1][1] = fmt.Sprintf(format, args...)
 }

@@ -115,10 +115,7 @@ func TestPruneKilledAtEveryStep(t *testing.T) {
 	table := &killTable{t: t}
 	for n := range steps {
 		fresh()
-		table.at(steps[n])
-		if o := runProgram(t, verbPrune, with(settings, killAt, fmt.Sprint(n+1))); o.code != -1 {
-			t.Fatalf("step %d: code %d", n+1, o.code)
-		}
+		table.kill(verbPrune, settings, steps, n)
 		got := states(t, settings)
 		table.found("%d backups", len(got))
 		if got["orders-3"] != StateGood || got["orders-4"] != StateGood {
@@ -147,10 +144,7 @@ func TestDeleteKilledAtEveryStep(t *testing.T) {
 	table := &killTable{t: t}
 	for n := range steps {
 		fresh()
-		table.at(steps[n])
-		if o := runProgram(t, verbDelete, with(settings, killAt, fmt.Sprint(n+1))); o.code != -1 {
-			t.Fatalf("step %d: code %d", n+1, o.code)
-		}
+		table.kill(verbDelete, settings, steps, n)
 		table.found("%d files", len(filesOf(t, settings)))
 		o := must(t, verbDelete, settings, ReasonDeleteSucceeded)
 		table.next("%s", o.result.Reason)
