@@ -1,15 +1,14 @@
 package examine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 )
@@ -161,31 +160,12 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	return passed("ended as undisturbed"), fired, stop()
 }
 
-// supervise starts the operator again when it was killed, as Kubernetes does. An end by itself is an error.
+// supervise starts the operator again when it was killed. An end by itself is an error.
 func (t *trial) supervise() (stop func() error) {
-	ctx, cancel := context.WithCancel(t.ctx)
-	var done sync.WaitGroup
-	var err error
-	done.Go(func() {
-		for {
-			p := t.operator.Process()
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.Ended():
-			}
-			if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
-				err = fmt.Errorf("the operator %v by itself%s", exit, words(p))
-				return
-			}
-			if _, err = t.operator.launch(); err != nil {
-				return
-			}
+	return t.operator.Supervise(t.ctx, func(p *fixture.Process) error {
+		if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
+			return fmt.Errorf("the operator %v by itself%s", exit, words(p))
 		}
-	})
-	return func() error {
-		cancel()
-		done.Wait()
-		return err
-	}
+		return nil
+	}, func() error { _, err := t.operator.launch(); return err })
 }

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -264,28 +265,22 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 // supervise starts the operator again whenever it was killed, until the returned function is called. An
 // operator that ends by itself fails the check.
 func supervise(t *suite.T) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			p := t.Operator.Process()
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.Ended():
-			}
-			if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
-				t.Errorf("the operator %v by itself:\n%s", exit, p.Output())
-				return
-			}
-			if _, err := t.Operator.Launch(); err != nil {
-				t.Errorf("start again: %v", err)
-				return
-			}
+	end := t.Operator.Supervise(t.Context(), func(p *fixture.Process) error {
+		if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
+			return fmt.Errorf("the operator %v by itself:\n%s", exit, p.Output())
 		}
-	}()
-	stop = func() { cancel(); <-done }
+		return nil
+	}, func() error {
+		if _, err := t.Operator.Launch(); err != nil {
+			return fmt.Errorf("start again: %w", err)
+		}
+		return nil
+	})
+	stop = sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
 	t.Cleanup(func(context.Context) { stop() })
 	return stop
 }
