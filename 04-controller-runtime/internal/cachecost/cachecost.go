@@ -123,11 +123,12 @@ var namespaceLabels = client.MatchingLabels{"app.kubernetes.io/name": "cachecost
 
 // earlierGone waits until what an earlier run made is gone: it would be counted, too.
 func (l *lab) earlierGone(ctx context.Context) error {
-	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	gone := func(ctx context.Context) (bool, error) {
 		var left corev1.NamespaceList
 		err := l.List(ctx, &left, namespaceLabels)
 		return err == nil && len(left.Items) == 0, err
-	})
+	}
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, gone)
 }
 
 func (l *lab) unmanaged(size int) func() *corev1.ConfigMap {

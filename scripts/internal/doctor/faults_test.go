@@ -288,11 +288,18 @@ var scenes = map[string]map[string]scene{
 			Warning, "HTTPS_PROXY set", "curl", "export no_proxy="},
 		"a proxy in lower case": {environment("http_proxy", "http://proxy:3128"),
 			Warning, "http_proxy set", "curl", "export no_proxy="},
-		"an exception for the name localhost only":  {environment("http_proxy", "http://proxy:3128", "NO_PROXY", "localhost,10.0.0.0/8"), Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
-		"a lower-case list that hides a better one": {environment("http_proxy", "http://proxy:3128", "no_proxy", "example.com", "NO_PROXY", "127.0.0.1"), Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
-		"an exception for the address":              {environment("http_proxy", "http://proxy:3128", "NO_PROXY", "example.com, 127.0.0.1"), OK, "not for 127.0.0.1", "", ""},
-		"an exception for its network":              {environment("ALL_PROXY", "socks5://proxy:1080", "no_proxy", "127.0.0.0/8"), OK, "ALL_PROXY", "", ""},
-		"an exception for everything":               {environment("HTTP_PROXY", "http://proxy:3128", "no_proxy", "*"), OK, "HTTP_PROXY", "", ""},
+		"an exception for the name localhost only": {
+			environment("http_proxy", "http://proxy:3128", "NO_PROXY", "localhost,10.0.0.0/8"),
+			Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
+		"a lower-case list that hides a better one": {
+			environment("http_proxy", "http://proxy:3128", "no_proxy", "example.com", "NO_PROXY", "127.0.0.1"),
+			Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
+		"an exception for the address": {
+			environment("http_proxy", "http://proxy:3128", "NO_PROXY", "example.com, 127.0.0.1"), OK, "not for 127.0.0.1", "", ""},
+		"an exception for its network": {
+			environment("ALL_PROXY", "socks5://proxy:1080", "no_proxy", "127.0.0.0/8"), OK, "ALL_PROXY", "", ""},
+		"an exception for everything": {
+			environment("HTTP_PROXY", "http://proxy:3128", "no_proxy", "*"), OK, "HTTP_PROXY", "", ""},
 	},
 	"Local cluster": {
 		"one component of five runs": {func(w *fixture) { w.cluster("etcd") },

@@ -41,7 +41,8 @@ func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 			for {
 				_, err := kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
 				// When it has changed, or is gone, the watch tells.
-				if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || fixture.Pause(ctx, 100*time.Millisecond) != nil {
+				if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
+					fixture.Pause(ctx, 100*time.Millisecond) != nil {
 					return
 				}
 			}

@@ -74,9 +74,8 @@ var ownerships = map[string]ownership{
 	"its own, being deleted":                  {live("site", "u-1", deleting), "u-1", true, waiting, false, ""},
 	"stripped of its owner, being deleted": {
 		live("", "", ownerless, made("u-1"), deleting), "u-1", true, waiting, false, ""},
-	"owned besides, and controlled by none": {live("site", "u-1", uncontrolled), "", false, conflict, false, ""},
-	"owned besides, but made by it": {
-		live("site", "u-1", made("u-1"), uncontrolled), "u-1", true, "", false, ""},
+	"owned besides, and controlled by none":  {live("site", "u-1", uncontrolled), "", false, conflict, false, ""},
+	"owned besides, but made by it":          {live("site", "u-1", made("u-1"), uncontrolled), "u-1", true, "", false, ""},
 	"of nobody":                              {live("", "", ownerless), "", false, conflict, false, ""},
 	"of nobody, being deleted":               {live("", "", ownerless, deleting), "", false, conflict, false, ""},
 	"of nobody, an annotation without a UID": {live("", "", ownerless, made("")), "", false, conflict, false, ""},
@@ -86,8 +85,7 @@ var ownerships = map[string]ownership{
 		live("site", "d-1", ownerKind("apps/v1", "Deployment"), made("u-1")), "", false, conflict, false, ""},
 	"of the same kind of another group": {
 		live("site", "x-1", ownerKind("example.com/v1", "PodDisruptionBudget")), "", false, conflict, false, ""},
-	"of another kind of the group": {
-		live("site", "x-1", ownerKind("policy/v1", "Other")), "", false, conflict, false, ""},
+	"of another kind of the group": {live("site", "x-1", ownerKind("policy/v1", "Other")), "", false, conflict, false, ""},
 	"of its owner through another version": {
 		live("site", "u-1", ownerKind("policy/v2", "PodDisruptionBudget")), "u-1", true, "", false, ""},
 	"of an owner whose version makes no sense": {

@@ -93,8 +93,9 @@ func costs(t *suite.T, replicas int32) {
 
 // readsBeside are the operator's reads of resources in the check's namespace and of whole resources.
 func readsBeside(t *suite.T, mark int) ledger.Match {
-	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping, Where: func(e ledger.Entry) bool {
-		return e.Resource != "" && (e.Namespace == "" || e.Namespace == t.Namespace) &&
-			strings.HasPrefix(e.User, t.Operator.User.Name)
-	}}
+	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping,
+		Where: func(e ledger.Entry) bool {
+			return e.Resource != "" && (e.Namespace == "" || e.Namespace == t.Namespace) &&
+				strings.HasPrefix(e.User, t.Operator.User.Name)
+		}}
 }

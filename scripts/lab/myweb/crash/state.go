@@ -27,7 +27,8 @@ var (
 var masked = regexp.MustCompile(
 	`\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|last\w+Time)\b`)
 
-// observe reads what the fixture looks like in the end: the MyWeb and its children. The UID of the MyWeb is masked wherever it stands, and so is its namespace.
+// observe reads what the fixture looks like in the end: the MyWeb and its children. The UID of the MyWeb is masked
+// wherever it stands, and so is its namespace.
 func observe(t *suite.T) (state.State, error) {
 	s := state.State{}
 	for _, resource := range append(slices.Clone(children), myweb.MyWebs) {
