@@ -82,8 +82,8 @@ func (s *strategy) webhook(kind v1alpha1.WebhookAdmissionType, w admissionv1.Mut
 	}
 	d := v1alpha1.WebhookDescription{GenerateName: w.Name, Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
 		MatchPolicy: w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
-		TimeoutSeconds:          w.TimeoutSeconds,
-		AdmissionReviewVersions: w.AdmissionReviewVersions, ReinvocationPolicy: w.ReinvocationPolicy, ContainerPort: 443}
+		TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
+		ReinvocationPolicy: w.ReinvocationPolicy, ContainerPort: 443}
 	if service := w.ClientConfig.Service; service != nil {
 		d.WebhookPath = service.Path
 		s.served = append(s.served, service.Name)
