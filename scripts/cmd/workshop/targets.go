@@ -19,6 +19,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/doctor"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -144,7 +145,7 @@ func syncCommand() *cobra.Command {
 			for _, path := range written {
 				fmt.Println("copied to", path)
 			}
-			return w.recordBlocks()
+			return errors.Join(w.recordBlocks(), teaching.Sync(w.root))
 		}),
 	}
 }
@@ -167,6 +168,7 @@ func verifyCommand() *cobra.Command {
 				return chapter.CheckShared(ctx, w.root)
 			}},
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
+			{"run sheets", func(context.Context, io.Writer) error { return teaching.Check(w.root) }},
 		}
 		steps = append(steps, w.lint(dirs, len(dirs) == len(all))...) // the longest first, beside what often waits
 		for _, dir := range dirs {
