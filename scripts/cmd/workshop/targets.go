@@ -24,12 +24,18 @@ import (
 )
 
 func doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var brief bool
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what may go wrong on this machine",
 		Args:  cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
-			findings := doctor.Examine(cmd.Context(), doctor.Local(w.root, w.state))
+			machine := doctor.Local(w.root, w.state)
+			findings := doctor.Examine(cmd.Context(), machine)
+			if brief { // the line says it; make would add one of its own to a failure
+				fmt.Println(doctor.Brief(cmd.Context(), machine, findings))
+				return nil
+			}
 			color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 			if err := doctor.Print(os.Stdout, findings, color); err != nil {
 				return err
@@ -40,6 +46,8 @@ func doctorCommand() *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.Flags().BoolVar(&brief, "brief", false, "one line, to paste")
+	return cmd
 }
 
 func testCommand() *cobra.Command {

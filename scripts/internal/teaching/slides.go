@@ -24,9 +24,9 @@ const (
 	Slides    = "workshop.slide"
 )
 
-// What fits on a slide with the style of style.html, and how many slides a workshop bears.
+// What can be read on a slide with the sizes of style.html, and how many slides a workshop bears.
 const (
-	slideColumns = 106
+	slideColumns = 120
 	slideLines   = 22
 	maxSlides    = 40
 )

@@ -62,7 +62,8 @@ type Segment struct {
 	What string `json:"what,omitempty"`
 	// Slide is the title of the slide to begin with.
 	Slide string `json:"slide,omitempty"`
-	// Minutes of a talk and of what is shown; those of pages and exercises are not written here.
+	// Minutes of a talk and of what is shown. An exercise brings its own. A page has an estimate; if they are given, they
+	// replace what is estimated, not what is measured.
 	Minutes int `json:"minutes,omitempty"`
 	// Rest is a talk that takes the minutes that are left, at least Minutes.
 	Rest bool `json:"rest,omitempty"`
@@ -108,7 +109,7 @@ func Render(root string) (string, error) {
 	}
 	var out strings.Builder
 	for _, sheet := range list.Sheets {
-		fmt.Fprintf(&out, "\n### %s\n\n%s\n", sheet.Name, strings.TrimSpace(sheet.About))
+		fmt.Fprintf(&out, "\n### %s\n\n%s\n\n%s", sheet.Name, strings.TrimSpace(sheet.About), header)
 		for _, session := range sheet.Sessions {
 			if err := g.session(&out, session); err != nil {
 				return "", fmt.Errorf("%s: %s %s: %w", sheetsFile, sheet.Name, session.Title, err)
@@ -118,12 +119,13 @@ func Render(root string) (string, error) {
 	return out.String() + "\n", nil
 }
 
-// session writes one table and its cut lines.
+const header = "| from | min | what | who types | then | late? |\n|---|---|---|---|---|---|\n"
+
+// session writes the rows of a session. The last one has its cut lines.
 func (g generator) session(out *strings.Builder, s Session) error {
 	if s.Title != "" {
-		fmt.Fprintf(out, "\n**%s**\n", s.Title)
+		fmt.Fprintf(out, "| | | **%s** | | | |\n", s.Title)
 	}
-	out.WriteString("\n| from | min | what | who types | then | late? |\n|---|---|---|---|---|---|\n")
 	rows, err := g.rows(s)
 	if err != nil {
 		return err
@@ -145,7 +147,8 @@ func (g generator) session(out *strings.Builder, s Session) error {
 		saved += r.minutes
 		texts = append(texts, fmt.Sprintf("%d minutes: %s", saved, r.name))
 	}
-	fmt.Fprintf(out, "\nEnds at %s. Drop, in this order, to win %s.\n", hours(clock), strings.Join(texts, "; "))
+	fmt.Fprintf(out, "| %s | | end. The room is late? Drop, in this order, to win %s | | | |\n", hours(clock),
+		strings.Join(texts, "; "))
 	return nil
 }
 
@@ -187,8 +190,8 @@ func (g generator) row(s Segment) (row, error) {
 	switch {
 	case set != 1:
 		return row{}, fmt.Errorf("a segment is one of talk, page, exercise and show: %+v", s)
-	case (s.Talk != "" || s.Show != "") != (s.Minutes > 0):
-		return row{}, fmt.Errorf("a talk and what is shown have minutes, a page and an exercise bring theirs: %+v", s)
+	case (s.Talk != "" || s.Show != "") && s.Minutes == 0 || s.Exercise != "" && s.Minutes > 0:
+		return row{}, fmt.Errorf("a talk and what is shown have minutes, an exercise brings its own: %+v", s)
 	case s.Page != "":
 		return g.page(s)
 	case s.Talk != "":
@@ -242,6 +245,9 @@ func (g generator) page(s Segment) (row, error) {
 	reading, err := readingSeconds(p, s.Sections)
 	if err != nil {
 		return row{}, fmt.Errorf("%s: %w", s.Page, err)
+	}
+	if s.Minutes > 0 {
+		reading = s.Minutes * 60
 	}
 	machine, ok := g.measured.Seconds[s.Page]
 	if !ok {

@@ -78,7 +78,7 @@ func TestRunSheetsThatAreWrong(t *testing.T) {
 		"a slide that is not there":       {sheetsFile, `slide: "Stage 2: create"`, `slide: "Stage 2"`, `the title "Stage 2"`},
 		"a page that was never measured":  {MeasuredFile, "01-crd/README.md:", "01-crd/README:", "was never measured"},
 		"a talk without minutes":          {sheetsFile, "minutes: 5, slide", "slide", "a talk and what is shown have minutes"},
-		"minutes that an exercise brings": {sheetsFile, `exercise: "04.2",`, `exercise: "04.2", minutes: 5,`, "bring theirs"},
+		"minutes that an exercise brings": {sheetsFile, `exercise: "04.2",`, `exercise: "04.2", minutes: 5,`, "brings its own"},
 		"two things at once":              {sheetsFile, `exercise: "04.2",`, `exercise: "04.2", talk: x,`, "is one of talk"},
 		"the last of a chapter, shown":    {sheetsFile, `show: "04.6"`, `show: "04.9"`, "no `make goto` takes its solution"},
 	} {
@@ -110,8 +110,8 @@ func TestEachChapterIsInTeaching(t *testing.T) {
 
 func TestSlidesThatDoNotFit(t *testing.T) {
 	for name, test := range map[string]struct{ code, want string }{
-		"a long line":          {strings.Repeat("x", slideColumns+1), "a line of 107 columns"},
-		"tabs count as four":   {"\t" + strings.Repeat("x", slideColumns-3), "a line of 107 columns"},
+		"a long line":          {strings.Repeat("x", slideColumns+1), "a line of 121 columns"},
+		"tabs count as four":   {"\t" + strings.Repeat("x", slideColumns-3), "a line of 121 columns"},
 		"too many lines":       {strings.Repeat("x\n", slideLines+1), "has 23 lines of code"},
 		"as much as there may": {strings.Repeat(strings.Repeat("é", slideColumns)+"\n", slideLines), ""},
 	} {
