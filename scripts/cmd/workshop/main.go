@@ -72,7 +72,7 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
 		userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(), verifyCommand(), lintCommand(), syncCommand(),
-		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(), stagesCommand(), requestsCommand(), writesCommand(), slidesCommand())
+		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(), stagesCommand(), requestsCommand(), writesCommand(), slidesCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root
 }

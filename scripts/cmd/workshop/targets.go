@@ -177,6 +177,7 @@ func verifyCommand() *cobra.Command {
 			}},
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
 			{"run sheets", func(context.Context, io.Writer) error { return teaching.Check(w.root) }},
+			{"slides", w.checkSlides},
 		}
 		steps = append(steps, w.lint(dirs, len(dirs) == len(all))...) // the longest first, beside what often waits
 		for _, dir := range dirs {

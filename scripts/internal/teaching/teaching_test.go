@@ -1,6 +1,7 @@
 package teaching
 
 import (
+	"fmt"
 	"html/template"
 	"os"
 	"path/filepath"
@@ -91,19 +92,21 @@ func TestRunSheetsThatAreWrong(t *testing.T) {
 	}
 }
 
-// Who adds a chapter says how it is taught.
-func TestEachChapterIsInTeaching(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, File))
-	if err != nil {
-		t.Fatal(err)
-	}
+// Who adds a chapter says how it is taught, and where a reader finds it.
+func TestEachChapterIsInTheOverviews(t *testing.T) {
 	chapters, err := filepath.Glob(filepath.Join(root, "[0-9][0-9]-*", "README.md"))
 	if err != nil || len(chapters) < 7 {
 		t.Fatal(chapters, err)
 	}
-	for _, chapter := range chapters {
-		if name := filepath.Base(filepath.Dir(chapter)); !strings.Contains(string(text), "\n### "+name[:2]) {
-			t.Errorf("%s has no heading for chapter %s", File, name)
+	for file, form := range map[string]string{File: "\n### %.2s: ", "README.md": "\n| [%[1]s](%[1]s/README.md) | "} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, chapter := range chapters {
+			if want := fmt.Sprintf(form, filepath.Base(filepath.Dir(chapter))); !strings.Contains(string(text), want) {
+				t.Errorf("%s does not have %q", file, want)
+			}
 		}
 	}
 }
