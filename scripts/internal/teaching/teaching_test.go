@@ -29,7 +29,7 @@ func checkout(t *testing.T, file, old, now string) string {
 			link(t, filepath.Join(root, name), filepath.Join(dir, name))
 		}
 	}
-	for _, path := range []string{File, sheetsFile, MeasuredFile} {
+	for _, path := range []string{File, sheetsFile, MeasuredFile, slidesDir + "/" + Slides, slidesDir + "/style.html"} {
 		data, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,13 @@ func checkout(t *testing.T, file, old, now string) string {
 			t.Fatal(err)
 		}
 	}
-	link(t, filepath.Join(root, slidesDir), filepath.Join(dir, slidesDir))
+	pictures, err := filepath.Glob(filepath.Join(root, slidesDir, "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, picture := range pictures {
+		link(t, picture, filepath.Join(dir, slidesDir, filepath.Base(picture)))
+	}
 	return dir
 }
 
@@ -126,6 +132,33 @@ func TestSlidesThatDoNotFit(t *testing.T) {
 				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%T: got %v, want %q", element, err, test.want)
 				}
+			}
+		})
+	}
+}
+
+func TestSlidesThatCannotBeShown(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "present")
+	for name, test := range map[string]struct{ old, now, says, want string }{
+		"a file that is gone":   {"stages/3-own/main.go", "stages/3-owns/main.go", "", "3-owns/main.go: no such file"},
+		"a line that is gone":   {"/^func .* createChild/", "/^func createChildren/", "", "no match for ^func createChildren"},
+		"too many":              {"## See it", strings.Repeat("## One more\n\nx\n\n", 10) + "## See it", "", "at most 40"},
+		"all addresses":         {"## See it", "## See it", "visit http://0.0.0.0:3999", "not served on this machine alone"},
+		"another name":          {"## See it", "## See it", "visit http://host:3999", "not served on this machine alone"},
+		"a program that ends":   {"## See it", "## See it", "", "present ended"},
+		"a picture that is not": {".code loop.txt", ".code loops.txt", "", "loops.txt: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := "#!/bin/sh\n"
+			if test.says != "" {
+				script += "echo '" + test.says + "' >&2\nexec sleep 60\n"
+			}
+			if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			_, err := CheckSlides(t.Context(), program, checkout(t, slidesDir+"/"+Slides, test.old, test.now))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
 	}
