@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,10 +64,8 @@ func TestANewChapterIsKnownEverywhere(t *testing.T) {
 	if dir, err := chapter.Page(w.root, "07"); err != nil || dir != name {
 		t.Errorf("CH=07 is %q, %v", dir, err)
 	}
-	for what, check := range map[string]func(string) error{"versions": chapter.CheckVersions, "copies": chapter.CheckCopies} {
-		if err := check(w.root); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+	if err := errors.Join(chapter.CheckVersions(w.root), chapter.CheckCopies(w.root)); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(w.root, name, "internal", "testenv", "testenv.go")); err != nil {
 		t.Error(err)

@@ -293,6 +293,7 @@ func (w workshop) recordTimes(took map[string]int) error {
 		return err
 	}
 	maps.Copy(m.Seconds, took)
-	m.Machine = fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
+	m.Machine = fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		time.Now().Format(time.DateOnly))
 	return m.Write(w.root)
 }

@@ -22,7 +22,8 @@ var newName = regexp.MustCompile(`^[0-9][0-9]-[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 // its row in the table of README.md. The caller tidies its go.mod, which is that of 00-env.
 func New(root, name string) error {
 	if !newName.MatchString(name) {
-		return fmt.Errorf("NAME=%s: a chapter is called like 07-something: two digits, a minus sign, lower-case letters", name)
+		return fmt.Errorf("NAME=%s: a chapter is called like 07-something: two digits, a minus sign, lower-case letters",
+			name)
 	}
 	if taken, _ := filepath.Glob(filepath.Join(root, name[:3]+"*")); len(taken) > 0 {
 		return fmt.Errorf("NAME=%s: the number %s is taken by %s", name, name[:2], filepath.Base(taken[0]))

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
-	"example.com/operator-workshop/scripts/internal/page"
 )
 
 // The files, seen from the checkout.
@@ -50,7 +49,8 @@ type Session struct {
 type Segment struct {
 	// Talk is what is said, or a break.
 	Talk string `json:"talk,omitempty"`
-	// Page is played by the instructor, with the command Run: all of it, or the named sections.
+	// Page is shown by the instructor, all of it or the named sections. Run is the command that plays it; without one
+	// its blocks are typed.
 	Page     string   `json:"page,omitempty"`
 	Sections []string `json:"sections,omitempty"`
 	Run      string   `json:"run,omitempty"`
@@ -168,6 +168,9 @@ func (g generator) rows(s Session) (rows []row, err error) {
 		if segment.Rest {
 			rest = i
 		}
+		if next := nextExercise(s.Segments[i+1:]); next != "" && segment.Exercise != "" {
+			r.late = fmt.Sprintf("`make goto EX=%s`", next)
+		}
 		left -= r.minutes
 		rows = append(rows, r)
 	}
@@ -178,6 +181,16 @@ func (g generator) rows(s Session) (rows []row, err error) {
 		return nil, fmt.Errorf("the segments take %d minutes, the session has %d", s.Minutes-left, s.Minutes)
 	}
 	return rows, nil
+}
+
+// nextExercise is the first one of some segments, written or shown.
+func nextExercise(segments []Segment) string {
+	for _, s := range segments {
+		if id := s.Exercise + s.Show; id != "" {
+			return id
+		}
+	}
+	return ""
 }
 
 func (g generator) row(s Segment) (row, error) {
@@ -228,62 +241,10 @@ func (g generator) next(e exercise.Exercise) string {
 
 // reached is what a reader has who solved an exercise.
 func reached(e exercise.Exercise) string {
-	if name, ok := strings.CutPrefix(e.Solution, "stages/"); ok {
-		if number, _, ok := strings.Cut(name, "-"); ok {
-			return "stage " + number
-		}
+	if _, number, _ := strings.Cut(e.ID, "."); strings.HasPrefix(e.Solution, "stages/"+number+"-") {
+		return "stage " + number
 	}
 	return e.ID
-}
-
-// page estimates the minutes of a page, and adds what a machine needed to run all of it.
-func (g generator) page(s Segment) (row, error) {
-	p, err := page.Parse(filepath.Join(g.root, s.Page))
-	if err != nil {
-		return row{}, err
-	}
-	reading, err := readingSeconds(p, s.Sections)
-	if err != nil {
-		return row{}, fmt.Errorf("%s: %w", s.Page, err)
-	}
-	if s.Minutes > 0 {
-		reading = s.Minutes * 60
-	}
-	machine, ok := g.measured.Seconds[s.Page]
-	if !ok {
-		return row{}, fmt.Errorf("%s was never measured: scripts/workshop pages --record %s", s.Page, s.Page)
-	}
-	what := fmt.Sprintf("%s: [page](%s), `%s` (%d s of machine)", s.What, s.Page, s.Run, machine)
-	return row{name: s.What, what: what, who: "instructor", minutes: (reading + machine + 59) / 60, cut: s.Cut}, nil
-}
-
-// An estimate: who explains a page needs a minute for so many words, and so long for a block and what it prints.
-const (
-	wordsAMinute = 90
-	blockSeconds = 40
-)
-
-// readingSeconds is the estimate for the named sections of a page, or all of it.
-func readingSeconds(p *page.Page, sections []string) (int, error) {
-	words, blocks, found, inside := 0, 0, 0, len(sections) == 0
-	for _, part := range p.Parts {
-		switch {
-		case part.Heading && len(sections) > 0:
-			inside = slices.Contains(sections, part.Prose)
-			if inside {
-				found++
-			}
-		case !inside:
-		case part.Block == nil:
-			words += len(strings.Fields(part.Prose))
-		case part.Block.Lang == "sh" || part.Block.Lang == "go" || part.Block.Lang == "mermaid":
-			blocks++
-		}
-	}
-	if found != len(sections) {
-		return 0, fmt.Errorf("it does not have all of the sections %q", sections)
-	}
-	return words*60/wordsAMinute + blocks*blockSeconds, nil
 }
 
 func hours(minutes int) string { return fmt.Sprintf("%d:%02d", minutes/60, minutes%60) }
