@@ -147,7 +147,7 @@ func (g generator) session(out *strings.Builder, s Session) error {
 		saved += r.minutes
 		texts = append(texts, fmt.Sprintf("%d minutes: %s", saved, r.name))
 	}
-	fmt.Fprintf(out, "| %s | | end. The room is late? Drop, in this order, to win %s | | | |\n", hours(clock),
+	fmt.Fprintf(out, "| %s | | End. The room is late? Drop, in this order, to win %s | | | |\n", hours(clock),
 		strings.Join(texts, "; "))
 	return nil
 }
