@@ -108,6 +108,7 @@ func Render(root string) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
+	fmt.Fprintf(&out, "\nThe machine of these measurements: %s.\n", g.measured.Machine)
 	for _, sheet := range list.Sheets {
 		fmt.Fprintf(&out, "\n### %s\n\n%s\n\n%s", sheet.Name, strings.TrimSpace(sheet.About), header)
 		for _, session := range sheet.Sessions {
