@@ -67,7 +67,7 @@ func (g generator) page(s Segment) (row, error) {
 	if s.Run != "" {
 		run = "`" + s.Run + "`"
 	}
-	what := fmt.Sprintf("%s: [page](%s), %s (%d s of machine)", s.What, s.Page, run, machine)
+	what := fmt.Sprintf("%s: [page](%s), %s (whole page: %d s of machine)", s.What, s.Page, run, machine)
 	return row{name: s.What, what: what, who: "instructor", minutes: (reading + machine + 59) / 60, cut: s.Cut}, nil
 }
 
