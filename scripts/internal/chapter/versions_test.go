@@ -67,7 +67,7 @@ func TestDependenciesAreThoseThatAreCompiled(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"golang.org/x/mod":                      true,
-		"github.com/google/go-cmp":              true, // of tests
+		"github.com/google/go-cmp":              true,  // of tests
 		"github.com/inconshreveable/mousetrap":  false, // of Windows
 		"example.com/operator-workshop/scripts": false,
 	} {
