@@ -295,7 +295,8 @@ var scenes = map[string]map[string]scene{
 			environment("http_proxy", "http://proxy:3128", "no_proxy", "example.com", "NO_PROXY", "127.0.0.1"),
 			Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
 		"an exception for the address": {
-			environment("http_proxy", "http://proxy:3128", "NO_PROXY", "example.com, 127.0.0.1"), OK, "not for 127.0.0.1", "", ""},
+			environment("http_proxy", "http://proxy:3128", "NO_PROXY", "example.com, 127.0.0.1"), OK,
+			"not for 127.0.0.1", "", ""},
 		"an exception for its network": {
 			environment("ALL_PROXY", "socks5://proxy:1080", "no_proxy", "127.0.0.0/8"), OK, "ALL_PROXY", "", ""},
 		"an exception for everything": {

@@ -50,6 +50,7 @@ var All = []Tool{
 	{"kind", "sigs.k8s.io/kind"},
 	{"kustomize", "sigs.k8s.io/kustomize/kustomize/v5"},
 	{"kubebuilder", "sigs.k8s.io/kubebuilder/v4"},
+	{"present", "golang.org/x/tools/cmd/present"},
 }
 
 // Sets of programs by the purpose they serve.
