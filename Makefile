@@ -15,8 +15,8 @@ help: ## Show this list
 demo: ## See it work: a cluster, an operator, a page that becomes running children
 	@$(WORKSHOP) demo $(DEMO)
 
-up: ## Start the local cluster (no Docker needed), or repair it
-	@$(WORKSHOP) up
+up: ## Start the local cluster (no Docker needed), or repair it: make up DOWNLOAD=1
+	@$(WORKSHOP) up $(if $(DOWNLOAD),--download)
 
 status: ## Show what of the local cluster runs and where its files are
 	@$(WORKSHOP) status

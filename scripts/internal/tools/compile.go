@@ -133,7 +133,9 @@ func (b Builder) output(ctx context.Context, args ...string) (string, error) {
 // the error holds the last lines that are not progress.
 func (b Builder) run(ctx context.Context, module string, args []string, stdout io.Writer, line func(string)) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env, cmd.Stdout = module, Env(), stdout
+	goos, arch := b.platform()
+	cmd.Dir, cmd.Env, cmd.Stdout = module, append(Env(), "GOOS="+goos, "GOARCH="+arch), stdout
+	cmd.Env = append(cmd.Env, b.Env...)
 	if b.Cgo {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 	}
