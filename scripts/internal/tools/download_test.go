@@ -65,7 +65,7 @@ func newDownload(t *testing.T) (repository, *site) {
 		t.Skip("programs are released for Linux")
 	}
 	r, s := newRepository(t), newSite(t)
-	r.Releases = &Releases{s.URL + "/k8s", s.URL + "/etcd", s.URL + "/kwok", s.URL + "/api", 300 * time.Millisecond, 2 * time.Second}
+	r.Releases = &Releases{s.URL + "/k8s", s.URL + "/etcd", s.URL + "/kwok", s.URL + "/api", time.Minute, time.Minute}
 	r.Tools = []Tool{{"kwok", "example.test/hello/v2"}, {"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 		{"etcd", "go.etcd.io/etcd/server/v3"}}
 	requires, replaces := "", ""
@@ -227,14 +227,18 @@ func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 		"no checksum is published":  {func(_ repository, s *site) { delete(s.files, sums) }, "404 Not Found", 0},
 		"a checksum of other files": {func(_ repository, s *site) { s.files[sums] = []byte(`{"assets": []}`) }, "has no SHA-256 checksum", 0},
 		"a login page":              {func(_ repository, s *site) { s.files[sums] = []byte("<html> log in") }, "has no SHA-256 checksum", 0},
-		"a server that falls silent": {func(_ repository, s *site) {
+		"a server that falls silent": {func(r repository, s *site) {
+			r.Releases.Stall = time.Second
 			s.begin = interrupted(func(r *http.Request) { <-r.Context().Done() })
-		}, "its server sent nothing for 300ms", 1},
-		"a server that never answers": {func(_ repository, s *site) {
+		}, "its server sent nothing for 1s", 1},
+		"a server that never answers": {func(r repository, s *site) {
+			r.Releases.Stall = time.Second
 			s.begin = func(_ http.ResponseWriter, r *http.Request, _ []byte) bool { <-r.Context().Done(); return true }
-		}, "its server sent nothing for 300ms", 0},
-		"a server that is too slow": {func(_ repository, s *site) { s.begin = drip }, "it was not complete after 2s", 1},
-		"no network":                {func(_ repository, s *site) { s.Close() }, "connection refused", 0},
+		}, "its server sent nothing for 1s", 0},
+		"a server that is too slow": {func(r repository, s *site) {
+			r.Releases.Limit, s.begin = 2*time.Second, drip
+		}, "it was not complete after 2s", 1},
+		"no network": {func(_ repository, s *site) { s.Close() }, "connection refused", 0},
 		"every connection is cut": {func(_ repository, s *site) {
 			s.begin = func(_ http.ResponseWriter, _ *http.Request, data []byte) bool {
 				if len(data) > 1<<10 {
