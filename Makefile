@@ -6,7 +6,7 @@ DEMO := 04-controller-runtime
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell demo page test verify lint sync kind-up kind-down kind-test \
-	exercise check hint solution goto reset progress bug exercises-verify \
+	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
 	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
 
 help: ## Show this list
@@ -45,6 +45,16 @@ sync: ## Copy what chapters share, record what pages execute
 
 doctor: ## Check this machine for what the workshop needs
 	@$(WORKSHOP) doctor
+
+# A room without a network. KIND=1 adds the images of kind.
+bundle: ## Pack all that works without a network: make bundle PLATFORMS=linux/amd64,darwin/arm64
+	@$(WORKSHOP) pack --platforms '$(PLATFORMS)' $(if $(KIND),--kind)
+
+from-bundle: ## Install a bundle, without a network: make from-bundle FILE=path
+	@$(WORKSHOP) from-bundle --file '$(FILE)'
+
+serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8400
+	@$(WORKSHOP) serve-bundle --address '$(ADDRESS)'
 
 # Exercises. Your files are in work/, which is not committed; what would be overwritten is saved first.
 exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3

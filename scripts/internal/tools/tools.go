@@ -77,6 +77,8 @@ type Builder struct {
 	Tools []Tool
 	// Releases are where programs are downloaded from instead; nil compiles all.
 	Releases *Releases
+	// Ready is a folder with programs that were built elsewhere, and their stamps.
+	Ready string
 	// Platform is what the programs are for, such as darwin/arm64; empty is this machine.
 	Platform string
 	// Env is added to the environment of the go command.
@@ -118,6 +120,9 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	}
 	defer release()
 	wanted, err = b.outdated(ctx, names)
+	if err == nil && b.Ready != "" {
+		wanted, err = b.adopt(wanted)
+	}
 	if err == nil && b.Releases != nil {
 		wanted, err = b.download(ctx, wanted)
 	}
