@@ -46,7 +46,7 @@ func Install(ctx context.Context, b tools.Builder, state string) error {
 // loadImages hands the images to Docker, and remembers which one is kind's node.
 func loadImages(ctx context.Context, b tools.Builder, dir, state, node string) error {
 	if _, err := docker(ctx, 15*time.Second, "version", "--format", "{{.Server.Version}}"); err != nil {
-		return fmt.Errorf("Docker does not answer (%w): start it and run make from-bundle FILE=… again", err)
+		return fmt.Errorf("there is no answer from Docker (%w): start it and run make from-bundle FILE=… again", err)
 	}
 	b.Report.Line("loading the images for kind into Docker")
 	if _, err := docker(ctx, time.Hour, "load", "-i", filepath.Join(dir, imagesFile)); err != nil {

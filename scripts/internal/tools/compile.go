@@ -85,7 +85,7 @@ func (b Builder) Resolve(ctx context.Context, module string) error {
 			args = append(args, t.Package)
 		}
 	} else {
-		args = append(args, "-test", "./...")
+		args = append(args, "-test", "-tags=e2e,kind", "./...") // with the tests on kind
 	}
 	return b.run(ctx, dir, args, io.Discard, meter.CountDownloads())
 }

@@ -118,8 +118,8 @@ func TestABundleIsUnpackedBesideTheReadersFiles(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "bin", "hello")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the program: %v %v", info, err)
 	}
-	if again, err := Open(t.Context(), root, ""); err != nil || again != dir {
-		t.Errorf("what is unpacked is not found: %s %v", again, err)
+	if found, err := Open(t.Context(), root, ""); err != nil || found != dir {
+		t.Errorf("what is unpacked is not found: %s %v", found, err)
 	}
 }
 
