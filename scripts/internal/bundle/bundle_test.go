@@ -193,6 +193,23 @@ func install(t *testing.T) {
 	}
 }
 
+func TestABundleIsMadeForAnotherPlatform(t *testing.T) {
+	p := newPacker(t)
+	p.Platforms = []string{"darwin/arm64"}
+	if here() == p.Platforms[0] {
+		p.Platforms[0] = "darwin/amd64"
+	}
+	must(t, p.Pack(t.Context()))
+	file := filepath.Join(p.Out, unbundle.File(p.Platforms[0]))
+	member := filepath.Join(unbundle.Top, unbundle.Dir, "bin", "hello")
+	if program := command(t, p.Out, "tar", "-xzOf", file, member); !strings.HasPrefix(program, "\xcf\xfa\xed\xfe") {
+		t.Errorf("a program for macOS does not begin with %q", program[:4])
+	}
+	if _, err := unbundle.Open(t.Context(), t.TempDir(), file); err == nil || !strings.Contains(err.Error(), "is for darwin/") {
+		t.Errorf("this machine takes it: %v", err)
+	}
+}
+
 func TestABundleIsMadeWholeOrNotAtAll(t *testing.T) {
 	p := newPacker(t)
 	must(t, p.Pack(t.Context()))

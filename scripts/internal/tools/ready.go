@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,9 @@ func (b Builder) Stamps(ctx context.Context, names ...string) (map[string]string
 	}
 	stamps := map[string]string{}
 	for _, tool := range b.tools() {
+		if !slices.Contains(names, tool.Name) {
+			continue
+		}
 		t, err := b.pinned(pins, tool, "")
 		if err != nil {
 			return nil, err
