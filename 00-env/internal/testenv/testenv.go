@@ -102,22 +102,26 @@ func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 	return env, nil
 }
 
-var (
-	interrupted sync.Once
-	cleanups    = make(chan func(), 100)
-)
+var interrupted struct {
+	sync.Once
+	sync.Mutex
+	cleanups []func()
+}
 
 // OnInterrupt registers what to do when the test is ended by Ctrl-C or SIGTERM: the servers are in process
 // groups of their own and would live on.
 func OnInterrupt(cleanup func()) {
-	cleanups <- cleanup
+	interrupted.Lock()
+	defer interrupted.Unlock()
+	interrupted.cleanups = append(interrupted.cleanups, cleanup)
 	interrupted.Do(func() {
 		signals := make(chan os.Signal, 1)
 		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 		go func() {
 			<-signals
-			for len(cleanups) > 0 {
-				(<-cleanups)()
+			interrupted.Lock()
+			for _, cleanup := range interrupted.cleanups {
+				cleanup()
 			}
 			os.Exit(130)
 		}()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -18,31 +17,6 @@ func TestWithoutItsPermissionsItSaysWhyAndEndsInTime(t *testing.T) {
 	if took := p.Terminate(); took > 6*time.Second { // the grace for what has begun is 8 s
 		t.Errorf("it did nothing yet, and ended after %s", took)
 	}
-}
-
-func TestTwoReplicasHandOver(t *testing.T) {
-	f := newFixture(t)
-	args := []string{"--kubeconfig=" + f.operator(), "WATCH_NAMESPACE=" + f.namespace, imageVariable + "=image:1",
-		"--leader-elect", "--leader-election-namespace=" + f.namespace}
-	first := launch(t, args...)
-	first.EventuallyPrints("Successfully acquired lease", "30s")
-	second := launch(t, args...)
-	second.EventuallyPrints("Attempting to acquire leader lease", "30s")
-	f.ask("one")
-	f.served("one")
-	if strings.Contains(second.Output(), "Starting workers") {
-		t.Error("two work at once")
-	}
-	first.Terminate()
-	began := time.Now()
-	f.ask("two")
-	f.served("two")
-	t.Logf("the second replica took over, and had served the next %s after %s", kind,
-		time.Since(began).Round(time.Millisecond))
-	if !strings.Contains(second.Output(), "Starting workers") {
-		t.Error("who served it?")
-	}
-	second.Terminate()
 }
 
 // A replica that waits for the lease is ready too: it serves webhooks, and a rollout must not wait for its turn.

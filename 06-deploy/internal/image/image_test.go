@@ -208,8 +208,11 @@ func areCertificates(t *testing.T, data []byte) {
 	}
 }
 
+// All that is compiled for another processor is compiled for this test alone, so the program is a small one.
 func TestAnotherProcessorsImageIsMadeHere(t *testing.T) {
-	o := options(t, "03")
+	Programs["hello"] = Program{Chapter: "06-deploy", Package: "./internal/image/testdata/hello", Title: "hello"}
+	defer delete(Programs, "hello")
+	o := options(t, "hello")
 	o.Arch = "arm64"
 	image := loaded(t, written(t, o))
 	binary, err := elf.NewFile(bytes.NewReader(contents(t, image)["myweb-operator"]))

@@ -271,6 +271,7 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 		if err := w.lab(ctx); err != nil {
 			return err
 		}
+		fmt.Println(e.Title)
 		if r, err = c.CheckBug(ctx, b); err != nil {
 			return err
 		}
@@ -288,11 +289,12 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 		if err := w.builder().Ensure(ctx, need...); err != nil {
 			return err
 		}
+		fmt.Printf("%s  %s\n", e.ID, e.Title)
+		c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
 		if r, err = c.Check(ctx, e); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("%s  %s\n", e.ID, e.Title)
 	r.Print(os.Stdout, e, verbose)
 	if s.Failure = r.Failure(); len(s.Failure) > 8000 {
 		s.Failure = s.Failure[:8000]

@@ -29,10 +29,8 @@ func exercisesVerifyCommand() *cobra.Command {
 				return err
 			}
 			some := slices.DeleteFunc(slices.Clone(c.All), func(e exercise.Exercise) bool {
-				return !slices.ContainsFunc(strings.Split(ch, ","), func(begin string) bool {
-					return strings.HasPrefix(e.ID,
-						begin)
-				})
+				starts := func(begin string) bool { return strings.HasPrefix(e.ID, begin) }
+				return !slices.ContainsFunc(strings.Split(ch, ","), starts)
 			})
 			if fast {
 				some = exercise.Selected(some)
@@ -54,12 +52,10 @@ func (w workshop) verifyExercises(ctx context.Context, c exercise.Course, some [
 	if err := w.builder().Ensure(ctx, tools.Generators...); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(filepath.Join(w.root, ".workshop"), "exercises-")
-	if os.IsNotExist(err) {
-		if err = os.MkdirAll(filepath.Join(w.root, ".workshop"), 0o700); err == nil {
-			dir, err = os.MkdirTemp(filepath.Join(w.root, ".workshop"), "exercises-")
-		}
+	if err := os.MkdirAll(filepath.Join(w.root, ".workshop"), 0o700); err != nil {
+		return err
 	}
+	dir, err := os.MkdirTemp(filepath.Join(w.root, ".workshop"), "exercises-")
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,7 @@ func readAuditLog(ctx context.Context, path string, follow bool, f func(line []b
 	}
 	defer func() { _ = file.Close() }()
 	lines, begun := bufio.NewReader(file), []byte(nil)
+	var next *os.File // the log that has replaced this one, which is read to its end first
 	for {
 		part, err := lines.ReadBytes('\n')
 		begun = append(begun, part...) // a line may be written only in part yet
@@ -124,19 +125,20 @@ func readAuditLog(ctx context.Context, path string, follow bool, f func(line []b
 			continue
 		case !errors.Is(err, io.EOF):
 			return err
+		case next != nil:
+			_ = file.Close()
+			file, lines, begun, next = next, bufio.NewReader(next), nil, nil
+			continue
 		case !follow:
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			follow = false // what was written meanwhile is read
 		case <-time.After(auditPoll):
 		}
-		if next, err := replaced(file, path); err != nil {
+		if next, err = replaced(file, path); err != nil {
 			return err
-		} else if next != nil {
-			_ = file.Close()
-			file, lines, begun = next, bufio.NewReader(next), nil
 		}
 	}
 }

@@ -67,7 +67,18 @@ func TestALineOfRequestsFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// A log that grows line by line, a line in two parts, and is replaced, is read to its end.
+// atEnd is a context that calls f each time when a reader, at the end of what there is, looks whether to go on.
+type atEnd struct {
+	context.Context
+	f func()
+}
+
+func (c atEnd) Done() <-chan struct{} {
+	c.f()
+	return c.Context.Done()
+}
+
+// A log that grows by a line in two parts, is replaced, and grows until the reader is stopped, is read to its end.
 func TestAFollowedLogIsReadWhenItGrowsAndWhenItIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	write := func(text string) {
@@ -84,21 +95,25 @@ func TestAFollowedLogIsReadWhenItGrowsAndWhenItIsReplaced(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var got []string
-	err := readAuditLog(ctx, path, true, func(line []byte) error {
-		switch got = append(got, strings.TrimSpace(string(line))); len(got) {
+	err := readAuditLog(atEnd{ctx, func() {
+		switch len(got) {
 		case 1:
 			write("o\n")
 		case 2:
+			write("three\n")
 			if err := os.Rename(path, path+".1"); err != nil {
 				t.Error(err)
 			}
-			write("three\n")
-		case 3:
+			write("four\n")
+		case 4:
+			write("five\n")
 			cancel()
 		}
+	}}, path, true, func(line []byte) error {
+		got = append(got, strings.TrimSpace(string(line)))
 		return nil
 	})
-	if want := []string{"one", "two", "three"}; err != nil || !slices.Equal(got, want) {
+	if want := []string{"one", "two", "three", "four", "five"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }

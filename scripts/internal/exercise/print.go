@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -80,7 +81,7 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintln(w, r.Compile)
 		return
 	}
-	for _, v := range r.Own {
+	for _, v := range r.Own[min(r.shown, len(r.Own)):] {
 		v.Print(w, verbose)
 	}
 	passed := 0
@@ -95,11 +96,19 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintf(w, "  of the checks before it, %d of %d passed\n", passed, len(r.Earlier))
 	}
 	if r.Passed() {
-		fmt.Fprintf(w, "%s is done (built in %s, judged in %s).\n", e.ID, short(r.Built), short(r.Took))
+		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
 		return
 	}
-	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps. (Built in %s, judged in %s.)", e.Path(),
-		short(r.Built), short(r.Took)))
+	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps. (%s)", e.Path(), r.times()))
+}
+
+// times says how long the parts of an examination took.
+func (r Report) times() string {
+	text := fmt.Sprintf("built in %s, judged in %s", short(r.Built), short(cmp.Or(r.First, r.Took)))
+	if r.First > 0 && len(r.Earlier) > 0 {
+		text += fmt.Sprintf(", with the checks before it in %s", short(r.Took))
+	}
+	return text
 }
 
 func short(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -36,11 +36,10 @@ func (c Counts) String() string {
 }
 
 // Verify holds the law against exercises: the starter compiles and fails for the stated reason, the solution passes
-// with
-// all before it, each wrong answer is recognised by its own entry alone, each jump lands on a starter on which all
-// earlier checks pass. c is a course in a folder of its own. It returns what is shown, and all that is not so.
-func (c Course) Verify(ctx context.Context, some []Exercise, print func(format string, args ...any)) (n Counts,
-	err error) {
+// with all before it, each wrong answer is recognised by its own entry alone, each jump lands on a starter on which
+// all earlier checks pass. c is a course in a folder of its own. It returns what is shown, and all that is not so.
+func (c Course) Verify(ctx context.Context, some []Exercise, print func(format string, args ...any)) (Counts, error) {
+	var n Counts
 	var all []*trial
 	for _, e := range some {
 		trials, e := c.trials(e)
@@ -82,10 +81,8 @@ func (c Course) trials(e Exercise) (all []*trial, err error) {
 	starter := &trial{e: e, what: "starter", files: files, own: own}
 	if chain := before(c.All, e); len(chain) > 0 {
 		lab, more := checksOf(c.All, chain[len(chain)-1])
-		starter.earlier = slices.DeleteFunc(slices.Concat(lab, more), func(id string) bool {
-			return strings.HasPrefix(id,
-				"stage/")
-		})
+		starter.earlier = slices.DeleteFunc(slices.Concat(lab, more),
+			func(id string) bool { return strings.HasPrefix(id, "stage/") })
 	}
 	solution, err := c.Files(e, e.Solution)
 	if err != nil {

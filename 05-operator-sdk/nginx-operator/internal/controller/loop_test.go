@@ -314,25 +314,6 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	}
 }
 
-func TestAChildThatIsDeletedComesBackOnce(t *testing.T) {
-	t.Parallel()
-	l := newLoop(t).start()
-	l.ask(site)
-	l.deployed(site)
-	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
-	for resource, obj := range map[string]client.Object{"deployments": &appsv1.Deployment{}, "services": &corev1.Service{}} {
-		before := l.writes("PATCH " + resource)
-		uid := get(l.cluster, site, obj).GetUID()
-		l.must(l.Delete(t.Context(), obj))
-		l.Eventually(func() bool {
-			err := l.Get(t.Context(), client.ObjectKey{Namespace: l.namespace, Name: site}, obj)
-			return err == nil && obj.GetUID() != uid
-		}).Should(gomega.BeTrue())
-		l.quiet()
-		l.Expect(l.writes("PATCH "+resource)-before).To(gomega.Equal(1), resource)
-	}
-}
-
 // A conflict or a busy API server is not reported.
 func TestAFailureOfAMomentIsNotReported(t *testing.T) {
 	t.Parallel()

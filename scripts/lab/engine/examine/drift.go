@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,7 +87,12 @@ func (t *trial) changeFields(c child) (Finding, error) {
 	var mu sync.Mutex
 	var all changes
 	slots, running := make(chan struct{}, at), sync.WaitGroup{}
+	tried := 0
 	for chunk := range slices.Chunk(fields, perSample) {
+		if t.ctx.Err() != nil {
+			break // a slow operator: what is known by now counts
+		}
+		tried += len(chunk)
 		chunk = lastMetadata(chunk)
 		slots <- struct{}{}
 		running.Go(func() {
@@ -98,11 +104,11 @@ func (t *trial) changeFields(c child) (Finding, error) {
 		})
 	}
 	running.Wait()
-	if err := errors.Join(all.err, t.ctx.Err()); err != nil {
+	if err := errors.Join(all.err, t.run.ctx.Err()); err != nil && len(all.kept) == 0 {
 		return Finding{}, err
 	}
 	note := fmt.Sprintf("; the API server lets nobody change %d others", all.fixed)
-	if left := len(t.fields[c]) - len(fields); left > 0 {
+	if left := len(t.fields[c]) - tried; left > 0 {
 		note += fmt.Sprintf("; %d were not tried", left)
 	}
 	switch {
@@ -146,7 +152,9 @@ func (c *changes) add(more changes, err error) {
 
 // changeSome changes fields one after the other, in a sample of their own.
 func (r *run) changeSome(c child, fields []path) (all changes, err error) {
-	t, err := r.newTrial(r.ctx)
+	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
+	defer cancel()
+	t, err := r.newTrial(ctx)
 	if err != nil {
 		return all, err
 	}

@@ -90,8 +90,11 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 }
 
 // clean removes the sample, what it needed, and the namespace; a finalizer that stays is taken away, so that it does
-// not block what follows.
+// not block what follows. Nothing follows after Ctrl-C: the cluster goes as a whole.
 func (t *trial) clean() {
+	if t.run.ctx.Err() != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 10*time.Second)
 	defer cancel()
 	name := t.target.sample.GetName()
