@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Proves that a bundle is enough: makes one, and installs it in a fresh clone on a machine that has no network, no module
-# cache, no build cache and an empty home folder. Then the demo, the tests of a chapter and an exercise run there.
+# Proves that a bundle is enough: makes one, and installs it in a fresh clone on a machine that has no network, no
+# module cache, no build cache and an empty home folder. Then the demo, the tests of a chapter and an exercise run
+# there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,5 +1,5 @@
-// Command unbundle is the first half of `make from-bundle`: it checks and unpacks a bundle, and prints where its modules
-// are, for GOPROXY. The second half is built from those modules; this one needs only Go.
+// Command unbundle is the first half of `make from-bundle`: it checks and unpacks a bundle, and prints where its
+// modules are, for GOPROXY. The second half is built from those modules; this one needs only Go.
 package main
 
 import (

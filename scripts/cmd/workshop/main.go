@@ -72,8 +72,8 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
 		userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(), verifyCommand(), lintCommand(), syncCommand(),
-		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(), stagesCommand(), requestsCommand(), writesCommand(),
-		packCommand(), fromBundleCommand(), serveCommand())
+		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(), stagesCommand(), requestsCommand(),
+		writesCommand(), packCommand(), fromBundleCommand(), serveCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root
 }

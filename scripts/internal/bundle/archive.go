@@ -32,7 +32,8 @@ func (a archive) write(ctx context.Context) (string, error) {
 	b := a.Builder
 	if a.about.Platform != here() {
 		b.Platform = a.about.Platform
-		b.Report.Line("the programs for %s: the first time they are compiled, which takes as long as the first make up", b.Platform)
+		b.Report.Line("the programs for %s: the first time they are compiled, which takes as long as the first make up",
+			b.Platform)
 	}
 	stamps, err := b.Stamps(ctx, b.Names()...)
 	if err != nil {

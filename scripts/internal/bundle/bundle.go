@@ -1,5 +1,6 @@
-// Package bundle packs what a room without a network needs, and installs and serves it there. Of Go's build cache a bundle
-// has nothing: what is compiled depends on the path of the module cache, which is another one in another home folder.
+// Package bundle packs what a room without a network needs, and installs and serves it there. Of Go's build cache a
+// bundle has nothing: what is compiled depends on the path of the module cache, which is another one in another home
+// folder.
 package bundle
 
 import (
@@ -42,7 +43,8 @@ type Packer struct {
 
 var platform = regexp.MustCompile(`^(linux|darwin)/(amd64|arm64)$`)
 
-// Pack makes a bundle for each platform, their checksums, and a folder with all modules, which can be served as a proxy.
+// Pack makes a bundle for each platform, their checksums, and a folder with all modules, which can be served as a
+// proxy.
 func (p Packer) Pack(ctx context.Context) (err error) {
 	for _, name := range p.Platforms {
 		if !platform.MatchString(name) {
@@ -125,7 +127,8 @@ func (p Packer) pack(ctx context.Context, dir string) error {
 func (p Packer) commit(ctx context.Context) (string, error) {
 	out, err := p.git(ctx, "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
-		return "", fmt.Errorf("a bundle is made from what is committed, and %s is not a checkout of git (%w)", p.Builder.Root, err)
+		return "", fmt.Errorf("a bundle is made from what is committed, and %s is not a checkout of git (%w)",
+			p.Builder.Root, err)
 	}
 	if changed, _ := p.git(ctx, "status", "--porcelain", "--untracked-files=no").Output(); len(changed) > 0 {
 		p.Builder.Report.Line("note: what is not committed is not packed (git status shows it)")
@@ -164,8 +167,8 @@ func oldestGo(root string, modules []string) (string, error) {
 	return oldest, nil
 }
 
-// collect lets the go command fetch all that it needs for the modules into an empty module cache, from the one of this
-// machine where that has it. What it fetched has the form of a module proxy, and becomes the folder modules.
+// collect lets the go command fetch all that it needs for the modules into an empty module cache, from the one of
+// this machine where that has it. What it fetched has the form of a module proxy, and becomes the folder modules.
 func (p Packer) collect(ctx context.Context, modules []string, dir string) error {
 	cache := filepath.Join(dir, "cache")
 	b := p.Builder

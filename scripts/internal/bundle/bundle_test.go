@@ -52,7 +52,8 @@ func proxy(t *testing.T) string {
 	const version, mod = "example.test/dep/@v/v1.0.0", "module example.test/dep\n\ngo 1.26.0\n"
 	var packed bytes.Buffer
 	files := zip.NewWriter(&packed)
-	for name, text := range map[string]string{"go.mod": mod, "dep.go": "package dep\n\nconst Says = \"from the bundle\"\n"} {
+	const source = "package dep\n\nconst Says = \"from the bundle\"\n"
+	for name, text := range map[string]string{"go.mod": mod, "dep.go": source} {
 		w, err := files.Create("example.test/dep@v1.0.0/" + name)
 		must(t, err)
 		_, err = io.WriteString(w, text)
@@ -99,7 +100,8 @@ func newPacker(t *testing.T) Packer {
 
 func builder(root string) tools.Builder {
 	return tools.Builder{Root: root, Report: tools.Reporter{W: &bytes.Buffer{}, Every: time.Hour},
-		Tools: []tools.Tool{{Name: "hello", Package: "example.test/hello"}}, Env: []string{"GOFLAGS=-mod=readonly -modcacherw"}}
+		Tools: []tools.Tool{{Name: "hello", Package: "example.test/hello"}},
+		Env:   []string{"GOFLAGS=-mod=readonly -modcacherw"}}
 }
 
 func said(b tools.Builder) string { return b.Report.W.(*bytes.Buffer).String() }
@@ -127,13 +129,15 @@ func TestABundleWorksWithoutANetwork(t *testing.T) {
 	}
 	p := newPacker(t)
 	must(t, p.Pack(t.Context()))
-	want := fmt.Sprint([]string{"SHA256SUMS", "modules/example.test/dep/@v/v1.0.0.info", "modules/example.test/dep/@v/v1.0.0.mod",
-		"modules/example.test/dep/@v/v1.0.0.zip", unbundle.File(here())})
+	const module = "modules/example.test/dep/@v/v1.0.0"
+	want := fmt.Sprint([]string{"SHA256SUMS", module + ".info", module + ".mod", module + ".zip", unbundle.File(here())})
 	if got := fmt.Sprint(files(t, p.Out)); got != want {
 		t.Errorf("the folder has %s\nwanted %s", got, want)
 	}
-	if text := said(p.Builder); !strings.Contains(text, "what is not committed is not packed") || !strings.Contains(text, "packing ") {
-		t.Errorf("it said:\n%s", text)
+	for _, line := range []string{"what is not committed is not packed", "packing "} {
+		if text := said(p.Builder); !strings.Contains(text, line) {
+			t.Errorf("it said:\n%s\nwanted: %s", text, line)
+		}
 	}
 	bundle := filepath.Join(p.Out, unbundle.File(here()))
 	for what, prepare := range map[string]func(dir string) (root, file string){
@@ -205,7 +209,8 @@ func TestABundleIsMadeForAnotherPlatform(t *testing.T) {
 	if program := command(t, p.Out, "tar", "-xzOf", file, member); !strings.HasPrefix(program, "\xcf\xfa\xed\xfe") {
 		t.Errorf("a program for macOS does not begin with %q", program[:4])
 	}
-	if _, err := unbundle.Open(t.Context(), t.TempDir(), file); err == nil || !strings.Contains(err.Error(), "is for darwin/") {
+	_, err := unbundle.Open(t.Context(), t.TempDir(), file)
+	if err == nil || !strings.Contains(err.Error(), "is for darwin/") {
 		t.Errorf("this machine takes it: %v", err)
 	}
 }
@@ -318,7 +323,8 @@ func TestBundlesAreServed(t *testing.T) {
 		t.Errorf("the line is %s\nwanted %s", rest, want)
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	for path, want := range map[string]int{"/" + name: 200, "/SHA256SUMS": 200, "/modules/example.test/dep/@v/v1.0.0.mod": 200,
+	for path, want := range map[string]int{
+		"/" + name: 200, "/SHA256SUMS": 200, "/modules/example.test/dep/@v/v1.0.0.mod": 200,
 		"/": 404, "/modules/": 404, "/modules": 404, "/secret": 404, "/modules/secret": 404, "/modules/../secret": 404,
 		"/%2e%2e/secret": 404, "/modules/%2e%2e/%2e%2e/secret": 404, "/" + unbundle.File("linux/arm64"): 500} {
 		request, err := http.NewRequest(http.MethodGet, base+"/", nil)
@@ -337,7 +343,8 @@ func TestBundlesAreServed(t *testing.T) {
 
 func TestOnlyANamedAddressIsServed(t *testing.T) {
 	dir := t.TempDir()
-	if err := Serve(t.Context(), dir, "127.0.0.1:0", io.Discard); err == nil || !strings.Contains(err.Error(), "run make bundle") {
+	err := Serve(t.Context(), dir, "127.0.0.1:0", io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "run make bundle") {
 		t.Errorf("without a bundle: %v", err)
 	}
 	write(t, filepath.Join(dir, unbundle.SumsFile), "")

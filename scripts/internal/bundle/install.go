@@ -11,9 +11,9 @@ import (
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
-// Install puts the programs of the bundle that is unpacked in the checkout into bin/, its modules into the module cache, and
-// its images into Docker. GOPROXY names the bundle's modules: scripts/workshop has set it. After that, nothing in the
-// workshop needs a network or a setting, and the unpacked bundle is deleted.
+// Install puts the programs of the bundle that is unpacked in the checkout into bin/, its modules into the module
+// cache, and its images into Docker. GOPROXY names the bundle's modules: scripts/workshop has set it. After that,
+// nothing in the workshop needs a network or a setting, and the unpacked bundle is deleted.
 func Install(ctx context.Context, b tools.Builder, state string) error {
 	dir := filepath.Join(b.Root, filepath.FromSlash(unbundle.Dir))
 	about, err := unbundle.Read(dir)

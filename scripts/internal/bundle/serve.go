@@ -17,7 +17,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
-// Serve gives the bundles in dir to everyone who reaches address, until ctx ends. Its folder modules is a module proxy.
+// Serve gives the bundles in dir to everyone who reaches address, until ctx ends. Its folder modules is a module
+// proxy.
 func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	sums, err := os.ReadFile(filepath.Join(dir, unbundle.SumsFile))
 	if err != nil {
@@ -40,7 +41,6 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	server := http.Server{
 		Handler:           http.FileServerFS(filesOnly{root.FS()}),
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
 		WriteTimeout:      2 * time.Hour, // a bundle for a whole room, on a slow network
 		IdleTimeout:       time.Minute,
 	}
@@ -87,14 +87,15 @@ func lines(sums, base string) string {
 		if strings.Contains(words[1], "-darwin-") {
 			check = "shasum -a 256 -c"
 		}
+		sum, file := words[0], words[1]
 		fmt.Fprintf(&text, "%s:\n\ncurl -fO %s/%s && echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
-			strings.TrimSuffix(strings.TrimPrefix(words[1], unbundle.Name), ".tar.gz"), base, words[1], words[0], words[1], check,
-			words[1], unbundle.Top)
+			strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz"),
+			base, file, sum, file, check, file, unbundle.Top)
 	}
 	fmt.Fprintf(&text, "A checkout of its own needs the modules alone: GOPROXY=%s/modules\n", base)
 	if strings.HasPrefix(base, "http://127.") {
-		fmt.Fprintf(&text, "Only this machine reaches this address. For a room, name one of its addresses: make serve-bundle "+
-			"ADDRESS=%s:8400\n", addresses()[0])
+		fmt.Fprintf(&text, "Only this machine reaches this address. For a room, name one of its addresses: "+
+			"make serve-bundle ADDRESS=%s:8400\n", addresses()[0])
 	}
 	return text.String() + "Ctrl-C ends it.\n"
 }
@@ -102,7 +103,8 @@ func lines(sums, base string) string {
 // filesOnly hides folders, so that nothing is listed, and all that is not part of a bundle.
 type filesOnly struct{ fs.FS }
 
-var served = regexp.MustCompile(`^(` + unbundle.SumsFile + `|` + unbundle.Name + `[a-z0-9-]+\.tar\.gz|modules/.+\.(info|mod|zip))$`)
+var served = regexp.MustCompile(`^(` + unbundle.SumsFile + `|` + unbundle.Name + `[a-z0-9-]+\.tar\.gz|` +
+	`modules/.+\.(info|mod|zip))$`)
 
 func (f filesOnly) Open(name string) (fs.File, error) {
 	if !served.MatchString(name) {

@@ -74,8 +74,8 @@ func (b Builder) compile(ctx context.Context, module string, packages []string, 
 	return err
 }
 
-// Resolve downloads the modules that a module of the repository needs for its packages and their tests, for the builder's
-// platform. Of scripts/tools, these are the programs.
+// Resolve downloads the modules that a module of the repository needs for its packages and their tests, for the
+// builder's platform. Of scripts/tools, these are the programs.
 func (b Builder) Resolve(ctx context.Context, module string) error {
 	meter := b.Report.Meter("modules of " + module)
 	defer meter.Stop()

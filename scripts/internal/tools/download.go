@@ -22,7 +22,8 @@ import (
 	"time"
 )
 
-// Releases say where projects publish the programs that they build for Linux, and how long their servers are waited for.
+// Releases say where projects publish the programs that they build for Linux, and how long their servers are waited
+// for.
 type Releases struct {
 	// Kubernetes, Etcd and Kwok are the addresses above their versions. KwokSums describes releases of kwok: the project
 	// publishes no file with checksums, but GitHub computes one for each file of a release.
@@ -73,8 +74,8 @@ func (b Builder) canDownload(wanted []pinned) bool {
 	return false
 }
 
-// download installs those of the tools that are published for this machine, and returns the others and those that failed:
-// they are to be compiled.
+// download installs those of the tools that are published for this machine, and returns the others and those that
+// failed: they are to be compiled.
 func (b Builder) download(ctx context.Context, wanted []pinned) (rest []pinned, err error) {
 	goos, arch := b.platform()
 	if len(wanted) > 0 && goos != "linux" {
@@ -167,7 +168,8 @@ func (r Releases) fetch(ctx context.Context, from release, part string, count *r
 		return "", err
 	}
 	if got != want {
-		return "", errors.Join(fmt.Errorf("%s has another checksum than the one that is published", from.url), os.Remove(part))
+		return "", errors.Join(os.Remove(part),
+			fmt.Errorf("%s has another checksum than the one that is published", from.url))
 	}
 	if from.member == "" {
 		return part, os.Chmod(part, 0o755)
@@ -265,8 +267,8 @@ func because(ctx context.Context, url string) error {
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// checksum finds the SHA-256 of a file in what its project publishes: the sum alone, a list of sums with names, or GitHub's
-// description of a release.
+// checksum finds the SHA-256 of a file in what its project publishes: the sum alone, a list of sums with names, or
+// GitHub's description of a release.
 func checksum(published []byte, name string) (string, error) {
 	var found string
 	var description struct {

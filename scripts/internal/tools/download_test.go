@@ -69,16 +69,13 @@ func newDownload(t *testing.T) (repository, *site) {
 	r.Tools = []Tool{{"kwok", "example.test/hello/v2"}, {"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 		{"etcd", "go.etcd.io/etcd/server/v3"}}
 	requires, replaces := "", ""
-	for path, pkg := range map[string]string{"example.test/hello/v2 v2.0.0": "hello", "k8s.io/kubernetes v1.37.1": "cmd/kubectl",
-		"go.etcd.io/etcd/server/v3 v3.7.0": "."} {
+	for path, pkg := range map[string]string{"example.test/hello/v2 v2.0.0": ".",
+		"k8s.io/kubernetes v1.37.1": "cmd/kubectl", "go.etcd.io/etcd/server/v3 v3.7.0": "."} {
 		module, _, _ := strings.Cut(path, " ")
 		folder := "copy/" + filepath.Base(filepath.Dir(module))
 		requires += "require " + path + "\n"
 		replaces += "replace " + module + " => ./" + folder + "\n"
 		r.write(folder+"/go.mod", "module "+module+"\n\ngo 1.26.0\n")
-		if pkg == "hello" {
-			pkg = "."
-		}
 		r.write(folder+"/"+pkg+"/main.go", "package main\n\nfunc main() { println(\"compiled\") }\n")
 	}
 	r.write("go.mod", "module example.test/tools\n\ngo 1.26.0\n\n"+requires+replaces)
@@ -90,7 +87,8 @@ func newDownload(t *testing.T) (repository, *site) {
 	for _, name := range []string{"README.md", "etcd"} {
 		data := program("released " + name)
 		name = "etcd-v3.7.0-linux-" + runtime.GOARCH + "/" + name
-		if err := archive.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(data)), Mode: 0o644}); err != nil {
+		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(data)), Mode: 0o644}
+		if err := archive.WriteHeader(header); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = archive.Write(data)
@@ -102,8 +100,9 @@ func newDownload(t *testing.T) (repository, *site) {
 	s.files[dir+"/kubectl"] = kubectl
 	s.files[dir+"/kubectl.sha256"] = []byte(hash(kubectl))
 	s.files["/kwok/v2.0.0/kwok-linux-"+runtime.GOARCH] = kwok
-	s.files["/api/v2.0.0"] = fmt.Appendf(nil, `{"tag_name": "v2.0.0", "assets": [{"name": "kwok.yaml", "digest": "sha256:00"},
-		{"name": "kwok-linux-%s", "digest": "sha256:%s"}]}`, runtime.GOARCH, hash(kwok))
+	s.files["/api/v2.0.0"] = fmt.Appendf(nil, `{"tag_name": "v2.0.0", "assets": [
+		{"name": "kwok.yaml", "digest": "sha256:00"}, {"name": "kwok-linux-%s", "digest": "sha256:%s"}]}`,
+		runtime.GOARCH, hash(kwok))
 	name := "etcd-v3.7.0-linux-" + runtime.GOARCH + ".tar.gz"
 	s.files["/etcd/v3.7.0/"+name] = packed.Bytes()
 	s.files["/etcd/v3.7.0/SHA256SUMS"] = fmt.Appendf(nil, "%s  other\n%s  %s\n", hash(nil), hash(packed.Bytes()), name)
@@ -223,10 +222,12 @@ func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 	}{
 		"another file than the published checksum says": {func(_ repository, s *site) { s.files[kwok] = program("wrong") },
 			"has another checksum than the one that is published", 0},
-		"a file that is not there":  {func(_ repository, s *site) { delete(s.files, kwok) }, "404 Not Found", 0},
-		"no checksum is published":  {func(_ repository, s *site) { delete(s.files, sums) }, "404 Not Found", 0},
-		"a checksum of other files": {func(_ repository, s *site) { s.files[sums] = []byte(`{"assets": []}`) }, "has no SHA-256 checksum", 0},
-		"a login page":              {func(_ repository, s *site) { s.files[sums] = []byte("<html> log in") }, "has no SHA-256 checksum", 0},
+		"a file that is not there": {func(_ repository, s *site) { delete(s.files, kwok) }, "404 Not Found", 0},
+		"no checksum is published": {func(_ repository, s *site) { delete(s.files, sums) }, "404 Not Found", 0},
+		"a checksum of other files": {func(_ repository, s *site) { s.files[sums] = []byte(`{"assets": []}`) },
+			"has no SHA-256 checksum", 0},
+		"a login page": {func(_ repository, s *site) { s.files[sums] = []byte("<html> log in") },
+			"has no SHA-256 checksum", 0},
 		"a server that falls silent": {func(r repository, s *site) {
 			r.Releases.Stall = time.Second
 			s.begin = interrupted(func(r *http.Request) { <-r.Context().Done() })

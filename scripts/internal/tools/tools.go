@@ -132,8 +132,8 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	return b.build(ctx, wanted)
 }
 
-// A pinned tool is one that bin/ lacks, with its module's version, and what its stamp will say when it was built here,
-// or ready-made: downloaded, or out of a bundle.
+// A pinned tool is one that bin/ lacks, with its module's version, and what its stamp will say when it was built
+// here, or ready-made: downloaded, or out of a bundle.
 type pinned struct {
 	Tool
 	version, stamp, readyMade string
@@ -329,8 +329,8 @@ func (p pins) module(pkg string) (string, string) {
 	return "", ""
 }
 
-// pinned adds to a tool its version and its stamps. The stamp of what is built here describes all that the program depends
-// on: its module's version, the Go version, the platform and the checksum of every pinned module.
+// pinned adds to a tool its version and its stamps. The stamp of what is built here describes all that the program
+// depends on: its module's version, the Go version, the platform and the checksum of every pinned module.
 func (b Builder) pinned(p pins, t Tool, goVersion string) (pinned, error) {
 	m, v := p.module(t.Package)
 	if v == "" {

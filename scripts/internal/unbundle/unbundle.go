@@ -50,8 +50,8 @@ type About struct {
 // File is the name of the bundle for a platform.
 func File(platform string) string { return Name + strings.ReplaceAll(platform, "/", "-") + ".tar.gz" }
 
-// Open makes the content of a bundle available in root's Dir, which is replaced in one step, and returns that folder. An
-// empty file stands for the bundle that was unpacked there by hand, or for the one that was made here.
+// Open makes the content of a bundle available in root's Dir, which is replaced in one step, and returns that folder.
+// An empty file stands for the bundle that was unpacked there by hand, or for the one that was made here.
 func Open(ctx context.Context, root, file string) (string, error) {
 	dir := filepath.Join(root, filepath.FromSlash(Dir))
 	if file == "" {
@@ -60,7 +60,7 @@ func Open(ctx context.Context, root, file string) (string, error) {
 		}
 		file = filepath.Join(root, "out", "bundle", File(runtime.GOOS+"/"+runtime.GOARCH))
 		if _, err := os.Stat(file); err != nil {
-			return "", errors.New("no bundle is unpacked here, and none was made here: say which, with make from-bundle FILE=…")
+			return "", errors.New("no bundle is unpacked or was made here: say which to take, with make from-bundle FILE=…")
 		}
 	}
 	if err := verify(ctx, file); err != nil {
@@ -95,7 +95,8 @@ func fits(about About) error {
 		return fmt.Errorf("the bundle is for %s, and this machine is %s: take the one for %s", about.Platform, here, here)
 	}
 	if have := runtime.Version(); version.IsValid(have) && version.Compare(have, "go"+about.Go) < 0 {
-		return fmt.Errorf("this Go is %s, and the bundle needs Go %s or newer: install it from https://go.dev/dl/", have, about.Go)
+		return fmt.Errorf("this Go is %s, and the bundle needs Go %s or newer: install it from https://go.dev/dl/",
+			have, about.Go)
 	}
 	return nil
 }
@@ -140,8 +141,8 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// unpack writes what a bundle has in Dir to a folder, and nothing outside of it. The checkout that is in the bundle, too,
-// is left out: whoever runs this has one.
+// unpack writes what a bundle has in Dir to a folder, and nothing outside of it. The checkout that is in the bundle,
+// too, is left out: whoever runs this has one.
 func unpack(ctx context.Context, file, to string) error {
 	bundle, err := os.Open(file)
 	if err != nil {

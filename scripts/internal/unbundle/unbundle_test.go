@@ -25,7 +25,8 @@ type file struct {
 const inside = Top + "/" + Dir + "/"
 
 func about(platform, goVersion string) file {
-	return file{name: inside + AboutFile, text: fmt.Sprintf(`{"platform": %q, "go": %q, "commit": "abc"}`, platform, goVersion)}
+	text := fmt.Sprintf(`{"platform": %q, "go": %q, "commit": "abc"}`, platform, goVersion)
+	return file{name: inside + AboutFile, text: text}
 }
 
 var good = []file{
@@ -64,7 +65,8 @@ func put(t *testing.T, data []byte, sum string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	sums := filepath.Join(filepath.Dir(path), SumsFile)
-	if err := errors.Join(os.WriteFile(path, data, 0o600), os.WriteFile(sums, []byte(sum+"  bundle.tar.gz\n"), 0o600)); err != nil {
+	err := errors.Join(os.WriteFile(path, data, 0o600), os.WriteFile(sums, []byte(sum+"  bundle.tar.gz\n"), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -95,7 +97,9 @@ func list(t *testing.T, dir string) string {
 func newRoot(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), `a learner's "checkout"`)
-	for name, text := range map[string]string{"README.md": "mine", Dir + "/" + AboutFile: good[0].text, Dir + "/old": "old"} {
+	for name, text := range map[string]string{
+		"README.md": "mine", Dir + "/" + AboutFile: good[0].text, Dir + "/old": "old",
+	} {
 		path := filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
@@ -136,20 +140,27 @@ func TestABadBundleChangesNothing(t *testing.T) {
 		"cut off":                      {whole[:len(whole)/2], checksum(whole), "differs from its checksum"},
 		"damaged":                      {damaged, checksum(whole), "differs from its checksum"},
 		"cut off before it was summed": {whole[:len(whole)/2], "", "is cut off: copy it again"},
-		"another platform":             {pack(t, []file{about("plan9/arm", "1.26.0")}), "", "the bundle is for plan9/arm, and this machine is"},
-		"a newer Go":                   {pack(t, []file{about(runtime.GOOS+"/"+runtime.GOARCH, "1.99.1")}), "", "needs Go 1.99.1 or newer"},
-		"a path out of its folder":     {with(file{name: inside + "../../../evil", text: "x"}), "", "leads out of the folder"},
-		"a path that begins with ..":   {with(file{name: "../evil", text: "x"}), "", "leads out of the folder"},
-		"an absolute path":             {with(file{name: "/tmp/evil", text: "x"}), "", "leads out of the folder"},
-		"another folder":               {with(file{name: "elsewhere/evil", text: "x"}), "", "leads out of the folder"},
+		"another platform": {pack(t, []file{about("plan9/arm", "1.26.0")}),
+			"", "the bundle is for plan9/arm, and this machine is"},
+		"a newer Go": {pack(t, []file{about(runtime.GOOS+"/"+runtime.GOARCH, "1.99.1")}),
+			"", "needs Go 1.99.1 or newer"},
+		"a path out of its folder": {with(file{name: inside + "../../../evil", text: "x"}),
+			"", "leads out of the folder"},
+		"a path that begins with ..": {with(file{name: "../evil", text: "x"}), "", "leads out of the folder"},
+		"an absolute path":           {with(file{name: "/tmp/evil", text: "x"}), "", "leads out of the folder"},
+		"another folder":             {with(file{name: "elsewhere/evil", text: "x"}), "", "leads out of the folder"},
 		"a symbolic link": {with(file{name: inside + "modules", kind: tar.TypeSymlink, link: "/tmp"},
 			file{name: inside + "modules/evil", text: "x"}), "", "is neither a file nor a folder"},
-		"a hard link":                {with(file{name: inside + "evil", kind: tar.TypeLink, link: "/etc/passwd"}), "", "is neither a file nor a folder"},
-		"a device":                   {with(file{name: inside + "evil", kind: tar.TypeFifo}), "", "is neither a file nor a folder"},
-		"a file twice":               {with(good[3], good[3]), "", "file exists"},
-		"another archive":            {pack(t, []file{{name: Top + "/README.md", text: "x"}}), "", "it is not a bundle of make bundle"},
-		"no archive":                 {[]byte("<html>"), "", "is cut off"},
-		"something else":             {[]byte("<html> not found </html>"), "", "is not a bundle of make bundle, or is damaged"},
+		"a hard link": {with(file{name: inside + "evil", kind: tar.TypeLink, link: "/etc/passwd"}),
+			"", "is neither a file nor a folder"},
+		"a device": {with(file{name: inside + "evil", kind: tar.TypeFifo}),
+			"", "is neither a file nor a folder"},
+		"a file twice": {with(good[3], good[3]), "", "file exists"},
+		"another archive": {pack(t, []file{{name: Top + "/README.md", text: "x"}}),
+			"", "it is not a bundle of make bundle"},
+		"no archive": {[]byte("<html>"), "", "is cut off"},
+		"something else": {[]byte("<html> not found </html>"),
+			"", "is not a bundle of make bundle, or is damaged"},
 		"a checksum of another file": {whole, strings.Repeat("0", 64) + "  other\n", "has no checksum of bundle.tar.gz"},
 	} {
 		t.Run(what, func(t *testing.T) {
