@@ -193,7 +193,7 @@ var errNoBundle = errors.New("it is not a bundle of make bundle")
 
 // allowed refuses what could be written elsewhere than into the folder of the bundle.
 func allowed(header *tar.Header) error {
-	if !filepath.IsLocal(header.Name) || !strings.HasPrefix(path.Clean(header.Name)+"/", Top+"/") {
+	if !strings.HasPrefix(path.Clean(header.Name)+"/", Top+"/") {
 		return fmt.Errorf("its file %q leads out of the folder that it is unpacked to", header.Name)
 	}
 	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
