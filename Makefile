@@ -7,6 +7,7 @@ DEMO := 04-controller-runtime
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell demo page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
+	slides new-chapter \
 	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
 
 help: ## Show this list
@@ -40,11 +41,11 @@ verify: ## Check pages, generated files, versions, copies, machinery
 lint: ## Run the linters, on all modules or on a chapter: make lint CH=02
 	@$(WORKSHOP) lint --ch '$(CH)'
 
-sync: ## Copy what chapters share, record what pages execute
+sync: ## Copy what chapters share, record what pages execute, write the run sheets
 	@$(WORKSHOP) sync
 
-doctor: ## Check this machine for what the workshop needs
-	@$(WORKSHOP) doctor
+doctor: ## Check this machine for what the workshop needs; in one line: make doctor BRIEF=1
+	@$(WORKSHOP) doctor $(if $(BRIEF),--brief)
 
 # A room without a network. KIND=1 adds the images of kind.
 bundle: ## Pack all that works without a network: make bundle PLATFORMS=linux/amd64,darwin/arm64
@@ -83,6 +84,13 @@ bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
 
 exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
 	@$(WORKSHOP) exercises-verify --ch '$(CH)' $(if $(FAST),--fast)
+
+# For who teaches, and who adds a chapter.
+slides: ## Show the slides for TEACHING.md in a browser, or check them: make slides CHECK=1
+	@$(WORKSHOP) slides --port '$(or $(PORT),3999)' $(if $(CHECK),--check)
+
+new-chapter: ## Begin a chapter: make new-chapter NAME=07-something
+	@$(WORKSHOP) new-chapter '$(NAME)'
 
 kind-up: ## Create the kind cluster (needs Docker)
 	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_up; \

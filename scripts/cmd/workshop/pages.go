@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -43,7 +46,7 @@ func pageCommand() *cobra.Command {
 
 // pagesCommand is for who writes a page: what `make verify` does with all of them.
 func pagesCommand() *cobra.Command {
-	var atOnce bool
+	var atOnce, record bool
 	cmd := &cobra.Command{
 		Use:   "pages FILE...",
 		Short: "Check pages, each on a cluster of its own",
@@ -57,9 +60,14 @@ func pagesCommand() *cobra.Command {
 			if atOnce {
 				return w.checkPagesAtOnce(cmd.Context(), os.Stdout, files)
 			}
-			return w.checkPages(cmd.Context(), os.Stdout, files)
+			took, err := w.timePages(cmd.Context(), os.Stdout, files)
+			if record {
+				err = errors.Join(err, w.recordTimes(took))
+			}
+			return err
 		}),
 	}
+	cmd.Flags().BoolVar(&record, "record", false, "write how long they took into "+teaching.MeasuredFile)
 	cmd.Flags().BoolVar(&atOnce, "at-once", false, "those of "+onlinePages+" beside all others, without a network")
 	return cmd
 }
@@ -133,22 +141,29 @@ func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) e
 // checkPages runs each page on a cluster of its own and prints what was done with its blocks. It
 // goes on after a page that fails, and fails when a page executes fewer blocks than recorded.
 func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string) error {
+	_, err := w.timePages(ctx, out, paths)
+	return err
+}
+
+// timePages does that, and returns the seconds that each page took.
+func (w workshop) timePages(ctx context.Context, out io.Writer, paths []string) (map[string]int, error) {
 	recorded, err := w.recordedBlocks()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	took := map[string]int{}
 	var sum page.Counts
 	var failed []error
 	for _, path := range paths {
 		name, err := filepath.Rel(w.root, path)
 		if err != nil {
-			return err
+			return took, err
 		}
 		fmt.Fprintf(out, "%s\n", name)
 		start := time.Now()
 		counts, err := w.checkPage(ctx, out, path)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return took, ctx.Err()
 		}
 		sum = sum.Add(counts)
 		if err == nil {
@@ -159,10 +174,12 @@ func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string)
 			failed = append(failed, fmt.Errorf("page %s failed", name))
 			continue
 		}
-		fmt.Fprintf(out, "  ok, %s (%.0f s)\n", counts, time.Since(start).Seconds())
+		seconds := int(time.Since(start).Round(time.Second).Seconds())
+		fmt.Fprintf(out, "  ok, %s (%d s)\n", counts, seconds)
+		took[name] = seconds
 	}
 	fmt.Fprintf(out, "%d pages: %s\n", len(paths), sum)
-	return errors.Join(failed...)
+	return took, errors.Join(failed...)
 }
 
 // onlinePages is the folder whose pages need a network: kubebuilder asks for the modules of a new project.
@@ -264,4 +281,19 @@ func (w workshop) recordBlocks() error {
 		return err
 	}
 	return os.WriteFile(w.blocksFile(), append([]byte("# Blocks that each page executes in the local environment. Written by `make sync`.\n"), data...), 0o644)
+}
+
+// recordTimes adds the seconds that pages took on this machine to those that the run sheets are made of.
+func (w workshop) recordTimes(took map[string]int) error {
+	if len(took) == 0 {
+		return nil
+	}
+	m, err := teaching.ReadMeasured(w.root)
+	if err != nil {
+		return err
+	}
+	maps.Copy(m.Seconds, took)
+	m.Machine = fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		time.Now().Format(time.DateOnly))
+	return m.Write(w.root)
 }

@@ -19,16 +19,23 @@ import (
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/doctor"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
 func doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var brief bool
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what may go wrong on this machine",
 		Args:  cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
-			findings := doctor.Examine(cmd.Context(), doctor.Local(w.root, w.state))
+			machine := doctor.Local(w.root, w.state)
+			findings := doctor.Examine(cmd.Context(), machine)
+			if brief { // the line says it; make would add one of its own to a failure
+				fmt.Println(doctor.Brief(cmd.Context(), machine, findings))
+				return nil
+			}
 			color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 			if err := doctor.Print(os.Stdout, findings, color); err != nil {
 				return err
@@ -39,6 +46,8 @@ func doctorCommand() *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.Flags().BoolVar(&brief, "brief", false, "one line, to paste")
+	return cmd
 }
 
 func testCommand() *cobra.Command {
@@ -144,7 +153,7 @@ func syncCommand() *cobra.Command {
 			for _, path := range written {
 				fmt.Println("copied to", path)
 			}
-			return w.recordBlocks()
+			return errors.Join(w.recordBlocks(), teaching.Sync(w.root))
 		}),
 	}
 }
@@ -167,6 +176,8 @@ func verifyCommand() *cobra.Command {
 				return chapter.CheckShared(ctx, w.root)
 			}},
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
+			{"run sheets", func(context.Context, io.Writer) error { return teaching.Check(w.root) }},
+			{"slides", w.checkSlides},
 		}
 		steps = append(steps, w.lint(dirs, len(dirs) == len(all))...) // the longest first, beside what often waits
 		for _, dir := range dirs {

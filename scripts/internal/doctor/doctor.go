@@ -55,6 +55,9 @@ type Finding struct {
 	Status Status
 }
 
+// ID is the name of the check in one word.
+func (f Finding) ID() string { return strings.ReplaceAll(strings.ToLower(f.Check), " ", "-") }
+
 // DefaultLimit bounds one check when Machine.Limit is not set.
 const DefaultLimit = 10 * time.Second
 

@@ -25,6 +25,9 @@ const DefaultHealthPort = 8081
 type Machine struct {
 	// OS is a GOOS value: "linux" has /proc and /sys under Root, others do not.
 	OS string
+	// Arch is a GOARCH value, Cores how many processors there are.
+	Arch  string
+	Cores int
 	// Root is the folder that holds proc and sys.
 	Root string
 	// Repository is the workshop's folder, State the one of its local cluster (holding cluster/).
@@ -60,6 +63,8 @@ type Machine struct {
 func Local(repository, state string) Machine {
 	return Machine{
 		OS:         runtime.GOOS,
+		Arch:       runtime.GOARCH,
+		Cores:      runtime.NumCPU(),
 		Root:       "/",
 		Repository: repository,
 		State:      state,

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -41,6 +42,36 @@ func Print(w io.Writer, findings []Finding, color bool) error {
 	out.WriteString(summary(findings) + "\n")
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// Brief returns one line about a machine and its findings, for who looks at many machines: whether it will do, what it
+// is, and the checks that want something, by ID.
+func Brief(ctx context.Context, m Machine, findings []Finding) string {
+	found, docker := map[Status][]string{}, "no"
+	for _, finding := range findings {
+		found[finding.Status] = append(found[finding.Status], finding.ID())
+		if finding.Check == "Docker" && finding.Status == OK {
+			docker = "yes"
+		}
+	}
+	memory, free, goes := "? GiB", "? GB free", "go:none"
+	if bytes, _, err := m.memory(ctx); err == nil {
+		memory = fmt.Sprintf("%.0f GiB", float64(bytes)/gib)
+	}
+	if bytes, err := m.Disk(existing(m.Repository)); err == nil {
+		free = fmt.Sprintf("%d GB free", bytes/1e9)
+	}
+	if answer, err := m.Run(ctx, "go", "version"); err == nil && goVersion(answer) != "" {
+		goes = goVersion(answer)
+	}
+	line := fmt.Sprintf("%s %s/%s %s %d cores %s %s docker:%s", Worst(findings), m.OS, m.Arch, goes, m.Cores, memory, free,
+		docker)
+	for _, status := range []Status{Failure, Warning} {
+		if ids := found[status]; len(ids) > 0 {
+			line += fmt.Sprintf(" %s:%s", status, strings.Join(ids, ","))
+		}
+	}
+	return line
 }
 
 // wrap writes text behind first, which fills the line up to the column indent; further lines start

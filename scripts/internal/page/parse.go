@@ -275,8 +275,8 @@ func lineOf(source []byte, offset int) int {
 	return strings.Count(string(source[:offset]), "\n") + 1
 }
 
-// Find returns the pages of a repository: GLOSSARY.md and every README.md that is not hidden, not made at run time and
-// not below a folder named testdata.
+// Find returns the pages of a repository: GLOSSARY.md, TEACHING.md, and every README.md that is not hidden, not made at
+// run time and not below a folder named testdata.
 func Find(root string) ([]string, error) {
 	var pages []string
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -288,7 +288,7 @@ func Find(root string) ([]string, error) {
 			filepath.Dir(path) == root && (name == "bin" || name == "work")) {
 			return filepath.SkipDir
 		}
-		if name == "README.md" || path == filepath.Join(root, "GLOSSARY.md") {
+		if name == "README.md" || filepath.Dir(path) == root && (name == "GLOSSARY.md" || name == "TEACHING.md") {
 			pages = append(pages, path)
 		}
 		return nil

@@ -50,6 +50,7 @@ var All = []Tool{
 	{"kind", "sigs.k8s.io/kind"},
 	{"kustomize", "sigs.k8s.io/kustomize/kustomize/v5"},
 	{"kubebuilder", "sigs.k8s.io/kubebuilder/v4"},
+	{"present", "golang.org/x/tools/cmd/present"},
 }
 
 // Sets of programs by the purpose they serve.
@@ -214,7 +215,7 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	}
 	start := time.Now()
 	b.Report.Line("building %s", strings.Join(names, ", "))
-	if b.Releases == nil && b.canDownload(wanted) {
+	if b.Releases == nil && b.Platform == "" && b.canDownload(wanted) {
 		b.Report.Line("(instead, `make up DOWNLOAD=1` downloads the released programs, about 400 MB)")
 	}
 	version, err := KubernetesVersion(b.Root)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+)
+
+func newChapterCommand() *cobra.Command {
+	return &cobra.Command{Use: "new-chapter NAME", Short: "Begin a chapter", Args: cobra.ExactArgs(1),
+		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+			if err := w.newChapter(cmd.Context(), os.Stdout, args[0]); err != nil {
+				return err
+			}
+			fmt.Printf(newChapterEnd, args[0])
+			return nil
+		})}
+}
+
+// newChapter makes a chapter and what belongs to it elsewhere.
+func (w workshop) newChapter(ctx context.Context, out io.Writer, name string) error {
+	if err := chapter.New(w.root, name); err != nil {
+		return err
+	}
+	if _, err := chapter.Sync(w.root); err != nil {
+		return err
+	}
+	if err := w.goCommand(ctx, out, name, "mod", "tidy"); err != nil {
+		return err
+	}
+	return w.recordBlocks()
+}
+
+const newChapterEnd = `
+%[1]s is there, with a page, a test and kind.sh. It is in README.md, scripts/sync.yaml and scripts/blocks.yaml.
+To be found by tests, verify, CI and kind it needs nothing more:
+
+  make test CH=%[1]s && make verify CH=%[1]s
+
+"A new chapter" in CONTRIBUTING.md lists what is left for you.
+`

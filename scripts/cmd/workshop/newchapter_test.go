@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/page"
+)
+
+// copied makes a checkout whose chapters are links, and whose other files are copies.
+func copied(t *testing.T) workshop {
+	t.Helper()
+	from, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := workshop{root: t.TempDir()}
+	w.state = filepath.Join(w.root, ".workshop")
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case name == "README.md" || name == "scripts":
+		case strings.HasPrefix(name, "."), name == "bin", name == "work", name == "out":
+		default:
+			err = os.Symlink(filepath.Join(from, name), filepath.Join(w.root, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"README.md", "scripts/sync.yaml", "scripts/versions.yaml", "scripts/blocks.yaml"} {
+		data, err := os.ReadFile(filepath.Join(from, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(w.root, file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w.root, file), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func TestANewChapterIsKnownEverywhere(t *testing.T) {
+	const name = "07-new-one"
+	w := copied(t)
+	if err := w.newChapter(t.Context(), t.Output(), name); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := chapter.All(w.root); err != nil || !slices.Contains(all, name) {
+		t.Errorf("the chapters are %v, %v", all, err)
+	}
+	if dir, err := chapter.Page(w.root, "07"); err != nil || dir != name {
+		t.Errorf("CH=07 is %q, %v", dir, err)
+	}
+	if err := errors.Join(chapter.CheckVersions(w.root), chapter.CheckCopies(w.root)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(w.root, name, "internal", "testenv", "testenv.go")); err != nil {
+		t.Error(err)
+	}
+	p, err := page.Parse(filepath.Join(w.root, name, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := w.recordedBlocks()
+	if n := page.Plan(p, "local").Executed; err != nil || n != 3 || recorded[name+"/README.md"] != n {
+		t.Errorf("%d blocks of the page are executed, %d are recorded, %v", n, recorded[name+"/README.md"], err)
+	}
+	readme, err := os.ReadFile(filepath.Join(w.root, "README.md"))
+	if err != nil || !strings.Contains(string(readme), "\n| [06-deploy]") ||
+		!strings.Contains(string(readme), "|\n| ["+name+"]("+name+"/README.md) |") {
+		t.Errorf("README.md has no row for it: %v", err)
+	}
+	for _, target := range []string{"help", "verify"} {
+		cmd := exec.CommandContext(t.Context(), "make", "-C", filepath.Join(w.root, name), target)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("make %s: %v\n%s", target, err, out)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(w.root, name, "kind.sh")); err != nil || info.Mode()&0o111 == 0 {
+		t.Errorf("kind.sh cannot be run: %v", err)
+	}
+}
+
+func TestNamesThatNoChapterMayHave(t *testing.T) {
+	w := copied(t)
+	for name, want := range map[string]string{
+		"":              "is called like 07-something",
+		"something":     "is called like 07-something",
+		"7-something":   "is called like 07-something",
+		"07-Something":  "is called like 07-something",
+		"07-a/../../b":  "is called like 07-something",
+		"07-":           "is called like 07-something",
+		"04-other":      "the number 04 is taken by 04-controller-runtime",
+		"06-deploy":     "the number 06 is taken by 06-deploy",
+		"07-some thing": "is called like 07-something",
+	} {
+		err := w.newChapter(t.Context(), t.Output(), name)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("NAME=%s: %v, want %q", name, err, want)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(w.root, "07*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
