@@ -6,7 +6,8 @@ DEMO := 04-controller-runtime
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell demo page test verify lint sync kind-up kind-down kind-test \
-	exercise check hint solution goto reset progress bug exercises-verify slides new-chapter \
+	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
+	slides new-chapter \
 	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
 
 help: ## Show this list
@@ -15,8 +16,8 @@ help: ## Show this list
 demo: ## See it work: a cluster, an operator, a page that becomes running children
 	@$(WORKSHOP) demo $(DEMO)
 
-up: ## Start the local cluster (no Docker needed), or repair it
-	@$(WORKSHOP) up
+up: ## Start the local cluster (no Docker needed), or repair it: make up DOWNLOAD=1
+	@$(WORKSHOP) up $(if $(DOWNLOAD),--download)
 
 status: ## Show what of the local cluster runs and where its files are
 	@$(WORKSHOP) status
@@ -45,6 +46,16 @@ sync: ## Copy what chapters share, record what pages execute, write the run shee
 
 doctor: ## Check this machine for what the workshop needs; in one line: make doctor BRIEF=1
 	@$(WORKSHOP) doctor $(if $(BRIEF),--brief)
+
+# A room without a network. KIND=1 adds the images of kind.
+bundle: ## Pack all that works without a network: make bundle PLATFORMS=linux/amd64,darwin/arm64
+	@$(WORKSHOP) pack --platforms '$(PLATFORMS)' $(if $(KIND),--kind)
+
+from-bundle: ## Install a bundle, without a network: make from-bundle FILE=path
+	@$(WORKSHOP) from-bundle --file '$(FILE)'
+
+serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8400
+	@$(WORKSHOP) serve-bundle --address '$(ADDRESS)'
 
 # Exercises. Your files are in work/, which is not committed; what would be overwritten is saved first.
 exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3

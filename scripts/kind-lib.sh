@@ -98,9 +98,10 @@ EOF
 }
 
 # kind_up: the cluster named by KIND_CLUSTER exists and answers; kubectl in this script talks to it.
-# KIND_NODE_IMAGE names its node image; without it kind's default is used.
+# KIND_NODE_IMAGE names its node image; without it, the one that a bundle brought or kind's default is used.
 kind_up() {
   need_docker
+  if [[ -z ${KIND_NODE_IMAGE-} && -f $state/kind-node-image ]]; then KIND_NODE_IMAGE=$(cat "$state/kind-node-image"); fi
   "$root/scripts/workshop" tools kind
   export PATH=$root/bin:$PATH
   export KUBECONFIG=$kind_kubeconfig KUBECACHEDIR=$state/kind-cache

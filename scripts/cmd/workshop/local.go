@@ -59,13 +59,17 @@ func (w workshop) cluster() *cluster.Cluster {
 
 func upCommand() *cobra.Command {
 	var crds []string
-	var quiet bool
+	var quiet, download bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start the local cluster, or repair it",
 		Args:  cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
-			if err := w.tools(cmd, tools.Local); err != nil {
+			builder := w.builder()
+			if download {
+				builder.Releases = tools.Published()
+			}
+			if err := builder.Ensure(cmd.Context(), tools.Local...); err != nil {
 				return err
 			}
 			c, start := w.cluster(), time.Now()
@@ -88,6 +92,7 @@ func upCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
+	cmd.Flags().BoolVar(&download, "download", false, "on Linux: fetch released programs instead of compiling them")
 	return cmd
 }
 

@@ -73,7 +73,8 @@ func command() *cobra.Command {
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(),
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
 		verifyCommand(), lintCommand(), syncCommand(), kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(),
-		stagesCommand(), requestsCommand(), writesCommand(), slidesCommand(), newChapterCommand())
+		stagesCommand(), requestsCommand(), writesCommand(), packCommand(), fromBundleCommand(), serveCommand(),
+		slidesCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root
 }

@@ -74,6 +74,22 @@ func (b Builder) compile(ctx context.Context, module string, packages []string, 
 	return err
 }
 
+// Resolve downloads the modules that a module of the repository needs for its packages and their tests, for the
+// builder's platform. Of scripts/tools, these are the programs.
+func (b Builder) Resolve(ctx context.Context, module string) error {
+	meter := b.Report.Meter("modules of " + module)
+	defer meter.Stop()
+	dir, args := filepath.Join(b.Root, module), append(buildFlags("list"), "-deps", "-f", "")
+	if dir == b.moduleDir() {
+		for _, t := range b.tools() {
+			args = append(args, t.Package)
+		}
+	} else {
+		args = append(args, "-test", "-tags=e2e,kind", "./...") // with the tests on kind
+	}
+	return b.run(ctx, dir, args, io.Discard, meter.CountDownloads())
+}
+
 // countStale downloads what the packages need and returns how many of all packages in their import
 // graph the build cache does not have yet.
 func (b Builder) countStale(ctx context.Context, module string, packages []string, meter *Meter) (int, error) {
@@ -133,7 +149,9 @@ func (b Builder) output(ctx context.Context, args ...string) (string, error) {
 // the error holds the last lines that are not progress.
 func (b Builder) run(ctx context.Context, module string, args []string, stdout io.Writer, line func(string)) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env, cmd.Stdout = module, Env(), stdout
+	goos, arch := b.platform()
+	cmd.Dir, cmd.Env, cmd.Stdout = module, append(Env(), "GOOS="+goos, "GOARCH="+arch), stdout
+	cmd.Env = append(cmd.Env, b.Env...)
 	if b.Cgo {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 	}

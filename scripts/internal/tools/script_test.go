@@ -228,3 +228,29 @@ esac`))
 	c.settle()
 	c.says("one []")
 }
+
+func TestABundleComesBeforeTheProgramThatIsBuiltFromIt(t *testing.T) {
+	c := newCheckout(t)
+	c.write("scripts/cmd/unbundle/main.go", `package main
+
+import ("fmt"; "os")
+
+func main() {
+	if os.Args[4] == "bad" { println("error: it is damaged"); os.Exit(3) }
+	fmt.Println("file:///modules")
+}
+`)
+	c.write("scripts/cmd/workshop/main.go", `package main
+
+import ("fmt"; "os")
+
+func main() { fmt.Printf("%s %q\n", os.Getenv("GOPROXY"), os.Args[1:]) }
+`)
+	c.says(`file:///modules ["from-bundle" "--file" "good"]`, "from-bundle", "--file", "good")
+	out, err := c.command("from-bundle", "--file", "bad").CombinedOutput()
+	if err == nil || string(out) != "error: it is damaged\n" {
+		t.Errorf("it says %q (%v)", out, err)
+	}
+	t.Setenv("GOPROXY", "off")
+	c.says(`off ["up"]`, "up")
+}

@@ -76,10 +76,28 @@ type Builder struct {
 	Cgo bool
 	// Tools are what can be built; none means All.
 	Tools []Tool
+	// Releases are where programs are downloaded from instead; nil compiles all.
+	Releases *Releases
+	// Ready is a folder with programs that were built elsewhere, and their stamps.
+	Ready string
+	// Platform is what the programs are for, such as darwin/arm64; empty is this machine.
+	Platform string
+	// Env is added to the environment of the go command.
+	Env []string
 }
 
-// Bin returns the folder that the programs are built into.
-func (b Builder) Bin() string { return filepath.Join(b.Root, "bin") }
+// Bin returns the folder that the programs are built into. Those for another platform have one of their own in it.
+func (b Builder) Bin() string {
+	return filepath.Join(b.Root, "bin", strings.ReplaceAll(b.Platform, "/", "-"))
+}
+
+func (b Builder) platform() (goos, arch string) {
+	if b.Platform == "" {
+		return runtime.GOOS, runtime.GOARCH
+	}
+	goos, arch, _ = strings.Cut(b.Platform, "/")
+	return goos, arch
+}
 
 // Ensure builds those of the named programs that bin/ lacks or has at another version. A program is
 // replaced in one step: whoever looks sees the old one or the new one. An interrupted build leaves
@@ -102,16 +120,24 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 		return err
 	}
 	defer release()
-	if wanted, err = b.outdated(ctx, names); err != nil || len(wanted) == 0 {
+	wanted, err = b.outdated(ctx, names)
+	if err == nil && b.Ready != "" {
+		wanted, err = b.adopt(wanted)
+	}
+	if err == nil && b.Releases != nil {
+		wanted, err = b.download(ctx, wanted)
+	}
+	if err != nil || len(wanted) == 0 {
 		return err
 	}
 	return b.build(ctx, wanted)
 }
 
-// A pinned tool is one that is to be built, with what its stamp will say.
+// A pinned tool is one that bin/ lacks, with its module's version, and what its stamp will say when it was built
+// here, or ready-made: downloaded, or out of a bundle.
 type pinned struct {
 	Tool
-	stamp string
+	version, stamp, readyMade string
 }
 
 // outdated returns the tools whose program or stamp is missing or differs from what the pins say.
@@ -124,25 +150,30 @@ func (b Builder) outdated(ctx context.Context, names []string) ([]pinned, error)
 	if err != nil {
 		return nil, err
 	}
-	all := b.Tools
-	if all == nil {
-		all = All
-	}
+	all := b.tools()
 	var wanted []pinned
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("no tool is called %q: scripts/internal/tools lists them", name)
 		}
-		stamp, err := pins.stamp(all[i], strings.TrimSpace(goVersion))
+		t, err := b.pinned(pins, all[i], strings.TrimSpace(goVersion))
 		if err != nil {
 			return nil, err
 		}
-		if !b.isBuilt(name, stamp) {
-			wanted = append(wanted, pinned{all[i], stamp})
+		if !b.isBuilt(name, t.stamp) && !b.isBuilt(name, t.readyMade) {
+			wanted = append(wanted, t)
 		}
 	}
 	return wanted, nil
+}
+
+// tools are those that can be built.
+func (b Builder) tools() []Tool {
+	if b.Tools != nil {
+		return b.Tools
+	}
+	return All
 }
 
 // isBuilt tells whether bin/ has the program that the stamp describes, and all of it: a power cut after
@@ -184,13 +215,16 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	}
 	start := time.Now()
 	b.Report.Line("building %s", strings.Join(names, ", "))
+	if b.Releases == nil && b.Platform == "" && b.canDownload(wanted) {
+		b.Report.Line("(instead, `make up DOWNLOAD=1` downloads the released programs, about 400 MB)")
+	}
 	version, err := KubernetesVersion(b.Root)
 	if err != nil {
 		return err
 	}
 	if version != "" && b.isNew(ctx, version) {
 		b.Report.Line("%s", firstTime(runtime.NumCPU()))
-		if err := b.download(ctx, packages); err != nil {
+		if err := b.downloadSources(ctx, packages); err != nil {
 			return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
 		}
 	}
@@ -199,7 +233,7 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 		return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
 	}
 	for _, t := range wanted {
-		if err := b.install(filepath.Join(tmp, outputName(t.Package)), t); err != nil {
+		if err := b.install(filepath.Join(tmp, outputName(t.Package)), t.Name, t.stamp); err != nil {
 			return err
 		}
 	}
@@ -217,8 +251,8 @@ func (b Builder) isNew(ctx context.Context, version string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// download fetches the sources of the packages, and meanwhile begins to compile the first one.
-func (b Builder) download(ctx context.Context, packages []string) error {
+// downloadSources fetches the sources of the packages, and meanwhile begins to compile the first one.
+func (b Builder) downloadSources(ctx context.Context, packages []string) error {
 	ahead, stop := context.WithCancel(ctx)
 	var compiling sync.WaitGroup
 	compiling.Go(func() { // what it does not finish is left to the real build, which also reports errors
@@ -242,18 +276,18 @@ func firstTime(cores int) string {
 
 // install moves one program into place. The stamp goes first and comes last, so that no moment shows
 // a stamp beside a program that it does not describe.
-func (b Builder) install(from string, t pinned) error {
+func (b Builder) install(from, name, stamp string) error {
 	program, err := os.Stat(from)
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(b.stampPath(t.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(b.stampPath(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(from, filepath.Join(b.Bin(), t.Name)); err != nil {
+	if err := os.Rename(from, filepath.Join(b.Bin(), name)); err != nil {
 		return err
 	}
-	return os.WriteFile(b.stampPath(t.Name), []byte(withSize(t.stamp, program)), 0o644)
+	return os.WriteFile(b.stampPath(name), []byte(withSize(stamp, program)), 0o644)
 }
 
 func (b Builder) stampPath(name string) string { return filepath.Join(b.Bin(), ".stamps", name) }
@@ -296,14 +330,16 @@ func (p pins) module(pkg string) (string, string) {
 	return "", ""
 }
 
-// stamp describes all that a program depends on: its module's version, the Go version, the platform
-// and the checksum of every pinned module.
-func (p pins) stamp(t Tool, goVersion string) (string, error) {
+// pinned adds to a tool its version and its stamps. The stamp of what is built here describes all that the program
+// depends on: its module's version, the Go version, the platform and the checksum of every pinned module.
+func (b Builder) pinned(p pins, t Tool, goVersion string) (pinned, error) {
 	m, v := p.module(t.Package)
 	if v == "" {
-		return "", fmt.Errorf("scripts/tools/go.mod pins no module for %s (package %s)", t.Name, t.Package)
+		return pinned{}, fmt.Errorf("scripts/tools/go.mod pins no module for %s (package %s)", t.Name, t.Package)
 	}
-	return fmt.Sprintf("%s %s@%s %s %s/%s pins:%s", t.Name, m, v, goVersion, runtime.GOOS, runtime.GOARCH, p.sum), nil
+	goos, arch := b.platform()
+	what, where := t.Name+" "+m+"@"+v, goos+"/"+arch
+	return pinned{t, v, fmt.Sprintf("%s %s %s pins:%s", what, goVersion, where, p.sum), what + " ready-made " + where}, nil
 }
 
 // KubernetesVersion returns the pinned version of Kubernetes, such as v1.37.1.

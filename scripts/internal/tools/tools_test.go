@@ -176,18 +176,18 @@ func TestTheFirstTimeIsAnnounced(t *testing.T) {
 
 func TestSourcesAreDownloadedBeforeTheBuild(t *testing.T) {
 	r := newRepository(t)
-	if err := r.download(t.Context(), []string{"example.test/hello/v2"}); err != nil {
+	if err := r.downloadSources(t.Context(), []string{"example.test/hello/v2"}); err != nil {
 		t.Error(err)
 	}
 	r.mustBuild("v2.0.0")
 	r.write("hello/main.go", `package main; import _ "example.test/missing"; func main() {}`)
-	if err := r.download(t.Context(), []string{"example.test/hello/v2"}); err == nil ||
+	if err := r.downloadSources(t.Context(), []string{"example.test/hello/v2"}); err == nil ||
 		!strings.Contains(err.Error(), "example.test/missing") {
 		t.Errorf("a source that cannot be had: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.download(ctx, []string{"example.test/hello/v2"}); !errors.Is(err, context.Canceled) {
+	if err := r.downloadSources(ctx, []string{"example.test/hello/v2"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

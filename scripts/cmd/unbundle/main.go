@@ -1,0 +1,34 @@
+// Command unbundle is the first half of `make from-bundle`: it checks and unpacks a bundle, and prints where its
+// modules are, for GOPROXY. The second half is built from those modules; this one needs only Go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"example.com/operator-workshop/scripts/internal/unbundle"
+)
+
+func main() {
+	root := flag.String("root", "", "the checkout")
+	file := flag.String("file", "", "the bundle")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	dir, err := unbundle.Open(ctx, *root, *file)
+	switch {
+	case errors.Is(err, context.Canceled):
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+	fmt.Println(&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(dir, "modules"))})
+}

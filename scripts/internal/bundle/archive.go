@@ -1,0 +1,197 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"example.com/operator-workshop/scripts/internal/unbundle"
+)
+
+// An archive is one bundle. First comes what it is, then the checkout, then what a room has no network for.
+type archive struct {
+	Packer
+	dir   string
+	about unbundle.About
+	files *tar.Writer
+}
+
+// write makes the bundle, and returns its checksum.
+func (a archive) write(ctx context.Context) (string, error) {
+	b := a.Builder
+	if a.about.Platform != here() {
+		b.Platform = a.about.Platform
+		b.Report.Line("the programs for %s: the first time they are compiled, which takes as long as the first make up",
+			b.Platform)
+	}
+	stamps, err := b.Stamps(ctx, b.Names()...)
+	if err != nil {
+		return "", err
+	}
+	folders := map[string]string{"modules": filepath.Join(a.dir, "modules")}
+	if a.about.NodeImage != "" {
+		folders[imagesFile] = filepath.Join(a.dir, imagesFile)
+	}
+	for name := range stamps {
+		folders["bin/"+name] = filepath.Join(b.Bin(), name)
+	}
+	if err := a.announce(folders); err != nil {
+		return "", err
+	}
+	file, err := os.Create(filepath.Join(a.dir, unbundle.File(a.about.Platform)))
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	zipped, err := gzip.NewWriterLevel(io.MultiWriter(file, hash), gzip.BestSpeed) // modules are compressed already
+	if err != nil {
+		return "", err
+	}
+	a.files = tar.NewWriter(zipped)
+	if err := errors.Join(a.fill(ctx, folders, stamps), a.files.Close(), zipped.Close(), file.Close()); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(file.Name())
+	if err != nil {
+		return "", err
+	}
+	b.Report.Line("packed %s: %d MB", filepath.Base(file.Name()), info.Size()>>20)
+	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+}
+
+// announce says how much is to be packed.
+func (a archive) announce(folders map[string]string) error {
+	var all int64
+	for _, from := range folders {
+		err := filepath.WalkDir(from, func(_ string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			info, err := entry.Info()
+			if err == nil {
+				all += info.Size()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	a.Builder.Report.Line("packing %d MB for %s", all>>20, a.about.Platform)
+	return nil
+}
+
+func (a archive) fill(ctx context.Context, folders, stamps map[string]string) error {
+	about, err := json.MarshalIndent(a.about, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := a.add(unbundle.AboutFile, append(about, '\n')); err != nil {
+		return err
+	}
+	if err := a.checkout(ctx); err != nil {
+		return err
+	}
+	for _, name := range sorted(stamps) {
+		if err := a.add("bin/.stamps/"+name, []byte(stamps[name])); err != nil {
+			return err
+		}
+	}
+	for _, to := range sorted(folders) {
+		if err := a.tree(ctx, folders[to], to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sorted(files map[string]string) (names []string) {
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkout copies the committed files.
+func (a archive) checkout(ctx context.Context) error {
+	git := a.git(ctx, "archive", "--format=tar", "--prefix="+unbundle.Top+"/", "HEAD")
+	var said bytes.Buffer
+	git.Stderr = &said
+	out, err := git.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := git.Start(); err != nil {
+		return err
+	}
+	files := tar.NewReader(out)
+	for {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			_, err = io.Copy(io.Discard, out)
+			if err = errors.Join(err, git.Wait()); err != nil {
+				return fmt.Errorf("git archive: %w %s", err, &said)
+			}
+			return nil
+		}
+		if err == nil && header.Typeflag != tar.TypeXGlobalHeader {
+			if err = a.files.WriteHeader(header); err == nil {
+				_, err = io.Copy(a.files, files)
+			}
+		}
+		if err != nil {
+			return errors.Join(err, git.Process.Kill(), git.Wait())
+		}
+	}
+}
+
+// add writes a small file.
+func (a archive) add(name string, data []byte) error {
+	err := a.files.WriteHeader(&tar.Header{Name: path.Join(unbundle.Top, unbundle.Dir, name), Typeflag: tar.TypeReg,
+		Mode: 0o644, Size: int64(len(data))})
+	if err == nil {
+		_, err = a.files.Write(data)
+	}
+	return err
+}
+
+// tree writes a file, or all that are in a folder. Who made it, and when, is left out.
+func (a archive) tree(ctx context.Context, from, to string) error {
+	return filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		source, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		err = a.files.WriteHeader(&tar.Header{Name: path.Join(unbundle.Top, unbundle.Dir, to, filepath.ToSlash(name)),
+			Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: info.Size()})
+		if err == nil {
+			_, err = io.Copy(a.files, source)
+		}
+		return err
+	})
+}

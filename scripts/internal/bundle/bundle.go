@@ -1,0 +1,207 @@
+// Package bundle packs what a room without a network needs, and installs and serves it there. Of Go's build cache a
+// bundle has nothing: what is compiled depends on the path of the module cache, which is another one in another home
+// folder.
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/lock"
+	"example.com/operator-workshop/scripts/internal/tools"
+	"example.com/operator-workshop/scripts/internal/unbundle"
+)
+
+// A Packer makes bundles.
+type Packer struct {
+	// Builder builds the programs.
+	Builder tools.Builder
+	// Out is the folder of the bundles; it is replaced in one step.
+	Out string
+	// Platforms are what they are for, such as linux/amd64.
+	Platforms []string
+	// Images are packed for the platforms that Docker has them for; none leaves them out.
+	Images []string
+	// NodeImage is the one of kind's node. It may have a digest.
+	NodeImage string
+}
+
+var platform = regexp.MustCompile(`^(linux|darwin)/(amd64|arm64)$`)
+
+// Pack makes a bundle for each platform, their checksums, and a folder with all modules, which can be served as a
+// proxy.
+func (p Packer) Pack(ctx context.Context) (err error) {
+	for _, name := range p.Platforms {
+		if !platform.MatchString(name) {
+			return fmt.Errorf("PLATFORMS=%s: the workshop runs on linux/amd64, linux/arm64, darwin/amd64 and darwin/arm64", name)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(p.Out), 0o755); err != nil {
+		return err
+	}
+	release, err := lock.Acquire(ctx, p.Out+".lock", func(owner string) {
+		p.Builder.Report.Line("process %s makes a bundle here, waiting for it", owner)
+	})
+	if err != nil {
+		return err
+	}
+	defer release()
+	defer os.Remove(p.Out + ".lock")
+	fresh, old := p.Out+".new", p.Out+".old"
+	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(old), os.Mkdir(fresh, 0o755)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(fresh), os.RemoveAll(old)) }()
+	if err := p.pack(ctx, fresh); err != nil {
+		return whole(err)
+	}
+	if err := os.Rename(p.Out, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(fresh, p.Out)
+}
+
+func whole(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("the disk is full; no bundle was made: free some space and try again: %w", err)
+	}
+	return err
+}
+
+// pack fills a folder.
+func (p Packer) pack(ctx context.Context, dir string) error {
+	commit, err := p.commit(ctx)
+	if err != nil {
+		return err
+	}
+	modules, err := Modules(p.Builder.Root)
+	if err != nil {
+		return err
+	}
+	goVersion, err := oldestGo(p.Builder.Root, modules)
+	if err != nil {
+		return err
+	}
+	images, err := p.saveImages(ctx, dir)
+	if err != nil {
+		return err
+	}
+	p.Builder.Report.Line("collecting the modules that the workshop is built from")
+	if err := p.collect(ctx, modules, dir); err != nil {
+		return err
+	}
+	var sums strings.Builder
+	for _, name := range p.Platforms {
+		a := archive{Packer: p, dir: dir, about: unbundle.About{Platform: name, Go: goVersion, Commit: commit}}
+		if images != "" && images == strings.TrimPrefix(name, "linux/") {
+			a.about.NodeImage = tagged(p.NodeImage)
+		}
+		sum, err := a.write(ctx)
+		if err != nil {
+			return fmt.Errorf("pack for %s: %w", name, err)
+		}
+		fmt.Fprintf(&sums, "%s  %s\n", sum, unbundle.File(name))
+	}
+	if err := os.RemoveAll(filepath.Join(dir, imagesFile)); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, unbundle.SumsFile), []byte(sums.String()), 0o644)
+}
+
+// commit is the state of the checkout that is packed.
+func (p Packer) commit(ctx context.Context) (string, error) {
+	out, err := p.git(ctx, "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "", fmt.Errorf("a bundle is made from what is committed, and %s is not a checkout of git (%w)",
+			p.Builder.Root, err)
+	}
+	if changed, _ := p.git(ctx, "status", "--porcelain", "--untracked-files=no").Output(); len(changed) > 0 {
+		p.Builder.Report.Line("note: what is not committed is not packed (git status shows it)")
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (p Packer) git(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "git", append([]string{"-C", p.Builder.Root}, args...)...)
+}
+
+// Modules are those whose dependencies a room needs. The linters are for who changes the workshop.
+func Modules(root string) ([]string, error) {
+	all, err := chapter.Modules(root)
+	return slices.DeleteFunc(all, func(dir string) bool {
+		return strings.HasPrefix(filepath.ToSlash(dir), "scripts/linters")
+	}), err
+}
+
+// oldestGo is the oldest Go that all modules accept.
+func oldestGo(root string, modules []string) (string, error) {
+	oldest := "1.26"
+	for _, dir := range modules {
+		data, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		if err != nil {
+			return "", err
+		}
+		file, err := modfile.ParseLax("go.mod", data, nil)
+		if err != nil {
+			return "", err
+		}
+		if file.Go != nil && semver.Compare("v"+file.Go.Version, "v"+oldest) > 0 {
+			oldest = file.Go.Version
+		}
+	}
+	return oldest, nil
+}
+
+// collect lets the go command fetch all that it needs for the modules into an empty module cache, from the one of
+// this machine where that has it. What it fetched has the form of a module proxy, and becomes the folder modules.
+func (p Packer) collect(ctx context.Context, modules []string, dir string) error {
+	cache := filepath.Join(dir, "cache")
+	b := p.Builder
+	reply, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY").Output()
+	if err != nil {
+		return fmt.Errorf("ask the go command for its module cache: %w", err)
+	}
+	have, proxy, _ := strings.Cut(strings.TrimSpace(string(reply)), "\n")
+	local := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(have, "cache", "download"))}
+	b.Env = []string{"GOMODCACHE=" + cache, "GOPROXY=" + local.String() + "," + proxy, "GOFLAGS=-mod=readonly -modcacherw",
+		"GONOPROXY=none"}
+	for _, b.Platform = range p.Platforms {
+		for _, module := range modules {
+			if err := b.Resolve(ctx, module); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Rename(filepath.Join(cache, "cache", "download"), filepath.Join(dir, "modules")); err != nil {
+		return err
+	}
+	err = filepath.WalkDir(filepath.Join(dir, "modules"), func(path string, entry fs.DirEntry, err error) error {
+		switch filepath.Ext(path) {
+		case ".info", ".mod", ".zip":
+			return err
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		return os.Remove(path)
+	})
+	return errors.Join(err, os.RemoveAll(cache))
+}
+
+// here is this machine's platform.
+func here() string { return runtime.GOOS + "/" + runtime.GOARCH }

@@ -1,0 +1,357 @@
+package bundle
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/tools"
+	"example.com/operator-workshop/scripts/internal/unbundle"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
+}
+
+// command runs a program, and returns what it printed.
+func command(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// proxy is a module proxy in a folder, with one module that has one package.
+func proxy(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	const version, mod = "example.test/dep/@v/v1.0.0", "module example.test/dep\n\ngo 1.26.0\n"
+	var packed bytes.Buffer
+	files := zip.NewWriter(&packed)
+	const source = "package dep\n\nconst Says = \"from the bundle\"\n"
+	for name, text := range map[string]string{"go.mod": mod, "dep.go": source} {
+		w, err := files.Create("example.test/dep@v1.0.0/" + name)
+		must(t, err)
+		_, err = io.WriteString(w, text)
+		must(t, err)
+	}
+	must(t, files.Close())
+	write(t, filepath.Join(dir, version+".info"), `{"Version": "v1.0.0", "Time": "2026-01-01T00:00:00Z"}`)
+	write(t, filepath.Join(dir, version+".mod"), mod)
+	write(t, filepath.Join(dir, version+".zip"), packed.String())
+	return "file://" + dir
+}
+
+// newPacker is a small workshop: a chapter that needs a module, its test, and a tool.
+func newPacker(t *testing.T) Packer {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), `a teacher's "checkout"`)
+	t.Setenv("GOMODCACHE", t.TempDir())
+	t.Setenv("GOPROXY", proxy(t))
+	for path, text := range map[string]string{
+		"README.md":     "the workshop",
+		".gitignore":    "bin/\nout/\n.workshop/\n",
+		"01-crd/go.mod": "module example.test/chapter\n\ngo 1.26.0\n\nrequire example.test/dep v1.0.0\n",
+		"01-crd/x.go":   "package chapter\n\nimport \"example.test/dep\"\n\nvar Says = dep.Says\n",
+		"01-crd/x_test.go": "package chapter\n\nimport \"testing\"\n\n" +
+			"func TestX(t *testing.T) {\n\tif Says != \"from the bundle\" {\n\t\tt.Error(Says)\n\t}\n}\n",
+		"scripts/tools/go.mod": "module example.test/tools\n\ngo 1.26.0\n\nrequire example.test/hello v1.0.0\n\n" +
+			"replace example.test/hello => ./hello\n",
+		"scripts/tools/go.sum":        "",
+		"scripts/tools/hello/go.mod":  "module example.test/hello\n\ngo 1.26.0\n",
+		"scripts/tools/hello/main.go": "package main\n\nfunc main() { println(\"hello\") }\n",
+		"scripts/linters/go.mod":      "module example.test/linters\n\nrequire example.test/missing v1.0.0\n",
+	} {
+		write(t, filepath.Join(root, path), text)
+	}
+	t.Setenv("GOFLAGS", "-modcacherw")
+	t.Setenv("GOSUMDB", "off")
+	command(t, filepath.Join(root, "01-crd"), "go", "mod", "tidy")
+	command(t, root, "git", "init", "-q")
+	command(t, root, "git", "add", "-A")
+	command(t, root, "git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x")
+	write(t, filepath.Join(root, "README.md"), "not committed")
+	return Packer{Builder: builder(root), Out: filepath.Join(root, "out", "bundle"), Platforms: []string{here()}}
+}
+
+func builder(root string) tools.Builder {
+	return tools.Builder{Root: root, Report: tools.Reporter{W: &bytes.Buffer{}, Every: time.Hour},
+		Tools: []tools.Tool{{Name: "hello", Package: "example.test/hello"}},
+		Env:   []string{"GOFLAGS=-mod=readonly -modcacherw"}}
+}
+
+func said(b tools.Builder) string { return b.Report.W.(*bytes.Buffer).String() }
+
+// files are the names of all files below a folder.
+func files(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(dir, path)
+			names = append(names, name)
+		}
+		return err
+	}))
+	return names
+}
+
+// The test starts itself in a network namespace, as a learner's machine without any network.
+const learner = "WORKSHOP_BUNDLE_TEST"
+
+func TestABundleWorksWithoutANetwork(t *testing.T) {
+	if os.Getenv(learner) != "" {
+		install(t)
+		return
+	}
+	p := newPacker(t)
+	must(t, p.Pack(t.Context()))
+	const module = "modules/example.test/dep/@v/v1.0.0"
+	want := fmt.Sprint([]string{"SHA256SUMS", module + ".info", module + ".mod", module + ".zip", unbundle.File(here())})
+	if got := fmt.Sprint(files(t, p.Out)); got != want {
+		t.Errorf("the folder has %s\nwanted %s", got, want)
+	}
+	for _, line := range []string{"what is not committed is not packed", "packing "} {
+		if text := said(p.Builder); !strings.Contains(text, line) {
+			t.Errorf("it said:\n%s\nwanted: %s", text, line)
+		}
+	}
+	bundle := filepath.Join(p.Out, unbundle.File(here()))
+	for what, prepare := range map[string]func(dir string) (root, file string){
+		"unpacked by hand": func(dir string) (string, string) {
+			command(t, dir, "tar", "-xzf", bundle)
+			if text, err := os.ReadFile(filepath.Join(dir, unbundle.Top, "README.md")); string(text) != "the workshop" {
+				t.Errorf("the README is %q (%v)", text, err)
+			}
+			return filepath.Join(dir, unbundle.Top), ""
+		},
+		"into a clone": func(dir string) (string, string) {
+			command(t, dir, "git", "clone", "-q", p.Builder.Root, "clone")
+			return filepath.Join(dir, "clone"), bundle
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			root, file := prepare(t.TempDir())
+			script, err := filepath.Abs("../../offline.sh")
+			must(t, err)
+			if out, err := exec.Command(script, "true").CombinedOutput(); err != nil {
+				t.Skipf("no network namespace can be made here: %s", out)
+			}
+			cmd := exec.Command(script, os.Args[0], "-test.run=^TestABundleWorksWithoutANetwork$")
+			cmd.Env = append(os.Environ(), learner+"=yes", "ROOT="+root, "FILE="+file, "GOMODCACHE="+t.TempDir(),
+				"GOPROXY=https://proxy.golang.org,direct", "GOFLAGS=", "GOSUMDB=")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// install does what make from-bundle does, then what a learner does.
+func install(t *testing.T) {
+	root := os.Getenv("ROOT")
+	if connection, err := net.DialTimeout("tcp", "192.0.2.1:443", time.Second); err == nil {
+		connection.Close()
+		t.Fatal("there is a network")
+	}
+	dir, err := unbundle.Open(t.Context(), root, os.Getenv("FILE"))
+	must(t, err)
+	usual := os.Getenv("GOPROXY")
+	t.Setenv("GOPROXY", (&url.URL{Scheme: "file", Path: dir + "/modules"}).String())
+	b := builder(root)
+	must(t, Install(t.Context(), b, filepath.Join(root, ".workshop")))
+	t.Setenv("GOPROXY", usual)
+	command(t, filepath.Join(root, "01-crd"), "go", "test", "./...")
+	if out := command(t, root, filepath.Join(root, "bin", "hello")); strings.TrimSpace(out) != "hello" {
+		t.Errorf("the tool says %q", out)
+	}
+	must(t, b.Ensure(t.Context(), "hello"))
+	if text := said(b); strings.Contains(text, "building") {
+		t.Errorf("a tool was compiled:\n%s", text)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the unpacked bundle is still there: %v", err)
+	}
+}
+
+func TestABundleIsMadeForAnotherPlatform(t *testing.T) {
+	p := newPacker(t)
+	p.Platforms = []string{"darwin/arm64"}
+	if here() == p.Platforms[0] {
+		p.Platforms[0] = "darwin/amd64"
+	}
+	must(t, p.Pack(t.Context()))
+	file := filepath.Join(p.Out, unbundle.File(p.Platforms[0]))
+	member := filepath.Join(unbundle.Top, unbundle.Dir, "bin", "hello")
+	if program := command(t, p.Out, "tar", "-xzOf", file, member); !strings.HasPrefix(program, "\xcf\xfa\xed\xfe") {
+		t.Errorf("a program for macOS does not begin with %q", program[:4])
+	}
+	_, err := unbundle.Open(t.Context(), t.TempDir(), file)
+	if err == nil || !strings.Contains(err.Error(), "is for darwin/") {
+		t.Errorf("this machine takes it: %v", err)
+	}
+}
+
+func TestABundleIsMadeWholeOrNotAtAll(t *testing.T) {
+	p := newPacker(t)
+	must(t, p.Pack(t.Context()))
+	before := command(t, p.Out, "cat", "SHA256SUMS")
+	for what, fail := range map[string]func(p *Packer) context.Context{
+		"another platform":   func(p *Packer) context.Context { p.Platforms = []string{"plan9/arm"}; return t.Context() },
+		"no checkout of git": func(p *Packer) context.Context { p.Builder.Root = t.TempDir(); return t.Context() },
+		"Docker does not answer": func(p *Packer) context.Context {
+			p.Images = []string{"x"}
+			fakeDocker(t, "echo no daemon >&2; exit 1")
+			return t.Context()
+		},
+		"Ctrl-C": func(*Packer) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx
+		},
+		"Ctrl-C while it packs": func(p *Packer) context.Context {
+			ctx, cancel := context.WithCancel(t.Context())
+			p.Builder.Report.W = writer(func(text []byte) {
+				if bytes.Contains(text, []byte("packing ")) {
+					cancel()
+				}
+			})
+			return ctx
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := p
+			if err := p.Pack(fail(&p)); err == nil {
+				t.Error("no error")
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(p.Out), "*")); len(left) != 1 {
+				t.Errorf("left behind: %q", left)
+			}
+			if after := command(t, p.Out, "cat", "SHA256SUMS"); after != before {
+				t.Errorf("the bundle that was there is another one")
+			}
+			command(t, p.Out, "sha256sum", "-c", "SHA256SUMS")
+		})
+	}
+}
+
+type writer func(text []byte)
+
+func (w writer) Write(text []byte) (int, error) { w(text); return len(text), nil }
+
+// fakeDocker puts a docker into PATH.
+func fakeDocker(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "docker"), "#!/bin/sh\n"+script+"\n")
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+func TestImagesArePackedAndLoaded(t *testing.T) {
+	p := newPacker(t)
+	p.Images, p.NodeImage = []string{"nginx:latest"}, "kindest/node:v1.37.0@sha256:abc"
+	log := filepath.Join(t.TempDir(), "log")
+	_, arch, _ := strings.Cut(here(), "/")
+	fakeDocker(t, `echo "$@" >>`+log+`
+case $1 in
+version) echo `+arch+` ;;
+image) [ "$3" != nginx:latest ] ;; # is not here yet
+save) echo images >"$3" ;;
+load) grep -q images "$3" ;;
+esac`)
+	must(t, p.Pack(t.Context()))
+	dir, err := unbundle.Open(t.Context(), p.Builder.Root, "")
+	must(t, err)
+	state := filepath.Join(p.Builder.Root, ".workshop")
+	must(t, Install(t.Context(), p.Builder, state))
+	calls, err := os.ReadFile(log)
+	must(t, err)
+	for _, call := range []string{"pull -q nginx:latest\n", "tag kindest/node:v1.37.0@sha256:abc kindest/node:v1.37.0\n",
+		"images.tar kindest/node:v1.37.0 nginx:latest\n", "load -i " + dir + "/images.tar\n"} {
+		if !strings.Contains(string(calls), call) {
+			t.Errorf("no call of docker %q in:\n%s", call, calls)
+		}
+	}
+	if node, err := os.ReadFile(filepath.Join(state, NodeFile)); string(node) != "kindest/node:v1.37.0\n" {
+		t.Errorf("the node is %q (%v)", node, err)
+	}
+}
+
+func TestBundlesAreServed(t *testing.T) {
+	dir := t.TempDir()
+	name := unbundle.File("linux/amd64")
+	for path, text := range map[string]string{name: "bundle", "SHA256SUMS": strings.Repeat("a", 64) + "  " + name + "\n",
+		"modules/example.test/dep/@v/v1.0.0.mod": "module", "modules/secret": "x", "secret": "x", "../secret": "x"} {
+		write(t, filepath.Join(dir, path), text)
+	}
+	must(t, os.Symlink("../secret", filepath.Join(dir, unbundle.File("linux/arm64"))))
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", out) }()
+	text := make([]byte, 4096)
+	n, err := reader.Read(text)
+	must(t, err)
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	_, line, _ := strings.Cut(string(text[:n]), "curl -fO ")
+	base, rest, _ := strings.Cut(line, "/"+name)
+	if want := " && echo '" + strings.Repeat("a", 64) + "  " + name + "' | sha256sum -c && tar -xzf " + name +
+		" && make -C operator-workshop from-bundle\n"; !strings.HasPrefix(rest, want) {
+		t.Errorf("the line is %s\nwanted %s", rest, want)
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for path, want := range map[string]int{
+		"/" + name: 200, "/SHA256SUMS": 200, "/modules/example.test/dep/@v/v1.0.0.mod": 200,
+		"/": 404, "/modules/": 404, "/modules": 404, "/secret": 404, "/modules/secret": 404, "/modules/../secret": 404,
+		"/%2e%2e/secret": 404, "/modules/%2e%2e/%2e%2e/secret": 404, "/" + unbundle.File("linux/arm64"): 500} {
+		request, err := http.NewRequest(http.MethodGet, base+"/", nil)
+		must(t, err)
+		request.URL.Opaque = path // as it is, not cleaned
+		response, err := client.Do(request)
+		must(t, err)
+		if response.StatusCode != want && (want == 200 || response.StatusCode < 300) {
+			t.Errorf("%s: %s, wanted %d", path, response.Status, want)
+		}
+		response.Body.Close()
+	}
+	cancel()
+	must(t, <-done)
+}
+
+func TestOnlyANamedAddressIsServed(t *testing.T) {
+	dir := t.TempDir()
+	err := Serve(t.Context(), dir, "127.0.0.1:0", io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "run make bundle") {
+		t.Errorf("without a bundle: %v", err)
+	}
+	write(t, filepath.Join(dir, unbundle.SumsFile), "")
+	for address, want := range map[string]string{"0.0.0.0:8400": "name one address", ":8400": "name one address",
+		"[::]:8400": "name one address", "8400": "HOST:PORT", "203.0.113.1:8400": "ADDRESS=HOST:PORT"} {
+		if err := Serve(t.Context(), dir, address, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/tools"
+	"example.com/operator-workshop/scripts/internal/unbundle"
+)
+
+// Install puts the programs of the bundle that is unpacked in the checkout into bin/, its modules into the module
+// cache, and its images into Docker. GOPROXY names the bundle's modules: scripts/workshop has set it. After that,
+// nothing in the workshop needs a network or a setting, and the unpacked bundle is deleted.
+func Install(ctx context.Context, b tools.Builder, state string) error {
+	dir := filepath.Join(b.Root, filepath.FromSlash(unbundle.Dir))
+	about, err := unbundle.Read(dir)
+	if err != nil {
+		return err
+	}
+	b.Report.Line("installing the bundle of commit %s for %s", about.Commit, about.Platform)
+	modules, err := Modules(b.Root)
+	if err != nil {
+		return err
+	}
+	for _, module := range modules {
+		if err := b.Resolve(ctx, module); err != nil {
+			return fmt.Errorf("the bundle, made from commit %s, lacks what this checkout asks for (unpack all of it with tar "+
+				"-xzf, it has a checkout): %w", about.Commit, err)
+		}
+	}
+	b.Ready = filepath.Join(dir, "bin")
+	if err := b.Ensure(ctx, b.Names()...); err != nil {
+		return err
+	}
+	if about.NodeImage != "" {
+		if err := loadImages(ctx, b, dir, state, about.NodeImage); err != nil {
+			b.Report.Line("note: the images for kind are not loaded, everything else is installed: %v", err)
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// loadImages hands the images to Docker, and remembers which one is kind's node.
+func loadImages(ctx context.Context, b tools.Builder, dir, state, node string) error {
+	if _, err := docker(ctx, 15*time.Second, "version", "--format", "{{.Server.Version}}"); err != nil {
+		return fmt.Errorf("there is no answer from Docker (%w): start it and run make from-bundle FILE=… again", err)
+	}
+	b.Report.Line("loading the images for kind into Docker")
+	if _, err := docker(ctx, time.Hour, "load", "-i", filepath.Join(dir, imagesFile)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(state, NodeFile), []byte(node+"\n"), 0o644)
+}

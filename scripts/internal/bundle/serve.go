@@ -1,0 +1,114 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/unbundle"
+)
+
+// Serve gives the bundles in dir to everyone who reaches address, until ctx ends. Its folder modules is a module
+// proxy.
+func Serve(ctx context.Context, dir, address string, out io.Writer) error {
+	sums, err := os.ReadFile(filepath.Join(dir, unbundle.SumsFile))
+	if err != nil {
+		return fmt.Errorf("there is no bundle in %s: run make bundle", dir)
+	}
+	if err := named(address); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("%w (ADDRESS=HOST:PORT names another address)", err)
+	}
+	base := "http://" + listener.Addr().String()
+	fmt.Fprint(out, lines(string(sums), base))
+	server := http.Server{
+		Handler:           http.FileServerFS(filesOnly{root.FS()}),
+		ReadHeaderTimeout: 10 * time.Second,
+		WriteTimeout:      2 * time.Hour, // a bundle for a whole room, on a slow network
+		IdleTimeout:       time.Minute,
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// named refuses an address that stands for all of this machine: it must be one that the room can type.
+func named(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("ADDRESS=%s: it must be HOST:PORT, such as 127.0.0.1:8400", address)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return fmt.Errorf("ADDRESS=%s: name one address of this machine: %s", address, strings.Join(addresses(), ", "))
+	}
+	return nil
+}
+
+// addresses are those of this machine that others may reach.
+func addresses() (found []string) {
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if ip, _, err := net.ParseCIDR(a.String()); err == nil && ip.IsGlobalUnicast() && ip.To4() != nil {
+			found = append(found, ip.String())
+		}
+	}
+	return append(found, "127.0.0.1")
+}
+
+// lines are what attendees type, one for each platform.
+func lines(sums, base string) string {
+	var text strings.Builder
+	for line := range strings.Lines(sums) {
+		words := strings.Fields(line)
+		if len(words) != 2 {
+			continue
+		}
+		check := "sha256sum -c"
+		if strings.Contains(words[1], "-darwin-") {
+			check = "shasum -a 256 -c"
+		}
+		sum, file := words[0], words[1]
+		fmt.Fprintf(&text, "%s:\n\ncurl -fO %s/%s && echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
+			strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz"),
+			base, file, sum, file, check, file, unbundle.Top)
+	}
+	fmt.Fprintf(&text, "A checkout of its own needs the modules alone: GOPROXY=%s/modules\n", base)
+	if strings.HasPrefix(base, "http://127.") {
+		fmt.Fprintf(&text, "Only this machine reaches this address. For a room, name one of its addresses: "+
+			"make serve-bundle ADDRESS=%s:8400\n", addresses()[0])
+	}
+	return text.String() + "Ctrl-C ends it.\n"
+}
+
+// filesOnly hides folders, so that nothing is listed, and all that is not part of a bundle.
+type filesOnly struct{ fs.FS }
+
+var served = regexp.MustCompile(`^(` + unbundle.SumsFile + `|` + unbundle.Name + `[a-z0-9-]+\.tar\.gz|` +
+	`modules/.+\.(info|mod|zip))$`)
+
+func (f filesOnly) Open(name string) (fs.File, error) {
+	if !served.MatchString(name) {
+		return nil, fs.ErrNotExist
+	}
+	return f.FS.Open(name)
+}

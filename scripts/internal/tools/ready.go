@@ -1,0 +1,71 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Names are those of all programs that can be built.
+func (b Builder) Names() (names []string) {
+	for _, t := range b.tools() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// Stamps builds programs where bin/ lacks them, and returns for each the stamp that it may have on another machine.
+func (b Builder) Stamps(ctx context.Context, names ...string) (map[string]string, error) {
+	if err := b.Ensure(ctx, names...); err != nil {
+		return nil, err
+	}
+	pins, err := readPins(b.moduleDir())
+	if err != nil {
+		return nil, err
+	}
+	stamps := map[string]string{}
+	for _, tool := range b.tools() {
+		if !slices.Contains(names, tool.Name) {
+			continue
+		}
+		t, err := b.pinned(pins, tool, "")
+		if err != nil {
+			return nil, err
+		}
+		program, err := os.Stat(filepath.Join(b.Bin(), t.Name))
+		if err != nil {
+			return nil, err
+		}
+		stamps[t.Name] = withSize(t.readyMade, program)
+	}
+	return stamps, nil
+}
+
+// adopt moves those of the tools into bin/ that are ready-made and have the pinned version, and returns the others.
+func (b Builder) adopt(wanted []pinned) (rest []pinned, err error) {
+	for _, t := range wanted {
+		from := filepath.Join(b.Ready, t.Name)
+		program, err := os.Stat(from)
+		if err != nil {
+			rest = append(rest, t)
+			continue
+		}
+		stamp, err := os.ReadFile(filepath.Join(b.Ready, ".stamps", t.Name))
+		if err != nil {
+			return nil, err
+		}
+		if is, want := string(stamp), withSize(t.readyMade, program); is != want {
+			b.Report.Line("%s is compiled: the one that is ready-made is not the pinned one (%s, not %s)",
+				t.Name, strings.TrimSpace(is), strings.TrimSpace(want))
+			rest = append(rest, t)
+			continue
+		}
+		if err := b.install(from, t.Name, t.readyMade); err != nil {
+			return nil, fmt.Errorf("install %s: %w", t.Name, err)
+		}
+	}
+	return rest, nil
+}

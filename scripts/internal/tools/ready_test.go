@@ -1,0 +1,53 @@
+package tools
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWhatIsReadyMadeIsNotCompiled(t *testing.T) {
+	for what, test := range map[string]struct{ stamp, says string }{
+		"the pinned version": {"", "ready-made"},
+		"another version":    {"hello example.test/hello/v2@v1.9.0 ready-made linux/amd64 31 bytes\n", "hello v2.0.0"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRepository(t)
+			stamps, err := r.Stamps(t.Context(), "hello")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Ready = t.TempDir()
+			program := []byte("#!/bin/sh\necho ready-made >&2\n")
+			before, err := os.Stat(filepath.Join(r.Bin(), "hello"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			program = append(program, make([]byte, before.Size()-int64(len(program)))...)
+			stamp := test.stamp
+			if stamp == "" {
+				stamp = stamps["hello"]
+			}
+			if err := os.Mkdir(filepath.Join(r.Ready, ".stamps"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for path, data := range map[string]string{"hello": string(program), ".stamps/hello": stamp} {
+				if err := os.WriteFile(filepath.Join(r.Ready, path), []byte(data), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Remove(filepath.Join(r.Bin(), "hello")); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.ensure(); err != nil {
+				t.Fatal(err)
+			}
+			out, _ := exec.Command(filepath.Join(r.Bin(), "hello")).CombinedOutput()
+			if got := strings.Trim(string(out), "\x00\n"); !strings.HasPrefix(got, test.says) {
+				t.Errorf("it says %.80q, wanted %q\n%s", got, test.says, r.out)
+			}
+		})
+	}
+}

@@ -1,0 +1,247 @@
+// Package unbundle checks and unpacks a bundle of `make bundle`. It imports the standard library alone: on a machine
+// without a network, the modules that other programs are built from come out of the bundle.
+package unbundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/version"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+const (
+	// Top is the folder that all of a bundle is in: a checkout.
+	Top = "operator-workshop"
+	// Dir is the part of a bundle, seen from Top, that is not the checkout itself.
+	Dir = ".workshop/bundle"
+	// AboutFile is the first file of a bundle, seen from Dir.
+	AboutFile = "about.json"
+	// SumsFile lists the checksums of bundles, in the form of sha256sum, beside them.
+	SumsFile = "SHA256SUMS"
+	// Name begins the file name of every bundle.
+	Name = "operator-workshop-"
+)
+
+// About describes a bundle.
+type About struct {
+	// Platform is what its programs are for, such as linux/amd64.
+	Platform string `json:"platform"`
+	// Go is the oldest Go that its modules ask for, such as 1.26.3.
+	Go string `json:"go"`
+	// Commit is the state of the checkout that it was made from.
+	Commit string `json:"commit"`
+	// NodeImage is kind's node among its images; empty without images.
+	NodeImage string `json:"nodeImage,omitempty"`
+}
+
+// File is the name of the bundle for a platform.
+func File(platform string) string { return Name + strings.ReplaceAll(platform, "/", "-") + ".tar.gz" }
+
+// Open makes the content of a bundle available in root's Dir, which is replaced in one step, and returns that folder.
+// An empty file stands for the bundle that was unpacked there by hand, or for the one that was made here.
+func Open(ctx context.Context, root, file string) (string, error) {
+	dir := filepath.Join(root, filepath.FromSlash(Dir))
+	if file == "" {
+		if about, err := Read(dir); err == nil {
+			return dir, fits(about)
+		}
+		file = filepath.Join(root, "out", "bundle", File(runtime.GOOS+"/"+runtime.GOARCH))
+		if _, err := os.Stat(file); err != nil {
+			return "", errors.New("no bundle is unpacked or was made here: say which to take, with make from-bundle FILE=…")
+		}
+	}
+	if err := verify(ctx, file); err != nil {
+		return "", err
+	}
+	fresh := dir + ".new"
+	err := errors.Join(os.RemoveAll(fresh), os.MkdirAll(fresh, 0o755))
+	if err == nil {
+		err = unpack(ctx, file, fresh)
+	}
+	if err == nil {
+		err = errors.Join(os.RemoveAll(dir), os.Rename(fresh, dir))
+	}
+	if err != nil {
+		return "", errors.Join(explain(file, err), os.RemoveAll(fresh))
+	}
+	return dir, nil
+}
+
+// Read returns what a bundle that is unpacked in dir says of itself.
+func Read(dir string) (about About, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, AboutFile))
+	if err != nil {
+		return about, err
+	}
+	return about, json.Unmarshal(data, &about)
+}
+
+// fits tells whether this machine can use a bundle.
+func fits(about About) error {
+	if here := runtime.GOOS + "/" + runtime.GOARCH; about.Platform != here {
+		return fmt.Errorf("the bundle is for %s, and this machine is %s: take the one for %s", about.Platform, here, here)
+	}
+	if have := runtime.Version(); version.IsValid(have) && version.Compare(have, "go"+about.Go) < 0 {
+		return fmt.Errorf("this Go is %s, and the bundle needs Go %s or newer: install it from https://go.dev/dl/",
+			have, about.Go)
+	}
+	return nil
+}
+
+// verify compares a bundle with the checksum that is listed beside it.
+func verify(ctx context.Context, file string) error {
+	bundle, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer bundle.Close()
+	name := filepath.Base(file)
+	sums, err := os.ReadFile(filepath.Join(filepath.Dir(file), SumsFile))
+	if err != nil {
+		return fmt.Errorf("%s, which has the checksum of %s, is not beside it: copy it, too", SumsFile, name)
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, stoppable{ctx, bundle}); err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(sums)) {
+		if words := strings.Fields(line); len(words) == 2 && words[1] == name {
+			if words[0] != fmt.Sprintf("%x", hash.Sum(nil)) {
+				return fmt.Errorf("%s differs from its checksum in %s: it is cut off or damaged, copy it again", name, SumsFile)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no checksum of %s: copy both from the same place", SumsFile, name)
+}
+
+// stoppable is a reader that ends with its context.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
+
+// unpack writes what a bundle has in Dir to a folder, and nothing outside of it. The checkout that is in the bundle,
+// too, is left out: whoever runs this has one.
+func unpack(ctx context.Context, file, to string) error {
+	bundle, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer bundle.Close()
+	unzipped, err := gzip.NewReader(stoppable{ctx, bundle})
+	if err != nil {
+		return err
+	}
+	dir, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	known := false
+	for files := tar.NewReader(unzipped); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			_, err = io.Copy(io.Discard, unzipped) // the checksum of gzip comes last
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if header.Typeflag == tar.TypeXGlobalHeader { // git writes its commit there
+			continue
+		}
+		if err := allowed(header); err != nil {
+			return err
+		}
+		name, ours := strings.CutPrefix(path.Clean(header.Name), Top+"/"+Dir+"/")
+		if name == AboutFile && ours && !known {
+			known = true
+			err = check(dir, files)
+		} else if !known {
+			return errNoBundle
+		} else if ours && header.Typeflag == tar.TypeReg {
+			err = write(dir, name, files, header.FileInfo().Mode())
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var errNoBundle = errors.New("it is not a bundle of make bundle")
+
+// allowed refuses what could be written elsewhere than into the folder of the bundle.
+func allowed(header *tar.Header) error {
+	if !strings.HasPrefix(path.Clean(header.Name)+"/", Top+"/") {
+		return fmt.Errorf("its file %q leads out of the folder that it is unpacked to", header.Name)
+	}
+	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
+		return fmt.Errorf("its %q is neither a file nor a folder", header.Name)
+	}
+	return nil
+}
+
+// check reads what a bundle says of itself, and keeps it when this machine can use the bundle.
+func check(dir *os.Root, file io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(file, 1<<16))
+	if err != nil {
+		return err
+	}
+	var about About
+	if json.Unmarshal(data, &about) != nil {
+		return errNoBundle
+	}
+	if err := fits(about); err != nil {
+		return err
+	}
+	return write(dir, AboutFile, bytes.NewReader(data), 0o644)
+}
+
+func write(dir *os.Root, name string, from io.Reader, mode fs.FileMode) error {
+	if err := dir.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode.Perm()|0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, from)
+	return errors.Join(err, file.Close())
+}
+
+// explain says which bundle an error is about, and what to do.
+func explain(file string, err error) error {
+	name := filepath.Base(file)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return fmt.Errorf("%s is cut off: copy it again", name)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("the disk is too full to unpack %s; nothing was changed: free some space and try again", name)
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader):
+		return fmt.Errorf("%s is not a bundle of make bundle, or is damaged: copy it again (%w)", name, err)
+	}
+	return fmt.Errorf("%s was not unpacked: %w", name, err)
+}
