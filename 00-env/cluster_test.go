@@ -168,7 +168,8 @@ func TestClusterRefusesWhatNoRoleAllows(t *testing.T) {
 
 // checkPermissions checks that the named user, who talks through the client theirs, may do nothing
 // until a role is bound to the subject, and then what the role says and nothing else.
-func checkPermissions(t *testing.T, admin kubernetes.Interface, ns, user string, theirs kubernetes.Interface, subject rbacv1.Subject) {
+func checkPermissions(t *testing.T, admin kubernetes.Interface, ns, user string, theirs kubernetes.Interface,
+	subject rbacv1.Subject) {
 	t.Helper()
 	g := NewWithT(t)
 	list := func() error {
@@ -215,7 +216,8 @@ func TestClusterEnforcesAQuota(t *testing.T) {
 		Should(exceeded)
 
 	patch := []byte(`{"spec":{"hard":{"count/secrets":"1"}}}`)
-	_, err = c.CoreV1().ResourceQuotas(ns).Patch(t.Context(), quota.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = c.CoreV1().ResourceQuotas(ns).
+		Patch(t.Context(), quota.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(func() error { return secret("first", metav1.CreateOptions{}) }).Should(Succeed())
 	g.Expect(secret("second", metav1.CreateOptions{})).To(exceeded)

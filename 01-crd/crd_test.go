@@ -137,7 +137,8 @@ func TestChangesAreRefusedToo(t *testing.T) {
 	c := newClient(t, server)
 	create(t, c, newMyWeb("changed", map[string]any{"image": "nginx"}))
 	for name, test := range map[string]struct{ patch, field, sentence string }{
-		"a port below the range":   {`{"spec":{"nodePortNumber":80}}`, "spec.nodePortNumber", "should be greater than or equal to 30000"},
+		"a port below the range": {`{"spec":{"nodePortNumber":80}}`, "spec.nodePortNumber",
+			"should be greater than or equal to 30000"},
 		"too many replicas":        {`{"spec":{"replicas":11}}`, "spec.replicas", "should be less than or equal to 10"},
 		"an image with a space":    {`{"spec":{"image":"nginx latest"}}`, "spec.image", "must be an image reference"},
 		"no image any more":        {`{"spec":{"image":null}}`, "spec.image", "Required value"},
@@ -160,7 +161,9 @@ func TestChangesAreRefusedToo(t *testing.T) {
 func TestTheLongestPageCanBeStoredAndServed(t *testing.T) {
 	c := newClient(t, server)
 	for name, char := range map[string]string{
-		"letters": "x", "markup": "<", "quotes": `"`, "control-characters": "\x01", "three-bytes": "€", "four-bytes": "😀", "line-separators": "\u2028",
+		"letters": "x", "markup": "<", "quotes": `"`, "control-characters": "\x01", "three-bytes": "€",
+		"four-bytes":      "😀",
+		"line-separators": "\u2028",
 	} {
 		t.Run(name, func(t *testing.T) {
 			page := strings.Repeat(char, 131072)
@@ -179,7 +182,8 @@ func TestTheLongestPageCanBeStoredAndServed(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = c.Delete(context.Background(), served) })
 
-			err := c.Create(t.Context(), newMyWeb("too-long", map[string]any{"image": "nginx", "pageContentHtml": page + char}), client.DryRunAll)
+			err := c.Create(t.Context(), newMyWeb("too-long", map[string]any{"image": "nginx", "pageContentHtml": page + char}),
+				client.DryRunAll)
 			if err := checkRefused(err, "spec.pageContentHtml", "may not be more than 131072"); err != nil {
 				t.Errorf("131073 characters: %.500v", err)
 			}

@@ -104,7 +104,8 @@ func TestColumns(t *testing.T) {
 	if err := c.Status().Update(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]any{"columns", "nginx", 30100.0, 2.0}, table(t, server, "columns").Rows[0].Cells[:4]); diff != "" {
+	if diff := cmp.Diff([]any{"columns", "nginx", 30100.0, 2.0},
+		table(t, server, "columns").Rows[0].Cells[:4]); diff != "" {
 		t.Errorf("cells with a status (-want +got):\n%s", diff)
 	}
 }
@@ -113,9 +114,11 @@ func TestKubectlGet(t *testing.T) {
 	k := newKubectl(t, server)
 	k.ok("apply", "-f", original)
 	t.Cleanup(func() { deleteMyWeb(t, "myweb") })
-	k.ok("patch", "web", "myweb", "--subresource=status", "--type=merge", "-p", `{"status":{"nodePort":30100,"readyReplicas":1}}`)
+	k.ok("patch", "web", "myweb", "--subresource=status", "--type=merge", "-p",
+		`{"status":{"nodePort":30100,"readyReplicas":1}}`)
 
-	for _, name := range []string{"mywebs", "myweb", "web", "MyWeb", "mywebs.operator.k8s-summit.org", "mywebs.v1.operator.k8s-summit.org"} {
+	for _, name := range []string{
+		"mywebs", "myweb", "web", "MyWeb", "mywebs.operator.k8s-summit.org", "mywebs.v1.operator.k8s-summit.org"} {
 		lines := fields(k.ok("get", name))
 		if diff := cmp.Diff([]string{"NAME", "IMAGE", "NODEPORT", "READY", "AGE"}, lines[0]); diff != "" {
 			t.Errorf("get %s, head (-want +got):\n%s", name, diff)
@@ -161,8 +164,9 @@ func TestKubectlExplain(t *testing.T) {
 	})
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	for field, want := range map[string][]string{
-		"web":                     {"KIND: MyWeb", "a website of one page"},
-		"web.spec":                {"-required-", "image <string>", "nodePortNumber <integer>", "pageContentHtml <string>", "replicas <integer>"},
+		"web": {"KIND: MyWeb", "a website of one page"},
+		"web.spec": {"-required-", "image <string>", "nodePortNumber <integer>", "pageContentHtml <string>",
+			"replicas <integer>"},
 		"web.spec.nodePortNumber": {"the cluster allocates a port"},
 		"web.status.conditions":   {"lastTransitionTime <string> -required-", "Available, Progressing and Degraded"},
 		"myweb.status.completed":  {"the current generation of the spec is fully served"},

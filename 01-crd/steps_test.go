@@ -137,7 +137,8 @@ func schemaKeepsAndChecksFields(t *testing.T, _ *rest.Config, c client.Client) {
 		t.Errorf("stored spec (-want +got):\n%s", diff)
 	}
 	for file, sentence := range map[string]string{
-		"image-missing": "Required value", "image-not-text": "must be of type string", "node-port-text": "must be of type integer",
+		"image-missing": "Required value", "image-not-text": "must be of type string",
+		"node-port-text": "must be of type integer",
 	} {
 		bad := "samples/bad/" + file + ".yaml"
 		field, _ := readRefusal(t, bad)
@@ -214,7 +215,8 @@ func rulesSpareWhatDoesNotChange(t *testing.T, _ *rest.Config, c client.Client) 
 func statusAndScaleAreServed(t *testing.T, cfg *rest.Config, c client.Client) {
 	web := newMyWeb("myweb", nil)
 	eventually(t, func() error { return c.SubResource("scale").Get(t.Context(), web, newScale()) })
-	if err := c.Status().Patch(t.Context(), web, mergePatch(`{"status":{"nodePort":30333,"readyReplicas":1}}`)); err != nil {
+	if err := c.Status().Patch(t.Context(), web,
+		mergePatch(`{"status":{"nodePort":30333,"readyReplicas":1}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := checkColumns(table(t, cfg, "myweb"), "Name", "Image", "NodePort", "Ready", "Age"); err != nil {

@@ -127,9 +127,12 @@ func TestStatusIsCheckedToo(t *testing.T) {
 		value           any
 		field, sentence string
 	}{
-		"one type of condition twice":       {"conditions", []any{condition("Available"), condition("Available")}, "status.conditions[1]", "Duplicate value"},
-		"a condition without a reason":      {"conditions", []any{without("reason")}, "status.conditions[0].reason", "Required value"},
-		"a condition that is maybe true":    {"conditions", []any{map[string]any{"status": "Maybe"}}, "status.conditions[0].status", `supported values: "True", "False", "Unknown"`},
+		"one type of condition twice": {
+			"conditions", []any{condition("Available"), condition("Available")}, "status.conditions[1]", "Duplicate value"},
+		"a condition without a reason": {
+			"conditions", []any{without("reason")}, "status.conditions[0].reason", "Required value"},
+		"a condition that is maybe true": {"conditions", []any{map[string]any{"status": "Maybe"}},
+			"status.conditions[0].status", `supported values: "True", "False", "Unknown"`},
 		"completed as text":                 {"completed", "yes", "status.completed", "must be of type boolean"},
 		"a number as text":                  {"readyReplicas", "two", "status.readyReplicas", "must be of type integer"},
 		"a field that status does not have": {"phase", "Running", "status.phase", "unknown field"},

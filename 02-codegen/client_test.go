@@ -27,7 +27,8 @@ func TestCreateGetUpdatePatchDelete(t *testing.T) {
 		t.Errorf("what get reads differs from what create returned (-create +get):\n%s", diff)
 	}
 	if created.Generation != 1 || created.UID == "" || *created.Spec.Replicas != 1 {
-		t.Errorf("generation %d, UID %q, replicas %d: the API server fills them in", created.Generation, created.UID, *created.Spec.Replicas)
+		t.Errorf("generation %d, UID %q, replicas %d: the API server fills them in", created.Generation, created.UID,
+			*created.Spec.Replicas)
 	}
 
 	changed := created.DeepCopy()
@@ -40,7 +41,8 @@ func TestCreateGetUpdatePatchDelete(t *testing.T) {
 		t.Errorf("update of a stale object: %v, want a conflict", err)
 	}
 
-	patched, err := webs.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+	patched, err := webs.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`),
+		metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +88,13 @@ func TestListSelects(t *testing.T) {
 		options metav1.ListOptions
 		want    []string
 	}{
-		"everything":                 {metav1.ListOptions{}, []string{"a", "b", "c", "d"}},
-		"a label's value":            {metav1.ListOptions{LabelSelector: "tier=front"}, []string{"a", "b"}},
-		"a set of values":            {metav1.ListOptions{LabelSelector: "tier in (back, test)"}, []string{"c", "d"}},
-		"all but a value":            {metav1.ListOptions{LabelSelector: "tier!=front"}, []string{"c", "d"}},
-		"a name":                     {metav1.ListOptions{FieldSelector: "metadata.name=c"}, []string{"c"}},
-		"a label and a name":         {metav1.ListOptions{LabelSelector: "tier=front", FieldSelector: "metadata.name!=a"}, []string{"b"}},
+		"everything":      {metav1.ListOptions{}, []string{"a", "b", "c", "d"}},
+		"a label's value": {metav1.ListOptions{LabelSelector: "tier=front"}, []string{"a", "b"}},
+		"a set of values": {metav1.ListOptions{LabelSelector: "tier in (back, test)"}, []string{"c", "d"}},
+		"all but a value": {metav1.ListOptions{LabelSelector: "tier!=front"}, []string{"c", "d"}},
+		"a name":          {metav1.ListOptions{FieldSelector: "metadata.name=c"}, []string{"c"}},
+		"a label and a name": {
+			metav1.ListOptions{LabelSelector: "tier=front", FieldSelector: "metadata.name!=a"}, []string{"b"}},
 		"nothing":                    {metav1.ListOptions{LabelSelector: "tier=none"}, []string{}},
 		"no more than asked at once": {metav1.ListOptions{Limit: 3}, []string{"a", "b", "c"}},
 	} {
@@ -119,7 +122,8 @@ func TestListSelects(t *testing.T) {
 func TestDeleteCollectionDeletesWhatIsSelected(t *testing.T) {
 	webs := newWebs(t)
 	tiers(t, webs)
-	if err := webs.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "tier=front"}); err != nil {
+	if err := webs.DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "tier=front"}); err != nil {
 		t.Fatal(err)
 	}
 	left, err := webs.List(t.Context(), metav1.ListOptions{})
@@ -146,7 +150,8 @@ func TestSpecAndStatusHaveTheirOwnAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if updated.Spec.Image != "nginx" || updated.Status.ReadyReplicas != 2 || updated.Generation != 1 {
-		t.Errorf("after UpdateStatus: image %s, ready %d, generation %d; want nginx, 2, 1", updated.Spec.Image, updated.Status.ReadyReplicas, updated.Generation)
+		t.Errorf("after UpdateStatus: image %s, ready %d, generation %d; want nginx, 2, 1", updated.Spec.Image,
+			updated.Status.ReadyReplicas, updated.Generation)
 	}
 
 	updated.Spec.Image, updated.Status.ReadyReplicas = "httpd", 5
@@ -155,7 +160,8 @@ func TestSpecAndStatusHaveTheirOwnAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if updated.Spec.Image != "httpd" || updated.Status.ReadyReplicas != 2 || updated.Generation != 2 {
-		t.Errorf("after Update: image %s, ready %d, generation %d; want httpd, 2, 2", updated.Spec.Image, updated.Status.ReadyReplicas, updated.Generation)
+		t.Errorf("after Update: image %s, ready %d, generation %d; want httpd, 2, 2", updated.Spec.Image,
+			updated.Status.ReadyReplicas, updated.Generation)
 	}
 }
 
@@ -171,7 +177,8 @@ func TestScaleIsTheSameNumberInAnotherForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if scale.Spec.Replicas != 1 || scale.Status.Replicas != 1 || scale.Status.Selector != "app.kubernetes.io/instance=shop" {
+	if scale.Spec.Replicas != 1 || scale.Status.Replicas != 1 ||
+		scale.Status.Selector != "app.kubernetes.io/instance=shop" {
 		t.Errorf("scale reads %+v %+v", scale.Spec, scale.Status)
 	}
 	scale.Spec.Replicas = 4
@@ -190,7 +197,8 @@ func TestScaleIsTheSameNumberInAnotherForm(t *testing.T) {
 func TestApplyOwnsWhatItSends(t *testing.T) {
 	webs := newWebs(t)
 	apply := func(manager string, force bool, spec *webv1ac.MyWebSpecApplyConfiguration) (*webv1.MyWeb, error) {
-		return webs.Apply(t.Context(), webv1ac.MyWeb("shop", "").WithSpec(spec), metav1.ApplyOptions{FieldManager: manager, Force: force})
+		return webs.Apply(t.Context(), webv1ac.MyWeb("shop", "").WithSpec(spec),
+			metav1.ApplyOptions{FieldManager: manager, Force: force})
 	}
 	must := func(web *webv1.MyWeb, err error) webv1.MyWebSpec {
 		t.Helper()
@@ -210,16 +218,19 @@ func TestApplyOwnsWhatItSends(t *testing.T) {
 		t.Fatalf("the conflict has no cause: %v", err)
 	}
 	cause := status.Status().Details.Causes[0]
-	if cause.Type != metav1.CauseTypeFieldManagerConflict || cause.Field != ".spec.image" || !strings.Contains(cause.Message, `"owner"`) {
+	if cause.Type != metav1.CauseTypeFieldManagerConflict || cause.Field != ".spec.image" ||
+		!strings.Contains(cause.Message, `"owner"`) {
 		t.Errorf("cause = %+v, want the field .spec.image and its manager", cause)
 	}
 
 	got := must(apply("editor", false, webv1ac.MyWebSpec().WithImage("nginx"))) // the same value is no conflict
-	if diff := cmp.Diff(webv1.MyWebSpec{Image: "nginx", PageContentHTML: new("<h1>Hi</h1>"), Replicas: new(int32(1))}, got); diff != "" {
+	if diff := cmp.Diff(webv1.MyWebSpec{Image: "nginx", PageContentHTML: new("<h1>Hi</h1>"), Replicas: new(int32(1))},
+		got); diff != "" {
 		t.Errorf("two owners of one value (-want +got):\n%s", diff)
 	}
 	got = must(apply("editor", true, webv1ac.MyWebSpec().WithImage("httpd")))
-	if diff := cmp.Diff(webv1.MyWebSpec{Image: "httpd", PageContentHTML: new("<h1>Hi</h1>"), Replicas: new(int32(1))}, got); diff != "" {
+	if diff := cmp.Diff(webv1.MyWebSpec{Image: "httpd", PageContentHTML: new("<h1>Hi</h1>"), Replicas: new(int32(1))},
+		got); diff != "" {
 		t.Errorf("after force (-want +got):\n%s", diff)
 	}
 	if _, err := apply("owner", false, webv1ac.MyWebSpec().WithImage("nginx")); !apierrors.IsConflict(err) {
@@ -239,7 +250,8 @@ func TestApplyStatusMergesConditionsByType(t *testing.T) {
 		t.Helper()
 		condition := metav1ac.Condition().WithType(conditionType).WithStatus(status).WithReason(webv1.ReasonAsExpected).
 			WithMessage("").WithLastTransitionTime(metav1.NewTime(time.Unix(0, 0)))
-		_, err := webs.ApplyStatus(t.Context(), webv1ac.MyWeb("shop", "").WithStatus(webv1ac.MyWebStatus().WithConditions(condition)),
+		_, err := webs.ApplyStatus(t.Context(),
+			webv1ac.MyWeb("shop", "").WithStatus(webv1ac.MyWebStatus().WithConditions(condition)),
 			metav1.ApplyOptions{FieldManager: manager})
 		if err != nil {
 			t.Fatal(err)
@@ -254,7 +266,8 @@ func TestApplyStatusMergesConditionsByType(t *testing.T) {
 	for _, condition := range get(t, webs, "shop").Status.Conditions {
 		got[condition.Type] = condition.Status
 	}
-	want := map[string]metav1.ConditionStatus{webv1.ConditionAvailable: metav1.ConditionFalse, webv1.ConditionDegraded: metav1.ConditionFalse}
+	want := map[string]metav1.ConditionStatus{
+		webv1.ConditionAvailable: metav1.ConditionFalse, webv1.ConditionDegraded: metav1.ConditionFalse}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -267,7 +280,8 @@ func TestWatchReportsEachChangeInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := webs.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, LabelSelector: "tier=front"})
+	watcher, err := webs.Watch(t.Context(),
+		metav1.ListOptions{ResourceVersion: list.ResourceVersion, LabelSelector: "tier=front"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +333,8 @@ func TestBadSpecsAreRefusedWithTheirField(t *testing.T) {
 		"an image with a space": {webv1.MyWebSpec{Image: "a b"}, "spec.image"},
 		"a port too low":        {webv1.MyWebSpec{Image: "nginx", NodePortNumber: new(int32(29999))}, "spec.nodePortNumber"},
 		"too many replicas":     {webv1.MyWebSpec{Image: "nginx", Replicas: new(int32(11))}, "spec.replicas"},
-		"too long a page":       {webv1.MyWebSpec{Image: "nginx", PageContentHTML: new(strings.Repeat("x", 131073))}, "spec.pageContentHtml"},
+		"too long a page": {webv1.MyWebSpec{Image: "nginx", PageContentHTML: new(strings.Repeat("x", 131073))},
+			"spec.pageContentHtml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := newMyWeb("bad")

@@ -56,7 +56,8 @@ func (r *recorder) events() informerv1.MyWebHandlerFuncs {
 }
 
 // newFactory makes a factory for one namespace. It ends with the test.
-func newFactory(t *testing.T, client versioned.Interface, namespace string, resync time.Duration, options ...externalversions.SharedInformerOption) externalversions.SharedInformerFactory {
+func newFactory(t *testing.T, client versioned.Interface, namespace string, resync time.Duration,
+	options ...externalversions.SharedInformerOption) externalversions.SharedInformerFactory {
 	t.Helper()
 	factory := externalversions.NewSharedInformerFactoryWithOptions(client, resync,
 		append(options, externalversions.WithNamespace(namespace))...)
@@ -82,7 +83,9 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 
 	factory := newFactory(t, client, namespace, 0)
 	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
-	byImage := informerv1.MyWebIndexers{"image": func(web *webv1.MyWeb) ([]string, error) { return []string{web.Spec.Image}, nil }}
+	byImage := informerv1.MyWebIndexers{"image": func(web *webv1.MyWeb) ([]string, error) {
+		return []string{web.Spec.Image}, nil
+	}}
 	if err := informer.TypedInformer().AddTypedIndexers(byImage); err != nil {
 		t.Fatal(err)
 	}
@@ -112,10 +115,6 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := map[string]*webv1.MyWeb{}
-	for i := range truth.Items {
-		stored[truth.Items[i].Name] = &truth.Items[i]
-	}
 	listed, err := informer.Lister().MyWebs(namespace).List(labels.Everything())
 	if err != nil {
 		t.Fatal(err)
@@ -128,21 +127,31 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 		}
 		indexed = append(indexed, found...)
 	}
-	for name, got := range map[string][]*webv1.MyWeb{"lister": listed, "indexer": indexed} {
-		cached := map[string]*webv1.MyWeb{}
-		for _, web := range got {
-			cached[web.Name] = web
-		}
-		noKind := cmpopts.IgnoreTypes(metav1.TypeMeta{}) // the Go type says it: decoders may leave the field empty
-		if diff := cmp.Diff(stored, cached, noKind); diff != "" {
-			t.Errorf("%s (-API server +cache):\n%s", name, diff)
-		}
-	}
+	sameAsStored(t, truth.Items, map[string][]*webv1.MyWeb{"lister": listed, "indexer": indexed})
 	if len(listed) != 4 || len(indexed) != 4 {
 		t.Errorf("%d listed, %d indexed, want 4 each", len(listed), len(indexed))
 	}
 	if last, same := indexed[len(indexed)-1], slices.Contains(listed, indexed[len(indexed)-1]); last.Name != "a" || !same {
 		t.Errorf("by image httpd: %s, the same object as the lister's: %v; want a, true", last.Name, same)
+	}
+}
+
+// sameAsStored compares what caches hold with what the API server has.
+func sameAsStored(t *testing.T, stored []webv1.MyWeb, caches map[string][]*webv1.MyWeb) {
+	t.Helper()
+	truth := map[string]*webv1.MyWeb{}
+	for i := range stored {
+		truth[stored[i].Name] = &stored[i]
+	}
+	for name, got := range caches {
+		cached := map[string]*webv1.MyWeb{}
+		for _, web := range got {
+			cached[web.Name] = web
+		}
+		noKind := cmpopts.IgnoreTypes(metav1.TypeMeta{}) // the Go type says it: decoders may leave the field empty
+		if diff := cmp.Diff(truth, cached, noKind); diff != "" {
+			t.Errorf("%s (-API server +cache):\n%s", name, diff)
+		}
 	}
 }
 

@@ -88,17 +88,19 @@ func TestADifferenceOfCRDsIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct{ old, new, want string }{
-		"nothing":         {"", "", ""},
-		"a comment":       {"---\n", "# by hand\n---\n", ""},
-		"an annotation":   {"v0.23.0", "v0.0.1", ""},
-		"a bound":         {"maximum: 10\n", "maximum: 11\n", "replicas.maximum"},
-		"a default":       {"default: 1\n", "default: 2\n", "replicas.default"},
-		"a column":        {"jsonPath: .status.nodePort\n", "jsonPath: .spec.nodePortNumber\n", ".spec.versions[0].additionalPrinterColumns[1].jsonPath"},
-		"a subresource":   {"      status: {}\n", "", ".spec.versions[0].subresources.status"},
-		"a short name":    {"    - web\n", "    - site\n", ".spec.names.shortNames[0]"},
-		"a rule's words":  {"must be an image reference", "must be an image", "x-kubernetes-validations[0].message"},
-		"a description":   {"Only the operator writes", "The operator writes", "status.description"},
-		"the list's keys": {"x-kubernetes-list-type: map", "x-kubernetes-list-type: atomic", "conditions.x-kubernetes-list-type"},
+		"nothing":       {"", "", ""},
+		"a comment":     {"---\n", "# by hand\n---\n", ""},
+		"an annotation": {"v0.23.0", "v0.0.1", ""},
+		"a bound":       {"maximum: 10\n", "maximum: 11\n", "replicas.maximum"},
+		"a default":     {"default: 1\n", "default: 2\n", "replicas.default"},
+		"a column": {"jsonPath: .status.nodePort\n", "jsonPath: .spec.nodePortNumber\n",
+			".spec.versions[0].additionalPrinterColumns[1].jsonPath"},
+		"a subresource":  {"      status: {}\n", "", ".spec.versions[0].subresources.status"},
+		"a short name":   {"    - web\n", "    - site\n", ".spec.names.shortNames[0]"},
+		"a rule's words": {"must be an image reference", "must be an image", "x-kubernetes-validations[0].message"},
+		"a description":  {"Only the operator writes", "The operator writes", "status.description"},
+		"the list's keys": {"x-kubernetes-list-type: map", "x-kubernetes-list-type: atomic",
+			"conditions.x-kubernetes-list-type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(string(crd), test.old) {
@@ -119,9 +121,11 @@ func TestADifferenceOfCRDsIsShown(t *testing.T) {
 func fullMyWeb(name string) *webv1.MyWeb {
 	web := newMyWeb(name)
 	web.Labels = map[string]string{"tier": "front"}
-	web.Spec = webv1.MyWebSpec{Image: "nginx", NodePortNumber: new(int32(30100)), PageContentHTML: new("<h1>Hi</h1>"), Replicas: new(int32(2))}
+	web.Spec = webv1.MyWebSpec{Image: "nginx", NodePortNumber: new(int32(30100)), PageContentHTML: new("<h1>Hi</h1>"),
+		Replicas: new(int32(2))}
 	web.Status = webv1.MyWebStatus{
-		Completed: true, NodePort: 30100, ObservedGeneration: 1, ReadyReplicas: 2, Selector: "app.kubernetes.io/instance=" + name,
+		Completed: true, NodePort: 30100, ObservedGeneration: 1, ReadyReplicas: 2,
+		Selector: "app.kubernetes.io/instance=" + name,
 		Conditions: []metav1.Condition{{
 			Type: webv1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: webv1.ReasonServing, Message: "2 pods",
 			ObservedGeneration: 1, LastTransitionTime: metav1.Unix(0, 0),

@@ -106,7 +106,8 @@ func TestWebctlApplyMeetsAnotherOwner(t *testing.T) {
 	if err := run("apply --image nginx shop"); err != nil {
 		t.Fatal(err)
 	}
-	if err := run("apply --image httpd --manager editor shop"); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `"webctl"`) {
+	if err := run("apply --image httpd --manager editor shop"); !apierrors.IsConflict(err) ||
+		!strings.Contains(err.Error(), `"webctl"`) {
 		t.Errorf("another manager: %v, want a conflict with webctl", err)
 	}
 	if err := run("apply --image httpd --manager editor --force shop"); err != nil {
@@ -120,11 +121,13 @@ func TestWebctlFailsWithASentence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(nowhere, []byte(strings.Replace(string(closed), server.Host, "https://127.0.0.1:1", 1)), 0o600); err != nil {
+	if err := os.WriteFile(nowhere, []byte(strings.Replace(string(closed), server.Host, "https://127.0.0.1:1", 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct{ command, want string }{
-		"an object that is not there":          {"get nobody", `get nobody: mywebs.operator.k8s-summit.org "nobody" not found`},
+		"an object that is not there": {
+			"get nobody", `get nobody: mywebs.operator.k8s-summit.org "nobody" not found`},
 		"a status of nobody":                   {"status nobody 1", "write the status of nobody"},
 		"a number that the CRD refuses":        {"apply --image nginx --node-port 80 shop", "spec.nodePortNumber"},
 		"a selector that is none":              {"list -l =", "list: "},

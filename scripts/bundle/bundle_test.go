@@ -63,15 +63,20 @@ spec:
     metadata: {labels: {app: x}}
     spec: {serviceAccountName: x, containers: [{name: manager, image: "controller:latest"}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}, rules: [{apiGroups: [example.com], resources: [xs], verbs: [list]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x},
+  rules: [{apiGroups: [example.com], resources: [xs], verbs: [list]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: people}, rules: [{apiGroups: [example.com], resources: [xs], verbs: [get]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: people},
+  rules: [{apiGroups: [example.com], resources: [xs], verbs: [get]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x}, rules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x},
+  rules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: x},
+  roleRef: {kind: ClusterRole, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, roleRef: {kind: Role, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x},
+  roleRef: {kind: Role, name: x}, subjects: [{kind: ServiceAccount, name: x}]}
 ---
 {apiVersion: v1, kind: Service, metadata: {name: hooks}, spec: {ports: [{port: 443, targetPort: webhooks}]}}
 ---
@@ -94,7 +99,8 @@ webhooks:
 func made(t *testing.T, text string) map[string]string {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	err := run([]string{"generate", "--package", "x", "--version", "1.2.3", "--image", "example.com/x:v1", "--channels", "stable,alpha"},
+	err := run([]string{"generate", "--package", "x", "--version", "1.2.3", "--image", "example.com/x:v1", "--channels",
+		"stable,alpha"},
 		strings.NewReader(text), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -130,17 +136,18 @@ func TestGenerateSaysOfEachObjectWhatBecomesOfIt(t *testing.T) {
 	}
 	csv := files["bundle/manifests/x.clusterserviceversion.yaml"]
 	for what, text := range map[string]string{
-		"the version":                    "name: x.v1.2.3",
-		"the image":                      "image: example.com/x:v1",
-		"the example":                    `"maxSize": 3`,
-		"a field of the spec":            "displayName: Max Size",
-		"its description, in one line":   "description: maxSize is how many.",
-		"a field inside another":         "path: source.name",
-		"permissions of the ClusterRole": "clusterPermissions:\n      - rules:\n        - apiGroups:\n          - example.com\n",
-		"permissions of the Role":        "permissions:\n      - rules:\n        - apiGroups:\n          - \"\"\n",
-		"the webhook":                    "webhookPath: /validate",
-		"the webhook's Deployment":       "deploymentName: x",
-		"the webhook's port":             "targetPort: webhooks",
+		"the version":                  "name: x.v1.2.3",
+		"the image":                    "image: example.com/x:v1",
+		"the example":                  `"maxSize": 3`,
+		"a field of the spec":          "displayName: Max Size",
+		"its description, in one line": "description: maxSize is how many.",
+		"a field inside another":       "path: source.name",
+		"permissions of the ClusterRole": "clusterPermissions:\n      - rules:\n        - apiGroups:\n          " +
+			"- example.com\n",
+		"permissions of the Role":  "permissions:\n      - rules:\n        - apiGroups:\n          - \"\"\n",
+		"the webhook":              "webhookPath: /validate",
+		"the webhook's Deployment": "deploymentName: x",
+		"the webhook's port":       "targetPort: webhooks",
 	} {
 		if !strings.Contains(csv, text) {
 			t.Errorf("%s is missing: %q in\n%s", what, text, csv)
@@ -158,8 +165,9 @@ func TestGenerateSaysOfEachObjectWhatBecomesOfIt(t *testing.T) {
 
 func TestABundleIsValidUntilSomethingIsMissing(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
-		"whole":            {"", "", ""},
-		"no example":       {"{apiVersion: example.com/v1, kind: X, metadata: {name: sample}, spec: {maxSize: 3}}", "{}", "example annotation"},
+		"whole": {"", "", ""},
+		"no example": {"{apiVersion: example.com/v1, kind: X, metadata: {name: sample}, spec: {maxSize: 3}}", "{}",
+			"example annotation"},
 		"no least version": {"minKubeVersion: 1.33.0", "", "minKubeVersion"},
 		"no install mode":  {"supported: true", "supported: false", "InstallModeTypes"},
 		"a file cut off":   {"", "", "read the bundle"},
@@ -167,7 +175,8 @@ func TestABundleIsValidUntilSomethingIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			made(t, strings.Replace(stream, test.old, test.new, 1))
 			if name == "a file cut off" {
-				if err := os.WriteFile("bundle/manifests/x.clusterserviceversion.yaml", []byte("kind: Cluster"), 0o600); err != nil {
+				if err := os.WriteFile("bundle/manifests/x.clusterserviceversion.yaml", []byte("kind: Cluster"),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -191,16 +200,19 @@ func TestBadInputIsNamedAndTheOldBundleStays(t *testing.T) {
 		in   string
 		want string
 	}{
-		"no verb":                    {nil, "", "usage"},
-		"a verb that is none":        {[]string{"make"}, "", `"make" is no verb`},
-		"an unknown flag":            {append(good, "--colour"), "", "colour"},
-		"no package":                 {[]string{"generate", "--version", "1.2.3", "--image", "i"}, "", "--package"},
-		"a version that is none":     {[]string{"generate", "--package", "x", "--version", "v1", "--image", "i"}, "", `"v1"`},
-		"no CSV":                     {good, "kind: X", "there is no ClusterServiceVersion"},
-		"no YAML":                    {good, "{", "read manifests"},
-		"a CRD that nobody owns":     {good, strings.Replace(stream, "owned: [{name: xs.", "owned: [{name: ys.", 1), "does not say that it owns xs.example.com"},
-		"a binding without its role": {good, strings.Replace(stream, "kind: Role, name: x}", "kind: Role, name: other}", 1), "Role other, which is not there"},
-		"two Deployments":            {good, stream + "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: other}, spec: {template: {spec: {containers: [{name: other}]}}}}", "2 Deployments"},
+		"no verb":                {nil, "", "usage"},
+		"a verb that is none":    {[]string{"make"}, "", `"make" is no verb`},
+		"an unknown flag":        {append(good, "--colour"), "", "colour"},
+		"no package":             {[]string{"generate", "--version", "1.2.3", "--image", "i"}, "", "--package"},
+		"a version that is none": {[]string{"generate", "--package", "x", "--version", "v1", "--image", "i"}, "", `"v1"`},
+		"no CSV":                 {good, "kind: X", "there is no ClusterServiceVersion"},
+		"no YAML":                {good, "{", "read manifests"},
+		"a CRD that nobody owns": {good, strings.Replace(stream, "owned: [{name: xs.", "owned: [{name: ys.", 1),
+			"does not say that it owns xs.example.com"},
+		"a binding without its role": {good, strings.Replace(stream, "kind: Role, name: x}", "kind: Role, name: other}", 1),
+			"Role other, which is not there"},
+		"two Deployments": {good, stream + "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: " +
+			"other}, spec: {template: {spec: {containers: [{name: other}]}}}}", "2 Deployments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made(t, stream)
@@ -212,7 +224,8 @@ func TestBadInputIsNamedAndTheOldBundleStays(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if after, err := os.ReadFile("bundle/manifests/x.clusterserviceversion.yaml"); err != nil || !bytes.Equal(before, after) {
+			if after, err := os.ReadFile("bundle/manifests/x.clusterserviceversion.yaml"); err != nil ||
+				!bytes.Equal(before, after) {
 				t.Errorf("the old bundle is gone: %v", err)
 			}
 		})

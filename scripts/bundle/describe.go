@@ -29,10 +29,12 @@ func describe(csv *v1alpha1.ClusterServiceVersion, owned []crd) error {
 		d, schema := &csv.Spec.CustomResourceDefinitions.Owned[i], version.Schema.OpenAPIV3Schema
 		d.SpecDescriptors, d.StatusDescriptors = nil, nil
 		for _, field := range fields("", schema.Properties["spec"]) {
-			d.SpecDescriptors = append(d.SpecDescriptors, v1alpha1.SpecDescriptor{Path: field.path, DisplayName: field.name, Description: field.text})
+			d.SpecDescriptors = append(d.SpecDescriptors,
+				v1alpha1.SpecDescriptor{Path: field.path, DisplayName: field.name, Description: field.text})
 		}
 		for _, field := range fields("", schema.Properties["status"]) {
-			d.StatusDescriptors = append(d.StatusDescriptors, v1alpha1.StatusDescriptor{Path: field.path, DisplayName: field.name, Description: field.text})
+			d.StatusDescriptors = append(d.StatusDescriptors,
+				v1alpha1.StatusDescriptor{Path: field.path, DisplayName: field.name, Description: field.text})
 		}
 	}
 	return nil

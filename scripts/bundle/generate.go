@@ -159,7 +159,8 @@ func (b *bundle) files(o options) (map[string][]byte, error) {
 	files := map[string][]byte{
 		"metadata/annotations.yaml": []byte("annotations:\n" + annotations(o, "  ", ": ")),
 		"../bundle.Dockerfile": []byte("FROM scratch\n\n" + annotations(o, "LABEL ", "=") +
-			"\nCOPY bundle/manifests /manifests/\nCOPY bundle/metadata /metadata/\nCOPY bundle/tests/scorecard /tests/scorecard/\n"),
+			"\nCOPY bundle/manifests /manifests/\nCOPY bundle/metadata /metadata/\n" +
+			"COPY bundle/tests/scorecard /tests/scorecard/\n"),
 	}
 	var err error
 	if files["manifests/"+o.pkg+".clusterserviceversion.yaml"], err = csvYAML(b.csv); err != nil {
@@ -280,5 +281,6 @@ func write(folder string, files map[string][]byte) error {
 		}
 	}
 	return errors.Join(os.RemoveAll(folder), os.Rename(inside, folder),
-		os.Rename(filepath.Join(tmp, "bundle.Dockerfile"), filepath.Join(filepath.Dir(filepath.Clean(folder)), "bundle.Dockerfile")))
+		os.Rename(filepath.Join(tmp, "bundle.Dockerfile"),
+			filepath.Join(filepath.Dir(filepath.Clean(folder)), "bundle.Dockerfile")))
 }

@@ -57,9 +57,11 @@ func (s *strategy) take(kind string, object unstructured.Unstructured) (bool, er
 		var c admissionv1.ValidatingWebhookConfiguration
 		err := into(object, &c)
 		for _, w := range c.Webhooks {
-			s.webhook(v1alpha1.ValidatingAdmissionWebhook, admissionv1.MutatingWebhook{Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules,
-				FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
-				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions})
+			s.webhook(v1alpha1.ValidatingAdmissionWebhook, admissionv1.MutatingWebhook{
+				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
+				MatchPolicy: w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
+				MatchConditions: w.MatchConditions})
 		}
 		return true, err
 	case "MutatingWebhookConfiguration":
@@ -75,11 +77,13 @@ func (s *strategy) take(kind string, object unstructured.Unstructured) (bool, er
 
 func (s *strategy) webhook(kind v1alpha1.WebhookAdmissionType, w admissionv1.MutatingWebhook) {
 	if len(w.MatchConditions) > 0 {
-		fmt.Fprintf(os.Stderr, "note: OLM has no place for the matchConditions of webhook %s: it will be asked more often\n", w.Name)
+		fmt.Fprintf(os.Stderr,
+			"note: OLM has no place for the matchConditions of webhook %s: it will be asked more often\n", w.Name)
 	}
 	d := v1alpha1.WebhookDescription{GenerateName: w.Name, Type: kind, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
-		MatchPolicy: w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
-		AdmissionReviewVersions: w.AdmissionReviewVersions, ReinvocationPolicy: w.ReinvocationPolicy, ContainerPort: 443}
+		MatchPolicy: w.MatchPolicy, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
+		TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions,
+		ReinvocationPolicy: w.ReinvocationPolicy, ContainerPort: 443}
 	if service := w.ClientConfig.Service; service != nil {
 		d.WebhookPath = service.Path
 		s.served = append(s.served, service.Name)
@@ -95,7 +99,8 @@ func (s *strategy) bind(b *bundle) error {
 			return r.Name == binding.RoleRef.Name && r.object.GetKind() == binding.RoleRef.Kind
 		})
 		if i < 0 {
-			return fmt.Errorf("the binding %s is for %s %s, which is not there", binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
+			return fmt.Errorf("the binding %s is for %s %s, which is not there", binding.Name, binding.RoleRef.Kind,
+				binding.RoleRef.Name)
 		}
 		for _, subject := range binding.Subjects {
 			s.roles[i].bound = append(s.roles[i].bound, subject.Name)
@@ -127,7 +132,8 @@ func (s *strategy) fill(csv *v1alpha1.ClusterServiceVersion, image string) error
 	details := v1alpha1.StrategyDetailsDeployment{}
 	for _, d := range s.deployments {
 		d.Spec.Template.Spec.Containers[0].Image = image
-		details.DeploymentSpecs = append(details.DeploymentSpecs, v1alpha1.StrategyDeploymentSpec{Name: d.Name, Spec: d.Spec, Label: d.Labels})
+		details.DeploymentSpecs = append(details.DeploymentSpecs,
+			v1alpha1.StrategyDeploymentSpec{Name: d.Name, Spec: d.Spec, Label: d.Labels})
 	}
 	if len(details.DeploymentSpecs) != 1 {
 		return fmt.Errorf("there are %d Deployments, want the operator's alone", len(details.DeploymentSpecs))
@@ -142,7 +148,8 @@ func (s *strategy) fill(csv *v1alpha1.ClusterServiceVersion, image string) error
 			}
 		}
 	}
-	csv.Spec.InstallStrategy = v1alpha1.NamedInstallStrategy{StrategyName: v1alpha1.InstallStrategyNameDeployment, StrategySpec: details}
+	csv.Spec.InstallStrategy = v1alpha1.NamedInstallStrategy{
+		StrategyName: v1alpha1.InstallStrategyNameDeployment, StrategySpec: details}
 	csv.Spec.WebhookDefinitions = nil
 	for _, d := range s.descriptions {
 		d.DeploymentName = details.DeploymentSpecs[0].Name
@@ -152,7 +159,8 @@ func (s *strategy) fill(csv *v1alpha1.ClusterServiceVersion, image string) error
 }
 
 // merged adds rules to those that a service account has already.
-func merged(all []v1alpha1.StrategyDeploymentPermissions, more v1alpha1.StrategyDeploymentPermissions) []v1alpha1.StrategyDeploymentPermissions {
+func merged(all []v1alpha1.StrategyDeploymentPermissions,
+	more v1alpha1.StrategyDeploymentPermissions) []v1alpha1.StrategyDeploymentPermissions {
 	for i := range all {
 		if all[i].ServiceAccountName == more.ServiceAccountName {
 			all[i].Rules = append(all[i].Rules, more.Rules...)

@@ -30,7 +30,8 @@ func TestWithoutAClusterItSaysWhyInOneLine(t *testing.T) {
 		want string
 	}{
 		"no kubeconfig anywhere": {
-			want: "error: KUBECONFIG is not set and " + filepath.Join(home, ".kube", "config") + " names no cluster; fix: `make up`",
+			want: "error: KUBECONFIG is not set and " + filepath.Join(home, ".kube", "config") +
+				" names no cluster; fix: `make up`",
 		},
 		"a flag that names no file": {
 			args: []string{"--kubeconfig", filepath.Join(home, "none")},

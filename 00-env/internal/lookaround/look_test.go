@@ -72,10 +72,12 @@ func TestAFailedLookNamesServerReasonAndFix(t *testing.T) {
 			": its certificate is not the one", "; fix: the kubeconfig belongs"}},
 		"unknown credentials": {cfg: answer(t, 401, refusal(401, metav1.StatusReasonUnauthorized, "")), want: []string{
 			": the server does not know this user", "; fix: get a fresh kubeconfig"}},
-		"no permission": {cfg: answer(t, 403, refusal(403, metav1.StatusReasonForbidden, "User \"x\" cannot\nlist \"nodes\"")), want: []string{
-			"list the nodes of https://", `: User "x" cannot list "nodes"; fix: have a role`}},
-		"a host without an address": {cfg: &rest.Config{Host: "https://cluster.invalid", Timeout: 5 * time.Second}, want: []string{
-			"read the version of https://cluster.invalid: "}},
+		"no permission": {
+			cfg: answer(t, 403, refusal(403, metav1.StatusReasonForbidden, "User \"x\" cannot\nlist \"nodes\"")), want: []string{
+				"list the nodes of https://", `: User "x" cannot list "nodes"; fix: have a role`}},
+		"a host without an address": {
+			cfg: &rest.Config{Host: "https://cluster.invalid", Timeout: 5 * time.Second}, want: []string{
+				"read the version of https://cluster.invalid: "}},
 		"another kind of server": {cfg: answer(t, 200, "<html>\nHello\n</html>"), want: []string{
 			"read the version of https://127.0.0.1:"}},
 		"interrupted": {ctx: interrupted, cfg: unavailable(t), want: []string{": interrupted"}},

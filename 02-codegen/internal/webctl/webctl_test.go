@@ -19,15 +19,18 @@ func TestParse(t *testing.T) {
 		line string
 		want options
 	}{
-		"a name":        {"get shop", options{verb: "get", name: "shop"}},
-		"a number":      {"scale shop 3", options{verb: "scale", name: "shop", number: 3}},
-		"flags first":   {"status -n web --kubeconfig x shop 2", options{verb: "status", namespace: "web", kubeconfig: "x", name: "shop", number: 2}},
+		"a name":   {"get shop", options{verb: "get", name: "shop"}},
+		"a number": {"scale shop 3", options{verb: "scale", name: "shop", number: 3}},
+		"flags first": {"status -n web --kubeconfig x shop 2",
+			options{verb: "status", namespace: "web", kubeconfig: "x", name: "shop", number: 2}},
 		"two selectors": {"list -l a=b --field-selector c=d", options{verb: "list", labels: "a=b", fields: "c=d"}},
 		"a duration":    {"watch --resync 10s", options{verb: "watch", resync: 10 * time.Second}},
 		"apply sends what is named": {"apply --image nginx --label a=b --label c= shop",
-			options{verb: "apply", name: "shop", apply: applyOptions{image: new("nginx"), labels: map[string]string{"a": "b", "c": ""}, manager: "webctl"}}},
+			options{verb: "apply", name: "shop",
+				apply: applyOptions{image: new("nginx"), labels: map[string]string{"a": "b", "c": ""}, manager: "webctl"}}},
 		"an empty page is a page": {"apply --page= --node-port 30100 --manager me --force shop",
-			options{verb: "apply", name: "shop", apply: applyOptions{page: new(""), nodePort: new(int32(30100)), manager: "me", force: true}}},
+			options{verb: "apply", name: "shop",
+				apply: applyOptions{page: new(""), nodePort: new(int32(30100)), manager: "me", force: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse(strings.Fields(test.line))
@@ -82,9 +85,12 @@ func TestDesiredNamesOnlyWhatWasNamed(t *testing.T) {
 		options applyOptions
 		want    string
 	}{
-		"nothing": {applyOptions{}, `{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web"},"spec":{}}`},
-		"everything": {applyOptions{image: new("nginx"), page: new(""), nodePort: new(int32(30100)), labels: map[string]string{"a": "b"}},
-			`{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web","labels":{"a":"b"}},"spec":{"image":"nginx","nodePortNumber":30100,"pageContentHtml":""}}`},
+		"nothing": {applyOptions{},
+			`{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web"},"spec":{}}`},
+		"everything": {
+			applyOptions{image: new("nginx"), page: new(""), nodePort: new(int32(30100)), labels: map[string]string{"a": "b"}},
+			`{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web",` +
+				`"labels":{"a":"b"}},"spec":{"image":"nginx","nodePortNumber":30100,"pageContentHtml":""}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := json.Marshal(desired("shop", "web", test.options))
@@ -113,7 +119,8 @@ func TestStatusFor(t *testing.T) {
 	}{
 		"no pod": {0, webv1.MyWebStatus{Conditions: available(metav1.ConditionFalse, webv1.ReasonNoReadyPod)}},
 		"some":   {1, webv1.MyWebStatus{ReadyReplicas: 1, Conditions: available(metav1.ConditionTrue, webv1.ReasonServing)}},
-		"all":    {2, webv1.MyWebStatus{ReadyReplicas: 2, Completed: true, Conditions: available(metav1.ConditionTrue, webv1.ReasonServing)}},
+		"all": {2, webv1.MyWebStatus{
+			ReadyReplicas: 2, Completed: true, Conditions: available(metav1.ConditionTrue, webv1.ReasonServing)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.want.NodePort, test.want.ObservedGeneration, test.want.Selector = 30100, 4, "kept"

@@ -265,8 +265,10 @@ func TestTwoMyWebsThatSwapTheirNodePorts(t *testing.T) {
 	f.blocked("a", webv1.ReasonNodePortUnavailable)
 	f.edit("b", func(s *webv1.MyWebSpec) { s.NodePortNumber = &one })
 	for name, want := range map[string]string{
-		"a": fmt.Sprintf("node port %d is taken by Service %s/b, and MyWeb %[2]s/b waits for node port %[3]d of this MyWeb: ", two, f.namespace, one),
-		"b": fmt.Sprintf("node port %d is taken by Service %s/a, and MyWeb %[2]s/a waits for node port %[3]d of this MyWeb: ", one, f.namespace, two),
+		"a": fmt.Sprintf("node port %d is taken by Service %s/b, and MyWeb %[2]s/b waits for node port %[3]d of this MyWeb: ",
+			two, f.namespace, one),
+		"b": fmt.Sprintf("node port %d is taken by Service %s/a, and MyWeb %[2]s/a waits for node port %[3]d of this MyWeb: ",
+			one, f.namespace, two),
 	} {
 		f.Eventually(f.condition(name, webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
 		f.Eventually(func() string { return f.message(name, webv1.ConditionDegraded) }, atOnce).Should(HavePrefix(want))
@@ -291,7 +293,8 @@ func TestOrphansAreReportedAtOnce(t *testing.T) {
 	f.blocked("site", webv1.ReasonResourceConflict)
 	f.sentExactly(map[string]int{"PUT mywebs/status": 1})
 	for kind := range resources {
-		if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, kind+" site was left behind by an earlier MyWeb") {
+		if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got,
+			kind+" site was left behind by an earlier MyWeb") {
 			t.Errorf("the message does not name the %s: %s", kind, got)
 		}
 	}
@@ -310,9 +313,12 @@ func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 	f.put(holding("other", port))
 	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
 	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
-	f.Eventually(func() int { return f.requests()["PATCH services"] }).Should(BeNumerically(">", 3)) // no watch reports the end
+	// no watch reports the end
+	f.Eventually(func() int { return f.requests()["PATCH services"] }).Should(BeNumerically(">", 3))
 	f.thaw("services")
-	f.Eventually(func() string { return f.message("site", webv1.ConditionDegraded) }).Should(ContainSubstring(f.namespace + "/other"))
+	f.Eventually(func() string {
+		return f.message("site", webv1.ConditionDegraded)
+	}).Should(ContainSubstring(f.namespace + "/other"))
 	f.blocked("site", webv1.ReasonNodePortUnavailable)
 	f.remove("Service", "other")
 	f.recovered("site")
@@ -384,7 +390,8 @@ func TestAProgressDeadlineThatPassed(t *testing.T) {
 	}
 	f.edit("site", func(s *webv1.MyWebSpec) { s.Image = "nginx" })
 	f.recovered("site")
-	f.Eventually(f.events).Should(ConsistOf("Normal Complete", "Warning ProgressDeadlineExceeded", "Normal Recovered", "Normal Complete"))
+	f.Eventually(f.events).Should(ConsistOf("Normal Complete", "Warning ProgressDeadlineExceeded", "Normal Recovered",
+		"Normal Complete"))
 }
 
 // forbid makes a quota that allows no node port in the namespace, and plays its controller.
@@ -424,7 +431,8 @@ func TestAChildThatTheAPIServerRefuses(t *testing.T) {
 	}
 	got := f.requests()
 	delete(got, "PATCH services")
-	if want := map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1, "PUT mywebs/status": 1}; !maps.Equal(want, got) {
+	if want := map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1,
+		"PUT mywebs/status": 1}; !maps.Equal(want, got) {
 		t.Errorf("the requests are %v, want %v", got, want)
 	}
 	f.must(f.kube.CoreV1().ResourceQuotas(f.namespace).Delete(t.Context(), "none", metav1.DeleteOptions{}))

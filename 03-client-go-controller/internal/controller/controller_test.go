@@ -162,12 +162,14 @@ func TestWhatIsQueuedAtTheEndIsLeftToTheNextLeader(t *testing.T) {
 	f.Eventually(f.controller.workqueue.Len).Should(Equal(webs - workers))
 	time.AfterFunc(300*time.Millisecond, func() { close(answered) })
 	f.stop()
-	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers, "PUT mywebs/status": workers})
+	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers,
+		"PUT mywebs/status": workers})
 	f.start()
 	for i := range webs {
 		f.complete(fmt.Sprint("site-", i))
 	}
-	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers, "PUT mywebs/status": webs + workers})
+	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers,
+		"PUT mywebs/status": webs + workers})
 }
 
 func TestNoMyWebIsHandledByTwoWorkersAtOnce(t *testing.T) {

@@ -21,14 +21,16 @@ func TestExpectationsAreSatisfiedWhenTheCachesShowTheWrites(t *testing.T) {
 		written, caches versions
 		satisfied       bool
 	}{
-		"nothing written":                  {nil, versions{"MyWeb": "1"}, true},
-		"the cache is behind":              {versions{"MyWeb": "11"}, versions{"MyWeb": "10"}, false},
-		"the cache has it":                 {versions{"MyWeb": "11"}, versions{"MyWeb": "11"}, true},
-		"the cache has more":               {versions{"MyWeb": "11"}, versions{"MyWeb": "12"}, true},
-		"a version with one more digit":    {versions{"MyWeb": "10"}, versions{"MyWeb": "9"}, false},
-		"one digit less":                   {versions{"MyWeb": "9"}, versions{"MyWeb": "10"}, true},
-		"one of two caches is behind":      {versions{"MyWeb": "5", "Service": "6"}, versions{"MyWeb": "9", "Service": "5"}, false},
-		"both caches have it":              {versions{"MyWeb": "5", "Service": "6"}, versions{"MyWeb": "9", "Service": "6"}, true},
+		"nothing written":               {nil, versions{"MyWeb": "1"}, true},
+		"the cache is behind":           {versions{"MyWeb": "11"}, versions{"MyWeb": "10"}, false},
+		"the cache has it":              {versions{"MyWeb": "11"}, versions{"MyWeb": "11"}, true},
+		"the cache has more":            {versions{"MyWeb": "11"}, versions{"MyWeb": "12"}, true},
+		"a version with one more digit": {versions{"MyWeb": "10"}, versions{"MyWeb": "9"}, false},
+		"one digit less":                {versions{"MyWeb": "9"}, versions{"MyWeb": "10"}, true},
+		"one of two caches is behind": {
+			versions{"MyWeb": "5", "Service": "6"}, versions{"MyWeb": "9", "Service": "5"}, false},
+		"both caches have it": {
+			versions{"MyWeb": "5", "Service": "6"}, versions{"MyWeb": "9", "Service": "6"}, true},
 		"versions that cannot be compared": {versions{"MyWeb": "abc"}, versions{"MyWeb": "abb"}, true},
 		"a cache without a version":        {versions{"MyWeb": "5"}, versions{"MyWeb": ""}, true},
 	} {

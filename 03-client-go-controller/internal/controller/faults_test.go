@@ -152,7 +152,8 @@ func TestASecondWriterThatFights(t *testing.T) {
 	f.Eventually(f.exists("ConfigMap", "other"), atOnce).Should(BeTrue(), "another MyWeb has to wait too")
 	f.edit("site", func(s *webv1.MyWebSpec) { s.PageContentHTML = new("new") })
 	f.Eventually(func() bool {
-		return f.child("Deployment", "site").(*appsv1.Deployment).Spec.Template.Annotations[pageHashKey] == pageHash(f.web("site"))
+		return f.child("Deployment",
+			"site").(*appsv1.Deployment).Spec.Template.Annotations[pageHashKey] == pageHash(f.web("site"))
 	}, atOnce).Should(BeTrue(), "what the user changed has to wait too")
 }
 

@@ -265,7 +265,8 @@ func (f *fixture) patch(kind, name, patch string) {
 
 func (f *fixture) remove(kind, name string) {
 	f.Helper()
-	f.must(f.client(kind).Delete().Namespace(f.namespace).Resource(resources[kind]).Name(name).Do(context.Background()).Error())
+	f.must(f.client(kind).Delete().Namespace(f.namespace).Resource(resources[kind]).Name(name).
+		Do(context.Background()).Error())
 }
 
 // put creates an object and returns it as stored.

@@ -40,44 +40,55 @@ func filled(t *testing.T, objects ...myweb.Object) *Informers {
 	return i
 }
 
+func service(spec corev1.ServiceSpec) myweb.Object { return &corev1.Service{Spec: spec} }
+
+func withPorts(ports ...int32) (spec corev1.ServiceSpec) {
+	for _, port := range ports {
+		spec.Ports = append(spec.Ports, corev1.ServicePort{Port: 80, NodePort: port})
+	}
+	return spec
+}
+
+func at(namespace, name string, obj myweb.Object) myweb.Object {
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
+}
+
 func TestWhichMyWebsAnObjectAffects(t *testing.T) {
 	site := mywebtest.New()
-	other := mywebtest.New(func(w *webv1.MyWeb) { w.Name, w.UID, w.Spec.NodePortNumber = "other", "u-2", new(int32(30200)) })
+	other := mywebtest.New(func(w *webv1.MyWeb) {
+		w.Name, w.UID, w.Spec.NodePortNumber = "other", "u-2", new(int32(30200))
+	})
 	far := mywebtest.New(func(w *webv1.MyWeb) { w.Namespace, w.UID = "far", "u-3" }) // it asks for the port of site, too
-	service := func(spec corev1.ServiceSpec) myweb.Object { return &corev1.Service{Spec: spec} }
-	withPorts := func(ports ...int32) (spec corev1.ServiceSpec) {
-		for _, port := range ports {
-			spec.Ports = append(spec.Ports, corev1.ServicePort{Port: 80, NodePort: port})
-		}
-		return spec
-	}
 	holder := mywebtest.New(func(w *webv1.MyWeb) { w.Name, w.UID, w.Status.NodePort = "holder", "u-4", 30200 })
 	i := filled(t, site, other, far)
-	at := func(namespace, name string, obj myweb.Object) myweb.Object {
-		obj.SetNamespace(namespace)
-		obj.SetName(name)
-		return obj
-	}
 	for name, test := range map[string]struct {
 		obj  myweb.Object
 		want []string
 	}{
-		"a MyWeb":                                 {site, []string{"default/site"}},
-		"a MyWeb that is not in the cache":        {mywebtest.New(func(w *webv1.MyWeb) { w.Name = "new" }), []string{"default/new"}},
+		"a MyWeb": {site, []string{"default/site"}},
+		"a MyWeb that is not in the cache": {
+			mywebtest.New(func(w *webv1.MyWeb) { w.Name = "new" }), []string{"default/new"}},
 		"a MyWeb whose port another one asks for": {holder, []string{"default/holder", "default/other"}},
-		"a child":                                      {mywebtest.Owned("site", "u-1"), []string{"default/site"}},
-		"a child with a name of its own":               {at("default", "x", mywebtest.Owned("site", "u-1")), []string{"default/site"}},
-		"a child by its annotation":                    {at("default", "x", mywebtest.Owned("", "", mywebtest.Ownerless, made("u-1"))), []string{"default/site"}},
+		"a child":                        {mywebtest.Owned("site", "u-1"), []string{"default/site"}},
+		"a child with a name of its own": {at("default", "x", mywebtest.Owned("site", "u-1")), []string{"default/site"}},
+		"a child by its annotation": {
+			at("default", "x", mywebtest.Owned("", "", mywebtest.Ownerless, made("u-1"))), []string{"default/site"}},
 		"an owner with the right name and a wrong UID": {at("default", "x", mywebtest.Owned("site", "u-0")), nil},
-		"an owner of another kind with the right UID":  {at("default", "x", mywebtest.Owned("site", "u-1", mywebtest.OwnerKind("apps/v1", "Deployment"))), nil},
-		"an unmanaged object with the name":            {at("default", "site", &appsv1.Deployment{}), []string{"default/site"}},
-		"the name in another namespace":                {at("elsewhere", "site", &appsv1.Deployment{}), nil},
-		"an unmanaged object":                          {at("default", "x", &corev1.ConfigMap{}), nil},
-		"the child of one with the name of another":    {at("default", "other", mywebtest.Owned("site", "u-1")), []string{"default/other", "default/site"}},
-		"a Service on a port that two MyWebs ask for":  {at("x", "x", service(withPorts(30100))), []string{"default/site", "far/site"}},
-		"a Service on a port that no MyWeb asks for":   {at("x", "x", service(withPorts(30300))), nil},
-		"a Service without a node port":                {at("x", "x", service(withPorts(0))), nil},
-		"a Service whose health check holds a port":    {at("x", "x", service(corev1.ServiceSpec{HealthCheckNodePort: 30200})), []string{"default/other"}},
+		"an owner of another kind with the right UID": {
+			at("default", "x", mywebtest.Owned("site", "u-1", mywebtest.OwnerKind("apps/v1", "Deployment"))), nil},
+		"an unmanaged object with the name": {at("default", "site", &appsv1.Deployment{}), []string{"default/site"}},
+		"the name in another namespace":     {at("elsewhere", "site", &appsv1.Deployment{}), nil},
+		"an unmanaged object":               {at("default", "x", &corev1.ConfigMap{}), nil},
+		"the child of one with the name of another": {
+			at("default", "other", mywebtest.Owned("site", "u-1")), []string{"default/other", "default/site"}},
+		"a Service on a port that two MyWebs ask for": {
+			at("x", "x", service(withPorts(30100))), []string{"default/site", "far/site"}},
+		"a Service on a port that no MyWeb asks for": {at("x", "x", service(withPorts(30300))), nil},
+		"a Service without a node port":              {at("x", "x", service(withPorts(0))), nil},
+		"a Service whose health check holds a port": {
+			at("x", "x", service(corev1.ServiceSpec{HealthCheckNodePort: 30200})), []string{"default/other"}},
 		"a Service with two ports that are both wanted": {at("x", "x", service(withPorts(30100, 30200))),
 			[]string{"default/other", "default/site", "far/site"}},
 	} {

@@ -33,5 +33,6 @@ func TestMain(m *testing.M) {
 	gomega.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	gomega.SetDefaultConsistentlyDuration(1500 * time.Millisecond)
 	gomega.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
-	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, filepath.Join("..", "..", "config", "crd")))
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
+		filepath.Join("..", "..", "config", "crd")))
 }

@@ -178,7 +178,8 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 			}},
 		{"more replicas", func(s *spec) { s.Replicas = new(int32(3)) }, requests{"PATCH deployments": 1},
 			func(d *appsv1.Deployment, _ *corev1.Service) bool { return *d.Spec.Replicas == 3 }},
-		{"another page", func(s *spec) { s.PageContentHTML = new("<p>new</p>") }, requests{"PATCH configmaps": 1, "PATCH deployments": 1},
+		{"another page", func(s *spec) { s.PageContentHTML = new("<p>new</p>") },
+			requests{"PATCH configmaps": 1, "PATCH deployments": 1},
 			func(d *appsv1.Deployment, _ *corev1.Service) bool {
 				return d.Spec.Template.Annotations[pageHashKey] == pageHash(f.web("site"))
 			}},
@@ -257,39 +258,51 @@ func TestADeletedChildComesBackOnce(t *testing.T) {
 
 // damages are what somebody does to a child, as JSON patches.
 var damages = map[string]struct{ kind, patch string }{
-	"the page":                                {"ConfigMap", replace("/data/index.html", `"defaced"`)},
-	"the page removed":                        {"ConfigMap", removal("/data/index.html")},
-	"a label of the page":                     {"ConfigMap", replace("/metadata/labels/app.kubernetes.io~1name", `"other"`)},
-	"the owner of the page":                   {"ConfigMap", removal("/metadata/ownerReferences")},
-	"the annotation of the page":              {"ConfigMap", removal("/metadata/annotations")},
-	"the image":                               {"Deployment", replace("/spec/template/spec/containers/0/image", `"evil"`)},
-	"the replicas":                            {"Deployment", replace("/spec/replicas", "7")},
-	"the port of the container":               {"Deployment", replace("/spec/template/spec/containers/0/ports/0/containerPort", "81")},
-	"the probe's path":                        {"Deployment", replace("/spec/template/spec/containers/0/readinessProbe/httpGet/path", `"/x"`)},
-	"the probe":                               {"Deployment", removal("/spec/template/spec/containers/0/readinessProbe")},
-	"escalation allowed":                      {"Deployment", replace("/spec/template/spec/containers/0/securityContext/allowPrivilegeEscalation", "true")},
-	"the capabilities":                        {"Deployment", replace("/spec/template/spec/containers/0/securityContext/capabilities/drop", `["KILL"]`)},
-	"the page writable":                       {"Deployment", removal("/spec/template/spec/containers/0/volumeMounts/0/readOnly")},
-	"a mount removed":                         {"Deployment", removal("/spec/template/spec/containers/0/volumeMounts/1")},
-	"a token mounted":                         {"Deployment", replace("/spec/template/spec/automountServiceAccountToken", "true")},
-	"the user":                                {"Deployment", replace("/spec/template/spec/securityContext/runAsUser", "33")},
-	"no seccomp":                              {"Deployment", replace("/spec/template/spec/securityContext/seccompProfile/type", `"Unconfined"`)},
-	"a sysctl more":                           {"Deployment", `[{"op":"add","path":"/spec/template/spec/securityContext/sysctls/-","value":{"name":"kernel.shm_rmid_forced","value":"1"}}]`},
-	"the page of another":                     {"Deployment", replace("/spec/template/spec/volumes/0/configMap/name", `"other"`)},
-	"a probe of two types":                    {"Deployment", `[{"op":"remove","path":"/spec/template/spec/containers/0/readinessProbe/httpGet"},{"op":"add","path":"/spec/template/spec/containers/0/readinessProbe/tcpSocket","value":{"port":80}}]`},
-	"a volume of two types":                   {"Deployment", replace("/spec/template/spec/volumes/1", `{"name":"run","configMap":{"name":"other"}}`)},
-	"the page's hash":                         {"Deployment", replace("/spec/template/metadata/annotations/operator.k8s-summit.org~1page-hash", `"x"`)},
-	"a label of the pods":                     {"Deployment", removal("/spec/template/metadata/labels/app.kubernetes.io~1part-of")},
-	"labels and owner of the Deployment":      {"Deployment", `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`},
-	"the type of the Service":                 {"Service", replace("/spec/type", `"LoadBalancer"`)},
-	"the selector of the Service":             {"Service", replace("/spec/selector/app.kubernetes.io~1instance", `"other"`)},
+	"the page":                   {"ConfigMap", replace("/data/index.html", `"defaced"`)},
+	"the page removed":           {"ConfigMap", removal("/data/index.html")},
+	"a label of the page":        {"ConfigMap", replace("/metadata/labels/app.kubernetes.io~1name", `"other"`)},
+	"the owner of the page":      {"ConfigMap", removal("/metadata/ownerReferences")},
+	"the annotation of the page": {"ConfigMap", removal("/metadata/annotations")},
+	"the image":                  {"Deployment", replace("/spec/template/spec/containers/0/image", `"evil"`)},
+	"the replicas":               {"Deployment", replace("/spec/replicas", "7")},
+	"the port of the container":  {"Deployment", replace("/spec/template/spec/containers/0/ports/0/containerPort", "81")},
+	"the probe's path": {
+		"Deployment", replace("/spec/template/spec/containers/0/readinessProbe/httpGet/path", `"/x"`)},
+	"the probe": {"Deployment", removal("/spec/template/spec/containers/0/readinessProbe")},
+	"escalation allowed": {
+		"Deployment", replace("/spec/template/spec/containers/0/securityContext/allowPrivilegeEscalation", "true")},
+	"the capabilities": {
+		"Deployment", replace("/spec/template/spec/containers/0/securityContext/capabilities/drop", `["KILL"]`)},
+	"the page writable": {"Deployment", removal("/spec/template/spec/containers/0/volumeMounts/0/readOnly")},
+	"a mount removed":   {"Deployment", removal("/spec/template/spec/containers/0/volumeMounts/1")},
+	"a token mounted":   {"Deployment", replace("/spec/template/spec/automountServiceAccountToken", "true")},
+	"the user":          {"Deployment", replace("/spec/template/spec/securityContext/runAsUser", "33")},
+	"no seccomp": {"Deployment",
+		replace("/spec/template/spec/securityContext/seccompProfile/type", `"Unconfined"`)},
+	"a sysctl more": {"Deployment", `[{"op":"add",` +
+		`"path":"/spec/template/spec/securityContext/sysctls/-","value":{"name":"kernel.shm_rmid_forced","value":"1"}}]`},
+	"the page of another": {"Deployment", replace("/spec/template/spec/volumes/0/configMap/name", `"other"`)},
+	"a probe of two types": {
+		"Deployment", `[{"op":"remove","path":"/spec/template/spec/containers/0/readinessProbe/httpGet"},{"op":"add",` +
+			`"path":"/spec/template/spec/containers/0/readinessProbe/tcpSocket","value":{"port":80}}]`},
+	"a volume of two types": {
+		"Deployment", replace("/spec/template/spec/volumes/1", `{"name":"run","configMap":{"name":"other"}}`)},
+	"the page's hash": {
+		"Deployment", replace("/spec/template/metadata/annotations/operator.k8s-summit.org~1page-hash", `"x"`)},
+	"a label of the pods": {"Deployment", removal("/spec/template/metadata/labels/app.kubernetes.io~1part-of")},
+	"labels and owner of the Deployment": {
+		"Deployment", `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`},
+	"the type of the Service": {"Service", replace("/spec/type", `"LoadBalancer"`)},
+	"the selector of the Service": {
+		"Service", replace("/spec/selector/app.kubernetes.io~1instance", `"other"`)},
 	"the port of the Service":                 {"Service", replace("/spec/ports/0/port", "81")},
 	"the name of the port":                    {"Service", replace("/spec/ports/0/name", `"x"`)},
 	"the protocol of the port of the Service": {"Service", replace("/spec/ports/0/protocol", `"UDP"`)},
 	"the target port":                         {"Service", replace("/spec/ports/0/targetPort", "8080")},
 	"the node port":                           {"Service", replace("/spec/ports/0/nodePort", "30084")},
 	"a label of the Service":                  {"Service", removal("/metadata/labels/app.kubernetes.io~1managed-by")},
-	"labels and owner of the Service":         {"Service", `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`},
+	"labels and owner of the Service": {
+		"Service", `[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"remove","path":"/metadata/labels"}]`},
 }
 
 func replace(path, value string) string {

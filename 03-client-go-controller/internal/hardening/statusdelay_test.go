@@ -35,58 +35,70 @@ func served(change []func(*live)) *live {
 	return l
 }
 
+// seen is what is found of a MyWeb.
+type seen struct {
+	renewed bool // by a new generation
+	change  []func(*live)
+	blocked *myweb.ConditionError
+}
+
+// pods are so many ready ones.
+func pods(ready int32, change ...func(*live)) seen {
+	return seen{change: append(change, func(l *live) {
+		l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = ready, ready
+	})}
+}
+
+func (s seen) with(conflict *myweb.ConditionError) seen { s.blocked = conflict; return s }
+
+func (s seen) ofANewGeneration() seen { s.renewed = true; return s }
+
+func moving(ago time.Duration) func(*live) {
+	return func(l *live) {
+		l.pods.Status.Conditions = []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentProgressing, LastUpdateTime: metav1.Time{Time: noon.Add(-ago)}}}
+	}
+}
+
+func touched(l *live) { l.pods.Generation = 3 }
+
 func TestHowLongAStatusCanWait(t *testing.T) {
-	ready := func(n int32) func(*live) {
-		return func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = n, n }
-	}
-	moving := func(ago time.Duration) func(*live) {
-		return func(l *live) {
-			l.pods.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, LastUpdateTime: metav1.Time{Time: noon.Add(-ago)}}}
-		}
-	}
-	touched := func(l *live) { l.pods.Generation = 3 }
-	type state struct {
-		web     func(*webv1.MyWeb)
-		change  []func(*live)
-		blocked *myweb.ConditionError
-	}
 	conflict := &myweb.ConditionError{Reason: webv1.ReasonResourceConflict, Message: "ConfigMap site exists"}
 	for name, test := range map[string]struct {
-		reported *state // nil: nothing yet
-		now      state
-		want     time.Duration
+		reported, now seen
+		want          time.Duration
 	}{
-		"nothing was reported":             {nil, state{change: []func(*live){ready(1), moving(0)}}, 0},
-		"the first pod of a rollout":       {&state{change: []func(*live){ready(0)}}, state{change: []func(*live){ready(1), moving(0)}}, stalled},
-		"one pod more":                     {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0)}}, stalled},
-		"one pod less, others serve":       {&state{change: []func(*live){ready(2)}}, state{change: []func(*live){ready(1), moving(0)}}, stalled},
-		"one pod more, 3 s ago":            {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(3 * time.Second)}}, 2 * time.Second},
-		"it stands still for 5 s":          {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(stalled)}}, 0},
-		"it stands still for an hour":      {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(time.Hour)}}, 0},
-		"the last ready pod is lost":       {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(0), moving(0)}}, 0},
-		"all pods are ready":               {&state{change: []func(*live){ready(2)}}, state{change: []func(*live){ready(3), moving(0)}}, 0},
-		"a rollout begins":                 {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(2), moving(0)}}, 0},
-		"a new generation":                 {&state{change: []func(*live){ready(1)}}, state{web: func(w *webv1.MyWeb) { w.Generation++ }, change: []func(*live){ready(2), moving(0)}}, 0},
-		"a conflict":                       {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0)}, blocked: conflict}, 0},
-		"a conflict that was reported":     {&state{change: []func(*live){ready(1)}, blocked: conflict}, state{change: []func(*live){ready(2), moving(0)}, blocked: conflict}, 0},
-		"a Deployment without a condition": {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2)}}, 0},
-		"another node port": {&state{change: []func(*live){ready(1)}},
-			state{change: []func(*live){ready(2), moving(0), func(l *live) { l.port = 31000 }}}, 0},
-		"an older template moved":     {&state{change: []func(*live){ready(1)}}, state{change: []func(*live){ready(2), moving(0), touched}}, stalled},
-		"somebody touched it":         {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}}, stalled},
-		"touched, and a conflict":     {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(3), touched}, blocked: conflict}, 0},
-		"touched by a new generation": {&state{change: []func(*live){ready(3)}}, state{web: func(w *webv1.MyWeb) { w.Generation++ }, change: []func(*live){ready(3), touched}}, 0},
-		"a new one, not yet seen":     {&state{change: []func(*live){ready(3)}}, state{change: []func(*live){ready(0), touched, func(l *live) { l.pods.Status.ObservedGeneration = 0 }}}, 0},
+		"nothing was reported":             {seen{}, pods(1, moving(0)), 0},
+		"the first pod of a rollout":       {pods(0), pods(1, moving(0)), stalled},
+		"one pod more":                     {pods(1), pods(2, moving(0)), stalled},
+		"one pod less, others serve":       {pods(2), pods(1, moving(0)), stalled},
+		"one pod more, 3 s ago":            {pods(1), pods(2, moving(3*time.Second)), 2 * time.Second},
+		"it stands still for 5 s":          {pods(1), pods(2, moving(stalled)), 0},
+		"it stands still for an hour":      {pods(1), pods(2, moving(time.Hour)), 0},
+		"the last ready pod is lost":       {pods(1), pods(0, moving(0)), 0},
+		"all pods are ready":               {pods(2), pods(3, moving(0)), 0},
+		"a rollout begins":                 {pods(3), pods(2, moving(0)), 0},
+		"a new generation":                 {pods(1), pods(2, moving(0)).ofANewGeneration(), 0},
+		"a conflict":                       {pods(1), pods(2, moving(0)).with(conflict), 0},
+		"a conflict that was reported":     {pods(1).with(conflict), pods(2, moving(0)).with(conflict), 0},
+		"a Deployment without a condition": {pods(1), pods(2), 0},
+		"another node port":                {pods(1), pods(2, moving(0), func(l *live) { l.port = 31000 }), 0},
+		"an older template moved":          {pods(1), pods(2, moving(0), touched), stalled},
+		"somebody touched it":              {pods(3), pods(3, touched), stalled},
+		"touched, and a conflict":          {pods(3), pods(3, touched).with(conflict), 0},
+		"touched by a new generation":      {pods(3), pods(3, touched).ofANewGeneration(), 0},
+		"a new one, not yet seen": {
+			pods(3), pods(0, touched, func(l *live) { l.pods.Status.ObservedGeneration = 0 }), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Name: "site", Generation: 3},
 				Spec: webv1.MyWebSpec{Replicas: new(int32(3))}}
-			if test.reported != nil {
+			if test.reported.change != nil {
 				web.Status = served(test.reported.change).status(web, test.reported.blocked, noon.Add(-time.Minute))
 			}
 			old := web.Status
-			if test.now.web != nil {
-				test.now.web(web)
+			if test.now.renewed {
+				web.Generation++
 			}
 			now := served(test.now.change)
 			status := now.status(web, test.now.blocked, noon.Time)

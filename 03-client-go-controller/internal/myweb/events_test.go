@@ -25,19 +25,20 @@ func TestEventsAreTransitionsOnly(t *testing.T) {
 		old, now webv1.MyWebStatus
 		want     []Event
 	}{
-		"made":                      {webv1.MyWebStatus{}, well(false), nil},
-		"rolling, once more":        {well(false), well(false), nil},
-		"completed":                 {well(false), well(true), []Event{complete}},
-		"completed at once":         {webv1.MyWebStatus{}, well(true), []Event{complete}},
-		"completed, once more":      {well(true), well(true), nil},
-		"rolling again":             {well(true), well(false), nil},
-		"something is wrong":        {well(true), wrong("A", "a"), []Event{{"Warning", "A", "a"}}},
-		"wrong from the beginning":  {webv1.MyWebStatus{}, wrong("A", "a"), []Event{{"Warning", "A", "a"}}},
-		"the same is still wrong":   {wrong("A", "a"), wrong("A", "a"), nil},
-		"the same in other words":   {wrong("A", "a"), wrong("A", "b"), nil},
-		"something else is wrong":   {wrong("A", "a"), wrong("B", "b"), []Event{{"Warning", "B", "b"}}},
-		"it is over":                {wrong("A", "a"), well(false), []Event{{"Normal", "Recovered", "It is over: a"}}},
-		"it is over, and completed": {wrong("A", "a"), well(true), []Event{{"Normal", "Recovered", "It is over: a"}, complete}},
+		"made":                     {webv1.MyWebStatus{}, well(false), nil},
+		"rolling, once more":       {well(false), well(false), nil},
+		"completed":                {well(false), well(true), []Event{complete}},
+		"completed at once":        {webv1.MyWebStatus{}, well(true), []Event{complete}},
+		"completed, once more":     {well(true), well(true), nil},
+		"rolling again":            {well(true), well(false), nil},
+		"something is wrong":       {well(true), wrong("A", "a"), []Event{{"Warning", "A", "a"}}},
+		"wrong from the beginning": {webv1.MyWebStatus{}, wrong("A", "a"), []Event{{"Warning", "A", "a"}}},
+		"the same is still wrong":  {wrong("A", "a"), wrong("A", "a"), nil},
+		"the same in other words":  {wrong("A", "a"), wrong("A", "b"), nil},
+		"something else is wrong":  {wrong("A", "a"), wrong("B", "b"), []Event{{"Warning", "B", "b"}}},
+		"it is over":               {wrong("A", "a"), well(false), []Event{{"Normal", "Recovered", "It is over: a"}}},
+		"it is over, and completed": {
+			wrong("A", "a"), well(true), []Event{{"Normal", "Recovered", "It is over: a"}, complete}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, EventsFor(test.old, test.now)); diff != "" {

@@ -25,7 +25,8 @@ type live struct {
 
 // served returns children that serve a MyWeb fully, then changed.
 func served(web *webv1.MyWeb, change ...func(*live)) []*Child {
-	owner := []metav1.OwnerReference{{APIVersion: "operator.k8s-summit.org/v1", Kind: "MyWeb", UID: web.UID, Controller: new(true)}}
+	owner := []metav1.OwnerReference{{
+		APIVersion: "operator.k8s-summit.org/v1", Kind: "MyWeb", UID: web.UID, Controller: new(true)}}
 	n := replicas(web)
 	l := &live{
 		pods: &appsv1.Deployment{
@@ -67,70 +68,83 @@ func progress(status corev1.ConditionStatus, reason string, updated time.Time) f
 	}
 }
 
-func TestStatusIsTrue(t *testing.T) {
-	late := progress(corev1.ConditionFalse, "ProgressDeadlineExceeded", noon.Time)
-	conflict := &ConditionError{Reason: webv1.ReasonResourceConflict, Message: "ConfigMap site exists"}
-	waiting := &ConditionError{Reason: webv1.ReasonWaitingForDeletion,
+var (
+	late      = progress(corev1.ConditionFalse, "ProgressDeadlineExceeded", noon.Time)
+	aConflict = &ConditionError{Reason: webv1.ReasonResourceConflict, Message: "ConfigMap site exists"}
+	aDeletion = &ConditionError{Reason: webv1.ReasonWaitingForDeletion,
 		Message: "ConfigMap site is being deleted", Transient: true}
-	for name, test := range map[string]struct {
-		web                              func(*webv1.MyWeb)
-		change                           func(*live)
-		blocked                          *ConditionError
-		completed                        bool
-		ready                            int32
-		available, progressing, degraded string
-	}{
-		"fully served": {completed: true, ready: 1, available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
-		"nothing made yet": {change: func(l *live) { l.pods, l.service = nil, nil },
-			available: "False NoReadyPod", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"nothing made yet, and no pod wanted": {web: func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(0)) },
-			change:    func(l *live) { l.pods, l.service = nil, nil },
-			available: "False ScaledToZero", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"no pod ready": {change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 0, 0 },
-			available: "False NoReadyPod", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"the Deployment controller did not observe it yet": {change: func(l *live) { l.pods.Generation = 3 },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"an old pod is still there": {change: func(l *live) { l.pods.Status.Replicas = 2 },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"only old pods": {change: func(l *live) { l.pods.Status.UpdatedReplicas = 0 },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"ready, but not for long enough": {change: func(l *live) { l.pods.Status.AvailableReplicas = 0 },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"two of three": {web: three, change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 2, 2 },
-			ready: 2, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"three of three": {web: three, completed: true, ready: 3,
-			available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
-		"no port yet": {change: func(l *live) { l.service.Spec.Ports[0].NodePort = 0 },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"only a port of others": {change: func(l *live) { l.service.Spec.Ports[0].Name = "metrics" },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"a port of others before": {change: func(l *live) {
-			l.service.Spec.Ports = append([]corev1.ServicePort{{Name: "metrics", NodePort: 32000}}, l.service.Spec.Ports...)
-		}, completed: true, ready: 1, available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
-		"scaled to zero": {web: func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(0)) },
-			completed: true, available: "False ScaledToZero", progressing: "False Complete", degraded: "False AsExpected"},
-		"scaled to zero, a pod still runs": {web: func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(0)) },
-			change: func(l *live) { l.pods.Status.Replicas, l.pods.Status.ReadyReplicas = 1, 1 },
-			ready:  1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"the Deployment is being deleted": {change: func(l *live) { l.pods.DeletionTimestamp = &noon }, blocked: waiting,
-			ready: 1, available: "True Serving", progressing: "True WaitingForDeletion", degraded: "False AsExpected"},
-		"the Deployment is being deleted, without a conflict": {change: func(l *live) { l.pods.DeletionTimestamp = &noon },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"a deadline passed, old pods serve": {change: func(l *live) { l.pods.Status.UpdatedReplicas = 0; late(l) },
-			ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded", degraded: "True ProgressDeadlineExceeded"},
-		"a deadline passed, no pod serves": {change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 0, 0; late(l) },
-			available: "False NoReadyPod", progressing: "False ProgressDeadlineExceeded", degraded: "True ProgressDeadlineExceeded"},
-		"a deadline passed, for an older template": {change: func(l *live) { l.pods.Generation = 3; late(l) },
-			ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-		"a deadline passed, and a conflict": {change: late, blocked: conflict,
-			ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
-		"a deadline passed, and a transient conflict": {change: late, blocked: waiting,
-			ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded", degraded: "True ProgressDeadlineExceeded"},
-		"a conflict": {blocked: conflict,
-			ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
-		"a transient conflict": {blocked: waiting,
-			ready: 1, available: "True Serving", progressing: "True WaitingForDeletion", degraded: "False AsExpected"},
-	} {
+)
+
+type situation struct {
+	web                              func(*webv1.MyWeb)
+	change                           func(*live)
+	blocked                          *ConditionError
+	completed                        bool
+	ready                            int32
+	available, progressing, degraded string
+}
+
+var situations = map[string]situation{
+	"fully served": {completed: true, ready: 1, available: "True Serving", progressing: "False Complete",
+		degraded: "False AsExpected"},
+	"nothing made yet": {change: func(l *live) { l.pods, l.service = nil, nil },
+		available: "False NoReadyPod", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"nothing made yet, and no pod wanted": {web: func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(0)) },
+		change:    func(l *live) { l.pods, l.service = nil, nil },
+		available: "False ScaledToZero", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"no pod ready": {change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 0, 0 },
+		available: "False NoReadyPod", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"the Deployment controller did not observe it yet": {change: func(l *live) { l.pods.Generation = 3 },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"an old pod is still there": {change: func(l *live) { l.pods.Status.Replicas = 2 },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"only old pods": {change: func(l *live) { l.pods.Status.UpdatedReplicas = 0 },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"ready, but not for long enough": {change: func(l *live) { l.pods.Status.AvailableReplicas = 0 },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"two of three": {
+		web: three, change: func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 2, 2 },
+		ready: 2, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"three of three": {web: three, completed: true, ready: 3,
+		available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
+	"no port yet": {change: func(l *live) { l.service.Spec.Ports[0].NodePort = 0 },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"only a port of others": {change: func(l *live) { l.service.Spec.Ports[0].Name = "metrics" },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"a port of others before": {change: func(l *live) {
+		l.service.Spec.Ports = append([]corev1.ServicePort{{Name: "metrics", NodePort: 32000}}, l.service.Spec.Ports...)
+	}, completed: true, ready: 1, available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
+	"scaled to zero": {web: func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(0)) },
+		completed: true, available: "False ScaledToZero", progressing: "False Complete", degraded: "False AsExpected"},
+	"scaled to zero, a pod still runs": {web: func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(0)) },
+		change: func(l *live) { l.pods.Status.Replicas, l.pods.Status.ReadyReplicas = 1, 1 },
+		ready:  1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"the Deployment is being deleted": {change: func(l *live) { l.pods.DeletionTimestamp = &noon }, blocked: aDeletion,
+		ready: 1, available: "True Serving", progressing: "True WaitingForDeletion", degraded: "False AsExpected"},
+	"the Deployment is being deleted, without a conflict": {change: func(l *live) { l.pods.DeletionTimestamp = &noon },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"a deadline passed, old pods serve": {change: func(l *live) { l.pods.Status.UpdatedReplicas = 0; late(l) },
+		ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded",
+		degraded: "True ProgressDeadlineExceeded"},
+	"a deadline passed, no pod serves": {
+		change:    func(l *live) { l.pods.Status.ReadyReplicas, l.pods.Status.AvailableReplicas = 0, 0; late(l) },
+		available: "False NoReadyPod", progressing: "False ProgressDeadlineExceeded",
+		degraded: "True ProgressDeadlineExceeded"},
+	"a deadline passed, for an older template": {change: func(l *live) { l.pods.Generation = 3; late(l) },
+		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"a deadline passed, and a conflict": {change: late, blocked: aConflict,
+		ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
+	"a deadline passed, and a transient conflict": {change: late, blocked: aDeletion,
+		ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded",
+		degraded: "True ProgressDeadlineExceeded"},
+	"a conflict": {blocked: aConflict,
+		ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
+	"a transient conflict": {blocked: aDeletion,
+		ready: 1, available: "True Serving", progressing: "True WaitingForDeletion", degraded: "False AsExpected"},
+}
+
+func TestStatusIsTrue(t *testing.T) {
+	for name, test := range situations {
 		t.Run(name, func(t *testing.T) {
 			web := mywebtest.New()
 			if test.web != nil {
@@ -204,11 +218,12 @@ func TestCombine(t *testing.T) {
 		all  []*ConditionError
 		want *ConditionError
 	}{
-		"none":                     {nil, nil},
-		"one":                      {[]*ConditionError{waiting}, waiting},
-		"several":                  {[]*ConditionError{conflict("a"), conflict("b")}, conflict("a; b")},
-		"a transient one first":    {[]*ConditionError{waiting, conflict("b")}, conflict("b")},
-		"one that must be retried": {[]*ConditionError{conflict("a"), rejected}, &ConditionError{Reason: "ResourceConflict", Message: "a; no", Retry: true}},
+		"none":                  {nil, nil},
+		"one":                   {[]*ConditionError{waiting}, waiting},
+		"several":               {[]*ConditionError{conflict("a"), conflict("b")}, conflict("a; b")},
+		"a transient one first": {[]*ConditionError{waiting, conflict("b")}, conflict("b")},
+		"one that must be retried": {[]*ConditionError{conflict("a"), rejected},
+			&ConditionError{Reason: "ResourceConflict", Message: "a; no", Retry: true}},
 	} {
 		if diff := cmp.Diff(test.want, Combine(test.all)); diff != "" {
 			t.Error(name, diff)

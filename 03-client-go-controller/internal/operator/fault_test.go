@@ -48,7 +48,8 @@ func (s story) showsItsMetricsAndProbes(p *process) {
 		`workqueue_depth{name="myweb"}`, `workqueue_adds_total{name="myweb"}`, `workqueue_retries_total{name="myweb"}`,
 		`workqueue_queue_duration_seconds_count{name="myweb"}`, `workqueue_work_duration_seconds_count{name="myweb"}`,
 		`rest_client_requests_total{code="201",host="`, `rest_client_request_duration_seconds_count{host="`,
-		`myweb_sync_total{result="success"}`, `myweb_sync_duration_seconds_count`, `process_cpu_seconds_total`, `go_goroutines`,
+		`myweb_sync_total{result="success"}`, `myweb_sync_duration_seconds_count`, `process_cpu_seconds_total`,
+		`go_goroutines`,
 	} {
 		if !strings.Contains(metrics, "\n"+name) {
 			s.t.Errorf("there is no metric %s", name)
@@ -61,7 +62,8 @@ func (s story) showsItsMetricsAndProbes(p *process) {
 func (s story) reportsAStuckRollout() {
 	s.create(ns, "stuck", func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(1)) })
 	s.served(ns, "stuck")
-	s.patchDeployment("stuck", `{"spec":{"progressDeadlineSeconds":2,"template":{"spec":{"nodeSelector":{"planet":"mars"}}}}}`)
+	s.patchDeployment("stuck",
+		`{"spec":{"progressDeadlineSeconds":2,"template":{"spec":{"nodeSelector":{"planet":"mars"}}}}}`)
 	s.change(ns, "stuck", `{"image":"nginx:1.29"}`)
 	s.Eventually(func(g gomega.Gomega) {
 		web := s.get(ns, "stuck")
@@ -122,7 +124,9 @@ func (s story) survivesACrashAfterEachWrite(kubeconfig string) {
 
 // writesFor are what changed a MyWeb or its children.
 func (f *fixture) writesFor(name string) []programtest.Request {
-	return programtest.Filter(programtest.Writes(f.audit.Of(f.t, user)), func(r programtest.Request) bool { return r.ObjectRef.Name == name })
+	return programtest.Filter(programtest.Writes(f.audit.Of(f.t, user)), func(r programtest.Request) bool {
+		return r.ObjectRef.Name == name
+	})
 }
 
 // isAsAnyOther: served by one pod, and each child was made once, whatever happened.
@@ -148,7 +152,9 @@ func (s story) survivesCrashesAtAnyTime(kubeconfig string) {
 	for crash := range crashes {
 		p := launch(s.t, user, kubeconfig)
 		for i := range webs / crashes {
-			s.create(ns, fmt.Sprintf("any-time-%d", crash*webs/crashes+i), func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(1)) })
+			s.create(ns, fmt.Sprintf("any-time-%d", crash*webs/crashes+i), func(spec *webv1.MyWebSpec) {
+				spec.Replicas = new(int32(1))
+			})
 		}
 		<-time.After(rand.N(300 * time.Millisecond)) // no condition to await: any time
 		p.Kill()
@@ -174,7 +180,8 @@ func (s story) stopsWhileTheAPIServerHangs(kubeconfig string) {
 	for i := range 20 {
 		s.create(ns, fmt.Sprint("hanging-", i), nil)
 	}
-	s.Eventually(func() int { return len(s.audit.Of(s.t, user)) }, "10s", "1ms").Should(gomega.BeNumerically(">", before+3))
+	s.Eventually(func() int { return len(s.audit.Of(s.t, user)) }, "10s", "1ms").
+		Should(gomega.BeNumerically(">", before+3))
 	apiserver := s.apiserver()
 	s.Expect(apiserver.Signal(syscall.SIGSTOP)).To(gomega.Succeed())
 	defer func() { s.Expect(apiserver.Signal(syscall.SIGCONT)).To(gomega.Succeed()) }()

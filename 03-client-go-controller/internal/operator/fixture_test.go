@@ -59,7 +59,8 @@ func testAll(m *testing.M) int {
 	defer os.RemoveAll(folder)
 	testenv.OnInterrupt(func() { os.RemoveAll(folder) })
 	program = filepath.Join(folder, "myweb-controller")
-	if out, err := exec.Command("go", "build", "-o", program, chapter+"/cmd/myweb-controller").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program, chapter+"/cmd/myweb-controller").
+		CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
 		return 1
 	}
@@ -136,10 +137,12 @@ func (f *fixture) allow(user, namespace string, rules []rbacv1.PolicyRule) {
 	}
 	group := rbacv1.SchemeGroupVersion.String()
 	name := metav1.ObjectMeta{Name: user}
-	f.apply(roles, namespace, &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: group, Kind: kind}, ObjectMeta: name, Rules: rules})
-	f.apply(bindings, namespace, &rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: group, Kind: kind + "Binding"}, ObjectMeta: name,
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: user}})
+	f.apply(roles, namespace,
+		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: group, Kind: kind}, ObjectMeta: name, Rules: rules})
+	f.apply(bindings, namespace,
+		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: group, Kind: kind + "Binding"}, ObjectMeta: name,
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: user}})
 }
 
 // apply makes an object of the group rbac what is given.
@@ -147,7 +150,8 @@ func (f *fixture) apply(resource, namespace string, obj metav1.Object) {
 	f.t.Helper()
 	data, err := json.Marshal(obj)
 	f.Expect(err).NotTo(gomega.HaveOccurred())
-	f.Expect(f.kube.RbacV1().RESTClient().Patch(types.ApplyPatchType).Resource(resource).Namespace(namespace).Name(obj.GetName()).
+	f.Expect(f.kube.RbacV1().RESTClient().Patch(types.ApplyPatchType).Resource(resource).Namespace(namespace).
+		Name(obj.GetName()).
 		Param("fieldManager", "test").Body(data).Do(f.t.Context()).Error()).To(gomega.Succeed())
 }
 

@@ -27,24 +27,30 @@ func TestAFailedStartIsReportedInOneLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no API server":      {[]string{"--kubeconfig=" + pointedTo(t, kubeconfig, "https://127.0.0.1:1")}, "connection refused"},
+		"no API server": {[]string{"--kubeconfig=" + pointedTo(t, kubeconfig, "https://127.0.0.1:1")},
+			"connection refused"},
 		"no such kubeconfig": {[]string{"--kubeconfig=/nowhere"}, "set KUBECONFIG or --kubeconfig"},
-		"no CRD":             {[]string{cluster}, "does not serve MyWebs: install the CRD first (kubectl apply -f config/crd)"},
-		"an unknown flag":    {[]string{"--colour"}, "flag provided but not defined: -colour"},
-		"no worker":          {[]string{cluster, "--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0: it must be at least 1"},
+		"no CRD": {[]string{cluster},
+			"does not serve MyWebs: install the CRD first (kubectl apply -f config/crd)"},
+		"an unknown flag": {[]string{"--colour"}, "flag provided but not defined: -colour"},
+		"no worker": {[]string{cluster, "--max-concurrent-reconciles=0"},
+			"--max-concurrent-reconciles is 0: it must be at least 1"},
 		"fewer requests than none": {[]string{cluster, "--kube-api-qps=-1"},
 			"--kube-api-qps is -1: it must be 0, for no limit, or more"},
-		"no request at once": {[]string{cluster, "--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst is 0: it must be at least 1"},
+		"no request at once": {[]string{cluster, "--kube-api-qps=5", "--kube-api-burst=0"},
+			"--kube-api-burst is 0: it must be at least 1"},
 		"metrics for everybody": {[]string{cluster, "--metrics-bind-address=:8080"},
 			`--metrics-bind-address is ":8080": it must be 0 or 127.0.0.1:port`},
-		"metrics on every address": {[]string{cluster, "--metrics-bind-address=0.0.0.0:8080"}, "it must be 0 or 127.0.0.1:port"},
+		"metrics on every address": {[]string{cluster, "--metrics-bind-address=0.0.0.0:8080"},
+			"it must be 0 or 127.0.0.1:port"},
 		"probes at no address": {[]string{cluster, "--health-probe-bind-address=nowhere"},
 			"--health-probe-bind-address: listen tcp: address nowhere: missing port"},
 		"a port in use": {[]string{cluster, "--health-probe-bind-address=" + taken.Addr().String()},
 			"bind: address already in use: choose another one, or 0 for none"},
-		"no such format":  {[]string{cluster, "--log-format=xml"}, `--log-format is "xml": it must be json or text`},
-		"no such level":   {[]string{cluster, "--log-level=loud"}, "-log-level"},
-		"a lease nowhere": {[]string{cluster, "--leader-elect"}, "--leader-elect outside a cluster needs --leader-election-namespace"},
+		"no such format": {[]string{cluster, "--log-format=xml"}, `--log-format is "xml": it must be json or text`},
+		"no such level":  {[]string{cluster, "--log-level=loud"}, "-log-level"},
+		"a lease nowhere": {[]string{cluster, "--leader-elect"},
+			"--leader-elect outside a cluster needs --leader-election-namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
@@ -88,7 +94,9 @@ func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	f, kubeconfig := newServer(t, crd)
 	p := started(t, user, kubeconfig)
 	f.create("default", "before", nil)
-	f.Eventually(func() int64 { return f.get("default", "before").Status.ObservedGeneration }).Should(gomega.Equal(int64(1)))
+	f.Eventually(func() int64 {
+		return f.get("default", "before").Status.ObservedGeneration
+	}).Should(gomega.Equal(int64(1)))
 
 	options := envtest.CRDInstallOptions{Paths: []string{crd}}
 	f.Expect(envtest.UninstallCRDs(f.cfg, options)).To(gomega.Succeed())
@@ -98,7 +106,8 @@ func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	f.Expect(err).NotTo(gomega.HaveOccurred())
 	begin := time.Now()
 	f.create("default", "after", nil)
-	f.Eventually(func() int64 { return f.get("default", "after").Status.ObservedGeneration }, "40s").Should(gomega.Equal(int64(1)))
+	f.Eventually(func() int64 { return f.get("default", "after").Status.ObservedGeneration }, "40s").
+		Should(gomega.Equal(int64(1)))
 	t.Logf("the CRD was back, and MyWebs were served again after %.1f s", time.Since(begin).Seconds())
 	f.Expect(p.Logged("Could not list or watch")).To(gomega.HaveLen(1), "it is logged once")
 	p.Terminate()

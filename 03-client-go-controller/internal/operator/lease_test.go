@@ -75,8 +75,10 @@ func (f *fixture) releasesTheLease(old, next *process) {
 	begin := time.Now()
 	stopped := old.Stop()
 	next.EventuallyPrints("Starting workers", "10s")
-	f.t.Logf("SIGTERM: the leader ended after %.1f s, the next one worked after %.1f s", stopped.Seconds(), time.Since(begin).Seconds())
-	f.Expect(time.Since(begin)).To(gomega.BeNumerically("<", 10*time.Second), "a lease that is not released expires after 15 s")
+	f.t.Logf("SIGTERM: the leader ended after %.1f s, the next one worked after %.1f s", stopped.Seconds(),
+		time.Since(begin).Seconds())
+	f.Expect(time.Since(begin)).To(gomega.BeNumerically("<", 10*time.Second),
+		"a lease that is not released expires after 15 s")
 }
 
 // diesWithTheLease: a leader that is killed cannot release it, and the others wait until it has expired.
@@ -98,7 +100,9 @@ func (f *fixture) oversleepsTheLease(old, next *process) {
 	f.rest.Unlock()
 	next.EventuallyPrints("Starting workers", "20s")
 	f.t.Logf("SIGSTOP: the next one worked after %.1f s", time.Since(begin).Seconds())
-	f.Eventually(func() int { return len(programtest.Writes(f.audit.Of(f.t, next.Name))) }).Should(gomega.BeNumerically(">", 0))
+	f.Eventually(func() int {
+		return len(programtest.Writes(f.audit.Of(f.t, next.Name)))
+	}).Should(gomega.BeNumerically(">", 0))
 	next.Signal(syscall.SIGSTOP)
 	f.create("default", "undone", nil)
 	begin = time.Now()

@@ -44,10 +44,12 @@ func TestThereIsNoHiddenLimit(t *testing.T) {
 	bare := f.untilReported("bare", func() { f.writeAll("bare", template) })
 
 	ratio := limited.Seconds() / unlimited.Seconds()
-	t.Logf("children and a first status of %d MyWebs: %.1f s with --kube-api-qps=%d, %.1f s without: %.1f times as fast; a bare loop: %.1f s",
+	t.Logf("children and a first status of %d MyWebs: %.1f s with --kube-api-qps=%d, %.1f s without: %.1f times as "+
+		"fast; a bare loop: %.1f s",
 		many, limited.Seconds(), limit, unlimited.Seconds(), ratio, bare.Seconds())
 	if ratio < 10 && unlimited > 3*bare {
-		t.Errorf("only %.1f times as fast as with --kube-api-qps=%d, and less than a third as fast as a bare loop", ratio, limit)
+		t.Errorf("only %.1f times as fast as with --kube-api-qps=%d, and less than a third as fast as a bare loop", ratio,
+			limit)
 	}
 }
 
@@ -116,7 +118,8 @@ func (f *fixture) template(namespace string) map[string]string {
 		var obj map[string]any
 		f.Expect(json.Unmarshal(data, &obj)).To(gomega.Succeed())
 		meta := obj["metadata"].(map[string]any)
-		for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "namespace"} {
+		for _, field := range []string{
+			"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "namespace"} {
 			delete(meta, field)
 		}
 		delete(obj, "status")
@@ -159,7 +162,8 @@ func (f *fixture) writeAll(namespace string, template map[string]string) {
 // garbage collector.
 func (f *fixture) remove(namespace string) {
 	inParallel(func(name string) {
-		f.Expect(f.web.OperatorV1().MyWebs(namespace).Delete(f.t.Context(), name, metav1.DeleteOptions{})).To(gomega.Succeed())
+		f.Expect(f.web.OperatorV1().MyWebs(namespace).Delete(f.t.Context(), name, metav1.DeleteOptions{})).
+			To(gomega.Succeed())
 		f.Expect(f.kube.CoreV1().Services(namespace).Delete(f.t.Context(), name, metav1.DeleteOptions{})).To(gomega.Succeed())
 	})
 }

@@ -140,7 +140,8 @@ func keep(rules []rbacv1.PolicyRule, granted func(permission) bool) (left []rbac
 	for _, rule := range rules {
 		for verb, resource := range each(rule) {
 			if granted(permission{verb, resource}) {
-				left = append(left, rbacv1.PolicyRule{APIGroups: rule.APIGroups, Resources: []string{resource}, Verbs: []string{verb}})
+				left = append(left,
+					rbacv1.PolicyRule{APIGroups: rule.APIGroups, Resources: []string{resource}, Verbs: []string{verb}})
 			}
 		}
 	}
@@ -256,7 +257,9 @@ func (f *fixture) cannotWrite() (all []*blocked) {
 
 // mayWrite grants the operator what it needs to write in a namespace; nil grants all of it.
 func (f *fixture) mayWrite(namespace string, granted func(permission) bool) {
-	f.allow(user, namespace, keep(shippedRules(f.t), func(l permission) bool { return !l.reads() && (granted == nil || granted(l)) }))
+	f.allow(user, namespace, keep(shippedRules(f.t), func(l permission) bool {
+		return !l.reads() && (granted == nil || granted(l))
+	}))
 }
 
 // quota is a namespace where no ConfigMap can be made any more.
@@ -272,9 +275,10 @@ func (f *fixture) quota() *blocked {
 		f.Expect(err).NotTo(gomega.HaveOccurred())
 		return quota.Status.Hard
 	}).Should(gomega.HaveLen(1))
-	return &blocked{name: namespace, reason: webv1.ReasonChildRejected, message: "exceeded quota: small, requested: count/configmaps=1", remove: func() {
-		f.Expect(quotas.Delete(f.t.Context(), "small", metav1.DeleteOptions{})).To(gomega.Succeed())
-	}}
+	return &blocked{name: namespace, reason: webv1.ReasonChildRejected,
+		message: "exceeded quota: small, requested: count/configmaps=1", remove: func() {
+			f.Expect(quotas.Delete(f.t.Context(), "small", metav1.DeleteOptions{})).To(gomega.Succeed())
+		}}
 }
 
 // takenPort is a node port that a Service of somebody else holds.
@@ -284,7 +288,9 @@ func (f *fixture) takenPort() *blocked {
 		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30200}}}}
 	_, err := f.kube.CoreV1().Services("default").Create(f.t.Context(), service, metav1.CreateOptions{})
 	f.Expect(err).NotTo(gomega.HaveOccurred())
-	return &blocked{name: namespace, reason: webv1.ReasonNodePortUnavailable, message: "node port 30200 is taken by Service default/other", remove: func() {
-		f.Expect(f.kube.CoreV1().Services("default").Delete(f.t.Context(), "other", metav1.DeleteOptions{})).To(gomega.Succeed())
-	}}
+	return &blocked{name: namespace, reason: webv1.ReasonNodePortUnavailable,
+		message: "node port 30200 is taken by Service default/other", remove: func() {
+			f.Expect(f.kube.CoreV1().Services("default").Delete(f.t.Context(), "other", metav1.DeleteOptions{})).
+				To(gomega.Succeed())
+		}}
 }

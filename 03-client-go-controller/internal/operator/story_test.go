@@ -82,7 +82,8 @@ func (s story) rollsThePodsForAChangedPage(name string) {
 	before := s.pods(name)
 	s.change(ns, name, `{"pageContentHtml":"<p>changed</p>"}`)
 	s.served(ns, name)
-	s.Expect(s.child("ConfigMap", name).(*corev1.ConfigMap).Data).To(gomega.Equal(map[string]string{"index.html": "<p>changed</p>"}))
+	s.Expect(s.child("ConfigMap", name).(*corev1.ConfigMap).Data).
+		To(gomega.Equal(map[string]string{"index.html": "<p>changed</p>"}))
 	s.Eventually(func() []string { return s.pods(name) }).Should(gomega.HaveLen(1))
 	s.Expect(s.pods(name)).NotTo(gomega.Equal(before), "a pod with the old page")
 }

@@ -23,7 +23,8 @@ import (
 func New(change ...func(*webv1.MyWeb)) *webv1.MyWeb {
 	web := &webv1.MyWeb{
 		ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "u-1", Generation: 3},
-		Spec:       webv1.MyWebSpec{Image: "nginx", NodePortNumber: new(int32(30100)), PageContentHTML: new("<h1>Hello</h1>")},
+		Spec: webv1.MyWebSpec{Image: "nginx", NodePortNumber: new(int32(30100)),
+			PageContentHTML: new("<h1>Hello</h1>")},
 	}
 	for _, f := range change {
 		f(web)
@@ -66,9 +67,10 @@ func Unmanaged(kind, namespace, name string) Object {
 		return &corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{"mine": "yes"}}
 	case "Deployment":
 		labels := map[string]string{"app": "other"}
-		return &appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
+		return &appsv1.Deployment{ObjectMeta: m,
+			Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
 	default:
 		return &corev1.Service{ObjectMeta: m, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	}
@@ -85,12 +87,17 @@ func BadSpecs() map[string]struct {
 	}{
 		"no image":            {func(w *webv1.MyWeb) { w.Spec.Image = "" }, "spec.image", "at least 1 char"},
 		"a blank in an image": {func(w *webv1.MyWeb) { w.Spec.Image = "ng inx" }, "spec.image", "must be an image reference"},
-		"a port too low":      {func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(29999)) }, "spec.nodePortNumber", "greater than or equal to 30000"},
-		"a port too high":     {func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(32768)) }, "spec.nodePortNumber", "less than or equal to 32767"},
-		"eleven pods":         {func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(11)) }, "spec.replicas", "less than or equal to 10"},
-		"less than no pod":    {func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(-1)) }, "spec.replicas", "greater than or equal to 0"},
-		"too long a page":     {func(w *webv1.MyWeb) { w.Spec.PageContentHTML = new(strings.Repeat("x", 131073)) }, "spec.pageContentHtml", "131072"},
-		"a name of no label":  {func(w *webv1.MyWeb) { w.Name = "1st" }, "metadata", "start with a letter"},
+		"a port too low": {func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(29999)) }, "spec.nodePortNumber",
+			"greater than or equal to 30000"},
+		"a port too high": {func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(32768)) }, "spec.nodePortNumber",
+			"less than or equal to 32767"},
+		"eleven pods": {func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(11)) }, "spec.replicas",
+			"less than or equal to 10"},
+		"less than no pod": {func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(-1)) }, "spec.replicas",
+			"greater than or equal to 0"},
+		"too long a page": {func(w *webv1.MyWeb) { w.Spec.PageContentHTML = new(strings.Repeat("x", 131073)) },
+			"spec.pageContentHtml", "131072"},
+		"a name of no label": {func(w *webv1.MyWeb) { w.Name = "1st" }, "metadata", "start with a letter"},
 	}
 }
 
@@ -112,20 +119,25 @@ func Refusals() map[string]struct {
 		Err    error
 		Reason string
 	}{
-		"a node port that is taken":  {invalid(field.Invalid(path.Child("nodePort"), 30100, "provided port is already allocated")), port},
-		"a node port out of range":   {invalid(field.Invalid(path.Child("nodePort"), 80, "provided port is not in the valid range")), rejected},
-		"something else is taken":    {invalid(field.Invalid(field.NewPath("spec", "clusterIPs"), "1.2.3.4", "provided IP is already allocated")), rejected},
-		"an invalid field":           {invalid(field.Invalid(path.Child("port"), 0, "must be between 1 and 65535")), rejected},
-		"a quota, a policy":          {apierrors.NewForbidden(serviceResource, "site", fmt.Errorf("exceeded quota: none")), rejected},
-		"a webhook says no":          {apierrors.NewBadRequest("admission webhook denied the request"), rejected},
-		"too large":                  {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), rejected},
-		"a conflict":                 {apierrors.NewConflict(serviceResource, "site", fmt.Errorf("uid mismatch")), ""},
-		"it exists by now":           {apierrors.NewAlreadyExists(serviceResource, "site"), ""},
-		"too many requests":          {apierrors.NewTooManyRequests("slow down", 1), ""},
-		"a server that is busy":      {apierrors.NewServiceUnavailable("starting"), ""},
-		"an internal error":          {apierrors.NewInternalError(fmt.Errorf("etcd")), ""},
-		"no answer in time":          {apierrors.NewServerTimeout(serviceResource, "patch", 1), ""},
-		"a gateway's timeout":        {apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "patch", serviceResource, "site", "", 0, true), ""},
+		"a node port that is taken": {
+			invalid(field.Invalid(path.Child("nodePort"), 30100, "provided port is already allocated")), port},
+		"a node port out of range": {
+			invalid(field.Invalid(path.Child("nodePort"), 80, "provided port is not in the valid range")), rejected},
+		"something else is taken": {invalid(field.Invalid(field.NewPath("spec", "clusterIPs"), "1.2.3.4",
+			"provided IP is already allocated")), rejected},
+		"an invalid field": {invalid(field.Invalid(path.Child("port"), 0, "must be between 1 and 65535")), rejected},
+		"a quota, a policy": {
+			apierrors.NewForbidden(serviceResource, "site", fmt.Errorf("exceeded quota: none")), rejected},
+		"a webhook says no":     {apierrors.NewBadRequest("admission webhook denied the request"), rejected},
+		"too large":             {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), rejected},
+		"a conflict":            {apierrors.NewConflict(serviceResource, "site", fmt.Errorf("uid mismatch")), ""},
+		"it exists by now":      {apierrors.NewAlreadyExists(serviceResource, "site"), ""},
+		"too many requests":     {apierrors.NewTooManyRequests("slow down", 1), ""},
+		"a server that is busy": {apierrors.NewServiceUnavailable("starting"), ""},
+		"an internal error":     {apierrors.NewInternalError(fmt.Errorf("etcd")), ""},
+		"no answer in time":     {apierrors.NewServerTimeout(serviceResource, "patch", 1), ""},
+		"a gateway's timeout": {
+			apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "patch", serviceResource, "site", "", 0, true), ""},
 		"a certificate that ran out": {apierrors.NewUnauthorized("expired"), ""},
 		"the namespace ends":         {terminating, ""},
 		"the network":                {fmt.Errorf("connection reset by peer"), ""},

@@ -90,7 +90,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 		defer cancel()
 		err = errors.Join(err, l.Delete(clean, namespace))
 	}()
-	l.web = &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "owner"}, Spec: webv1.MyWebSpec{Image: "nginx"}}
+	l.web = &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "owner"},
+		Spec: webv1.MyWebSpec{Image: "nginx"}}
 	if err := l.Create(ctx, l.web); err != nil {
 		return fmt.Errorf("%w: is the CRD installed? (kubectl apply -f config/crd)", err)
 	}
@@ -122,25 +123,28 @@ var namespaceLabels = client.MatchingLabels{"app.kubernetes.io/name": "cachecost
 
 // earlierGone waits until what an earlier run made is gone: it would be counted, too.
 func (l *lab) earlierGone(ctx context.Context) error {
-	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	gone := func(ctx context.Context) (bool, error) {
 		var left corev1.NamespaceList
 		err := l.List(ctx, &left, namespaceLabels)
 		return err == nil && len(left.Items) == 0, err
-	})
+	}
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, gone)
 }
 
 func (l *lab) unmanaged(size int) func() *corev1.ConfigMap {
 	data := map[string]string{"data": strings.Repeat("x", size)}
 	return func() *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, GenerateName: "unmanaged-"}, Data: data}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, GenerateName: "unmanaged-"}, Data: data}
 	}
 }
 
 func (l *lab) own() *corev1.ConfigMap {
 	owner := *metav1.NewControllerRef(l.web, webv1.SchemeGroupVersion.WithKind("MyWeb"))
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, GenerateName: "own-", Labels: ownLabels, OwnerReferences: []metav1.OwnerReference{owner}},
-		Data:       map[string]string{"index.html": ownPage},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: l.namespace, GenerateName: "own-", Labels: ownLabels, OwnerReferences: []metav1.OwnerReference{owner}},
+		Data: map[string]string{"index.html": ownPage},
 	}
 }
 
@@ -156,7 +160,8 @@ func (l *lab) fill(ctx context.Context, n int, object func() *corev1.ConfigMap) 
 
 // measure fills a cache and returns how many objects are in it, how many bytes of heap it keeps busy, and
 // how many bytes the API server sent for it.
-func (l *lab) measure(ctx context.Context, by cache.ByObject, obj client.Object) (seen int, bytes, sent int64, err error) {
+func (l *lab) measure(ctx context.Context, by cache.ByObject,
+	obj client.Object) (seen int, bytes, sent int64, err error) {
 	var read atomic.Int64
 	cfg := rest.CopyConfig(l.cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &read} })

@@ -21,11 +21,12 @@ func TestTheNodePortsOfTheIndexes(t *testing.T) {
 		obj   client.Object
 		want  []string
 	}{
-		"a MyWeb that asks for one":       {askedNodePort, myWeb(new(int32(30100))), []string{"30100"}},
-		"a MyWeb that leaves it open":     {askedNodePort, myWeb(nil), nil},
-		"a MyWeb that has one":            {nodePorts, myWeb(nil), []string{"30200"}},
-		"a Service without one":           {nodePorts, service(corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}), nil},
-		"a Service with two":              {nodePorts, service(corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: 1}, {}, {NodePort: 2}}}), []string{"1", "2"}},
+		"a MyWeb that asks for one":   {askedNodePort, myWeb(new(int32(30100))), []string{"30100"}},
+		"a MyWeb that leaves it open": {askedNodePort, myWeb(nil), nil},
+		"a MyWeb that has one":        {nodePorts, myWeb(nil), []string{"30200"}},
+		"a Service without one":       {nodePorts, service(corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}), nil},
+		"a Service with two": {nodePorts,
+			service(corev1.ServiceSpec{Ports: []corev1.ServicePort{{NodePort: 1}, {}, {NodePort: 2}}}), []string{"1", "2"}},
 		"a Service whose health check is": {nodePorts, service(corev1.ServiceSpec{HealthCheckNodePort: 3}), []string{"3"}},
 	} {
 		t.Run(name, func(t *testing.T) {

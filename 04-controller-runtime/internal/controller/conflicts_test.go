@@ -85,7 +85,8 @@ func TestATakenNodePortIsReportedAndHeals(t *testing.T) {
 
 // blind hides the Services of others, as when their namespaces are not watched.
 func (b *fixture) blind() {
-	b.intercept(interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
+	b.intercept(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
 }
 
 func TestATakenNodePortThatIsNotSeenIsTriedAgainWithBackoff(t *testing.T) {
@@ -138,7 +139,8 @@ func TestADeletedServiceAsksForItsOldPortOnlyWhenThatIsFree(t *testing.T) {
 // refusedPort is what the API server says of a Service on a node port that is not free.
 func refusedPort() (*http.Response, error) {
 	response, err := testenv.Refusal(422, "Invalid")
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"taken","details":{"causes":[` +
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"taken",` +
+		`"details":{"causes":[` +
 		`{"reason":"FieldValueInvalid","field":"spec.ports[0].nodePort","message":"provided port is already allocated"}]}}`
 	response.Body, response.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 	return response, err
@@ -154,7 +156,8 @@ func TestADeletedServiceWaitsUntilItsOwnPortIsFree(t *testing.T) {
 		"a port of the cluster's choice": {func(*webv1.MyWeb) {}, 3, true, nil},
 		"a port of the user's choice":    {asking(freePort()), 3, true, nil},
 		"the cluster's, never free":      {func(*webv1.MyWeb) {}, 1000, false, nil},
-		"the user's, free much later":    {asking(freePort()), 20, true, []string{"Warning NodePortUnavailable", "Normal Recovered"}},
+		"the user's, free much later": {
+			asking(freePort()), 20, true, []string{"Warning NodePortUnavailable", "Normal Recovered"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, test.change)
@@ -162,7 +165,8 @@ func TestADeletedServiceWaitsUntilItsOwnPortIsFree(t *testing.T) {
 			old := get(b, &corev1.Service{}).Spec.Ports[0].NodePort
 			b.must(b.Delete(t.Context(), get(b, &corev1.Service{})))
 			busy := test.busy
-			b.intercept(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			b.intercept(interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
+				opts ...client.ApplyOption) error {
 				service, ok := obj.(*corev1ac.ServiceApplyConfiguration)
 				if busy--; ok && service.Spec.Ports[0].NodePort != nil && busy > 0 {
 					b.between(func(string, func() (*http.Response, error)) (*http.Response, error) { return refusedPort() })
@@ -281,7 +285,8 @@ func TestTwoMyWebsThatSwapTheirNodePortsReportThatTheyWait(t *testing.T) {
 	b.must(b.Update(t.Context(), other))
 	reconcile()
 	b.reconcile()
-	want := fmt.Sprintf("node port %d is taken by Service %s, and MyWeb %s waits for node port %d of this MyWeb: give one of the two a third port first",
+	want := fmt.Sprintf("node port %d is taken by Service %s, and MyWeb %s waits for node port %d of this MyWeb: give "+
+		"one of the two a third port first",
 		second, key, key, first)
 	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable || c.Message != want {
 		t.Errorf("Degraded is %+v, want %q", c, want)
@@ -302,7 +307,8 @@ func TestWhatIsLeftOfAPredecessorIsWaitedFor(t *testing.T) {
 	b.reconcile()
 	old := get(b, &webv1.MyWeb{})
 	b.must(b.Delete(t.Context(), old))
-	b.must(b.Create(t.Context(), &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: b.key.Name}, Spec: old.Spec}))
+	b.must(b.Create(t.Context(),
+		&webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: b.key.Name}, Spec: old.Spec}))
 	if n := b.reconcile(); n != 1 {
 		t.Errorf("%d writes were sent, want only the status: envtest has no garbage collector", n)
 	}
@@ -398,8 +404,10 @@ func (b *fixture) roll(ready int32) {
 	d := get(b, &appsv1.Deployment{})
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas,
 		UpdatedReplicas: *d.Spec.Replicas,
-		ReadyReplicas:   ready, AvailableReplicas: ready, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing,
-			Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.Time{Time: b.clock.Now().Add(time.Minute)}}}}
+		ReadyReplicas:   ready, AvailableReplicas: ready,
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing,
+			Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated",
+			LastUpdateTime: metav1.Time{Time: b.clock.Now().Add(time.Minute)}}}}
 	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
 }
 
@@ -449,7 +457,8 @@ func TestAFailureOfTheAPIServerIsNeverShown(t *testing.T) {
 	b := newServed(t)
 	b.recorded()
 	before := get(b, &webv1.MyWeb{})
-	for reason, code := range map[string]int{"Conflict": 409, "TooManyRequests": 429, "InternalError": 500, "ServiceUnavailable": 503,
+	for reason, code := range map[string]int{
+		"Conflict": 409, "TooManyRequests": 429, "InternalError": 500, "ServiceUnavailable": 503,
 		"Timeout": 504, "Unauthorized": 401} {
 		for _, what := range []string{"PATCH configmaps", "PATCH deployments", "PATCH services", "PUT mywebs/status"} {
 			t.Run(reason+", "+what, func(t *testing.T) {
@@ -486,7 +495,8 @@ func TestAFailureOfTheAPIServerIsNeverShown(t *testing.T) {
 // spoil makes the operator want to write what is described.
 func spoil(b *fixture, what string) {
 	b.t.Helper()
-	for kind, obj := range map[string]client.Object{"configmaps": &corev1.ConfigMap{}, "deployments": &appsv1.Deployment{}, "services": &corev1.Service{}} {
+	for kind, obj := range map[string]client.Object{
+		"configmaps": &corev1.ConfigMap{}, "deployments": &appsv1.Deployment{}, "services": &corev1.Service{}} {
 		if strings.HasSuffix(what, kind) {
 			edit(b, obj, func(o client.Object) { delete(o.GetLabels(), "app.kubernetes.io/part-of") })
 			return
@@ -513,7 +523,8 @@ func TestALostAnswerDoesNotMakeASecondChild(t *testing.T) {
 	b.between(nil)
 	b.reconcile()
 	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}} {
-		b.must(b.List(t.Context(), list, client.InNamespace(b.key.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": b.key.Name}))
+		b.must(b.List(t.Context(), list, client.InNamespace(b.key.Namespace),
+			client.MatchingLabels{"app.kubernetes.io/instance": b.key.Name}))
 		if n := meta.LenList(list); n != 1 {
 			t.Errorf("%T: %d children, want 1", list, n)
 		}
@@ -537,12 +548,15 @@ func TestTheThreeEndsOfAReconcile(t *testing.T) {
 		result  ctrl.Result
 		fails   bool
 	}{
-		"all is well":                  {nil, 0, nil, ctrl.Result{}, false},
-		"to reconcile again":           {nil, time.Second, nil, ctrl.Result{RequeueAfter: time.Second}, false},
-		"a correction has to wait":     {nil, 0, fmt.Errorf("x: %w", hardening.RequeueAfter(time.Minute)), ctrl.Result{RequeueAfter: time.Minute}, false},
-		"reported, and no watch":       {&myweb.ConditionError{Retry: true}, 0, nil, ctrl.Result{RequeueAfter: firstRetry}, false},
-		"a failure of the API server":  {nil, 0, failed, ctrl.Result{}, true},
-		"a failure, and a time to try": {nil, time.Second, failed, ctrl.Result{}, true}, // controller-runtime would ignore the time, and say so
+		"all is well":        {nil, 0, nil, ctrl.Result{}, false},
+		"to reconcile again": {nil, time.Second, nil, ctrl.Result{RequeueAfter: time.Second}, false},
+		"a correction has to wait": {
+			nil, 0, fmt.Errorf("x: %w", hardening.RequeueAfter(time.Minute)), ctrl.Result{RequeueAfter: time.Minute}, false},
+		"reported, and no watch": {
+			&myweb.ConditionError{Retry: true}, 0, nil, ctrl.Result{RequeueAfter: firstRetry}, false},
+		"a failure of the API server": {nil, 0, failed, ctrl.Result{}, true},
+		// controller-runtime would ignore the time, and say so
+		"a failure, and a time to try": {nil, time.Second, failed, ctrl.Result{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.backoff.Forget(req)

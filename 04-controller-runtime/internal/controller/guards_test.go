@@ -32,7 +32,8 @@ func (b *fixture) mutateServices() (remove func()) {
 					Resources: []string{"services"}}}}},
 		},
 		Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{
-			Expression: `[JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("app.kubernetes.io/part-of"), value: "theirs"}]`}}},
+			Expression: `[JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("app.kubernetes.io/part-of"), ` +
+				`value: "theirs"}]`}}},
 	}}
 	binding := &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: meta,
 		Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: meta.Name}}

@@ -138,7 +138,11 @@ func (l *loop) times(name string) func() int {
 // rest waits until nothing is looked at for a while.
 func (l *loop) rest() {
 	l.t.Helper()
-	l.Eventually(func() bool { l.reconciled(); time.Sleep(300 * time.Millisecond); return len(l.reconciled()) == 0 }).Should(gomega.BeTrue(), "the loop reaches the steady state")
+	l.Eventually(func() bool {
+		l.reconciled()
+		time.Sleep(300 * time.Millisecond)
+		return len(l.reconciled()) == 0
+	}).Should(gomega.BeTrue(), "the loop reaches the steady state")
 }
 
 // create makes a MyWeb, changed, on a node port that the cluster chooses.
@@ -158,7 +162,8 @@ func (l *loop) merge(obj client.Object, name, patch string) {
 	l.t.Helper()
 	obj.SetNamespace(l.here)
 	obj.SetName(name)
-	l.Expect(l.admin.Patch(l.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(gomega.Succeed())
+	l.Expect(l.admin.Patch(l.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch)))).
+		To(gomega.Succeed())
 }
 
 func (l *loop) web(name string) *webv1.MyWeb {
@@ -239,7 +244,8 @@ func TestATakenNodePortHealsByAWatchAndNotByAsking(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		if l.degraded(name)() == well {
 			l.Expect(l.admin.Delete(t.Context(), l.web(name))).To(gomega.Succeed())
-			l.Expect(l.admin.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: name}})).To(gomega.Succeed())
+			l.Expect(l.admin.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: name}})).
+				To(gomega.Succeed())
 		} else {
 			defer l.Eventually(l.degraded(name)).Should(gomega.Equal(well), "a deletion frees the port too")
 		}
@@ -276,7 +282,8 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 			watches[what] = n
 		}
 	}
-	want := map[string]int{"WATCH mywebs": 2, "WATCH configmaps": 2, "WATCH deployments": 2, "WATCH services": 2} // two namespaces
+	// two namespaces
+	want := map[string]int{"WATCH mywebs": 2, "WATCH configmaps": 2, "WATCH deployments": 2, "WATCH services": 2}
 	if diff := cmp.Diff(want, watches); diff != "" {
 		t.Error(diff)
 	}
@@ -312,10 +319,15 @@ func TestAFalsifiedStatusIsCorrectedButNotEndlessly(t *testing.T) {
 	for i := range 20 {
 		lie := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: "site"}}
 		patch := fmt.Sprintf(`{"status":{"completed":true,"nodePort":%d}}`, i)
-		l.Expect(l.admin.Status().Patch(t.Context(), lie, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(gomega.Succeed())
-		l.Eventually(func() bool { return !l.web("site").Status.Completed || l.writes("PUT mywebs/status site")-before >= 5 }).Should(gomega.BeTrue())
+		l.Expect(l.admin.Status().Patch(t.Context(), lie, client.RawPatch("application/merge-patch+json", []byte(patch)))).
+			To(gomega.Succeed())
+		l.Eventually(func() bool {
+			return !l.web("site").Status.Completed || l.writes("PUT mywebs/status site")-before >= 5
+		}).Should(gomega.BeTrue())
 	}
-	l.Consistently(func() int64 { return l.writes("PUT mywebs/status site") - before }).Should(gomega.BeNumerically("~", 5, 1))
+	l.Consistently(func() int64 {
+		return l.writes("PUT mywebs/status site") - before
+	}).Should(gomega.BeNumerically("~", 5, 1))
 	l.Expect(l.requests()["POST events "]).To(gomega.BeZero(), "a correction is no transition")
 	l.Eventually(l.completed("site"), "15s").Should(gomega.BeFalse(), "in the end it is corrected")
 }
@@ -333,6 +345,19 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	l.Consistently(l.completed("site")).Should(gomega.BeFalse(), "the Deployment is ready, and nobody was informed")
 }
 
+// hold keeps a request on its way: under has begun, release lets it go on.
+func (l *loop) hold(request string) (under, release chan bool) {
+	under, release = make(chan bool, 1), make(chan bool)
+	l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
+		if what == request {
+			under <- true
+			<-release
+		}
+		return pass()
+	})
+	return under, release
+}
+
 func TestASlowMyWebDelaysOthersOnlyWithOneWorker(t *testing.T) {
 	for name, test := range map[string]struct {
 		workers int
@@ -340,14 +365,7 @@ func TestASlowMyWebDelaysOthersOnlyWithOneWorker(t *testing.T) {
 	}{"one worker": {1, false}, "two workers": {2, true}} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoop(t)
-			slow, release := make(chan bool, 1), make(chan bool)
-			l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-				if what == "PATCH services slow" {
-					slow <- true
-					<-release
-				}
-				return pass()
-			})
+			slow, release := l.hold("PATCH services slow")
 			l.start(l.workers(test.workers))
 			defer close(release)
 			l.create("slow")
@@ -376,7 +394,8 @@ func TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly(t *testing.T) {
 	defer thaw()
 	l.create("site")
 	l.Eventually(func() int64 { return l.writes("PATCH configmaps site") }).Should(gomega.Equal(int64(1)))
-	l.merge(&webv1.MyWeb{}, "site", `{"spec":{"replicas":2}}`) // it is enqueued, and must not believe that there is no ConfigMap
+	// it is enqueued, and must not believe that there is no ConfigMap
+	l.merge(&webv1.MyWeb{}, "site", `{"spec":{"replicas":2}}`)
 	l.Eventually(l.times("site")).Should(gomega.BeNumerically(">=", 2),
 		"it is reconciled again, and waits for its ConfigMap")
 	l.create("other")
@@ -385,6 +404,18 @@ func TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly(t *testing.T) {
 	thaw()
 	l.Eventually(func() int64 { return l.web("site").Status.ObservedGeneration }).Should(gomega.Equal(int64(2)))
 	l.Expect(l.writes("PATCH configmaps site")).To(gomega.Equal(int64(1)))
+}
+
+// cached counts the MyWebs with an image, as the operator knows them.
+func (l *loop) cached(image string) (seen int) {
+	var webs webv1.MyWebList
+	l.Expect(l.reconciler.List(l.t.Context(), &webs)).To(gomega.Succeed())
+	for _, web := range webs.Items {
+		if web.Spec.Image == image {
+			seen++
+		}
+	}
+	return seen
 }
 
 func TestAChangeIsNotStuckBehindTheInitialList(t *testing.T) {
@@ -426,16 +457,7 @@ func TestAChangeIsNotStuckBehindTheInitialList(t *testing.T) {
 					l.merge(&webv1.MyWeb{}, name, `{"spec":{"image":"nginx:1.29"}}`) // a user changes some
 				}
 			}
-			l.Eventually(func() (seen int) {
-				var webs webv1.MyWebList
-				l.Expect(l.reconciler.List(t.Context(), &webs)).To(gomega.Succeed())
-				for _, web := range webs.Items {
-					if web.Spec.Image == "nginx:1.29" {
-						seen++
-					}
-				}
-				return seen
-			}).Should(gomega.Equal(edits))
+			l.Eventually(func() int { return l.cached("nginx:1.29") }).Should(gomega.Equal(edits))
 			time.Sleep(100 * time.Millisecond) // the event handler runs beside the cache, and cannot be awaited
 			steps := 0
 			for ; len(changed) > 0; steps++ {
@@ -467,14 +489,7 @@ func TestAPanicIsAboutOneMyWebOnly(t *testing.T) {
 
 func TestAReconcileUnderWayEndsBeforeTheManagerDoes(t *testing.T) {
 	l := newLoop(t)
-	under, release := make(chan bool, 1), make(chan bool)
-	l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-		if what == "PATCH configmaps site" {
-			under <- true
-			<-release
-		}
-		return pass()
-	})
+	under, release := l.hold("PATCH configmaps site")
 	l.start(l.workers(1))
 	l.create("site")
 	<-under

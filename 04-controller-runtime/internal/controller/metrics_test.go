@@ -27,9 +27,10 @@ func TestMyWebsAreCountedByCondition(t *testing.T) {
 		"no MyWeb": {nil, map[[2]string]int{}},
 		"one that nothing was reported of": {[]webv1.MyWeb{{}}, map[[2]string]int{
 			{"Available", "Unknown"}: 1, {"Progressing", "Unknown"}: 1, {"Degraded", "Unknown"}: 1}},
-		"two, and one of them degraded": {[]webv1.MyWeb{reported(served), reported(map[string]metav1.ConditionStatus{"Degraded": "True"})}, map[[2]string]int{
-			{"Available", "True"}: 1, {"Available", "Unknown"}: 1, {"Progressing", "False"}: 1, {"Progressing", "Unknown"}: 1,
-			{"Degraded", "False"}: 1, {"Degraded", "True"}: 1}},
+		"two, and one of them degraded": {
+			[]webv1.MyWeb{reported(served), reported(map[string]metav1.ConditionStatus{"Degraded": "True"})}, map[[2]string]int{
+				{"Available", "True"}: 1, {"Available", "Unknown"}: 1, {"Progressing", "False"}: 1, {"Progressing", "Unknown"}: 1,
+				{"Degraded", "False"}: 1, {"Degraded", "True"}: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, countConditions(test.webs)); diff != "" {

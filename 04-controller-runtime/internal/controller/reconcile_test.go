@@ -38,7 +38,8 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, filepath.Join("..", "..", "config", "crd")))
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
+		filepath.Join("..", "..", "config", "crd")))
 }
 
 // fixture is a namespace with a MyWeb and a reconciler behind a wire. Time passes only between reconciles.
@@ -101,7 +102,9 @@ func listByIndex(ctx context.Context, c client.WithWatch, list client.ObjectList
 		return err
 	}
 	services.Items = slices.DeleteFunc(services.Items, func(s corev1.Service) bool {
-		return !slices.ContainsFunc(nodePorts(&s), func(port string) bool { return asked.Matches(fields.Set{byNodePort: port}) })
+		return !slices.ContainsFunc(nodePorts(&s), func(port string) bool {
+			return asked.Matches(fields.Set{byNodePort: port})
+		})
 	})
 	return nil
 }
@@ -155,6 +158,11 @@ func edit[T client.Object](b *fixture, obj T, change func(T)) {
 	b.must(b.WithWatch.Update(b.t.Context(), obj))
 }
 
+// edits is an edit for later.
+func edits[T client.Object](b *fixture, obj T, change func(T)) func() {
+	return func() { edit(b, obj, change) }
+}
+
 func (b *fixture) condition(kind string) metav1.Condition {
 	b.t.Helper()
 	c := meta.FindStatusCondition(get(b, &webv1.MyWeb{}).Status.Conditions, kind)
@@ -201,7 +209,8 @@ func TestFromNothingToCompletedTakesFiveWrites(t *testing.T) {
 			t.Errorf("%T is not controlled by the MyWeb", obj)
 		}
 	}
-	if got := get(b, &corev1.ConfigMap{}).Data; cmp.Diff(map[string]string{"index.html": *web.Spec.PageContentHTML}, got) != "" {
+	if got := get(b, &corev1.ConfigMap{}).Data; cmp.Diff(
+		map[string]string{"index.html": *web.Spec.PageContentHTML}, got) != "" {
 		t.Errorf("the ConfigMap holds %q", got)
 	}
 }
@@ -251,60 +260,52 @@ type damage struct {
 func damages(b *fixture) map[string]damage {
 	return map[string]damage{
 		"the page": {
-			func() { edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = "defaced" }) },
+			edits(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = "defaced" }),
 			func() bool { return strings.Contains(get(b, &corev1.ConfigMap{}).Data["index.html"], "Hello, World!") },
 		},
 		"the image": {
-			func() {
-				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" })
-			},
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" }),
 			func() bool {
 				return get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image == "nginx"
 			},
 		},
 		"the replicas": {
-			func() { edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }) },
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }),
 			func() bool { return *get(b, &appsv1.Deployment{}).Spec.Replicas == 1 },
 		},
 		"the selector of the Service": {
-			func() {
-				edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector["app.kubernetes.io/instance"] = "other" })
-			},
+			edits(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector["app.kubernetes.io/instance"] = "other" }),
 			func() bool {
 				return get(b, &corev1.Service{}).Spec.Selector["app.kubernetes.io/instance"] == b.key.Name
 			},
 		},
 		"the port of the Service": {
-			func() { edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }) },
+			edits(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }),
 			func() bool {
 				s := get(b, &corev1.Service{})
 				return len(s.Spec.Ports) == 1 && s.Spec.Ports[0].Port == 80
 			},
 		},
 		"the port of the container": {
-			func() {
-				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81 })
-			},
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81
+			}),
 			func() bool {
 				ports := get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Ports
 				return len(ports) == 1 && ports[0].ContainerPort == 80
 			},
 		},
 		"a sysctl more": {
-			func() {
-				edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
-					c := d.Spec.Template.Spec.SecurityContext
-					c.Sysctls = append(c.Sysctls, corev1.Sysctl{Name: "kernel.shm_rmid_forced", Value: "1"})
-				})
-			},
+			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+				c := d.Spec.Template.Spec.SecurityContext
+				c.Sysctls = append(c.Sysctls, corev1.Sysctl{Name: "kernel.shm_rmid_forced", Value: "1"})
+			}),
 			func() bool {
 				return len(get(b, &appsv1.Deployment{}).Spec.Template.Spec.SecurityContext.Sysctls) == 1
 			},
 		},
 		"a label": {
-			func() {
-				edit(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, "app.kubernetes.io/managed-by") })
-			},
+			edits(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, "app.kubernetes.io/managed-by") }),
 			func() bool { return get(b, &corev1.Service{}).Labels["app.kubernetes.io/managed-by"] != "" },
 		},
 	}
@@ -401,7 +402,8 @@ func TestAStatusThatBecameZeroIsRead(t *testing.T) {
 	b.must(b.WithWatch.Status().Update(t.Context(), d))
 	stale := true // the Deployment in the cache still has a ready pod when the answer has none
 	b.intercept(interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
 			err := c.Get(ctx, key, obj, opts...)
 			if pods, ok := obj.(*appsv1.Deployment); ok && stale {
 				pods.Status.ReadyReplicas, pods.Spec.Replicas, stale = 1, new(int32(9)), false
@@ -455,7 +457,8 @@ func TestAConflictThatAppearsBetweenObserveAndApplyIsNotChanged(t *testing.T) {
 					})
 				}
 				b.intercept(interceptor.Funcs{
-					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
+						opts ...client.ApplyOption) error {
 						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
 							if exists {
 								b.must(b.Delete(ctx, mywebtest.Unmanaged(kind, b.key.Namespace, b.key.Name)))

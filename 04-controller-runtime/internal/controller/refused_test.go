@@ -44,7 +44,8 @@ func TestAChildThatChangesBeforeItsElementsAreReplacedIsNotRejected(t *testing.T
 	once := sync.OnceFunc(func() {
 		edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Annotations["note"] = "somebody was faster" })
 	})
-	b.intercept(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	b.intercept(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object,
+		patch client.Patch, opts ...client.PatchOption) error {
 		once()
 		return c.Patch(ctx, obj, patch, opts...)
 	}})

@@ -40,14 +40,16 @@ func TestOnlyWhatDiffersOfOursIsReplaced(t *testing.T) {
 		want string
 	}{
 		"the port of a Service, which keeps its node port": {2, service, "[" + version +
-			`,{"op":"replace","path":"/spec/ports/1","value":{"name":"http","nodePort":30100,"port":80,"protocol":"TCP","targetPort":"http"}}]`},
+			`,{"op":"replace","path":"/spec/ports/1","value":{"name":"http","nodePort":30100,"port":80,"protocol":"TCP",` +
+			`"targetPort":"http"}}]`},
 		"the port of a container, and not the container": {1, deployment, "[" + version +
 			`,{"op":"replace","path":"/spec/template/spec/containers/0/ports/0","value":{"containerPort":80,"name":"http"}}]`},
 		"a volume of another type": {1, volume, "[" + version +
 			`,{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"configMap":{"name":"site"},"name":"page"}}]`},
 		"no container, which may hold what others added": {1, injected, ""},
-		"a probe of another type": {1, probe, "[" + version + `,{"op":"replace","path":"/spec/template/spec/containers/0/readinessProbe",` +
-			`"value":{"httpGet":{"path":"/","port":"http"},"periodSeconds":2}}]`},
+		"a probe of another type": {1, probe,
+			"[" + version + `,{"op":"replace","path":"/spec/template/spec/containers/0/readinessProbe",` +
+				`"value":{"httpGet":{"path":"/","port":"http"},"periodSeconds":2}}]`},
 		"nothing in a list": {1, outside, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,9 +79,12 @@ func TestMustReplaceElements(t *testing.T) {
 		"none":                  {nil, false},
 		"two ports of one name": {invalid(field.Duplicate(ports.Child("name"), "http")), true},
 		"two of one node port":  {apierrors.NewInternalError(fmt.Errorf("duplicate nodePort: 30100")), true},
-		"a volume of two types": {invalid(field.Forbidden(field.NewPath("spec", "volumes"), "may not specify more than 1 volume type")), true},
-		"a quota, a policy":     {apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "site", fmt.Errorf("exceeded quota: none")), false},
-		"a conflict":            {apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "site", fmt.Errorf("uid mismatch")), false},
+		"a volume of two types": {
+			invalid(field.Forbidden(field.NewPath("spec", "volumes"), "may not specify more than 1 volume type")), true},
+		"a quota, a policy": {apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "site",
+			fmt.Errorf("exceeded quota: none")), false},
+		"a conflict": {
+			apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "site", fmt.Errorf("uid mismatch")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := MustReplaceElements(test.err); got != test.want {

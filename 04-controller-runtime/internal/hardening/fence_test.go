@@ -161,7 +161,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t
 
 func TestOnlyWritesNeedTheLock(t *testing.T) {
 	for _, held := range []bool{true, false} {
-		for _, request := range []string{"GET /api", "POST /api", "PATCH /api", "PUT /api", "DELETE /api", "POST /apis/authentication.k8s.io/v1/tokenreviews"} {
+		for _, request := range []string{"GET /api", "POST /api", "PATCH /api", "PUT /api", "DELETE /api",
+			"POST /apis/authentication.k8s.io/v1/tokenreviews"} {
 			method, path, _ := strings.Cut(request, " ")
 			l, b := NewLeaseLock(&storedLease{}), &body{}
 			if held {

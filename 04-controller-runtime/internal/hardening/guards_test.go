@@ -28,7 +28,8 @@ func TestWhatIsDrift(t *testing.T) {
 		"a new generation, a child missing": {func(w *webv1.MyWeb) { reported(w); w.Generation++ }, false, nil, false},
 		"a child that was changed":          {reported, true, made(func(*webv1.MyWeb) {}), true},
 		"a changed image":                   {reported, true, made(func(w *webv1.MyWeb) { w.Spec.Image = "old" }), false},
-		"a new generation, the same child":  {func(w *webv1.MyWeb) { reported(w); w.Generation++ }, true, made(func(*webv1.MyWeb) {}), true},
+		"a new generation, the same child": {
+			func(w *webv1.MyWeb) { reported(w); w.Generation++ }, true, made(func(*webv1.MyWeb) {}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := made(test.web)

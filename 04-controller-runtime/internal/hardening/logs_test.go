@@ -13,7 +13,8 @@ import (
 func TestAnErrorThatRepeatsIsLoggedOnce(t *testing.T) {
 	var lines []string
 	ctx, stop := context.WithCancel(t.Context())
-	logger := Deduplicate(ctx, funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{}))
+	logger := Deduplicate(ctx,
+		funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{}))
 	for try := range 3 {
 		one := logger.WithName("controller").WithValues("name", "a", "reconcileID", try)
 		one.Error(errors.New("no"), "Reconciler error", "stacktrace", try)

@@ -16,7 +16,8 @@ import (
 // full is metadata with something in every field that Trim decides about.
 func full(owners ...metav1.OwnerReference) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "x", ResourceVersion: "7", Generation: 2,
-		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{"example.com/keep"},
+		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
+		Finalizers:      []string{"example.com/keep"},
 		OwnerReferences: owners, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}
 }
 
@@ -56,7 +57,8 @@ func TestTrim(t *testing.T) {
 			&appsv1.Deployment{ObjectMeta: unmanaged(full(ours)), Spec: pods}},
 		"a ConfigMap of others": {&corev1.ConfigMap{ObjectMeta: full(), Data: data, BinaryData: map[string][]byte{"b": {1}}},
 			&corev1.ConfigMap{ObjectMeta: named()}},
-		"a Deployment of others": {&appsv1.Deployment{ObjectMeta: full(), Spec: pods, Status: appsv1.DeploymentStatus{Replicas: 3}},
+		"a Deployment of others": {
+			&appsv1.Deployment{ObjectMeta: full(), Spec: pods, Status: appsv1.DeploymentStatus{Replicas: 3}},
 			&appsv1.Deployment{ObjectMeta: named()}},
 		"a Service of others": {&corev1.Service{ObjectMeta: full(), Spec: ports},
 			&corev1.Service{ObjectMeta: named(), Spec: ports}},

@@ -29,7 +29,9 @@ func TestThePageIsStoredAsItIs(t *testing.T) {
 			}
 		})
 	}
-	if got := DesiredConfigMap(mywebtest.New(func(w *webv1.MyWeb) { w.Spec.PageContentHTML = nil })).Data; got["index.html"] != "" || len(got) != 1 {
+	if got := DesiredConfigMap(mywebtest.New(func(w *webv1.MyWeb) {
+		w.Spec.PageContentHTML = nil
+	})).Data; got["index.html"] != "" || len(got) != 1 {
 		t.Errorf("no page is given, the ConfigMap holds %q", got)
 	}
 }
@@ -200,7 +202,9 @@ func TestReplicas(t *testing.T) {
 		want int32
 	}{"not said": {nil, 1}, "zero": {new(int32(0)), 0}, "ten": {new(int32(10)), 10}} {
 		t.Run(name, func(t *testing.T) {
-			if got := *DesiredDeployment(mywebtest.New(func(w *webv1.MyWeb) { w.Spec.Replicas = test.spec })).Spec.Replicas; got != test.want {
+			if got := *DesiredDeployment(mywebtest.New(func(w *webv1.MyWeb) {
+				w.Spec.Replicas = test.spec
+			})).Spec.Replicas; got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})

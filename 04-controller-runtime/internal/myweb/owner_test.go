@@ -33,39 +33,58 @@ func TestTheGarbageCollectorsOwnFinalizerHoldsNothing(t *testing.T) {
 	}
 }
 
+const conflict, waiting = webv1.ReasonResourceConflict, webv1.ReasonWaitingForDeletion
+
+type ownership struct {
+	obj     *corev1.ConfigMap
+	owner   types.UID // the MyWeb that it concerns
+	mine    bool
+	reason  string // of the conflict
+	message string
+}
+
+var ownerships = map[string]ownership{
+	"its own child":      {mywebtest.Owned("site", "u-1"), "u-1", true, "", ""},
+	"its own, annotated": {mywebtest.Owned("site", "u-1", made("u-1")), "u-1", true, "", ""},
+	"its own, the owner reference taken away": {
+		mywebtest.Owned("", "", mywebtest.Ownerless, made("u-1")), "u-1", true, "", ""},
+	"its own, being deleted": {mywebtest.Owned("site", "u-1", deleting), "u-1", true, waiting, ""},
+	"stripped of its owner, being deleted": {
+		mywebtest.Owned("", "", mywebtest.Ownerless, made("u-1"), deleting), "u-1", true, waiting, ""},
+	"owned besides, and controlled by none": {mywebtest.Owned("site", "u-1",
+		func(c *corev1.ConfigMap) { c.OwnerReferences[0].Controller = nil }), "", false, conflict, ""},
+	"owned besides, but made by it": {mywebtest.Owned("site", "u-1", made("u-1"),
+		func(c *corev1.ConfigMap) { c.OwnerReferences[0].Controller = nil }), "u-1", true, "", ""},
+	"its own, held by a finalizer": {
+		mywebtest.Owned("site", "u-1", deleting, held("example.com/keep")), "u-1", true, waiting, "example.com/keep"},
+	"of a predecessor, held": {
+		mywebtest.Owned("site", "u-0", deleting, held("example.com/keep")), "u-0", false, waiting, "example.com/keep"},
+	"of nobody":                {mywebtest.Owned("", "", mywebtest.Ownerless), "", false, conflict, ""},
+	"of nobody, being deleted": {mywebtest.Owned("", "", mywebtest.Ownerless, deleting), "", false, conflict, ""},
+	"of nobody, an annotation without a UID": {
+		mywebtest.Owned("", "", mywebtest.Ownerless, made("")), "", false, conflict, ""},
+	"of another controller": {
+		mywebtest.Owned("site", "d-1", mywebtest.OwnerKind("apps/v1", "Deployment")), "", false, conflict, ""},
+	"of another controller, once made by it": {
+		mywebtest.Owned("site", "d-1", mywebtest.OwnerKind("apps/v1", "Deployment"), made("u-1")), "", false, conflict, ""},
+	"of a MyWeb of another group": {
+		mywebtest.Owned("site", "x-1", mywebtest.OwnerKind("example.com/v1", "MyWeb")), "", false, conflict, ""},
+	"of another kind of the group": {
+		mywebtest.Owned("site", "x-1", mywebtest.OwnerKind("operator.k8s-summit.org/v1", "Other")), "", false, conflict, ""},
+	"of a MyWeb through another version": {
+		mywebtest.Owned("site", "u-1", mywebtest.OwnerKind("operator.k8s-summit.org/v2", "MyWeb")), "u-1", true, "", ""},
+	"of an owner whose version makes no sense": {
+		mywebtest.Owned("site", "x-1", mywebtest.OwnerKind("a/b/c", "MyWeb")), "", false, conflict, ""},
+	"of another MyWeb":                {mywebtest.Owned("other", "u-2"), "u-2", false, conflict, ""},
+	"of a predecessor":                {mywebtest.Owned("site", "u-0"), "u-0", false, waiting, ""},
+	"of a predecessor, being deleted": {mywebtest.Owned("site", "u-0", deleting), "u-0", false, waiting, ""},
+	"made by a predecessor, owned by nobody": {
+		mywebtest.Owned("", "", mywebtest.Ownerless, made("u-0")), "u-0", false, conflict, "earlier MyWeb"},
+	"made by it, taken over by a later one": {mywebtest.Owned("site", "u-2", made("u-1")), "u-2", false, waiting, ""},
+}
+
 func TestWhoseAnObjectIs(t *testing.T) {
-	const conflict, waiting = webv1.ReasonResourceConflict, webv1.ReasonWaitingForDeletion
-	for name, test := range map[string]struct {
-		obj     *corev1.ConfigMap
-		owner   types.UID // the MyWeb that it concerns
-		mine    bool
-		reason  string // of the conflict
-		message string
-	}{
-		"its own child":                            {mywebtest.Owned("site", "u-1"), "u-1", true, "", ""},
-		"its own, annotated":                       {mywebtest.Owned("site", "u-1", made("u-1")), "u-1", true, "", ""},
-		"its own, the owner reference taken away":  {mywebtest.Owned("", "", mywebtest.Ownerless, made("u-1")), "u-1", true, "", ""},
-		"its own, being deleted":                   {mywebtest.Owned("site", "u-1", deleting), "u-1", true, waiting, ""},
-		"stripped of its owner, being deleted":     {mywebtest.Owned("", "", mywebtest.Ownerless, made("u-1"), deleting), "u-1", true, waiting, ""},
-		"owned besides, and controlled by none":    {mywebtest.Owned("site", "u-1", func(c *corev1.ConfigMap) { c.OwnerReferences[0].Controller = nil }), "", false, conflict, ""},
-		"owned besides, but made by it":            {mywebtest.Owned("site", "u-1", made("u-1"), func(c *corev1.ConfigMap) { c.OwnerReferences[0].Controller = nil }), "u-1", true, "", ""},
-		"its own, held by a finalizer":             {mywebtest.Owned("site", "u-1", deleting, held("example.com/keep")), "u-1", true, waiting, "example.com/keep"},
-		"of a predecessor, held":                   {mywebtest.Owned("site", "u-0", deleting, held("example.com/keep")), "u-0", false, waiting, "example.com/keep"},
-		"of nobody":                                {mywebtest.Owned("", "", mywebtest.Ownerless), "", false, conflict, ""},
-		"of nobody, being deleted":                 {mywebtest.Owned("", "", mywebtest.Ownerless, deleting), "", false, conflict, ""},
-		"of nobody, an annotation without a UID":   {mywebtest.Owned("", "", mywebtest.Ownerless, made("")), "", false, conflict, ""},
-		"of another controller":                    {mywebtest.Owned("site", "d-1", mywebtest.OwnerKind("apps/v1", "Deployment")), "", false, conflict, ""},
-		"of another controller, once made by it":   {mywebtest.Owned("site", "d-1", mywebtest.OwnerKind("apps/v1", "Deployment"), made("u-1")), "", false, conflict, ""},
-		"of a MyWeb of another group":              {mywebtest.Owned("site", "x-1", mywebtest.OwnerKind("example.com/v1", "MyWeb")), "", false, conflict, ""},
-		"of another kind of the group":             {mywebtest.Owned("site", "x-1", mywebtest.OwnerKind("operator.k8s-summit.org/v1", "Other")), "", false, conflict, ""},
-		"of a MyWeb through another version":       {mywebtest.Owned("site", "u-1", mywebtest.OwnerKind("operator.k8s-summit.org/v2", "MyWeb")), "u-1", true, "", ""},
-		"of an owner whose version makes no sense": {mywebtest.Owned("site", "x-1", mywebtest.OwnerKind("a/b/c", "MyWeb")), "", false, conflict, ""},
-		"of another MyWeb":                         {mywebtest.Owned("other", "u-2"), "u-2", false, conflict, ""},
-		"of a predecessor":                         {mywebtest.Owned("site", "u-0"), "u-0", false, waiting, ""},
-		"of a predecessor, being deleted":          {mywebtest.Owned("site", "u-0", deleting), "u-0", false, waiting, ""},
-		"made by a predecessor, owned by nobody":   {mywebtest.Owned("", "", mywebtest.Ownerless, made("u-0")), "u-0", false, conflict, "earlier MyWeb"},
-		"made by it, taken over by a later one":    {mywebtest.Owned("site", "u-2", made("u-1")), "u-2", false, waiting, ""},
-	} {
+	for name, test := range ownerships {
 		t.Run(name, func(t *testing.T) {
 			if got := OwnerUID(test.obj); got != test.owner {
 				t.Errorf("it concerns %q, want %q", got, test.owner)
@@ -103,7 +122,8 @@ func TestTheAppliedHashIsStableAndShowsALostField(t *testing.T) {
 	if got := hashOf(mywebtest.New(), same); !strings.HasPrefix(got, "u-1/") {
 		t.Errorf("the hash %q does not name its MyWeb", got)
 	}
-	if reported := func(w *webv1.MyWeb) { w.Generation, w.Status.ReadyReplicas = 9, 1 }; hashOf(mywebtest.New(), same) != hashOf(mywebtest.New(reported), same) {
+	if reported := func(w *webv1.MyWeb) { w.Generation, w.Status.ReadyReplicas = 9, 1 }; hashOf(mywebtest.New(),
+		same) != hashOf(mywebtest.New(reported), same) {
 		t.Error("what is no part of a child changed its hash")
 	}
 	first := hashOf(mywebtest.New(), same)

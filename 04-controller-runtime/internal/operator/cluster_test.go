@@ -205,7 +205,9 @@ func (w *cluster) change(namespace, name string, change func(*webv1.MyWebSpec)) 
 func (w *cluster) remove(namespace, name string) {
 	w.t.Helper()
 	w.Expect(w.Delete(w.t.Context(), w.web(namespace, name))).To(gomega.Succeed())
-	w.Eventually(func() int { return len(w.children(namespace, name)) }).Should(gomega.BeZero(), "children of a deleted MyWeb")
+	w.Eventually(func() int {
+		return len(w.children(namespace, name))
+	}).Should(gomega.BeZero(), "children of a deleted MyWeb")
 }
 
 // get reads an object; ok is false when there is none.

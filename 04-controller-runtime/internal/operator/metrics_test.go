@@ -52,18 +52,8 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	flags := []string{"--namespaces=" + ns, "--leader-elect", "--leader-election-namespace=" + ns}
 	p := started(t, program, kubeconfig, append(flags, "--metrics-bind-address="+address)...)
 
-	w.Eventually(func() int { code, _ := programtest.Get("https://"+address+"/metrics", ""); return code }).Should(gomega.Equal(401)) // it listens
-	for name, test := range map[string]struct {
-		token string
-		code  int
-	}{"no token": {"", 401}, "a token without a permission": {stranger, 403}, "a token with it": {reader, 200}} {
-		if code, body := programtest.Get("https://"+address+"/metrics", test.token); code != test.code {
-			t.Errorf("%s: got %d, want %d: %s", name, code, test.code, body)
-		}
-	}
-	if code, body := programtest.Get("http://"+address+"/metrics", reader); code == 200 {
-		t.Errorf("metrics were sent in the clear: %s", body[:100])
-	}
+	w.Eventually(statusOf("https://"+address, "")).Should(gomega.Equal(401)) // it listens
+	isFor(t, address, reader, stranger)
 
 	counted := func() []string {
 		_, body := programtest.Get("https://"+address+"/metrics", reader)
@@ -82,13 +72,14 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		`myweb_conditions{status="False",type="Progressing"} 3`,
 		`myweb_conditions{status="False",type="Degraded"} 2`, `myweb_conditions{status="True",type="Degraded"} 1`))
 	_, body := programtest.Get("https://"+address+"/metrics", reader)
-	for _, name := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total", "controller_runtime_client_consistency_wait_duration_seconds_count"} {
+	for _, name := range []string{"controller_runtime_reconcile_total", "workqueue_depth", "rest_client_requests_total",
+		"controller_runtime_client_consistency_wait_duration_seconds_count"} {
 		w.Expect(series(body, name)).NotTo(gomega.BeEmpty(), name)
 	}
 
 	standby := testenv.FreeAddress(t)
 	q := launch(t, program, kubeconfig, append(flags, "--metrics-bind-address="+standby)...)
-	w.Eventually(func() int { code, _ := programtest.Get("https://"+standby+"/metrics", reader); return code }).Should(gomega.Equal(200), "a replica that waits can be scraped")
+	w.Eventually(statusOf("https://"+standby, reader)).Should(gomega.Equal(200), "a replica that waits can be scraped")
 	_, body = programtest.Get("https://"+standby+"/metrics", reader)
 	w.Expect(series(body, "myweb_conditions")).To(gomega.BeEmpty(), "a replica that waits would count them once more")
 	q.Stop()
@@ -106,10 +97,34 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	p.Stop()
 }
 
+// statusOf is the code by which metrics are answered.
+func statusOf(address, token string) func() int {
+	return func() int {
+		code, _ := programtest.Get(address+"/metrics", token)
+		return code
+	}
+}
+
+// isFor sees that the metrics go over TLS to who may read them, and to nobody else.
+func isFor(t *testing.T, address, reader, stranger string) {
+	t.Helper()
+	for name, test := range map[string]struct {
+		token string
+		code  int
+	}{"no token": {"", 401}, "a token without a permission": {stranger, 403}, "a token with it": {reader, 200}} {
+		if code, body := programtest.Get("https://"+address+"/metrics", test.token); code != test.code {
+			t.Errorf("%s: got %d, want %d: %s", name, code, test.code, body)
+		}
+	}
+	if code, body := programtest.Get("http://"+address+"/metrics", reader); code == 200 {
+		t.Errorf("metrics were sent in the clear: %s", body[:100])
+	}
+}
+
 func TestMetricsInTheClearAreForThisMachine(t *testing.T) {
 	w := newCluster(t)
 	ns, address := w.namespace(), testenv.FreeAddress(t)
 	started(t, program, w.operator("clear", ns), "--namespaces="+ns, "--metrics-bind-address="+address,
 		"--metrics-secure=false")
-	w.Eventually(func() int { code, _ := programtest.Get("http://"+address+"/metrics", ""); return code }).Should(gomega.Equal(200))
+	w.Eventually(statusOf("http://"+address, "")).Should(gomega.Equal(200))
 }

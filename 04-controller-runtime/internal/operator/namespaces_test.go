@@ -50,7 +50,8 @@ func TestItServesOnlyTheGivenNamespaces(t *testing.T) {
 				}
 			}
 			for _, namespace := range []string{one, two, other} {
-				if web := w.web(namespace, "site"); len(web.Status.Conditions) > 0 != (namespace == test.served[0] || len(test.served) == 2 && namespace == test.served[1]) {
+				if web := w.web(namespace, "site"); len(web.Status.Conditions) > 0 != (namespace == test.served[0] ||
+					len(test.served) == 2 && namespace == test.served[1]) {
 					t.Errorf("served: %v, conditions in %s: %v", test.served, namespace, web.Status.Conditions)
 				}
 				w.remove(namespace, "site")
@@ -71,17 +72,21 @@ func TestANodePortThatIsTakenWhereItDoesNotLook(t *testing.T) {
 	w.ask(here, "site", func(spec *webv1.MyWebSpec) { spec.NodePortNumber = new(int32(30031)) })
 	w.Eventually(w.degraded(here, "site")).Should(gomega.Equal("True NodePortUnavailable"))
 	tries := func() []programtest.Request {
-		return programtest.Filter(w.audit.Of(t, user), func(r programtest.Request) bool { return r.ObjectRef.Resource == "services" && r.Verb == "patch" })
+		return programtest.Filter(w.audit.Of(t, user), func(r programtest.Request) bool {
+			return r.ObjectRef.Resource == "services" && r.Verb == "patch"
+		})
 	}
 	w.Eventually(func() int { return len(tries()) }).Should(gomega.BeNumerically(">=", 8), "it is tried again")
 	all := tries()
 	for i, least := 0, 5*time.Millisecond; i < 7; i, least = i+1, 2*least {
-		w.Expect(all[i+1].RequestReceivedTimestamp.Sub(all[i].RequestReceivedTimestamp)).To(gomega.BeNumerically(">", least*9/10), "pause %d of 5 ms, 10 ms, 20 ms … 320 ms", i+1)
+		w.Expect(all[i+1].RequestReceivedTimestamp.Sub(all[i].RequestReceivedTimestamp)).
+			To(gomega.BeNumerically(">", least*9/10), "pause %d of 5 ms, 10 ms, 20 ms … 320 ms", i+1)
 	}
 	w.Expect(w.Delete(t.Context(), other)).To(gomega.Succeed())
 	w.Expect(w.served(here, "site").Status.NodePort).To(gomega.Equal(int32(30031)))
 	w.settled(user)
-	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered", "Normal Complete"}, w.events(here, "site")); diff != "" {
+	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered", "Normal Complete"},
+		w.events(here, "site")); diff != "" {
 		t.Error(diff)
 	}
 	w.remove(here, "site")

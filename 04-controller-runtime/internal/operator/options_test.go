@@ -27,16 +27,18 @@ func TestWhichFlagsCanBe(t *testing.T) {
 		flags []string
 		wrong string
 	}{
-		"the defaults":                  {nil, ""},
-		"no worker":                     {[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0"},
-		"a limit without a burst":       {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst is 0"},
-		"no limit, and no burst":        {[]string{"--kube-api-burst=0"}, ""},
-		"metrics over TLS for all":      {[]string{"--metrics-bind-address=:0"}, ""},
-		"metrics in the clear, here":    {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"}, ""},
-		"metrics in the clear for all":  {[]string{"--metrics-bind-address=:0", "--metrics-secure=false"}, `--metrics-bind-address is ":0"`},
-		"metrics in the clear, by name": {[]string{"--metrics-bind-address=localhost:0", "--metrics-secure=false"}, "--metrics-bind-address"},
-		"no metrics, in the clear":      {[]string{"--metrics-secure=false"}, ""},
-		"a namespace that cannot be":    {[]string{"--namespaces=a,B"}, `--namespaces names "B"`},
+		"the defaults":               {nil, ""},
+		"no worker":                  {[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0"},
+		"a limit without a burst":    {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst is 0"},
+		"no limit, and no burst":     {[]string{"--kube-api-burst=0"}, ""},
+		"metrics over TLS for all":   {[]string{"--metrics-bind-address=:0"}, ""},
+		"metrics in the clear, here": {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"}, ""},
+		"metrics in the clear for all": {
+			[]string{"--metrics-bind-address=:0", "--metrics-secure=false"}, `--metrics-bind-address is ":0"`},
+		"metrics in the clear, by name": {
+			[]string{"--metrics-bind-address=localhost:0", "--metrics-secure=false"}, "--metrics-bind-address"},
+		"no metrics, in the clear":   {[]string{"--metrics-secure=false"}, ""},
+		"a namespace that cannot be": {[]string{"--namespaces=a,B"}, `--namespaces names "B"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := options(t, test.flags...).check()

@@ -32,63 +32,87 @@ type sentence struct {
 	before, then func(w *cluster, namespace, name string)
 }
 
+func specWith(change ...func(*webv1.MyWebSpec)) webv1.MyWebSpec {
+	s := webv1.MyWebSpec{Image: "nginx"}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+func withPage(text string) webv1.MyWebSpec {
+	return specWith(func(s *webv1.MyWebSpec) { s.PageContentHTML = &text })
+}
+
+func withImage(name string) webv1.MyWebSpec {
+	return specWith(func(s *webv1.MyWebSpec) { s.Image = name })
+}
+
+func withReplicas(n int32) webv1.MyWebSpec {
+	return specWith(func(s *webv1.MyWebSpec) { s.Replicas = &n })
+}
+
+func withPort(n int32) webv1.MyWebSpec {
+	return specWith(func(s *webv1.MyWebSpec) { s.NodePortNumber = &n })
+}
+
+func changed(change func(*webv1.MyWebSpec)) func(*cluster, string, string) {
+	return func(w *cluster, namespace, name string) { w.change(namespace, name, change) }
+}
+
 // sentences by the name of their MyWeb.
-func sentences() map[string]sentence {
-	spec := func(change ...func(*webv1.MyWebSpec)) webv1.MyWebSpec {
-		s := webv1.MyWebSpec{Image: "nginx"}
-		for _, f := range change {
-			f(&s)
-		}
-		return s
-	}
-	page := func(text string) webv1.MyWebSpec {
-		return spec(func(s *webv1.MyWebSpec) { s.PageContentHTML = &text })
-	}
-	image := func(name string) webv1.MyWebSpec {
-		return spec(func(s *webv1.MyWebSpec) { s.Image = name })
-	}
-	replicas := func(n int32) webv1.MyWebSpec { return spec(func(s *webv1.MyWebSpec) { s.Replicas = &n }) }
-	port := func(n int32) webv1.MyWebSpec { return spec(func(s *webv1.MyWebSpec) { s.NodePortNumber = &n }) }
-	changed := func(change func(*webv1.MyWebSpec)) func(*cluster, string, string) {
-		return func(w *cluster, namespace, name string) { w.change(namespace, name, change) }
-	}
-	return map[string]sentence{
-		"bare": {spec: spec()},
-		// Ports below 30086 are given to nobody who does not ask for them.
-		"port":                            {spec: port(30011)},
-		"no-pod":                          {spec: replicas(0)},
-		"one-pod":                         {spec: replicas(1)},
-		"three-pods":                      {spec: replicas(3)},
-		"ten-pods":                        {spec: replicas(10)},
-		"empty-page":                      {spec: page("")},
-		"unicode":                         {spec: page("<p>Grüße, 世界 🌍\u200d\n</p>\r\n")},
-		"quotes":                          {spec: page("\"'`\\ {{ .Values }} ${HOME} <!-- -->\t")},
-		"large-page":                      {spec: page(strings.Repeat("0123456789abcdef", 131072/16))},
-		"digest":                          {spec: image("nginx@sha256:" + strings.Repeat("0a", 32))},
-		"registry":                        {spec: image("registry.example:5000/team/web:1.29@sha256:" + strings.Repeat("0a", 32))},
-		"a" + strings.Repeat("-long", 12): {spec: spec()},
-		"removed-port":                    {spec: port(30012), then: changed(func(s *webv1.MyWebSpec) { s.NodePortNumber = nil })},
-		"changed-port":                    {spec: port(30013), then: changed(func(s *webv1.MyWebSpec) { s.NodePortNumber = new(int32(30014)) })},
-		"changed-page":                    {spec: page("old"), then: changed(func(s *webv1.MyWebSpec) { s.PageContentHTML = new("new") })},
-		"changed-image":                   {spec: image("nginx"), then: changed(func(s *webv1.MyWebSpec) { s.Image = "nginx:1.29-alpine" })},
-		"scaled-to-zero":                  {spec: replicas(2), then: changed(func(s *webv1.MyWebSpec) { s.Replicas = new(int32(0)) })},
-		"unmanaged-configmap":             {spec: spec(), before: putUnmanaged("ConfigMap")},
-		"unmanaged-deployment":            {spec: spec(), before: putUnmanaged("Deployment")},
-		"unmanaged-service":               {spec: spec(), before: putUnmanaged("Service")},
-		"unmanaged-that-goes":             {spec: spec(), before: putUnmanaged("ConfigMap"), then: deleteChild("ConfigMap")},
-		"taken-port":                      {spec: port(30015), before: holdPort(30015)},
-		"taken-port-that-gets-free":       {spec: port(30016), before: holdPort(30016), then: freePort},
-		"deleted-page":                    {spec: page("x"), then: deleteChild("ConfigMap")},
-		"deleted-service":                 {spec: spec(), then: deleteChild("Service")},
-		"deleted-pods":                    {spec: spec(), then: deleteChild("Deployment")},
-		"defaced-page":                    {spec: page("x"), then: editChild("ConfigMap", `{"data":{"index.html":"defaced"}}`)},
-		"stripped-page":                   {spec: page("x"), then: editChild("ConfigMap", `{"metadata":{"ownerReferences":null,"labels":null}}`)},
-		"labelled-service":                {spec: spec(), then: editChild("Service", `{"metadata":{"labels":{"team":"blue"}}}`)},
-		"swapped-volume": {spec: spec(), then: editChild("Deployment", `{"spec":{"template":{"spec":{"volumes":[{"name":"page","emptyDir":{}},`+
+var sentences = map[string]sentence{
+	"bare": {spec: specWith()},
+	// Ports below 30086 are given to nobody who does not ask for them.
+	"port":       {spec: withPort(30011)},
+	"no-pod":     {spec: withReplicas(0)},
+	"one-pod":    {spec: withReplicas(1)},
+	"three-pods": {spec: withReplicas(3)},
+	"ten-pods":   {spec: withReplicas(10)},
+	"empty-page": {spec: withPage("")},
+	"unicode":    {spec: withPage("<p>Grüße, 世界 🌍\u200d\n</p>\r\n")},
+	"quotes":     {spec: withPage("\"'`\\ {{ .Values }} ${HOME} <!-- -->\t")},
+	"large-page": {spec: withPage(strings.Repeat("0123456789abcdef", 131072/16))},
+	"digest":     {spec: withImage("nginx@sha256:" + strings.Repeat("0a", 32))},
+	"registry": {spec: withImage("registry.example:5000/team/web:1.29@sha256:" +
+		strings.Repeat("0a", 32))},
+	"a" + strings.Repeat("-long", 12): {spec: specWith()},
+	"removed-port": {spec: withPort(30012), then: changed(func(s *webv1.MyWebSpec) {
+		s.NodePortNumber = nil
+	})},
+	"changed-port": {spec: withPort(30013), then: changed(func(s *webv1.MyWebSpec) {
+		s.NodePortNumber = new(int32(30014))
+	})},
+	"changed-page": {spec: withPage("old"), then: changed(func(s *webv1.MyWebSpec) {
+		s.PageContentHTML = new("new")
+	})},
+	"changed-image": {spec: withImage("nginx"), then: changed(func(s *webv1.MyWebSpec) {
+		s.Image = "nginx:1.29-alpine"
+	})},
+	"scaled-to-zero": {spec: withReplicas(2), then: changed(func(s *webv1.MyWebSpec) {
+		s.Replicas = new(int32(0))
+	})},
+	"unmanaged-configmap":       {spec: specWith(), before: putUnmanaged("ConfigMap")},
+	"unmanaged-deployment":      {spec: specWith(), before: putUnmanaged("Deployment")},
+	"unmanaged-service":         {spec: specWith(), before: putUnmanaged("Service")},
+	"unmanaged-that-goes":       {spec: specWith(), before: putUnmanaged("ConfigMap"), then: deleteChild("ConfigMap")},
+	"taken-port":                {spec: withPort(30015), before: holdPort(30015)},
+	"taken-port-that-gets-free": {spec: withPort(30016), before: holdPort(30016), then: freePort},
+	"deleted-page":              {spec: withPage("x"), then: deleteChild("ConfigMap")},
+	"deleted-service":           {spec: specWith(), then: deleteChild("Service")},
+	"deleted-pods":              {spec: specWith(), then: deleteChild("Deployment")},
+	"defaced-page":              {spec: withPage("x"), then: editChild("ConfigMap", `{"data":{"index.html":"defaced"}}`)},
+	"stripped-page": {
+		spec: withPage("x"), then: editChild("ConfigMap", `{"metadata":{"ownerReferences":null,"labels":null}}`)},
+	"labelled-service": {spec: specWith(), then: editChild("Service", `{"metadata":{"labels":{"team":"blue"}}}`)},
+	"swapped-volume": {spec: specWith(),
+		then: editChild("Deployment", `{"spec":{"template":{"spec":{"volumes":[{"name":"page","emptyDir":{}},`+
 			`{"name":"run","emptyDir":{}},{"name":"cache","emptyDir":{}},{"name":"lib","emptyDir":{}}]}}}}`)},
-		"a-port-more":                      {spec: port(30017), then: editChild("Service", `{"spec":{"ports":[{"name":"http","port":81,"targetPort":"http","nodePort":30017}]}}`)},
-		"z" + strings.Repeat("0123456", 8): {spec: spec(), then: changed(func(s *webv1.MyWebSpec) { s.Replicas = new(int32(2)) })},
-	}
+	"a-port-more": {spec: withPort(30017),
+		then: editChild("Service", `{"spec":{"ports":[{"name":"http","port":81,"targetPort":"http","nodePort":30017}]}}`)},
+	"z" + strings.Repeat("0123456", 8): {spec: specWith(), then: changed(func(s *webv1.MyWebSpec) {
+		s.Replicas = new(int32(2))
+	})},
 }
 
 func putUnmanaged(kind string) func(*cluster, string, string) {
@@ -99,8 +123,10 @@ func putUnmanaged(kind string) func(*cluster, string, string) {
 			w.create(&corev1.ConfigMap{ObjectMeta: m, Data: map[string]string{"mine": "yes"}})
 		case "Deployment":
 			labels := map[string]string{"app": "other"}
-			w.create(&appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}})
+			w.create(&appsv1.Deployment{ObjectMeta: m,
+				Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+						Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}})
 		case "Service":
 			w.create(&corev1.Service{ObjectMeta: m, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 		}
@@ -121,7 +147,8 @@ func deleteChild(kind string) func(*cluster, string, string) {
 func editChild(kind, patch string) func(*cluster, string, string) {
 	return func(w *cluster, namespace, name string) {
 		child := w.children(namespace, name)[kind]
-		w.Expect(w.Patch(w.t.Context(), child, client.RawPatch("application/merge-patch+json", []byte(patch)), client.FieldOwner("somebody"))).To(gomega.Succeed())
+		w.Expect(w.Patch(w.t.Context(), child, client.RawPatch("application/merge-patch+json", []byte(patch)),
+			client.FieldOwner("somebody"))).To(gomega.Succeed())
 	}
 }
 
@@ -133,7 +160,8 @@ func holdPort(port int32) func(*cluster, string, string) {
 }
 
 func freePort(w *cluster, namespace, name string) {
-	w.Expect(w.Delete(w.t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "holder-of-" + name}})).To(gomega.Succeed())
+	w.Expect(w.Delete(w.t.Context(),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "holder-of-" + name}})).To(gomega.Succeed())
 }
 
 func TestTheSameOutcomeAsByHand(t *testing.T) {
@@ -147,7 +175,7 @@ func TestTheSameOutcomeAsByHand(t *testing.T) {
 	want, sent := w.outcomes(byHand, "by-hand")
 	got, sentHere := w.outcomes(program, "on-a-manager")
 	t.Logf("%d sentences; writes by hand %d, on a manager %d", len(want), sent, sentHere)
-	for name := range sentences() {
+	for name := range sentences {
 		if want[name] == nil || got[name] == nil {
 			t.Fatalf("there is no outcome of %s", name)
 		}
@@ -161,7 +189,7 @@ func TestTheSameOutcomeAsByHand(t *testing.T) {
 // how many writes that took.
 func (w *cluster) outcomes(program, user string) (map[string]any, int) {
 	w.t.Helper()
-	ns, all := w.namespace(), sentences()
+	ns, all := w.namespace(), sentences
 	p := started(w.t, program, w.operator(user))
 	for name, s := range all {
 		if s.before != nil {
@@ -185,7 +213,8 @@ func (w *cluster) outcomes(program, user string) (map[string]any, int) {
 	}
 	w.Expect(w.DeleteAllOf(w.t.Context(), &webv1.MyWeb{}, client.InNamespace(ns))).To(gomega.Succeed())
 	w.Expect(w.Delete(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})).To(gomega.Succeed())
-	w.Eventually(func() bool { return w.get("", ns, &corev1.Namespace{}) }, "120s").Should(gomega.BeFalse()) // its node ports are free
+	// its node ports are free
+	w.Eventually(func() bool { return w.get("", ns, &corev1.Namespace{}) }, "120s").Should(gomega.BeFalse())
 	p.Terminate()
 	return found, sent
 }
@@ -205,7 +234,8 @@ func (w *cluster) answered(namespace string) {
 		var pods appsv1.DeploymentList
 		w.Expect(w.List(w.t.Context(), &pods, client.InNamespace(namespace))).To(gomega.Succeed())
 		for _, d := range pods.Items {
-			if d.Status.Replicas != *d.Spec.Replicas || d.Status.TerminatingReplicas != nil && *d.Status.TerminatingReplicas > 0 {
+			if d.Status.Replicas != *d.Spec.Replicas || d.Status.TerminatingReplicas != nil &&
+				*d.Status.TerminatingReplicas > 0 {
 				waiting = append(waiting, d.Name+" pods")
 			}
 		}
@@ -255,12 +285,15 @@ var (
 
 // masked takes out of an object what the API server chose.
 func masked(obj map[string]any) map[string]any {
-	for _, path := range [][]string{{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"},
-		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"status", "collisionCount"}} { // with what is left of a deleted Deployment
+	for _, path := range [][]string{
+		{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"},
+		// with what is left of a deleted Deployment
+		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"status", "collisionCount"}} {
 		unstructured.RemoveNestedField(obj, path...)
 	}
 	annotation := []string{"metadata", "annotations", "operator.k8s-summit.org/applied"}
-	if signature, _, _ := unstructured.NestedString(obj, annotation...); applied.MatchString(signature) { // its hash is of the owner's UID too
+	// its hash is of the owner's UID too
+	if signature, _, _ := unstructured.NestedString(obj, annotation...); applied.MatchString(signature) {
 		_ = unstructured.SetNestedField(obj, "UID/HASH", annotation...)
 	}
 	if fields, found, _ := unstructured.NestedSlice(obj, "metadata", "managedFields"); found {

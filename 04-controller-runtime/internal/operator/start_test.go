@@ -70,7 +70,8 @@ func TestWithoutAPermissionItIsNotReadySaysWhyAndStops(t *testing.T) {
 	w.Eventually(probe("/healthz")).Should(gomega.Equal(200))
 	p.EventuallyPrints("services is forbidden", "20s")
 	w.Expect(probe("/readyz")()).To(gomega.Equal(500))
-	w.Consistently(func() int { return strings.Count(p.Output(), "services is forbidden") }, "3s").Should(gomega.Equal(1), "it is said once")
+	w.Consistently(func() int { return strings.Count(p.Output(), "services is forbidden") }, "3s").
+		Should(gomega.Equal(1), "it is said once")
 	w.allow("hindered", ns, rules)
 	w.Eventually(probe("/readyz")).Should(gomega.Equal(200), "the permission was given")
 	w.ask(ns, "site")

@@ -48,7 +48,8 @@ func TestTheStoryOfAMyWeb(t *testing.T) {
 	quiet := len(programtest.Writes(s.settled(s.user)))
 	t.Logf("stopped within %s of SIGTERM", p.Stop())
 	p = started(t, program, kubeconfig, lead...)
-	s.Consistently(func() int { return len(programtest.Writes(s.audit.Of(t, s.user))) }, "3s").Should(gomega.Equal(quiet), "writes in steady state and after a restart")
+	s.Consistently(func() int { return len(programtest.Writes(s.audit.Of(t, s.user))) }, "3s").
+		Should(gomega.Equal(quiet), "writes in steady state and after a restart")
 	for _, name := range []string{"myweb", "one", "three"} {
 		s.remove(s.ns, name)
 		s.Eventually(func() map[string]bool { return s.pods(s.ns, name) }).Should(gomega.BeEmpty())
@@ -188,13 +189,15 @@ func (s story) stopsRetryingInANamespaceThatIsGoing() {
 	s.ns = s.namespace()
 	s.ask(s.ns, "site")
 	s.served(s.ns, "site")
-	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "kept", Finalizers: []string{"example.com/keep"}}}
+	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.ns, Name: "kept", Finalizers: []string{"example.com/keep"}}}
 	s.create(kept)
 	s.Expect(s.Delete(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.ns}})).To(gomega.Succeed())
 	s.Eventually(func() bool { return s.get(s.ns, "site", &appsv1.Deployment{}) }).Should(gomega.BeFalse())
 	s.Eventually(func() bool { return s.get(s.ns, "site", &webv1.MyWeb{}) }).Should(gomega.BeFalse())
 	quiet := len(s.settled(s.user))
-	s.Consistently(func() int { return len(slices.DeleteFunc(s.audit.Of(s.t, s.user), programtest.Request.OfLease)) }, "2s").Should(gomega.Equal(quiet))
+	s.Consistently(func() int { return len(slices.DeleteFunc(s.audit.Of(s.t, s.user), programtest.Request.OfLease)) },
+		"2s").Should(gomega.Equal(quiet))
 	s.Expect(s.Get(s.t.Context(), client.ObjectKeyFromObject(kept), kept)).To(gomega.Succeed())
 	kept.Finalizers = nil
 	s.Expect(s.Update(s.t.Context(), kept)).To(gomega.Succeed())
@@ -216,7 +219,8 @@ func (s story) usesEveryPermission() {
 		if r.ObjectRef.Resource == "" {
 			continue // which kinds there are, everybody may ask
 		}
-		if r.ResponseStatus.Code == http.StatusForbidden && !strings.HasPrefix(r.ObjectRef.Namespace, "web-") { // whose end refuses new objects
+		// whose end refuses new objects
+		if r.ResponseStatus.Code == http.StatusForbidden && !strings.HasPrefix(r.ObjectRef.Namespace, "web-") {
 			s.t.Errorf("denied: %s", r)
 		}
 		resource := strings.TrimSuffix(r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")

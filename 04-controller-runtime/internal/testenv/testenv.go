@@ -74,7 +74,8 @@ func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err er
 	}
 	cfg, err = env.Start()
 	if err != nil {
-		return nil, nil, fmt.Errorf("start kube-apiserver from %s: %w", env.BinaryAssetsDirectory, errors.Join(err, env.Stop()))
+		return nil, nil,
+			fmt.Errorf("start kube-apiserver from %s: %w", env.BinaryAssetsDirectory, errors.Join(err, env.Stop()))
 	}
 	cfg.QPS = -1 // no limit on the client's side: a test must not wait for itself
 	OnInterrupt(func() { _ = env.Stop() })

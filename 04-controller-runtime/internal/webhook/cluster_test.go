@@ -80,7 +80,9 @@ func serve(t *testing.T) (stop func()) {
 	eventually(t, func(g gomega.Gomega) {
 		web := myweb("default", "asked")
 		web.Spec.Image = "nginx"
-		g.Expect(since(func() { g.Expect(admin.Create(t.Context(), web, client.DryRunAll)).To(gomega.Succeed()) })).NotTo(gomega.BeEmpty())
+		g.Expect(since(func() {
+			g.Expect(admin.Create(t.Context(), web, client.DryRunAll)).To(gomega.Succeed())
+		})).NotTo(gomega.BeEmpty())
 		g.Expect(web.Spec.PageContentHTML).NotTo(gomega.BeNil())
 	})
 	return stop

@@ -28,7 +28,8 @@ func TestNobodyAnswers(t *testing.T) {
 	})
 	eventually(t, func(g gomega.Gomega) { // with a page only the validating webhook is called
 		before := calls.Load()
-		g.Expect(admin.Create(t.Context(), myweb(ns, "another", page("y"), port(30520)), client.DryRunAll)).To(gomega.Succeed())
+		g.Expect(admin.Create(t.Context(), myweb(ns, "another", page("y"), port(30520)), client.DryRunAll)).
+			To(gomega.Succeed())
 		g.Expect(calls.Load()).To(gomega.BeNumerically(">", before), "the webhook was not called")
 	})
 

@@ -104,7 +104,8 @@ func address(t *testing.T) string {
 // installed lists the webhook configurations of the cluster.
 func installed(t *testing.T) (names []string) {
 	t.Helper()
-	mutating, validating := &admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{}
+	mutating, validating := &admissionv1.MutatingWebhookConfigurationList{},
+		&admissionv1.ValidatingWebhookConfigurationList{}
 	must(t, admin.List(t.Context(), mutating))
 	must(t, admin.List(t.Context(), validating))
 	for _, c := range mutating.Items {

@@ -35,14 +35,17 @@ func TestTheSchemaRefusesWrongTypes(t *testing.T) {
 		spec        any
 		field, text string
 	}{
-		"no spec":                      {nil, "spec", "Required value"},
-		"a spec that is a string":      {"x", "spec", "must be of type object"},
-		"a spec that is a list":        {[]any{"x"}, "spec", "must be of type object"},
-		"an empty spec":                {map[string]any{}, "spec.image", "Required value"},
-		"an image that is a number":    {map[string]any{"image": int64(5)}, "spec.image", "must be of type string"},
-		"a page that is a number":      {map[string]any{"image": pinned, "pageContentHtml": int64(5)}, "spec.pageContentHtml", "must be of type string"},
-		"a port that is a string":      {map[string]any{"image": pinned, "nodePortNumber": "http"}, "spec.nodePortNumber", "must be of type integer"},
-		"replicas that are a fraction": {map[string]any{"image": pinned, "replicas": 1.5}, "spec.replicas", "must be of type int32"},
+		"no spec":                   {nil, "spec", "Required value"},
+		"a spec that is a string":   {"x", "spec", "must be of type object"},
+		"a spec that is a list":     {[]any{"x"}, "spec", "must be of type object"},
+		"an empty spec":             {map[string]any{}, "spec.image", "Required value"},
+		"an image that is a number": {map[string]any{"image": int64(5)}, "spec.image", "must be of type string"},
+		"a page that is a number": {
+			map[string]any{"image": pinned, "pageContentHtml": int64(5)}, "spec.pageContentHtml", "must be of type string"},
+		"a port that is a string": {
+			map[string]any{"image": pinned, "nodePortNumber": "http"}, "spec.nodePortNumber", "must be of type integer"},
+		"replicas that are a fraction": {
+			map[string]any{"image": pinned, "replicas": 1.5}, "spec.replicas", "must be of type int32"},
 	}
 	answers := func(t *testing.T, old *webv1.MyWeb) map[string]string {
 		all := map[string]string{}

@@ -20,7 +20,8 @@ func refused(g gomega.Gomega, err error, holder *webv1.MyWeb) {
 	g.Expect(apierrors.IsInvalid(err)).To(gomega.BeTrue(), "got %v", err)
 	cause, _ := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	g.Expect(cause.Field).To(gomega.Equal("spec.nodePortNumber"))
-	g.Expect(cause.Message).To(gomega.ContainSubstring("MyWeb " + client.ObjectKeyFromObject(holder).String() + " has this port"))
+	g.Expect(cause.Message).To(gomega.ContainSubstring("MyWeb " + client.ObjectKeyFromObject(holder).String() +
+		" has this port"))
 	g.Expect(err.Error()).To(gomega.ContainSubstring("spec.nodePortNumber"))
 }
 
@@ -56,7 +57,9 @@ func TestATakenNodePortIsRefused(t *testing.T) {
 func TestWhatCollidesAlreadyStaysEditable(t *testing.T) {
 	ns := namespace(t)
 	create(t, myweb(ns, "one", port(30510))) // no webhook yet
-	two := create(t, myweb(ns, "two", port(30510), func(web *webv1.MyWeb) { web.Finalizers = []string{"example.com/wait"} }))
+	two := create(t, myweb(ns, "two", port(30510), func(web *webv1.MyWeb) {
+		web.Finalizers = []string{"example.com/wait"}
+	}))
 	serve(t)
 	eventually(t, func(g gomega.Gomega) {
 		g.Expect(admin.Create(t.Context(), myweb(ns, "three", port(30510)), client.DryRunAll)).NotTo(gomega.Succeed())
@@ -96,8 +99,14 @@ func TestWarningsReachTheClient(t *testing.T) {
 		do         func() error
 	}{
 		{"created with a tag", "", func() error { return admin.Create(t.Context(), web) }},
-		{"the tag taken away", "neither tag nor digest", func() error { web.Spec.Image = "registry:5000/nginx"; return admin.Update(t.Context(), web) }},
-		{"something else changed", "", func() error { web.Spec.Replicas = new(int32(2)); return admin.Update(t.Context(), web) }},
+		{"the tag taken away", "neither tag nor digest", func() error {
+			web.Spec.Image = "registry:5000/nginx"
+			return admin.Update(t.Context(), web)
+		}},
+		{"something else changed", "", func() error {
+			web.Spec.Replicas = new(int32(2))
+			return admin.Update(t.Context(), web)
+		}},
 		{"latest", "the tag latest", func() error { web.Spec.Image = "nginx:latest"; return admin.Update(t.Context(), web) }},
 		{"a dry run", "neither tag nor digest", func() error {
 			return admin.Create(t.Context(), myweb(ns, "dry", func(w *webv1.MyWeb) { w.Spec.Image = "nginx" }), client.DryRunAll)

@@ -113,9 +113,11 @@ func (f *fixture) allow(subject rbacv1.Subject, file string, everywhere bool) {
 	f.create(role)
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}
 	if everywhere {
-		f.create(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref})
+		f.create(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref})
 	} else {
-		f.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: f.namespace}, Subjects: []rbacv1.Subject{subject}, RoleRef: ref})
+		f.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: f.namespace},
+			Subjects: []rbacv1.Subject{subject}, RoleRef: ref})
 	}
 }
 

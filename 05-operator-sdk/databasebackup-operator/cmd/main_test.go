@@ -47,7 +47,8 @@ func (f *fixture) target(name string) {
 	f.create(set)
 	set.Status.Replicas, set.Status.ReadyReplicas = 1, 1
 	f.Expect(f.Status().Update(f.t.Context(), set)).To(gomega.Succeed())
-	f.create(&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: l, Ports: []corev1.ServicePort{{Port: 5432}}}})
+	f.create(&corev1.Service{ObjectMeta: meta,
+		Spec: corev1.ServiceSpec{Selector: l, Ports: []corev1.ServicePort{{Port: 5432}}}})
 }
 
 // ask asks for a backup at once, of a server of its own.
@@ -63,12 +64,14 @@ func (f *fixture) ask(name string) {
 }
 
 func TestItSaysWhichKindIsMissing(t *testing.T) { // the second: one CRD of two is installed
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "databases.test.io_databasebackups.yaml")}}); err != nil {
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{
+		filepath.Join(crds, "databases.test.io_databasebackups.yaml")}}); err != nil {
 		t.Fatal(err)
 	}
 	p := launch(t, "--kubeconfig="+kubeconfig(t, ""))
 	p.ExitCode("20s")
-	if text := p.Output(); !strings.Contains(text, "does not know the kind DatabaseRestore: install the CRDs first (make install)") || strings.Count(text, "\n") != 1 {
+	if text := p.Output(); !strings.Contains(text,
+		"does not know the kind DatabaseRestore: install the CRDs first (make install)") || strings.Count(text, "\n") != 1 {
 		t.Errorf("it said:\n%s", text)
 	}
 }

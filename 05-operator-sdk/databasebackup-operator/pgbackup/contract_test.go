@@ -50,7 +50,9 @@ func TestTheOperatorsEnvironmentIsUnderstood(t *testing.T) {
 		for variable := range env {
 			some, err := Settings(verb, environment(with(env, variable, "")))
 			known := err != nil || !reflect.DeepEqual(withoutEnvironment(all), withoutEnvironment(some))
-			if passed := slices.ContainsFunc(targetServer(all).environ, func(pair string) bool { return pair == variable+"="+env[variable] }); !known && !passed {
+			if passed := slices.ContainsFunc(targetServer(all).environ, func(pair string) bool {
+				return pair == variable+"="+env[variable]
+			}); !known && !passed {
 				t.Errorf("%s: %s=%s makes no difference", verb, variable, env[variable])
 			}
 		}

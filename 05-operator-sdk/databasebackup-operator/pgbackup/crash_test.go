@@ -28,6 +28,15 @@ type killTable struct {
 // at begins the row of a step.
 func (k *killTable) at(step string) { k.rows = append(k.rows, []string{step, "", "", ""}) }
 
+// kill runs a verb that is killed at its n-th step.
+func (k *killTable) kill(verb string, settings map[string]string, steps []string, n int) {
+	k.t.Helper()
+	k.at(steps[n])
+	if o := runProgram(k.t, verb, with(settings, killAt, strconv.Itoa(n+1))); o.code != -1 {
+		k.t.Fatalf("step %d: code %d", n+1, o.code)
+	}
+}
+
 func (k *killTable) found(format string, args ...any) {
 	k.rows[len(k.rows)-1][1] = fmt.Sprintf(format, args...)
 }
@@ -116,20 +125,10 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 	second := with(base, "BACKUP_NAME", "small-2")
 	template := filepath.Join(base["BACKUP_ROOT"], "template")
 	must(t, verbBackup, with(first, "BACKUP_DIR", template), ReasonBackupSucceeded)
-	fresh := func(settings map[string]string) {
-		t.Helper()
-		if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(settings["BACKUP_DIR"], os.DirFS(template)); err != nil {
-			t.Fatal(err)
-		}
-		p, _ := workplace()
-		_ = filepath.Walk(settings["BACKUP_DIR"], func(path string, _ os.FileInfo, _ error) error { p.give(t, path); return nil })
-	}
-	fresh(second)
+	afresh(t, second, template)
 	steps := stepsOf(t, verbBackup, second, ReasonBackupSucceeded)
-	for _, step := range []string{"snapshot", "dumping", "dumped", "globals", "prepared", "rename .dump", "rename .json", "renamed",
+	for _, step := range []string{
+		"snapshot", "dumping", "dumped", "globals", "prepared", "rename .dump", "rename .json", "renamed",
 		"verified", "remove .dump", "remove .json", "removed", "result"} {
 		if !strings.Contains(strings.Join(steps, "\n"), step) {
 			t.Fatalf("step %q is missing in %q", step, steps)
@@ -137,7 +136,7 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 	}
 	table := &killTable{t: t}
 	for n := range len(steps) {
-		fresh(second)
+		afresh(t, second, template)
 		_ = os.Remove(second["BACKUP_RESULT"])
 		table.at(steps[n])
 		if o := runProgram(t, verbBackup, with(second, killAt, strconv.Itoa(n+1))); o.code != -1 || o.result.Reason != "" {
@@ -167,6 +166,22 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 		}
 	}
 	table.print()
+}
+
+// afresh gives a backup the files of that folder, and no others.
+func afresh(t *testing.T, settings map[string]string, template string) {
+	t.Helper()
+	if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(settings["BACKUP_DIR"], os.DirFS(template)); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := workplace()
+	_ = filepath.Walk(settings["BACKUP_DIR"], func(path string, _ os.FileInfo, _ error) error {
+		p.give(t, path)
+		return nil
+	})
 }
 
 // A restore is killed at every step: the target is what it was, or the new one and whole. The next run brings it to
@@ -213,7 +228,8 @@ func TestRestoreKilledAtEveryStep(t *testing.T) {
 				if got := databaseState(t, victim); got != "restored" {
 					table.wrong("in the end %s", got)
 				}
-				if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+"');"); got != "0" {
+				if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+
+					"');"); got != "0" {
 					table.wrong("%s or %s was left", aside, replaced)
 				}
 			}

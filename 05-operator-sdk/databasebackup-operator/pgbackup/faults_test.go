@@ -34,20 +34,26 @@ func TestEachFaultHasItsReason(t *testing.T) {
 		want     Reason
 		says     string
 	}{
-		"no server":              {with(settings, "PGPORT", "5999"), ReasonTargetNotReady, "tried for 1s"},
-		"a name without address": {with(settings, "PGHOST", "no-such-host.invalid"), ReasonTargetNotReady, "no-such-host.invalid"},
-		"a wrong password":       {with(settings, "PGPASSWORD", "wrong-password"), ReasonAuthenticationFailed, "password authentication failed"},
-		"no password":            {with(settings, "PGPASSWORD", ""), ReasonAuthenticationFailed, "no password supplied"},
-		"an unknown user":        {with(settings, "PGUSER", "nobody-knows"), ReasonAuthenticationFailed, "nobody-knows"},
-		"an unknown database":    {with(settings, "BACKUP_DATABASE", "not there"), ReasonDatabaseNotFound, "not there"},
+		"no server": {with(settings, "PGPORT", "5999"), ReasonTargetNotReady, "tried for 1s"},
+		"a name without address": {with(settings, "PGHOST", "no-such-host.invalid"), ReasonTargetNotReady,
+			"no-such-host.invalid"},
+		"a wrong password": {with(settings, "PGPASSWORD", "wrong-password"), ReasonAuthenticationFailed,
+			"password authentication failed"},
+		"no password":         {with(settings, "PGPASSWORD", ""), ReasonAuthenticationFailed, "no password supplied"},
+		"an unknown user":     {with(settings, "PGUSER", "nobody-knows"), ReasonAuthenticationFailed, "nobody-knows"},
+		"an unknown database": {with(settings, "BACKUP_DATABASE", "not there"), ReasonDatabaseNotFound, "not there"},
 		"an unknown database with a misleading name": {with(settings, "BACKUP_DATABASE", "password authentication failed"),
 			ReasonDatabaseNotFound, "does not exist"},
-		"a user who may not connect": {with(settings, "PGUSER", "weak", "PGPASSWORD", "w", "BACKUP_DATABASE", "closed"), ReasonPermissionDenied, "closed"},
-		"a user who may not read":    {with(settings, "PGUSER", "weak", "PGPASSWORD", "w"), ReasonPermissionDenied, "permission denied for table t"},
-		"a volume that is not there": {with(settings, "BACKUP_ROOT", "/nowhere", "BACKUP_DIR", "/nowhere/x"), ReasonVolumeMissing, "/nowhere"},
-		"a volume that is another's": {with(settings, "BACKUP_ROOT", readOnly, "BACKUP_DIR", readOnly+"/x"), ReasonVolumeNotWritable, "permission denied"},
-		"no tools":                   {with(settings, "BACKUP_TOOLS", readOnly), ReasonToolMissing, "pg_dump is not in"},
-		"an old pg_dump":             {with(settings, "BACKUP_TOOLS", oldTools(t)), ReasonVersionMismatch, "newer"},
+		"a user who may not connect": {
+			with(settings, "PGUSER", "weak", "PGPASSWORD", "w", "BACKUP_DATABASE", "closed"), ReasonPermissionDenied, "closed"},
+		"a user who may not read": {
+			with(settings, "PGUSER", "weak", "PGPASSWORD", "w"), ReasonPermissionDenied, "permission denied for table t"},
+		"a volume that is not there": {
+			with(settings, "BACKUP_ROOT", "/nowhere", "BACKUP_DIR", "/nowhere/x"), ReasonVolumeMissing, "/nowhere"},
+		"a volume that is another's": {
+			with(settings, "BACKUP_ROOT", readOnly, "BACKUP_DIR", readOnly+"/x"), ReasonVolumeNotWritable, "permission denied"},
+		"no tools":       {with(settings, "BACKUP_TOOLS", readOnly), ReasonToolMissing, "pg_dump is not in"},
+		"an old pg_dump": {with(settings, "BACKUP_TOOLS", oldTools(t)), ReasonVersionMismatch, "newer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.want == ReasonVolumeNotWritable {
@@ -79,7 +85,8 @@ func oldTools(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "pg_dump"), []byte("#!/bin/sh\necho 'pg_dump (PostgreSQL) 9.6.24'\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "pg_dump"), []byte("#!/bin/sh\necho 'pg_dump (PostgreSQL) 9.6.24'\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -93,8 +100,12 @@ func TestServerThatComesUpLateIsWaitedFor(t *testing.T) {
 	steps := filepath.Join(late, "steps")
 	var out, errs bytes.Buffer
 	cmd := start(t, verbBackup, with(settings, "PGHOST", late, stepsFile, steps), &out, &errs)
-	await(t, "the first try", func() bool { text, _ := os.ReadFile(steps); return strings.Contains(string(text), "refused") })
-	if err := os.Symlink(filepath.Join(serverDir, ".s.PGSQL."+serverPort), filepath.Join(late, ".s.PGSQL."+serverPort)); err != nil {
+	await(t, "the first try", func() bool {
+		text, _ := os.ReadFile(steps)
+		return strings.Contains(string(text), "refused")
+	})
+	if err := os.Symlink(filepath.Join(serverDir, ".s.PGSQL."+serverPort),
+		filepath.Join(late, ".s.PGSQL."+serverPort)); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
@@ -144,7 +155,8 @@ func recorded(t *testing.T) (tools, calls string) {
 	t.Helper()
 	tools = folder(t)
 	calls = filepath.Join(folder(t), "calls")
-	for _, name := range []string{"psql", "pg_dump", "pg_dumpall", "pg_restore", "createdb", "dropdb", "initdb", "postgres"} {
+	for _, name := range []string{
+		"psql", "pg_dump", "pg_dumpall", "pg_restore", "createdb", "dropdb", "initdb", "postgres"} {
 		text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >>%s\nexec %s/%s \"$@\"\n", name, calls, toolsDir, name)
 		if err := os.WriteFile(filepath.Join(tools, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
@@ -187,7 +199,8 @@ func TestPasswordIsOnNoCommandLine(t *testing.T) {
 			}
 		}
 		called, _ := os.ReadFile(calls)
-		for _, want := range map[string][]string{verbBackup: {"pg_dump ", "pg_dumpall ", "initdb ", "postgres ", "pg_restore "}, verbRestore: {"createdb ", "pg_restore "}}[verb] {
+		for _, want := range map[string][]string{verbBackup: {
+			"pg_dump ", "pg_dumpall ", "initdb ", "postgres ", "pg_restore "}, verbRestore: {"createdb ", "pg_restore "}}[verb] {
 			if !bytes.Contains(called, []byte(want)) {
 				t.Errorf("%s: %s was not called: %s", verb, want, called)
 			}
@@ -272,7 +285,8 @@ func TestSIGTERMStopsTheToolsAndLeavesNothing(t *testing.T) {
 	var out, errs bytes.Buffer
 	cmd := start(t, verbBackup, settings, &out, &errs)
 	await(t, "the wait for the lock", func() bool {
-		return sql(t, "postgres", "SELECT count(*) FROM pg_stat_activity WHERE datname = 'held' AND wait_event_type = 'Lock';") == "1"
+		return sql(t, "postgres",
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = 'held' AND wait_event_type = 'Lock';") == "1"
 	})
 	tools, signalled := children(cmd.Process.Pid), time.Now()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -348,7 +362,8 @@ func awaitQuery(t *testing.T, process *exec.Cmd) {
 func TestFullVolume(t *testing.T) {
 	t.Parallel()
 	settings := backedUp(t)
-	database(t, "large", "CREATE TABLE noise AS SELECT md5(n::text) || md5((n * 7)::text) AS a FROM generate_series(1, 10000) n;")
+	database(t, "large",
+		"CREATE TABLE noise AS SELECT md5(n::text) || md5((n * 7)::text) AS a FROM generate_series(1, 10000) n;")
 	full := func(t *testing.T, settings map[string]string) {
 		t.Helper()
 		before := filesOf(t, settings)
@@ -400,7 +415,8 @@ func TestSilentServer(t *testing.T) {
 	}
 	defer func() { _ = mute.Close() }()
 	_, port, _ := net.SplitHostPort(mute.Addr().String())
-	must(t, verbBackup, with(settings, "PGHOST", "127.0.0.1", "PGPORT", port, "PGCONNECT_TIMEOUT", "2", "BACKUP_WAIT_SECONDS", "1"), ReasonTargetNotReady)
+	must(t, verbBackup, with(settings, "PGHOST", "127.0.0.1", "PGPORT", port, "PGCONNECT_TIMEOUT", "2",
+		"BACKUP_WAIT_SECONDS", "1"), ReasonTargetNotReady)
 }
 
 // A volume that is full because more is kept than the policy asks for now: the failed run makes room for the next.
@@ -412,7 +428,8 @@ func TestFullVolumeIsPruned(t *testing.T) {
 		put(t, settings, fmt.Sprintf("old-%d", i), now.AddDate(0, 0, i-9), nil)
 	}
 	database(t, "growing")
-	sql(t, "growing", "CREATE TABLE noise AS SELECT md5(n::text) || md5((n * 7)::text) AS a FROM generate_series(1, 10000) n;")
+	sql(t, "growing",
+		"CREATE TABLE noise AS SELECT md5(n::text) || md5((n * 7)::text) AS a FROM generate_series(1, 10000) n;")
 	o := must(t, verbBackup, with(settings, "BACKUP_DATABASE", "growing", fileLimit, "100000"), ReasonVolumeFull)
 	if diff := cmp.Diff([]string{"old-0", "old-1"}, o.result.Removed); diff != "" {
 		t.Errorf("removed (-want +got):\n%s", diff)
@@ -427,7 +444,8 @@ func TestFullVolumeIsPruned(t *testing.T) {
 func TestClockThatWasAheadDoesNotCostTheNewestBackup(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1")
-	must(t, verbBackup, with(settings, "BACKUP_NAME", "ahead", clock, time.Now().AddDate(1, 0, 0).Format(time.RFC3339)), ReasonBackupSucceeded)
+	must(t, verbBackup, with(settings, "BACKUP_NAME", "ahead", clock, time.Now().AddDate(1, 0, 0).Format(time.RFC3339)),
+		ReasonBackupSucceeded)
 	for _, name := range []string{"first", "second"} {
 		o := must(t, verbBackup, with(settings, "BACKUP_NAME", name), ReasonBackupSucceeded)
 		if got := states(t, settings); len(got) != 2 || got["ahead"] != StateGood || got[name] != StateGood {

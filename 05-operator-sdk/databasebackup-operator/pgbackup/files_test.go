@@ -65,7 +65,9 @@ func TestPruneAmongFilesOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(t, settings, "failed-1", noon.AddDate(0, 0, -20), func(s *factsFile) { s.Failure = &Failure{Mode: ModeArchive, Reason: ReasonChecksumMismatch} })
+	put(t, settings, "failed-1", noon.AddDate(0, 0, -20), func(s *factsFile) {
+		s.Failure = &Failure{Mode: ModeArchive, Reason: ReasonChecksumMismatch}
+	})
 	put(t, settings, "foreign-1", noon.AddDate(0, 0, -20), func(s *factsFile) { s.Owner = "uid-9" })
 	overwrite(t, filepath.Join(dir, "orders-0.dump"), []byte("cut"))
 	overwrite(t, filepath.Join(dir, "notes.txt"), nil)
@@ -85,7 +87,8 @@ func TestPruneAmongFilesOfOthers(t *testing.T) {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 	left := strings.Join(filesOf(t, settings), " ")
-	for _, name := range []string{"notes.txt", "Backup by hand.dump", "broken.json", "link.dump", "orders-1.dump", "foreign-1.dump"} {
+	for _, name := range []string{
+		"notes.txt", "Backup by hand.dump", "broken.json", "link.dump", "orders-1.dump", "foreign-1.dump"} {
 		if !strings.Contains(left, name) {
 			t.Errorf("%s was removed", name)
 		}
@@ -112,10 +115,7 @@ func TestPruneKilledAtEveryStep(t *testing.T) {
 	table := &killTable{t: t}
 	for n := range steps {
 		fresh()
-		table.at(steps[n])
-		if o := runProgram(t, verbPrune, with(settings, killAt, fmt.Sprint(n+1))); o.code != -1 {
-			t.Fatalf("step %d: code %d", n+1, o.code)
-		}
+		table.kill(verbPrune, settings, steps, n)
 		got := states(t, settings)
 		table.found("%d backups", len(got))
 		if got["orders-3"] != StateGood || got["orders-4"] != StateGood {
@@ -144,10 +144,7 @@ func TestDeleteKilledAtEveryStep(t *testing.T) {
 	table := &killTable{t: t}
 	for n := range steps {
 		fresh()
-		table.at(steps[n])
-		if o := runProgram(t, verbDelete, with(settings, killAt, fmt.Sprint(n+1))); o.code != -1 {
-			t.Fatalf("step %d: code %d", n+1, o.code)
-		}
+		table.kill(verbDelete, settings, steps, n)
 		table.found("%d files", len(filesOf(t, settings)))
 		o := must(t, verbDelete, settings, ReasonDeleteSucceeded)
 		table.next("%s", o.result.Reason)
@@ -169,7 +166,8 @@ func TestTemporaryFilesOfKilledRuns(t *testing.T) {
 	put(t, other, "orders-1", noon, nil)
 	dir, theirs := filepath.Dir(pathOf(settings, "")), filepath.Dir(pathOf(other, ""))
 	old := time.Now().Add(-25 * time.Hour)
-	for _, path := range []string{dir + "/orders-0.dump.0123abcd.tmp", dir + "/orders-0.json.0123abcd.tmp", theirs + "/orders-0.dump.0123abcd.tmp", dir + "/mine.tmp"} {
+	for _, path := range []string{dir + "/orders-0.dump.0123abcd.tmp", dir + "/orders-0.json.0123abcd.tmp",
+		theirs + "/orders-0.dump.0123abcd.tmp", dir + "/mine.tmp"} {
 		overwrite(t, path, []byte("half"))
 		if err := os.Chtimes(path, old, old); err != nil {
 			t.Fatal(err)

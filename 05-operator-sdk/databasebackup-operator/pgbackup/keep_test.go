@@ -27,79 +27,80 @@ func entries(t *testing.T, lines ...string) (found []Entry) {
 	return found
 }
 
+type pruning struct {
+	have   []string
+	policy Policy
+	zone   string   // none is UTC
+	remove []string // newest first
+}
+
+// Pruned on May 10, 2026, at noon.
+var prunings = map[string]pruning{
+	"the last ones stay": {
+		have:   []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "G 2026-05-03 00:00"},
+		policy: Policy{KeepLast: 2}, remove: []string{"G 2026-05-01 00:00"}},
+	"the newest of each day stays, on days that have one": {
+		have: []string{"G 2026-05-01 01:00", "G 2026-05-01 23:00", "G 2026-05-05 01:00",
+			"G 2026-05-05 02:00", "G 2026-04-01 00:00"},
+		policy: Policy{KeepDaily: 2}, remove: []string{"G 2026-05-05 01:00", "G 2026-05-01 01:00", "G 2026-04-01 00:00"}},
+	"days begin in the zone": { // both are of May 2 in Berlin
+		have:   []string{"G 2026-05-01 22:30", "G 2026-05-02 10:00"},
+		policy: Policy{KeepDaily: 5}, zone: "Europe/Berlin", remove: []string{"G 2026-05-01 22:30"}},
+	"the hour that comes twice is of one day": {
+		have:   []string{"G 2026-10-25 00:30", "G 2026-10-25 01:30", "G 2026-10-25 22:59", "G 2026-10-25 23:01"},
+		policy: Policy{KeepDaily: 9}, zone: "Europe/Berlin", remove: []string{"G 2026-10-25 01:30", "G 2026-10-25 00:30"}},
+	"weeks begin on Monday": { // 2026-05-04 is one
+		have:   []string{"G 2026-05-03 23:00", "G 2026-05-04 01:00", "G 2026-05-10 01:00"},
+		policy: Policy{KeepWeekly: 5}, remove: []string{"G 2026-05-04 01:00"}},
+	"a week over New Year is one": {
+		have:   []string{"G 2026-12-31 00:00", "G 2027-01-01 00:00"},
+		policy: Policy{KeepWeekly: 5}, remove: []string{"G 2026-12-31 00:00"}},
+	"the newest of each month stays": {
+		have:   []string{"G 2026-03-31 00:00", "G 2026-04-01 00:00", "G 2026-04-30 00:00", "G 2025-04-30 00:00"},
+		policy: Policy{KeepMonthly: 3}, remove: []string{"G 2026-04-01 00:00"}},
+	"what one rule keeps stays": {
+		have: []string{"G 2026-05-03 01:00", "G 2026-05-03 02:00", "G 2026-05-02 01:00",
+			"G 2026-04-02 01:00", "G 2026-04-01 01:00"},
+		policy: Policy{KeepLast: 1, KeepDaily: 2, KeepMonthly: 2},
+		remove: []string{"G 2026-05-03 01:00", "G 2026-04-01 01:00"}},
+	"age goes before the rules": {
+		have:   []string{"G 2026-05-09 00:00", "G 2026-05-01 00:00", "U 2026-05-01 00:00", "B 2026-05-01 00:00"},
+		policy: Policy{KeepLast: 9, MaxAgeDays: 5},
+		remove: []string{"U 2026-05-01 00:00", "G 2026-05-01 00:00", "B 2026-05-01 00:00"}},
+	"the newest good one outlives its age": {
+		have:   []string{"G 2026-01-01 00:00", "G 2026-01-02 00:00", "U 2026-05-09 00:00"},
+		policy: Policy{KeepLast: 9, MaxAgeDays: 5}, remove: []string{"G 2026-01-01 00:00"}},
+	"the newest good one stays without any rule": {
+		have:   []string{"G 2026-01-01 00:00", "G 2026-01-02 00:00", "U 2026-05-09 00:00", "B 2026-05-09 01:00"},
+		policy: Policy{}, remove: []string{"U 2026-05-09 00:00", "G 2026-01-01 00:00"}},
+	"while none is good, the newest unverified stays": {
+		have:   []string{"U 2026-01-01 00:00", "U 2026-01-02 00:00", "B 2026-01-03 00:00"},
+		policy: Policy{}, remove: []string{"U 2026-01-01 00:00"}},
+	"the newest stays even when it is broken and no rule speaks for it": {
+		have:   []string{"B 2026-05-08 00:00", "B 2026-05-09 00:00", "M 2026-05-09 01:00"},
+		policy: Policy{KeepDaily: 7}, remove: []string{"M 2026-05-09 01:00", "B 2026-05-08 00:00"}},
+	"unverified and broken ones push out no good one": {
+		have: []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "U 2026-05-03 00:00", "U 2026-05-04 00:00",
+			"U 2026-05-05 00:00", "B 2026-05-06 00:00", "B 2026-05-07 00:00", "B 2026-05-08 00:00"},
+		policy: Policy{KeepLast: 2}, remove: []string{"B 2026-05-06 00:00", "U 2026-05-03 00:00"}},
+	"broken and missing ones go when a newer good one is there": {
+		have:   []string{"B 2026-05-01 00:00", "M 2026-05-02 00:00", "G 2026-05-03 00:00", "B 2026-05-04 00:00"},
+		policy: Policy{KeepLast: 7}, remove: []string{"M 2026-05-02 00:00", "B 2026-05-01 00:00"}},
+	"unknown ones stay and count for nothing": {
+		have:   []string{"? 2020-01-01 00:00", "? 2026-05-09 00:00", "G 2026-05-03 00:00", "G 2026-05-02 00:00"},
+		policy: Policy{KeepLast: 1, MaxAgeDays: 9}, remove: []string{"G 2026-05-02 00:00"}},
+	"a clock that was wrong costs nothing good": {
+		have:   []string{"G 2031-01-01 00:00", "G 2026-05-03 00:00"},
+		policy: Policy{KeepLast: 2, MaxAgeDays: 9}},
+	"nothing is there": {policy: Policy{KeepLast: 1}},
+}
+
 func TestKeep(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		have   []string
-		policy Policy
-		zone   *time.Location
-		remove []string // newest first
-	}{
-		"the last ones stay": {
-			have:   []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "G 2026-05-03 00:00"},
-			policy: Policy{KeepLast: 2}, remove: []string{"G 2026-05-01 00:00"}},
-		"the newest of each day stays, on days that have one": {
-			have: []string{"G 2026-05-01 01:00", "G 2026-05-01 23:00", "G 2026-05-05 01:00",
-				"G 2026-05-05 02:00", "G 2026-04-01 00:00"},
-			policy: Policy{KeepDaily: 2}, remove: []string{"G 2026-05-05 01:00", "G 2026-05-01 01:00", "G 2026-04-01 00:00"}},
-		"days begin in the zone": { // both are of May 2 in Berlin
-			have:   []string{"G 2026-05-01 22:30", "G 2026-05-02 10:00"},
-			policy: Policy{KeepDaily: 5}, zone: berlin, remove: []string{"G 2026-05-01 22:30"}},
-		"the hour that comes twice is of one day": {
-			have:   []string{"G 2026-10-25 00:30", "G 2026-10-25 01:30", "G 2026-10-25 22:59", "G 2026-10-25 23:01"},
-			policy: Policy{KeepDaily: 9}, zone: berlin, remove: []string{"G 2026-10-25 01:30", "G 2026-10-25 00:30"}},
-		"weeks begin on Monday": { // 2026-05-04 is one
-			have:   []string{"G 2026-05-03 23:00", "G 2026-05-04 01:00", "G 2026-05-10 01:00"},
-			policy: Policy{KeepWeekly: 5}, remove: []string{"G 2026-05-04 01:00"}},
-		"a week over New Year is one": {
-			have:   []string{"G 2026-12-31 00:00", "G 2027-01-01 00:00"},
-			policy: Policy{KeepWeekly: 5}, remove: []string{"G 2026-12-31 00:00"}},
-		"the newest of each month stays": {
-			have:   []string{"G 2026-03-31 00:00", "G 2026-04-01 00:00", "G 2026-04-30 00:00", "G 2025-04-30 00:00"},
-			policy: Policy{KeepMonthly: 3}, remove: []string{"G 2026-04-01 00:00"}},
-		"what one rule keeps stays": {
-			have: []string{"G 2026-05-03 01:00", "G 2026-05-03 02:00", "G 2026-05-02 01:00",
-				"G 2026-04-02 01:00", "G 2026-04-01 01:00"},
-			policy: Policy{KeepLast: 1, KeepDaily: 2,
-				KeepMonthly: 2}, remove: []string{"G 2026-05-03 01:00", "G 2026-04-01 01:00"}},
-		"age goes before the rules": {
-			have:   []string{"G 2026-05-09 00:00", "G 2026-05-01 00:00", "U 2026-05-01 00:00", "B 2026-05-01 00:00"},
-			policy: Policy{KeepLast: 9, MaxAgeDays: 5}, remove: []string{"U 2026-05-01 00:00",
-				"G 2026-05-01 00:00", "B 2026-05-01 00:00"}},
-		"the newest good one outlives its age": {
-			have:   []string{"G 2026-01-01 00:00", "G 2026-01-02 00:00", "U 2026-05-09 00:00"},
-			policy: Policy{KeepLast: 9, MaxAgeDays: 5}, remove: []string{"G 2026-01-01 00:00"}},
-		"the newest good one stays without any rule": {
-			have:   []string{"G 2026-01-01 00:00", "G 2026-01-02 00:00", "U 2026-05-09 00:00", "B 2026-05-09 01:00"},
-			policy: Policy{}, remove: []string{"U 2026-05-09 00:00", "G 2026-01-01 00:00"}},
-		"while none is good, the newest unverified stays": {
-			have:   []string{"U 2026-01-01 00:00", "U 2026-01-02 00:00", "B 2026-01-03 00:00"},
-			policy: Policy{}, remove: []string{"U 2026-01-01 00:00"}},
-		"the newest stays even when it is broken and no rule speaks for it": {
-			have:   []string{"B 2026-05-08 00:00", "B 2026-05-09 00:00", "M 2026-05-09 01:00"},
-			policy: Policy{KeepDaily: 7}, remove: []string{"M 2026-05-09 01:00", "B 2026-05-08 00:00"}},
-		"unverified and broken ones push out no good one": {
-			have: []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "U 2026-05-03 00:00", "U 2026-05-04 00:00",
-				"U 2026-05-05 00:00", "B 2026-05-06 00:00", "B 2026-05-07 00:00", "B 2026-05-08 00:00"},
-			policy: Policy{KeepLast: 2}, remove: []string{"B 2026-05-06 00:00", "U 2026-05-03 00:00"}},
-		"broken and missing ones go when a newer good one is there": {
-			have:   []string{"B 2026-05-01 00:00", "M 2026-05-02 00:00", "G 2026-05-03 00:00", "B 2026-05-04 00:00"},
-			policy: Policy{KeepLast: 7}, remove: []string{"M 2026-05-02 00:00", "B 2026-05-01 00:00"}},
-		"unknown ones stay and count for nothing": {
-			have:   []string{"? 2020-01-01 00:00", "? 2026-05-09 00:00", "G 2026-05-03 00:00", "G 2026-05-02 00:00"},
-			policy: Policy{KeepLast: 1, MaxAgeDays: 9}, remove: []string{"G 2026-05-02 00:00"}},
-		"a clock that was wrong costs nothing good": {
-			have:   []string{"G 2031-01-01 00:00", "G 2026-05-03 00:00"},
-			policy: Policy{KeepLast: 2, MaxAgeDays: 9}},
-		"nothing is there": {policy: Policy{KeepLast: 1}},
-	} {
+	for name, test := range prunings {
 		t.Run(name, func(t *testing.T) {
-			zone := test.zone
-			if zone == nil {
-				zone = time.UTC
+			zone, err := time.LoadLocation(test.zone)
+			if err != nil {
+				t.Fatal(err)
 			}
 			keep, remove := Keep(entries(t, test.have...), test.policy, time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC), zone)
 			var names []string
@@ -116,8 +117,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// Whatever is there and whatever the policy: the newest good one, the newest dump and all unknown ones stay, nothing is lost or
-// doubled, and a second pruning finds nothing to do.
+// Whatever is there and whatever the policy: the newest good one, the newest dump and all unknown ones stay, nothing is
+// lost or doubled, and a second pruning finds nothing to do.
 func TestKeepAlways(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC)

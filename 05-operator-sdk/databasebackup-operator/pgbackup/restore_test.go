@@ -20,7 +20,8 @@ func held(t *testing.T, into map[string]string, step string) (release func() (co
 	hold, steps := filepath.Join(dir, "hold"), filepath.Join(dir, "steps")
 	overwrite(t, hold, nil)
 	var out, errs bytes.Buffer
-	cmd := start(t, verbRestore, with(into, holdAt, step+":"+hold, stepsFile, steps, "BACKUP_RESULT", filepath.Join(dir, "result")), &out, &errs)
+	cmd := start(t, verbRestore,
+		with(into, holdAt, step+":"+hold, stepsFile, steps, "BACKUP_RESULT", filepath.Join(dir, "result")), &out, &errs)
 	await(t, "step "+step, func() bool { text, _ := os.ReadFile(steps); return strings.Contains(string(text), step+"\n") })
 	return func() (int, string) {
 		_ = os.Remove(hold)
@@ -78,7 +79,8 @@ func TestOverwriteKeepsWhatBelongsToTheDatabase(t *testing.T) {
 	database(t, "guarded")
 	sql(t, "postgres", `CREATE ROLE "guard's" LOGIN; CREATE ROLE guest;`)
 	t.Cleanup(func() {
-		sql(t, "postgres", `DROP DATABASE guarded WITH (FORCE); DROP ROLE "guard's"; DROP ROLE guest; DROP TABLESPACE "fast disk";`)
+		sql(t, "postgres",
+			`DROP DATABASE guarded WITH (FORCE); DROP ROLE "guard's"; DROP ROLE guest; DROP TABLESPACE "fast disk";`)
 	})
 	sql(t, "postgres", `CREATE TABLESPACE "fast disk" LOCATION '`+folder(t)+`';`)
 	sql(t, "postgres", `ALTER DATABASE guarded SET TABLESPACE "fast disk"; ALTER DATABASE guarded CONNECTION LIMIT 7;
@@ -95,9 +97,12 @@ ALTER DATABASE guarded SET statement_timeout = '1ms';
 ALTER ROLE "guard's" IN DATABASE guarded SET search_path = '';
 ALTER ROLE guest IN DATABASE guarded SET work_mem = '5MB';`)
 	look := func() string {
-		return sql(t, "postgres", `SELECT g.* FROM pg_database, aclexplode(datacl) g WHERE datname = 'guarded' ORDER BY g::text;
-SELECT setrole, c FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) c WHERE datname = 'guarded' ORDER BY 1, 2;
-SELECT pg_get_userbyid(datdba), datconnlimit, shobj_description(d.oid, 'pg_database'), spcname FROM pg_database d JOIN pg_tablespace s ON s.oid = dattablespace WHERE datname = 'guarded';`)
+		return sql(t,
+			"postgres", `SELECT g.* FROM pg_database, aclexplode(datacl) g WHERE datname = 'guarded' ORDER BY g::text;
+SELECT setrole, c FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) c
+  WHERE datname = 'guarded' ORDER BY 1, 2;
+SELECT pg_get_userbyid(datdba), datconnlimit, shobj_description(d.oid, 'pg_database'), spcname
+  FROM pg_database d JOIN pg_tablespace s ON s.oid = dattablespace WHERE datname = 'guarded';`)
 	}
 	before := look()
 	if strings.Count(before, "\n") < 10 || !strings.HasSuffix(before, `guard's|7|it's \ "ours"|fast disk`) {
@@ -155,7 +160,9 @@ REVOKE CONNECT ON DATABASE rented FROM PUBLIC; ALTER DATABASE rented SET work_me
 	if got := databaseState(t, "rented"); got != "restored" {
 		t.Errorf("in the end: %s", got)
 	}
-	if got := sql(t, "postgres", `SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(datacl) a), setconfig FROM pg_database d JOIN pg_db_role_setting ON setdatabase = d.oid WHERE datname = 'rented';`); got != "=T/tenant tenant=CTc/tenant|{work_mem=5MB}" {
+	got := sql(t, "postgres", `SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(datacl) a), setconfig
+  FROM pg_database d JOIN pg_db_role_setting ON setdatabase = d.oid WHERE datname = 'rented';`)
+	if got != "=T/tenant tenant=CTc/tenant|{work_mem=5MB}" {
 		t.Errorf("grants and settings: %s", got)
 	}
 }

@@ -62,8 +62,9 @@ func TestDefaultResultIsNotMade(t *testing.T) {
 func TestVolumeFaults(t *testing.T) {
 	for cause, want := range map[error]Reason{
 		syscall.ENOSPC: ReasonVolumeFull, syscall.EDQUOT: ReasonVolumeFull, syscall.EFBIG: ReasonVolumeFull,
-		syscall.EACCES: ReasonVolumeNotWritable, syscall.EPERM: ReasonVolumeNotWritable, syscall.EROFS: ReasonVolumeNotWritable,
-		syscall.EIO: ReasonVolumeFailed,
+		syscall.EACCES: ReasonVolumeNotWritable, syscall.EPERM: ReasonVolumeNotWritable,
+		syscall.EROFS: ReasonVolumeNotWritable,
+		syscall.EIO:   ReasonVolumeFailed,
 	} {
 		err := volumeFault("write", &os.PathError{Op: "write", Path: "/x", Err: cause})
 		if reasonOf(err) != want || !errors.Is(err, cause) {
@@ -79,15 +80,26 @@ func TestClassify(t *testing.T) {
 		names    []string
 		want     Reason
 	}{
-		"a disk of ours":                          {`pg_dump: error: could not write to output file: No space left on device`, workPatterns, nil, ReasonVolumeFull},
-		"a disk of the server":                    {`pg_dump: error: query failed: ERROR:  could not write to file: No space left on device`, workPatterns, nil, ReasonDumpFailed},
-		"the server ends":                         {`pg_dump: error: query failed: FATAL:  terminating connection due to administrator command`, workPatterns, nil, ReasonConnectionLost},
-		"a newer server":                          {`pg_dump: error: aborting because of server version mismatch`, workPatterns, nil, ReasonVersionMismatch},
-		"a database that is named like a pattern": {`psql: error: FATAL:  database "no password supplied" does not exist`, connectionPatterns, []string{"no password supplied"}, ReasonDatabaseNotFound},
-		"a host that is not allowed":              {`psql: error: FATAL:  no pg_hba.conf entry for host "10.0.0.1"`, connectionPatterns, nil, ReasonAuthenticationFailed},
-		"a server that starts":                    {`psql: error: FATAL:  the database system is starting up`, connectionPatterns, nil, ReasonDumpFailed},
-		"a role that may not log in":              {`psql: error: FATAL:  role "r" is not permitted to log in`, connectionPatterns, []string{"r"}, ReasonAuthenticationFailed},
-		"a folder that may not be written":        {`pg_dump: error: could not open output file "/x": Permission denied`, workPatterns, nil, ReasonVolumeNotWritable},
+		"a disk of ours": {
+			`pg_dump: error: could not write to output file: No space left on device`, workPatterns, nil, ReasonVolumeFull},
+		"a disk of the server": {
+			`pg_dump: error: query failed: ERROR:  could not write to file: No space left on device`, workPatterns, nil,
+			ReasonDumpFailed},
+		"the server ends": {
+			`pg_dump: error: query failed: FATAL:  terminating connection due to administrator command`, workPatterns, nil,
+			ReasonConnectionLost},
+		"a newer server": {
+			`pg_dump: error: aborting because of server version mismatch`, workPatterns, nil, ReasonVersionMismatch},
+		"a database that is named like a pattern": {`psql: error: FATAL:  database "no password supplied" does not exist`,
+			connectionPatterns, []string{"no password supplied"}, ReasonDatabaseNotFound},
+		"a host that is not allowed": {`psql: error: FATAL:  no pg_hba.conf entry for host "10.0.0.1"`,
+			connectionPatterns, nil, ReasonAuthenticationFailed},
+		"a server that starts": {
+			`psql: error: FATAL:  the database system is starting up`, connectionPatterns, nil, ReasonDumpFailed},
+		"a role that may not log in": {`psql: error: FATAL:  role "r" is not permitted to log in`,
+			connectionPatterns, []string{"r"}, ReasonAuthenticationFailed},
+		"a folder that may not be written": {
+			`pg_dump: error: could not open output file "/x": Permission denied`, workPatterns, nil, ReasonVolumeNotWritable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := classify(&toolError{name: "tool", lines: []string{test.line}, err: errors.New("exit status 1")}, "work",
@@ -102,7 +114,8 @@ func TestClassify(t *testing.T) {
 // Details of errors show rows: they are not kept.
 func TestComplaintsAreErrorsOnly(t *testing.T) {
 	var c errorLines
-	text := "pg_restore: connecting\npg_restore: error: COPY failed for table \"t\": ERROR:  duplicate key\nDETAIL:  Key (mail)=(a@b.c) already exists.\nCONTEXT:  COPY t, line 2\n"
+	text := "pg_restore: connecting\npg_restore: error: COPY failed for table \"t\": ERROR:  duplicate key\nDETAIL:  " +
+		"Key (mail)=(a@b.c) already exists.\nCONTEXT:  COPY t, line 2\n"
 	for i := range len(text) { // as small as pipes may deliver
 		_, _ = c.Write([]byte(text[i : i+1]))
 	}

@@ -30,9 +30,11 @@ CREATE ROLE "back\slash; \! touch" NOLOGIN;
 GRANT "Reader O'Neil" TO "select";
 CREATE SCHEMA "Sales & Co" AUTHORIZATION "select";
 CREATE SCHEMA "Übung";
-CREATE TABLE "Sales & Co"."Order ""Items"" :x" (id int PRIMARY KEY, "user" text NOT NULL, "naïve col" hstore, hash bytea, at timestamptz);
+CREATE TABLE "Sales & Co"."Order ""Items"" :x" (id int PRIMARY KEY, "user" text NOT NULL, "naïve col" hstore,
+  hash bytea, at timestamptz);
 INSERT INTO "Sales & Co"."Order ""Items"" :x"
-  SELECT n, 'it''s \ "' || n || E'"\t\n€ 日本', hstore('k', n::text), digest(n::text, 'sha256'), '2026-01-01 00:00+00'::timestamptz + n * interval '1 minute'
+  SELECT n, 'it''s \ "' || n || E'"\t\n€ 日本', hstore('k', n::text),
+     digest(n::text, 'sha256'), '2026-01-01 00:00+00'::timestamptz + n * interval '1 minute'
   FROM generate_series(1, 10000) n;
 CREATE TABLE "Übung"."select" ("from" serial PRIMARY KEY, "where" text UNIQUE DEFAULT '\.', CHECK ("from" > 0));
 INSERT INTO "Übung"."select" ("where") VALUES ('a'), ('\N'), (NULL), (''), (E'line\nline');
@@ -153,7 +155,8 @@ func TestRestoreMakesMissingRolesWithoutRights(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_DATABASE", "with-roles")
 	database(t, "with-roles")
-	sql(t, "with-roles", `CREATE ROLE "gone; x" SUPERUSER LOGIN; CREATE TABLE mine (a int); ALTER TABLE mine OWNER TO "gone; x";`)
+	sql(t, "with-roles",
+		`CREATE ROLE "gone; x" SUPERUSER LOGIN; CREATE TABLE mine (a int); ALTER TABLE mine OWNER TO "gone; x";`)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 	sql(t, "with-roles", `DROP TABLE mine; DROP ROLE "gone; x";`)
 	t.Cleanup(func() { sql(t, "postgres", `DROP ROLE "gone; x";`) })
@@ -162,7 +165,8 @@ func TestRestoreMakesMissingRolesWithoutRights(t *testing.T) {
 	if o.result.Restored.RolesCreated != 1 {
 		t.Errorf("restored: %+v", o.result.Restored)
 	}
-	if got := sql(t, "new", `SELECT rolsuper, rolcanlogin, tableowner FROM pg_roles, pg_tables WHERE rolname = 'gone; x' AND tablename = 'mine';`); got != `f|f|gone; x` {
+	if got := sql(t, "new", `SELECT rolsuper, rolcanlogin, tableowner FROM pg_roles, pg_tables
+		WHERE rolname = 'gone; x' AND tablename = 'mine';`); got != `f|f|gone; x` {
 		t.Errorf("role and owner: %s", got)
 	}
 }
@@ -170,7 +174,8 @@ func TestRestoreMakesMissingRolesWithoutRights(t *testing.T) {
 func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 	t.Parallel()
 	settings := backedUp(t)
-	database(t, "busy", `CREATE TABLE precious (a int); INSERT INTO precious VALUES (42); CREATE ROLE keeper LOGIN; ALTER DATABASE busy OWNER TO keeper;`)
+	database(t, "busy", `CREATE TABLE precious (a int); INSERT INTO precious VALUES (42);
+		CREATE ROLE keeper LOGIN; ALTER DATABASE busy OWNER TO keeper;`)
 	t.Cleanup(func() { sql(t, "postgres", `ALTER DATABASE busy OWNER TO boss; DROP ROLE keeper;`) })
 	into := with(settings, "BACKUP_DATABASE", "busy")
 	besides, replaced := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: "busy"})
@@ -179,7 +184,8 @@ func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 		if got := sql(t, "busy", "SELECT a FROM precious;"); got != "42" {
 			t.Fatalf("%s: %s", when, got)
 		}
-		if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+besides+"', '"+replaced+"');"); got != "0" {
+		if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+besides+"', '"+replaced+
+			"');"); got != "0" {
 			t.Fatalf("%s: %s unfinished databases were left", when, got)
 		}
 	}
@@ -207,7 +213,8 @@ func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 	if o := must(t, verbRestore, into, ReasonRestoreSucceeded); !o.result.Restored.Replaced {
 		t.Errorf("restored: %+v", o.result.Restored)
 	}
-	if got := sql(t, "busy", "SELECT count(*), pg_get_userbyid(datdba) FROM t, pg_database WHERE datname = 'busy' GROUP BY 2;"); got != "100|keeper" {
+	if got := sql(t, "busy", "SELECT count(*), pg_get_userbyid(datdba) FROM t, pg_database WHERE datname = 'busy' "+
+		"GROUP BY 2;"); got != "100|keeper" {
 		t.Errorf("rows and owner: %s", got)
 	}
 }
@@ -286,7 +293,8 @@ func TestRowsThatChangeWhileTheDumpIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := fmt.Sprintf("#!/bin/sh\n%[1]s/psql -Xqd changing -c 'INSERT INTO c VALUES (2)'\nexec %[1]s/pg_dump \"$@\"\n", toolsDir)
+	script := fmt.Sprintf("#!/bin/sh\n%[1]s/psql -Xqd changing -c 'INSERT INTO c VALUES (2)'\nexec %[1]s/pg_dump \"$@\"\n",
+		toolsDir)
 	if err := os.WriteFile(dir+"/pg_dump", []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 
 // complete are settings that every verb accepts.
 var complete = map[string]string{
-	"BACKUP_ROOT": "/backups", "BACKUP_DIR": "/backups/orders", "BACKUP_OWNER": "1b2c-3d", "BACKUP_NAME": "orders-29012345",
+	"BACKUP_ROOT": "/backups", "BACKUP_DIR": "/backups/orders", "BACKUP_OWNER": "1b2c-3d",
+	"BACKUP_NAME":     "orders-29012345",
 	"BACKUP_DATABASE": "orders", "PGHOST": "db", "PGUSER": "keeper",
 }
 
@@ -46,32 +47,40 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		verb, variable, value string
 		want                  string
 	}{
-		"no root":                      {verbPrune, "BACKUP_ROOT", "", "BACKUP_ROOT is not set: set the absolute path"},
-		"a relative directory":         {verbPrune, "BACKUP_DIR", "backups/x", "BACKUP_DIR is \"backups/x\", no absolute path: begin it with /"},
-		"a way out":                    {verbPrune, "BACKUP_DIR", "/backups/../etc", "BACKUP_DIR is \"/backups/../etc\", which holds ..: write"},
-		"another directory":            {verbPrune, "BACKUP_DIR", "/backups2", "BACKUP_DIR is \"/backups2\", which is not inside BACKUP_ROOT"},
-		"a very long one":              {verbPrune, "BACKUP_DIR", "/backups/" + strings.Repeat("x", 600), "BACKUP_DIR is longer than 512 bytes"},
+		"no root": {verbPrune, "BACKUP_ROOT", "", "BACKUP_ROOT is not set: set the absolute path"},
+		"a relative directory": {
+			verbPrune, "BACKUP_DIR", "backups/x", "BACKUP_DIR is \"backups/x\", no absolute path: begin it with /"},
+		"a way out": {verbPrune, "BACKUP_DIR", "/backups/../etc", "BACKUP_DIR is \"/backups/../etc\", which holds ..: write"},
+		"another directory": {
+			verbPrune, "BACKUP_DIR", "/backups2", "BACKUP_DIR is \"/backups2\", which is not inside BACKUP_ROOT"},
+		"a very long one": {
+			verbPrune, "BACKUP_DIR", "/backups/" + strings.Repeat("x", 600), "BACKUP_DIR is longer than 512 bytes"},
 		"an owner with a slash":        {verbPrune, "BACKUP_OWNER", "a/b", "BACKUP_OWNER is \"a/b\": set a UID"},
 		"an owner that is a directory": {verbPrune, "BACKUP_OWNER", "..", "BACKUP_OWNER is \"..\": set a UID"},
 		"a name with a slash":          {verbVerify, "BACKUP_NAME", "../x", "BACKUP_NAME is \"../x\": use lower case"},
 		"no name":                      {verbRestore, "BACKUP_NAME", "", "BACKUP_NAME is not set"},
 		"no database":                  {verbBackup, "BACKUP_DATABASE", "", "BACKUP_DATABASE is not set"},
-		"a long database":              {verbBackup, "BACKUP_DATABASE", strings.Repeat("ü", 32), "BACKUP_DATABASE has 64 bytes: PostgreSQL allows 63"},
-		"no host":                      {verbBackup, "PGHOST", "", "PGHOST is not set"},
-		"two hosts":                    {verbBackup, "PGHOST", "evil.example.com,x", "PGHOST is \"evil.example.com,x\", a list of hosts: set one"},
-		"a port":                       {verbBackup, "PGPORT", "66000", "PGPORT is \"66000\": set a port"},
-		"a mode":                       {verbBackup, "BACKUP_VERIFY", "archive", "BACKUP_VERIFY is \"archive\": set None, Archive or Restore"},
-		"to verify nothing":            {verbVerify, "BACKUP_VERIFY", "None", "BACKUP_VERIFY is None, and the verb is verify"},
-		"a command of psql":            {verbBackup, "BACKUP_QUERY", ` \! id`, `BACKUP_QUERY begins with \: write one SQL query`},
-		"a number":                     {verbPrune, "BACKUP_KEEP_LAST", "-1", "BACKUP_KEEP_LAST is \"-1\": set a whole number from 0"},
-		"a number with a unit":         {verbPrune, "BACKUP_MAX_AGE_DAYS", "7d", "BACKUP_MAX_AGE_DAYS is \"7d\""},
-		"a zone":                       {verbPrune, "BACKUP_TIME_ZONE", "Mars/Base", "BACKUP_TIME_ZONE is \"Mars/Base\": set a name of the IANA"},
-		"the zone of the machine":      {verbPrune, "BACKUP_TIME_ZONE", "Local", "BACKUP_TIME_ZONE is \"Local\""},
-		"whether to overwrite":         {verbRestore, "BACKUP_OVERWRITE", "yes", "BACKUP_OVERWRITE is \"yes\": set true or false"},
-		"a relative result":            {verbPrune, "BACKUP_RESULT", "result", "BACKUP_RESULT is no absolute path"},
-		"nowhere to restore":           {verbVerify, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH is not set: set the directory"},
-		"no scratch directory":         {verbScratch, "", "", "BACKUP_SCRATCH is not set: set the directory"},
-		"a verb":                       {"dump", "", "", "verb \"dump\" is unknown: use one of backup, verify"},
+		"a long database": {
+			verbBackup, "BACKUP_DATABASE", strings.Repeat("ü", 32), "BACKUP_DATABASE has 64 bytes: PostgreSQL allows 63"},
+		"no host": {verbBackup, "PGHOST", "", "PGHOST is not set"},
+		"two hosts": {
+			verbBackup, "PGHOST", "evil.example.com,x", "PGHOST is \"evil.example.com,x\", a list of hosts: set one"},
+		"a port": {verbBackup, "PGPORT", "66000", "PGPORT is \"66000\": set a port"},
+		"a mode": {verbBackup, "BACKUP_VERIFY", "archive",
+			"BACKUP_VERIFY is \"archive\": set None, Archive or Restore"},
+		"to verify nothing": {verbVerify, "BACKUP_VERIFY", "None", "BACKUP_VERIFY is None, and the verb is verify"},
+		"a command of psql": {verbBackup, "BACKUP_QUERY", ` \! id`, `BACKUP_QUERY begins with \: write one SQL query`},
+		"a number": {verbPrune, "BACKUP_KEEP_LAST", "-1",
+			"BACKUP_KEEP_LAST is \"-1\": set a whole number from 0"},
+		"a number with a unit": {verbPrune, "BACKUP_MAX_AGE_DAYS", "7d", "BACKUP_MAX_AGE_DAYS is \"7d\""},
+		"a zone": {verbPrune, "BACKUP_TIME_ZONE", "Mars/Base",
+			"BACKUP_TIME_ZONE is \"Mars/Base\": set a name of the IANA"},
+		"the zone of the machine": {verbPrune, "BACKUP_TIME_ZONE", "Local", "BACKUP_TIME_ZONE is \"Local\""},
+		"whether to overwrite":    {verbRestore, "BACKUP_OVERWRITE", "yes", "BACKUP_OVERWRITE is \"yes\": set true or false"},
+		"a relative result":       {verbPrune, "BACKUP_RESULT", "result", "BACKUP_RESULT is no absolute path"},
+		"nowhere to restore":      {verbVerify, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH is not set: set the directory"},
+		"no scratch directory":    {verbScratch, "", "", "BACKUP_SCRATCH is not set: set the directory"},
+		"a verb":                  {"dump", "", "", "verb \"dump\" is unknown: use one of backup, verify"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Settings(test.verb, environment(with(complete, test.variable, test.value)))
@@ -84,7 +93,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 
 // Whatever the settings hold, no tool gets a database but by its option, and the scratch server no credentials.
 func TestEnvironmentOfTools(t *testing.T) {
-	environ := environment(with(complete, "PGPASSWORD", "p", "PGDATABASE", "other", "PGSERVICE", "s", "PGPASSFILE", "/f", "PGHOSTADDR", "10.0.0.1", "PGSSLMODE", "require", "PATH", "/bin", "TOKEN", "t"))
+	environ := environment(with(complete, "PGPASSWORD", "p", "PGDATABASE", "other", "PGSERVICE", "s", "PGPASSFILE", "/f",
+		"PGHOSTADDR", "10.0.0.1", "PGSSLMODE", "require", "PATH", "/bin", "TOKEN", "t"))
 	c, err := Settings(verbBackup, environ)
 	if err != nil {
 		t.Fatal(err)

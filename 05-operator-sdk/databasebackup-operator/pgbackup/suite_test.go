@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(130)
 	}()
 	if toolsDir = findTools(); toolsDir == "" {
-		fmt.Fprintln(os.Stderr, "note: PostgreSQL is not installed, so the tests on a real server are skipped (Debian: apt-get install postgresql)")
+		fmt.Fprintln(os.Stderr,
+			"note: PostgreSQL is not installed, so the tests on a real server are skipped (Debian: apt-get install postgresql)")
 	}
 	code := m.Run()
 	stopPostgres()
@@ -296,7 +297,8 @@ func restoring(t *testing.T, settings map[string]string) map[string]string {
 func startScratchProcess(t *testing.T, settings map[string]string) *exec.Cmd {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := start(t, verbScratch, map[string]string{"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"], "BACKUP_TOOLS": settings["BACKUP_TOOLS"]}, &out, &errs)
+	cmd := start(t, verbScratch, map[string]string{
+		"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"], "BACKUP_TOOLS": settings["BACKUP_TOOLS"]}, &out, &errs)
 	t.Cleanup(func() {
 		if cmd.ProcessState != nil {
 			return // the test has killed it
@@ -325,20 +327,7 @@ func startPostgres() error {
 		}
 	}
 	data := filepath.Join(serverDir, "data")
-	initdb := exec.Command(toolsDir+"/initdb", "-D", data, "-U", superuser, "--pwfile="+secret, "--auth=scram-sha-256",
-		"--encoding=UTF8", "--locale=C", "--no-sync")
-	initdb.Env, initdb.Dir = []string{"LC_ALL=C"}, "/"
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, out)
-	}
-	// For the test of a server that wants to see the password.
-	hba, err := os.ReadFile(filepath.Join(data, "pg_hba.conf"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(data, "pg_hba.conf"),
-			append([]byte("host all plain 127.0.0.1/32 password\n"), hba...), 0o600)
-	}
-	if err != nil {
+	if err := initialise(p, data, secret); err != nil {
 		return err
 	}
 	if serverPort, err = freePort(); err != nil {
@@ -348,9 +337,9 @@ func startPostgres() error {
 	if err != nil {
 		return err
 	}
-	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-c",
-		"listen_addresses=127.0.0.1", "-p", serverPort,
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off", "-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB")
+	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-p", serverPort,
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
+		"-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB")
 	postgres.Env, postgres.Dir, postgres.Stderr = []string{"LC_ALL=C"}, "/", log
 	postgres.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := postgres.Start(); err != nil {
@@ -367,9 +356,27 @@ func startPostgres() error {
 	}
 	_, err = psql("postgres", "CREATE DATABASE small;")
 	if err == nil {
-		_, err = psql("small", "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'row ' || n FROM generate_series(1, 100) n;")
+		_, err = psql("small",
+			"CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'row ' || n FROM generate_series(1, 100) n;")
 	}
 	return err
+}
+
+func initialise(p *place, data, secret string) error {
+	initdb := exec.Command(toolsDir+"/initdb", "-D", data, "-U", superuser, "--pwfile="+secret, "--auth=scram-sha-256",
+		"--encoding=UTF8", "--locale=C", "--no-sync")
+	initdb.Env, initdb.Dir = []string{"LC_ALL=C"}, "/"
+	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Pdeathsig: syscall.SIGKILL}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	// For the test of a server that wants to see the password.
+	hba, err := os.ReadFile(filepath.Join(data, "pg_hba.conf"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(data, "pg_hba.conf"),
+		append([]byte("host all plain 127.0.0.1/32 password\n"), hba...), 0o600)
 }
 
 // freePort is one on which nobody listens on 127.0.0.1.
@@ -397,7 +404,8 @@ func psql(database, sql string) (string, error) {
 	s := server{tools: toolsDir, environ: append(plainEnvironment(os.Environ()),
 		"PGHOST="+serverDir, "PGPORT="+serverPort, "PGUSER="+superuser, "PGPASSWORD="+password, "PGCLIENTENCODING=UTF8")}
 	var out bytes.Buffer
-	err := s.run(context.Background(), tool{name: "psql", args: psqlArgs(database), stdin: strings.NewReader(sql), stdout: &out})
+	err := s.run(context.Background(),
+		tool{name: "psql", args: psqlArgs(database), stdin: strings.NewReader(sql), stdout: &out})
 	return strings.TrimSpace(out.String()), err
 }
 

@@ -56,7 +56,8 @@ func (a *authority) sign(host string) (certificate, key []byte, err error) {
 		return nil, nil, err
 	}
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
 }
 
 // turnTLS switches TLS on or off in the server of the tests. It listens on 127.0.0.1 for these tests alone.
@@ -69,8 +70,9 @@ func turnTLS(t *testing.T, on string) {
 
 // The settings of TLS reach libpq, and what it says of them has a reason. Each run ends at once, for another try
 // would find the same.
-func TestTLS(t *testing.T) {
-	settings := target(t)
+// authorities gives the server a certificate, and writes that of the authority who signed it, and of one who did not.
+func authorities(t *testing.T, dir string) (ours, others string) {
+	t.Helper()
 	signer, err := newAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +86,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, _ := workplace()
-	ours, others := filepath.Join(settings["BACKUP_ROOT"], "ca.crt"), filepath.Join(settings["BACKUP_ROOT"], "other.crt")
+	ours, others = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "other.crt")
 	for path, text := range map[string][]byte{ours: signer.pem(), others: stranger.pem(),
 		filepath.Join(serverDir, "data/server.crt"): certificate, filepath.Join(serverDir, "data/server.key"): key} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -92,6 +94,12 @@ func TestTLS(t *testing.T) {
 		}
 		p.give(t, path)
 	}
+	return ours, others
+}
+
+func TestTLS(t *testing.T) {
+	settings := target(t)
+	ours, others := authorities(t, settings["BACKUP_ROOT"])
 	sql(t, "postgres", "CREATE ROLE plain SUPERUSER LOGIN PASSWORD 'plain-password';")
 	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE plain;") })
 	version, major, err := server{tools: toolsDir, environ: plainEnvironment(os.Environ())}.dumpVersion(t.Context())
@@ -110,15 +118,18 @@ func TestTLS(t *testing.T) {
 	}
 	tls := with(settings, "PGREQUIREAUTH", "scram-sha-256")
 	for name, test := range map[string]run{
-		"the right authority and host":         {"on", "localhost", "verify-full", ours, ReasonBackupSucceeded, ""},
-		"the right authority, another host":    {"on", "127.0.0.1", "verify-ca", ours, ReasonBackupSucceeded, ""},
-		"the wrong host":                       {"on", "127.0.0.1", "verify-full", ours, ReasonTLSFailed, "does not match host name"},
-		"the wrong authority":                  {"on", "localhost", "verify-ca", others, ReasonTLSFailed, "certificate verify failed"},
-		"no authority where one is asked for":  {"on", "localhost", "verify-full", "/nowhere/ca.crt", ReasonTLSFailed, "does not exist"},
-		"any certificate":                      {"on", "localhost", "require", "", ReasonBackupSucceeded, ""},
-		"no TLS where a certificate is wanted": {"off", "localhost", "verify-full", ours, ReasonTLSFailed, "does not support SSL"},
-		"no TLS where it is required":          {"off", "localhost", "require", "", ReasonTLSFailed, "does not support SSL"},
-		"no TLS where it is preferred":         {"off", "localhost", "prefer", "", ReasonBackupSucceeded, ""},
+		"the right authority and host":      {"on", "localhost", "verify-full", ours, ReasonBackupSucceeded, ""},
+		"the right authority, another host": {"on", "127.0.0.1", "verify-ca", ours, ReasonBackupSucceeded, ""},
+		"the wrong host": {
+			"on", "127.0.0.1", "verify-full", ours, ReasonTLSFailed, "does not match host name"},
+		"the wrong authority": {"on", "localhost", "verify-ca", others, ReasonTLSFailed, "certificate verify failed"},
+		"no authority where one is asked for": {
+			"on", "localhost", "verify-full", "/nowhere/ca.crt", ReasonTLSFailed, "does not exist"},
+		"any certificate": {"on", "localhost", "require", "", ReasonBackupSucceeded, ""},
+		"no TLS where a certificate is wanted": {
+			"off", "localhost", "verify-full", ours, ReasonTLSFailed, "does not support SSL"},
+		"no TLS where it is required":  {"off", "localhost", "require", "", ReasonTLSFailed, "does not support SSL"},
+		"no TLS where it is preferred": {"off", "localhost", "prefer", "", ReasonBackupSucceeded, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			turnTLS(t, test.tls)

@@ -43,10 +43,13 @@ func TestDamagedDumpsAreCaught(t *testing.T) {
 		"emptied":                       {nil, nil, ReasonChecksumMismatch, ReasonChecksumMismatch},
 		"emptied, and recorded as such": {nil, func(*factsFile) {}, ReasonArchiveUnreadable, ReasonArchiveUnreadable},
 		"no dump, and recorded as such": {headless, func(*factsFile) {}, ReasonArchiveUnreadable, ReasonArchiveUnreadable},
-		"cut, and recorded as such":     {dump[:len(dump)-200], func(*factsFile) {}, ReasonVerificationSucceeded, ReasonRestoreFailed},
-		"rows less than recorded":       {dump, func(s *factsFile) { s.Tables["public.t"]++ }, ReasonVerificationSucceeded, ReasonRowsDiffer},
-		"a table less than recorded":    {dump, func(s *factsFile) { s.Tables["public.u"] = 0 }, ReasonArchiveIncomplete, ReasonArchiveIncomplete},
-		"as it was":                     {dump, nil, ReasonVerificationSucceeded, ReasonVerificationSucceeded},
+		"cut, and recorded as such": {
+			dump[:len(dump)-200], func(*factsFile) {}, ReasonVerificationSucceeded, ReasonRestoreFailed},
+		"rows less than recorded": {
+			dump, func(s *factsFile) { s.Tables["public.t"]++ }, ReasonVerificationSucceeded, ReasonRowsDiffer},
+		"a table less than recorded": {
+			dump, func(s *factsFile) { s.Tables["public.u"] = 0 }, ReasonArchiveIncomplete, ReasonArchiveIncomplete},
+		"as it was": {dump, nil, ReasonVerificationSucceeded, ReasonVerificationSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			overwrite(t, pathOf(settings, suffixDump), test.dump)
@@ -116,13 +119,15 @@ func TestScratchServerThatCannotBeMadeIsNotHeldAgainstTheDump(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
 	broken := folder(t)
-	if err := os.WriteFile(filepath.Join(broken, "initdb"), []byte("#!/bin/sh\necho 'initdb: error: no room' >&2\nexit 1\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(broken, "initdb"),
+		[]byte("#!/bin/sh\necho 'initdb: error: no room' >&2\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	without := with(settings, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", "/nowhere", "BACKUP_WAIT_SECONDS", "0")
 	for says, settings := range map[string]map[string]string{
 		"no answer from the scratch container": without,
-		"initdb: error: no room":               with(restoring(t, with(settings, "BACKUP_TOOLS", broken)), "BACKUP_TOOLS", settings["BACKUP_TOOLS"]),
+		"initdb: error: no room": with(restoring(t, with(settings, "BACKUP_TOOLS", broken)), "BACKUP_TOOLS",
+			settings["BACKUP_TOOLS"]),
 	} {
 		o := must(t, verbBackup, settings, ReasonScratchFailed)
 		if v := o.result.Backup.Verified; v == nil || v.Mode != ModeArchive || o.result.Backup.Failure != nil ||
@@ -174,11 +179,13 @@ func TestPassKeepsWhatIsStronger(t *testing.T) {
 		have, want factsFile
 		mode       Mode
 	}{
-		"the first":                           {factsFile{}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
-		"a weaker one":                        {factsFile{Verified: restored}, factsFile{Verified: restored}, ModeArchive},
-		"a stronger one":                      {factsFile{Verified: &Verified{ModeArchive, day}}, factsFile{Verified: restored}, ModeRestore},
-		"after a failure that is as strong":   {factsFile{Failure: &Failure{Mode: ModeArchive}}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
-		"after a failure that it cannot find": {factsFile{Failure: &Failure{Mode: ModeRestore}}, factsFile{Failure: &Failure{Mode: ModeRestore}}, ModeArchive},
+		"the first":      {factsFile{}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
+		"a weaker one":   {factsFile{Verified: restored}, factsFile{Verified: restored}, ModeArchive},
+		"a stronger one": {factsFile{Verified: &Verified{ModeArchive, day}}, factsFile{Verified: restored}, ModeRestore},
+		"after a failure that is as strong": {
+			factsFile{Failure: &Failure{Mode: ModeArchive}}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
+		"after a failure that it cannot find": {
+			factsFile{Failure: &Failure{Mode: ModeRestore}}, factsFile{Failure: &Failure{Mode: ModeRestore}}, ModeArchive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.have.pass(test.mode, day)
@@ -190,9 +197,9 @@ func TestPassKeepsWhatIsStronger(t *testing.T) {
 }
 
 func TestRoleStatementsHoldNoCommandsOfPsql(t *testing.T) {
-	globals := "\\restrict x\nSET client_encoding = 'UTF8';\nCREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH LOGIN;\n" +
-		"CREATE ROLE d; \\! touch x\n-- Roles of \"e\n\\! touch y\nCREATE ROLE \"f\n\\! touch z\";\nCREATE ROLE g \\! touch;\n" +
-		"GRANT a TO \"it's\";\nCREATE TABLESPACE t LOCATION '/x';\n"
+	globals := "\\restrict x\nSET client_encoding = 'UTF8';\nCREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH " +
+		"LOGIN;\nCREATE ROLE d; \\! touch x\n-- Roles of \"e\n\\! touch y\nCREATE ROLE \"f\n\\! touch z\";\nCREATE ROLE g " +
+		"\\! touch;\nGRANT a TO \"it's\";\nCREATE TABLESPACE t LOCATION '/x';\n"
 	want := "CREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH LOGIN;\nGRANT a TO \"it's\";\n"
 	if diff := cmp.Diff(want, roleStatements(globals)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -229,16 +236,16 @@ func TestDifference(t *testing.T) {
 }
 
 func TestScratchSignsSpeakOfTheImageNotOfTheDump(t *testing.T) {
-	for line, want := range map[string]Reason{
-		`pg_restore: error: could not execute query: ERROR:  extension "postgis" is not available`:        ReasonScratchFailed,
-		`pg_restore: error: COPY failed: ERROR:  could not extend file "x": No space left on device`:      ReasonScratchFailed,
-		`pg_restore: error: could not execute query: ERROR:  role "x" does not exist`:                     ReasonRestoreFailed,
-		`pg_restore: error: COPY failed for table "t": ERROR:  duplicate key value violates unique index`: ReasonRestoreFailed,
+	for message, want := range map[string]Reason{
+		`could not execute query: ERROR:  extension "postgis" is not available`:        ReasonScratchFailed,
+		`COPY failed: ERROR:  could not extend file "x": No space left on device`:      ReasonScratchFailed,
+		`could not execute query: ERROR:  role "x" does not exist`:                     ReasonRestoreFailed,
+		`COPY failed for table "t": ERROR:  duplicate key value violates unique index`: ReasonRestoreFailed,
 	} {
-		err := classify(&toolError{name: "pg_restore", lines: []string{line}, err: errors.New("exit status 1")}, "restore",
-			ReasonRestoreFailed, scratchPatterns)
+		err := classify(&toolError{name: "pg_restore", lines: []string{"pg_restore: error: " + message},
+			err: errors.New("exit status 1")}, "restore", ReasonRestoreFailed, scratchPatterns)
 		if got := reasonOf(err); got != want {
-			t.Errorf("%s: %s, want %s", line, got, want)
+			t.Errorf("%s: %s, want %s", message, got, want)
 		}
 	}
 }
@@ -253,7 +260,8 @@ func TestCodeInADumpDoesNotFindThePassword(t *testing.T) {
 	sql(t, "curious", `CREATE ROLE spy; GRANT CREATE ON SCHEMA public TO spy; SET ROLE spy;
 CREATE FUNCTION public.look() RETURNS boolean LANGUAGE plpgsql AS $f$ BEGIN
   IF current_user = '`+scratchUser+`' THEN
-    COPY (SELECT 1) TO PROGRAM 'cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat && cat /proc/$q/cmdline > ran; cat /proc/$p/environ /proc/$q/environ > found; true';
+    COPY (SELECT 1) TO PROGRAM 'cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat &&
+      cat /proc/$q/cmdline > ran; cat /proc/$p/environ /proc/$q/environ > found; true';
   END IF;
   RETURN true;
 END $f$;

@@ -23,18 +23,24 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) { // the first of all: th
 		args []string
 		want string
 	}{
-		"no CRD":                       {[]string{admin}, "does not know the kind " + kind + ": install the CRD first (make install)"},
-		"no API server":                {[]string{"--kubeconfig=" + unreachable}, "connection refused"},
-		"no such kubeconfig":           {[]string{"--kubeconfig=" + unreachable + "-none"}, "set KUBECONFIG or --kubeconfig"},
-		"an unknown flag":              {[]string{"--colour"}, "flag provided but not defined: -colour"},
-		"no worker":                    {[]string{admin, "--max-concurrent-reconciles=0"}, "must be at least 1"},
-		"a namespace that cannot be":   {[]string{admin, "WATCH_NAMESPACE=a,B"}, `WATCH_NAMESPACE names "B"`},
-		"a port in use":                {[]string{admin, "--metrics-bind-address=127.0.0.1:" + port}, "--metrics-bind-address: listen tcp"},
-		"a lease nowhere":              {[]string{admin, "--leader-elect"}, "--leader-elect needs --leader-election-namespace"},
-		"an image that cannot be":      {[]string{admin, imageVariable + "=Image::"}, imageVariable + ` is "Image::": invalid reference format`},
-		"a choice that is none":        {[]string{admin, "ENABLE_WEBHOOKS=perhaps"}, `ENABLE_WEBHOOKS is "perhaps": it must be true or false`},
-		"webhooks without certificate": {[]string{admin, "ENABLE_WEBHOOKS=true"}, "outside a cluster webhooks need --webhook-cert-path"},
-		"webhooks on a port in use":    {[]string{admin, "--webhook-cert-path=" + t.TempDir(), "--webhook-port=" + port}, "--webhook-port: listen tcp"},
+		"no CRD": {
+			[]string{admin}, "does not know the kind " + kind + ": install the CRD first (make install)"},
+		"no API server":              {[]string{"--kubeconfig=" + unreachable}, "connection refused"},
+		"no such kubeconfig":         {[]string{"--kubeconfig=" + unreachable + "-none"}, "set KUBECONFIG or --kubeconfig"},
+		"an unknown flag":            {[]string{"--colour"}, "flag provided but not defined: -colour"},
+		"no worker":                  {[]string{admin, "--max-concurrent-reconciles=0"}, "must be at least 1"},
+		"a namespace that cannot be": {[]string{admin, "WATCH_NAMESPACE=a,B"}, `WATCH_NAMESPACE names "B"`},
+		"a port in use": {
+			[]string{admin, "--metrics-bind-address=127.0.0.1:" + port}, "--metrics-bind-address: listen tcp"},
+		"a lease nowhere": {[]string{admin, "--leader-elect"}, "--leader-elect needs --leader-election-namespace"},
+		"an image that cannot be": {
+			[]string{admin, imageVariable + "=Image::"}, imageVariable + ` is "Image::": invalid reference format`},
+		"a choice that is none": {
+			[]string{admin, "ENABLE_WEBHOOKS=perhaps"}, `ENABLE_WEBHOOKS is "perhaps": it must be true or false`},
+		"webhooks without certificate": {
+			[]string{admin, "ENABLE_WEBHOOKS=true"}, "outside a cluster webhooks need --webhook-cert-path"},
+		"webhooks on a port in use": {
+			[]string{admin, "--webhook-cert-path=" + t.TempDir(), "--webhook-port=" + port}, "--webhook-port: listen tcp"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			p := launch(t, test.args...)

@@ -24,7 +24,9 @@ const (
 func (f *fixture) served(name string) *appsv1.Deployment {
 	f.t.Helper()
 	d := &appsv1.Deployment{}
-	f.Eventually(func() error { return f.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, d) }).Should(gomega.Succeed())
+	f.Eventually(func() error {
+		return f.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, d)
+	}).Should(gomega.Succeed())
 	return d
 }
 

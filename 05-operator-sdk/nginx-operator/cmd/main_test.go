@@ -161,7 +161,8 @@ func (w *fixture) running(name string) (names []string) {
 func (w *fixture) pods(name string) []corev1.Pod {
 	w.t.Helper()
 	pods := &corev1.PodList{}
-	w.must(w.List(w.t.Context(), pods, client.InNamespace("default"), client.MatchingLabels{"app.kubernetes.io/instance": name}))
+	w.must(w.List(w.t.Context(), pods, client.InNamespace("default"),
+		client.MatchingLabels{"app.kubernetes.io/instance": name}))
 	return pods.Items
 }
 
@@ -204,7 +205,8 @@ func (w *fixture) remove(name string) {
 	w.Eventually(func() int {
 		left := len(w.pods(name))
 		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.ServiceList{}} {
-			w.must(w.List(w.t.Context(), list, client.InNamespace("default"), client.MatchingLabels{"app.kubernetes.io/instance": name}))
+			w.must(w.List(w.t.Context(), list, client.InNamespace("default"),
+				client.MatchingLabels{"app.kubernetes.io/instance": name}))
 			left += meta.LenList(list)
 		}
 		return left
@@ -242,7 +244,8 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 	t.Logf("a pod was evicted; the list was true again after %s", took)
 	w.Expect(took).To(gomega.BeNumerically("<", 30*time.Second))
 
-	w.must(w.Patch(t.Context(), w.nginx("nginx-sample"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"count":1}}`))))
+	w.must(w.Patch(t.Context(), w.nginx("nginx-sample"),
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"count":1}}`))))
 	_, took = w.trueList("nginx-sample", 1, "")
 	t.Logf("scaled to 1; the list was true after %s", took)
 	w.complete("nginx-sample")
@@ -251,7 +254,8 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 	deployment := &appsv1.Deployment{}
 	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(&sample), deployment))
 	old := w.running("nginx-sample")
-	w.must(w.Patch(t.Context(), w.nginx("nginx-sample"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"image":"nginx:1.28-alpine"}}`))))
+	w.must(w.Patch(t.Context(), w.nginx("nginx-sample"),
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"image":"nginx:1.28-alpine"}}`))))
 	w.trueList("nginx-sample", 1, old[0])
 	w.complete("nginx-sample")
 	rolled := &appsv1.Deployment{}
@@ -273,7 +277,8 @@ func TestAnAutoscalerIsNotFought(t *testing.T) {
 	w := newFixture(t)
 	p := launch(t, w.operator("scaler"), "NGINX_IMAGE=registry.example:5000/nginx")
 	p.EventuallyPrints("Starting workers", "30s")
-	w.must(w.Create(t.Context(), &proxyv1alpha1.Nginx{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scaled"}, Spec: proxyv1alpha1.NginxSpec{Count: 1}}))
+	w.must(w.Create(t.Context(), &proxyv1alpha1.Nginx{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scaled"}, Spec: proxyv1alpha1.NginxSpec{Count: 1}}))
 	w.trueList("scaled", 1, "")
 	w.complete("scaled")
 	w.Expect(w.pods("scaled")[0].Spec.Containers[0].Image).To(gomega.Equal("registry.example:5000/nginx"),
@@ -293,7 +298,8 @@ func TestAnAutoscalerIsNotFought(t *testing.T) {
 	w.Expect(writers).To(gomega.HaveKey("kube-controller-manager scale"))
 	w.Expect(writers).NotTo(gomega.HaveKey("nginx-operator "), "the operator writes no spec")
 	// One write when the Deployment was made, one for the scale.
-	w.Consistently(func() int { return w.writes("scaler", "scaled")["patch deployments"] }, "3s", "200ms").Should(gomega.Equal(2))
+	w.Consistently(func() int { return w.writes("scaler", "scaled")["patch deployments"] }, "3s", "200ms").
+		Should(gomega.Equal(2))
 	t.Logf("an Nginx that an autoscaler scaled once cost %v", w.writes("scaler", "scaled"))
 	w.must(w.Delete(t.Context(), hpa))
 	w.remove("scaled")

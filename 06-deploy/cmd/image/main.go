@@ -42,8 +42,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.Name, "name", "myweb-operator:workshop", "name and tag")
 	flags.StringVar(&o.Version, "version", "v0.1.0", "version to stamp")
 	flags.StringVar(&o.Commit, "commit", "unknown", "commit to stamp")
-	flags.StringVar(&o.Source, "source", "https://example.com/operator-workshop", "where the source is, for the image's label")
-	flags.Int64Var(&o.Created, "created", epoch(os.Getenv), "time that the image claims, in seconds since 1970 (default: SOURCE_DATE_EPOCH, then 0)")
+	flags.StringVar(&o.Source, "source", "https://example.com/operator-workshop",
+		"where the source is, for the image's label")
+	flags.Int64Var(&o.Created, "created", epoch(os.Getenv),
+		"time that the image claims, in seconds since 1970 (default: SOURCE_DATE_EPOCH, then 0)")
 	flags.StringVar(&archive, "archive", "dist/image.tar", "file to write")
 	flags.BoolVar(&push, "push", false, "push it to the registry in its name, instead of writing a file")
 	if err := flags.Parse(args); err != nil {
@@ -54,8 +56,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if push {
-		if err := remote.Write(tag, built, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-			return fmt.Errorf("push %s: %w: log in (docker login %s), or choose another name (IMG=)", tag, err, tag.RegistryStr())
+		if err := remote.Write(tag, built, remote.WithContext(ctx),
+			remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+			return fmt.Errorf("push %s: %w: log in (docker login %s), or choose another name (IMG=)", tag, err,
+				tag.RegistryStr())
 		}
 		return report(out, tag, built, "pushed")
 	}

@@ -63,9 +63,10 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a registry that is not there": {[]string{root, "--name=127.0.0.1:1/myweb-operator:v1", "--push"}, "log in (docker login 127.0.0.1:1), or choose another name (IMG=)"},
-		"a folder that is a file":      {[]string{root, "--archive=main.go/image.tar"}, "main.go"},
-		"an unknown flag":              {[]string{"--colour"}, "flag provided but not defined: -colour"},
+		"a registry that is not there": {[]string{root, "--name=127.0.0.1:1/myweb-operator:v1", "--push"},
+			"log in (docker login 127.0.0.1:1), or choose another name (IMG=)"},
+		"a folder that is a file": {[]string{root, "--archive=main.go/image.tar"}, "main.go"},
+		"an unknown flag":         {[]string{"--colour"}, "flag provided but not defined: -colour"},
 	} {
 		err := run(t.Context(), test.args, &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), test.want) {

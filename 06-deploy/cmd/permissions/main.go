@@ -33,7 +33,8 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	}
 	namespace, name, ok := strings.Cut(*account, "/")
 	if *log == "" || !ok {
-		return fmt.Errorf("give --audit-log FILE, and --account NAMESPACE/NAME when it is another than %s: kubectl kustomize config/04/default | permissions --audit-log FILE", *account)
+		return fmt.Errorf("give --audit-log FILE, and --account NAMESPACE/NAME when it is another than %s: kubectl "+
+			"kustomize config/04/default | permissions --audit-log FILE", *account)
 	}
 	all, err := manifests.Read(in)
 	if err != nil {

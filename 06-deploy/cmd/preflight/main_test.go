@@ -25,13 +25,14 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 		args       []string
 		in, want   string
 	}{
-		"no verb":                    {kubeconfig, nil, "", "preflight check < MANIFESTS"},
-		"a verb that is none":        {kubeconfig, []string{"look"}, "", `"look" is no verb`},
-		"a flag that is none":        {kubeconfig, []string{"wait", "--colour"}, "", "flag provided but not defined"},
-		"no kubeconfig":              {filepath.Join(os.DevNull, "none"), []string{"check"}, "", "set KUBECONFIG"},
-		"no manifests":               {kubeconfig, []string{"check"}, "{", "read manifests"},
-		"an API server that is gone": {kubeconfig, []string{"check"}, "", "the API server https://127.0.0.1:1 does not answer"},
-		"a CRD that cannot be read":  {kubeconfig, []string{"uninstall"}, "", "https://127.0.0.1:1"},
+		"no verb":             {kubeconfig, nil, "", "preflight check < MANIFESTS"},
+		"a verb that is none": {kubeconfig, []string{"look"}, "", `"look" is no verb`},
+		"a flag that is none": {kubeconfig, []string{"wait", "--colour"}, "", "flag provided but not defined"},
+		"no kubeconfig":       {filepath.Join(os.DevNull, "none"), []string{"check"}, "", "set KUBECONFIG"},
+		"no manifests":        {kubeconfig, []string{"check"}, "{", "read manifests"},
+		"an API server that is gone": {
+			kubeconfig, []string{"check"}, "", "the API server https://127.0.0.1:1 does not answer"},
+		"a CRD that cannot be read": {kubeconfig, []string{"uninstall"}, "", "https://127.0.0.1:1"},
 	} {
 		t.Setenv("KUBECONFIG", test.kubeconfig)
 		err := run(t.Context(), test.args, strings.NewReader(test.in), &bytes.Buffer{})

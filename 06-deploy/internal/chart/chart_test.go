@@ -40,7 +40,8 @@ var same = map[string]values{
 	"04/webhooks":          {"webhooks": values{"enabled": true}},
 	"04/monitoring":        {"monitoring": values{"enabled": true}},
 	"04/production":        {"replicas": 2, "webhooks": values{"enabled": true}, "monitoring": values{"enabled": true}},
-	"04/kind-production":   {"replicas": 2, "webhooks": values{"enabled": true}, "monitoring": values{"enabled": true}, "image": values{"pullPolicy": "Never"}},
+	"04/kind-production": {"replicas": 2, "webhooks": values{"enabled": true}, "monitoring": values{"enabled": true},
+		"image": values{"pullPolicy": "Never"}},
 }
 
 // install renders the chart as `helm install --dry-run=client` does.
@@ -112,7 +113,8 @@ func TestTheChartGoesIntoAnyNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(made.Manifest, "namespace: myweb-operator") || !strings.Contains(made.Info.Notes, "namespace elsewhere") {
+	if strings.Contains(made.Manifest, "namespace: myweb-operator") ||
+		!strings.Contains(made.Info.Notes, "namespace elsewhere") {
 		t.Errorf("it names another namespace:\n%s\n%s", made.Info.Notes, made.Manifest)
 	}
 }
@@ -137,19 +139,28 @@ func TestBadValuesAreRefused(t *testing.T) {
 		kubernetes string
 		want       string
 	}{
-		"no such operator":          {values{"impl": "07"}, "v1.37.0", "at '/impl': value must be one of '03', '04'"},
-		"no replica":                {values{"replicas": 0}, "v1.37.0", "at '/replicas': minimum: got 0, want 1"},
-		"replicas in words":         {values{"replicas": "two"}, "v1.37.0", "at '/replicas': got string, want integer"},
-		"a misspelt value":          {values{"webhook": values{"enabled": true}}, "v1.37.0", "additional properties 'webhook' not allowed"},
-		"a policy that is none":     {values{"image": values{"pullPolicy": "Sometimes"}}, "v1.37.0", "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"},
-		"a tag that is none":        {values{"image": values{"tag": "a b"}}, "v1.37.0", "at '/image/tag': 'a b' does not match pattern"},
-		"a namespace that is none":  {values{"watchNamespaces": []any{"Web"}}, "v1.37.0", "at '/watchNamespaces/0': 'Web' does not match pattern"},
-		"webhooks of chapter 03":    {values{"impl": "03", "webhooks": values{"enabled": true}}, "v1.37.0", "the operator of chapter 03 has no webhooks"},
-		"metrics of chapter 03":     {values{"impl": "03", "monitoring": values{"enabled": true}}, "v1.37.0", "serves its metrics on 127.0.0.1 alone"},
-		"one namespace, chapter 03": {values{"impl": "03", "watchNamespaces": []any{"web"}}, "v1.37.0", "serves all namespaces"},
-		"a cluster too old":         {values{}, "v1.29.9", "chart requires kubeVersion: >=1.30.0-0 which is incompatible with Kubernetes v1.29.9"},
+		"no such operator":  {values{"impl": "07"}, "v1.37.0", "at '/impl': value must be one of '03', '04'"},
+		"no replica":        {values{"replicas": 0}, "v1.37.0", "at '/replicas': minimum: got 0, want 1"},
+		"replicas in words": {values{"replicas": "two"}, "v1.37.0", "at '/replicas': got string, want integer"},
+		"a misspelt value": {
+			values{"webhook": values{"enabled": true}}, "v1.37.0", "additional properties 'webhook' not allowed"},
+		"a policy that is none": {values{"image": values{"pullPolicy": "Sometimes"}}, "v1.37.0",
+			"at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'"},
+		"a tag that is none": {
+			values{"image": values{"tag": "a b"}}, "v1.37.0", "at '/image/tag': 'a b' does not match pattern"},
+		"a namespace that is none": {
+			values{"watchNamespaces": []any{"Web"}}, "v1.37.0", "at '/watchNamespaces/0': 'Web' does not match pattern"},
+		"webhooks of chapter 03": {
+			values{"impl": "03", "webhooks": values{"enabled": true}}, "v1.37.0", "the operator of chapter 03 has no webhooks"},
+		"metrics of chapter 03": {
+			values{"impl": "03", "monitoring": values{"enabled": true}}, "v1.37.0", "serves its metrics on 127.0.0.1 alone"},
+		"one namespace, chapter 03": {
+			values{"impl": "03", "watchNamespaces": []any{"web"}}, "v1.37.0", "serves all namespaces"},
+		"a cluster too old": {
+			values{}, "v1.29.9", "chart requires kubeVersion: >=1.30.0-0 which is incompatible with Kubernetes v1.29.9"},
 	} {
-		if _, err := install("myweb-operator", test.kubernetes, test.values); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := install("myweb-operator", test.kubernetes, test.values); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}

@@ -65,7 +65,8 @@ func TestTheLifeOfARelease(t *testing.T) {
 	}
 	v := values{"webhooks": values{"enabled": true}}
 	install := action.NewInstall(helm(t, cfg))
-	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = "web", "myweb-operator", true, kube.HookOnlyStrategy
+	install.ReleaseName, install.Namespace, install.CreateNamespace, install.WaitStrategy = "web", "myweb-operator", true,
+		kube.HookOnlyStrategy
 	if _, err := install.Run(chart, v); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,8 @@ func TestTheLifeOfARelease(t *testing.T) {
 func operatorWrites(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	key := client.ObjectKey{Namespace: "myweb-operator", Name: "myweb-operator-webhook"}
-	secret, hooks := &corev1.Secret{}, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "myweb-operator"}}
+	secret, hooks := &corev1.Secret{},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "myweb-operator"}}
 	if err := c.Get(t.Context(), key, secret); err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +135,15 @@ func operatorWrites(t *testing.T, c client.Client) map[string]string {
 func operatorWrote(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	secret, hooks := &corev1.Secret{}, &admissionv1.MutatingWebhookConfiguration{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "myweb-operator", Name: "myweb-operator-webhook"}, secret); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "myweb-operator", Name: "myweb-operator-webhook"},
+		secret); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "myweb-operator"}, hooks); err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"certificate": string(secret.Data["tls.crt"]), "authority": string(hooks.Webhooks[0].ClientConfig.CABundle)}
+	return map[string]string{"certificate": string(secret.Data["tls.crt"]),
+		"authority": string(hooks.Webhooks[0].ClientConfig.CABundle)}
 }
 
 // authority is the certificate of one, which the API server can read.
@@ -148,7 +152,8 @@ var authority = func() []byte {
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		panic(err)

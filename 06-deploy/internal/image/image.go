@@ -66,18 +66,22 @@ func assemble(o Options, program []byte) (v1.Image, error) {
 		says  string
 		files []file
 	}{
-		{"certificates of public authorities", []file{{"/etc/", nil, 0o755}, {"/etc/ssl/", nil, 0o755}, {"/etc/ssl/certs/", nil, 0o755}, {certificatesPath, certificates(), 0o444}}},
+		{"certificates of public authorities", []file{{"/etc/", nil, 0o755}, {"/etc/ssl/", nil, 0o755},
+			{"/etc/ssl/certs/", nil, 0o755}, {certificatesPath, certificates(), 0o444}}},
 		{"the operator", []file{{programPath, program, 0o555}}},
 	} {
 		archive, err := archived(part.files, created)
 		if err != nil {
 			return nil, err
 		}
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil })
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(archive)), nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		layers = append(layers, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: part.says}})
+		layers = append(layers,
+			mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: part.says}})
 	}
 	image, err := mutate.Append(empty.Image, layers...)
 	if err != nil {
@@ -121,7 +125,8 @@ func archived(files []file, created time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(f.name, "/"), Mode: f.mode, Size: int64(len(f.data)), ModTime: created}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(f.name, "/"), Mode: f.mode,
+			Size: int64(len(f.data)), ModTime: created}
 		if strings.HasSuffix(f.name, "/") {
 			header.Typeflag = tar.TypeDir
 		}

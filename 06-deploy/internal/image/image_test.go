@@ -100,9 +100,10 @@ func TestTheImageHasTheProgramAndNothingThatCanBeChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := v1.Config{User: "65532:65532", Entrypoint: []string{"/myweb-operator"}, WorkingDir: "/", Labels: map[string]string{
-			"org.opencontainers.image.title": p.Title, "org.opencontainers.image.version": "v1.2.3",
-			"org.opencontainers.image.revision": "0123abc", "org.opencontainers.image.source": "https://example.com/source"}}
+		want := v1.Config{User: "65532:65532", Entrypoint: []string{"/myweb-operator"}, WorkingDir: "/",
+			Labels: map[string]string{
+				"org.opencontainers.image.title": p.Title, "org.opencontainers.image.version": "v1.2.3",
+				"org.opencontainers.image.revision": "0123abc", "org.opencontainers.image.source": "https://example.com/source"}}
 		if diff := cmp.Diff(want, config.Config); diff != "" {
 			t.Errorf("%s: configuration (-want +got):\n%s", impl, diff)
 		}
@@ -125,7 +126,8 @@ func TestTheImageHasTheProgramAndNothingThatCanBeChanged(t *testing.T) {
 				}
 			}
 		})
-		if diff := cmp.Diff([]string{"etc/", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt", "myweb-operator"}, names); diff != "" {
+		if diff := cmp.Diff([]string{"etc/", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt",
+			"myweb-operator"}, names); diff != "" {
 			t.Errorf("%s: files (-want +got):\n%s", impl, diff)
 		}
 		isStatic(t, files["myweb-operator"], o)
@@ -335,7 +337,10 @@ func let(t *testing.T, ignore string) (names []string) {
 	}
 	for _, start := range in {
 		err := filepath.WalkDir(filepath.Join(root, start), func(file string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || slices.ContainsFunc(out, func(p string) bool { no, _ := path.Match(p, d.Name()); return no }) {
+			if err != nil || d.IsDir() || slices.ContainsFunc(out, func(p string) bool {
+				no, _ := path.Match(p, d.Name())
+				return no
+			}) {
 				return err
 			}
 			name, err := filepath.Rel(root, file)

@@ -50,7 +50,8 @@ func (o Options) program() (Program, error) {
 		return p, fmt.Errorf("IMPL=%s: there is no such operator: choose 03 or 04", o.Impl)
 	}
 	if _, err := os.Stat(filepath.Join(o.Root, p.Chapter, "go.mod")); err != nil {
-		return p, fmt.Errorf("the source of the operator should be in %s: %w: build inside a checkout of the workshop", filepath.Join(o.Root, p.Chapter), err)
+		return p, fmt.Errorf("the source of the operator should be in %s: %w: build inside a checkout of the workshop",
+			filepath.Join(o.Root, p.Chapter), err)
 	}
 	return p, nil
 }
@@ -70,11 +71,13 @@ func Compile(ctx context.Context, o Options, file string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags=-s -w -buildid="+o.stamp(), "-o", file, p.Package)
 	cmd.Dir = filepath.Join(o.Root, p.Chapter)
-	cmd.Env = append(clean(os.Environ()), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.Arch, "GOWORK=off", "GOFLAGS=-mod=readonly")
+	cmd.Env = append(clean(os.Environ()), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.Arch, "GOWORK=off",
+		"GOFLAGS=-mod=readonly")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("compile %s of %s for linux/%s: %w\n%s", p.Package, p.Chapter, o.Arch, err, strings.TrimSpace(said.String()))
+		return fmt.Errorf("compile %s of %s for linux/%s: %w\n%s", p.Package, p.Chapter, o.Arch, err,
+			strings.TrimSpace(said.String()))
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ func run(t *testing.T, args ...string) (folder, said string, err error) {
 	if err := os.CopyFS(filepath.Join(folder, "config"), os.DirFS(config)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"Makefile", "observe/kustomization.yaml", "observe/alerts.yaml", "observe/dashboard.json"} {
+	for _, name := range []string{
+		"Makefile", "observe/kustomization.yaml", "observe/alerts.yaml", "observe/dashboard.json"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", name))
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +78,8 @@ func TestOneFileInstallsAllOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		containers[0].(map[string]any)["image"] = asked
-		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec",
+			"containers"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +94,8 @@ func TestAWayThatIsNoneIsNamed(t *testing.T) {
 		"IMPL=03 CONFIG=webhooks": "there is no config/03/webhooks: CONFIG is one of default",
 		"IMPL=07":                 "there is no config/07/default: ",
 	} {
-		if _, said, err := run(t, append([]string{"install.yaml"}, strings.Fields(args)...)...); err == nil || !strings.Contains(said, want) {
+		if _, said, err := run(t, append([]string{"install.yaml"}, strings.Fields(args)...)...); err == nil ||
+			!strings.Contains(said, want) {
 			t.Errorf("%s: %v, got %q, want %q", args, err, said, want)
 		}
 	}

@@ -38,7 +38,8 @@ func Only[T any](all []*unstructured.Unstructured, kind string) (some []T, err e
 			continue
 		}
 		var typed T
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed,
+			true); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", kind, object.GetName(), err)
 		}
 		some = append(some, typed)

@@ -27,7 +27,8 @@ import (
 )
 
 // identity are the labels that selectors use. Selectors are immutable, so these labels have no value that changes.
-var identity = map[string]string{"app.kubernetes.io/name": "myweb-operator", "app.kubernetes.io/instance": "myweb-operator"}
+var identity = map[string]string{
+	"app.kubernetes.io/name": "myweb-operator", "app.kubernetes.io/instance": "myweb-operator"}
 
 func TestBindingsAreOfRolesAndAccountsThatThereAre(t *testing.T) {
 	for way, all := range ways(t) {
@@ -51,7 +52,8 @@ func TestBindingsAreOfRolesAndAccountsThatThereAre(t *testing.T) {
 		for _, b := range only[rbacv1.RoleBinding](t, all, "RoleBinding") {
 			check("RoleBinding "+b.Name, b.Namespace, b.RoleRef, b.Subjects)
 		}
-		if account := operator(t, all).Spec.Template.Spec.ServiceAccountName; !exists(all, "ServiceAccount", "myweb-operator", account) {
+		if account := operator(t, all).Spec.Template.Spec.ServiceAccountName; !exists(all, "ServiceAccount",
+			"myweb-operator", account) {
 			t.Errorf("%s: the pods run as %s, who is not there", way, account)
 		}
 	}
@@ -73,9 +75,12 @@ func grants(t *testing.T, all []*unstructured.Unstructured) (found []string) {
 func TestEachWayGrantsWhatItNeedsAndNoMore(t *testing.T) {
 	const lease = "myweb-operator has myweb-operator-leader-election in myweb-operator"
 	const work = "myweb-operator has myweb-operator everywhere"
-	webhooks := []string{"myweb-operator has myweb-operator-webhooks everywhere", "myweb-operator has myweb-operator-webhooks in myweb-operator"}
-	monitoring := []string{"myweb-operator has myweb-operator-metrics-auth everywhere", "myweb-operator-scraper has myweb-operator-metrics-reader everywhere"}
-	more := map[string][]string{"webhooks": webhooks, "monitoring": monitoring, "production": slices.Concat(webhooks, monitoring), "kind-production": slices.Concat(webhooks, monitoring)}
+	webhooks := []string{"myweb-operator has myweb-operator-webhooks everywhere",
+		"myweb-operator has myweb-operator-webhooks in myweb-operator"}
+	monitoring := []string{"myweb-operator has myweb-operator-metrics-auth everywhere",
+		"myweb-operator-scraper has myweb-operator-metrics-reader everywhere"}
+	more := map[string][]string{"webhooks": webhooks, "monitoring": monitoring,
+		"production": slices.Concat(webhooks, monitoring), "kind-production": slices.Concat(webhooks, monitoring)}
 	for way, all := range ways(t) {
 		_, name, _ := strings.Cut(way, "/")
 		want := append([]string{lease, work}, more[name]...)
@@ -92,7 +97,8 @@ func TestEachWayGrantsWhatItNeedsAndNoMore(t *testing.T) {
 		for _, role := range only[rbacv1.ClusterRole](t, all, "ClusterRole") {
 			for _, rule := range role.Rules {
 				words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
-				if slices.Contains(words, "*") || slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Verbs, "escalate") {
+				if slices.Contains(words, "*") || slices.Contains(rule.Resources, "secrets") ||
+					slices.Contains(rule.Verbs, "escalate") {
 					t.Errorf("%s: ClusterRole %s grants too much: %v", way, role.Name, rule)
 				}
 			}
@@ -137,7 +143,8 @@ func TestPortsAreWhereTheyAreLookedFor(t *testing.T) {
 		for _, p := range c.Ports {
 			ports[p.Name] = p.ContainerPort
 		}
-		looked := map[string]intstr.IntOrString{"startup": c.StartupProbe.HTTPGet.Port, "liveness": c.LivenessProbe.HTTPGet.Port, "readiness": c.ReadinessProbe.HTTPGet.Port}
+		looked := map[string]intstr.IntOrString{"startup": c.StartupProbe.HTTPGet.Port,
+			"liveness": c.LivenessProbe.HTTPGet.Port, "readiness": c.ReadinessProbe.HTTPGet.Port}
 		for _, s := range only[corev1.Service](t, all, "Service") {
 			for _, p := range s.Spec.Ports {
 				looked["Service "+s.Name] = p.TargetPort
@@ -199,7 +206,8 @@ func TestWebhooksAndMonitorsNameServicesThatThereAre(t *testing.T) {
 		for _, m := range only[monitoringv1.ServiceMonitor](t, all, "ServiceMonitor") {
 			found := false
 			for _, s := range services {
-				if metav1.FormatLabelSelector(&m.Spec.Selector) == metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"operator.k8s-summit.org/metrics": s.Labels["operator.k8s-summit.org/metrics"]}}) {
+				if metav1.FormatLabelSelector(&m.Spec.Selector) == metav1.FormatLabelSelector(&metav1.LabelSelector{
+					MatchLabels: map[string]string{"operator.k8s-summit.org/metrics": s.Labels["operator.k8s-summit.org/metrics"]}}) {
 					found = s.Spec.Ports[0].Name == m.Spec.Endpoints[0].Port && s.Name == "myweb-operator-metrics" // the job of alerts
 				}
 			}
@@ -215,7 +223,8 @@ func TestWebhooksAndMonitorsNameServicesThatThereAre(t *testing.T) {
 // would wait 15 s for it to run out.
 func TestThePodGetsTheTimeThatTheProgramTakes(t *testing.T) {
 	const needs = 10 * time.Second // both programs end within it: the processes' tests of 03 and 04 say so
-	for _, file := range []string{"03-client-go-controller/internal/controller/shutdown.go", "04-controller-runtime/internal/operator/operator.go"} {
+	for _, file := range []string{
+		"03-client-go-controller/internal/controller/shutdown.go", "04-controller-runtime/internal/operator/operator.go"} {
 		source, err := os.ReadFile("../../../" + file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // this folder stands alone
@@ -237,7 +246,8 @@ func TestThePodGetsTheTimeThatTheProgramTakes(t *testing.T) {
 			before = hook.PreStop.Sleep.Seconds
 		}
 		if want := int64(needs.Seconds()) + before; got < want || got > want+5 {
-			t.Errorf("%s: the pod gets %d s, it needs %d s: %d s of them before the program gets its signal", way, got, want, before)
+			t.Errorf("%s: the pod gets %d s, it needs %d s: %d s of them before the program gets its signal", way,
+				got, want, before)
 		}
 	}
 }
@@ -257,7 +267,8 @@ func TestEveryObjectSaysWhoseItIs(t *testing.T) {
 func TestPodsAskForWhatTheyNeed(t *testing.T) {
 	for way, all := range ways(t) {
 		c, d := container(t, all), operator(t, all)
-		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() ||
+			c.Resources.Limits.Memory().IsZero() {
 			t.Errorf("%s: the container requests %v and is limited to %v", way, c.Resources.Requests, c.Resources.Limits)
 		}
 		want := corev1.PullIfNotPresent
@@ -270,7 +281,8 @@ func TestPodsAskForWhatTheyNeed(t *testing.T) {
 		available := strings.Contains(way, "high-availability") || strings.Contains(way, "production")
 		budget := exists(all, "PodDisruptionBudget", "myweb-operator", "myweb-operator")
 		class := d.Spec.Template.Spec.PriorityClassName
-		if available != budget || available != (*d.Spec.Replicas == 2) || available != (len(d.Spec.Template.Spec.TopologySpreadConstraints) == 2) ||
+		if available != budget || available != (*d.Spec.Replicas == 2) ||
+			available != (len(d.Spec.Template.Spec.TopologySpreadConstraints) == 2) ||
 			available != (class != "" && exists(all, "PriorityClass", "", class)) {
 			t.Errorf("%s: %d replicas, a budget: %v, priority %q", way, *d.Spec.Replicas, budget, class)
 		}

@@ -17,7 +17,8 @@ func TestTheAPIServerAcceptsEveryWay(t *testing.T) {
 	for way, all := range ways(t) {
 		prepare(t, all)
 		for _, object := range all {
-			err := server.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership)
+			err := server.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.DryRunAll,
+				client.FieldOwner("test"), client.ForceOwnership)
 			if err != nil {
 				t.Errorf("%s: %s %s: %v", way, object.GetKind(), object.GetName(), err)
 			}
@@ -34,7 +35,8 @@ func TestTheNamespaceTakesTheOperatorsPods(t *testing.T) {
 		prepare(t, all)
 		template := operator(t, all).Spec.Template
 		pod := func(change func(*corev1.PodSpec)) error {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "myweb-operator", Name: "operator", Labels: template.Labels}, Spec: *template.Spec.DeepCopy()}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "myweb-operator", Name: "operator", Labels: template.Labels}, Spec: *template.Spec.DeepCopy()}
 			change(&p.Spec)
 			return server.Create(t.Context(), p, client.DryRunAll)
 		}

@@ -57,7 +57,8 @@ var operator = sync.OnceValues(func() (scraped, error) {
 		return nil, fmt.Errorf("build the operator: %w\n%s", err, out)
 	}
 	return scrape(program, []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0", "--leader-elect",
-		"--leader-election-namespace=default", "--metrics-secure=false", "--webhooks=true", "--webhook-port=" + freePort()}, cfg)
+		"--leader-election-namespace=default", "--metrics-secure=false", "--webhooks=true", "--webhook-port=" + freePort()},
+		cfg)
 })
 
 // last are the metrics that come last: after a webhook was called, after a MyWeb's status was written.

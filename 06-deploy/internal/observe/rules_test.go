@@ -90,9 +90,11 @@ func (test ruleTest) run(t *testing.T, s suite) func(yield func(string, bool) bo
 	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, 1_000_000)
 	manager := rules.NewManager(&rules.ManagerOptions{
 		QueryFunc: rules.EngineQueryFunc(engine, storage), Appendable: storage, Queryable: storage, Context: t.Context(),
-		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Logger: promslog.NewNopLogger(), Parser: parser.NewParser(parser.Options{}),
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Logger: promslog.NewNopLogger(),
+		Parser: parser.NewParser(parser.Options{}),
 	})
-	groups, errs := manager.LoadGroups(time.Duration(s.EvaluationInterval), labels.EmptyLabels(), "", nil, false, files(s.RuleFiles)...)
+	groups, errs := manager.LoadGroups(time.Duration(s.EvaluationInterval), labels.EmptyLabels(), "", nil, false,
+		files(s.RuleFiles)...)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -156,7 +158,9 @@ func compare(t *testing.T, want alertTest, got []firing) {
 			got[i].Annotations = nil
 		}
 	}
-	if diff := cmp.Diff(want.Want, got, cmp.Transformer("", func(all []firing) []firing { return append([]firing{}, all...) })); diff != "" {
+	if diff := cmp.Diff(want.Want, got, cmp.Transformer("", func(all []firing) []firing {
+		return append([]firing{}, all...)
+	})); diff != "" {
 		t.Errorf("%s after %s (-want +got):\n%s", want.Alertname, want.EvalTime, diff)
 	}
 }

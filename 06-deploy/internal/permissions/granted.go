@@ -77,7 +77,8 @@ func Granted(all []*unstructured.Unstructured, account rbacv1.Subject) (granted 
 		}
 	}
 	if len(granted) == 0 {
-		return nil, fmt.Errorf("the manifests grant the account %s/%s nothing: is it the right one?", account.Namespace, account.Name)
+		return nil,
+			fmt.Errorf("the manifests grant the account %s/%s nothing: is it the right one?", account.Namespace, account.Name)
 	}
 	return granted, nil
 }

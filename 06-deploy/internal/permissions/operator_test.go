@@ -66,7 +66,8 @@ func newFixture(t *testing.T) *fixture {
 	w.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	w.client, err = client.New(local.Config, client.Options{})
 	w.Expect(err).NotTo(gomega.HaveOccurred())
-	w.Expect(w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "websites"}})).To(gomega.Succeed())
+	w.Expect(w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "websites"}})).
+		To(gomega.Succeed())
 	return w
 }
 
@@ -122,15 +123,19 @@ func (w *fixture) deploy(all []*unstructured.Unstructured) []*unstructured.Unstr
 		if slices.Contains([]string{"Deployment", "ServiceMonitor", "PrometheusRule"}, object.GetKind()) {
 			continue
 		}
-		err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("test"), client.ForceOwnership)
+		err := w.client.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(object.DeepCopy()),
+			client.FieldOwner("test"), client.ForceOwnership)
 		w.Expect(err).NotTo(gomega.HaveOccurred())
 		if object.GetKind() != "Namespace" {
 			w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), object.DeepCopy()) })
 		}
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: manifests.Name, Name: manifests.Name}} // of who ran before
+	// of who ran before
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: manifests.Name, Name: manifests.Name}}
 	w.Expect(client.IgnoreNotFound(w.client.Delete(w.t.Context(), lease))).To(gomega.Succeed())
-	w.Eventually(func() bool { return w.may(operator, "watch", "mywebs", "websites") }).Should(gomega.BeTrue(), "the roles took effect")
+	w.Eventually(func() bool {
+		return w.may(operator, "watch", "mywebs", "websites")
+	}).Should(gomega.BeTrue(), "the roles took effect")
 	return all
 }
 
@@ -143,7 +148,8 @@ func (w *fixture) may(who rbacv1.Subject, verb, resource, namespace string) bool
 	}
 	resource, subresource, _ := strings.Cut(resource, "/")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: "operator.k8s-summit.org", Resource: resource, Subresource: subresource}}}
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: "operator.k8s-summit.org", Resource: resource, Subresource: subresource}}}
 	w.Expect(w.client.Create(w.t.Context(), review)).To(gomega.Succeed())
 	return review.Status.Allowed
 }
@@ -169,11 +175,14 @@ func (w *fixture) live(impl string, all []*unstructured.Unstructured, env ...str
 		`{"spec":{"replicas":2,"image":"nginx:1.29-alpine"}}`, // the Deployment
 		`{"spec":{"nodePortNumber":30111}}`,                   // the Service
 	} {
-		w.Expect(w.client.Patch(w.t.Context(), web, client.RawPatch("application/merge-patch+json", []byte(step)))).To(gomega.Succeed())
+		w.Expect(w.client.Patch(w.t.Context(), web, client.RawPatch("application/merge-patch+json", []byte(step)))).
+			To(gomega.Succeed())
 		w.Eventually(w.completed).Should(gomega.BeTrue(), "the changed MyWeb is served: %s", step)
 	}
 	if metrics != "" {
-		w.Eventually(func() int { return scrape(metrics, w.token("myweb-operator-scraper")) }).Should(gomega.Equal(http.StatusOK))
+		w.Eventually(func() int {
+			return scrape(metrics, w.token("myweb-operator-scraper"))
+		}).Should(gomega.Equal(http.StatusOK))
 		w.Expect(scrape(metrics, "")).To(gomega.Equal(http.StatusUnauthorized))
 		w.Expect(scrape(metrics, w.token("myweb-operator"))).To(gomega.Equal(http.StatusForbidden))
 	}
@@ -250,8 +259,9 @@ func TestPeoplesRolesAreAddedToTheBuiltInOnes(t *testing.T) {
 	w.Expect(err).NotTo(gomega.HaveOccurred())
 	w.deploy(all)
 	may := map[string][]string{
-		"view":  {"get mywebs", "list mywebs", "watch mywebs", "get mywebs/scale", "get mywebs/status"},
-		"edit":  {"get mywebs", "get mywebs/status", "create mywebs", "update mywebs", "patch mywebs", "delete mywebs", "update mywebs/scale"},
+		"view": {"get mywebs", "list mywebs", "watch mywebs", "get mywebs/scale", "get mywebs/status"},
+		"edit": {"get mywebs", "get mywebs/status", "create mywebs", "update mywebs", "patch mywebs", "delete mywebs",
+			"update mywebs/scale"},
 		"admin": {"get mywebs", "create mywebs", "delete mywebs", "deletecollection mywebs", "patch mywebs/scale"},
 	}
 	never := map[string][]string{
@@ -261,11 +271,15 @@ func TestPeoplesRolesAreAddedToTheBuiltInOnes(t *testing.T) {
 	}
 	for role := range may {
 		who := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: role + "-user"}
-		w.Expect(w.client.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "websites", Name: role},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{who}})).To(gomega.Succeed())
+		w.Expect(w.client.Create(t.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "websites", Name: role},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+				Subjects: []rbacv1.Subject{who}})).To(gomega.Succeed())
 		for _, what := range may[role] {
 			verb, resource, _ := strings.Cut(what, " ")
-			w.Eventually(func() bool { return w.may(who, verb, resource, "websites") }).Should(gomega.BeTrue(), "%s may %s", role, what)
+			w.Eventually(func() bool {
+				return w.may(who, verb, resource, "websites")
+			}).Should(gomega.BeTrue(), "%s may %s", role, what)
 		}
 		for _, what := range never[role] {
 			verb, resource, _ := strings.Cut(what, " ")
@@ -283,7 +297,8 @@ func TestPeoplesRolesAreAddedToTheBuiltInOnes(t *testing.T) {
 func TestTheCommand(t *testing.T) {
 	folder := t.TempDir()
 	log, manifest := filepath.Join(folder, "audit.log"), filepath.Join(folder, "all.yaml")
-	for path, text := range map[string]string{log: line("patch", "", "configmaps", "web", "a", 201, "allow"), manifest: small} {
+	for path, text := range map[string]string{
+		log: line("patch", "", "configmaps", "web", "a", 201, "allow"), manifest: small} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -304,8 +319,10 @@ func TestTheCommand(t *testing.T) {
 		want string
 		good bool
 	}{
-		"not all used":  {[]string{"--audit-log=" + log, "--account=home/me"}, "permissions: 2 permissions were not used", false},
-		"the rest may":  {[]string{"--audit-log=" + log, "--account=home/me", "--spare=get,update"}, "Nothing was denied", true},
+		"not all used": {[]string{"--audit-log=" + log, "--account=home/me"},
+			"permissions: 2 permissions were not used", false},
+		"the rest may": {[]string{"--audit-log=" + log, "--account=home/me", "--spare=get,update"},
+			"Nothing was denied", true},
 		"no log":        {nil, "give --audit-log FILE", false},
 		"no such log":   {[]string{"--audit-log=/nowhere"}, "grant the account myweb-operator/myweb-operator nothing", false},
 		"not that file": {[]string{"--audit-log=/nowhere", "--account=home/me"}, "on kind it lies on the node", false},

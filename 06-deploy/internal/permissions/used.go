@@ -36,7 +36,8 @@ func ReadAudit(in io.Reader, user string) (all []Request, err error) {
 		}
 		// A watch counts when it begins, everything else when it is answered.
 		begun := r.Stage == "ResponseStarted"
-		if r.User.Username == user && r.Stage != "RequestReceived" && begun == (r.Verb == "watch" && r.ResponseStatus.Code == http.StatusOK) {
+		if r.User.Username == user && r.Stage != "RequestReceived" && begun == (r.Verb == "watch" &&
+			r.ResponseStatus.Code == http.StatusOK) {
 			all = append(all, r)
 		}
 	}
@@ -101,10 +102,13 @@ func (v Verdict) Report(out io.Writer) error {
 	case v.Requests == 0:
 		return errors.New("the audit log has no request of this account: is it the right log, and did the operator run?")
 	case len(v.Denied) > 0:
-		return fmt.Errorf("%d requests were denied: add what they need to the markers (+kubebuilder:rbac) beside the code that sends them", len(v.Denied))
+		return fmt.Errorf("%d requests were denied: add what they need to the markers (+kubebuilder:rbac) beside the code "+
+			"that sends them", len(v.Denied))
 	case len(v.Unused) > 0:
-		return fmt.Errorf("%d permissions were not used: take them out of the markers, or let the operator do what needs them", len(v.Unused))
+		return fmt.Errorf(
+			"%d permissions were not used: take them out of the markers, or let the operator do what needs them", len(v.Unused))
 	}
-	_, err := fmt.Fprintf(out, "Nothing was denied and nothing is too much: %d requests used all of %d permissions.\n", v.Requests, v.Permissions)
+	_, err := fmt.Fprintf(out, "Nothing was denied and nothing is too much: %d requests used all of %d permissions.\n",
+		v.Requests, v.Permissions)
 	return err
 }

@@ -43,7 +43,8 @@ func Check(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructur
 	}
 	found, err := d.ServerVersionWithContext(ctx)
 	if err != nil {
-		return fmt.Errorf("the API server %s does not answer: %w: is it the right cluster (kubectl config current-context), and does it run?", cfg.Host, err)
+		return fmt.Errorf("the API server %s does not answer: %w: is it the right cluster (kubectl config "+
+			"current-context), and does it run?", cfg.Host, err)
 	}
 	if err := newEnough(found.GitVersion); err != nil {
 		return err
@@ -56,7 +57,8 @@ func Check(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructur
 		return err
 	}
 	var wrong []error
-	for _, look := range []func(context.Context, client.Client, []*unstructured.Unstructured) error{namespaces, permissions, taken, refused, pods} {
+	for _, look := range []func(context.Context, client.Client, []*unstructured.Unstructured) error{
+		namespaces, permissions, taken, refused, pods} {
 		wrong = append(wrong, look(ctx, c, all))
 	}
 	return errors.Join(wrong...)
@@ -69,7 +71,8 @@ func newEnough(found string) error {
 		return fmt.Errorf("the API server says that its version is %q: %w", found, err)
 	}
 	if v.LessThan(version.MustParseGeneric(oldest)) {
-		return fmt.Errorf("the cluster runs Kubernetes %s, the operator needs %s or newer (for conditions of webhooks and pauses before the end of a pod): upgrade the cluster", found, oldest)
+		return fmt.Errorf("the cluster runs Kubernetes %s, the operator needs %s or newer (for conditions of webhooks and "+
+			"pauses before the end of a pod): upgrade the cluster", found, oldest)
 	}
 	return nil
 }
@@ -86,13 +89,17 @@ func kinds(c client.Client, all []*unstructured.Unstructured) error {
 		case !meta.IsNoMatchError(err):
 			return fmt.Errorf("ask the API server for %s: %w", kind.Kind, err)
 		case kind.Group == "monitoring.coreos.com":
-			wrong = append(wrong, fmt.Errorf("the cluster has no %s: install the Prometheus operator, or deploy without monitoring (another CONFIG)", kind.Kind))
+			wrong = append(wrong, fmt.Errorf(
+				"the cluster has no %s: install the Prometheus operator, or deploy without monitoring (another CONFIG)", kind.Kind))
 		default:
-			wrong = append(wrong, fmt.Errorf("the cluster has no %s in %s: install what brings that kind", kind.Kind, kind.GroupVersion()))
+			wrong = append(wrong,
+				fmt.Errorf("the cluster has no %s in %s: install what brings that kind", kind.Kind, kind.GroupVersion()))
 		}
 	}
 	_, err := c.RESTMapper().RESTMapping(myWeb.GroupKind(), myWeb.Version)
-	brought := slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == "mywebs."+myWeb.Group })
+	brought := slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool {
+		return o.GetName() == "mywebs."+myWeb.Group
+	})
 	if meta.IsNoMatchError(err) && !brought {
 		wrong = append(wrong, errors.New("the cluster does not know MyWebs, so the operator would not start: make install"))
 	}
@@ -103,13 +110,16 @@ func kinds(c client.Client, all []*unstructured.Unstructured) error {
 func namespaces(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	var wrong []error
 	for _, name := range where(all) {
-		made := slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" && o.GetName() == name })
+		made := slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == "Namespace" && o.GetName() == name
+		})
 		there, err := exists(ctx, c, name)
 		if err != nil {
 			return err
 		}
 		if !made && !there {
-			wrong = append(wrong, fmt.Errorf("the namespace %s is not there: kubectl create namespace %s, or name another one", name, name))
+			wrong = append(wrong,
+				fmt.Errorf("the namespace %s is not there: kubectl create namespace %s, or name another one", name, name))
 		}
 	}
 	return errors.Join(wrong...)
@@ -144,8 +154,10 @@ func permissions(ctx context.Context, c client.Client, all []*unstructured.Unstr
 			return err
 		}
 		for _, verb := range []string{"create", "patch"} {
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: verb, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: object.GetNamespace(), Name: object.GetName()}}}
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: verb, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: object.GetNamespace(),
+					Name: object.GetName()}}}
 			if err := c.Create(ctx, review); err != nil {
 				return fmt.Errorf("ask what you may do: %w", err)
 			}
@@ -167,7 +179,8 @@ func permissions(ctx context.Context, c client.Client, all []*unstructured.Unstr
 	slices.Sort(missing)
 	fix := "ask for these permissions"
 	if wide {
-		fix = "an operator is installed cluster-wide, so ask who administers the cluster to do it; to use MyWebs afterwards the role edit in your namespace is enough"
+		fix = "an operator is installed cluster-wide, so ask who administers the cluster to do it; to use MyWebs " +
+			"afterwards the role edit in your namespace is enough"
 	}
 	return fmt.Errorf("you may not %s: %s", strings.Join(slices.Compact(missing), ", "), fix)
 }
@@ -189,10 +202,12 @@ func taken(ctx context.Context, c client.Client, all []*unstructured.Unstructure
 		what = strings.Replace(what, " /", " ", 1)
 		switch by := there.GetLabels()[byLabel]; {
 		case there.GetLabels()[nameLabel] != object.GetLabels()[nameLabel]:
-			wrong = append(wrong, fmt.Errorf("%s is there and is not this operator's (it lacks the label %s=%s): remove it, or label it so to let it be taken over",
+			wrong = append(wrong, fmt.Errorf("%s is there and is not this operator's (it lacks the label %s=%s): remove it, "+
+				"or label it so to let it be taken over",
 				what, nameLabel, object.GetLabels()[nameLabel]))
 		case by != "" && by != object.GetLabels()[byLabel]:
-			wrong = append(wrong, fmt.Errorf("%s was installed by %s: go on with %s, or uninstall it with %s first", what, by, by, by))
+			wrong = append(wrong,
+				fmt.Errorf("%s was installed by %s: go on with %s, or uninstall it with %s first", what, by, by, by))
 		}
 	}
 	return errors.Join(wrong...)
@@ -203,7 +218,8 @@ func taken(ctx context.Context, c client.Client, all []*unstructured.Unstructure
 func refused(ctx context.Context, c client.Client, all []*unstructured.Unstructured) error {
 	var wrong []error
 	for _, object := range all {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.DryRunAll, client.FieldOwner("preflight"), client.ForceOwnership)
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.DryRunAll,
+			client.FieldOwner("preflight"), client.ForceOwnership)
 		if err == nil || apierrors.IsNotFound(err) || missing(err) {
 			continue
 		}
@@ -228,11 +244,13 @@ func pods(ctx context.Context, c client.Client, all []*unstructured.Unstructured
 		if there, err := exists(ctx, c, d.Namespace); err != nil || !there {
 			return err
 		}
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, GenerateName: "preflight-", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: d.Namespace, GenerateName: "preflight-", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
 		pod.Spec.ServiceAccountName, pod.Spec.PriorityClassName = "default", "" // the operator's own may not exist yet
 		err := c.Create(ctx, pod, client.DryRunAll)
 		if err != nil && !strings.Contains(err.Error(), "serviceaccount") && !missingCreate(err) {
-			wrong = append(wrong, fmt.Errorf("the namespace %s takes no pod of the operator: %w: change its policy or quota, or deploy elsewhere", d.Namespace, err))
+			wrong = append(wrong, fmt.Errorf("the namespace %s takes no pod of the operator: %w: change its policy or quota, "+
+				"or deploy elsewhere", d.Namespace, err))
 		}
 	}
 	return errors.Join(wrong...)

@@ -93,10 +93,13 @@ func says(t *testing.T, err error, want ...string) {
 // order matters.
 func TestTheStory(t *testing.T) {
 	server(t)
-	says(t, Check(t.Context(), cfg, way(t, "04/default")), "the cluster does not know MyWebs, so the operator would not start: make install")
-	says(t, Check(t.Context(), cfg, way(t, "04/monitoring")), "the cluster has no ServiceMonitor: install the Prometheus operator, or deploy without monitoring",
+	says(t, Check(t.Context(), cfg, way(t, "04/default")),
+		"the cluster does not know MyWebs, so the operator would not start: make install")
+	says(t, Check(t.Context(), cfg, way(t, "04/monitoring")),
+		"the cluster has no ServiceMonitor: install the Prometheus operator, or deploy without monitoring",
 		"the cluster has no PrometheusRule")
-	if _, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{Paths: []string{manifestsFolder + "/crd/operator.k8s-summit.org_mywebs.yaml"}}); err != nil {
+	if _, err := envtest.InstallCRDs(cfg, envtest.CRDInstallOptions{Paths: []string{manifestsFolder +
+		"/crd/operator.k8s-summit.org_mywebs.yaml"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{"03/default", "04/default", "04/kind", "04/high-availability", "04/webhooks"} {
@@ -104,7 +107,8 @@ func TestTheStory(t *testing.T) {
 			t.Errorf("%s: an empty cluster, and %v", folder, err)
 		}
 	}
-	says(t, Check(t.Context(), cfg, way(t, "04/namespaced")), "the namespace websites is not there: kubectl create namespace websites")
+	says(t, Check(t.Context(), cfg, way(t, "04/namespaced")),
+		"the namespace websites is not there: kubectl create namespace websites")
 
 	t.Run("who may not", mayNot)
 	t.Run("taken", isTaken)
@@ -123,10 +127,12 @@ func mayNot(t *testing.T) {
 	grant := func(user string, rules ...rbacv1.PolicyRule) {
 		name := metav1.ObjectMeta{Name: user}
 		put(t, &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, &rbacv1.ClusterRoleBinding{ObjectMeta: name,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}})
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}})
 	}
 	every := []string{"*"}
-	grant("developer", rbacv1.PolicyRule{APIGroups: []string{"", "apps", "networking.k8s.io"}, Resources: every, Verbs: every})
+	grant("developer",
+		rbacv1.PolicyRule{APIGroups: []string{"", "apps", "networking.k8s.io"}, Resources: every, Verbs: every})
 	grant("half", rbacv1.PolicyRule{APIGroups: []string{"", "apps", "networking.k8s.io"}, Resources: every, Verbs: every},
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: every, Verbs: []string{"create", "patch", "get"}})
 	all := way(t, "04/default")
@@ -135,7 +141,8 @@ func mayNot(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "create deployments") {
 			return fmt.Errorf("the role did not take effect: %w", err)
 		}
-		says(t, err, "you may not create clusterrolebindings.rbac.authorization.k8s.io, create clusterroles.rbac.authorization.k8s.io, create rolebindings.rbac.authorization.k8s.io in myweb-operator",
+		says(t, err, "you may not create clusterrolebindings.rbac.authorization.k8s.io, create "+
+			"clusterroles.rbac.authorization.k8s.io, create rolebindings.rbac.authorization.k8s.io in myweb-operator",
 			"ask who administers the cluster to do it; to use MyWebs afterwards the role edit in your namespace is enough")
 		return nil
 	})
@@ -144,7 +151,8 @@ func mayNot(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "you may not") {
 			return fmt.Errorf("the role did not take effect: %w", err)
 		}
-		says(t, err, "the API server refuses ClusterRole myweb-operator", "is attempting to grant RBAC permissions not currently held")
+		says(t, err, "the API server refuses ClusterRole myweb-operator",
+			"is attempting to grant RBAC permissions not currently held")
 		return nil
 	})
 }
@@ -161,9 +169,11 @@ func isTaken(t *testing.T) {
 		"app.kubernetes.io/name": "myweb-operator", "app.kubernetes.io/managed-by": "Helm"}}}
 	put(t, role, viewer)
 	err := Check(t.Context(), cfg, all)
-	says(t, err, "ClusterRole myweb-operator is there and is not this operator's (it lacks the label app.kubernetes.io/name=myweb-operator): remove it, or label it",
+	says(t, err, "ClusterRole myweb-operator is there and is not this operator's (it lacks the label "+
+		"app.kubernetes.io/name=myweb-operator): remove it, or label it",
 		"ClusterRole myweb-viewer was installed by Helm: go on with Helm, or uninstall it with Helm first")
-	role.Labels = map[string]string{"app.kubernetes.io/name": "myweb-operator", "app.kubernetes.io/managed-by": "kustomize"}
+	role.Labels = map[string]string{
+		"app.kubernetes.io/name": "myweb-operator", "app.kubernetes.io/managed-by": "kustomize"}
 	if err := kube.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +193,8 @@ func refuses(t *testing.T) {
 		if err := kube.Create(t.Context(), made); err != nil {
 			t.Fatal(err)
 		}
-		put(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: made.Name, Name: "default"}}) // no controller makes it here
+		// no controller makes it here
+		put(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: made.Name, Name: "default"}})
 	}
 	if err := Check(t.Context(), cfg, all); err != nil {
 		t.Errorf("the namespace is as ours, and %v", err)
@@ -194,9 +205,11 @@ func refuses(t *testing.T) {
 			unstructured.RemoveNestedField(object.Object, "spec", "template", "spec", "securityContext")
 		}
 	}
-	says(t, Check(t.Context(), cfg, loose), "the namespace myweb-operator takes no pod of the operator: ", `violates PodSecurity "restricted:v1.37"`, "change its policy or quota")
-	put(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "myweb-operator", Name: "small"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
-		{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Mi")}}}}})
+	says(t, Check(t.Context(), cfg, loose), "the namespace myweb-operator takes no pod of the operator: ",
+		`violates PodSecurity "restricted:v1.37"`, "change its policy or quota")
+	put(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "myweb-operator", Name: "small"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Mi")}}}}})
 	eventually(t, func() error {
 		err := Check(t.Context(), cfg, all)
 		if err == nil {
@@ -213,13 +226,17 @@ func crdInUse(t *testing.T) {
 	}
 	for i := range 7 {
 		put(t, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
-			"metadata": map[string]any{"namespace": "default", "name": fmt.Sprintf("site-%d", i)}, "spec": map[string]any{"image": "nginx"}}})
+			"metadata": map[string]any{"namespace": "default", "name": fmt.Sprintf("site-%d", i)},
+			"spec":     map[string]any{"image": "nginx"}}})
 	}
-	says(t, Unused(t.Context(), cfg), "there are 7 MyWebs (default/site-0, default/site-1, default/site-2, default/site-3, default/site-4, and 2 more), and their websites go with the CRD: delete them first (kubectl delete web -A --all), or say FORCE=1")
+	says(t, Unused(t.Context(), cfg),
+		"there are 7 MyWebs (default/site-0, default/site-1, default/site-2, default/site-3, default/site-4, and 2 more), "+
+			"and their websites go with the CRD: delete them first (kubectl delete web -A --all), or say FORCE=1")
 }
 
 func TestAnAPIServerThatIsNotThere(t *testing.T) {
-	says(t, Check(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, nil), "the API server https://127.0.0.1:1 does not answer: ", "is it the right cluster (kubectl config current-context)")
+	says(t, Check(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, nil),
+		"the API server https://127.0.0.1:1 does not answer: ", "is it the right cluster (kubectl config current-context)")
 }
 
 func TestAnOldCluster(t *testing.T) {
@@ -234,48 +251,49 @@ func TestAnOldCluster(t *testing.T) {
 }
 
 // A rollout as the controllers of a cluster report it; here the test writes the status.
+// waiting is a pod whose program ended before, and is not started now.
+func waiting(reason, message string) corev1.PodStatus {
+	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "operator", Image: "myweb-operator:workshop", RestartCount: 4,
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: reason, Message: message}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}}
+}
+
 func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 	server(t)
-	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}), "the Deployment myweb-operator/myweb-operator is not there: make deploy")
+	says(t, Wait(t.Context(), cfg, way(t, "04/default"), &bytes.Buffer{}),
+		"the Deployment myweb-operator/myweb-operator is not there: make deploy")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "wait-"}}
 	if err := kube.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
-	}
-	waiting := func(reason, message string) corev1.PodStatus {
-		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "operator", Image: "myweb-operator:workshop", RestartCount: 4,
-			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}}
 	}
 	for name, test := range map[string]struct {
 		deployment appsv1.DeploymentStatus
 		pod        corev1.PodStatus
 		want       string
 	}{
-		"ready": {deployment: appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1, ReadyReplicas: 1}},
+		"ready": {deployment: appsv1.DeploymentStatus{
+			ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1, ReadyReplicas: 1}},
 		"the image was not loaded": {pod: waiting("ErrImageNeverPull", ""),
-			want: "the image myweb-operator:workshop cannot be had (ErrImageNeverPull): it is not on the node, and imagePullPolicy Never forbids to look elsewhere: make image load"},
-		"the image cannot be pulled": {pod: waiting("ImagePullBackOff", "no such host"), want: "cannot be had (ImagePullBackOff): no such host: push it (make docker-push), check its name"},
-		"the image has no name":      {pod: waiting("InvalidImageName", ""), want: "IMG must be name:tag"},
-		"the program ends":           {pod: waiting("CrashLoopBackOff", ""), want: "the program ended 4 times, last with code 1: see kubectl -n " + namespace.Name + " logs operator --previous"},
-		"no node": {pod: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}},
+			want: "the image myweb-operator:workshop cannot be had (ErrImageNeverPull): it is not on the node, and " +
+				"imagePullPolicy Never forbids to look elsewhere: make image load"},
+		"the image cannot be pulled": {pod: waiting("ImagePullBackOff", "no such host"),
+			want: "cannot be had (ImagePullBackOff): no such host: push it (make docker-push), check its name"},
+		"the image has no name": {pod: waiting("InvalidImageName", ""), want: "IMG must be name:tag"},
+		"the program ends": {pod: waiting("CrashLoopBackOff", ""),
+			want: "the program ended 4 times, last with code 1: see kubectl -n " + namespace.Name + " logs operator --previous"},
+		"no node": {pod: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}},
 			want: "not ready in time: no node takes the pod operator: 0/1 nodes are available"},
-		"the namespace refuses the pod": {deployment: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota: small"}}},
+		"the namespace refuses the pod": {deployment: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota: small"}}},
 			want: "takes no pod of the operator: exceeded quota: small: change its policy or quota"},
-		"nobody does anything": {want: "not ready in time: 0 of 1 replicas are ready: see kubectl -n " + namespace.Name + " describe pods"},
+		"nobody does anything": {want: "not ready in time: 0 of 1 replicas are ready: see kubectl -n " + namespace.Name +
+			" describe pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			labels := map[string]string{"app": "operator"}
-			spec := corev1.PodSpec{AutomountServiceAccountToken: new(false), ServiceAccountName: "default", Containers: []corev1.Container{{Name: "operator", Image: "myweb-operator:workshop"}}}
-			object := metav1.ObjectMeta{Namespace: namespace.Name, Name: "operator", Labels: labels}
-			d := &appsv1.Deployment{ObjectMeta: object, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}}}
-			pod := &corev1.Pod{ObjectMeta: object, Spec: spec}
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "default"}}
-			put(t, account, d, pod)
-			d.Status, pod.Status = test.deployment, test.pod
-			if err := errors.Join(kube.Status().Update(t.Context(), d), kube.Status().Update(t.Context(), pod)); err != nil {
-				t.Fatal(err)
-			}
+			d := rolling(t, namespace.Name, test.deployment, test.pod)
 			asked, err := unstructuredOf(d)
 			if err != nil {
 				t.Fatal(err)
@@ -297,6 +315,27 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 			says(t, err, test.want)
 		})
 	}
+}
+
+// rolling makes a Deployment and its pod, in the state given.
+func rolling(t *testing.T, namespace string, deployment appsv1.DeploymentStatus,
+	status corev1.PodStatus) *appsv1.Deployment {
+	t.Helper()
+	labels := map[string]string{"app": "operator"}
+	spec := corev1.PodSpec{AutomountServiceAccountToken: new(false), ServiceAccountName: "default",
+		Containers: []corev1.Container{{Name: "operator", Image: "myweb-operator:workshop"}}}
+	object := metav1.ObjectMeta{Namespace: namespace, Name: "operator", Labels: labels}
+	d := &appsv1.Deployment{ObjectMeta: object,
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}}}
+	pod := &corev1.Pod{ObjectMeta: object, Spec: spec}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
+	put(t, account, d, pod)
+	d.Status, pod.Status = deployment, status
+	if err := errors.Join(kube.Status().Update(t.Context(), d), kube.Status().Update(t.Context(), pod)); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // unstructuredOf is what was applied: without status.

@@ -41,7 +41,8 @@ func Wait(ctx context.Context, cfg *rest.Config, all []*unstructured.Unstructure
 		if err := rollout(ctx, c, kube, &d); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(out, "%s is ready: %d of %d replicas\n", client.ObjectKeyFromObject(&d), d.Status.ReadyReplicas, *d.Spec.Replicas); err != nil {
+		if _, err := fmt.Fprintf(out, "%s is ready: %d of %d replicas\n", client.ObjectKeyFromObject(&d),
+			d.Status.ReadyReplicas, *d.Spec.Replicas); err != nil {
 			return err
 		}
 	}
@@ -87,14 +88,17 @@ func rolledOut(d *appsv1.Deployment) bool {
 }
 
 // rolloutBlocker says what blocks a rollout, empty when nothing is known; final when waiting cannot help.
-func rolloutBlocker(ctx context.Context, c client.Client, kube kubernetes.Interface, d *appsv1.Deployment) (says string, final bool) {
+func rolloutBlocker(ctx context.Context, c client.Client, kube kubernetes.Interface,
+	d *appsv1.Deployment) (says string, final bool) {
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return fmt.Sprintf("the namespace %s takes no pod of the operator: %s: change its policy or quota", d.Namespace, condition.Message), true
+			return fmt.Sprintf("the namespace %s takes no pod of the operator: %s: change its policy or quota", d.Namespace,
+				condition.Message), true
 		}
 	}
 	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+	if err := c.List(ctx, &pods, client.InNamespace(d.Namespace),
+		client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
 		return err.Error(), false
 	}
 	for _, pod := range pods.Items {
@@ -127,9 +131,11 @@ func podBlocker(pod *corev1.Pod) (says string, final bool) {
 		image := fmt.Sprintf("the image %s cannot be had (%s)", container.Image, waiting.Reason)
 		switch waiting.Reason {
 		case "ErrImageNeverPull":
-			return image + ": it is not on the node, and imagePullPolicy Never forbids to look elsewhere: make image load IMG=" + container.Image, true
+			return image + ": it is not on the node, and imagePullPolicy Never forbids to look elsewhere: make image load IMG=" +
+				container.Image, true
 		case "ImagePullBackOff":
-			return image + ": " + waiting.Message + ": push it (make docker-push), check its name, or give the namespace an imagePullSecret; on kind load it (make image load) and deploy with CONFIG=kind", true
+			return image + ": " + waiting.Message + ": push it (make docker-push), check its name, or give the namespace an " +
+				"imagePullSecret; on kind load it (make image load) and deploy with CONFIG=kind", true
 		case "InvalidImageName":
 			return image + ": IMG must be name:tag without spaces and capitals", true
 		case "CrashLoopBackOff":
@@ -137,7 +143,8 @@ func podBlocker(pod *corev1.Pod) (says string, final bool) {
 			if last := container.LastTerminationState.Terminated; last != nil {
 				code = last.ExitCode
 			}
-			return fmt.Sprintf("the program ended %d times, last with code %d: see kubectl -n %s logs %s --previous", container.RestartCount, code, pod.Namespace, pod.Name), true
+			return fmt.Sprintf("the program ended %d times, last with code %d: see kubectl -n %s logs %s --previous",
+				container.RestartCount, code, pod.Namespace, pod.Name), true
 		case "CreateContainerConfigError", "CreateContainerError":
 			return fmt.Sprintf("the container of pod %s cannot be made: %s", pod.Name, waiting.Message), false
 		}
@@ -147,7 +154,8 @@ func podBlocker(pod *corev1.Pod) (says string, final bool) {
 
 // lastLine is the last line that the program printed before it ended, empty when it is not known.
 func lastLine(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) string {
-	data, err := kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Previous: true, TailLines: new(int64(1))}).DoRaw(ctx)
+	data, err := kube.CoreV1().Pods(pod.Namespace).
+		GetLogs(pod.Name, &corev1.PodLogOptions{Previous: true, TailLines: new(int64(1))}).DoRaw(ctx)
 	if err != nil {
 		return ""
 	}
@@ -175,5 +183,6 @@ func Unused(ctx context.Context, cfg *rest.Config) error {
 	if more := len(names) - 5; more > 0 {
 		names = append(names[:5], fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("there are %d MyWebs (%s), and their websites go with the CRD: delete them first (kubectl delete web -A --all), or say FORCE=1", len(list.Items), strings.Join(names, ", "))
+	return fmt.Errorf("there are %d MyWebs (%s), and their websites go with the CRD: delete them first (kubectl delete "+
+		"web -A --all), or say FORCE=1", len(list.Items), strings.Join(names, ", "))
 }

@@ -57,7 +57,8 @@ func (w *suite) create(names ...string) {
 	w.Helper()
 	for _, name := range names {
 		web := myweb(name)
-		web.Object["spec"] = map[string]any{"image": "nginx:1.29-alpine", "replicas": int64(1), "pageContentHtml": "<p>" + name + "</p>"}
+		web.Object["spec"] = map[string]any{
+			"image": "nginx:1.29-alpine", "replicas": int64(1), "pageContentHtml": "<p>" + name + "</p>"}
 		w.must(cluster().Create(w.Context(), web))
 	}
 	for _, name := range names {
@@ -84,7 +85,8 @@ func (w *suite) children(names ...string) (pods map[string]string, generations m
 	pods, generations = map[string]string{}, map[string]int64{}
 	for _, name := range names {
 		list := &corev1.PodList{}
-		w.must(cluster().List(w.Context(), list, client.InNamespace("default"), client.MatchingLabels{"app.kubernetes.io/instance": name}))
+		w.must(cluster().List(w.Context(), list, client.InNamespace("default"),
+			client.MatchingLabels{"app.kubernetes.io/instance": name}))
 		for _, pod := range list.Items {
 			if pod.DeletionTimestamp != nil {
 				continue
@@ -132,7 +134,8 @@ func (w *suite) visit(name string) *visitor {
 	go func() {
 		defer close(v.ended)
 		for n := 0; ctx.Err() == nil; n++ {
-			took, err := once(context.WithoutCancel(ctx), name, fmt.Sprintf("<p>visit %d at %s</p>", n, time.Now().Format(time.RFC3339Nano)))
+			took, err := once(context.WithoutCancel(ctx), name,
+				fmt.Sprintf("<p>visit %d at %s</p>", n, time.Now().Format(time.RFC3339Nano)))
 			v.mu.Lock()
 			v.longest, v.count, v.err = max(v.longest, took), v.count+1, err
 			v.mu.Unlock()
@@ -248,7 +251,8 @@ var forwarding = regexp.MustCompile(`127\.0\.0\.1:(\d+) ->`)
 func scrape(ctx context.Context, token string) (code int, text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	forward := exec.CommandContext(ctx, "kubectl", "port-forward", "--address=127.0.0.1", "-n", operator, "deployment/"+operator, ":8443")
+	forward := exec.CommandContext(ctx, "kubectl", "port-forward", "--address=127.0.0.1", "-n", operator,
+		"deployment/"+operator, ":8443")
 	out, err := forward.StdoutPipe()
 	if err != nil {
 		return 0, "", err
@@ -270,7 +274,8 @@ func scrape(ctx context.Context, token string) (code int, text string, err error
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	// The certificate was made when the operator started, and no known authority signed it.
-	response, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}).Do(request)
+	response, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		InsecureSkipVerify: true}}}).Do(request)
 	if err != nil {
 		return 0, "", err
 	}

@@ -149,7 +149,8 @@ func says(want, name string, args ...string) func() error {
 
 // explain prints the state that a person needs to find the cause.
 func (w *suite) explain() {
-	for _, args := range [][]string{{"-n", operator, "get", "pods", "-o", "wide"}, {"-n", operator, "logs", "-l", "app.kubernetes.io/name=" + operator, "--prefix", "--tail=30"},
+	for _, args := range [][]string{{"-n", operator, "get", "pods", "-o", "wide"},
+		{"-n", operator, "logs", "-l", "app.kubernetes.io/name=" + operator, "--prefix", "--tail=30"},
 		{"-n", operator, "get", "events"}, {"get", "mywebs,deployments,pods"}} {
 		out, _ := try("kubectl", args...)
 		w.Logf("kubectl %s\n%s", strings.Join(args, " "), out)
@@ -176,7 +177,8 @@ func (w *suite) images() {
 	}
 	w.Log(second)
 	w.run("make", "-s", "load")
-	for image, args := range map[string][]string{newImage: {"IMPL=04", "VERSION=v2.0.0"}, handImage: {"IMPL=03", "VERSION=v1.0.0"}} {
+	for image, args := range map[string][]string{
+		newImage: {"IMPL=04", "VERSION=v2.0.0"}, handImage: {"IMPL=03", "VERSION=v1.0.0"}} {
 		w.Log(w.run("make", append([]string{"-s", "image", "IMG=" + image}, args...)...))
 		w.run("make", "-s", "load")
 	}
@@ -200,15 +202,18 @@ func (w *suite) deployed() {
 		auditBegan = len(log)
 	}
 	w.run("make", "-s", "deploy", production, "IMG="+oldImage)
-	if level := w.kubectl("get", "namespace", operator, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); level != "restricted" {
+	if level := w.kubectl("get", "namespace", operator, "-o",
+		`jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`); level != "restricted" {
 		w.Errorf("the namespace enforces %q", level)
 	}
 	w.kubectl("apply", "-k", "config/samples", "--dry-run=server")
 	// Without a tag the kubelet always pulls, and the cluster may have no registry.
 	w.apply(strings.Replace(w.kubectl("kustomize", "config/samples"), "image: nginx\n", "image: nginx:1.29-alpine\n", 1))
 	w.kubectl("wait", "web/myweb", "--for=jsonpath={.status.completed}=true", "--timeout=120s")
-	w.eventually(30*time.Second, says("Hello, World!", "docker", "exec", node(), "curl", "-fsS", "--max-time", "5", w.site()))
-	w.eventually(20*time.Second, says("Normal", "kubectl", "get", "events", "--field-selector", "involvedObject.kind=MyWeb,involvedObject.name=myweb"))
+	w.eventually(30*time.Second,
+		says("Hello, World!", "docker", "exec", node(), "curl", "-fsS", "--max-time", "5", w.site()))
+	w.eventually(20*time.Second,
+		says("Normal", "kubectl", "get", "events", "--field-selector", "involvedObject.kind=MyWeb,involvedObject.name=myweb"))
 	w.create(append(busy, idle...)...)
 	w.Log(w.kubectl("get", "web"))
 }
@@ -216,7 +221,8 @@ func (w *suite) deployed() {
 // site is where the sample serves its page: a port of the node.
 func (w *suite) site() string {
 	w.Helper()
-	return "http://" + w.kubectl("get", "node", node(), "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`) + ":30100/"
+	return "http://" + w.kubectl("get", "node", node(), "-o",
+		`jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`) + ":30100/"
 }
 
 func node() string { return os.Getenv("KIND_CLUSTER") + "-control-plane" }
@@ -244,7 +250,8 @@ func (w *suite) handover() {
 		time.Sleep(time.Second) // of work under the new leader
 		count, longest, err := v.end()
 		w.must(err)
-		w.Logf("the leader %s: of %d changes none was lost, one waited for %.1f s, longer than all others", way.name, count, longest.Seconds())
+		w.Logf("the leader %s: of %d changes none was lost, one waited for %.1f s, longer than all others", way.name, count,
+			longest.Seconds())
 		if longest > way.limit {
 			w.Errorf("a leader that %s: a change waited for %s, and may wait for %s", way.name, longest, way.limit)
 		}
@@ -257,7 +264,8 @@ func (w *suite) handover() {
 func (w *suite) kill(pod string) {
 	w.Helper()
 	container := w.run("docker", "exec", node(), "crictl", "ps", "-q", "--label", "io.kubernetes.pod.name="+pod)
-	pid := w.run("docker", "exec", node(), "crictl", "inspect", "-o", "go-template", "--template", "{{.info.pid}}", container)
+	pid := w.run("docker", "exec", node(), "crictl", "inspect", "-o", "go-template", "--template",
+		"{{.info.pid}}", container)
 	w.run("docker", "exec", node(), "kill", "-KILL", pid)
 }
 
@@ -280,7 +288,8 @@ func (w *suite) rollTo(what, image string, roll func()) {
 	w.ready()
 	time.Sleep(3 * time.Second) // of changes under the new operator alone
 	changes := r.settled(w)
-	running := w.kubectl("-n", operator, "get", "pods", "-l", "app.kubernetes.io/name="+operator, "-o", `jsonpath={range .items[*]}{.spec.containers[0].image}{"\n"}{end}`)
+	running := w.kubectl("-n", operator, "get", "pods", "-l", "app.kubernetes.io/name="+operator, "-o",
+		`jsonpath={range .items[*]}{.spec.containers[0].image}{"\n"}{end}`)
 	for line := range strings.Lines(running) {
 		if strings.TrimSpace(line) != image {
 			w.Errorf("a pod runs %s, want %s", line, image)
@@ -325,7 +334,8 @@ func (w *suite) certificates() {
 	}
 	for range 3 {
 		old := serving()
-		w.kubectl("-n", operator, "patch", "secret", operator+"-webhook", "--type=merge", "-p", `{"data":{"tls.crt":null,"tls.key":null}}`)
+		w.kubectl("-n", operator, "patch", "secret", operator+"-webhook", "--type=merge", "-p",
+			`{"data":{"tls.crt":null,"tls.key":null}}`)
 		w.eventually(60*time.Second, func() error {
 			if now := serving(); now == "" || now == old {
 				return errors.New("the certificate is not a new one yet")
@@ -347,7 +357,8 @@ func (w *suite) metrics() {
 	})
 	w.kubectl("create", "serviceaccount", "e2e-reader")
 	w.kubectl("create", "serviceaccount", "e2e-nobody")
-	w.kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole="+operator+"-metrics-reader", "--serviceaccount=default:e2e-reader")
+	w.kubectl("create", "clusterrolebinding", "e2e-metrics", "--clusterrole="+operator+"-metrics-reader",
+		"--serviceaccount=default:e2e-reader")
 	for account, want := range map[string]int{"": 401, "e2e-nobody": 403, "e2e-reader": 200} {
 		token := ""
 		if account != "" {
@@ -428,7 +439,8 @@ func (w *suite) away() {
 	podsNow, generationsNow := w.children(all...)
 	for _, name := range all {
 		if name != "busy-a" && (podsNow[name] != pods[name] || generationsNow[name] != generations[name]) {
-			w.Errorf("%s was touched: %s, generation %d; then %s, %d", name, pods[name], generations[name], podsNow[name], generationsNow[name])
+			w.Errorf("%s was touched: %s, generation %d; then %s, %d", name, pods[name], generations[name], podsNow[name],
+				generationsNow[name])
 		}
 	}
 	w.Logf("%d websites served while the operator was away, and none was touched when it came back", len(all)+1)
@@ -452,7 +464,8 @@ func (w *suite) oneNamespace() {
 	before, err := page(w.Context(), "idle-a")
 	w.must(err)
 	w.must(write(w.Context(), "idle-a", "<p>nobody looks</p>"))
-	w.apply(`{apiVersion: operator.k8s-summit.org/v1, kind: MyWeb, metadata: {name: inside, namespace: websites}, spec: {image: "nginx:1.29-alpine"}}`)
+	w.apply(`{apiVersion: operator.k8s-summit.org/v1, kind: MyWeb, metadata: {name: inside, namespace: websites},
+		spec: {image: "nginx:1.29-alpine"}}`)
 	w.kubectl("-n", "websites", "wait", "web/inside", "--for=jsonpath={.status.completed}=true", "--timeout=120s")
 	if now, err := page(w.Context(), "idle-a"); err != nil || now != before {
 		w.Errorf("a MyWeb outside was served: %v, %q", err, now)
@@ -493,7 +506,8 @@ func (w *suite) wrongOrder() {
 func (w *suite) gone() {
 	w.Helper()
 	w.eventually(120*time.Second, func() error {
-		out, err := try("kubectl", "get", "deployments,services,configmaps,pods", "-l", "app.kubernetes.io/managed-by="+operator, "-o", "name")
+		out, err := try("kubectl", "get", "deployments,services,configmaps,pods", "-l",
+			"app.kubernetes.io/managed-by="+operator, "-o", "name")
 		if err == nil && out != "" {
 			err = fmt.Errorf("left: %s", out)
 		}
@@ -516,7 +530,8 @@ func (w *suite) byHand() {
 func (w *suite) nothingLeft() {
 	w.run("make", "-s", "undeploy", production)
 	w.run("make", "-s", "uninstall")
-	left := w.kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,priorityclasses", "-o", "name")
+	left := w.kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,"+
+		"validatingwebhookconfigurations,mutatingwebhookconfigurations,priorityclasses", "-o", "name")
 	for line := range strings.Lines(left) {
 		if strings.Contains(line, operator) || strings.Contains(line, "mywebs") {
 			w.Errorf("left: %s", line)

@@ -24,7 +24,8 @@ import (
 // errNotPassed ends a command that has said why already.
 var errNotPassed = errors.New("not every check passed")
 
-var errNoSolution = errors.New("the capstone has no hints and no solution: see what `make check` says of each behaviour")
+var errNoSolution = errors.New("the capstone has no hints and no solution: see what `make check` says of " +
+	"each behaviour")
 
 // course is the exercises of this checkout, with the reader's files in work/, judged on the kept control plane.
 func (w workshop) course() (exercise.Course, error) {

@@ -58,7 +58,8 @@ func (w workshop) lintGo(dirs []string) step {
 				continue
 			}
 			fmt.Fprintln(out, " ", module)
-			cmd := w.program(ctx, filepath.Join(w.bin(), goLinter), "run", "--allow-parallel-runners", "--config", filepath.Join(w.root, ".golangci.yaml"), "./...")
+			cmd := w.program(ctx, filepath.Join(w.bin(), goLinter), "run", "--allow-parallel-runners", "--config",
+				filepath.Join(w.root, ".golangci.yaml"), "./...")
 			cmd.Dir = filepath.Join(w.root, module)
 			// Not beside the files of the local cluster, which `make down` removes: the first run takes long.
 			cmd.Env = append(cmd.Env, "GOLANGCI_LINT_CACHE="+filepath.Join(w.bin(), ".golangci-lint"))
@@ -77,23 +78,27 @@ func (w workshop) lintProse(dirs []string) step {
 		}
 		builder := w.builder()
 		builder.Cgo = true
-		if err := builder.Program(ctx, filepath.Join(w.root, textModule), "github.com/vale-cli/vale/v3/cmd/vale", vale); err != nil {
+		if err := builder.Program(ctx, filepath.Join(w.root, textModule), "github.com/vale-cli/vale/v3/cmd/vale",
+			vale); err != nil {
 			return err
 		}
 		files := slices.DeleteFunc(w.tracked(ctx, out, "*.md", "*.go"), func(file string) bool {
-			return strings.Contains(file, "zz_generated") || strings.Contains(file, "/generated/") || strings.Contains(file, "/testdata/") || !within(dirs, file)
+			return strings.Contains(file, "zz_generated") || strings.Contains(file, "/generated/") ||
+				strings.Contains(file, "/testdata/") || !within(dirs, file)
 		})
 		if len(files) == 0 {
 			return nil
 		}
 		config := filepath.Join(w.root, lintModule, "terms", "vale.ini")
-		return foreground(w.program(ctx, filepath.Join(w.bin(), vale), append([]string{"--config", config, "--output=line"}, files...)...), out)
+		return foreground(w.program(ctx, filepath.Join(w.bin(), vale),
+			append([]string{"--config", config, "--output=line"}, files...)...), out)
 	}}
 }
 
 // lintWorkflows runs actionlint, which knows the workflows of GitHub.
 func (w workshop) lintWorkflows(ctx context.Context, out io.Writer) error {
-	err := w.builder().Program(ctx, filepath.Join(w.root, textModule), "github.com/rhysd/actionlint/cmd/actionlint", actionlint)
+	err := w.builder().Program(ctx, filepath.Join(w.root, textModule),
+		"github.com/rhysd/actionlint/cmd/actionlint", actionlint)
 	if err != nil {
 		return err
 	}

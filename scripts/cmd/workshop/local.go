@@ -21,7 +21,8 @@ import (
 var errSaid = errors.New("said already")
 
 func toolsCommand() *cobra.Command {
-	sets := map[string][]string{"envtest": tools.Envtest, "local": tools.Local, "generators": tools.Generators, "kind": tools.Kind}
+	sets := map[string][]string{"envtest": tools.Envtest, "local": tools.Local, "generators": tools.Generators,
+		"kind": tools.Kind}
 	return &cobra.Command{
 		Use:   "tools [envtest|local|generators|kind|PROGRAM]...",
 		Short: "Build programs that are not ours into bin/, at the pinned versions",

@@ -70,10 +70,10 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(), shellCommand(),
-		userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(), verifyCommand(), lintCommand(), syncCommand(),
-		kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(), stagesCommand(), requestsCommand(),
-		writesCommand(), packCommand(), fromBundleCommand(), serveCommand(),
+	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(),
+		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
+		verifyCommand(), lintCommand(), syncCommand(), kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(),
+		stagesCommand(), requestsCommand(), writesCommand(), packCommand(), fromBundleCommand(), serveCommand(),
 		slidesCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root

@@ -39,7 +39,8 @@ func TestRequestsOfARecordedAuditLog(t *testing.T) {
 		want   []string
 	}{
 		"a watch counts once, when it begins": {requestFilter{by: []string{"2-queue"}}, []string{
-			"2-queue watch 200 mywebs ", "2-queue get 404 configmaps default/myweb", "2-queue get 200 configmaps default/myweb"}},
+			"2-queue watch 200 mywebs ", "2-queue get 404 configmaps default/myweb",
+			"2-queue get 200 configmaps default/myweb"}},
 		"writes of a program": {requestFilter{by: []string{"kubectl"}, writes: true}, []string{
 			"kubectl create 201 customresourcedefinitions mywebs.operator.k8s-summit.org",
 			"kubectl create 201 mywebs default/myweb", "kubectl patch 200 mywebs/scale default/myweb",
@@ -120,7 +121,8 @@ func TestAFollowedLogIsReadWhenItGrowsAndWhenItIsReplaced(t *testing.T) {
 
 func TestRequestsWithoutACluster(t *testing.T) {
 	w := workshop{root: t.TempDir(), state: t.TempDir()}
-	if err := w.eachRequest(t.Context(), requestFilter{}, false, func(auditEvent) {}); !errors.Is(err, cluster.ErrNoCluster) {
+	if err := w.eachRequest(t.Context(), requestFilter{}, false, func(auditEvent) {}); !errors.Is(err,
+		cluster.ErrNoCluster) {
 		t.Errorf("got %v, want %v", err, cluster.ErrNoCluster)
 	}
 }

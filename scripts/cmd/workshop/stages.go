@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -40,16 +40,9 @@ type stage struct {
 
 // stagesOf reads the stages of a chapter.
 func stagesOf(folder string) ([]stage, error) {
-	path := filepath.Join(folder, "stages.yaml")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var list struct{ Stages []stage }
-	if err := yaml.UnmarshalStrict(data, &list); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return list.Stages, nil
+	err := strictyaml.Read(filepath.Join(folder, "stages.yaml"), &list)
+	return list.Stages, err
 }
 
 // stagesCommand runs the checks that stages demand, on all stages.
@@ -251,7 +244,8 @@ func disagreement(s stage, before, now verdicts) error {
 		return fmt.Errorf("%s must pass %s: %s: %s", s.Dir, s.Demands, v.Verdict, v.Reason)
 	}
 	if s.Demands != "" && before[s.Demands].Verdict == "passed" {
-		return fmt.Errorf("%s demands %s, but the stage before passes it: no check shows what the stage adds", s.Dir, s.Demands)
+		return fmt.Errorf("%s demands %s, but the stage before passes it: no check shows what the stage adds",
+			s.Dir, s.Demands)
 	}
 	var wrong []string
 	for check, v := range now {

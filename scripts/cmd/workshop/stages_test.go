@@ -38,7 +38,8 @@ func TestChecksForAStage(t *testing.T) {
 	if got := checksFor(someStages, 1, false); !slices.Equal(got, all) {
 		t.Errorf("all of stage 1: %q, want %q", got, all)
 	}
-	for n, want := range map[int][]string{0: nil, 1: {"behaviour/a"}, 2: {"behaviour/a", "behaviour/b"}, 3: {"behaviour/b"}} {
+	for n, want := range map[int][]string{
+		0: nil, 1: {"behaviour/a"}, 2: {"behaviour/a", "behaviour/b"}, 3: {"behaviour/b"}} {
 		if got := checksFor(someStages, n, true); !slices.Equal(got, want) {
 			t.Errorf("the fast ones of stage %d: %q, want %q", n, got, want)
 		}

@@ -55,7 +55,8 @@ func Modules(root string) (found []string, err error) {
 		if err != nil {
 			return err
 		}
-		if name := entry.Name(); entry.IsDir() && path != root && (name == "bin" || name == "work" || strings.HasPrefix(name, ".")) {
+		if name := entry.Name(); entry.IsDir() && path != root && (name == "bin" || name == "work" ||
+			strings.HasPrefix(name, ".")) {
 			return filepath.SkipDir
 		}
 		if entry.Name() == "go.mod" {
@@ -124,7 +125,8 @@ func Page(root, prefix string) (string, error) {
 	}
 	folder := filepath.Dir(some[0])
 	elsewhere := func(chapter string) bool { return filepath.Dir(chapter) != folder }
-	if _, err := os.Stat(filepath.Join(root, folder, "README.md")); err == nil && folder != "." && len(some) > 1 && !slices.ContainsFunc(some, elsewhere) {
+	if _, err := os.Stat(filepath.Join(root, folder, "README.md")); err == nil && folder != "." && len(some) > 1 &&
+		!slices.ContainsFunc(some, elsewhere) {
 		return folder, nil
 	}
 	return Find(root, prefix)
@@ -138,5 +140,7 @@ func Holds(selected, all []string, dir string) bool {
 		return true
 	}
 	inside := slices.DeleteFunc(slices.Clone(all), func(chapter string) bool { return !within(chapter, dir) })
-	return len(inside) > 0 && !slices.ContainsFunc(inside, func(chapter string) bool { return !slices.Contains(selected, chapter) })
+	return len(inside) > 0 && !slices.ContainsFunc(inside, func(chapter string) bool {
+		return !slices.Contains(selected, chapter)
+	})
 }

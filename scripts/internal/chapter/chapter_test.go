@@ -35,7 +35,8 @@ func TestSelect(t *testing.T) {
 		want   []string
 		err    string
 	}{
-		"all":                       {"", []string{"00-env", "01-crd", "04-controller-runtime", five[0], five[1], "10-more"}, ""},
+		"all": {
+			"", []string{"00-env", "01-crd", "04-controller-runtime", five[0], five[1], "10-more"}, ""},
 		"two digits":                {"01", []string{"01-crd"}, ""},
 		"one digit":                 {"1", []string{"01-crd"}, ""},
 		"a whole name":              {"04-controller-runtime", []string{"04-controller-runtime"}, ""},
@@ -68,8 +69,9 @@ func TestSelect(t *testing.T) {
 }
 
 func TestModulesOf(t *testing.T) {
-	root := tree(t, map[string]string{"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/a-operator/program/go.mod": "",
-		"05-sdk/a-operator/internal/x.go": ""})
+	root := tree(t,
+		map[string]string{"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/a-operator/program/go.mod": "",
+			"05-sdk/a-operator/internal/x.go": ""})
 	chapters, err := All(root)
 	if err != nil {
 		t.Fatal(err)
@@ -78,13 +80,15 @@ func TestModulesOf(t *testing.T) {
 		t.Errorf("a module inside a chapter is no chapter:\n%s", diff)
 	}
 	got, err := ModulesOf(root, chapters)
-	if diff := cmp.Diff([]string{"04-c", "05-sdk/a-operator", "05-sdk/a-operator/program"}, got); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{"04-c", "05-sdk/a-operator", "05-sdk/a-operator/program"}, got); err != nil ||
+		diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }
 
 func TestPage(t *testing.T) {
-	root := tree(t, map[string]string{"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/b-operator/go.mod": "", "05-sdk/README.md": "",
+	root := tree(t, map[string]string{
+		"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/b-operator/go.mod": "", "05-sdk/README.md": "",
 		"06-x/a-operator/go.mod": "", "06-x/b-operator/go.mod": "", "README.md": ""})
 	for prefix, want := range map[string]string{"4": "04-c", "05": "05-sdk", "05/a": "05-sdk/a-operator"} {
 		if got, err := Page(root, prefix); got != want || err != nil {
@@ -126,7 +130,8 @@ func TestCopies(t *testing.T) {
 		"a/crd.yaml": "metadata: {name: a}\nspec:\n  one: 1\n  two: 2 # why\n",
 		"b/crd.yaml": "metadata: {name: a, annotations: {by: tool}}\nspec: {two: 2, one: 1}\n",
 	})
-	if err := CheckCopies(root); err == nil || !strings.Contains(err.Error(), "b/x") || !strings.Contains(err.Error(), "c/d/x") {
+	if err := CheckCopies(root); err == nil || !strings.Contains(err.Error(), "b/x") ||
+		!strings.Contains(err.Error(), "c/d/x") {
 		t.Errorf("an old copy and a missing one: %v", err)
 	}
 	if written, err := Sync(root); err != nil || len(written) != 2 {
@@ -135,10 +140,12 @@ func TestCopies(t *testing.T) {
 	if err := CheckCopies(root); err != nil {
 		t.Errorf("after sync: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "b/crd.yaml"), []byte("metadata: {name: a}\nspec: {one: 1, two: 3}"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "b/crd.yaml"), []byte("metadata: {name: a}\nspec: {one: 1, two: 3}"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckCopies(root); err == nil || !strings.Contains(err.Error(), "b/crd.yaml does not mean what a/crd.yaml says") {
+	if err := CheckCopies(root); err == nil ||
+		!strings.Contains(err.Error(), "b/crd.yaml does not mean what a/crd.yaml says") {
 		t.Errorf("a manifest with another meaning: %v", err)
 	}
 }
@@ -147,10 +154,12 @@ func TestAFolderIsCopiedWhole(t *testing.T) {
 	root := tree(t, map[string]string{
 		"scripts/sync.yaml": "- from: a/lib\n  to: [b/lib]\n", "scripts/nothing.yaml": "- from: a/none\n  to: [b/lib]\n",
 		"a/lib/one": "1", "a/lib/two": "2", "b/lib/one": "1", "b/lib/three": "3",
-		"a/go.mod": "module example.com/a\n", "b/go.mod": "module example.com/b\n", "a/lib/x.go": "import \"example.com/a/other\"",
+		"a/go.mod": "module example.com/a\n", "b/go.mod": "module example.com/b\n",
+		"a/lib/x.go": "import \"example.com/a/other\"",
 	})
 	err := CheckCopies(root)
-	if err == nil || !strings.Contains(err.Error(), "b/lib/two") || !strings.Contains(err.Error(), "b/lib/three") || strings.Contains(err.Error(), "b/lib/one") {
+	if err == nil || !strings.Contains(err.Error(), "b/lib/two") || !strings.Contains(err.Error(), "b/lib/three") ||
+		strings.Contains(err.Error(), "b/lib/one") {
 		t.Errorf("one file is missing, one too many: %v", err)
 	}
 	if _, err := Sync(root); err != nil {
@@ -159,13 +168,15 @@ func TestAFolderIsCopiedWhole(t *testing.T) {
 	if err := CheckCopies(root); err != nil {
 		t.Errorf("after sync: %v", err)
 	}
-	if code, err := os.ReadFile(filepath.Join(root, "b/lib/x.go")); err != nil || string(code) != "import \"example.com/b/other\"" {
+	if code, err := os.ReadFile(filepath.Join(root, "b/lib/x.go")); err != nil ||
+		string(code) != "import \"example.com/b/other\"" {
 		t.Errorf("a copy imports from its own module: %s, %v", code, err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "b/lib/three")); err == nil {
 		t.Error("a file without a source is still there")
 	}
-	if err := os.Rename(filepath.Join(root, "scripts/nothing.yaml"), filepath.Join(root, "scripts/sync.yaml")); err != nil {
+	if err := os.Rename(filepath.Join(root, "scripts/nothing.yaml"),
+		filepath.Join(root, "scripts/sync.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	if err := CheckCopies(root); err == nil {

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
-	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -27,24 +27,23 @@ type versions struct {
 }
 
 func readVersions(root string) (pins versions, err error) {
-	data, err := os.ReadFile(filepath.Join(root, "scripts", "versions.yaml"))
-	if err != nil {
-		return pins, err
+	err = strictyaml.Read(filepath.Join(root, "scripts", "versions.yaml"), &pins)
+	return pins, err
+}
+
+// pinned is what is pinned, and the modules that it is pinned for.
+func pinned(root string) (pins versions, dirs []string, err error) {
+	if pins, err = readVersions(root); err != nil {
+		return pins, nil, err
 	}
-	if err := yaml.UnmarshalStrict(data, &pins); err != nil {
-		return pins, fmt.Errorf("scripts/versions.yaml: %w", err)
-	}
-	return pins, nil
+	dirs, err = Modules(root)
+	return pins, dirs, err
 }
 
 // CheckVersions compares every go.mod of the repository with scripts/versions.yaml. The error names each
 // module that strays.
 func CheckVersions(root string) error {
-	pins, err := readVersions(root)
-	if err != nil {
-		return err
-	}
-	dirs, err := Modules(root)
+	pins, dirs, err := pinned(root)
 	if err != nil {
 		return err
 	}
@@ -72,7 +71,8 @@ func CheckVersions(root string) error {
 		}
 		for _, r := range file.Replace {
 			if modfile.IsDirectoryPath(r.New.Path) && r.New.Path != pins.Beside[dir] {
-				err = errors.Join(err, fmt.Errorf("%s replaces %s by the folder %s: a module must stand alone", name, r.Old.Path, r.New.Path))
+				err = errors.Join(err,
+					fmt.Errorf("%s replaces %s by the folder %s: a module must stand alone", name, r.Old.Path, r.New.Path))
 			}
 		}
 	}
@@ -92,11 +92,7 @@ func replaced(file *modfile.File, path, want string) bool {
 // CheckShared returns an error for each dependency that modules of the repository compile at different versions:
 // neither it nor what imports it is then compiled once for all.
 func CheckShared(ctx context.Context, root string) error {
-	pins, err := readVersions(root)
-	if err != nil {
-		return err
-	}
-	dirs, err := Modules(root)
+	pins, dirs, err := pinned(root)
 	if err != nil {
 		return err
 	}

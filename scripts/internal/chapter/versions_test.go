@@ -13,8 +13,9 @@ func TestVersions(t *testing.T) {
 	files := map[string]string{
 		"scripts/bundle/go.mod": newer,
 		"scripts/lab/go.mod":    good + "\nreplace m => ../\n",
-		"scripts/versions.yaml": "go: 1.26.0\nnewerGo:\n  scripts/bundle: 1.26.3\nbeside:\n  scripts/lab: ../\nmodules:\n  k8s.io/api: v0.37.1\n",
-		"scripts/go.mod":        good, "scripts/tools/go.mod": good, "01-crd/go.mod": good,
+		"scripts/versions.yaml": "go: 1.26.0\nnewerGo:\n  scripts/bundle: 1.26.3\nbeside:\n  scripts/lab: ../\nmodules:\n  " +
+			"k8s.io/api: v0.37.1\n",
+		"scripts/go.mod": good, "scripts/tools/go.mod": good, "01-crd/go.mod": good,
 	}
 	if err := CheckVersions(tree(t, files)); err != nil {
 		t.Errorf("all as it should be: %v", err)
@@ -23,9 +24,10 @@ func TestVersions(t *testing.T) {
 		"an older module":              {strings.Replace(good, "v0.37.1", "v0.36.0", 1), "requires k8s.io/api@v0.36.0"},
 		"another Go":                   {strings.Replace(good, "1.26.0", "1.27.0", 1), "says go 1.27.0"},
 		"a sibling in the same folder": {good + "\nreplace k8s.io/api => ../api\n", "must stand alone"},
-		"an older module, replaced":    {strings.Replace(good, "v0.37.1", "v0.0.0", 1) + "\nreplace k8s.io/api => k8s.io/api v0.37.1\n", ""},
-		"a newer Go than it needs":     {strings.Replace(good, "1.26.0", "1.26.3", 1), "says go 1.26.3"},
-		"a module that nobody pins":    {good + "\nrequire example.com/x v1.0.0\n", ""},
+		"an older module, replaced": {
+			strings.Replace(good, "v0.37.1", "v0.0.0", 1) + "\nreplace k8s.io/api => k8s.io/api v0.37.1\n", ""},
+		"a newer Go than it needs":  {strings.Replace(good, "1.26.0", "1.26.3", 1), "says go 1.26.3"},
+		"a module that nobody pins": {good + "\nrequire example.com/x v1.0.0\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"01-crd/go.mod", "01-crd/program/go.mod"} {

@@ -95,7 +95,8 @@ func (c *Cluster) writeKubeconfig(path, user string, cert, key []byte) error {
 	want := kubeconfig{APIVersion: "v1", Kind: "Config", CurrentContext: "workshop",
 		Clusters: []namedCluster{server}, Users: []namedUser{client},
 		Contexts: []any{map[string]any{"name": "workshop", "context": map[string]any{"cluster": "workshop", "user": user}}}}
-	if old, err := readKubeconfig(path); err == nil && len(old.Contexts) == 1 && old.CurrentContext == want.CurrentContext &&
+	if old, err := readKubeconfig(path); err == nil && len(old.Contexts) == 1 &&
+		old.CurrentContext == want.CurrentContext &&
 		reflect.DeepEqual(old.Clusters, want.Clusters) && reflect.DeepEqual(old.Users, want.Users) {
 		return nil
 	}

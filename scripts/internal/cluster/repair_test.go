@@ -94,7 +94,8 @@ func TestUpRepairs(t *testing.T) {
 			if fault.losesData {
 				mustKubectl(t, c.Kubeconfig(), "create", "configmap", "kept")
 			}
-			if who := mustKubectl(t, user, "auth", "whoami"); !strings.Contains(who, "jo") || !strings.Contains(who, "learners") {
+			if who := mustKubectl(t, user, "auth", "whoami"); !strings.Contains(who, "jo") ||
+				!strings.Contains(who, "learners") {
 				t.Errorf("the kubeconfig of the user leads to:\n%s", who)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +13,15 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/cluster"
 )
+
+// environment sets variables, by name and value.
+func environment(pairs ...string) func(*fixture) {
+	return func(w *fixture) {
+		for pair := range slices.Chunk(pairs, 2) {
+			w.t.Setenv(pair[0], pair[1])
+		}
+	}
+}
 
 // scene is one state of the machine and what a check must say about it: its status and a part of
 // each sentence.
@@ -274,31 +284,23 @@ var scenes = map[string]map[string]scene{
 		}, Failure, "uname: no", "kube-controller-manager", "hostnamectl"},
 	},
 	"Proxies": {
-		"a proxy for everything": {func(w *fixture) { w.t.Setenv("HTTPS_PROXY", "http://jane:secret@proxy:3128") },
+		"a proxy for everything": {environment("HTTPS_PROXY", "http://jane:secret@proxy:3128"),
 			Warning, "HTTPS_PROXY set", "curl", "export no_proxy="},
-		"a proxy in lower case": {func(w *fixture) { w.t.Setenv("http_proxy", "http://proxy:3128") },
+		"a proxy in lower case": {environment("http_proxy", "http://proxy:3128"),
 			Warning, "http_proxy set", "curl", "export no_proxy="},
-		"an exception for the name localhost only": {func(w *fixture) {
-			w.t.Setenv("http_proxy", "http://proxy:3128")
-			w.t.Setenv("NO_PROXY", "localhost,10.0.0.0/8")
-		}, Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
-		"a lower-case list that hides a better one": {func(w *fixture) {
-			w.t.Setenv("http_proxy", "http://proxy:3128")
-			w.t.Setenv("no_proxy", "example.com")
-			w.t.Setenv("NO_PROXY", "127.0.0.1")
-		}, Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
-		"an exception for the address": {func(w *fixture) {
-			w.t.Setenv("http_proxy", "http://proxy:3128")
-			w.t.Setenv("NO_PROXY", "example.com, 127.0.0.1")
-		}, OK, "not for 127.0.0.1", "", ""},
-		"an exception for its network": {func(w *fixture) {
-			w.t.Setenv("ALL_PROXY", "socks5://proxy:1080")
-			w.t.Setenv("no_proxy", "127.0.0.0/8")
-		}, OK, "ALL_PROXY", "", ""},
-		"an exception for everything": {func(w *fixture) {
-			w.t.Setenv("HTTP_PROXY", "http://proxy:3128")
-			w.t.Setenv("no_proxy", "*")
-		}, OK, "HTTP_PROXY", "", ""},
+		"an exception for the name localhost only": {
+			environment("http_proxy", "http://proxy:3128", "NO_PROXY", "localhost,10.0.0.0/8"),
+			Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
+		"a lower-case list that hides a better one": {
+			environment("http_proxy", "http://proxy:3128", "no_proxy", "example.com", "NO_PROXY", "127.0.0.1"),
+			Warning, "does not contain 127.0.0.1", "curl", "export no_proxy="},
+		"an exception for the address": {
+			environment("http_proxy", "http://proxy:3128", "NO_PROXY", "example.com, 127.0.0.1"), OK,
+			"not for 127.0.0.1", "", ""},
+		"an exception for its network": {
+			environment("ALL_PROXY", "socks5://proxy:1080", "no_proxy", "127.0.0.0/8"), OK, "ALL_PROXY", "", ""},
+		"an exception for everything": {
+			environment("HTTP_PROXY", "http://proxy:3128", "no_proxy", "*"), OK, "HTTP_PROXY", "", ""},
 	},
 	"Local cluster": {
 		"one component of five runs": {func(w *fixture) { w.cluster("etcd") },

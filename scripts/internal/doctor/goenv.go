@@ -71,7 +71,8 @@ func checkGoWork(ctx context.Context, m Machine) Finding {
 const proxyWhy = "Every program of the workshop, the control plane too, is built from Go modules."
 
 const proxyFix = "Check the network (behind an HTTP proxy: HTTPS_PROXY; with its own certificates: " +
-	"SSL_CERT_FILE), or go back to Go's default module proxy:\ngo env -u GOPROXY\nand, if the environment sets it:\nunset GOPROXY"
+	"SSL_CERT_FILE), or go back to Go's default module proxy:\ngo env -u GOPROXY\n" +
+	"and, if the environment sets it:\nunset GOPROXY"
 
 // errNotThere is an answer after which the go command tries the next proxy of a comma list.
 var errNotThere = errors.New("does not have it")
@@ -129,7 +130,8 @@ func direct(tried []string) Finding {
 		What: strings.Join(append(tried, "GOPROXY leads to direct: modules come from their repositories."), " "),
 		Why: "Without a module proxy, Go fetches k8s.io/kubernetes and every other dependency with git " +
 			"from the host of each: slow, and all of those hosts must be reachable.",
-		Fix: "If you can reach it, go back to Go's default module proxy:\ngo env -u GOPROXY\nand, if the environment sets it:\nunset GOPROXY"}
+		Fix: "If you can reach it, go back to Go's default module proxy:\ngo env -u GOPROXY\n" +
+			"and, if the environment sets it:\nunset GOPROXY"}
 }
 
 // askProxy asks one proxy of GOPROXY for m.Probe. The error names neither URL nor credentials.

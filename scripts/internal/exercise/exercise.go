@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 )
 
 // File is the list of a chapter's exercises, in the chapter's folder:
@@ -145,13 +145,9 @@ func Load(root string) (all []Exercise, err error) {
 		lists = append(lists, found...)
 	}
 	for _, path := range lists {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
 		var list struct{ Exercises []Exercise }
-		if err := yaml.UnmarshalStrict(data, &list); err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
+		if err := strictyaml.Read(path, &list); err != nil {
+			return nil, err
 		}
 		chapter, err := filepath.Rel(root, filepath.Dir(path))
 		if err != nil {

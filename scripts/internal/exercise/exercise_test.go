@@ -30,7 +30,8 @@ func TestListsAreRead(t *testing.T) {
 			at := slices.IndexFunc(c.All, func(e Exercise) bool {
 				return e.Chapter == chapter && e.Solution == "stages/"+filepath.Base(stage)
 			})
-			demand := regexp.MustCompile(`- dir: stages/` + filepath.Base(stage) + `\n  idea: .*\n  demands: (\S+)`).FindSubmatch(list)
+			demand := regexp.MustCompile(`- dir: stages/` + filepath.Base(stage) +
+				`\n  idea: .*\n  demands: (\S+)`).FindSubmatch(list)
 			if at < 0 {
 				t.Errorf("no exercise leads to %s", stage)
 			} else if demand != nil && !slices.Equal(c.All[at].Lab, []string{string(demand[1])}) {
@@ -65,7 +66,8 @@ func TestADescriptionThatIsNotComplete(t *testing.T) {
 	whole := `exercises:
 - {id: "04.1", title: T, minutes: 5, story: S, starter: a, solution: b, file: main.go, lab: [x], fails: y,
   hints: {nudge: n, explanation: e, line: l},
-  wrong: [{name: a, replace: [{old: a, new: b}], says: x, hint: h}, {name: b, replace: [{old: a, new: b}], lacks: x, hint: h}]}
+  wrong: [{name: a, replace: [{old: a, new: b}], says: x, hint: h},
+    {name: b, replace: [{old: a, new: b}], lacks: x, hint: h}]}
 `
 	for change, want := range map[string]string{
 		"->":                     "",

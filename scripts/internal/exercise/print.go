@@ -42,7 +42,8 @@ var softBreak = regexp.MustCompile(`([^\n])\n([^\n\s])`)
 const mostEvidence = 14
 
 // stackLine is of the trace of a panic, or of a logger's.
-var stackLine = regexp.MustCompile(`^(goroutine \d+|\t|\s+/|[\w./*()-]+\(0x|runtime[./]|created by |k8s\.io/|sigs\.k8s\.io/)`)
+var stackLine = regexp.MustCompile(
+	`^(goroutine \d+|\t|\s+/|[\w./*()-]+\(0x|runtime[./]|created by |k8s\.io/|sigs\.k8s\.io/)`)
 
 // whoseLog is what controller-runtime adds to each line of a log.
 var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)

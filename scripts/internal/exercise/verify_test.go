@@ -80,7 +80,8 @@ func TestTheLaw(t *testing.T) {
 func TestTheHintThatFitsComesFirst(t *testing.T) {
 	c := small(t)
 	e := c.All[0]
-	files, err := e.Wrong[0].apply(e, map[string][]byte{"add.go": []byte("package x\n\nfunc Add(a, b int) int { return a + b }\n")})
+	files, err := e.Wrong[0].apply(e,
+		map[string][]byte{"add.go": []byte("package x\n\nfunc Add(a, b int) int { return a + b }\n")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ func checkInclude(dir string, b *Block) error {
 }
 
 func differs(b *Block, name, want string) error {
-	return fmt.Errorf("the block differs from %s:\n%s", name, diff(name, "page", strings.TrimRight(want, "\n")+"\n", b.Text))
+	return fmt.Errorf("the block differs from %s:\n%s", name,
+		diff(name, "page", strings.TrimRight(want, "\n")+"\n", b.Text))
 }
 
 // hasExcerpt reports whether the runs of lines of an excerpt are in whole, in this order: a line "…" separates them.

@@ -20,7 +20,8 @@ func write(t *testing.T, text string) string {
 	for name, content := range map[string]string{
 		"README.md": strings.ReplaceAll(text, "'''", "```"),
 		"crd.yaml":  "kind: A\nspec:\n  one: 1\n  two: 2\n",
-		"code.go":   "package code\n\n// Add adds.\nfunc Add(a, b int) int {\n\treturn a + b\n}\n\ntype T struct{}\n\nfunc (t *T) M() {}\n",
+		"code.go": "package code\n\n// Add adds.\nfunc Add(a, b int) int {\n\treturn a + b\n}\n\ntype T struct{}\n\nfunc " +
+			"(t *T) M() {}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -52,31 +53,47 @@ func TestPagesThatAreTrue(t *testing.T) {
 		page string
 		want Counts
 	}{
-		"a command that exits 0":               {"'''sh\ntrue\n'''", Counts{Executed: 1}},
-		"an expected failure":                  {"'''sh fails\nfalse\n'''", Counts{Executed: 1}},
-		"an output":                            {"'''sh\necho a; echo b >&2\n'''\ntext\n'''console\na\nb\n'''", Counts{Executed: 1, Compared: 1}},
-		"an output with a gap":                 {"'''sh\nseq 9\n'''\n'''console\n1\n…\n9\n'''", Counts{Executed: 1, Compared: 1}},
-		"a line with a gap":                    {"'''sh\necho one two three\n'''\n'''console\none … three\n'''", Counts{Executed: 1, Compared: 1}},
-		"some lines of an output":              {"'''sh\nseq 9\n'''\n'''console contains\n3\n7\n'''", Counts{Executed: 1, Compared: 1}},
-		"the output of an expected failure":    {"'''sh fails\necho no; exit 3\n'''\n'''console\nno\n'''", Counts{Executed: 1, Compared: 1}},
-		"variables and directory carry over":   {"'''sh\nx=\"a b\"; export Y=2; mkdir d; cd d\n'''\n'''sh\necho \"$x $Y ${PWD##*/}\"\n'''\n'''console\na b 2 d\n'''", Counts{Executed: 2, Compared: 1}},
-		"variables of a block that fails":      {"'''sh fails\nx=1\nfalse\n'''\n'''sh\n[ $x = 1 ]\n'''", Counts{Executed: 2}},
-		"a column that moved":                  {"'''sh\necho 'NAME   AGE'; echo 'web-abc    12s'\n'''\n'''console\nNAME AGE\nweb-abc 3m4s\n'''", Counts{Executed: 1, Compared: 1}},
-		"two ages side by side":                {"'''sh\necho 12s 3m\n'''\n'''console\n1d 2h5m\n'''", Counts{Executed: 1, Compared: 1}},
-		"names that Kubernetes made up":        {"'''sh\necho web-7d9c5b8f6d-x2x4z; echo web-7d9c5b8f6d\n'''\n'''console\nweb-5f6d7d9c8b-bbbbb\nweb-68bcdf4567\n'''", Counts{Executed: 1, Compared: 1}},
-		"times, addresses and UIDs":            {"'''sh\necho 2026-01-02T03:04:05Z 10.1.2.3:80 0a1b2c3d-0000-4000-8000-0123456789ab\n'''\n'''console\n1999-09-09T00:00:00Z 10.9.9.9:8080 aaaaaaaa-0000-4000-8000-0123456789ab\n'''", Counts{Executed: 1, Compared: 1}},
-		"an output that comes late":            {"'''sh within=20s\nn=$((${n:-0}+1)); echo $n\n'''\n'''console\n3\n'''", Counts{Executed: 1, Compared: 1}},
-		"a command that works late":            {"'''sh within=20s\nn=$((${n:-0}+1)); [ $n = 3 ]\n'''", Counts{Executed: 1}},
-		"a background process":                 {"'''sh background=op until=\"ready now\"\necho ready now; exec sleep 100\n'''\n'''sh stop=op\ntrue\n'''", Counts{Executed: 2}},
-		"a whole file":                         {"'''yaml file=crd.yaml\nkind: A\nspec:\n  one: 1\n  two: 2\n'''", Counts{Included: 1}},
-		"a part of a file":                     {"'''yaml file=crd.yaml part\none: 1\ntwo: 2\n'''", Counts{Included: 1}},
-		"parts of a file":                      {"'''yaml file=crd.yaml part\nkind: A\n…\n  two: 2\n'''\n'''yaml file=crd.yaml part\n…\none: 1\n…\n'''", Counts{Included: 2}},
-		"a function":                           {"'''go file=code.go func=Add\nfunc Add(a, b int) int {\n\treturn a + b\n}\n'''", Counts{Included: 1}},
-		"a function with its comment":          {"'''go file=code.go func=Add\n// Add adds.\nfunc Add(a, b int) int {\n\treturn a + b\n}\n'''", Counts{Included: 1}},
-		"a method and a type":                  {"'''go file=code.go func=T.M\nfunc (t *T) M() {}\n'''\n'''go file=code.go func=T\ntype T struct{}\n'''", Counts{Included: 2}},
-		"a skipped block":                      {"'''mermaid skip=\"a picture\"\ngraph\n'''\n'''sh skip=\"needs a phone\"\nfalse\n'''", Counts{Skipped: 2}},
-		"another environment, with its output": {"'''sh environment=kind\nfalse\n'''\n'''console\nx\n'''", Counts{Skipped: 2}},
-		"a block inside a list":                {"- item\n\n  '''sh\n  echo a\n  '''\n  '''console\n  a\n  '''", Counts{Executed: 1, Compared: 1}},
+		"a command that exits 0": {"'''sh\ntrue\n'''", Counts{Executed: 1}},
+		"an expected failure":    {"'''sh fails\nfalse\n'''", Counts{Executed: 1}},
+		"an output": {"'''sh\necho a; echo b >&2\n'''\ntext\n'''console\na\nb\n'''",
+			Counts{Executed: 1, Compared: 1}},
+		"an output with a gap": {"'''sh\nseq 9\n'''\n'''console\n1\n…\n9\n'''", Counts{Executed: 1, Compared: 1}},
+		"a line with a gap": {
+			"'''sh\necho one two three\n'''\n'''console\none … three\n'''", Counts{Executed: 1, Compared: 1}},
+		"some lines of an output": {"'''sh\nseq 9\n'''\n'''console contains\n3\n7\n'''", Counts{Executed: 1, Compared: 1}},
+		"the output of an expected failure": {
+			"'''sh fails\necho no; exit 3\n'''\n'''console\nno\n'''", Counts{Executed: 1, Compared: 1}},
+		"variables and directory carry over": {"'''sh\nx=\"a b\"; export Y=2; mkdir d; cd d\n'''\n'''sh\necho \"$x $Y " +
+			"${PWD##*/}\"\n'''\n'''console\na b 2 d\n'''", Counts{Executed: 2, Compared: 1}},
+		"variables of a block that fails": {"'''sh fails\nx=1\nfalse\n'''\n'''sh\n[ $x = 1 ]\n'''", Counts{Executed: 2}},
+		"a column that moved": {"'''sh\necho 'NAME   AGE'; echo 'web-abc    12s'\n'''\n'''console\nNAME " +
+			"AGE\nweb-abc 3m4s\n'''", Counts{Executed: 1, Compared: 1}},
+		"two ages side by side": {"'''sh\necho 12s 3m\n'''\n'''console\n1d 2h5m\n'''", Counts{Executed: 1, Compared: 1}},
+		"names that Kubernetes made up": {"'''sh\necho web-7d9c5b8f6d-x2x4z; echo " +
+			"web-7d9c5b8f6d\n'''\n'''console\nweb-5f6d7d9c8b-bbbbb\nweb-68bcdf4567\n'''", Counts{Executed: 1, Compared: 1}},
+		"times, addresses and UIDs": {"'''sh\necho 2026-01-02T03:04:05Z 10.1.2.3:80 " +
+			"0a1b2c3d-0000-4000-8000-0123456789ab\n'''\n'''console\n1999-09-09T00:00:00Z 10.9.9.9:8080 " +
+			"aaaaaaaa-0000-4000-8000-0123456789ab\n'''", Counts{Executed: 1, Compared: 1}},
+		"an output that comes late": {
+			"'''sh within=20s\nn=$((${n:-0}+1)); echo $n\n'''\n'''console\n3\n'''", Counts{Executed: 1, Compared: 1}},
+		"a command that works late": {"'''sh within=20s\nn=$((${n:-0}+1)); [ $n = 3 ]\n'''", Counts{Executed: 1}},
+		"a background process": {"'''sh background=op until=\"ready now\"\necho ready now; exec sleep " +
+			"100\n'''\n'''sh stop=op\ntrue\n'''", Counts{Executed: 2}},
+		"a whole file":     {"'''yaml file=crd.yaml\nkind: A\nspec:\n  one: 1\n  two: 2\n'''", Counts{Included: 1}},
+		"a part of a file": {"'''yaml file=crd.yaml part\none: 1\ntwo: 2\n'''", Counts{Included: 1}},
+		"parts of a file": {"'''yaml file=crd.yaml part\nkind: A\n…\n  two: 2\n'''\n'''yaml " +
+			"file=crd.yaml part\n…\none: 1\n…\n'''", Counts{Included: 2}},
+		"a function": {"'''go file=code.go func=Add\nfunc Add(a, b int) int {\n\treturn a + b\n}\n'''", Counts{Included: 1}},
+		"a function with its comment": {
+			"'''go file=code.go func=Add\n// Add adds.\nfunc Add(a, b int) int {\n\treturn a + b\n}\n'''", Counts{Included: 1}},
+		"a method and a type": {"'''go file=code.go func=T.M\nfunc (t *T) M() {}\n'''\n'''go file=code.go " +
+			"func=T\ntype T struct{}\n'''", Counts{Included: 2}},
+		"a skipped block": {
+			"'''mermaid skip=\"a picture\"\ngraph\n'''\n'''sh skip=\"needs a phone\"\nfalse\n'''", Counts{Skipped: 2}},
+		"another environment, with its output": {
+			"'''sh environment=kind\nfalse\n'''\n'''console\nx\n'''", Counts{Skipped: 2}},
+		"a block inside a list": {
+			"- item\n\n  '''sh\n  echo a\n  '''\n  '''console\n  a\n  '''", Counts{Executed: 1, Compared: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +107,8 @@ func TestPagesThatAreTrue(t *testing.T) {
 
 func TestPagesThatLie(t *testing.T) {
 	for name, test := range map[string]struct{ page, want string }{
-		"a command that fails":              {"one\n\n'''sh\necho out; false\n'''", "README.md:4: the command failed (exit status 1)\n$ echo out; false\nout"},
+		"a command that fails": {
+			"one\n\n'''sh\necho out; false\n'''", "README.md:4: the command failed (exit status 1)\n$ echo out; false\nout"},
 		"a command in the middle fails":     {"'''sh\nfalse\ntrue\n'''", "the command failed"},
 		"the first of a pipe fails":         {"'''sh\nfalse | cat\n'''", "the command failed"},
 		"an expected failure that succeeds": {"'''sh fails\ntrue\n'''", "the command succeeded, the page says that it fails"},
@@ -98,17 +116,22 @@ func TestPagesThatLie(t *testing.T) {
 		"an output with more lines":         {"'''sh\nseq 3\n'''\n'''console\n1\n2\n'''", "+3"},
 		"no output":                         {"'''sh\ntrue\n'''\n'''console\na\n'''", "-a"},
 		"lines in another order":            {"'''sh\nseq 9\n'''\n'''console contains\n7\n3\n'''", "lacks a line"},
-		"a deadline that passes":            {"'''sh within=300ms\necho a\n'''\n'''console\nb\n'''", "after trying for 300ms: the output is not what the page shows"},
-		"a command that hangs":              {"'''sh timeout=200ms\nsleep 100\n'''", "did not end within 200ms"},
-		"a background process that dies":    {"'''sh background=op until=ready\necho oops; exit 1\n'''\n'''sh stop=op\ntrue\n'''", `op ended before it printed "ready"`},
-		"a background process, silent":      {"'''sh background=op until=ready timeout=200ms\nexec sleep 100\n'''\n'''sh stop=op\ntrue\n'''", `did not print "ready" within 200ms`},
-		"a background process gone early":   {"'''sh background=op until=bye\necho bye\n'''\n'''sh stop=op\nsleep 0.5\n'''", "ended by itself"},
-		"a background process never ended":  {"'''sh background=op\nsleep 1\n'''", "background=op is never ended"},
-		"a stop without a background":       {"'''sh stop=op\ntrue\n'''", "no block before it has background=op"},
-		"an unknown word":                   {"'''sh quickly\ntrue\n'''", `unknown word "quickly"`},
-		"a word with an empty value":        {"'''sh within=\ntrue\n'''", `unknown word "within="`},
-		"a word that is no duration":        {"'''sh within=soon\ntrue\n'''", "invalid duration"},
-		"a word of another kind of block":   {"'''console fails\nx\n'''", `the word "fails" means nothing on a console block`},
+		"a deadline that passes": {"'''sh within=300ms\necho a\n'''\n'''console\nb\n'''",
+			"after trying for 300ms: the output is not what the page shows"},
+		"a command that hangs": {"'''sh timeout=200ms\nsleep 100\n'''", "did not end within 200ms"},
+		"a background process that dies": {"'''sh background=op until=ready\necho oops; exit 1\n'''\n'''sh " +
+			"stop=op\ntrue\n'''", `op ended before it printed "ready"`},
+		"a background process, silent": {"'''sh background=op until=ready timeout=200ms\nexec sleep 100\n'''\n'''sh " +
+			"stop=op\ntrue\n'''", `did not print "ready" within 200ms`},
+		"a background process gone early": {
+			"'''sh background=op until=bye\necho bye\n'''\n'''sh stop=op\nsleep 0.5\n'''", "ended by itself"},
+		"a background process never ended": {"'''sh background=op\nsleep 1\n'''", "background=op is never ended"},
+		"a stop without a background":      {"'''sh stop=op\ntrue\n'''", "no block before it has background=op"},
+		"an unknown word":                  {"'''sh quickly\ntrue\n'''", `unknown word "quickly"`},
+		"a word with an empty value":       {"'''sh within=\ntrue\n'''", `unknown word "within="`},
+		"a word that is no duration":       {"'''sh within=soon\ntrue\n'''", "invalid duration"},
+		"a word of another kind of block": {
+			"'''console fails\nx\n'''", `the word "fails" means nothing on a console block`},
 		"an unknown environment":            {"'''sh environment=cloud\ntrue\n'''", "environments are local and kind"},
 		"a block that nothing claims":       {"'''yaml\na: b\n'''", "neither executed, compared, included nor skipped"},
 		"a fence without a language":        {"'''\ntext\n'''", "a fence without a language"},
@@ -118,12 +141,14 @@ func TestPagesThatLie(t *testing.T) {
 		"another file":                      {"'''yaml file=crd.yaml\nkind: B\n'''", "-kind: A"},
 		"no such file":                      {"'''yaml file=none.yaml\nkind: B\n'''", "none.yaml"},
 		"no part of the file":               {"'''yaml file=crd.yaml part\ntwo: 2\none: 1\n'''", "not a run of whole lines"},
-		"parts in another order":            {"'''yaml file=crd.yaml part\ntwo: 2\n…\none: 1\n'''", "not a run of whole lines"},
-		"a part that is not there":          {"'''yaml file=crd.yaml part\nkind: A\n…\nthree: 3\n'''", "not a run of whole lines"},
-		"half a line of the file":           {"'''yaml file=crd.yaml part\nind: A\n'''", "not a run of whole lines"},
-		"another function body":             {"'''go file=code.go func=Add\nfunc Add(a, b int) int {\n\treturn a - b\n}\n'''", "differs from code.go Add"},
-		"no such function":                  {"'''go file=code.go func=Sub\nx\n'''", "no function or type Sub"},
-		"a part without a file":             {"'''yaml part skip=x\nx\n'''", "need file=PATH"},
+		"parts in another order": {
+			"'''yaml file=crd.yaml part\ntwo: 2\n…\none: 1\n'''", "not a run of whole lines"},
+		"a part that is not there": {"'''yaml file=crd.yaml part\nkind: A\n…\nthree: 3\n'''", "not a run of whole lines"},
+		"half a line of the file":  {"'''yaml file=crd.yaml part\nind: A\n'''", "not a run of whole lines"},
+		"another function body": {
+			"'''go file=code.go func=Add\nfunc Add(a, b int) int {\n\treturn a - b\n}\n'''", "differs from code.go Add"},
+		"no such function":      {"'''go file=code.go func=Sub\nx\n'''", "no function or type Sub"},
+		"a part without a file": {"'''yaml part skip=x\nx\n'''", "need file=PATH"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +207,8 @@ func TestAnInterruptedPageLeavesNoProcess(t *testing.T) {
 }
 
 func TestPlayShowsProseCommandsAndOutput(t *testing.T) {
-	_, out, err := runPage(t, Runner{Play: true}, "# Title\n\nSome *prose*.\n\n'''sh\necho $((20+1))\n'''\n'''console\n21\n'''")
+	_, out, err := runPage(t, Runner{Play: true},
+		"# Title\n\nSome *prose*.\n\n'''sh\necho $((20+1))\n'''\n'''console\n21\n'''")
 	if err != nil {
 		t.Fatal(err)
 	}

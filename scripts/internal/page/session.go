@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/output"
 )
 
 // A session is what a reader's terminal is for a page: what one block sets, the next one has.
@@ -24,26 +24,8 @@ type session struct {
 // A job is a background block.
 type job struct {
 	cmd    *exec.Cmd
-	output *output
+	output *output.Buffer
 	done   chan struct{}
-}
-
-// output collects what a process prints; it may be read meanwhile.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }
 
 // stopGrace is how long a process may take to end after SIGINT or SIGTERM.
@@ -97,7 +79,7 @@ func (s *session) command(b *Block, save bool) *exec.Cmd {
 // run runs a block to its end and returns its output. It fails when the block ends otherwise than its
 // words say.
 func (s *session) run(ctx context.Context, b *Block) (string, error) {
-	out := &output{}
+	out := &output.Buffer{}
 	cmd := s.command(b, true)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second // a child that went into the background may hold the output open
@@ -114,7 +96,8 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 		return out.String(), ctx.Err()
 	case <-time.After(b.Timeout):
 		end(cmd, ended)
-		return out.String(), fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
+		return out.String(),
+			fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // what it left in the background
 	if errors.Is(err, exec.ErrWaitDelay) {
@@ -122,7 +105,8 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 	}
 	if b.Fails {
 		if err == nil {
-			return out.String(), fmt.Errorf("the command succeeded, the page says that it fails\n$ %s\n%s", strings.TrimSpace(b.Text), out)
+			return out.String(),
+				fmt.Errorf("the command succeeded, the page says that it fails\n$ %s\n%s", strings.TrimSpace(b.Text), out)
 		}
 		return out.String(), nil
 	}
@@ -149,7 +133,7 @@ func (s *session) background(ctx context.Context, b *Block) error {
 	if s.jobs[b.Background] != nil {
 		return fmt.Errorf("background=%s runs already", b.Background)
 	}
-	j := &job{cmd: s.command(b, false), output: &output{}, done: make(chan struct{})}
+	j := &job{cmd: s.command(b, false), output: &output.Buffer{}, done: make(chan struct{})}
 	j.cmd.Stdout, j.cmd.Stderr = j.output, j.output
 	j.cmd.WaitDelay = time.Second
 	if err := j.cmd.Start(); err != nil {
@@ -166,9 +150,11 @@ func (s *session) background(ctx context.Context, b *Block) error {
 			if strings.Contains(j.output.String(), b.Until) {
 				return nil
 			}
-			return fmt.Errorf("%s ended before it printed %q\n$ %s\n%s", b.Background, b.Until, strings.TrimSpace(b.Text), j.output)
+			return fmt.Errorf("%s ended before it printed %q\n$ %s\n%s", b.Background, b.Until,
+				strings.TrimSpace(b.Text), j.output)
 		case <-deadline:
-			return fmt.Errorf("%s did not print %q within %s\n$ %s\n%s", b.Background, b.Until, b.Timeout, strings.TrimSpace(b.Text), j.output)
+			return fmt.Errorf("%s did not print %q within %s\n$ %s\n%s", b.Background, b.Until, b.Timeout,
+				strings.TrimSpace(b.Text), j.output)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

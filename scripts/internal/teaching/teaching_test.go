@@ -77,17 +77,18 @@ func TestTheRunSheetsAreFresh(t *testing.T) {
 
 func TestRunSheetsThatAreWrong(t *testing.T) {
 	for name, test := range map[string]struct{ file, old, now, want string }{
-		"written by hand":                 {File, "| 0:00 | 5 |", "| 0:00 | 4 |", "are stale"},
-		"no marker":                       {File, end, "", "lost the line"},
-		"minutes that are not the sum":    {sheetsFile, "minutes: 90", "minutes: 60", "90 minutes : the segments take"},
-		"an exercise that is not there":   {sheetsFile, `exercise: "04.2"`, `exercise: "04.22"`, `no exercise "04.22"`},
-		"a section that is not there":     {sheetsFile, "sections: [Do it]", "sections: [Do this]", `sections ["Do this"]`},
-		"a slide that is not there":       {sheetsFile, `slide: "Stage 2: create"`, `slide: "Stage 2"`, `the title "Stage 2"`},
-		"a page that was never measured":  {MeasuredFile, "01-crd/README.md:", "01-crd/README:", "was never measured"},
-		"a talk without minutes":          {sheetsFile, "minutes: 5, slide", "slide", "a talk and what is shown have minutes"},
-		"minutes that an exercise brings": {sheetsFile, `exercise: "04.2",`, `exercise: "04.2", minutes: 5,`, "brings its own"},
-		"two things at once":              {sheetsFile, `exercise: "04.2",`, `exercise: "04.2", talk: x,`, "is one of talk"},
-		"the last of a chapter, shown":    {sheetsFile, `show: "04.6"`, `show: "04.9"`, "no `make goto` takes its solution"},
+		"written by hand":                {File, "| 0:00 | 5 |", "| 0:00 | 4 |", "are stale"},
+		"no marker":                      {File, end, "", "lost the line"},
+		"minutes that are not the sum":   {sheetsFile, "minutes: 90", "minutes: 60", "90 minutes : the segments take"},
+		"an exercise that is not there":  {sheetsFile, `exercise: "04.2"`, `exercise: "04.22"`, `no exercise "04.22"`},
+		"a section that is not there":    {sheetsFile, "sections: [Do it]", "sections: [Do this]", `sections ["Do this"]`},
+		"a slide that is not there":      {sheetsFile, `slide: "Stage 2: create"`, `slide: "Stage 2"`, `the title "Stage 2"`},
+		"a page that was never measured": {MeasuredFile, "01-crd/README.md:", "01-crd/README:", "was never measured"},
+		"a talk without minutes":         {sheetsFile, "minutes: 5, slide", "slide", "a talk and what is shown have minutes"},
+		"minutes that an exercise brings": {
+			sheetsFile, `exercise: "04.2",`, `exercise: "04.2", minutes: 5,`, "brings its own"},
+		"two things at once":           {sheetsFile, `exercise: "04.2",`, `exercise: "04.2", talk: x,`, "is one of talk"},
+		"the last of a chapter, shown": {sheetsFile, `show: "04.6"`, `show: "04.9"`, "no `make goto` takes its solution"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Check(checkout(t, test.file, test.old, test.now))
@@ -140,8 +141,9 @@ func TestSlidesThatDoNotFit(t *testing.T) {
 func TestSlidesThatCannotBeShown(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "present")
 	for name, test := range map[string]struct{ old, now, says, want string }{
-		"a file that is gone":   {"stages/3-own/main.go", "stages/3-owns/main.go", "", "3-owns/main.go: no such file"},
-		"a line that is gone":   {"/^func .* createChild/", "/^func createChildren/", "", "no match for ^func createChildren"},
+		"a file that is gone": {"stages/3-own/main.go", "stages/3-owns/main.go", "", "3-owns/main.go: no such file"},
+		"a line that is gone": {"/^func .* createChild/", "/^func createChildren/", "",
+			"no match for ^func createChildren"},
 		"too many":              {"## See it", strings.Repeat("## One more\n\nx\n\n", 10) + "## See it", "", "at most 40"},
 		"all addresses":         {"## See it", "## See it", "visit http://0.0.0.0:3999", "not served on this machine alone"},
 		"another name":          {"## See it", "## See it", "visit http://host:3999", "not served on this machine alone"},

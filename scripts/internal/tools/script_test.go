@@ -149,8 +149,9 @@ func TestTheScriptNamesReasonAndFix(t *testing.T) {
 	c.fails("undefined: nonsense", "Fix: ")
 	path := os.Getenv("PATH")
 	for what, fake := range map[string]struct{ script, reason string }{
-		"no Go":          {"", "Go is not installed"},
-		"an old Go":      {`if [ "$1" = env ]; then echo go1.20.14; else echo "invalid go version" >&2; exit 1; fi`, "go1.20.14"},
+		"no Go": {"", "Go is not installed"},
+		"an old Go": {
+			`if [ "$1" = env ]; then echo go1.20.14; else echo "invalid go version" >&2; exit 1; fi`, "go1.20.14"},
 		"a broken Go":    {`echo "go: cannot find GOROOT" >&2; exit 2`, "cannot find GOROOT"},
 		"no newer to be": {`echo "go: download go1.26.0: dial tcp: no such host" >&2; exit 1`, "no such host"},
 	} {
@@ -179,7 +180,8 @@ func TestTwoScriptsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 3 {
 		all.Go(func() {
-			if out, err := c.command(fmt.Sprint(i)).CombinedOutput(); err != nil || !strings.HasSuffix(string(out), fmt.Sprintf("one [\"%d\"]\n", i)) {
+			if out, err := c.command(fmt.Sprint(i)).CombinedOutput(); err != nil ||
+				!strings.HasSuffix(string(out), fmt.Sprintf("one [\"%d\"]\n", i)) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})

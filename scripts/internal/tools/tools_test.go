@@ -140,7 +140,8 @@ func TestProgressMovesAndEndsWithATotal(t *testing.T) {
 	meter := Reporter{W: moving, Moving: true}.Meter("compiling packages")
 	meter.Set(3, 7)
 	meter.Stop()
-	if got := moving.String(); !strings.HasPrefix(got, "\r  compiling packages: 3 of 7, 0s ") || !strings.HasSuffix(got, " \n") {
+	if got := moving.String(); !strings.HasPrefix(got, "\r  compiling packages: 3 of 7, 0s ") ||
+		!strings.HasSuffix(got, " \n") {
 		t.Errorf("on a terminal: %q", got)
 	}
 	if got := meter.text(30 * time.Second); got != "  compiling packages: 3 of 7, 30s, about 40s to go" {
@@ -180,7 +181,8 @@ func TestSourcesAreDownloadedBeforeTheBuild(t *testing.T) {
 	}
 	r.mustBuild("v2.0.0")
 	r.write("hello/main.go", `package main; import _ "example.test/missing"; func main() {}`)
-	if err := r.downloadSources(t.Context(), []string{"example.test/hello/v2"}); err == nil || !strings.Contains(err.Error(), "example.test/missing") {
+	if err := r.downloadSources(t.Context(), []string{"example.test/hello/v2"}); err == nil ||
+		!strings.Contains(err.Error(), "example.test/missing") {
 		t.Errorf("a source that cannot be had: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,7 +204,9 @@ func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 		"the stamp is missing":          func() error { return os.Remove(stamp) },
 		"the stamp is half-written":     func() error { return os.Truncate(stamp, 10) },
 		"all stamps are missing":        func() error { return os.RemoveAll(filepath.Dir(stamp)) },
-		"a build was killed":            func() error { return errors.Join(os.MkdirAll(r.Bin()+"/.build-1/x", 0o755), os.Remove(stamp)) },
+		"a build was killed": func() error {
+			return errors.Join(os.MkdirAll(r.Bin()+"/.build-1/x", 0o755), os.Remove(stamp))
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if err := err(); err != nil {
@@ -223,7 +227,8 @@ func TestAFailedBuildLeavesTheOldProgram(t *testing.T) {
 	if err := r.Ensure(t.Context(), "hullo"); err == nil || !strings.Contains(err.Error(), `"hullo"`) {
 		t.Errorf("a tool that nobody knows: %v", err)
 	}
-	if err := r.Ensure(t.Context(), "unpinned"); err == nil || !strings.Contains(err.Error(), "pins no module for unpinned") {
+	if err := r.Ensure(t.Context(), "unpinned"); err == nil ||
+		!strings.Contains(err.Error(), "pins no module for unpinned") {
 		t.Errorf("a tool that is not pinned: %v", err)
 	}
 }
@@ -274,10 +279,13 @@ func TestTwoBuildsAtOnceAreOne(t *testing.T) {
 var hostile = map[string]func(t *testing.T, parent string){
 	"GOFLAGS asks for a vendor folder": func(t *testing.T, _ string) { t.Setenv("GOFLAGS", "-mod=vendor") },
 	"GOFLAGS is nonsense":              func(t *testing.T, _ string) { t.Setenv("GOFLAGS", "nonsense") },
-	"another platform":                 func(t *testing.T, _ string) { t.Setenv("GOOS", "windows"); t.Setenv("GOARCH", "386") },
-	"modules are off":                  func(t *testing.T, _ string) { t.Setenv("GO111MODULE", "off") },
-	"no toolchain may be fetched":      func(t *testing.T, _ string) { t.Setenv("GOTOOLCHAIN", "local") },
-	"no network":                       func(t *testing.T, _ string) { t.Setenv("GOPROXY", "off") },
+	"another platform": func(t *testing.T, _ string) {
+		t.Setenv("GOOS", "windows")
+		t.Setenv("GOARCH", "386")
+	},
+	"modules are off":             func(t *testing.T, _ string) { t.Setenv("GO111MODULE", "off") },
+	"no toolchain may be fetched": func(t *testing.T, _ string) { t.Setenv("GOTOOLCHAIN", "local") },
+	"no network":                  func(t *testing.T, _ string) { t.Setenv("GOPROXY", "off") },
 	"go env -w wrote all that": func(t *testing.T, parent string) {
 		file := filepath.Join(parent, "env")
 		t.Setenv("GOENV", file)
@@ -290,7 +298,8 @@ var hostile = map[string]func(t *testing.T, parent string){
 		}
 	},
 	"a go.work in a parent folder": func(t *testing.T, parent string) {
-		if err := os.WriteFile(filepath.Join(parent, "go.work"), []byte("go 1.26.0\n\nuse ./elsewhere\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(parent, "go.work"), []byte("go 1.26.0\n\nuse ./elsewhere\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	},
@@ -342,7 +351,8 @@ echo "go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)" >
 			}
 		}, "bin: not a directory", "must be writable"},
 		"bin/ is read-only": {func(t *testing.T, r repository) { mount(t, r.Bin(), "ro") }, "read-only", "must be writable"},
-		"the disk is full":  {func(t *testing.T, r repository) { mount(t, r.Bin(), "size=64k") }, "no space left", "free about 8 GB"},
+		"the disk is full": {func(t *testing.T, r repository) { mount(t, r.Bin(), "size=64k") }, "no space left",
+			"free about 8 GB"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := newRepository(t)

@@ -142,7 +142,8 @@ func (s *stage) write(ctx context.Context, t *template, web *unstructured.Unstru
 	}
 	reported := web.DeepCopy()
 	reported.Object["status"] = t.status
-	_, err := s.Dynamic.Resource(myweb.MyWebs).Namespace(web.GetNamespace()).UpdateStatus(ctx, reported, metav1.UpdateOptions{})
+	_, err := s.Dynamic.Resource(myweb.MyWebs).Namespace(web.GetNamespace()).
+		UpdateStatus(ctx, reported, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("bare loop: status of %s: %w", web.GetName(), err)
 	}

@@ -93,7 +93,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return b.result, err
 	}
 	for _, i := range b.Implementations {
-		b.result.Implementations = append(b.result.Implementations, Measured{Name: i.Name, Static: Static{Written: -1, Generated: -1}})
+		b.result.Implementations = append(b.result.Implementations,
+			Measured{Name: i.Name, Static: Static{Written: -1, Generated: -1}})
 	}
 	if err := b.timed(ctx, Lines, b.static); err != nil {
 		return b.result, err
@@ -113,7 +114,8 @@ func (b *bench) times(ctx context.Context) error {
 		name string
 		run  func(context.Context, *stage) error
 	}
-	parts := slices.DeleteFunc([]part{{Converging, b.converge}, {Arrivals, b.latency}, {Recovering, b.recovery}, {Limits, b.limiter}},
+	parts := slices.DeleteFunc([]part{
+		{Converging, b.converge}, {Arrivals, b.latency}, {Recovering, b.recovery}, {Limits, b.limiter}},
 		func(p part) bool { return !slices.Contains(b.Parts, p.name) })
 	if len(parts) == 0 {
 		return nil

@@ -2,7 +2,6 @@ package benchmark
 
 import (
 	"maps"
-	"os"
 	"strings"
 	"testing"
 
@@ -17,11 +16,7 @@ func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts clusters")
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := fixture.Root(dir)
+	root, err := fixture.Here()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +37,17 @@ func TestRun(t *testing.T) {
 	t.Log("\n" + out.String())
 
 	m := r.Implementations[0]
+	checkCounts(t, m.Counts)
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "agree in every request") {
+		t.Errorf("the sources do not agree: %s", strings.Join(r.Notes, "\n"))
+	}
+	checkMeasures(t, m)
+}
+
+func checkCounts(t *testing.T, counts []Count) {
+	t.Helper()
 	phases := map[string]Count{}
-	for _, c := range m.Counts {
+	for _, c := range counts {
 		phases[c.Phase] = c
 	}
 	wanted := map[string]int{"apply configmaps": counted, "apply deployments.apps": counted, "apply services": counted,
@@ -65,9 +69,10 @@ func TestRun(t *testing.T) {
 			t.Errorf("a restart over what is served asks for %s", kind)
 		}
 	}
-	if !strings.Contains(strings.Join(r.Notes, "\n"), "agree in every request") {
-		t.Errorf("the sources do not agree: %s", strings.Join(r.Notes, "\n"))
-	}
+}
+
+func checkMeasures(t *testing.T, m Measured) {
+	t.Helper()
 	if len(m.Curve) != 5 || m.Curve[0].At <= 0 || m.Curve[4].Done != 5 || m.Efficiency == nil || m.Efficiency.Value <= 0 {
 		t.Errorf("converging: %v, efficiency %v", m.Curve, m.Efficiency)
 	}

@@ -80,7 +80,8 @@ func (b *board) close() {
 // follow opens a watch and hands its events on until ctx ends, in a goroutine that the group waits for. The
 // API server ends a watch that cannot keep up; then another one is opened, which begins with all that is
 // there.
-func follow(ctx context.Context, group *sync.WaitGroup, open func() (watch.Interface, error), handle func(watch.Event)) error {
+func follow(ctx context.Context, group *sync.WaitGroup, open func() (watch.Interface, error),
+	handle func(watch.Event)) error {
 	w, err := open()
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func follow(ctx context.Context, group *sync.WaitGroup, open func() (watch.Inter
 			}
 			w.Stop()
 			for err = errors.New("not open"); err != nil; w, err = open() {
-				if sleep(ctx, 50*time.Millisecond) != nil {
+				if fixture.Pause(ctx, 50*time.Millisecond) != nil {
 					return
 				}
 			}

@@ -17,8 +17,10 @@ const within = 2 * time.Minute
 // The runs are in the order A A B, B A A: each gives a pair of A and B, in the order A B B A, and a pair of A
 // and A as control. A bare loop that writes the same follows each run of a pair.
 func (b *bench) converge(ctx context.Context, s *stage) error {
-	b.note("A time to converge begins when the operator asks for MyWebs, all of which exist, and ends when the lab's watches have seen the last first status; each MyWeb has its three children then. "+
-		"The bare loop makes the same three applies and one status update of each MyWeb from %d goroutines, and is watched in the same way.", workers)
+	b.note("A time to converge begins when the operator asks for MyWebs, all of which exist, and ends when the lab's "+
+		"watches have seen the last first status; each MyWeb has its three children then. "+
+		"The bare loop makes the same three applies and one status update of each MyWeb from %d goroutines, and is watched "+
+		"in the same way.", workers)
 	runs := map[string]*convergence{}
 	// A first run warms up the API server, and shows what an operator writes.
 	names, err := b.able(ctx, Converging, func(name string) error {
@@ -54,7 +56,8 @@ func (b *bench) converge(ctx context.Context, s *stage) error {
 
 // inPairs times something with the first operator and each of the others, in pairs, and enters how they
 // compare. With one operator there are but its runs.
-func (b *bench) inPairs(names []string, metric string, pairs int, do func(name string, control bool) (time.Duration, error)) error {
+func (b *bench) inPairs(names []string, metric string, pairs int,
+	do func(name string, control bool) (time.Duration, error)) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -138,7 +141,8 @@ func (s *stage) converge(ctx context.Context, name string, n int) (run convergen
 
 // converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it. It
 // returns the place in the audit log where the operator began, and the board.
-func (s *stage) converging(ctx context.Context, name, namespace string, n int, args ...string) (since int64, _ *board, err error) {
+func (s *stage) converging(ctx context.Context, name, namespace string, n int,
+	args ...string) (since int64, _ *board, err error) {
 	board, err := newBoard(ctx, s.Fixture, namespace, converged)
 	if err != nil {
 		return 0, nil, err

@@ -108,18 +108,12 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	err = c.phase(ctx, "steady state", nil, func() error { return sleep(ctx, restful) })
+	err = c.phase(ctx, "steady state", nil, func() error { return fixture.Pause(ctx, restful) })
 	if err != nil {
 		return err
 	}
 	c.operator.Kill()
-	limited, cancel = context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := sources.Agree(limited, c.operator.User.Name); err != nil {
-		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total differ: %s", c.operator.Impl.Name, brief(err))
-	} else {
-		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total agree in every request.", c.operator.Impl.Name)
-	}
+	c.compare(ctx, b, sources)
 	if err := c.phase(ctx, "restart", nil, func() error { return c.operator.Start(ctx, args...) }); err != nil {
 		return err
 	}
@@ -127,9 +121,24 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 		return err
 	}
 	if last := c.measured.Counts[len(c.measured.Counts)-1]; len(last.Requests) > 0 {
-		b.note("%s: it asked for something while its MyWebs were deleted. That comes when the watch of a child tells of its removal before the watch of the MyWebs tells of theirs: a matter of timing, which differs from run to run.", c.operator.Impl.Name)
+		b.note("%s: it asked for something while its MyWebs were deleted. That comes when the watch of a child tells of "+
+			"its removal before the watch of the MyWebs tells of theirs: a matter of timing, which differs from run to run.",
+			c.operator.Impl.Name)
 	}
 	return nil
+}
+
+// compare notes whether the sources of the counts agree.
+func (c *counting) compare(ctx context.Context, b *bench, sources *fixture.Count) {
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := sources.Agree(limited, c.operator.User.Name); err != nil {
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
+			"differ: %s", c.operator.Impl.Name, brief(err))
+	} else {
+		b.note("%s: of creation, update and steady state the proxy's ledger, the audit log and apiserver_request_total "+
+			"agree in every request.", c.operator.Impl.Name)
+	}
 }
 
 // phase does something, waits for what it must lead to, and enters what the operator asked for meanwhile.
@@ -171,7 +180,8 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 // count sums up requests.
 func count(entries []ledger.Entry) Count {
 	c := Count{Requests: map[string]int{}}
-	events, leases := ledger.Match{Resources: []string{"events", "events.events.k8s.io"}}, ledger.Match{Resources: ledger.Housekeeping}
+	events, leases := ledger.Match{Resources: []string{"events", "events.events.k8s.io"}},
+		ledger.Match{Resources: ledger.Housekeeping}
 	for _, e := range entries {
 		switch {
 		case events.Matches(e):
@@ -220,7 +230,7 @@ func (c *counting) removeAll(ctx context.Context) error {
 	defer cancel()
 	for _, r := range append([]schema.GroupVersionResource{myweb.MyWebs}, children...) {
 		for left := 1; left > 0; {
-			if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			if err := fixture.Pause(ctx, 100*time.Millisecond); err != nil {
 				return err
 			}
 			list, err := meta.Resource(r).Namespace(c.namespace).List(ctx, metav1.ListOptions{})
@@ -304,14 +314,4 @@ func sum(page, metric string) int {
 		}
 	}
 	return int(total)
-}
-
-// sleep waits, for no longer than ctx lives.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

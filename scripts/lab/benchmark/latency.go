@@ -6,19 +6,23 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // latency lets MyWebs arrive at moments that are fixed beforehand, and measures from that moment, whenever
 // the lab came to create it, until the MyWeb is completed: an operator that falls behind makes the later
 // ones wait, and that is seen. Each operator gets half of them, then each the other half, the last one first.
 func (b *bench) latency(ctx context.Context, s *stage) error {
-	b.note("Latencies hold the lab's own part: the creation, the stand-in for the Deployment controller, the watch that tells.")
+	b.note("Latencies hold the lab's own part: the creation, the stand-in for the Deployment controller, the " +
+		"watch that tells.")
 	samples := map[string][]time.Duration{}
 	half := func(name string, arrivals int) error {
 		more, err := s.arrivals(ctx, name, b.Rate, arrivals)
 		samples[name] = append(samples[name], more...)
 		if first, last, grew := backlog(more); grew {
-			b.note("Latency: with %s nothing kept up with %g MyWebs a second: the latency grew from %s to %s while they arrived, so that it tells of the length of the run.",
+			b.note("Latency: with %s nothing kept up with %g MyWebs a second: the latency grew from %s to %s while they "+
+				"arrived, so that it tells of the length of the run.",
 				name, b.Rate, seconds(first), seconds(last))
 		}
 		return err
@@ -52,6 +56,20 @@ func backlog(samples []time.Duration) (first, last time.Duration, grew bool) {
 	return first, last, last > time.Second && last > 3*first
 }
 
+// watched starts an operator, and a board of what it serves in a namespace; end ends both.
+func (s *stage) watched(ctx context.Context, name, namespace string) (*board, *fixture.Process, func(), error) {
+	b, err := newBoard(ctx, s.Fixture, namespace, served(1))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, err := s.launch(name)
+	if err != nil {
+		b.close()
+		return nil, nil, nil, err
+	}
+	return b, p, func() { p.Kill(); b.close() }, nil
+}
+
 // arrivals returns the latencies of n MyWebs, in the order in which they arrived.
 func (s *stage) arrivals(ctx context.Context, name string, rate float64, n int) (samples []time.Duration, err error) {
 	stop, err := s.standIn(ctx)
@@ -60,16 +78,11 @@ func (s *stage) arrivals(ctx context.Context, name string, rate float64, n int) 
 	}
 	defer stop()
 	err = s.inNamespace(ctx, func(ns string) error {
-		board, err := newBoard(ctx, s.Fixture, ns, served(1))
+		board, p, end, err := s.watched(ctx, name, ns)
 		if err != nil {
 			return err
 		}
-		defer board.close()
-		p, err := s.launch(name)
-		if err != nil {
-			return err
-		}
-		defer p.Kill()
+		defer end()
 		// The very first one waits for the operator to be ready.
 		if _, err := createOne(ctx, s.Fixture, ns, "first"); err != nil {
 			return err
@@ -100,7 +113,7 @@ func (s *stage) arrive(ctx context.Context, namespace string, rate float64, n in
 	for i := range n {
 		at := begin.Add(time.Duration(float64(i) / rate * float64(time.Second)))
 		planned = append(planned, at)
-		if err := sleep(ctx, time.Until(at)); err != nil {
+		if err := fixture.Pause(ctx, time.Until(at)); err != nil {
 			return nil, err
 		}
 		creating.Go(func() { _, errs[i] = createOne(ctx, s.Fixture, namespace, webName(i)) })

@@ -12,7 +12,8 @@ import (
 // limiter lets operators converge under client-side limits, with a bucket that holds one request, and holds
 // the time against what the limit allows. Four requests a MyWeb make eight seconds.
 func (b *bench) limiter(ctx context.Context, s *stage) error {
-	b.note("Limiter: the time is that from the first write to the last status, by the audit log; watches do not count against a limit. Predicted is (requests - 1) / QPS. Unlimited is the operator without these flags.")
+	b.note("Limiter: the time is that from the first write to the last status, by the audit log; watches do not count " +
+		"against a limit. Predicted is (requests - 1) / QPS. Unlimited is the operator without these flags.")
 	_, err := b.able(ctx, Limits, func(name string) error {
 		i := s.operators[name].Impl
 		if !i.Has("kube-api-qps") || !i.Has("kube-api-burst") {

@@ -25,8 +25,11 @@ const ports = "--service-node-port-range=20000-32767"
 
 // memory measures each operator in a fixture of its own, whose MyWebs become more and more.
 func (b *bench) memory(ctx context.Context) error {
-	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and goroutines are those of a process with the defaults of its language, once it is in steady state. " +
-		"Heap is what a garbage collection left in a second process in steady state (GODEBUG=gctrace=1, GOGC=10): the runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of a unmanaged ConfigMap, which are garbage to the operator as soon as it has seen them.")
+	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and " +
+		"goroutines are those of a process with the defaults of its language, once it is in steady state. " +
+		"Heap is what a garbage collection left in a second process in steady state (GODEBUG=gctrace=1, GOGC=10): the " +
+		"runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of a " +
+		"unmanaged ConfigMap, which are garbage to the operator as soon as it has seen them.")
 	for n, i := range b.Implementations {
 		err := b.memoryOf(ctx, i, &b.result.Implementations[n])
 		if err := b.forgive(ctx, Heap, i.Name, err); err != nil {
@@ -62,7 +65,8 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 			return fmt.Errorf("%d MyWebs: %w", n, err)
 		}
 		if measured.Heap == 0 {
-			b.note("%s: its heap with %d MyWebs is not known, for it reported no garbage collection in steady state as Go programs do.", i.Name, n)
+			b.note("%s: its heap with %d MyWebs is not known, for it reported no garbage collection in steady state as Go "+
+				"programs do.", i.Name, n)
 		}
 		if measured.Goroutines == 0 {
 			b.note("%s: its goroutines are not known, for it does not list them on SIGQUIT as Go programs do.", i.Name)
@@ -104,7 +108,7 @@ func (s *stage) morePorts(ctx context.Context) error {
 		if !anew.Running() || time.Now().After(until) {
 			return fmt.Errorf("the API server did not come back with more node ports: %w\n%s", err, lastWords(anew))
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := fixture.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -120,7 +124,7 @@ func awaitFree(ctx context.Context, address string) error {
 		if time.Now().After(until) {
 			return err
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := fixture.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -136,16 +140,11 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 		return err
 	}
 	defer stop()
-	board, err := newBoard(ctx, s.Fixture, namespace, served(1))
+	board, p, end, err := s.watched(ctx, name, namespace)
 	if err != nil {
 		return err
 	}
-	defer board.close()
-	p, err := s.launch(name)
-	if err != nil {
-		return err
-	}
-	defer p.Kill()
+	defer end()
 	if _, err := create(ctx, s.Fixture, namespace, from, to); err != nil {
 		return err
 	}
@@ -213,7 +212,8 @@ func (s *stage) litter(ctx context.Context, enough func() bool) error {
 		return err
 	}
 	maps := s.Kube.CoreV1().ConfigMaps(ns)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}, Data: map[string]string{"page": strings.Repeat("litter ", 15_000)}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"},
+		Data: map[string]string{"page": strings.Repeat("litter ", 15_000)}}
 	if cm, err = maps.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (s *stage) litter(ctx context.Context, enough func() bool) error {
 	if err := maps.Delete(ctx, cm.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	return sleep(ctx, look)
+	return fixture.Pause(ctx, look)
 }
 
 // atRest starts an operator and returns when it knows what is there and does nothing more.
@@ -247,7 +247,7 @@ func (s *stage) atRest(ctx context.Context, name string) (*fixture.Process, erro
 			p.Kill()
 			return nil, fmt.Errorf("%w:\n%s", err, lastWords(p))
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := fixture.Pause(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -279,7 +279,7 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 		if last = used; time.Now().After(until) {
 			return errors.New("the operator does not come to rest")
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := fixture.Pause(ctx, look); err != nil {
 			return err
 		}
 	}
@@ -288,11 +288,7 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 
 // cpu is the processor time that a process has used.
 func cpu(pid int) (time.Duration, error) {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return 0, err
-	}
-	t, err := p.Times()
+	t, err := ofProcess(pid, (*process.Process).Times)
 	if err != nil {
 		return 0, err
 	}
@@ -301,15 +297,19 @@ func cpu(pid int) (time.Duration, error) {
 
 // rss is the resident set of a process, in bytes.
 func rss(pid int) (int64, error) {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return 0, err
-	}
-	m, err := p.MemoryInfo()
+	m, err := ofProcess(pid, (*process.Process).MemoryInfo)
 	if err != nil {
 		return 0, err
 	}
 	return int64(m.RSS), nil
+}
+
+func ofProcess[T any](pid int, ask func(*process.Process) (*T, error)) (*T, error) {
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return nil, err
+	}
+	return ask(p)
 }
 
 // collection is a line of GODEBUG=gctrace=1: the heap when it began, when it ended, and what lives of it.

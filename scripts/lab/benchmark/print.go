@@ -212,7 +212,8 @@ func (r *Result) printMemory(w io.Writer) {
 	t.row("", "MYWEBS", "HEAP MiB", "RSS MiB", "GOROUTINES", "CPU", "CPU OF API SERVER")
 	for _, m := range r.Implementations {
 		for _, x := range m.Memory {
-			t.row(m.Name, x.MyWebs, known(x.Heap>>20), known(x.RSS>>20), known(int64(x.Goroutines)), seconds(x.CPU), seconds(x.APIServer))
+			t.row(m.Name, x.MyWebs, known(x.Heap>>20), known(x.RSS>>20), known(int64(x.Goroutines)), seconds(x.CPU),
+				seconds(x.APIServer))
 		}
 	}
 	t.write("Memory after a restart, in steady state")
@@ -250,7 +251,8 @@ func (r *Result) printStatic(w io.Writer) {
 			}
 			return fmt.Sprint(n)
 		}
-		t.row(m.Name, fmt.Sprintf("%.1f", float64(s.BinaryBytes)/(1<<20)), known(int64(s.Modules)), lines(s.Written), lines(s.Generated))
+		t.row(m.Name, fmt.Sprintf("%.1f", float64(s.BinaryBytes)/(1<<20)), known(int64(s.Modules)), lines(s.Written),
+			lines(s.Generated))
 	}
 	t.write("The programs")
 }

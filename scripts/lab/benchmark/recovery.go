@@ -15,7 +15,8 @@ const (
 // recovery kills an operator, changes the pages of all MyWebs, starts it at once, and measures from the start
 // of the process until all are completed again. The order of the runs is that of converge.
 func (b *bench) recovery(ctx context.Context, s *stage) error {
-	b.note("Recovery: %d MyWebs, whose pages change while the operator is dead; the time begins with the start of its process.", recovered)
+	b.note("Recovery: %d MyWebs, whose pages change while the operator is dead; the time begins with the start of its "+
+		"process.", recovered)
 	stop, err := s.standIn(ctx)
 	if err != nil {
 		return err

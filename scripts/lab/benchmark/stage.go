@@ -49,8 +49,10 @@ type stage struct {
 
 // stage starts a fixture, ends its controllers for good, and makes the users of the implementations.
 func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stage, err error) {
-	b.note("Times and memory are measured past the proxy, on an API server alone: the controllers, the scheduler and the simulated nodes are ended, and nothing removes what is orphaned. " +
-		"Where a MyWeb has to become completed, the lab stands in for the Deployment controller: all pods of a Deployment are ready at once.")
+	b.note("Times and memory are measured past the proxy, on an API server alone: the controllers, the scheduler and " +
+		"the simulated nodes are ended, and nothing removes what is orphaned. " +
+		"Where a MyWeb has to become completed, the lab stands in for the Deployment controller: all pods of a Deployment " +
+		"are ready at once.")
 	w, err := b.fixture(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +106,8 @@ func (s *stage) namespace(ctx context.Context) (string, error) {
 func webName(i int) string { return fmt.Sprintf("web-%d", i) }
 
 // create makes the MyWebs with the numbers from … to-1.
-func create(ctx context.Context, w *fixture.Fixture, namespace string, from, to int) ([]*unstructured.Unstructured, error) {
+func create(ctx context.Context, w *fixture.Fixture, namespace string, from,
+	to int) ([]*unstructured.Unstructured, error) {
 	made := make([]*unstructured.Unstructured, to-from)
 	return made, parallel(hands, to-from, func(i int) (err error) {
 		made[i], err = createOne(ctx, w, namespace, webName(from+i))

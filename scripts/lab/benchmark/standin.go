@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // standIn plays the Deployment controller in all namespaces until the returned function is called: all pods
@@ -19,7 +21,8 @@ import (
 func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cfg := rest.CopyConfig(s.Config)
-	cfg.ContentType, cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	cfg.ContentType, cfg.AcceptContentTypes = "application/vnd.kubernetes.protobuf",
+		"application/vnd.kubernetes.protobuf,application/json"
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		cancel()
@@ -38,7 +41,8 @@ func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 			for {
 				_, err := kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
 				// When it has changed, or is gone, the watch tells.
-				if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || sleep(ctx, 100*time.Millisecond) != nil {
+				if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
+					fixture.Pause(ctx, 100*time.Millisecond) != nil {
 					return
 				}
 			}

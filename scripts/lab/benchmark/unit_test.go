@@ -62,7 +62,8 @@ func TestMedianOf(t *testing.T) {
 	if got != medianOf(slices.Clone(values)) {
 		t.Error("the interval is another one for the same values")
 	}
-	if math.Abs(got.Value-1.025) > 1e-9 || got.Low >= got.Value || got.High <= got.Value || got.Low < 0.7 || got.High > 1.3 {
+	if math.Abs(got.Value-1.025) > 1e-9 || got.Low >= got.Value || got.High <= got.Value || got.Low < 0.7 ||
+		got.High > 1.3 {
 		t.Errorf("the interval of %v is %+v", values, got)
 	}
 }
@@ -136,7 +137,8 @@ func TestPredicted(t *testing.T) {
 }
 
 func TestAgrees(t *testing.T) {
-	for measured, want := range map[time.Duration]bool{10 * time.Second: true, 11 * time.Second: true, 9 * time.Second: true,
+	for measured, want := range map[time.Duration]bool{
+		10 * time.Second: true, 11 * time.Second: true, 9 * time.Second: true,
 		11100 * time.Millisecond: false, 8900 * time.Millisecond: false, 0: false} {
 		if got := (Limited{QPS: 5, Predicted: 10 * time.Second, Measured: measured}).Agrees(); got != want {
 			t.Errorf("%v instead of 10s: %v", measured, got)
@@ -151,7 +153,8 @@ func TestSpan(t *testing.T) {
 	var events []fixture.AuditEvent
 	add := func(second int, verb, resource, subresource string) {
 		e := fixture.AuditEvent{Verb: verb, RequestReceivedTimestamp: time.Unix(int64(second), 0)}
-		e.ObjectRef = &struct{ APIGroup, APIVersion, Resource, Subresource, Namespace, Name string }{Resource: resource, Subresource: subresource}
+		e.ObjectRef = &struct{ APIGroup, APIVersion, Resource, Subresource, Namespace, Name string }{
+			Resource: resource, Subresource: subresource}
 		events = append(events, e)
 	}
 	add(1, "list", "mywebs", "") // before the first write
@@ -270,7 +273,8 @@ func TestCount(t *testing.T) {
 		entry(wire.Create, "events.k8s.io", "events", "", 201, ledger.Moved),
 		entry(wire.Create, "events.k8s.io", "events", "", 403, ledger.None),
 	})
-	want := Count{Requests: map[string]int{"apply configmaps": 2, "update webs.g/status": 1}, NoOps: 1, Conflicts: 1, Events: 1}
+	want := Count{Requests: map[string]int{"apply configmaps": 2, "update webs.g/status": 1}, NoOps: 1,
+		Conflicts: 1, Events: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("count (-want +got):\n%s", diff)
 	}
@@ -312,7 +316,8 @@ func TestBoard(t *testing.T) {
 	child := func(kind watch.EventType) watch.Event {
 		return watch.Event{Type: kind, Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}
 	}
-	b := &board{goal: converged, standings: map[string]*standing{}, reached: map[string]time.Time{}, changed: make(chan struct{})}
+	b := &board{goal: converged, standings: map[string]*standing{}, reached: map[string]time.Time{},
+		changed: make(chan struct{})}
 	b.web(web(1, 1, false))
 	b.child("configmaps", child(watch.Added))
 	b.child("services", child(watch.Added))
@@ -329,7 +334,8 @@ func TestBoard(t *testing.T) {
 		t.Errorf("the curve is %v", points)
 	}
 
-	b = &board{goal: served(2), standings: map[string]*standing{}, reached: map[string]time.Time{}, changed: make(chan struct{})}
+	b = &board{goal: served(2), standings: map[string]*standing{}, reached: map[string]time.Time{},
+		changed: make(chan struct{})}
 	for _, e := range []watch.Event{web(1, 1, true), web(2, 1, true), web(2, 2, false)} {
 		if b.web(e); len(b.reached) > 0 {
 			t.Errorf("generation 2 is not served: %v", e.Object)
@@ -342,7 +348,10 @@ func TestBoard(t *testing.T) {
 
 func TestParallel(t *testing.T) {
 	done := make([]bool, 20)
-	if err := parallel(3, len(done), func(i int) error { done[i] = true; return nil }); err != nil || slices.Contains(done, false) {
+	if err := parallel(3, len(done), func(i int) error {
+		done[i] = true
+		return nil
+	}); err != nil || slices.Contains(done, false) {
 		t.Errorf("%v, done %v", err, done)
 	}
 	if err := parallel(3, 20, func(i int) error { return fmt.Errorf("%d", i) }); err == nil {
@@ -365,16 +374,19 @@ func TestPrintFits(t *testing.T) {
 			Latency:    &Latency{Rate: 25, P50: 12345 * time.Microsecond, P99: 123 * time.Second},
 			Recovery:   []time.Duration{time.Second, 99 * time.Second},
 			Efficiency: &Interval{0.123456, 0.1, 0.2},
-			Memory:     []Memory{{MyWebs: 10000, Heap: 123456 << 20, RSS: 123456 << 20, Goroutines: 12345, CPU: 1234 * time.Second, APIServer: 1234 * time.Second}},
-			Limiter:    []Limited{{QPS: 20, Requests: 12345, Predicted: 100 * time.Second, Measured: 120 * time.Second}},
-			Static:     Static{BinaryBytes: 1 << 30, Modules: 1234, Written: 123456, Generated: -1}}
+			Memory: []Memory{{MyWebs: 10000, Heap: 123456 << 20, RSS: 123456 << 20, Goroutines: 12345,
+				CPU: 1234 * time.Second, APIServer: 1234 * time.Second}},
+			Limiter: []Limited{{QPS: 20, Requests: 12345, Predicted: 100 * time.Second, Measured: 120 * time.Second}},
+			Static:  Static{BinaryBytes: 1 << 30, Modules: 1234, Written: 123456, Generated: -1}}
 	}
 	r := &Result{Notes: []string{strings.Repeat("a note of many words ", 20) + "and an end"}}
 	for n := range 3 {
 		r.Implementations = append(r.Implementations, measured(fmt.Sprint(long[:19], n)))
 	}
-	r.Comparisons = []Comparison{{Metric: "converge 10000", A: long, B: long, Pairs: 10, Ratio: Interval{10, 9, 11}, Control: Interval{1, 0.99, 1.01}},
-		{Metric: "recovery", A: "a", B: "b", Pairs: 5, TooNoisy: true, Ratio: Interval{7, 7, 7}, Control: Interval{1.2, 1.1, 1.3}}}
+	r.Comparisons = []Comparison{
+		{Metric: "converge 10000", A: long, B: long, Pairs: 10, Ratio: Interval{10, 9, 11}, Control: Interval{1, 0.99, 1.01}},
+		{Metric: "recovery", A: "a", B: "b", Pairs: 5, TooNoisy: true, Ratio: Interval{7, 7, 7},
+			Control: Interval{1.2, 1.1, 1.3}}}
 	var out strings.Builder
 	r.Print(&out)
 	for line := range strings.Lines(out.String()) {

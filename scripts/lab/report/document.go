@@ -197,8 +197,9 @@ func (r *Report) glance() []block {
 		cells := []cell{{Text: capital(f.Name)}}
 		for _, name := range r.names() {
 			o := f.Outcomes[name]
-			cells = append(cells, cell{Verdict: together(o), Text: fmt.Sprintf("%d"+space+"passed, %d"+space+"failed, %d"+space+"skipped",
-				suite.Count(o, suite.Passed), suite.Count(o, suite.Failed), suite.Count(o, suite.Skipped))})
+			cells = append(cells,
+				cell{Verdict: together(o), Text: fmt.Sprintf("%d"+space+"passed, %d"+space+"failed, %d"+space+"skipped",
+					suite.Count(o, suite.Passed), suite.Count(o, suite.Failed), suite.Count(o, suite.Skipped))})
 			if len(o) == 0 {
 				cells[len(cells)-1].Text = "not run"
 			}
@@ -247,7 +248,8 @@ func groupsOf(f Family) []Group {
 func (r *Report) matrix(f Family) []block {
 	names, checks := r.names(), checksOf(f)
 	short := &table{Caption: capital(f.Name) + ", by group", Head: append([]string{"group"}, names...), Overview: true}
-	long := &table{Caption: fmt.Sprintf("Every check of %s (%d)", f.Name, len(checks)), Head: append([]string{"check"}, names...), Folded: true}
+	long := &table{Caption: fmt.Sprintf("Every check of %s (%d)", f.Name, len(checks)),
+		Head: append([]string{"check"}, names...), Folded: true}
 	for _, g := range groupsOf(f) {
 		in := func(o suite.Outcome) bool { return o.Group == g.ID }
 		cells := []cell{{Text: strings.TrimSuffix(g.ID+": "+g.Title, ": ")}}
@@ -329,16 +331,26 @@ func (r *Report) skips() []block {
 var terms = []term{
 	{"passed", "The experiment took place, and all that the check demands was seen."},
 	{"failed", "The experiment took place, and something differed: the reason says what, the evidence shows it."},
-	{"skipped", "No experiment took place, because it means nothing for this operator or cannot be made here: the reason says which. It counts neither for nor against."},
-	{"crash point", "The operator is killed (SIGKILL) right after one of its writes was committed, and started again. It passes when all ends as it does undisturbed."},
-	{"request", "A line of the proxy's ledger: what the operator really sent, refused ones included. The audit log and the API server's own counter agree with it."},
+	{"skipped", "No experiment took place, because it means nothing for this operator or cannot be made here: the " +
+		"reason says which. It counts neither for nor against."},
+	{"crash point", "The operator is killed (SIGKILL) right after one of its writes was committed, and started again. " +
+		"It passes when all ends as it does undisturbed."},
+	{"request", "A line of the proxy's ledger: what the operator really sent, refused ones included. The audit log and " +
+		"the API server's own counter agree with it."},
 	{"no-op write", "A write that was accepted and changed nothing: work for the API server that nobody needed."},
 	{"sync", "The operator looked at one MyWeb, by its own metric."},
-	{"A B B A", "The order of the runs in a pair: both operators come first and last equally often, so a machine that grows slower harms both alike."},
-	{"interval", "The range that holds the true value in 95 of 100 such runs, found by drawing the measured pairs anew many times (bootstrap). When the interval of a ratio holds 1, no difference can be stated."},
-	{"A/A control", "The same measurement of A against itself: it should be 1. When its interval leaves 0.95 to 1.05, the machine is too noisy, and no ratio is printed."},
-	{"p50, p99", "Half of the MyWebs were completed within the first, 99 of 100 within the second; the latter is only given from 1,000 samples on."},
-	{"open loop", "MyWebs are created at a fixed rate, whether earlier ones are completed or not, so a slow operator cannot slow down its own test."},
-	{"efficiency", "The time of a bare loop of the same writes, divided by the operator's time: 1.00 is as fast as can be."},
-	{"heap, resident set", "What the last garbage collection left, and what the operating system counts: the second holds the first, the program's code and space kept for later."},
+	{"A B B A", "The order of the runs in a pair: both operators come first and last equally often, so a machine that " +
+		"grows slower harms both alike."},
+	{"interval", "The range that holds the true value in 95 of 100 such runs, found by drawing the measured pairs anew " +
+		"many times (bootstrap). When the interval of a ratio holds 1, no difference can be stated."},
+	{"A/A control", "The same measurement of A against itself: it should be 1. When its interval leaves 0.95 to 1.05, " +
+		"the machine is too noisy, and no ratio is printed."},
+	{"p50, p99", "Half of the MyWebs were completed within the first, 99 of 100 within the second; the latter is only " +
+		"given from 1,000 samples on."},
+	{"open loop", "MyWebs are created at a fixed rate, whether earlier ones are completed or not, so a slow operator " +
+		"cannot slow down its own test."},
+	{"efficiency",
+		"The time of a bare loop of the same writes, divided by the operator's time: 1.00 is as fast as can be."},
+	{"heap, resident set", "What the last garbage collection left, and what the operating system counts: the second " +
+		"holds the first, the program's code and space kept for later."},
 }

@@ -133,9 +133,19 @@ func (m *measurements) requests() []block {
 			}),
 			line("watches open at the end, in all", func(c benchmark.Count) string { return number(c.Watches) }))
 	}
+	return []block{
+		{Text: "Counts do not depend on the machine. For one MyWeb an operator cannot do with less than three writes of " +
+			"children and one of status."},
+		{Figures: m.requestFigures(with, names, kinds)}, {Table: t},
+	}
+}
+
+// requestFigures show the requests of each phase by their kinds.
+func (m *measurements) requestFigures(with []benchmark.Measured, names []string, kinds map[string][]string) []figure {
 	var figures []figure
 	for n, name := range names {
-		f := figure{ID: fmt.Sprintf("requests-%d", n+1), Title: capital(name) + ": requests by kind", X: "requests for each MyWeb", Kinds: kinds[name]}
+		f := figure{ID: fmt.Sprintf("requests-%d", n+1), Title: capital(name) + ": requests by kind",
+			X: "requests for each MyWeb", Kinds: kinds[name]}
 		for _, i := range with {
 			if c, ok := phase(i, name); ok && c.Objects > 0 && sum(c.Requests) >= c.Objects { // else no bar could be seen
 				s := m.series(i.Name)
@@ -149,10 +159,7 @@ func (m *measurements) requests() []block {
 			figures = append(figures, f)
 		}
 	}
-	return []block{
-		{Text: "Counts do not depend on the machine. For one MyWeb an operator cannot do with less than three writes of children and one of status."},
-		{Figures: figures}, {Table: t},
-	}
+	return figures
 }
 
 func sum(counts map[string]int) (n int) {
@@ -169,7 +176,8 @@ func (m *measurements) series(name string) series {
 // figures are the curves of this section, in the order of its tables.
 func (m *measurements) figures() []block {
 	converged := figure{ID: "converge", Title: "Convergence", X: "time, s", Y: "MyWebs served", Step: true}
-	latency := figure{ID: "latency", Title: "Latency from creation to completed", X: "latency, ms", Y: "share of MyWebs, %", Step: true}
+	latency := figure{ID: "latency", Title: "Latency from creation to completed", X: "latency, ms",
+		Y: "share of MyWebs, %", Step: true}
 	heap := figure{ID: "heap", Title: "Heap after a garbage collection", X: "MyWebs", Y: "heap, MiB"}
 	rss := figure{ID: "rss", Title: "Resident set", X: "MyWebs", Y: "resident set, MiB"}
 	for _, i := range m.ordered() {
@@ -261,9 +269,10 @@ func (m *measurements) latency() []block {
 		if i.Latency.P99 > 0 {
 			p99 = duration(i.Latency.P99)
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: digits(i.Latency.Rate)}, {Text: number(len(samples))},
-			{Text: duration(i.Latency.P50)}, {Text: duration(quantile(samples, 0.9))}, {Text: p99},
-			{Text: duration(samples[len(samples)-1])}}})
+		t.Rows = append(t.Rows,
+			row{Cells: []cell{{Text: i.Name}, {Text: digits(i.Latency.Rate)}, {Text: number(len(samples))},
+				{Text: duration(i.Latency.P50)}, {Text: duration(quantile(samples, 0.9))}, {Text: p99},
+				{Text: duration(samples[len(samples)-1])}}})
 	}
 	return []block{{Table: t}}
 }
@@ -310,11 +319,12 @@ func (m *measurements) ratios() []block {
 		if c.Control != (benchmark.Interval{}) {
 			control = fmt.Sprintf("%.2f"+space+"(%s)", c.Control.Value, limits(c.Control))
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: fmt.Sprintf("%s, %s"+space+"÷"+space+"%s", c.Metric, c.A, c.B)}, {Text: number(c.Pairs)},
-			{Text: ratio}, {Text: interval}, {Text: control}, {Text: reading(c)}}})
+		t.Rows = append(t.Rows,
+			row{Cells: []cell{{Text: fmt.Sprintf("%s, %s"+space+"÷"+space+"%s", c.Metric, c.A, c.B)}, {Text: number(c.Pairs)},
+				{Text: ratio}, {Text: interval}, {Text: control}, {Text: reading(c)}}})
 	}
-	return []block{{Text: "A time means little on a shared machine, so only ratios from one run are given: A divided by B, " +
-		"run in the order A B B A."}, {Table: t}}
+	return []block{{Text: "A time means little on a shared machine, so only ratios from one run are given: A divided " +
+		"by B, run in the order A B B A."}, {Table: t}}
 }
 
 // reading says what a ratio means.
@@ -339,7 +349,8 @@ func (m *measurements) efficiency() []block {
 	t := &table{Caption: "Efficiency: a bare loop of the same writes, divided by the operator's time", Numbers: true,
 		Head: []string{"operator", "efficiency", "interval"}}
 	for _, i := range with {
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: fmt.Sprintf("%.2f", i.Efficiency.Value)}, {Text: limits(*i.Efficiency)}}})
+		t.Rows = append(t.Rows,
+			row{Cells: []cell{{Text: i.Name}, {Text: fmt.Sprintf("%.2f", i.Efficiency.Value)}, {Text: limits(*i.Efficiency)}}})
 	}
 	return []block{{Table: t}}
 }

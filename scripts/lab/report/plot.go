@@ -52,7 +52,8 @@ const styles = 6
 
 var (
 	dashes = [styles][]vg.Length{nil, {7, 3}, {2, 2}, {9, 3, 2, 3}, {4, 2}, {1, 3}}
-	marks  = [styles]draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.CrossGlyph{}}
+	marks  = [styles]draw.GlyphDrawer{
+		draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.CrossGlyph{}}
 	shades = [styles]string{"1", ".3", "0", ".65", ".15", ".5"}
 )
 
@@ -225,7 +226,8 @@ func (f figure) Swatch(s series) template.HTML {
 var (
 	fontOf = regexp.MustCompile(`font-family:[^"]*?font-size`)
 	lineOf = regexp.MustCompile(`#01(\d\d)AA`)
-	page   = strings.NewReplacer("#0A0A0A", "currentColor", "#0B0B0B", "var(--muted)", "#0C0C0C", "var(--line)", "\n\t", " ")
+	page   = strings.NewReplacer("#0A0A0A", "currentColor", "#0B0B0B", "var(--muted)", "#0C0C0C",
+		"var(--line)", "\n\t", " ")
 )
 
 // inline makes a drawing part of a page: its letters and colours are the page's.
@@ -238,12 +240,14 @@ func inline(c *vgsvg.Canvas, w, h vg.Length, id, title string) template.HTML {
 	drawing = page.Replace(fontOf.ReplaceAllString(drawing, "font-size"))
 	drawing = lineOf.ReplaceAllString(drawing, "var(--s$1)")
 	for style, opacity := range shades {
-		drawing = strings.ReplaceAll(drawing, fmt.Sprintf("#02%02dAA", style+1), fmt.Sprintf("var(--s%02d);fill-opacity:%s", style+1, opacity))
+		drawing = strings.ReplaceAll(drawing, fmt.Sprintf("#02%02dAA", style+1),
+			fmt.Sprintf("var(--s%02d);fill-opacity:%s", style+1, opacity))
 	}
 	head := `aria-hidden="true"`
 	if id != "" {
 		head = fmt.Sprintf(`role="img" aria-labelledby="plot-%s"`, template.HTMLEscapeString(id))
-		drawing = fmt.Sprintf(`<title id="plot-%s">%s</title>`, template.HTMLEscapeString(id), template.HTMLEscapeString(clean(title))) + drawing
+		drawing = fmt.Sprintf(`<title id="plot-%s">%s</title>`, template.HTMLEscapeString(id),
+			template.HTMLEscapeString(clean(title))) + drawing
 	}
 	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 %v %v" %s>`, float64(w), float64(h), head) + drawing)
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -23,23 +24,18 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func htmlOf(t *testing.T, r *Report) string {
+func written(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := r.WriteHTML(&b); err != nil {
+	if err := write(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-func markdownOf(t *testing.T, r *Report) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := r.WriteMarkdown(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
+func htmlOf(t *testing.T, r *Report) string { t.Helper(); return written(t, r.WriteHTML) }
+
+func markdownOf(t *testing.T, r *Report) string { t.Helper(); return written(t, r.WriteMarkdown) }
 
 // reports are what the pages must cope with.
 func reports() map[string]*Report {
@@ -200,7 +196,8 @@ func TestNothingIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := map[string]string{"HTML": textOf(doc), "Markdown": shown(t, markdownOf(t, r))}
-	want := append([]string{"03 (client-go by hand)", "mine (your own)", "4 May 2026 at 10:12 UTC", "took 18 min", r.Commit, "They need Go"}, r.Commands...)
+	want := append([]string{"03 (client-go by hand)", "mine (your own)", "4 May 2026 at 10:12 UTC", "took 18 min",
+		r.Commit, "They need Go"}, r.Commands...)
 	want = append(append(append(want, r.Machine...), r.Versions...), clean(r.Bench.Notes[1]))
 	for _, f := range r.Families {
 		want = append(want, f.About)
@@ -224,7 +221,8 @@ func TestNothingIsLost(t *testing.T) {
 		}
 	}
 	for name, page := range map[string]string{"HTML": pages["HTML"], "Markdown": markdownOf(t, r)} {
-		for verdict, word := range map[suite.Verdict]string{suite.Failed: "failed, 1 of 3", suite.Passed: "passed, 1 skipped"} {
+		for verdict, word := range map[suite.Verdict]string{
+			suite.Failed: "failed, 1 of 3", suite.Passed: "passed, 1 skipped"} {
 			if n := strings.Count(page, word); n < 2 {
 				t.Errorf("%s says %q %d times for groups that %s", name, word, n, verdict)
 			}
@@ -240,7 +238,8 @@ func TestMatrix(t *testing.T) {
 	for _, want := range []string{
 		"| **1: children appear, owned and selected by name and instance** | passed | passed |",
 		"| **5: what is deleted or edited comes back, what others add stays** | not run | **failed, 1 of 3** |",
-		"| `behaviour/05-check-1` what is deleted or edited comes back, what others add stays, part 2 | not run | **failed** |",
+		"| `behaviour/05-check-1` what is deleted or edited comes back, what others add stays, part 2 | not run " +
+			"| **failed** |",
 		"| `behaviour/08-check-2` a rollout that fails is reported, and the old pods too, part 3 | not run | skipped |",
 		"| Behaviours | 3 passed, 0 failed, 0 skipped | **21 passed, 2 failed, 1 skipped** |",
 	} {
@@ -259,8 +258,10 @@ func TestNumbers(t *testing.T) {
 		"| apply configmaps | 1 | 1 |",
 		"| syncs | not reported | not reported |",
 		"| converge 100, 04 ÷ 03 | 10 | 1.31 | 1.25 to 1.38 | 1.01 (0.98 to 1.03) | 04 takes 1.31 times as long as 03. |",
-		"| update 100, 04 ÷ 03 | 10 | 1.01 | 0.97 to 1.06 | 1.01 (0.98 to 1.03) | No difference can be seen: the interval holds 1. |",
-		"| recovery, 04 ÷ 03 | 10 | too noisy | – | 1.11 (0.91 to 1.24) | The machine is too noisy to say: 04 against itself left 0.95 to 1.05. |",
+		"| update 100, 04 ÷ 03 | 10 | 1.01 | 0.97 to 1.06 | 1.01 (0.98 to 1.03) | No difference can be seen: the " +
+			"interval holds 1. |",
+		"| recovery, 04 ÷ 03 | 10 | too noisy | – | 1.11 (0.91 to 1.24) | The machine is too noisy to say: 04 against " +
+			"itself left 0.95 to 1.05. |",
 		"| 03 | 5 | 500 | 100 s | 97.2 s | −2.8 % |",
 		"| 03 | unlimited | 500 | – | 2.1 s | – |",
 		"| 03 | 1,000 | 16.2 MiB | 59.1 MiB | 38 | 9 s | 31 s |",
@@ -290,13 +291,16 @@ func TestWhatIsEmptyIsLeftOut(t *testing.T) {
 	}{
 		"nothing at all": {&Report{}, []string{"- the checks: behaviours, crash points and faults", "- the benchmark"},
 			[]string{"| ---", "compare.html", "## What failed", "## Ratios", "## How to repeat it"}},
-		"no benchmark": {&Report{Families: fixture("03").Families}, []string{"- the benchmark", "make compare"}, []string{"## Requests", "compare.html"}},
+		"no benchmark": {&Report{Families: fixture("03").Families}, []string{"- the benchmark", "make compare"},
+			[]string{"## Requests", "compare.html"}},
 		"a family without outcomes": {&Report{Families: []Family{{Name: "faults"}}, Bench: measuredBy([]string{"03"})},
 			[]string{"- the checks of faults", "No check failed."}, []string{"## Faults"}},
 		"a benchmark of sizes alone, of one of two": {
-			&Report{Impls: []Implementation{{"03", ""}, {"04", ""}}, Bench: &benchmark.Result{Implementations: []benchmark.Measured{
-				{Name: "03", Static: benchmark.Static{BinaryBytes: 1 << 20, Written: -1}}}}},
-			[]string{"size of the binary | 1.0 MiB", "written | not known", "- sizes of the programs of 04", "- memory and processor time\n", "- latency\n"},
+			&Report{Impls: []Implementation{{"03", ""}, {"04", ""}},
+				Bench: &benchmark.Result{Implementations: []benchmark.Measured{
+					{Name: "03", Static: benchmark.Static{BinaryBytes: 1 << 20, Written: -1}}}}},
+			[]string{"size of the binary | 1.0 MiB", "written | not known", "- sizes of the programs of 04",
+				"- memory and processor time\n", "- latency\n"},
 			[]string{"## Time and memory", "## Requests", "## Recovery", "compare.html"}},
 	}
 	for name, tt := range tests {

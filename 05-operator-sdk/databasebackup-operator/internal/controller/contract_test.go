@@ -45,7 +45,8 @@ func TestJobsHaveTheEnvironmentOfTheContract(t *testing.T) {
 		Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7",
 			DatabaseName: "other", Overwrite: true}}
 	have := map[string]map[string]string{}
-	for _, job := range []*batchv1.Job{desiredBackup(b, "orders-29579190", ""), desiredRestore(r, b, ""), desiredDelete(b, "")} {
+	for _, job := range []*batchv1.Job{
+		desiredBackup(b, "orders-29579190", ""), desiredRestore(r, b, ""), desiredDelete(b, "")} {
 		pod := job.Spec.Template.Spec
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			have[c.Args[0]] = environmentOf(c)

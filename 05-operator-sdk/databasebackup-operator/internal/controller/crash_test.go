@@ -175,7 +175,8 @@ func TestCrashInARestore(t *testing.T) {
 			err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "monday-restore"}, job)
 			if err == nil && finished(job) == nil && b.restore().Status.InProgress {
 				runs++
-				b.run(job, b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "done"}))
+				b.run(job,
+					b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "done"}))
 				b.finish(job, "")
 			}
 			if err == nil && ended(b.restore()) {

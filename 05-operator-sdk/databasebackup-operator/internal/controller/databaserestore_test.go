@@ -75,8 +75,9 @@ func TestARestore(t *testing.T) {
 	if s := b.restore().Status; !s.InProgress || s.StartTime == nil || s.JobName != job.Name {
 		t.Errorf("a working restore: %+v", s)
 	}
-	b.run(job, b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "2 tables",
-		Restored: &restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}}))
+	b.run(job,
+		b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "2 tables",
+			Restored: &restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}}))
 	b.finish(job, "")
 	b.follow()
 	b.want("True RestoreSucceeded: 2 tables")
@@ -102,7 +103,8 @@ func TestARestoreThatEndsBadly(t *testing.T) {
 			b.run(job, b.ended(3, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
 			b.finish(job, batchv1.JobReasonPodFailurePolicy)
 		}, "False TargetNotEmpty: it has tables"},
-		"too long": {func(b *fixture, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded"},
+		"too long": {func(b *fixture, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) },
+			"False DeadlineExceeded"},
 		"deleted": {func(b *fixture, job *batchv1.Job) {
 			b.must(b.Delete(b.t.Context(), job, client.PropagationPolicy("Background")))
 		}, "False JobDeleted"},
@@ -115,7 +117,8 @@ func TestARestoreThatEndsBadly(t *testing.T) {
 			b.follow()
 			b.want(test.want)
 			b.follow()
-			if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "monday-restore"}, &batchv1.Job{}); name == "deleted" && err == nil {
+			if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "monday-restore"},
+				&batchv1.Job{}); name == "deleted" && err == nil {
 				t.Error("it was begun a second time")
 			}
 		})
@@ -168,8 +171,9 @@ func TestARestoreThatIsBlockedIsReported(t *testing.T) {
 	b := newFixture(t)
 	b.ask()
 	b.follow()
-	b.run(b.job("monday-restore"), corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
-		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
+	b.run(b.job("monday-restore"),
+		corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
 	b.follow()
 	b.want("Unknown Unschedulable")
 }

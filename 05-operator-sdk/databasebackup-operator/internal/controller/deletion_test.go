@@ -96,7 +96,8 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 
 // An image without pgbackup may succeed and do nothing: then the files are still there.
 func TestADeletionWithoutAResultIsNotTrusted(t *testing.T) {
-	for name, said := range map[string]*result{"nothing": nil, "another verb": {Verb: "backup", Succeeded: true, Reason: "BackupSucceeded"}} {
+	for name, said := range map[string]*result{
+		"nothing": nil, "another verb": {Verb: "backup", Succeeded: true, Reason: "BackupSucceeded"}} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, deleteFiles)
 			b.reconcile()
@@ -157,7 +158,8 @@ func TestDeleteGivesUpWithoutAVolume(t *testing.T) {
 			b.must(b.Update(b.t.Context(), claim))
 			b.must(b.Delete(b.t.Context(), claim))
 		}, "PersistentVolumeClaim backups is being deleted"},
-		"the spec names none": {func(x *backup) { x.Spec.Destination = nil }, func(*fixture) {}, "spec.destination is missing"},
+		"the spec names none": {func(x *backup) { x.Spec.Destination = nil }, func(*fixture) {},
+			"spec.destination is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, deleteFiles, test.spec)

@@ -62,30 +62,35 @@ func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
 		"Secret": {databasesv1.CAReference{SecretKeyRef: key},
 			corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "authority", Items: items, Optional: new(true)}}},
 		"ConfigMap": {databasesv1.CAReference{ConfigMapKeyRef: key},
-			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "authority"}, Items: items, Optional: new(true)}}},
+			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "authority"}, Items: items, Optional: new(true)}}},
 	} {
 		b := complete("shop")
 		b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA, CA: &test.ca}
 		r := &databasesv1.DatabaseRestore{Spec: databasesv1.DatabaseRestoreSpec{BackupName: "orders-7"}}
 		for _, job := range []*batchv1.Job{desiredBackup(b, "orders-1", ""), desiredRestore(r, b, "")} {
 			pod := job.Spec.Template.Spec
-			if diff := cmp.Diff(corev1.Volume{Name: "ca", VolumeSource: test.want}, pod.Volumes[len(pod.Volumes)-1]); diff != "" {
+			if diff := cmp.Diff(corev1.Volume{Name: "ca", VolumeSource: test.want},
+				pod.Volumes[len(pod.Volumes)-1]); diff != "" {
 				t.Errorf("%s, %s: %s", name, job.Name, diff)
 			}
 			mounts := pod.Containers[0].VolumeMounts
-			if diff := cmp.Diff(corev1.VolumeMount{Name: "ca", MountPath: "/ca", ReadOnly: true}, mounts[len(mounts)-1]); diff != "" {
+			if diff := cmp.Diff(corev1.VolumeMount{Name: "ca", MountPath: "/ca", ReadOnly: true},
+				mounts[len(mounts)-1]); diff != "" {
 				t.Errorf("%s, %s: %s", name, job.Name, diff)
 			}
 			if env := environment(job); env["PGSSLMODE"] != "verify-ca" || env["PGSSLROOTCERT"] != "/ca/ca.crt" {
 				t.Errorf("%s, %s: %v", name, job.Name, env)
 			}
 		}
-		if volumes := desiredDelete(b, "").Spec.Template.Spec.Volumes; slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == "ca" }) {
+		if volumes := desiredDelete(b, "").Spec.Template.Spec.Volumes; slices.ContainsFunc(volumes,
+			func(v corev1.Volume) bool { return v.Name == "ca" }) {
 			t.Errorf("%s: a deletion does not connect", name)
 		}
 	}
 	// A restore to another server uses what is said of that server.
-	b, r := complete("shop"), &databasesv1.DatabaseRestore{Spec: databasesv1.DatabaseRestoreSpec{TargetRef: &databasesv1.TargetReference{Name: "spare"}}}
+	b, r := complete("shop"), &databasesv1.DatabaseRestore{Spec: databasesv1.DatabaseRestoreSpec{
+		TargetRef: &databasesv1.TargetReference{Name: "spare"}}}
 	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA, CA: &databasesv1.CAReference{SecretKeyRef: key}}
 	if env := environment(desiredRestore(r, b, "")); env["PGSSLMODE"] != "prefer" || env["PGSSLROOTCERT"] != "" {
 		t.Errorf("another server: %v", env)
@@ -93,7 +98,8 @@ func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
 }
 
 func TestAPathNeverLeavesTheVolume(t *testing.T) {
-	for given, want := range map[string]string{"/": "/volume", "/a//b/": "/volume/a/b", "/a/./b": "/volume/a/b", "/..a": "/volume/..a"} {
+	for given, want := range map[string]string{
+		"/": "/volume", "/a//b/": "/volume/a/b", "/a/./b": "/volume/a/b", "/..a": "/volume/..a"} {
 		b := complete("shop")
 		b.Spec.BackupPath = given
 		if got := environment(desiredBackup(b, "orders-1", ""))["BACKUP_DIR"]; got != want {
@@ -119,7 +125,8 @@ func TestTheEnvironmentOfARestore(t *testing.T) {
 		TargetRef: &databasesv1.TargetReference{Name: "spare"}, Auth: &databasesv1.Auth{UsernameSecretRef: key,
 			PasswordSecretRef: key}}
 	env := environment(desiredRestore(r, b, ""))
-	for name, value := range map[string]string{"BACKUP_OWNER": "old", "PGHOST": "spare.shop.svc", "PGPORT": "5432", "PGUSER": "secret admin/k", "PGPASSWORD": "secret admin/k"} {
+	for name, value := range map[string]string{"BACKUP_OWNER": "old", "PGHOST": "spare.shop.svc", "PGPORT": "5432",
+		"PGUSER": "secret admin/k", "PGPASSWORD": "secret admin/k"} {
 		if env[name] != value {
 			t.Errorf("%s is %q, want %q", name, env[name], value)
 		}

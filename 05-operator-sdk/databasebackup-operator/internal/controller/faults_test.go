@@ -70,7 +70,8 @@ func TestRecreatedAndDeletedWhileTheFirstDeletionIsCollected(t *testing.T) {
 	b.deletesItsFiles()
 }
 
-// Somebody's Job has the name of the one that deletes the files. No watch would enqueue the DatabaseBackup when it goes.
+// Somebody's Job has the name of the one that deletes the files. No watch would enqueue the DatabaseBackup when it
+// goes.
 func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
 	b := newFixture(t, deleteFiles)
 	b.reconcile()
@@ -144,7 +145,8 @@ func TestAStaleCacheDoesNotRepeatARestore(t *testing.T) {
 	old := b.restore()
 	b.follow()
 	job := b.job("monday-restore")
-	b.run(job, b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "done"}))
+	b.run(job,
+		b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "done"}))
 	b.finish(job, "")
 	b.follow()
 	b.must(b.Delete(t.Context(), job, client.PropagationPolicy("Background")))
@@ -160,18 +162,20 @@ func TestAStaleCacheDoesNotRepeatARestore(t *testing.T) {
 }
 
 // When a Job exceeds its deadline the Job controller removes its pods first, and tells its end some time later.
+func (b *fixture) losePods() {
+	b.t.Helper()
+	b.must(b.DeleteAllOf(b.t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
+}
+
 func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 	unschedulable := corev1.PodStatus{Phase: corev1.PodPending,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
 			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no volume"}}}
-	vanish := func(b *fixture) {
-		b.must(b.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
-	}
 	vanished := func(t *testing.T) (*fixture, *batchv1.Job) {
 		b, job := newRun(t)
 		b.run(job, unschedulable)
 		b.reconcile()
-		vanish(b)
+		b.losePods()
 		return b, job
 	}
 	t.Run("a backup", func(t *testing.T) {
@@ -198,7 +202,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		job := b.job("monday-restore")
 		b.run(job, unschedulable)
 		b.follow()
-		vanish(b)
+		b.losePods()
 		b.follow()
 		b.finish(job, batchv1.JobReasonDeadlineExceeded)
 		b.follow()
@@ -213,7 +217,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		job := b.job("orders-delete")
 		b.run(job, unschedulable)
 		b.reconcile()
-		vanish(b)
+		b.losePods()
 		b.reconcile()
 		b.finish(job, batchv1.JobReasonDeadlineExceeded)
 		b.reconcile()
@@ -234,9 +238,11 @@ func TestWhatAContainerWithoutResultLeaves(t *testing.T) {
 		"success without a word": {func(s *corev1.PodStatus) { s.Phase = corev1.PodSucceeded; end(s).ExitCode = 0 }, "",
 			[]string{"Unknown ResultMissing", "left no result"}},
 		"no such program": {func(s *corev1.PodStatus) {
-			end(s).ExitCode, end(s).Reason, end(s).Message = 128, "StartError", `exec: "pgbackup": executable file not found in $PATH`
+			end(s).ExitCode, end(s).Reason, end(s).Message = 128, "StartError",
+				`exec: "pgbackup": executable file not found in $PATH`
 		}, batchv1.JobReasonBackoffLimitExceeded, []string{"False JobFailed", "executable file not found"}},
-		"a signal": {func(s *corev1.PodStatus) { end(s).ExitCode = 139 }, batchv1.JobReasonBackoffLimitExceeded, []string{"False JobFailed", "code 139"}},
+		"a signal": {func(s *corev1.PodStatus) { end(s).ExitCode = 139 }, batchv1.JobReasonBackoffLimitExceeded,
+			[]string{"False JobFailed", "code 139"}},
 		"an eviction": {func(s *corev1.PodStatus) {
 			s.Reason, s.Message = "Evicted", "The node was low on resource: ephemeral-storage"
 		},
@@ -274,7 +280,8 @@ func TestADeadlineReportsTheResultOfTheTryBefore(t *testing.T) {
 	b.finish(job, batchv1.JobReasonDeadlineExceeded)
 	b.reconcile()
 	b.is("BackupSucceeded: False DeadlineExceeded")
-	if m := condition(b.backup().Status.Conditions, "BackupSucceeded").Message; !strings.Contains(m, "took longer than 3600 s; the last try: TargetNotReady: connection refused") {
+	if m := condition(b.backup().Status.Conditions, "BackupSucceeded").Message; !strings.Contains(m,
+		"took longer than 3600 s; the last try: TargetNotReady: connection refused") {
 		t.Error(m)
 	}
 }
@@ -506,7 +513,8 @@ func TestARejectedJobIsReportedAndCreatedLater(t *testing.T) {
 		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
 	}
 	b.is("Ready: False JobRejected")
-	if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, "exceeded quota: none, requested: count/jobs.batch=1, used: count/jobs.batch=0, limited: count/jobs.batch=0") {
+	if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m,
+		"exceeded quota: none, requested: count/jobs.batch=1, used: count/jobs.batch=0, limited: count/jobs.batch=0") {
 		t.Errorf("the message is not the quota's: %s", m)
 	}
 	if recorded := strings.Count(strings.Join(b.recorded(), "\n"), "JobRejected"); recorded != 1 {
@@ -536,7 +544,7 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
-			l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+			l.comesToSay("Ready", "True Scheduled")
 			var mu sync.Mutex
 			met := map[string]int{}
 			l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {

@@ -72,7 +72,8 @@ func newFixture(t *testing.T, change ...func(*databasesv1.DatabaseBackup)) *fixt
 func (b *fixture) leave() {
 	ctx := context.Background()
 	backups, restores := &databasesv1.DatabaseBackupList{}, &databasesv1.DatabaseRestoreList{}
-	b.must(errors.Join(b.List(ctx, backups, client.InNamespace(b.namespace)), b.List(ctx, restores, client.InNamespace(b.namespace))))
+	b.must(errors.Join(b.List(ctx, backups, client.InNamespace(b.namespace)),
+		b.List(ctx, restores, client.InNamespace(b.namespace))))
 	for i := range backups.Items {
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 		b.must(client.IgnoreNotFound(b.Patch(ctx, &backups.Items[i], free)))
@@ -88,7 +89,8 @@ func complete(namespace string) *databasesv1.DatabaseBackup {
 	return &databasesv1.DatabaseBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: orders},
 		Spec: databasesv1.DatabaseBackupSpec{
-			DatabaseName: `o'brien "x" $(HOME)`, Schedule: "*/5 * * * *", BackupPath: "/backups/orders", Image: "example.com/pgbackup:v1",
+			DatabaseName: `o'brien "x" $(HOME)`, Schedule: "*/5 * * * *", BackupPath: "/backups/orders",
+			Image:     "example.com/pgbackup:v1",
 			TargetRef: &databasesv1.TargetReference{Name: "db", ServiceName: "db-rw", Port: 5433},
 			Auth: &databasesv1.Auth{UsernameSecretRef: &databasesv1.KeyReference{Name: "credentials", Key: "user"},
 				PasswordSecretRef: &databasesv1.KeyReference{Name: "credentials", Key: "password"}},
@@ -131,10 +133,12 @@ func (b *fixture) wired() client.Client {
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteOption) error {
 			return write("delete", obj, func() error { return c.Delete(ctx, obj, o...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch,
+			o ...client.PatchOption) error {
 			return write("patch", obj, func() error { return c.Patch(ctx, obj, p, o...) })
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, o ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object,
+			o ...client.SubResourceUpdateOption) error {
 			return write(sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, o...) })
 		},
 	})
@@ -157,10 +161,13 @@ func (b *fixture) target() {
 		Spec: appsv1.StatefulSetSpec{ServiceName: "db-rw", Selector: &metav1.LabelSelector{MatchLabels: l}, Template: pod}}
 	b.must(b.Create(b.t.Context(), set))
 	b.ready(1)
-	b.must(b.Create(b.t.Context(), &corev1.Service{ObjectMeta: b.meta("db-rw"), Spec: corev1.ServiceSpec{Selector: l, Ports: []corev1.ServicePort{{Port: 5433}}}}))
-	b.must(b.Create(b.t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: b.meta("backups"), Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}))
+	b.must(b.Create(b.t.Context(), &corev1.Service{
+		ObjectMeta: b.meta("db-rw"), Spec: corev1.ServiceSpec{Selector: l, Ports: []corev1.ServicePort{{Port: 5433}}}}))
+	b.must(b.Create(b.t.Context(),
+		&corev1.PersistentVolumeClaim{ObjectMeta: b.meta("backups"), Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceStorage: resource.MustParse("1Gi")}}}}))
 }
 
 func (b *fixture) meta(name string) metav1.ObjectMeta {
@@ -233,7 +240,8 @@ func (b *fixture) first() time.Time {
 func (b *fixture) jobs() (minutes []int) {
 	b.t.Helper()
 	list := &batchv1.JobList{}
-	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace), client.MatchingLabels{labelComponent: componentBackup}))
+	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace),
+		client.MatchingLabels{labelComponent: componentBackup}))
 	for _, job := range list.Items {
 		minutes = append(minutes, int(slotOf(orders, job.Name).Sub(b.first())/time.Minute))
 	}
@@ -261,8 +269,10 @@ func newRun(t *testing.T, change ...func(*backup)) (*fixture, *batchv1.Job) {
 func (b *fixture) run(job *batchv1.Job, status corev1.PodStatus) {
 	b.t.Helper()
 	spec := job.Spec.Template.Spec.DeepCopy()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, GenerateName: job.Name + "-", Labels: job.Spec.Template.Labels,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}, Spec: *spec}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: b.namespace, GenerateName: job.Name + "-", Labels: job.Spec.Template.Labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},
+		Spec: *spec}
 	b.must(b.Create(b.t.Context(), pod))
 	pod.Status = status
 	b.must(b.Status().Update(b.t.Context(), pod))
@@ -281,7 +291,8 @@ func (b *fixture) ended(code int32, reason string, r *result) corev1.PodStatus {
 		phase = corev1.PodFailed
 	}
 	return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, Image: "x",
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message, FinishedAt: metav1.Time{Time: b.clock.Now()}}}}}}
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: code, Reason: reason, Message: message, FinishedAt: metav1.Time{Time: b.clock.Now()}}}}}}
 }
 
 // finish ends a Job as the Job controller does. A reason is that of a failure.
@@ -321,7 +332,8 @@ func (b *fixture) succeed() {
 func (b *fixture) taken(name string) *result {
 	now := b.clock.Now().UTC()
 	return &result{Verb: "backup", Succeeded: true, Reason: "BackupSucceeded", Message: "1 table, 10 rows", Backup: &facts{
-		Name: name, Path: "/volume/backups/orders/uid/" + name + ".dump", Size: 4711, SHA256: "abc", Started: now.Add(-30 * time.Second), Completed: now,
+		Name: name, Path: "/volume/backups/orders/uid/" + name + ".dump", Size: 4711, SHA256: "abc",
+		Started: now.Add(-30 * time.Second), Completed: now,
 		ServerVersion: "17.2", Verified: &verification{Mode: databasesv1.VerifyArchive, Time: now}}}
 }
 

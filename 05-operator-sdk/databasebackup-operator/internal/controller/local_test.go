@@ -56,12 +56,13 @@ func newLocal(t *testing.T, change ...func(*backup)) *loop {
 // volume provides what the claim waits for.
 func (l *loop) volume() {
 	l.t.Helper()
-	l.must(l.Create(l.t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: corev1.PersistentVolumeSpec{
-		StorageClassName: "standard", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		ClaimRef:               &corev1.ObjectReference{Namespace: l.namespace, Name: "backups"},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/backups"}},
-	}}))
+	l.must(l.Create(l.t.Context(),
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "standard", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:               &corev1.ObjectReference{Namespace: l.namespace, Name: "backups"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/backups"}},
+		}}))
 }
 
 // trigger asks for a run in the operator's next minute, and waits for its end.
@@ -78,7 +79,8 @@ func (l *loop) trigger(value string) {
 // left are the Jobs and the pods of the operator that are still there, as "ended" or "pod of" and a Job's name.
 func (l *loop) left() (all []string) {
 	for _, list := range []client.ObjectList{&batchv1.JobList{}, &corev1.PodList{}} {
-		l.Expect(l.List(context.Background(), list, client.InNamespace(l.namespace), client.MatchingLabels{labelManager: manager})).To(gomega.Succeed())
+		l.Expect(l.List(context.Background(), list, client.InNamespace(l.namespace),
+			client.MatchingLabels{labelManager: manager})).To(gomega.Succeed())
 		l.Expect(meta.EachListItem(list, func(o runtime.Object) error {
 			switch o := o.(type) {
 			case *batchv1.Job:
@@ -114,7 +116,7 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	ready := func() string { return l.says("Ready") }
 	l.Eventually(ready).Should(gomega.Equal("False Unschedulable"), "nobody provides the volume")
 	began := time.Now()
-	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("False DeadlineExceeded"))
+	l.comesToSay("BackupSucceeded", "False DeadlineExceeded")
 	said := condition(l.backup().Status.Conditions, "BackupSucceeded").Message
 	if !strings.Contains(said, "took longer than 10 s: Pod") || !strings.Contains(said, "finds no node") {
 		t.Error("it does not say why:", said)
@@ -142,9 +144,10 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 
 	// Once more under the same name, at once, with files that go.
 	requeueAfter := complete(l.namespace)
-	requeueAfter.Spec.Schedule, requeueAfter.Spec.Immediate, requeueAfter.Spec.DeletionPolicy = "0 0 1 1 *", true, databasesv1.DeleteFiles
+	requeueAfter.Spec.Schedule, requeueAfter.Spec.Immediate, requeueAfter.Spec.DeletionPolicy = "0 0 1 1 *", true,
+		databasesv1.DeleteFiles
 	l.must(l.Create(t.Context(), requeueAfter))
-	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("Unknown ResultMissing"))
+	l.comesToSay("BackupSucceeded", "Unknown ResultMissing")
 	l.must(l.Delete(t.Context(), l.backup()))
 	l.Eventually(ready).Should(gomega.Equal("False DeleteFailed"), "nobody says that the files are gone")
 	l.edit(func(x *backup) { x.Spec.DeletionPolicy = databasesv1.RetainFiles })
@@ -161,7 +164,8 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 // remains checks that what is not the operator's stays.
 func (l *loop) remains() {
 	l.t.Helper()
-	for name, obj := range map[string]client.Object{"backups": &corev1.PersistentVolumeClaim{}, "db-rw": &corev1.Service{}, "db-0": &corev1.Pod{}} {
+	for name, obj := range map[string]client.Object{
+		"backups": &corev1.PersistentVolumeClaim{}, "db-rw": &corev1.Service{}, "db-0": &corev1.Pod{}} {
 		l.Expect(l.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: name}, obj)).To(gomega.Succeed())
 		l.Expect(obj.GetDeletionTimestamp().IsZero()).To(gomega.BeTrue())
 	}

@@ -103,45 +103,33 @@ func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	job := l.active()
 	none := l.podQuota()
 	l.started(job)
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False PodRejected"), "a pod is overdue")
+	l.comesToSay("Ready", "False PodRejected", "a pod is overdue")
 	l.Expect(condition(l.backup().Status.Conditions, "Ready").Message).To(gomega.ContainSubstring(quotaMessage))
 	l.must(l.Delete(t.Context(), none))
 	l.run(job, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
 		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False Unschedulable"), "a pod enqueues it")
-	l.must(l.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(l.namespace), client.GracePeriodSeconds(0)))
+	l.comesToSay("Ready", "False Unschedulable", "a pod enqueues it")
+	l.losePods()
 	l.clock.SetTime(time.Now())
 	l.succeed()
-	l.Eventually(func() string { return l.says("BackupSucceeded") }).Should(gomega.Equal("True BackupSucceeded"), "a Job enqueues it")
+	l.comesToSay("BackupSucceeded", "True BackupSucceeded", "a Job enqueues it")
 	l.Eventually(l.jobs).Should(gomega.BeEmpty(), "the history has no room")
 	l.ahead.by.Store(int64(time.Minute))
 	l.edit(asks("now"))
-	l.Eventually(func() string { return l.backup().Status.LastHandledTrigger }).Should(gomega.Equal("now"), "an annotation enqueues it")
+	l.Eventually(func() string {
+		return l.backup().Status.LastHandledTrigger
+	}).Should(gomega.Equal("now"), "an annotation enqueues it")
 	l.active()
 	l.succeed()
 	l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
 	l.ready(0)
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotReady"), "a StatefulSet enqueues it")
+	l.comesToSay("Ready", "False TargetNotReady", "a StatefulSet enqueues it")
 	l.ready(1)
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+	l.comesToSay("Ready", "True Scheduled")
 	service := &corev1.Service{ObjectMeta: l.meta("db-rw")}
 	l.must(l.Delete(t.Context(), service))
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("False TargetNotFound"), "a Service enqueues it")
-
-	l.ask()
-	restoring := func() string {
-		return string(condition(l.restore().Status.Conditions, databasesv1.ConditionSucceeded).Reason)
-	}
-	l.Eventually(restoring).Should(gomega.Equal("TargetNotFound"))
-	service.ObjectMeta = l.meta("db-rw")
-	service.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5433}}}
-	l.must(l.Create(t.Context(), service)) // and that enqueues the restore
-	l.Eventually(func() bool { return l.restore().Status.InProgress }).Should(gomega.BeTrue())
-	job = l.job("monday-restore")
-	l.clock.SetTime(time.Now())
-	l.run(job, l.ended(3, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
-	l.finish(job, batchv1.JobReasonPodFailurePolicy)
-	l.Eventually(restoring).Should(gomega.Equal("TargetNotEmpty"))
+	l.comesToSay("Ready", "False TargetNotFound", "a Service enqueues it")
+	l.restored(service)
 
 	l.must(l.Delete(t.Context(), l.backup()))
 	l.Eventually(func() error {
@@ -157,6 +145,31 @@ func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 		}
 	}
 	l.allUsed()
+}
+
+// comesToSay waits until a condition has this status and reason.
+func (l *loop) comesToSay(kind, want string, why ...any) {
+	l.t.Helper()
+	l.Eventually(func() string { return l.says(kind) }).Should(gomega.Equal(want), why...)
+}
+
+// restored runs a restore that waits for the Service, and finds tables.
+func (l *loop) restored(service *corev1.Service) {
+	l.t.Helper()
+	l.ask()
+	restoring := func() string {
+		return string(condition(l.restore().Status.Conditions, databasesv1.ConditionSucceeded).Reason)
+	}
+	l.Eventually(restoring).Should(gomega.Equal("TargetNotFound"))
+	service.ObjectMeta = l.meta("db-rw")
+	service.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5433}}}
+	l.must(l.Create(l.t.Context(), service)) // and that enqueues the restore
+	l.Eventually(func() bool { return l.restore().Status.InProgress }).Should(gomega.BeTrue())
+	job := l.job("monday-restore")
+	l.clock.SetTime(time.Now())
+	l.run(job, l.ended(3, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
+	l.finish(job, batchv1.JobReasonPodFailurePolicy)
+	l.Eventually(restoring).Should(gomega.Equal("TargetNotEmpty"))
 }
 
 // allUsed compares the verbs on the wire with those of the role.
@@ -184,7 +197,8 @@ func (l *loop) allUsed() {
 		}
 	}
 	for what := range used { // discovery
-		if !shipped[what] && (strings.HasSuffix(what, " v1") || strings.HasSuffix(what, " api") || strings.HasSuffix(what, " apis")) {
+		if !shipped[what] && (strings.HasSuffix(what, " v1") || strings.HasSuffix(what, " api") ||
+			strings.HasSuffix(what, " apis")) {
 			delete(used, what)
 		}
 	}
@@ -196,7 +210,7 @@ func (l *loop) allUsed() {
 // What a run costs, by a watch and a cache: few writes, and nothing in steady state.
 func TestBudget(t *testing.T) {
 	l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+	l.comesToSay("Ready", "True Scheduled")
 	before := l.wire.writes()
 	l.edit(func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: "now"} })
 	l.active()
@@ -212,7 +226,8 @@ func TestBudget(t *testing.T) {
 	for i := range 20 { // its target changes in ways that do not concern it
 		l.ready(1 + int32(i%2))
 	}
-	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").Should(gomega.BeEmpty(), "in steady state it asks for nothing")
+	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").
+		Should(gomega.BeEmpty(), "in steady state it asks for nothing")
 }
 
 // So that the test of permissions can fail: what is taken away is missed, and the operator may not read Secrets.
@@ -224,10 +239,12 @@ func TestNoPermissionOnSecrets(t *testing.T) {
 	cfg.Impersonate.UserName = user
 	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
 	b.must(err)
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "credentials"}, &corev1.Secret{}); !apierrors.IsForbidden(err) {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "credentials"},
+		&corev1.Secret{}); !apierrors.IsForbidden(err) {
 		t.Error(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "none"}, &batchv1.Job{}); !apierrors.IsNotFound(err) {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "none"},
+		&batchv1.Job{}); !apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
 }

@@ -73,8 +73,10 @@ func TestARun(t *testing.T) {
 	if len(b.writes) > 0 || b.backup().ResourceVersion != before {
 		t.Error("a second reconcile writes:", b.writes)
 	}
-	b.counted(map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0, "last_duration_seconds": 40, "last_size_bytes": 4711,
-		"last_success_timestamp_seconds": float64(b.clock.Now().Unix()), "next_run_timestamp_seconds": float64(slot.Add(5 * time.Minute).Unix())})
+	b.counted(map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0,
+		"last_duration_seconds": 40, "last_size_bytes": 4711,
+		"last_success_timestamp_seconds": float64(b.clock.Now().Unix()),
+		"next_run_timestamp_seconds":     float64(slot.Add(5 * time.Minute).Unix())})
 }
 
 // counted checks metrics; 0 is also one that has no value yet.
@@ -116,7 +118,8 @@ func TestAnIncompleteSpecNeverRuns(t *testing.T) {
 	b.reconcile()
 	b.is("Ready: False IncompleteSpec", "BackupSucceeded: Unknown NeverRun")
 	message := condition(b.backup().Status.Conditions, "Ready").Message
-	if message != "nothing runs until these are set: spec.targetRef, spec.auth.usernameSecretRef, spec.auth.passwordSecretRef, spec.image, spec.destination" {
+	if message != "nothing runs until these are set: spec.targetRef, spec.auth.usernameSecretRef, "+
+		"spec.auth.passwordSecretRef, spec.image, spec.destination" {
 		t.Error(message)
 	}
 	if s := b.backup().Status; len(b.jobs()) > 0 || s.NextScheduleTime != nil || s.LastHandledTrigger != "" {
@@ -143,27 +146,38 @@ func TestWhatRuns(t *testing.T) {
 		want     []int
 		ready    string
 	}{
-		"before the first slot":              {func(*backup) {}, -1, 59, nil, "True Scheduled"},
-		"a slot":                             {func(*backup) {}, 0, 0, []int{0}, "True Scheduled"},
-		"after downtime, the latest only":    {func(*backup) {}, 2000, 30, []int{2000}, "True Scheduled"},
-		"suspended":                          {func(x *backup) { x.Spec.Suspend = true }, 7, 0, nil, "False Suspended"},
-		"suspended, and immediate":           {func(x *backup) { x.Spec.Suspend, x.Spec.Immediate = true, true }, 7, 0, nil, "False Suspended"},
-		"suspended, and by hand":             {func(x *backup) { x.Spec.Suspend = true; trigger(x) }, 7, 9, []int{7}, "False Suspended"},
-		"immediate":                          {func(x *backup) { x.Spec.Immediate, x.Spec.Schedule = true, "@yearly" }, 3, 10, []int{3}, "True Scheduled"},
-		"immediate on a slot is one run":     {func(x *backup) { x.Spec.Immediate = true }, 0, 10, []int{0}, "True Scheduled"},
-		"by hand":                            {func(x *backup) { x.Spec.Schedule = "@yearly"; trigger(x) }, 3, 10, []int{3}, "True Scheduled"},
-		"by hand on a slot is one run":       {trigger, 5, 10, []int{5}, "True Scheduled"},
-		"inside the deadline":                {func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }, 5, 59, []int{5}, "True Scheduled"},
-		"outside of it":                      {func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }, 6, 0, nil, "True RunMissed"},
-		"a date that never comes":            {func(x *backup) { x.Spec.Schedule = "0 0 30 2 *" }, 20, 0, nil, "False InvalidSchedule"},
-		"a date that never comes, by hand":   {func(x *backup) { x.Spec.Schedule = "0 0 30 2 *"; trigger(x) }, 20, 0, []int{20}, "False InvalidSchedule"},
-		"immediate, and it never comes":      {func(x *backup) { x.Spec.Schedule, x.Spec.Immediate = "0 0 30 2 *", true }, 20, 0, nil, "False InvalidSchedule"},
-		"a minute that no hour has":          {func(x *backup) { x.Spec.Schedule = "61 * * * *" }, 20, 0, nil, "False InvalidSchedule"},
-		"a zone that does not exist":         {func(x *backup) { x.Spec.TimeZone = "Europe/Atlantis" }, 20, 0, nil, "False InvalidSchedule"},
-		"no StatefulSet":                     {func(x *backup) { x.Spec.TargetRef.Name = "other" }, 5, 0, nil, "False TargetNotFound"},
-		"no Service":                         {func(x *backup) { x.Spec.TargetRef.ServiceName = "other" }, 5, 0, nil, "False TargetNotFound"},
-		"a Service by the name of the set":   {func(x *backup) { x.Spec.TargetRef.ServiceName = "" }, 5, 0, nil, "False TargetNotFound"},
-		"the zone's own midnight, in a year": {func(x *backup) { x.Spec.Schedule, x.Spec.TimeZone = "@yearly", "Asia/Tokyo" }, 5, 0, nil, "True Scheduled"},
+		"before the first slot":           {func(*backup) {}, -1, 59, nil, "True Scheduled"},
+		"a slot":                          {func(*backup) {}, 0, 0, []int{0}, "True Scheduled"},
+		"after downtime, the latest only": {func(*backup) {}, 2000, 30, []int{2000}, "True Scheduled"},
+		"suspended":                       {func(x *backup) { x.Spec.Suspend = true }, 7, 0, nil, "False Suspended"},
+		"suspended, and immediate": {
+			func(x *backup) { x.Spec.Suspend, x.Spec.Immediate = true, true }, 7, 0, nil, "False Suspended"},
+		"suspended, and by hand": {func(x *backup) { x.Spec.Suspend = true; trigger(x) }, 7, 9, []int{7}, "False Suspended"},
+		"immediate": {
+			func(x *backup) { x.Spec.Immediate, x.Spec.Schedule = true, "@yearly" }, 3, 10, []int{3}, "True Scheduled"},
+		"immediate on a slot is one run": {func(x *backup) { x.Spec.Immediate = true }, 0, 10, []int{0}, "True Scheduled"},
+		"by hand": {
+			func(x *backup) { x.Spec.Schedule = "@yearly"; trigger(x) }, 3, 10, []int{3}, "True Scheduled"},
+		"by hand on a slot is one run": {trigger, 5, 10, []int{5}, "True Scheduled"},
+		"inside the deadline": {
+			func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }, 5, 59, []int{5}, "True Scheduled"},
+		"outside of it": {func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }, 6, 0, nil,
+			"True RunMissed"},
+		"a date that never comes": {func(x *backup) { x.Spec.Schedule = "0 0 30 2 *" }, 20, 0, nil, "False InvalidSchedule"},
+		"a date that never comes, by hand": {
+			func(x *backup) { x.Spec.Schedule = "0 0 30 2 *"; trigger(x) }, 20, 0, []int{20}, "False InvalidSchedule"},
+		"immediate, and it never comes": {
+			func(x *backup) { x.Spec.Schedule, x.Spec.Immediate = "0 0 30 2 *", true }, 20, 0, nil, "False InvalidSchedule"},
+		"a minute that no hour has": {
+			func(x *backup) { x.Spec.Schedule = "61 * * * *" }, 20, 0, nil, "False InvalidSchedule"},
+		"a zone that does not exist": {
+			func(x *backup) { x.Spec.TimeZone = "Europe/Atlantis" }, 20, 0, nil, "False InvalidSchedule"},
+		"no StatefulSet": {func(x *backup) { x.Spec.TargetRef.Name = "other" }, 5, 0, nil, "False TargetNotFound"},
+		"no Service":     {func(x *backup) { x.Spec.TargetRef.ServiceName = "other" }, 5, 0, nil, "False TargetNotFound"},
+		"a Service by the name of the set": {
+			func(x *backup) { x.Spec.TargetRef.ServiceName = "" }, 5, 0, nil, "False TargetNotFound"},
+		"the zone's own midnight, in a year": {
+			func(x *backup) { x.Spec.Schedule, x.Spec.TimeZone = "@yearly", "Asia/Tokyo" }, 5, 0, nil, "True Scheduled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, test.spec)
@@ -196,7 +210,8 @@ func TestATargetThatIsNotReadyIsWaitedFor(t *testing.T) {
 }
 
 func TestForbidWaitsAndReplaceReplaces(t *testing.T) {
-	for policy, want := range map[databasesv1.ConcurrencyPolicy][]int{databasesv1.ForbidConcurrent: {0}, databasesv1.ReplaceConcurrent: {15}} {
+	for policy, want := range map[databasesv1.ConcurrencyPolicy][]int{
+		databasesv1.ForbidConcurrent: {0}, databasesv1.ReplaceConcurrent: {15}} {
 		t.Run(string(policy), func(t *testing.T) {
 			b := newFixture(t, func(x *backup) { x.Spec.ConcurrencyPolicy = policy })
 			for minute := range 16 {
@@ -206,7 +221,8 @@ func TestForbidWaitsAndReplaceReplaces(t *testing.T) {
 			if got := b.jobs(); !slices.Equal(got, want) {
 				t.Fatalf("Jobs of minutes %v, want %v", got, want)
 			}
-			if replaced := strings.Count(strings.Join(b.recorded(), "\n"), "Replaced"); (replaced == 3) != (policy == databasesv1.ReplaceConcurrent) {
+			if replaced := strings.Count(strings.Join(b.recorded(), "\n"),
+				"Replaced"); (replaced == 3) != (policy == databasesv1.ReplaceConcurrent) {
 				t.Error("replaced:", replaced)
 			}
 			b.at(17, 0)
@@ -303,7 +319,8 @@ func TestOutcomes(t *testing.T) {
 			b.run(job, b.ended(137, "Error", nil))
 			b.finish(job, batchv1.JobReasonBackoffLimitExceeded)
 		}, "False JobFailed", false},
-		"too long": {func(b *fixture, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) }, "False DeadlineExceeded", false},
+		"too long": {func(b *fixture, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) },
+			"False DeadlineExceeded", false},
 		"deleted": {func(b *fixture, job *batchv1.Job) {
 			b.must(b.Delete(b.t.Context(), job, client.PropagationPolicy("Background")))
 		}, "False JobDeleted", false},
@@ -359,13 +376,16 @@ func TestABlockedPodIsReported(t *testing.T) {
 		status       corev1.PodStatus
 		reason, says string
 	}{
-		"no node": {corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-			Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "backups" not found`}}}, "Unschedulable", "not found"},
+		"no node": {corev1.PodStatus{Phase: corev1.PodPending,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: corev1.PodReasonUnschedulable, Message: `persistentvolumeclaim "backups" not found`}}},
+			"Unschedulable", "not found"},
 		"no image": {waiting("ImagePullBackOff", "no such image"), "ImageUnavailable", "no such image"},
 		"no image for the sidecar, which starts first": {corev1.PodStatus{Phase: corev1.PodPending,
 			InitContainerStatuses: waiting("ErrImagePull", "no such image").ContainerStatuses,
 			ContainerStatuses:     waiting("PodInitializing", "").ContainerStatuses}, "ImageUnavailable", "no such image"},
-		"no Secret": {waiting("CreateContainerConfigError", `secret "credentials" not found`), "SecretNotFound", `secret "credentials"`},
+		"no Secret": {waiting("CreateContainerConfigError", `secret "credentials" not found`), "SecretNotFound",
+			`secret "credentials"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, job := newRun(t)

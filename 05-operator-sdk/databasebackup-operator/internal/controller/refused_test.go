@@ -110,16 +110,19 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 func TestAPodThatAQuotaRefusedIsCreatedSoonAfterTheQuotaIsGone(t *testing.T) {
 	l := newLocal(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
 	l.volume()
-	l.Eventually(func() string { return l.says("Ready") }).Should(gomega.Equal("True Scheduled"))
+	l.comesToSay("Ready", "True Scheduled")
 	quota := l.podQuota()
 	l.edit(asks("now"))
 	began := time.Now()
-	l.Eventually(func() string { return condition(l.backup().Status.Conditions, "Ready").Message }).Should(gomega.ContainSubstring("exceeded quota: no-pods"))
+	l.Eventually(func() string {
+		return condition(l.backup().Status.Conditions, "Ready").Message
+	}).Should(gomega.ContainSubstring("exceeded quota: no-pods"))
 	l.Expect(l.says("Ready")).To(gomega.Equal("False PodRejected"))
 	t.Logf("the quota was reported %s after the trigger", time.Since(began).Round(time.Second))
 	l.must(l.Delete(t.Context(), quota))
 	began = time.Now()
-	l.Eventually(func() string { return l.says("BackupSucceeded") }, "90s").Should(gomega.Equal("Unknown ResultMissing"), "the simulated pod ran")
+	l.Eventually(func() string { return l.says("BackupSucceeded") }, "90s").
+		Should(gomega.Equal("Unknown ResultMissing"), "the simulated pod ran")
 	t.Logf("the pod ran %s after the quota was gone", time.Since(began).Round(time.Second))
 	l.Expect(l.says("Ready")).To(gomega.Equal("True Scheduled"))
 }
@@ -132,9 +135,12 @@ func TestARestoreWaitsForItsTarget(t *testing.T) {
 		service corev1.ServiceSpec // of the Service "other", when it is set
 		says    string
 	}{
-		"no Service":          {databasesv1.TargetReference{Name: "db", ServiceName: "other"}, corev1.ServiceSpec{}, "Service other does not exist"},
-		"no StatefulSet":      {databasesv1.TargetReference{Name: "other", ServiceName: "db-rw"}, corev1.ServiceSpec{}, "StatefulSet other does not exist"},
-		"a Service elsewhere": {databasesv1.TargetReference{Name: "db", ServiceName: "other"}, external, "Service other is of type ExternalName"},
+		"no Service": {databasesv1.TargetReference{Name: "db", ServiceName: "other"}, corev1.ServiceSpec{},
+			"Service other does not exist"},
+		"no StatefulSet": {databasesv1.TargetReference{Name: "other", ServiceName: "db-rw"}, corev1.ServiceSpec{},
+			"StatefulSet other does not exist"},
+		"a Service elsewhere": {databasesv1.TargetReference{Name: "db", ServiceName: "other"}, external,
+			"Service other is of type ExternalName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
@@ -158,7 +164,8 @@ func TestARestoreWaitsForItsTarget(t *testing.T) {
 			r.Spec.TargetRef = &databasesv1.TargetReference{Name: "db", ServiceName: "other"}
 		})
 		b.follow()
-		b.must(b.Create(t.Context(), &corev1.Service{ObjectMeta: b.meta("other"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5432}}}}))
+		b.must(b.Create(t.Context(),
+			&corev1.Service{ObjectMeta: b.meta("other"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5432}}}}))
 		b.follow()
 		b.want("Unknown Restoring")
 	})
@@ -177,7 +184,8 @@ func TestARestoreWaitsForItsTarget(t *testing.T) {
 func (b *fixture) restoreJobs() int {
 	b.t.Helper()
 	list := &batchv1.JobList{}
-	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace), client.MatchingLabels{labelComponent: componentRestore}))
+	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace),
+		client.MatchingLabels{labelComponent: componentRestore}))
 	return len(list.Items)
 }
 

@@ -139,8 +139,10 @@ func TestRunsAreLogged(t *testing.T) {
 	want := []string{
 		`"level"=0 "msg"="Run started" "job"="` + name + `"`,
 		`"level"=0 "msg"="Restore started" "job"="monday-restore"`,
-		`"level"=0 "msg"="Run ended" "job"="` + name + `" "succeeded"=true "reason"="BackupSucceeded" "message"="1 table, 10 rows" "seconds"=40`,
-		`"level"=0 "msg"="Restore ended" "job"="monday-restore" "succeeded"=false "reason"="TargetNotEmpty" "message"="it has tables"`,
+		`"level"=0 "msg"="Run ended" "job"="` + name +
+			`" "succeeded"=true "reason"="BackupSucceeded" "message"="1 table, 10 rows" "seconds"=40`,
+		`"level"=0 "msg"="Restore ended" "job"="monday-restore" "succeeded"=false ` +
+			`"reason"="TargetNotEmpty" "message"="it has tables"`,
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(lines.String()), "\n")); diff != "" {
 		t.Error(diff)

@@ -32,18 +32,22 @@ func TestWhichFlagsCanBe(t *testing.T) {
 		flags []string
 		wrong string
 	}{
-		"the defaults":                   {nil, ""},
-		"no worker":                      {[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0"},
-		"metrics over TLS for all":       {[]string{"--metrics-bind-address=:0"}, ""},
-		"metrics in the clear, here":     {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"}, ""},
-		"metrics in the clear for all":   {[]string{"--metrics-bind-address=:0", "--metrics-secure=false"}, `--metrics-bind-address is ":0"`},
-		"metrics in the clear, by name":  {[]string{"--metrics-bind-address=localhost:0", "--metrics-secure=false"}, "--metrics-bind-address"},
-		"no metrics, in the clear":       {[]string{"--metrics-secure=false"}, ""},
-		"an address that is none":        {[]string{"--metrics-bind-address=nowhere"}, "--metrics-bind-address: listen tcp"},
-		"a port that is taken":           {[]string{"--metrics-bind-address=" + taken.Addr().String()}, "--metrics-bind-address: listen tcp"},
-		"probes on a port that is taken": {[]string{"--health-probe-bind-address=" + taken.Addr().String()}, "--health-probe-bind-address: listen tcp"},
-		"a lease nowhere":                {[]string{"--leader-elect"}, "--leader-elect needs --leader-election-namespace"},
-		"a lease somewhere":              {[]string{"--leader-elect", "--leader-election-namespace=default"}, ""},
+		"the defaults":               {nil, ""},
+		"no worker":                  {[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0"},
+		"metrics over TLS for all":   {[]string{"--metrics-bind-address=:0"}, ""},
+		"metrics in the clear, here": {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"}, ""},
+		"metrics in the clear for all": {
+			[]string{"--metrics-bind-address=:0", "--metrics-secure=false"}, `--metrics-bind-address is ":0"`},
+		"metrics in the clear, by name": {
+			[]string{"--metrics-bind-address=localhost:0", "--metrics-secure=false"}, "--metrics-bind-address"},
+		"no metrics, in the clear": {[]string{"--metrics-secure=false"}, ""},
+		"an address that is none":  {[]string{"--metrics-bind-address=nowhere"}, "--metrics-bind-address: listen tcp"},
+		"a port that is taken": {
+			[]string{"--metrics-bind-address=" + taken.Addr().String()}, "--metrics-bind-address: listen tcp"},
+		"probes on a port that is taken": {
+			[]string{"--health-probe-bind-address=" + taken.Addr().String()}, "--health-probe-bind-address: listen tcp"},
+		"a lease nowhere":   {[]string{"--leader-elect"}, "--leader-elect needs --leader-election-namespace"},
+		"a lease somewhere": {[]string{"--leader-elect", "--leader-election-namespace=default"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := options(t, test.flags...).check()

@@ -79,16 +79,19 @@ func TestNext(t *testing.T) {
 		"every five minutes": {"*/5 * * * *", "UTC", "2026-01-01T00:00:00Z",
 			[]string{"2026-01-01T00:05:00Z", "2026-01-01T00:10:00Z"}},
 		"a fraction before": {"*/5 * * * *", "UTC", "2026-01-01T00:04:59.999Z", []string{"2026-01-01T00:05:00Z"}},
-		"a year ends":       {"@monthly", "UTC", "2026-11-15T12:00:00Z", []string{"2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"}},
-		"leap days":         {"0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", []string{"2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"}},
-		"2100 has none":     {"0 0 29 2 *", "UTC", "2096-03-01T00:00:00Z", []string{"2104-02-29T00:00:00Z"}},
+		"a year ends": {"@monthly", "UTC", "2026-11-15T12:00:00Z",
+			[]string{"2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"}},
+		"leap days": {"0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z",
+			[]string{"2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"}},
+		"2100 has none": {"0 0 29 2 *", "UTC", "2096-03-01T00:00:00Z", []string{"2104-02-29T00:00:00Z"}},
 		"a day of the month or of the week": {"0 0 13 * 5", "UTC", "2026-02-07T00:00:00Z",
 			[]string{"2026-02-13T00:00:00Z", "2026-02-20T00:00:00Z"}},
 		"23 hours: the missing hour does not come": {"30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z",
 			[]string{"2026-03-28T02:30:00+01:00", "2026-03-30T02:30:00+02:00"}},
 		"23 hours: each hour that is there": {"0 * * * *", "Europe/Berlin", "2026-03-28T23:30:00Z",
 			[]string{"2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-29T04:00:00+02:00"}},
-		"the first hour after a day of 23": {"30 0 30 3 *", "Europe/Berlin", "2026-03-27T00:00:00Z", []string{"2026-03-30T00:30:00+02:00"}},
+		"the first hour after a day of 23": {
+			"30 0 30 3 *", "Europe/Berlin", "2026-03-27T00:00:00Z", []string{"2026-03-30T00:30:00+02:00"}},
 		"25 hours: the repeated hour comes twice": {"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z",
 			[]string{"2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-26T02:30:00+01:00"}},
 		"25 hours, New York": {"15 1 1 11 *", "America/New_York", "2026-01-01T00:00:00Z",
@@ -101,7 +104,8 @@ func TestNext(t *testing.T) {
 			[]string{"2026-04-25T00:00:00+03:00"}},
 		"the day without a midnight: left out, as in a CronJob": {"0 5 24 4 *", "Africa/Cairo", "2026-04-20T12:00:00Z",
 			[]string{"2027-04-24T05:00:00+02:00"}},
-		"a zone of three quarters": {"0 0 * * *", "Asia/Kathmandu", "2026-01-01T00:00:00Z", []string{"2026-01-02T00:00:00+05:45"}},
+		"a zone of three quarters": {"0 0 * * *", "Asia/Kathmandu", "2026-01-01T00:00:00Z",
+			[]string{"2026-01-02T00:00:00+05:45"}},
 	} {
 		after := at(t, test.after)
 		if diff := cmp.Diff(test.want, slots(parse(t, test.text, test.zone), after, len(test.want))); diff != "" {
@@ -117,7 +121,8 @@ var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord
 
 var texts = []string{"* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 * * *", "15,45 0-3 * * *",
 	"0 */5 * * *", "30 1 * * 0",
-	"0 3 1 * *", "59 23 * * 6", "0 5 24 4 *", "0 0 29 2 *", "0 0 13 * 5", "30 2 8-14 3 *", "@hourly", "@weekly", "5 4 31 * *"}
+	"0 3 1 * *", "59 23 * * 6", "0 5 24 4 *", "0 0 29 2 *", "0 0 13 * 5", "30 2 8-14 3 *", "@hourly",
+	"@weekly", "5 4 31 * *"}
 
 // brute looks at each minute by itself, with fields that it compares with the text's own.
 func brute(s Schedule, from, until time.Time) (all []time.Time) {
@@ -192,7 +197,8 @@ func TestLatestIsTheLastThatNextGives(t *testing.T) {
 	for range 300 {
 		s := parse(t, texts[random.IntN(len(texts))], zones[random.IntN(len(zones))])
 		now := probe.Add(time.Duration(random.Int64N(int64(40 * 365 * 24 * time.Hour))))
-		after := now.Add(-time.Duration(random.Int64N(int64([]time.Duration{time.Hour, 48 * time.Hour, 2000 * time.Hour}[random.IntN(3)]))))
+		after := now.Add(-time.Duration(random.Int64N(int64([]time.Duration{
+			time.Hour, 48 * time.Hour, 2000 * time.Hour}[random.IntN(3)]))))
 		var want time.Time
 		for slot := s.Next(after); !slot.IsZero() && !slot.After(now); slot = s.Next(slot) {
 			want = slot
@@ -211,18 +217,28 @@ func TestDue(t *testing.T) {
 		want, next      string
 		missed          bool
 	}{
-		"nothing yet":                      {every5, "2026-01-01T10:00:00Z", "2026-01-01T10:04:59Z", 0, "", "2026-01-01T10:05:00Z", false},
-		"on the minute":                    {every5, "2026-01-01T10:00:00Z", "2026-01-01T10:05:00Z", 0, "2026-01-01T10:05:00Z", "2026-01-01T10:10:00Z", false},
-		"once only":                        {every5, "2026-01-01T10:05:00Z", "2026-01-01T10:05:30Z", 0, "", "2026-01-01T10:10:00Z", false},
-		"after downtime, the latest":       {every5, "2026-01-01T10:00:00Z", "2026-01-03T07:13:00Z", 0, "2026-01-03T07:10:00Z", "2026-01-03T07:15:00Z", false},
-		"and the last second inside":       {every5, "2026-01-01T10:00:00Z", "2026-01-01T10:06:59Z", 2 * time.Minute, "2026-01-01T10:05:00Z", "2026-01-01T10:10:00Z", false},
-		"and outside":                      {every5, "2026-01-01T10:00:00Z", "2026-01-01T10:07:00Z", 2 * time.Minute, "2026-01-01T10:05:00Z", "2026-01-01T10:10:00Z", true},
-		"after years":                      {"@yearly", "2019-06-01T00:00:00Z", "2026-03-01T00:00:00Z", 0, "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", false},
-		"every minute, after years":        {"* * * * *", "1990-01-01T00:00:00Z", "2026-03-01T00:00:30Z", 0, "2026-03-01T00:00:00Z", "2026-03-01T00:01:00Z", false},
-		"the clock was put back":           {every5, "2026-01-01T10:30:00Z", "2026-01-01T10:07:00Z", 0, "", "2026-01-01T10:35:00Z", false},
-		"and has come to the last":         {every5, "2026-01-01T10:30:00Z", "2026-01-01T10:30:00Z", 0, "", "2026-01-01T10:35:00Z", false},
-		"the clock had been years ahead":   {every5, "2099-01-01T00:00:00Z", "2026-01-01T10:07:00Z", 0, "", "2026-01-01T10:10:00Z", false},
-		"the clock was put forward a year": {every5, "2026-01-01T10:00:00Z", "2027-01-01T10:01:00Z", time.Minute * 5, "2027-01-01T10:00:00Z", "2027-01-01T10:05:00Z", false},
+		"nothing yet": {every5, "2026-01-01T10:00:00Z", "2026-01-01T10:04:59Z", 0, "", "2026-01-01T10:05:00Z", false},
+		"on the minute": {
+			every5, "2026-01-01T10:00:00Z", "2026-01-01T10:05:00Z", 0, "2026-01-01T10:05:00Z", "2026-01-01T10:10:00Z", false},
+		"once only": {every5, "2026-01-01T10:05:00Z", "2026-01-01T10:05:30Z", 0, "", "2026-01-01T10:10:00Z", false},
+		"after downtime, the latest": {
+			every5, "2026-01-01T10:00:00Z", "2026-01-03T07:13:00Z", 0, "2026-01-03T07:10:00Z", "2026-01-03T07:15:00Z", false},
+		"and the last second inside": {every5, "2026-01-01T10:00:00Z", "2026-01-01T10:06:59Z", 2 * time.Minute,
+			"2026-01-01T10:05:00Z", "2026-01-01T10:10:00Z", false},
+		"and outside": {every5, "2026-01-01T10:00:00Z", "2026-01-01T10:07:00Z", 2 * time.Minute,
+			"2026-01-01T10:05:00Z", "2026-01-01T10:10:00Z", true},
+		"after years": {
+			"@yearly", "2019-06-01T00:00:00Z", "2026-03-01T00:00:00Z", 0, "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z", false},
+		"every minute, after years": {"* * * * *", "1990-01-01T00:00:00Z", "2026-03-01T00:00:30Z", 0,
+			"2026-03-01T00:00:00Z", "2026-03-01T00:01:00Z", false},
+		"the clock was put back": {
+			every5, "2026-01-01T10:30:00Z", "2026-01-01T10:07:00Z", 0, "", "2026-01-01T10:35:00Z", false},
+		"and has come to the last": {
+			every5, "2026-01-01T10:30:00Z", "2026-01-01T10:30:00Z", 0, "", "2026-01-01T10:35:00Z", false},
+		"the clock had been years ahead": {
+			every5, "2099-01-01T00:00:00Z", "2026-01-01T10:07:00Z", 0, "", "2026-01-01T10:10:00Z", false},
+		"the clock was put forward a year": {every5, "2026-01-01T10:00:00Z", "2027-01-01T10:01:00Z", time.Minute * 5,
+			"2027-01-01T10:00:00Z", "2027-01-01T10:05:00Z", false},
 	} {
 		s := parse(t, test.text, "UTC")
 		last, now := at(t, test.last), at(t, test.now)

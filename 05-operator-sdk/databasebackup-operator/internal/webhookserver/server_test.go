@@ -78,7 +78,8 @@ func TestWhatCannotBeDecodedPasses(t *testing.T) {
 	s, err := New(webhook.Options{Host: "127.0.0.1", Port: testenv.FreePort(t)})
 	must(t, err)
 	s.Register("/refuse", admission.WithValidator(scheme.Scheme, refuse{}))
-	const good, bad = `{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"}}`, `{"apiVersion":"v1","kind":"ConfigMap","data":5}`
+	const good, bad = `{"apiVersion":"v1","kind":"ConfigMap","data":{"a":"b"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","data":5}`
 	for name, test := range map[string]struct {
 		request string
 		allowed bool

@@ -39,7 +39,8 @@ func Start(scheme *runtime.Scheme, said *testenv.Warnings, setup func(ctrl.Manag
 	config := filepath.Join("..", "..", "..", "config")
 	testEnv, err := testenv.NewEnvironment(filepath.Join(config, "crd", "bases"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	testEnv.WebhookInstallOptions = envtest.WebhookInstallOptions{Paths: []string{failing(filepath.Join(config, "webhook", "manifests.yaml"))}}
+	testEnv.WebhookInstallOptions = envtest.WebhookInstallOptions{Paths: []string{
+		failing(filepath.Join(config, "webhook", "manifests.yaml"))}}
 	testenv.OnInterrupt(func() { _ = testEnv.Stop() })
 	ginkgo.DeferCleanup(testEnv.Stop) // also when it started in part
 	cfg, err := testEnv.Start()
@@ -51,9 +52,11 @@ func Start(scheme *runtime.Scheme, said *testenv.Warnings, setup func(ctrl.Manag
 
 	ginkgo.By("serving the webhooks")
 	where := &testEnv.WebhookInstallOptions
-	hooks, err := webhookserver.New(webhook.Options{Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir})
+	hooks, err := webhookserver.New(webhook.Options{
+		Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks})
+	mgr, err := ctrl.NewManager(cfg,
+		ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	gomega.Expect(setup(mgr)).To(gomega.Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

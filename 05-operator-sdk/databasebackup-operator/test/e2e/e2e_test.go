@@ -27,7 +27,8 @@ var passwords = map[string]string{"orders-admin": rand.Text(), "orders-backup": 
 // credentials makes the Secret of an account. The text goes through standard input.
 func credentials(name, user, password string) {
 	GinkgoHelper()
-	apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: orders}\nstringData: {username: %s, password: %s}\n", name, user, password))
+	apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: orders}\nstringData: {username: "+
+		"%s, password: %s}\n", name, user, password))
 }
 
 // condition asks for the status of a condition of the DatabaseBackup.
@@ -70,7 +71,8 @@ func listed() (all [][]string) {
 // onVolume are the files on the volume of the backups, by a pod that looks.
 func onVolume() []string {
 	GinkgoHelper()
-	return utils.Lines(kubectl("-n", "orders", "exec", "look", "--", "find", "/volume", "-type", "f", "-not", "-name", ".lock"))
+	return utils.Lines(kubectl("-n", "orders", "exec", "look", "--", "find", "/volume", "-type", "f", "-not",
+		"-name", ".lock"))
 }
 
 // restore asks for a restore of a backup with the scenario's DatabaseRestore.
@@ -117,7 +119,8 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 	It("tells the original's sample what it lacks", func() {
 		warned := kubectl("-n", "orders", "apply", "-f", "config/samples/databases_v1_databasebackup.yaml")
 		Expect(warned).To(ContainSubstring("Warning: "))
-		Eventually(field("dbb", "databasebackup-sample", `.status.conditions[?(@.type=="Ready")].reason`)).Should(Equal("IncompleteSpec"))
+		Eventually(field("dbb", "databasebackup-sample", `.status.conditions[?(@.type=="Ready")].reason`)).
+			Should(Equal("IncompleteSpec"))
 		Expect(kubectl("-n", "orders", "get", "jobs", "-o", "name")).To(BeEmpty())
 		kubectl("-n", "orders", "delete", "dbb", "databasebackup-sample")
 	})
@@ -182,7 +185,8 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		backup := listed()[0][0]
 		psql("DROP TABLE orders;")
 		restore("orders-careful", backup, false)
-		Eventually(field("dbr", "orders-careful", `.status.conditions[?(@.type=="Succeeded")].reason`)).Should(Equal("TargetNotEmpty"))
+		Eventually(field("dbr", "orders-careful", `.status.conditions[?(@.type=="Succeeded")].reason`)).
+			Should(Equal("TargetNotEmpty"))
 		restore("orders-back", backup, true)
 		Eventually(field("dbr", "orders-back", `.status.conditions[?(@.type=="Succeeded")].status`)).Should(Equal("True"))
 		Expect(rows()).To(Equal(before))
@@ -234,7 +238,8 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		By("removing the database and the operator")
 		kubectl("delete", "namespace", "orders")
 		run("make", "undeploy")
-		left := kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations", "-o", "name")
+		left := kubectl("get",
+			"namespaces,crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations", "-o", "name")
 		Expect(left).NotTo(Or(ContainSubstring("databasebackup-operator"), ContainSubstring("databases.test.io")))
 	})
 })

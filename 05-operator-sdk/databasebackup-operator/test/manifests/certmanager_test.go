@@ -15,11 +15,14 @@ var scopes = map[string]struct {
 	watched string
 	grants  []string
 }{
-	"default": {"", []string{"everywhere: manager-role", "everywhere: metrics-auth-role", "everywhere: webhook-certificate-role",
-		"system: leader-election-role", "system: webhook-certificate-role"}},
-	"certmanager":        {"", []string{"everywhere: manager-role", "everywhere: metrics-auth-role", "system: leader-election-role"}},
-	"one-namespace":      {"metadata.namespace", []string{"system: leader-election-role", "system: manager-role"}},
-	"several-namespaces": {"team-a,team-b", []string{"system: leader-election-role", "team-a: manager-role", "team-b: manager-role"}},
+	"default": {
+		"", []string{"everywhere: manager-role", "everywhere: metrics-auth-role", "everywhere: webhook-certificate-role",
+			"system: leader-election-role", "system: webhook-certificate-role"}},
+	"certmanager": {
+		"", []string{"everywhere: manager-role", "everywhere: metrics-auth-role", "system: leader-election-role"}},
+	"one-namespace": {"metadata.namespace", []string{"system: leader-election-role", "system: manager-role"}},
+	"several-namespaces": {"team-a,team-b",
+		[]string{"system: leader-election-role", "team-a: manager-role", "team-b: manager-role"}},
 }
 
 // With cert-manager the names of four objects must agree.

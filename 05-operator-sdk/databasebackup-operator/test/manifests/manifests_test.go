@@ -126,7 +126,8 @@ func TestTheManagersPodsAreRestricted(t *testing.T) {
 	}
 	enforcing := only[corev1.Namespace](t, build(t, "default"), "Namespace")[0]
 	enforcing.Name = "restricted"
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "restricted", Name: name + "-controller-manager"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "restricted", Name: name + "-controller-manager"}}
 	for _, object := range []client.Object{&enforcing, account} {
 		if err := c.Create(t.Context(), object); err != nil {
 			t.Fatal(err)

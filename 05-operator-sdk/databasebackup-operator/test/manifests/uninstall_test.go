@@ -49,7 +49,8 @@ func TestUninstallRefusesWhileThereAreDatabaseBackups(t *testing.T) {
 	}
 	for _, target := range []string{"uninstall", "undeploy"} {
 		out, ok := uninstalling(t, kubeconfig, target)
-		for _, want := range []string{"DatabaseBackup default/orders, and its files: deletionPolicy is Delete", "DatabaseRestore default/monday\n", "make " + target + " FORCE=1"} {
+		for _, want := range []string{"DatabaseBackup default/orders, and its files: deletionPolicy is Delete",
+			"DatabaseRestore default/monday\n", "make " + target + " FORCE=1"} {
 			if ok || !strings.Contains(out, want) {
 				t.Errorf("%s succeeded: %v, and prints no %q: %s", target, ok, want, out)
 			}
@@ -62,7 +63,8 @@ func TestUninstallRefusesWhileThereAreDatabaseBackups(t *testing.T) {
 		t.Error("with FORCE=1:", out)
 	}
 	left := &databasesv1.DatabaseBackupList{}
-	for deadline := time.Now().Add(20 * time.Second); c.List(t.Context(), left) == nil; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); c.List(t.Context(),
+		left) == nil; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the CRD is still there")
 		}

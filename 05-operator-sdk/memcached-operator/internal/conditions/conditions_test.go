@@ -50,29 +50,42 @@ func TestConditionsReportWhatIsObserved(t *testing.T) {
 		problem                          *ConditionError
 		available, progressing, degraded string
 	}{
-		"all pods are ready":              {finished(3), 3, nil, "True PodsReady", "False Complete", "False AsExpected"},
-		"nothing made yet":                {&appsv1.Deployment{}, 3, nil, "False NoReadyPod", "True RollingOut", "False AsExpected"},
-		"no Deployment, and none desired": {&appsv1.Deployment{}, 0, nil, "False ScaledToZero", "True RollingOut", "False AsExpected"},
-		"no pod is ready":                 {finished(3, unready), 3, nil, "False NoReadyPod", "True RollingOut", "False AsExpected"},
-		"more pods are asked for":         {finished(3), 5, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"an old pod is still there":       {finished(1, func(d *appsv1.Deployment) { d.Status.Replicas = 2 }), 1, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"only old pods":                   {finished(1, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), 1, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"ready, not for long enough":      {finished(1, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }), 1, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"scaled to zero":                  {finished(0), 0, nil, "False ScaledToZero", "False Complete", "False AsExpected"},
-		"not observed by its controller":  {finished(3, unseen3), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"it is being deleted":             {finished(3, deleting), 3, waiting, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
-		"deleted, and no problem known":   {finished(3, deleting), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"a deadline passed":               {finished(3, unready, late), 3, nil, "False NoReadyPod", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
-		"a deadline, old pods are ready":  {finished(3, late, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), 3, nil, "True PodsReady", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
-		"a deadline of an older one":      {finished(3, late, unseen3), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"a deadline, and a conflict":      {finished(3, late), 3, conflict, "True PodsReady", "False ResourceConflict", "True ResourceConflict"},
-		"a conflict":                      {finished(3), 3, conflict, "True PodsReady", "False ResourceConflict", "True ResourceConflict"},
-		"a problem that ends by itself":   {finished(3), 3, waiting, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
+		"all pods are ready": {finished(3), 3, nil, "True PodsReady", "False Complete", "False AsExpected"},
+		"nothing made yet":   {&appsv1.Deployment{}, 3, nil, "False NoReadyPod", "True RollingOut", "False AsExpected"},
+		"no Deployment, and none desired": {
+			&appsv1.Deployment{}, 0, nil, "False ScaledToZero", "True RollingOut", "False AsExpected"},
+		"no pod is ready":         {finished(3, unready), 3, nil, "False NoReadyPod", "True RollingOut", "False AsExpected"},
+		"more pods are asked for": {finished(3), 5, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"an old pod is still there": {finished(1, func(d *appsv1.Deployment) { d.Status.Replicas = 2 }), 1, nil,
+			"True PodsReady", "True RollingOut", "False AsExpected"},
+		"only old pods": {finished(1, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), 1, nil,
+			"True PodsReady", "True RollingOut", "False AsExpected"},
+		"ready, not for long enough": {finished(1, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }), 1,
+			nil, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"scaled to zero": {finished(0), 0, nil, "False ScaledToZero", "False Complete", "False AsExpected"},
+		"not observed by its controller": {
+			finished(3, unseen3), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"it is being deleted": {
+			finished(3, deleting), 3, waiting, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
+		"deleted, and no problem known": {
+			finished(3, deleting), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"a deadline passed": {finished(3, unready, late), 3, nil, "False NoReadyPod",
+			"False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
+		"a deadline, old pods are ready": {finished(3, late, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), 3,
+			nil, "True PodsReady", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
+		"a deadline of an older one": {
+			finished(3, late, unseen3), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"a deadline, and a conflict": {
+			finished(3, late), 3, conflict, "True PodsReady", "False ResourceConflict", "True ResourceConflict"},
+		"a conflict": {finished(3), 3, conflict, "True PodsReady", "False ResourceConflict", "True ResourceConflict"},
+		"a problem that ends by itself": {
+			finished(3), 3, waiting, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []metav1.Condition
 			Set(&got, 3, test.pods, test.replicas, test.problem, noon.Time)
-			for kind, want := range map[string]string{Available: test.available, Progressing: test.progressing, Degraded: test.degraded} {
+			for kind, want := range map[string]string{
+				Available: test.available, Progressing: test.progressing, Degraded: test.degraded} {
 				c := find(got, kind)
 				if is := string(c.Status) + " " + c.Reason; is != want || c.ObservedGeneration != 3 || c.Message == "" ||
 					!c.LastTransitionTime.Equal(&noon) {
@@ -181,12 +194,13 @@ func TestCombine(t *testing.T) {
 		all  []*ConditionError
 		want *ConditionError
 	}{
-		"none":                       {[]*ConditionError{nil, nil}, nil},
-		"one":                        {[]*ConditionError{nil, rejected}, rejected},
-		"two of one reason":          {[]*ConditionError{conflict, conflict}, Errorf(ReasonResourceConflict, "c; c")},
-		"a conflict comes first":     {[]*ConditionError{mutated, conflict}, Errorf(ReasonResourceConflict, "c; m")},
-		"what lasts hides the rest":  {[]*ConditionError{waiting, mutated}, mutated},
-		"one of two must be retried": {[]*ConditionError{mutated, rejected}, &ConditionError{Reason: ReasonChildMutated, Message: "m; r", Retry: true}},
+		"none":                      {[]*ConditionError{nil, nil}, nil},
+		"one":                       {[]*ConditionError{nil, rejected}, rejected},
+		"two of one reason":         {[]*ConditionError{conflict, conflict}, Errorf(ReasonResourceConflict, "c; c")},
+		"a conflict comes first":    {[]*ConditionError{mutated, conflict}, Errorf(ReasonResourceConflict, "c; m")},
+		"what lasts hides the rest": {[]*ConditionError{waiting, mutated}, mutated},
+		"one of two must be retried": {
+			[]*ConditionError{mutated, rejected}, &ConditionError{Reason: ReasonChildMutated, Message: "m; r", Retry: true}},
 	} {
 		if diff := cmp.Diff(test.want, AsError(Combine(test.all))); diff != "" {
 			t.Errorf("%s: %s", name, diff)

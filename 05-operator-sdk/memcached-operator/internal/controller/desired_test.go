@@ -50,7 +50,8 @@ func TestWhatIsNotSaid(t *testing.T) {
 	for name, test := range map[string]struct {
 		ref  *cachev1alpha1.ConfigReference
 		want string
-	}{"no ConfigMap": {nil, ""}, "no name": {&cachev1alpha1.ConfigReference{}, "old"}, "a name": {&cachev1alpha1.ConfigReference{Name: "x"}, "x"}} {
+	}{"no ConfigMap": {nil, ""}, "no name": {&cachev1alpha1.ConfigReference{}, "old"},
+		"a name": {&cachev1alpha1.ConfigReference{Name: "x"}, "x"}} {
 		m.Spec.ConfigRef = test.ref
 		if got := configName(m); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
@@ -59,7 +60,8 @@ func TestWhatIsNotSaid(t *testing.T) {
 }
 
 func TestThePodMeetsTheRestrictedStandard(t *testing.T) {
-	for name, port := range map[string]int32{"a usual port": 11211, "the last that needs rights": 1023, "the first that needs none": 1024} {
+	for name, port := range map[string]int32{
+		"a usual port": 11211, "the last that needs rights": 1023, "the first that needs none": 1024} {
 		t.Run(name, func(t *testing.T) {
 			m := sample(t)
 			m.Spec.ContainerPort = port

@@ -157,10 +157,12 @@ const containerName = "spec.template.spec.containers.0.name"
 
 // immutable are the leaves that the API server does not let anybody change.
 var immutable = regexp.MustCompile(`^(apiVersion|kind|metadata\.(name|namespace)|` +
-	`spec\.selector\.matchLabels\.app\.kubernetes\.io/.*|spec\.template\.metadata\.labels\.app\.kubernetes\.io/(name|instance))$`)
+	`spec\.selector\.matchLabels\.app\.kubernetes\.io/.*|` +
+	`spec\.template\.metadata\.labels\.app\.kubernetes\.io/(name|instance))$`)
 
 func TestFault4OnlyTheSizeReconciled(t *testing.T) {
-	f := newFixture(t, named, func(m *cachev1alpha1.Memcached) { m.Spec.ContainerPort = 80 }) // with all that can be asked for
+	// with all that can be asked for
+	f := newFixture(t, named, func(m *cachev1alpha1.Memcached) { m.Spec.ContainerPort = 80 })
 	f.configure(map[string]string{KeyVerbose: "3"})
 	f.complete()
 	config, err := f.Reconciler.config(t.Context(), f.memcached())
@@ -176,7 +178,8 @@ func TestFault4OnlyTheSizeReconciled(t *testing.T) {
 		wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(test.wanted)
 		f.must(err)
 		wanted["metadata"].(map[string]any)["annotations"] = map[string]any{"cache.example.com/applied": ""}
-		wanted["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": "", "kind": "", "name": "", "controller": true, "uid": ""}}
+		wanted["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
+			"apiVersion": "", "kind": "", "name": "", "controller": true, "uid": ""}}
 		before := tree(f, test.live)
 		for _, at := range leaves(wanted) {
 			if at.String() == owner {

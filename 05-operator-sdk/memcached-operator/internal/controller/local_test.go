@@ -26,7 +26,8 @@ import (
 // TestTheWholeLifeOfTheSample runs on a local cluster, where Deployments roll out and the garbage collector
 // works. In a copy of this folder that no workshop surrounds, it is skipped.
 func TestTheWholeLifeOfTheSample(t *testing.T) {
-	local, err := testenv.StartLocal(filepath.Join("..", "..", "config", "crd", "bases", "cache.example.com_memcacheds.yaml"))
+	local, err := testenv.StartLocal(filepath.Join("..", "..", "config", "crd", "bases",
+		"cache.example.com_memcacheds.yaml"))
 	if errors.Is(err, testenv.ErrNoRepository) {
 		t.Skip(err)
 	}
@@ -99,7 +100,8 @@ func (l *loop) readyPods() (names []string) {
 
 // left are the objects of the Memcached that are still there.
 func (l *loop) left() (names []string) {
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &corev1.ServiceList{}} {
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &corev1.ServiceList{}} {
 		l.Expect(l.admin.List(context.Background(), list, client.InNamespace(l.here))).To(gomega.Succeed())
 		l.Expect(meta.EachListItem(list, func(o runtime.Object) error {
 			names = append(names, o.(client.Object).GetName())

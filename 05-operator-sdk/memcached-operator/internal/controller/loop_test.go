@@ -102,7 +102,8 @@ func (l *loop) create(namespace string, change ...func(*cachev1alpha1.Memcached)
 // merge changes an object by a merge patch.
 func (l *loop) merge(obj client.Object, patch string) {
 	l.t.Helper()
-	l.Expect(l.admin.Patch(l.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(gomega.Succeed())
+	l.Expect(l.admin.Patch(l.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch)))).
+		To(gomega.Succeed())
 }
 
 // is returns a function that says "status reason" of a condition of a Memcached.
@@ -192,7 +193,8 @@ func TestWhatOneMemcachedCosts(t *testing.T) {
 		return restarted.reconciler.Get(t.Context(), client.ObjectKeyFromObject(m), &corev1.Service{})
 	}).Should(gomega.Succeed())
 	restarted.Consistently(func() int { return restarted.writes() }).Should(gomega.BeZero(), "the operator started again")
-	t.Logf("creation to complete: %d child writes, %d status writes; %s in steady state: 0 requests; a restart: %d writes", children, statuses, rest, restarted.writes())
+	t.Logf("creation to complete: %d child writes, %d status writes; %s in steady state: 0 requests; a restart: %d writes",
+		children, statuses, rest, restarted.writes())
 }
 
 func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
@@ -222,7 +224,8 @@ func TestAnUnmanagedObjectIsNoticedByAWatch(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, twoWorkers)
 	for name, unmanaged := range map[string]client.Object{
-		"pods": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+		"pods": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}},
 		"service": &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
@@ -248,8 +251,11 @@ func TestAChildThatIsChangedOrDeletedEnqueuesItsMemcached(t *testing.T) {
 	l.merge(pods, `{"spec":{"replicas":9}}`)
 	l.deployed(m, 3)
 	service := &corev1.Service{ObjectMeta: pods.ObjectMeta}
-	l.Expect(l.admin.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: m.Name}})).To(gomega.Succeed())
-	l.Eventually(func() error { return l.admin.Get(t.Context(), client.ObjectKeyFromObject(m), service) }).Should(gomega.Succeed())
+	l.Expect(l.admin.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: m.Name}})).
+		To(gomega.Succeed())
+	l.Eventually(func() error {
+		return l.admin.Get(t.Context(), client.ObjectKeyFromObject(m), service)
+	}).Should(gomega.Succeed())
 }
 
 func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {
@@ -278,7 +284,8 @@ func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {
 func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, func(r *MemcachedReconciler, mgr ctrl.Manager) error {
-		return errors.Join(mgr.GetFieldIndexer().IndexField(t.Context(), &cachev1alpha1.Memcached{}, configRefField, indexConfigRef),
+		return errors.Join(mgr.GetFieldIndexer().
+			IndexField(t.Context(), &cachev1alpha1.Memcached{}, configRefField, indexConfigRef),
 			r.builder(mgr, 1).WithEventFilter(predicate.GenerationChangedPredicate{}).Complete(r))
 	})
 	m := l.create(l.here)

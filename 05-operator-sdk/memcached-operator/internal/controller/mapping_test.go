@@ -44,14 +44,18 @@ func TestWhatTheCacheKeeps(t *testing.T) {
 	pods := appsv1.DeploymentSpec{Replicas: new(int32(3))}
 	for name, test := range map[string]struct{ obj, want any }{
 		"a Memcached": {&cachev1alpha1.Memcached{ObjectMeta: full()}, &cachev1alpha1.Memcached{ObjectMeta: full()}},
-		"a ConfigMap that may be named": {&corev1.ConfigMap{ObjectMeta: full(), Data: map[string]string{"memoryMB": "1", "verbose": "", "x": "much"}},
+		"a ConfigMap that may be named": {
+			&corev1.ConfigMap{ObjectMeta: full(), Data: map[string]string{"memoryMB": "1", "verbose": "", "x": "much"}},
 			&corev1.ConfigMap{ObjectMeta: named, Data: map[string]string{"memoryMB": "1", "verbose": ""}}},
-		"a ConfigMap of others": {&corev1.ConfigMap{ObjectMeta: full(), Data: map[string]string{"x": "much"}, BinaryData: map[string][]byte{"b": {1}}},
+		"a ConfigMap of others": {
+			&corev1.ConfigMap{ObjectMeta: full(), Data: map[string]string{"x": "much"}, BinaryData: map[string][]byte{"b": {1}}},
 			&corev1.ConfigMap{ObjectMeta: named}},
-		"a Deployment of ours":   {&appsv1.Deployment{ObjectMeta: full(ours), Spec: pods}, &appsv1.Deployment{ObjectMeta: full(ours), Spec: pods}},
+		"a Deployment of ours": {&appsv1.Deployment{ObjectMeta: full(ours), Spec: pods},
+			&appsv1.Deployment{ObjectMeta: full(ours), Spec: pods}},
 		"a Deployment of others": {&appsv1.Deployment{ObjectMeta: full(), Spec: pods}, &appsv1.Deployment{ObjectMeta: named}},
-		"a Service of others":    {&corev1.Service{ObjectMeta: full(), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}}, &corev1.Service{ObjectMeta: named}},
-		"what is no object":      {"text", "text"},
+		"a Service of others": {&corev1.Service{ObjectMeta: full(), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}},
+			&corev1.Service{ObjectMeta: named}},
+		"what is no object": {"text", "text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Trim(test.obj)
@@ -68,7 +72,8 @@ func TestWhatTheCacheKeeps(t *testing.T) {
 
 func TestWhatPassesThePredicates(t *testing.T) {
 	owner := func(apiVersion, kind string, controller bool) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Controller: &controller}}}}
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: apiVersion, Kind: kind, Controller: &controller}}}}
 	}
 	another := owner("cache.example.com/v1alpha1", "Memcached", true)
 	another.Name = "other"

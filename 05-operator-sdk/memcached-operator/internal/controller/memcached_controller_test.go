@@ -95,8 +95,9 @@ var _ = Describe("A Memcached", Ordered, func() {
 		Eventually(func(g Gomega) {
 			g.Expect(condition(g, conditions.Degraded).Reason).To(Equal(cachev1alpha1.ReasonConfigNotFound))
 		}).Should(Succeed())
-		Expect(k8sClient.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-			Data: map[string]string{KeyMemory: "128"}})).To(Succeed())
+		Expect(k8sClient.Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+				Data: map[string]string{KeyMemory: "128"}})).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(condition(g, conditions.Degraded).Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(k8sClient.Get(ctx, key, pods)).To(Succeed())

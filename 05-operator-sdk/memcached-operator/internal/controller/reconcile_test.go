@@ -154,7 +154,8 @@ func TestWithoutItsConfigMapANewMemcachedWaitsAndARunningOneGoesOn(t *testing.T)
 	f.records("Normal Recovered", "Normal Complete")
 
 	version := f.pods().ResourceVersion
-	f.must(f.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: "config"}}))
+	f.must(f.Delete(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: "config"}}))
 	f.reconcile()
 	f.is(conditions.Degraded, "True ConfigNotFound")
 	f.is(conditions.Available, "True PodsReady")
@@ -317,7 +318,8 @@ func TestAFailureOfTheAPIServerIsNeverShown(t *testing.T) {
 
 func TestAConflictIsReportedAndNothingIsOverwritten(t *testing.T) {
 	for _, obj := range []client.Object{
-		&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}},
+		&appsv1.Deployment{Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "other"}},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}},
 		&corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},

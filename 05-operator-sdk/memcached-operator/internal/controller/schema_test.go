@@ -24,10 +24,11 @@ func TestWhatTheSchemaTakes(t *testing.T) {
 		spec  map[string]any // nil is no spec at all
 		wrong string         // what the refusal says, empty when it is taken
 	}{
-		"nothing said":            {"site", nil, ""},
-		"an empty spec":           {"site", map[string]any{}, ""},
-		"the smallest":            {"a", map[string]any{"size": int64(1), "containerPort": int64(1)}, ""},
-		"the largest":             {strings.Repeat("a", 63), map[string]any{"size": int64(5), "containerPort": int64(65535)}, ""},
+		"nothing said":  {"site", nil, ""},
+		"an empty spec": {"site", map[string]any{}, ""},
+		"the smallest":  {"a", map[string]any{"size": int64(1), "containerPort": int64(1)}, ""},
+		"the largest": {strings.Repeat("a", 63),
+			map[string]any{"size": int64(5), "containerPort": int64(65535)}, ""},
 		"a ConfigMap unnamed":     {"site", map[string]any{"configRef": map[string]any{}}, ""},
 		"no pod":                  {"site", map[string]any{"size": int64(0)}, "spec.size"},
 		"six pods":                {"site", map[string]any{"size": int64(6)}, "spec.size"},

@@ -19,7 +19,8 @@ var noon = metav1.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d", Generation: 2}, Status: appsv1.DeploymentStatus{
 		ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: ready, AvailableReplicas: ready,
-		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ReplicaSetUpdated", LastUpdateTime: noon}}}}
+		Conditions: []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentProgressing, Reason: "ReplicaSetUpdated", LastUpdateTime: noon}}}}
 	for _, f := range change {
 		f(d)
 	}

@@ -35,7 +35,8 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testenv.Main(m, func(config *rest.Config) error { cfg = config; return nil }, filepath.Join("..", "..", "config", "crd", "bases")))
+	os.Exit(testenv.Main(m, func(config *rest.Config) error { cfg = config; return nil },
+		filepath.Join("..", "..", "config", "crd", "bases")))
 }
 
 func newScheme() *runtime.Scheme {
@@ -64,7 +65,8 @@ var _ = BeforeSuite(func() {
 		Metrics: server.Options{BindAddress: "0"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), "memcached:1.6-alpine").SetupWithManager(mgr, 1)).To(Succeed())
+	Expect(New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), "memcached:1.6-alpine").
+		SetupWithManager(mgr, 1)).To(Succeed())
 	go func() {
 		defer GinkgoRecover()
 		Expect(mgr.Start(ctx)).To(Succeed())

@@ -51,10 +51,11 @@ func TestWhatARefusalMeans(t *testing.T) {
 		"a server that is busy":    {apierrors.NewServiceUnavailable("starting"), false},
 		"an internal error":        {apierrors.NewInternalError(errors.New("etcd")), false},
 		"no answer in time":        {apierrors.NewServerTimeout(services, "patch", 1), false},
-		"a gateway's timeout":      {apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "patch", services, "site", "", 0, true), false},
-		"an expired certificate":   {apierrors.NewUnauthorized("expired"), false},
-		"the namespace ends":       {terminating(), false},
-		"the network":              {errors.New("connection reset by peer"), false},
+		"a gateway's timeout": {
+			apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "patch", services, "site", "", 0, true), false},
+		"an expired certificate": {apierrors.NewUnauthorized("expired"), false},
+		"the namespace ends":     {terminating(), false},
+		"the network":            {errors.New("connection reset by peer"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			problem := conditions.AsError(Rejected(fmt.Errorf("apply: %w", test.err)))
@@ -79,18 +80,21 @@ func TestTheFourWaysToEndAReconcile(t *testing.T) {
 		result       ctrl.Result
 		fails        bool
 	}{
-		"nothing is wrong":             {0, nil, ctrl.Result{}, false},
-		"something has to wait":        {time.Second, nil, ctrl.Result{RequeueAfter: time.Second}, false},
-		"the cache is behind":          {0, fmt.Errorf("x: %w", RequeueAfter(time.Minute)), ctrl.Result{RequeueAfter: time.Minute}, false},
-		"a condition without a watch":  {0, retry, ctrl.Result{RequeueAfter: firstRetry}, false},
-		"that, and something waits":    {time.Millisecond, retry, ctrl.Result{RequeueAfter: time.Millisecond}, false},
-		"a condition with a watch":     {0, conditions.Errorf("x", "x"), ctrl.Result{}, false},
-		"that, and something has time": {time.Second, conditions.Errorf("x", "x"), ctrl.Result{RequeueAfter: time.Second}, false},
-		"a conflict":                   {0, apierrors.NewConflict(services, "site", failed), ctrl.Result{RequeueAfter: firstRetry}, false},
-		"the namespace ends":           {0, terminating(), ctrl.Result{}, false},
-		"the API server failed":        {0, failed, ctrl.Result{}, true},
-		"a fault of the operator":      {0, reconcile.TerminalError(failed), ctrl.Result{}, true},
-		"a failure, and a delay":       {time.Second, failed, ctrl.Result{}, true}, // controller-runtime would ignore the delay
+		"nothing is wrong":      {0, nil, ctrl.Result{}, false},
+		"something has to wait": {time.Second, nil, ctrl.Result{RequeueAfter: time.Second}, false},
+		"the cache is behind": {
+			0, fmt.Errorf("x: %w", RequeueAfter(time.Minute)), ctrl.Result{RequeueAfter: time.Minute}, false},
+		"a condition without a watch": {0, retry, ctrl.Result{RequeueAfter: firstRetry}, false},
+		"that, and something waits":   {time.Millisecond, retry, ctrl.Result{RequeueAfter: time.Millisecond}, false},
+		"a condition with a watch":    {0, conditions.Errorf("x", "x"), ctrl.Result{}, false},
+		"that, and something has time": {
+			time.Second, conditions.Errorf("x", "x"), ctrl.Result{RequeueAfter: time.Second}, false},
+		"a conflict": {0, apierrors.NewConflict(services, "site", failed),
+			ctrl.Result{RequeueAfter: firstRetry}, false},
+		"the namespace ends":      {0, terminating(), ctrl.Result{}, false},
+		"the API server failed":   {0, failed, ctrl.Result{}, true},
+		"a fault of the operator": {0, reconcile.TerminalError(failed), ctrl.Result{}, true},
+		"a failure, and a delay":  {time.Second, failed, ctrl.Result{}, true}, // controller-runtime would ignore the delay
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := Result(NewBackoff(), req, test.requeueAfter, test.err)

@@ -26,7 +26,8 @@ func owner(uid types.UID) *policyv1.PodDisruptionBudget {
 // live returns a Deployment with an owner reference to a resource, changed.
 func live(name string, uid types.UID, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: name, UID: uid, Controller: new(true)}}}}
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: name, UID: uid, Controller: new(true)}}}}
 	for _, f := range change {
 		f(d)
 	}
@@ -55,42 +56,57 @@ func ownerKind(apiVersion, kind string) func(*appsv1.Deployment) {
 	}
 }
 
+const conflict, waiting = conditions.ReasonResourceConflict, conditions.ReasonWaitingForDeletion
+
+type ownership struct {
+	obj     *appsv1.Deployment
+	owner   types.UID // of this kind
+	owned   bool
+	reason  string // of the conflict
+	held    bool   // by a finalizer
+	message string
+}
+
+var ownerships = map[string]ownership{
+	"its own child":                           {live("site", "u-1"), "u-1", true, "", false, ""},
+	"its own, annotated":                      {live("site", "u-1", made("u-1")), "u-1", true, "", false, ""},
+	"its own, the owner reference taken away": {live("", "", ownerless, made("u-1")), "u-1", true, "", false, ""},
+	"its own, being deleted":                  {live("site", "u-1", deleting), "u-1", true, waiting, false, ""},
+	"stripped of its owner, being deleted": {
+		live("", "", ownerless, made("u-1"), deleting), "u-1", true, waiting, false, ""},
+	"owned besides, and controlled by none":  {live("site", "u-1", uncontrolled), "", false, conflict, false, ""},
+	"owned besides, but made by it":          {live("site", "u-1", made("u-1"), uncontrolled), "u-1", true, "", false, ""},
+	"of nobody":                              {live("", "", ownerless), "", false, conflict, false, ""},
+	"of nobody, being deleted":               {live("", "", ownerless, deleting), "", false, conflict, false, ""},
+	"of nobody, an annotation without a UID": {live("", "", ownerless, made("")), "", false, conflict, false, ""},
+	"of another controller": {
+		live("site", "d-1", ownerKind("apps/v1", "Deployment")), "", false, conflict, false, ""},
+	"of another controller, once made by it": {
+		live("site", "d-1", ownerKind("apps/v1", "Deployment"), made("u-1")), "", false, conflict, false, ""},
+	"of the same kind of another group": {
+		live("site", "x-1", ownerKind("example.com/v1", "PodDisruptionBudget")), "", false, conflict, false, ""},
+	"of another kind of the group": {live("site", "x-1", ownerKind("policy/v1", "Other")), "", false, conflict, false, ""},
+	"of its owner through another version": {
+		live("site", "u-1", ownerKind("policy/v2", "PodDisruptionBudget")), "u-1", true, "", false, ""},
+	"of an owner whose version makes no sense": {
+		live("site", "x-1", ownerKind("a/b/c", "PodDisruptionBudget")), "", false, conflict, false, ""},
+	"its own, the owner's kind edited": {live("site", "u-1", ownerKind("policy/v1", "Other")), "", true, "", false, ""},
+	"of another owner":                 {live("other", "u-2"), "u-2", false, conflict, false, ""},
+	"of a predecessor":                 {live("site", "u-0"), "u-0", false, waiting, false, ""},
+	"of a predecessor, being deleted":  {live("site", "u-0", deleting), "u-0", false, waiting, false, ""},
+	"an orphan of a predecessor": {live("", "", ownerless, made("u-0")), "u-0", false, conflict, false,
+		"left behind by an earlier PodDisruptionBudget"},
+	"its own, held by a finalizer": {live("site", "u-1", deleting, held), "u-1", true, waiting, true,
+		"the programs that set example.com/keep must remove them"},
+	"a predecessor's, held by a finalizer": {
+		live("site", "u-0", deleting, held), "u-0", false, waiting, true, "example.com/keep"},
+	"its own, held by the garbage collector": {
+		live("site", "u-1", deleting, foreground), "u-1", true, waiting, false, "will be made again"},
+	"made by it, taken over by a later one": {live("site", "u-2", made("u-1")), "u-2", false, waiting, false, ""},
+}
+
 func TestWhoseAnObjectIs(t *testing.T) {
-	const conflict, waiting = conditions.ReasonResourceConflict, conditions.ReasonWaitingForDeletion
-	for name, test := range map[string]struct {
-		obj     *appsv1.Deployment
-		owner   types.UID // of this kind
-		owned   bool
-		reason  string // of the conflict
-		held    bool   // by a finalizer
-		message string
-	}{
-		"its own child":                            {live("site", "u-1"), "u-1", true, "", false, ""},
-		"its own, annotated":                       {live("site", "u-1", made("u-1")), "u-1", true, "", false, ""},
-		"its own, the owner reference taken away":  {live("", "", ownerless, made("u-1")), "u-1", true, "", false, ""},
-		"its own, being deleted":                   {live("site", "u-1", deleting), "u-1", true, waiting, false, ""},
-		"stripped of its owner, being deleted":     {live("", "", ownerless, made("u-1"), deleting), "u-1", true, waiting, false, ""},
-		"owned besides, and controlled by none":    {live("site", "u-1", uncontrolled), "", false, conflict, false, ""},
-		"owned besides, but made by it":            {live("site", "u-1", made("u-1"), uncontrolled), "u-1", true, "", false, ""},
-		"of nobody":                                {live("", "", ownerless), "", false, conflict, false, ""},
-		"of nobody, being deleted":                 {live("", "", ownerless, deleting), "", false, conflict, false, ""},
-		"of nobody, an annotation without a UID":   {live("", "", ownerless, made("")), "", false, conflict, false, ""},
-		"of another controller":                    {live("site", "d-1", ownerKind("apps/v1", "Deployment")), "", false, conflict, false, ""},
-		"of another controller, once made by it":   {live("site", "d-1", ownerKind("apps/v1", "Deployment"), made("u-1")), "", false, conflict, false, ""},
-		"of the same kind of another group":        {live("site", "x-1", ownerKind("example.com/v1", "PodDisruptionBudget")), "", false, conflict, false, ""},
-		"of another kind of the group":             {live("site", "x-1", ownerKind("policy/v1", "Other")), "", false, conflict, false, ""},
-		"of its owner through another version":     {live("site", "u-1", ownerKind("policy/v2", "PodDisruptionBudget")), "u-1", true, "", false, ""},
-		"of an owner whose version makes no sense": {live("site", "x-1", ownerKind("a/b/c", "PodDisruptionBudget")), "", false, conflict, false, ""},
-		"its own, the owner's kind edited":         {live("site", "u-1", ownerKind("policy/v1", "Other")), "", true, "", false, ""},
-		"of another owner":                         {live("other", "u-2"), "u-2", false, conflict, false, ""},
-		"of a predecessor":                         {live("site", "u-0"), "u-0", false, waiting, false, ""},
-		"of a predecessor, being deleted":          {live("site", "u-0", deleting), "u-0", false, waiting, false, ""},
-		"an orphan of a predecessor":               {live("", "", ownerless, made("u-0")), "u-0", false, conflict, false, "left behind by an earlier PodDisruptionBudget"},
-		"its own, held by a finalizer":             {live("site", "u-1", deleting, held), "u-1", true, waiting, true, "the programs that set example.com/keep must remove them"},
-		"a predecessor's, held by a finalizer":     {live("site", "u-0", deleting, held), "u-0", false, waiting, true, "example.com/keep"},
-		"its own, held by the garbage collector":   {live("site", "u-1", deleting, foreground), "u-1", true, waiting, false, "will be made again"},
-		"made by it, taken over by a later one":    {live("site", "u-2", made("u-1")), "u-2", false, waiting, false, ""},
-	} {
+	for name, test := range ownerships {
 		t.Run(name, func(t *testing.T) {
 			if got := kind.UID(test.obj); got != test.owner {
 				t.Errorf("its owner is %q, want %q", got, test.owner)

@@ -14,8 +14,9 @@ import (
 
 func TestWhatTheCacheHolds(t *testing.T) {
 	object := func() *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}},
-			Data: map[string]string{"key": "much"}}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}},
+			Data:       map[string]string{"key": "much"}}
 	}
 	for name, test := range map[string]struct {
 		namespaces []string
@@ -23,7 +24,8 @@ func TestWhatTheCacheHolds(t *testing.T) {
 		data       int
 	}{
 		"all namespaces, nothing cut": {nil, nil, 1},
-		"two, and cut":                {[]string{"a", "b"}, func(obj any) (any, error) { obj.(*corev1.ConfigMap).Data = nil; return obj, nil }, 0},
+		"two, and cut": {
+			[]string{"a", "b"}, func(obj any) (any, error) { obj.(*corev1.ConfigMap).Data = nil; return obj, nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := CacheOptions(test.namespaces, test.transform)

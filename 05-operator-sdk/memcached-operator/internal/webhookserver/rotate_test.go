@@ -58,8 +58,9 @@ func startReplica(t *testing.T, cfg *rest.Config, port int, r *rotator.CertRotat
 	s, err := New(webhook.Options{Host: "127.0.0.1", Port: port})
 	must(t, err)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                        scheme.Scheme,
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		Scheme: scheme.Scheme,
+		Client: client.Options{Cache: &client.CacheOptions{
+			EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       server.Options{BindAddress: "0"},
 		WebhookServer:                 s,
 		LeaderElection:                true,

@@ -112,11 +112,15 @@ var _ = Describe("memcached-operator", Ordered, func() {
 	It("leaves nothing", func() {
 		By("deleting the Memcached")
 		kubectl("delete", "memcached", sample, "--wait")
-		Eventually(func() string { return kubectl("get", "deployments,services,pods", "-l", instance, "-o", "name") }).Should(BeEmpty())
+		Eventually(func() string {
+			return kubectl("get", "deployments,services,pods", "-l", instance, "-o", "name")
+		}).Should(BeEmpty())
 
 		By("removing the operator")
 		run("make", "undeploy")
-		left := kubectl("get", "namespaces,crds,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "name")
+		left := kubectl("get",
+			"namespaces,crds,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations",
+			"-o", "name")
 		Expect(left).NotTo(Or(ContainSubstring("memcached-operator"), ContainSubstring("cache.example.com")))
 	})
 })

@@ -65,9 +65,11 @@ func TestOfAConfigMapTheCacheKeepsAHash(t *testing.T) {
 func TestWhatTheCachesKeep(t *testing.T) {
 	full := metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "u", ResourceVersion: "1",
 		Labels: map[string]string{labelInstance: site, "team": "blue"}, Annotations: map[string]string{"note": "long"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "r-1", Controller: new(true)}}}
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "r-1", Controller: new(true)}}}
 	ours := *full.DeepCopy()
-	ours.OwnerReferences = []metav1.OwnerReference{{APIVersion: "proxy.example.com/v1alpha1", Kind: "Nginx", Name: site, UID: "u-1", Controller: new(true)}}
+	ours.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "proxy.example.com/v1alpha1", Kind: "Nginx", Name: site, UID: "u-1", Controller: new(true)}}
 	orphan := *full.DeepCopy()
 	orphan.OwnerReferences, orphan.Annotations = nil, map[string]string{"proxy.example.com/applied": "u-1/x"}
 	named := metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "u", ResourceVersion: "1",
@@ -85,12 +87,17 @@ func TestWhatTheCachesKeep(t *testing.T) {
 				Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.9"}},
 			&corev1.Pod{ObjectMeta: labelled, Status: corev1.PodStatus{Phase: corev1.PodRunning}},
 		},
-		"whose a ReplicaSet is":               {set, wantSet},
-		"the name of an unmanaged Deployment": {&appsv1.Deployment{ObjectMeta: full, Spec: spec}, &appsv1.Deployment{ObjectMeta: named}},
-		"the name of an unmanaged Service":    {&corev1.Service{ObjectMeta: full, Spec: ports}, &corev1.Service{ObjectMeta: named}},
-		"all of our Deployment":               {&appsv1.Deployment{ObjectMeta: ours, Spec: spec}, &appsv1.Deployment{ObjectMeta: ours, Spec: spec}},
-		"all of our Service":                  {&corev1.Service{ObjectMeta: ours, Spec: ports}, &corev1.Service{ObjectMeta: ours, Spec: ports}},
-		"all of one that lost its owner":      {&appsv1.Deployment{ObjectMeta: orphan, Spec: spec}, &appsv1.Deployment{ObjectMeta: orphan, Spec: spec}},
+		"whose a ReplicaSet is": {set, wantSet},
+		"the name of an unmanaged Deployment": {
+			&appsv1.Deployment{ObjectMeta: full, Spec: spec}, &appsv1.Deployment{ObjectMeta: named}},
+		"the name of an unmanaged Service": {
+			&corev1.Service{ObjectMeta: full, Spec: ports}, &corev1.Service{ObjectMeta: named}},
+		"all of our Deployment": {
+			&appsv1.Deployment{ObjectMeta: ours, Spec: spec}, &appsv1.Deployment{ObjectMeta: ours, Spec: spec}},
+		"all of our Service": {
+			&corev1.Service{ObjectMeta: ours, Spec: ports}, &corev1.Service{ObjectMeta: ours, Spec: ports}},
+		"all of one that lost its owner": {
+			&appsv1.Deployment{ObjectMeta: orphan, Spec: spec}, &appsv1.Deployment{ObjectMeta: orphan, Spec: spec}},
 		"all of an Nginx, whatever it is for": {anNginx(serving("page")), anNginx(serving("page"))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +128,10 @@ func TestWhichUpdatesOfAPodMatter(t *testing.T) {
 		"another instance":     {func(p *corev1.Pod) { p.Labels[labelInstance] = "other" }, true},
 		"made anew":            {func(p *corev1.Pod) { p.UID = "p-2" }, true},
 	} {
-		old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p-1", ResourceVersion: "1", Labels: map[string]string{labelInstance: site},
-			OwnerReferences: []metav1.OwnerReference{{UID: "r-1", Controller: new(true)}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			UID: "p-1", ResourceVersion: "1", Labels: map[string]string{labelInstance: site},
+			OwnerReferences: []metav1.OwnerReference{{UID: "r-1", Controller: new(true)}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 		now := old.DeepCopy()
 		test.change(now)
 		if got := podChanged(event.UpdateEvent{ObjectOld: old, ObjectNew: now}); got != test.matters {
@@ -138,7 +147,8 @@ func TestWhoIsAskedForByIndexAndByLabel(t *testing.T) {
 	if diff := cmp.Diff([]string{"page"}, indexContent(anNginx(serving("page")))); diff != "" {
 		t.Error(diff)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "here", Name: "site-1-a", Labels: map[string]string{labelInstance: site}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "here", Name: "site-1-a", Labels: map[string]string{labelInstance: site}}}
 	for name, test := range map[string]struct {
 		got  string
 		want string

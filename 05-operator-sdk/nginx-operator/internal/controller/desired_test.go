@@ -56,8 +56,9 @@ func TestWhatRollsThePods(t *testing.T) {
 		"another count":                  {func(n *proxyv1alpha1.Nginx) { n.Spec.Count = 9 }, "1", false},
 		"another type of Service":        {func(n *proxyv1alpha1.Nginx) { n.Spec.Service.Type = "NodePort" }, "1", false},
 		"another generation":             {func(n *proxyv1alpha1.Nginx) { n.Generation = 9 }, "1", false},
-		"a label of the Nginx":           {func(n *proxyv1alpha1.Nginx) { n.Labels = map[string]string{"a": "b"} }, "1", false},
-		"another status":                 {func(n *proxyv1alpha1.Nginx) { n.Status.ReadyReplicas = 1 }, "1", false},
+		"a label of the Nginx": {
+			func(n *proxyv1alpha1.Nginx) { n.Labels = map[string]string{"a": "b"} }, "1", false},
+		"another status": {func(n *proxyv1alpha1.Nginx) { n.Status.ReadyReplicas = 1 }, "1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if rolls := template(test.change, test.hash) != before; rolls != test.rolls {
@@ -114,7 +115,8 @@ func TestOneLabelForAllDoesNotComeBack(t *testing.T) {
 				t.Errorf("the pods of %s have the label app: %s", other.Name, pods["app"])
 			}
 			for kind, selector := range map[string]map[string]string{
-				"Deployment": desiredDeployment(mine, DefaultImage, "").Spec.Selector.MatchLabels, "Service": desiredService(mine).Spec.Selector,
+				"Deployment": desiredDeployment(mine, DefaultImage, "").Spec.Selector.MatchLabels,
+				"Service":    desiredService(mine).Spec.Selector,
 			} {
 				if found := apilabels.SelectorFromSet(selector).Matches(pods); found != (mine == other) {
 					t.Errorf("%s %s finds the pods of %s: %v", kind, mine.Name, other.Name, found)

@@ -152,7 +152,8 @@ func newSet(d *appsv1.Deployment, name string) *appsv1.ReplicaSet {
 	template.Labels["pod-template-hash"] = name
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: name, Labels: template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
 		Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(0)), Template: *template,
 			Selector: &metav1.LabelSelector{MatchLabels: template.Labels}},
 	}
@@ -162,7 +163,8 @@ func newSet(d *appsv1.Deployment, name string) *appsv1.ReplicaSet {
 func newPod(set *appsv1.ReplicaSet, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: set.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
 		Spec: set.Spec.Template.Spec,
 	}
 }
@@ -267,7 +269,8 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 }
 
 // getTrimmed reads from the API server what a cache would hold.
-func getTrimmed(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func getTrimmed(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+	opts ...client.GetOption) error {
 	if err := c.Get(ctx, key, obj, opts...); err != nil {
 		return err
 	}
@@ -279,7 +282,8 @@ func getTrimmed(ctx context.Context, c client.WithWatch, key client.ObjectKey, o
 }
 
 // listByController answers from the API server what a cache answers from its index.
-func listByController(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+func listByController(ctx context.Context, c client.WithWatch, list client.ObjectList,
+	opts ...client.ListOption) error {
 	wanted := (&client.ListOptions{}).ApplyOptions(opts)
 	if err := c.List(ctx, list, client.InNamespace(wanted.Namespace)); err != nil {
 		return err

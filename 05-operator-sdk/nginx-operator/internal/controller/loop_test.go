@@ -155,7 +155,8 @@ func TestTheBudget(t *testing.T) {
 	status := cost["PUT nginxes/status site"]
 	t.Logf("from creation to complete: %v", cost)
 	delete(cost, "PUT nginxes/status site")
-	if diff := cmp.Diff(map[string]int{"PATCH deployments site": 1, "PATCH services site": 1, "POST events": 1}, cost); diff != "" {
+	if diff := cmp.Diff(map[string]int{"PATCH deployments site": 1, "PATCH services site": 1, "POST events": 1},
+		cost); diff != "" {
 		t.Error(diff)
 	}
 	if status > 3 {
@@ -231,7 +232,8 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 			l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal("True ResourceConflict"))
 			l.Expect(l.writes("PATCH")).To(gomega.BeZero(), "it is looked at before anything is written")
 			live := unmanaged.DeepCopyObject().(client.Object)
-			l.Expect(get(l.cluster, site, live).GetResourceVersion()).To(gomega.Equal(unmanaged.GetResourceVersion()), "it is not touched")
+			l.Expect(get(l.cluster, site, live).GetResourceVersion()).
+				To(gomega.Equal(unmanaged.GetResourceVersion()), "it is not touched")
 			l.Expect(l.listed(site)()).To(gomega.BeEmpty())
 			l.must(l.Delete(t.Context(), live))
 			l.Eventually(l.condition(site, conditions.Degraded), "10s").Should(gomega.Equal(well))
@@ -239,7 +241,8 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 
 			// Somebody gives a child to somebody else: it is no longer ours.
 			edit(l.cluster, site, live, func(o client.Object) {
-				o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: new(true)}})
+				o.SetOwnerReferences([]metav1.OwnerReference{{
+					APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: new(true)}})
 			})
 			l.Eventually(l.condition(site, conditions.Degraded), "10s").Should(gomega.Equal("True ResourceConflict"))
 		})
@@ -257,7 +260,8 @@ func TestMissingContentHealsByAWatchAndNotByAsking(t *testing.T) {
 	}
 	l.quiet()
 	before := l.requests()
-	l.must(l.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "unrelated"}}))
+	l.must(l.Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "unrelated"}}))
 	l.Consistently(l.requests).Should(gomega.Equal(before), "it is tried again, though nothing changed")
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "page"},
 		Data: map[string]string{"index.html": "one"}}
@@ -285,7 +289,8 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	for name, test := range map[string]struct {
 		filter []predicate.Predicate
 		seen   bool
-	}{"as it is": {nil, true}, "with a filter for all": {[]predicate.Predicate{predicate.GenerationChangedPredicate{}}, false}} {
+	}{"as it is": {nil, true},
+		"with a filter for all": {[]predicate.Predicate{predicate.GenerationChangedPredicate{}}, false}} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoop(t)
 			l.setUp = func(r *NginxReconciler, mgr ctrl.Manager) error {

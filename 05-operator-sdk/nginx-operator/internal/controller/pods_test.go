@@ -32,11 +32,13 @@ func TestRunning(t *testing.T) {
 		pods []corev1.Pod
 		want []string
 	}{
-		"no pods":                         {nil, nil},
-		"in any order":                    {[]corev1.Pod{podOf("b", "Running"), podOf("c", "Running"), podOf("a", "Running")}, []string{"a", "b", "c"}},
-		"not yet":                         {[]corev1.Pod{podOf("a", "Pending"), podOf("b", "Running")}, []string{"b"}},
-		"deleted, in its grace period":    {[]corev1.Pod{podOf("a", "Running", going), podOf("b", "Running")}, []string{"b"}},
-		"evicted by its node":             {[]corev1.Pod{podOf("a", "Failed", evicted), podOf("b", "Running")}, []string{"b"}},
+		"no pods": {nil, nil},
+		"in any order": {
+			[]corev1.Pod{podOf("b", "Running"), podOf("c", "Running"), podOf("a", "Running")}, []string{"a", "b", "c"}},
+		"not yet":                      {[]corev1.Pod{podOf("a", "Pending"), podOf("b", "Running")}, []string{"b"}},
+		"deleted, in its grace period": {[]corev1.Pod{podOf("a", "Running", going), podOf("b", "Running")}, []string{"b"}},
+		"evicted by its node": {
+			[]corev1.Pod{podOf("a", "Failed", evicted), podOf("b", "Running")}, []string{"b"}},
 		"ended":                           {[]corev1.Pod{podOf("a", "Succeeded")}, nil},
 		"nobody knows":                    {[]corev1.Pod{podOf("a", "Unknown"), podOf("b", "")}, nil},
 		"on a lost node, not given up":    {[]corev1.Pod{podOf("a", "Running")}, []string{"a"}},

@@ -93,8 +93,9 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 
 func TestChangedContentReachesThePods(t *testing.T) {
 	b := newFixture(t, serving("page"))
-	b.must(b.cluster.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "page"},
-		Data: map[string]string{"index.html": "one"}}))
+	b.must(b.cluster.Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "page"},
+			Data: map[string]string{"index.html": "one"}}))
 	b.reconcile()
 	hash := func() string {
 		return get(b.cluster, site, &appsv1.Deployment{}).Spec.Template.Annotations[contentHash]
@@ -158,7 +159,8 @@ func TestMissingContentChangesNothing(t *testing.T) {
 	if got := b.condition(site, conditions.Available)(); got != "True PodsReady" {
 		t.Errorf("Available is %s", got)
 	}
-	if diff := cmp.Diff([]string{"Warning ContentNotFound", "Normal Recovered", "Normal Complete", "Warning ContentNotFound"}, b.recorded()); diff != "" {
+	if diff := cmp.Diff([]string{"Warning ContentNotFound", "Normal Recovered", "Normal Complete",
+		"Warning ContentNotFound"}, b.recorded()); diff != "" {
 		t.Error("events:", diff)
 	}
 }

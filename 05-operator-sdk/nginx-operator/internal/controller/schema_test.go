@@ -29,11 +29,13 @@ func TestABadSpecNeverReachesTheOperator(t *testing.T) {
 		"half a pod":             {site, spec{"count": 1.5}, "spec.count", "must be of type integer"},
 		"more than a number has": {site, spec{"count": int64(1) << 31}, "spec.count", "int32"},
 		"an empty image":         {site, spec{"count": int64(1), "image": ""}, "spec.image", "at least 1 char"},
-		"content without a name": {site, spec{"count": int64(1), "contentRef": spec{}}, "spec.contentRef.name", "Required value"},
-		"an unknown type":        {site, spec{"count": int64(1), "service": spec{"type": "ExternalName"}}, "spec.service.type", `supported values: "ClusterIP", "NodePort", "LoadBalancer"`},
-		"a name with a digit":    {"1st", spec{"count": int64(1)}, "metadata", "start with a letter"},
-		"a name with a dot":      {"a.b", spec{"count": int64(1)}, "metadata", "only lower-case letters, digits and '-'"},
-		"a name too long":        {strings.Repeat("a", 64), spec{"count": int64(1)}, "metadata", "at most 63 characters"},
+		"content without a name": {site, spec{"count": int64(1), "contentRef": spec{}}, "spec.contentRef.name",
+			"Required value"},
+		"an unknown type": {site, spec{"count": int64(1), "service": spec{"type": "ExternalName"}},
+			"spec.service.type", `supported values: "ClusterIP", "NodePort", "LoadBalancer"`},
+		"a name with a digit": {"1st", spec{"count": int64(1)}, "metadata", "start with a letter"},
+		"a name with a dot":   {"a.b", spec{"count": int64(1)}, "metadata", "only lower-case letters, digits and '-'"},
+		"a name too long":     {strings.Repeat("a", 64), spec{"count": int64(1)}, "metadata", "at most 63 characters"},
 	} {
 		bad := &unstructured.Unstructured{Object: map[string]any{"spec": test.spec}}
 		bad.SetGroupVersionKind(proxyv1alpha1.GroupVersion.WithKind("Nginx"))

@@ -35,16 +35,22 @@ func TestStatusFor(t *testing.T) {
 		ready                            int32
 		available, progressing, degraded string
 	}{
-		"nothing is there yet":      {3, &appsv1.Deployment{}, nil, 0, "False NoReadyPod", "True RollingOut", "False AsExpected"},
-		"all pods are ready":        {3, deployment(3), nil, 3, "True PodsReady", "False Complete", "False AsExpected"},
-		"one of three is ready":     {3, deployment(1), nil, 1, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"one more than asked for":   {2, deployment(3), nil, 3, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"none is asked for":         {0, deployment(0), nil, 0, "False ScaledToZero", "False Complete", "False AsExpected"},
-		"content lost, pods ready":  {3, deployment(3), missing, 3, "True PodsReady", "False ContentNotFound", "True ContentNotFound"},
-		"content was never there":   {3, &appsv1.Deployment{}, missing, 0, "False NoReadyPod", "False ContentNotFound", "True ContentNotFound"},
-		"an old Deployment goes":    {3, deployment(3), &conditions.ConditionError{Reason: "WaitingForDeletion", Transient: true}, 3, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
-		"the pods never get ready":  {3, deployment(0, gaveUp), nil, 0, "False NoReadyPod", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
-		"some of the new pods fail": {3, deployment(2, gaveUp), nil, 2, "True PodsReady", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
+		"nothing is there yet": {3, &appsv1.Deployment{}, nil, 0, "False NoReadyPod", "True RollingOut",
+			"False AsExpected"},
+		"all pods are ready":      {3, deployment(3), nil, 3, "True PodsReady", "False Complete", "False AsExpected"},
+		"one of three is ready":   {3, deployment(1), nil, 1, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"one more than asked for": {2, deployment(3), nil, 3, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"none is asked for":       {0, deployment(0), nil, 0, "False ScaledToZero", "False Complete", "False AsExpected"},
+		"content lost, pods ready": {
+			3, deployment(3), missing, 3, "True PodsReady", "False ContentNotFound", "True ContentNotFound"},
+		"content was never there": {
+			3, &appsv1.Deployment{}, missing, 0, "False NoReadyPod", "False ContentNotFound", "True ContentNotFound"},
+		"an old Deployment goes": {3, deployment(3), &conditions.ConditionError{
+			Reason: "WaitingForDeletion", Transient: true}, 3, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
+		"the pods never get ready": {3, deployment(0, gaveUp), nil, 0, "False NoReadyPod", "False ProgressDeadlineExceeded",
+			"True ProgressDeadlineExceeded"},
+		"some of the new pods fail": {3, deployment(2, gaveUp), nil, 2, "True PodsReady", "False ProgressDeadlineExceeded",
+			"True ProgressDeadlineExceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nginx := anNginx(func(n *proxyv1alpha1.Nginx) { n.Spec.Count = test.count })
@@ -89,12 +95,13 @@ func TestWhatIsReportedLater(t *testing.T) {
 		spec  bool // changed as well
 		wait  bool
 	}{
-		"a pod came":                                {deployment(3), []string{"new"}, nil, false, false},
-		"somebody touched the Deployment":           {deployment(3, touched), nil, nil, false, true},
-		"a pod came to a touched one":               {deployment(3, touched), []string{"new"}, nil, false, false},
-		"a changed spec did":                        {deployment(3, touched), nil, nil, true, false},
-		"something is wrong with a touched one":     {deployment(3, touched), nil, wrong, false, false},
-		"its controller has not seen it once":       {deployment(0, touched, func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 0 }), nil, nil, false, false},
+		"a pod came":                            {deployment(3), []string{"new"}, nil, false, false},
+		"somebody touched the Deployment":       {deployment(3, touched), nil, nil, false, true},
+		"a pod came to a touched one":           {deployment(3, touched), []string{"new"}, nil, false, false},
+		"a changed spec did":                    {deployment(3, touched), nil, nil, true, false},
+		"something is wrong with a touched one": {deployment(3, touched), nil, wrong, false, false},
+		"its controller has not seen it once": {
+			deployment(0, touched, func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 0 }), nil, nil, false, false},
 		"there is no Deployment, because it is new": {&appsv1.Deployment{}, nil, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +111,8 @@ func TestWhatIsReportedLater(t *testing.T) {
 			if test.spec {
 				nginx.Generation++
 			}
-			if got := statusWriteDelay(old, statusFor(nginx, test.pods, test.nodes, test.what, time.Unix(2, 0)), test.pods); (got > 0) != test.wait || got > 5*time.Second {
+			if got := statusWriteDelay(old, statusFor(nginx, test.pods, test.nodes, test.what, time.Unix(2, 0)),
+				test.pods); (got > 0) != test.wait || got > 5*time.Second {
 				t.Errorf("it waits %s, want a wait: %v", got, test.wait)
 			}
 		})

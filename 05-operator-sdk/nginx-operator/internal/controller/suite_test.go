@@ -27,7 +27,8 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }, filepath.Join("..", "..", "config", "crd", "bases")))
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
+		filepath.Join("..", "..", "config", "crd", "bases")))
 }
 
 var (

@@ -135,6 +135,7 @@ func answer(code int) (*http.Response, error) {
 	reasons := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden,
 		http.StatusConflict:            metav1.StatusReasonConflict,
 		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
-		http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable}
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
+		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable}
 	return testenv.Refusal(code, string(reasons[code]))
 }

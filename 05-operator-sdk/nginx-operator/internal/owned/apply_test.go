@@ -69,11 +69,13 @@ func newFixture(t *testing.T) *fixture {
 	f.owner.Namespace = namespace.Name
 	f.must(f.Create(t.Context(), f.owner))
 	counted := interceptor.NewClient(plain, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
+			opts ...client.ApplyOption) error {
 			f.writes++
 			return c.Apply(ctx, obj, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			f.writes++
 			return c.Patch(ctx, obj, patch, opts...)
 		},
@@ -93,8 +95,10 @@ func (f *fixture) must(err error) {
 func (f *fixture) children(change ...func(*appsv1ac.DeploymentApplyConfiguration)) []*Child {
 	here := func(d *appsv1ac.DeploymentApplyConfiguration) { d.WithNamespace(f.owner.Namespace) }
 	app := map[string]string{"app": "site"}
-	service := corev1ac.Service("site", f.owner.Namespace).WithLabels(app).WithSpec(corev1ac.ServiceSpec().WithSelector(app).
-		WithPorts(corev1ac.ServicePort().WithName("p").WithPort(80).WithProtocol("TCP").WithTargetPort(intstr.FromString("p"))))
+	service := corev1ac.Service("site", f.owner.Namespace).WithLabels(app).WithSpec(corev1ac.ServiceSpec().
+		WithSelector(app).
+		WithPorts(corev1ac.ServicePort().WithName("p").WithPort(80).WithProtocol("TCP").
+			WithTargetPort(intstr.FromString("p"))))
 	return []*Child{deployment(append(change, here)...), Service(service)}
 }
 
@@ -263,7 +267,8 @@ func TestAnObjectThatAppearsBetweenReadAndWriteIsNotChanged(t *testing.T) {
 					edit(f, f.unmanaged(kind), func(o client.Object) { o.SetLabels(nil) })
 				}
 				f.applier.Client = interceptor.NewClient(f.applier.Client.(client.WithWatch), interceptor.Funcs{
-					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
+						opts ...client.ApplyOption) error {
 						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
 							if exists {
 								f.must(f.Delete(ctx, f.unmanaged(kind)))
@@ -472,7 +477,8 @@ func TestAMutatedLabelIsReported(t *testing.T) {
 	f := newFixture(t)
 	admissiontest.Mutate(t, f, f.owner.Namespace, "", "services",
 		`Object{metadata: Object.metadata{labels: {"app": "renamed"}}}`)
-	if message := f.reports(conditions.ReasonChildMutated, 2); !strings.Contains(message, "Service site: metadata.labels.app;") {
+	if message := f.reports(conditions.ReasonChildMutated, 2); !strings.Contains(message,
+		"Service site: metadata.labels.app;") {
 		t.Errorf("the message is %q", message)
 	}
 	f.reports(conditions.ReasonChildMutated, 0)

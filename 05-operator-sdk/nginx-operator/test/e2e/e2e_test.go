@@ -80,7 +80,8 @@ var _ = Describe("nginx-operator", Ordered, func() {
 	It("lists them truly after one was killed", func() {
 		before := nodes(sample)
 		kubectl("delete", "pod", before[0], "--wait=false")
-		Eventually(func() []string { return nodes(sample) }, "30s").Should(SatisfyAll(HaveLen(3), Not(ContainElement(before[0]))))
+		Eventually(func() []string { return nodes(sample) }, "30s").
+			Should(SatisfyAll(HaveLen(3), Not(ContainElement(before[0]))))
 		Eventually(running, "30s").Should(Equal(nodes(sample)))
 	})
 

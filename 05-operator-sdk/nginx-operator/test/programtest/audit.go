@@ -116,5 +116,6 @@ func (r Request) String() string {
 	if r.ObjectRef.Subresource != "" {
 		what += "/" + r.ObjectRef.Subresource
 	}
-	return r.Verb + " " + what + " " + r.ObjectRef.Namespace + "/" + r.ObjectRef.Name + " " + r.StageTimestamp.Format("05.000")
+	return r.Verb + " " + what + " " + r.ObjectRef.Namespace + "/" + r.ObjectRef.Name + " " +
+		r.StageTimestamp.Format("05.000")
 }

@@ -160,7 +160,8 @@ func Get(url, token string) (code int, body string) {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	// The certificate was made at the program's start, and no authority vouches for it.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err.Error()

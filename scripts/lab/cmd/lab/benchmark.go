@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,19 +20,14 @@ func benchmarkCommand() *cobra.Command {
 	cmd.Flags().IntSliceVar(&o.Memory, "memory", []int{0, 1000, 5000}, "numbers of MyWebs at which memory is measured")
 	cmd.Flags().IntVar(&o.Objects, "objects", 100, "how many MyWebs converge at once")
 	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "pairs of runs for a ratio")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := open(cmd.Context(), impls)
-		if err != nil {
-			return err
-		}
-		defer l.close()
+	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
 		o.Root, o.Implementations, o.Parts = l.root, l.impls, words(parts)
-		r, err := benchmark.Run(cmd.Context(), o)
+		r, err := benchmark.Run(ctx, o)
 		if err != nil {
 			return err
 		}
 		r.Print(cmd.OutOrStdout())
 		return nil
-	}
+	})
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 
@@ -29,13 +30,8 @@ func budgetCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "budget", Short: "Count the requests, and compare with scripts/lab/myweb/budget.yaml",
 		Args: cobra.NoArgs}
 	cmd.Flags().BoolVar(&put, "write", false, "write the file anew")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := open(cmd.Context(), "")
-		if err != nil {
-			return err
-		}
-		defer l.close()
-		have, err := l.count(cmd.Context())
+	cmd.RunE = opened(new(string), func(ctx context.Context, l *lab) error {
+		have, err := l.count(ctx)
 		if err != nil {
 			return err
 		}
@@ -47,16 +43,12 @@ func budgetCommand() *cobra.Command {
 			}
 			return os.WriteFile(file, append([]byte(budgetHead), data...), 0o644)
 		}
-		data, err := os.ReadFile(file)
-		if err != nil {
+		var may budget
+		if err := strictyaml.Read(file, &may); err != nil {
 			return err
 		}
-		var may budget
-		if err := yaml.UnmarshalStrict(data, &may); err != nil {
-			return fmt.Errorf("read %s: %w", file, err)
-		}
 		return have.within(may)
-	}
+	})
 	return cmd
 }
 

@@ -32,13 +32,8 @@ func compareCommand() *cobra.Command {
 	cmd.Flags().StringVar(&impls, "impl", "",
 		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
 	cmd.Flags().StringVar(&out, "out", "out", "folder for compare.md, compare.html and compare.json")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := open(cmd.Context(), impls)
-		if err != nil {
-			return err
-		}
-		defer l.close()
-		r, err := l.compare(cmd.Context())
+	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
+		r, err := l.compare(ctx)
 		if err != nil {
 			return err
 		}
@@ -57,7 +52,7 @@ func compareCommand() *cobra.Command {
 			}
 		}
 		return nil
-	}
+	})
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,24 +22,20 @@ func controlCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "control", Args: cobra.NoArgs,
 		Short: "Compare an implementation with itself, in verdicts and counts: each difference is an error"}
 	cmd.Flags().StringVar(&name, "impl", "03", "the implementation")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := open(cmd.Context(), name)
-		if err != nil {
-			return err
-		}
-		defer l.close()
+	cmd.RunE = opened(&name, func(ctx context.Context, l *lab) error {
 		if len(l.impls) != 1 {
 			return errors.New("a control is of one implementation")
 		}
 		itself := l.impls[0]
 		itself.Name += "-again"
 		l.impls = append(l.impls, itself)
-		outcomes, err := l.examine(cmd.Context(), true, 1, []part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
+		outcomes, err := l.examine(ctx, true, 1,
+			[]part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
 			func(implementation, suite.Outcome) {})
 		if err != nil {
 			return err
 		}
-		counts, err := l.count(cmd.Context())
+		counts, err := l.count(ctx)
 		if err != nil {
 			return err
 		}
@@ -49,7 +46,7 @@ func controlCommand() *cobra.Command {
 		}
 		fmt.Printf("-- %s and %s: no difference in %d checks and %d phases\n", a, b, len(outcomes[a]), len(counts[a]))
 		return nil
-	}
+	})
 	return cmd
 }
 

@@ -22,7 +22,7 @@ func upCommand() *cobra.Command {
 		Short: "Keep a control plane between runs: conformance, crash and faults use it and start faster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := checkout()
+			root, err := fixture.Here()
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func downCommand() *cobra.Command {
 		Short: "Remove the control plane that `up` keeps",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := checkout()
+			root, err := fixture.Here()
 			if err != nil {
 				return err
 			}
@@ -54,15 +54,6 @@ func downCommand() *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// checkout is the one around the working folder.
-func checkout() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	return fixture.Root(dir)
 }
 
 // fixture starts one with the CRD installed: in the kept cluster where there is one, unless another run has it.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -40,9 +42,21 @@ func open(ctx context.Context, list string) (*lab, error) {
 	return l, nil
 }
 
+// opened is what a command does with the lab of these implementations; the list is read when the flags are.
+func opened(list *string, do func(ctx context.Context, l *lab) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		l, err := open(cmd.Context(), *list)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		return do(cmd.Context(), l)
+	}
+}
+
 // empty is a lab without implementations.
 func empty() (*lab, error) {
-	root, err := checkout()
+	root, err := fixture.Here()
 	if err != nil {
 		return nil, err
 	}

@@ -210,7 +210,7 @@ func (t *trial) terminated() (Finding, error) {
 		return failed("30 s after nothing else kept it: %v", err).with(lines(w.entries)...), t.ctx.Err()
 	case w.hot():
 		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
-	case !t.operator.running():
+	case !t.operator.Running():
 		return Finding{}, errors.New("the operator did not stay alive")
 	}
 	return passed("%v while it was being deleted; it was gone %.1f s after nothing else kept it", w,

@@ -1,15 +1,14 @@
 package examine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 )
@@ -88,8 +87,7 @@ func crashes(r *run) error {
 		}
 	}
 	summary := fmt.Sprintf("%d of %d sequences over %d writes were tried; in %d the operator was killed as often as "+
-		"planned "+
-		"(in the others it needed fewer writes)", tried, len(all), len(keys), fired)
+		"planned (in the others it needed fewer writes)", tried, len(all), len(keys), fired)
 	if bad := r.report.count("crash", Failed); bad > 0 {
 		r.add("killed after its writes, in sequences", failed("%s; %d ended differently", summary, bad))
 	} else if tried == 0 {
@@ -127,7 +125,7 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 			Match: ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.namespace, Verbs: []string{k.verb},
 				Resources: []string{k.what}, Name: k.name, Where: ledger.Entry.Committed},
 			Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-				t.operator.process().Kill()
+				t.operator.Process().Kill()
 				return proxy.Drop()
 			})}))
 	}
@@ -162,31 +160,12 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	return passed("ended as undisturbed"), fired, stop()
 }
 
-// supervise starts the operator again when it was killed, as Kubernetes does. An end by itself is an error.
+// supervise starts the operator again when it was killed. An end by itself is an error.
 func (t *trial) supervise() (stop func() error) {
-	ctx, cancel := context.WithCancel(t.ctx)
-	var done sync.WaitGroup
-	var err error
-	done.Go(func() {
-		for {
-			p := t.operator.process()
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.Ended():
-			}
-			if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
-				err = fmt.Errorf("the operator %v by itself%s", exit, words(p))
-				return
-			}
-			if _, err = t.operator.launch(); err != nil {
-				return
-			}
+	return t.operator.Supervise(t.ctx, func(p *fixture.Process) error {
+		if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
+			return fmt.Errorf("the operator %v by itself%s", exit, words(p))
 		}
-	})
-	return func() error {
-		cancel()
-		done.Wait()
-		return err
-	}
+		return nil
+	}, func() error { _, err := t.operator.launch(); return err })
 }

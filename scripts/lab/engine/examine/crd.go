@@ -51,8 +51,7 @@ func (t *target) readCRDs() error {
 	}
 	if len(t.kinds) == 0 {
 		return fmt.Errorf("CRD=%s holds no CustomResourceDefinition: give the folder with the generated files, often "+
-			"config/crd/bases "+
-			"(make manifests writes them)", t.CRD)
+			"config/crd/bases (make manifests writes them)", t.CRD)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // patience is how long a change of somebody else may stay.
@@ -199,7 +201,7 @@ func (t *trial) addLabels() (Finding, error) {
 			return Finding{}, err
 		}
 	}
-	if err := pause(t.ctx, 2*time.Second); err != nil {
+	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
 		return Finding{}, err
 	}
 	var lost []string

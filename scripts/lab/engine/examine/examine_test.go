@@ -16,7 +16,8 @@ import (
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "testoperator")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../testoperator").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../testoperator").
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return program
@@ -24,7 +25,8 @@ func build(t *testing.T) string {
 
 func greeting(program string, env ...string) Subject {
 	return Subject{Program: program, CRD: "../testoperator/config/crd.yaml", Sample: "../testoperator/config/sample.yaml",
-		Role: []string{"../testoperator/config/role.yaml", "../testoperator/config/leader_election_role.yaml"}, Env: env, Fast: true}
+		Role: []string{"../testoperator/config/role.yaml", "../testoperator/config/leader_election_role.yaml"},
+		Env:  env, Fast: true}
 }
 
 // TestPlantedFaultsAreFound examines the operator as it is, and with each of its faults, on a real API server.
@@ -38,7 +40,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}{
 		"as it is: a permission too many, and a port that server-side apply cannot restore once its key is edited": {nil,
 			[]string{"steady-state", "drift", "permissions"}, "drift permissions", "delete deployments.apps"},
-		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state", "update greetings.test.example.com/status every"},
+		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state",
+			"update greetings.test.example.com/status every"},
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
 			"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"},
 		"as it is, in a cluster with policies": {nil, []string{"admission"}, "", "the status reports it"},
@@ -105,13 +108,15 @@ func TestASentence(t *testing.T) {
 		change func(*Subject)
 		say    string
 	}{
-		"no program":               {func(s *Subject) { s.Program = "" }, "no operator was given: PROGRAM="},
-		"a program that is not":    {func(s *Subject) { s.Program = "none" }, "PROGRAM=none cannot be read"},
-		"a source file":            {func(s *Subject) { s.Program = "run.go" }, "is not an executable file"},
-		"a folder without a CRD":   {func(s *Subject) { s.CRD = dir }, "holds no CustomResourceDefinition"},
-		"a sample of another kind": {func(s *Subject) { s.Sample = pod }, "it has v1 Pod, and the CRDs are for test.example.com/v1 Greeting"},
-		"two samples":              {func(s *Subject) { s.Sample = twice }, "has two custom resources, Greeting hello and Greeting other"},
-		"a strange READY":          {func(s *Subject) { s.Ready = "a = b" }, "is neither {jsonpath}=value nor the name of a condition"},
+		"no program":             {func(s *Subject) { s.Program = "" }, "no operator was given: PROGRAM="},
+		"a program that is not":  {func(s *Subject) { s.Program = "none" }, "PROGRAM=none cannot be read"},
+		"a source file":          {func(s *Subject) { s.Program = "run.go" }, "is not an executable file"},
+		"a folder without a CRD": {func(s *Subject) { s.CRD = dir }, "holds no CustomResourceDefinition"},
+		"a sample of another kind": {func(s *Subject) { s.Sample = pod },
+			"it has v1 Pod, and the CRDs are for test.example.com/v1 Greeting"},
+		"two samples": {func(s *Subject) { s.Sample = twice }, "has two custom resources, Greeting hello and Greeting other"},
+		"a strange READY": {func(s *Subject) { s.Ready = "a = b" },
+			"is neither {jsonpath}=value nor the name of a condition"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := greeting("/bin/false")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -72,7 +73,7 @@ type watched struct {
 
 // watch keeps the operator's writes of a time. It may have begun already.
 func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
-	err = pause(t.ctx, window-time.Since(begin))
+	err = fixture.Pause(t.ctx, window-time.Since(begin))
 	return watched{begin, time.Now(), t.writes(mark)}, err
 }
 

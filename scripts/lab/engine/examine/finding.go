@@ -80,14 +80,12 @@ var experiments = []experiment{
 	{"deletion", "Deletion", "What stays behind costs money and blocks the name. " +
 		"Others set owner references and leave deletion to the garbage collector; a finalizer is for what is outside the " +
 		"cluster.", deletion},
-	{"drift", "Drift", "People and programs change what an operator owns. Others watch their children (Owns), and apply " +
-		"the fields that they set; " +
-		"what others add stays.", drift},
+	{"drift", "Drift", "People and programs change what an operator owns. Others watch their children (Owns), and " +
+		"apply the fields that they set; what others add stays.", drift},
 	{"replicas", "Two replicas", "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
 	{"faults", "API faults",
 		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
-			"with " +
-			"exponential backoff, for each object apart.", apiFaults},
+			"with exponential backoff, for each object apart.", apiFaults},
 	{"admission", "Admission",
 		"Companies guard their clusters by policies and quotas. Others report what was refused in the status, make " +
 			"the other children, and try again with exponential backoff.", admission},

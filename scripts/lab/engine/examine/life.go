@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
@@ -86,10 +87,10 @@ func steadyState(r *run) error {
 			return Finding{}, err
 		}
 		mark := t.fixture.Ledger.Mark()
-		if err := pause(t.ctx, window); err != nil {
+		if err := fixture.Pause(t.ctx, window); err != nil {
 			return Finding{}, err
 		}
-		if !t.operator.running() {
+		if !t.operator.Running() {
 			return Finding{}, errors.New("the operator did not stay alive")
 		}
 		found := t.fixture.Ledger.Entries(ledger.Match{Users: []string{t.operator.user.Name}, After: mark,
@@ -127,12 +128,12 @@ func restart(r *run) error {
 		if err := t.serve(); err != nil {
 			return Finding{}, err
 		}
-		t.operator.kill()
+		t.operator.Kill()
 		mark := t.fixture.Ledger.Mark()
 		if err := t.operator.start(t.ctx); err != nil {
 			return Finding{}, err
 		}
-		if err := pause(t.ctx, 2*time.Second); err != nil {
+		if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
 			return Finding{}, err
 		}
 		if err := t.asUndisturbed(); err != nil {

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
 // A mutation is another value in a field of a child.
@@ -155,7 +157,7 @@ func (t *trial) noticed() (found bool, where string) {
 		return true, "a child is missing"
 	}
 	status := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}.String() + ".status"
-	for _, line := range differences(now, t.state, t.varying) {
+	for _, line := range state.Differences(now, t.state, t.varying) {
 		if strings.HasPrefix(line, status) {
 			return true, "the status reports it (" + line + ")"
 		}

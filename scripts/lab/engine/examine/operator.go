@@ -1,16 +1,11 @@
 package examine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -28,8 +23,7 @@ type operator struct {
 	user    *fixture.User
 	flags   []string // that --help names
 
-	mu   sync.Mutex
-	last *fixture.Process
+	fixture.Lives
 }
 
 // newOperator makes a user of that name with the permissions of the subject. It starts no process.
@@ -54,23 +48,6 @@ func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string
 	return o, nil
 }
 
-var flagLine = regexp.MustCompile(`(?m)^\s*(?:-\w,\s*)?--?([a-z][-a-z0-9]+)`)
-
-// flagsOf returns the flags that a program's --help names; none when it has no help.
-func flagsOf(ctx context.Context, path string) (flags []string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--help")
-	cmd.Env = []string{"HOME=" + os.TempDir(), "KUBECONFIG=" + os.DevNull} // a program that ignores --help reaches nothing
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
-	_ = cmd.Run() // help may end with any code
-	for _, m := range flagLine.FindAllStringSubmatch(out.String(), -1) {
-		flags = append(flags, m[1])
-	}
-	return flags
-}
-
 // with are those settings whose flag the program has and the user did not set.
 func (o *operator) with(settings ...string) (args []string) {
 	for _, s := range settings {
@@ -88,13 +65,11 @@ func (o *operator) with(settings ...string) (args []string) {
 
 // launch starts a process. It does not wait.
 func (o *operator) launch(args ...string) (*fixture.Process, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	all := slices.Concat(o.target.Args, o.with("--health-probe-bind-address=0", "--metrics-bind-address=0"), args)
 	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.target.Program, Args: all, Env: o.target.Env,
 		Kubeconfig: o.user.Kubeconfig})
 	if err == nil {
-		o.last = p
+		o.Began(p)
 	}
 	return p, err
 }
@@ -108,15 +83,8 @@ func (o *operator) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
 	defer cancel()
-	ended, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	go func() {
-		select {
-		case <-p.Ended():
-			stop(errEnded)
-		case <-ended.Done():
-		}
-	}()
+	ended, stop := p.Context(ctx, func() error { return errEnded })
+	defer stop()
 	mine := ledger.Match{Users: []string{o.user.Name}, After: mark}
 	watch := mine
 	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{o.target.what()}
@@ -146,16 +114,16 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	output := p.Output()
 	if strings.Contains(output, "tls.crt") || strings.Contains(output, "serving-cert") {
 		return fmt.Errorf("the operator wants a certificate for its webhooks, which cert-manager would give it in a "+
-			"cluster: "+
-			"switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name the certificate's folder in ARGS=%s", words(p))
+			"cluster: switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name the certificate's folder in ARGS=%s",
+			words(p))
 	}
 	asked := "before it sent any request to the API server"
 	if requests > 0 {
 		asked = fmt.Sprintf("after %d requests to the API server", requests)
 	}
 	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
-		"until it is "+
-		"stopped and finds the API server by KUBECONFIG; ARGS= and ENV= give it what it needs%s", p.Exit(), asked, words(p))
+		"until it is stopped and finds the API server by KUBECONFIG; ARGS= and ENV= give it what it needs%s", p.Exit(),
+		asked, words(p))
 }
 
 // words are the last lines that a process printed.
@@ -165,19 +133,4 @@ func words(p *fixture.Process) string {
 		return ". It printed nothing"
 	}
 	return ". Its last lines:\n  " + strings.Join(lines[max(0, len(lines)-6):], "\n  ")
-}
-
-// process is the newest one; nil before the first.
-func (o *operator) process() *fixture.Process {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.last
-}
-
-func (o *operator) running() bool { p := o.process(); return p != nil && p.Running() }
-
-func (o *operator) kill() {
-	if p := o.process(); p != nil {
-		p.Kill()
-	}
 }

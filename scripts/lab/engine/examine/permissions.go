@@ -175,7 +175,8 @@ func (p permission) allows(other permission) bool {
 func unused(granted, used []permission) (idle []permission) {
 	for _, g := range granted {
 		needed := slices.ContainsFunc(used, func(u permission) bool {
-			return g.allows(u) || g.verb == wire.List && u.verb == wire.Watch && g.allows(permission{g.verb, u.group, u.resource})
+			return g.allows(u) || g.verb == wire.List && u.verb == wire.Watch &&
+				g.allows(permission{g.verb, u.group, u.resource})
 		})
 		if !needed || g.verb == "*" || g.resource == "*" || g.group == "*" {
 			idle = append(idle, g)

@@ -32,14 +32,19 @@ func object(t *testing.T, text string) map[string]any {
 
 func TestVariations(t *testing.T) {
 	for name, test := range map[string]struct{ schema, spec, want string }{
-		"an enum: its other values":          {"properties: {mode: {type: string, enum: [a, b, c]}}\nrequired: [mode]", "mode: a", `spec.mode becomes "b", spec.mode becomes "c"`},
-		"a number: inside the bounds":        {"properties: {size: {type: integer, minimum: 0, maximum: 3}}\nrequired: [size]", "size: 2", "spec.size becomes 3, spec.size becomes 0"},
-		"a number at its maximum: the other": {"properties: {size: {type: integer, minimum: 1, maximum: 3}}\nrequired: [size]", "size: 3", "spec.size becomes 1"},
-		"a boolean that is not set":          {"properties: {open: {type: boolean}}", "{}", "spec.open becomes true"},
-		"an optional field is removed too":   {"properties: {image: {type: string}}", "image: nginx", `spec.image becomes "nginxx", spec.image is removed`},
-		"a string with a pattern stays":      {"properties: {id: {type: string, pattern: '^a$'}}\nrequired: [id]", "id: a", ""},
-		"a free string that is not set":      {"properties: {image: {type: string}}", "{}", ""},
-		"fields of an object": {"properties: {tls: {type: object, required: [on], properties: {open: {type: boolean}}}}\nrequired: [tls]",
+		"an enum: its other values": {"properties: {mode: {type: string, enum: [a, b, c]}}\nrequired: [mode]",
+			"mode: a", `spec.mode becomes "b", spec.mode becomes "c"`},
+		"a number: inside the bounds": {"properties: {size: {type: integer, minimum: 0, maximum: " +
+			"3}}\nrequired: [size]", "size: 2", "spec.size becomes 3, spec.size becomes 0"},
+		"a number at its maximum: the other": {
+			"properties: {size: {type: integer, minimum: 1, maximum: 3}}\nrequired: [size]", "size: 3", "spec.size becomes 1"},
+		"a boolean that is not set": {"properties: {open: {type: boolean}}", "{}", "spec.open becomes true"},
+		"an optional field is removed too": {
+			"properties: {image: {type: string}}", "image: nginx", `spec.image becomes "nginxx", spec.image is removed`},
+		"a string with a pattern stays": {"properties: {id: {type: string, pattern: '^a$'}}\nrequired: [id]", "id: a", ""},
+		"a free string that is not set": {"properties: {image: {type: string}}", "{}", ""},
+		"fields of an object": {
+			"properties: {tls: {type: object, required: [on], properties: {open: {type: boolean}}}}\nrequired: [tls]",
 			"tls: {open: true}", "spec.tls.open becomes false, spec.tls.open is removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,11 +83,14 @@ func TestSequences(t *testing.T) {
 func TestChildrenOf(t *testing.T) {
 	sample := schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "greetings"}
 	entry := func(group, resource, namespace, name string) ledger.Entry {
-		return ledger.Entry{Request: wire.Request{Group: group, Version: "v1", Resource: resource, Namespace: namespace, Name: name}}
+		return ledger.Entry{Request: wire.Request{
+			Group: group, Version: "v1", Resource: resource, Namespace: namespace, Name: name}}
 	}
 	var got []string
-	for _, c := range childrenOf([]ledger.Entry{entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "a", "x"),
-		entry("test.example.com", "greetings", "a", "x"), entry("rbac.authorization.k8s.io", "clusterroles", "", "x")}, sample) {
+	for _, c := range childrenOf([]ledger.Entry{
+		entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "a", "x"),
+		entry("test.example.com", "greetings", "a", "x"), entry("rbac.authorization.k8s.io", "clusterroles", "", "x")},
+		sample) {
 		got = append(got, c.String())
 	}
 	if want := "deployments.apps/x clusterroles.rbac.authorization.k8s.io/x"; strings.Join(got, " ") != want {
@@ -91,14 +99,16 @@ func TestChildrenOf(t *testing.T) {
 }
 
 func TestLeaves(t *testing.T) {
-	fields := object(t, `{"f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:ownerReferences": {".": {}, 'k:{"uid":"1"}': {}}},
+	fields := object(
+		t, `{"f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:ownerReferences": {".": {}, 'k:{"uid":"1"}': {}}},
   "f:spec": {"f:ports": {'k:{"port":80}': {"f:name": {}, "f:port": {}}}}}`)
 	var got []string
 	for _, p := range leaves(fields, nil) {
 		got = append(got, p.String())
 	}
 	slices.Sort(got)
-	want := []string{".metadata.labels.app", ".metadata.ownerReferences", `.spec.ports[{"port":80}].name`, `.spec.ports[{"port":80}].port`}
+	want := []string{".metadata.labels.app", ".metadata.ownerReferences", `.spec.ports[{"port":80}].name`,
+		`.spec.ports[{"port":80}].port`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -112,7 +122,8 @@ func TestMetadataIsChangedLast(t *testing.T) {
 		return p
 	}
 	var got []string
-	for _, p := range lastMetadata([]path{at("metadata", "ownerReferences"), at("metadata", "labels", "a"), at("spec", "replicas")}) {
+	for _, p := range lastMetadata([]path{
+		at("metadata", "ownerReferences"), at("metadata", "labels", "a"), at("spec", "replicas")}) {
 		got = append(got, p.String())
 	}
 	if diff := cmp.Diff([]string{".spec.replicas", ".metadata.labels.a", ".metadata.ownerReferences"}, got); diff != "" {
@@ -126,7 +137,8 @@ func TestFind(t *testing.T) {
 	if pointer, value, ok := p.find(o); pointer != "/spec/ports/1/name" || value != "b" || !ok {
 		t.Error(pointer, value, ok)
 	}
-	if pointer, _, _ := (path{{field: "metadata"}, {field: "labels"}, {field: "a/b"}}).find(o); pointer != "/metadata/labels/a~1b" {
+	if pointer, _, _ := (path{{field: "metadata"}, {field: "labels"}, {field: "a/b"}}).
+		find(o); pointer != "/metadata/labels/a~1b" {
 		t.Error(pointer)
 	}
 	if _, _, ok := (path{{field: "spec"}, {field: "none"}}).find(o); ok {
@@ -134,35 +146,19 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestDifferences(t *testing.T) {
-	equal, varying := common([]state{{"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4"}})
-	if diff := cmp.Diff(state{"a": "1"}, equal); diff != "" {
-		t.Error(diff)
-	}
-	for name, test := range map[string]struct {
-		got  state
-		want []string
-	}{
-		"as undisturbed":   {state{"a": "1", "b": "9", "c": "9"}, nil},
-		"a missing value":  {state{"b": "9"}, []string{`a is missing; undisturbed it is "1"`}},
-		"another value":    {state{"a": "2"}, []string{`a is "2"; undisturbed it is "1"`}},
-		"a value too many": {state{"a": "1", "d": "1"}, []string{`d is "1"; undisturbed it does not exist`}},
-	} {
-		if diff := cmp.Diff(test.want, differences(test.got, equal, varying)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
 func TestIsReady(t *testing.T) {
 	for name, test := range map[string]struct{ ready, object, want string }{
-		"the condition Ready":          {"", "status: {conditions: [{type: Ready, status: 'True'}]}", ""},
-		"a condition that is not true": {"", "status: {conditions: [{type: Available, status: 'False', reason: Waits}]}", "the condition Available is False: Waits"},
-		"without conditions":           {"", "status: {}", ""},
-		"an old generation":            {"", `{"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}`, "status.observedGeneration is 1"},
-		"a condition by name":          {"Synced", "status: {conditions: [{type: Ready, status: 'True'}]}", "it has no condition Synced"},
-		"a path":                       {"{.status.phase}=Running", "status: {phase: Running}", ""},
-		"a path that is elsewhere":     {"{.status.phase}=Running", "status: {phase: Pending}", `{.status.phase} is "Pending", not "Running"`},
+		"the condition Ready": {"", "status: {conditions: [{type: Ready, status: 'True'}]}", ""},
+		"a condition that is not true": {"", "status: {conditions: [{type: Available, status: 'False', reason: Waits}]}",
+			"the condition Available is False: Waits"},
+		"without conditions": {"", "status: {}", ""},
+		"an old generation": {
+			"", `{"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}`, "status.observedGeneration is 1"},
+		"a condition by name": {
+			"Synced", "status: {conditions: [{type: Ready, status: 'True'}]}", "it has no condition Synced"},
+		"a path": {"{.status.phase}=Running", "status: {phase: Running}", ""},
+		"a path that is elsewhere": {
+			"{.status.phase}=Running", "status: {phase: Pending}", `{.status.phase} is "Pending", not "Running"`},
 	} {
 		err := isReady(test.ready, &unstructured.Unstructured{Object: object(t, test.object)})
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -173,9 +169,11 @@ func TestIsReady(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	entry := func(verb, resource string, served ...int) ledger.Entry {
-		return ledger.Entry{Request: wire.Request{Verb: verb, Resource: resource}, Served: served, AuditIDs: []string{verb + " " + resource}}
+		return ledger.Entry{Request: wire.Request{Verb: verb, Resource: resource}, Served: served,
+			AuditIDs: []string{verb + " " + resource}}
 	}
-	used, denied := uses([]ledger.Entry{entry("apply", "services", 201), entry("watch", "services", 200), entry("delete", "pods", 403), entry("get", "secrets")},
+	used, denied := uses([]ledger.Entry{entry("apply", "services", 201), entry("watch", "services", 200),
+		entry("delete", "pods", 403), entry("get", "secrets")},
 		map[string]bool{"delete pods": true})
 	if got, want := strings.Join(texts(used), ", "), "create services, patch services, watch services"; got != want {
 		t.Errorf("used: %s, want %s", got, want)
@@ -186,11 +184,14 @@ func TestPermissions(t *testing.T) {
 	if got := missing(denied, []permission{{"*", "", "pods"}}); len(got) != 0 {
 		t.Errorf("missing though it is granted: %v", got)
 	}
-	if got := missing([]permission{{"delete", "", "pods"}}, []permission{{"delete", "apps", "pods"}, {"get", "", "pods"}}); len(got) != 1 {
+	if got := missing([]permission{{"delete", "", "pods"}},
+		[]permission{{"delete", "apps", "pods"}, {"get", "", "pods"}}); len(got) != 1 {
 		t.Errorf("granted is another one: missing %v", got)
 	}
-	granted := grants([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"services", "*"}, Verbs: []string{"list", "patch", "delete"}}})
-	if got, want := strings.Join(texts(unused(granted, used)), ", "), "delete *, delete services, list *, patch *"; got != want {
+	granted := grants([]rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"services", "*"}, Verbs: []string{"list", "patch", "delete"}}})
+	if got, want := strings.Join(texts(unused(granted, used)), ", "),
+		"delete *, delete services, list *, patch *"; got != want {
 		t.Errorf("unused: %s, want %s", got, want)
 	}
 }

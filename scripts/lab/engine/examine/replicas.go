@@ -14,13 +14,13 @@ import (
 // replicas runs the program twice.
 func replicas(r *run) error {
 	return r.check("of two replicas one writes, and the other takes over", func(t *trial) (Finding, error) {
-		t.operator.kill()
-		defer t.operator.kill() // the next experiment starts it without a lease
+		t.operator.Kill()
+		defer t.operator.Kill() // the next experiment starts it without a lease
 		second, err := newOperator(t.ctx, t.fixture, t.target, t.operator.user.Name+"-b", t.operator.flags)
 		if err != nil {
 			return Finding{}, err
 		}
-		defer second.kill()
+		defer second.Kill()
 		args := t.operator.with("--leader-elect", "--leader-election-namespace="+t.leaseNamespace())
 		mark := t.fixture.Ledger.Mark()
 		both := []*operator{t.operator, second}
@@ -60,7 +60,7 @@ func (t *trial) watched(mark int) error {
 
 func (t *trial) notTwice(both []*operator, err error) Finding {
 	for _, o := range both {
-		if p := o.process(); !p.Running() {
+		if p := o.Process(); !p.Running() {
 			return skipped("two replicas could not be run: one %v%s", p.Exit(), words(p))
 		}
 	}
@@ -97,7 +97,7 @@ func (t *trial) takeOver(both []*operator) (Finding, error) {
 			len(t.writesOf(leader, 0))), nil
 	}
 	mark, begin := t.fixture.Ledger.Mark(), time.Now()
-	leader.kill()
+	leader.Kill()
 	c := t.children[0]
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err

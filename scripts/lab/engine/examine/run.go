@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
 // Options say how an examination runs.
@@ -40,8 +41,8 @@ type run struct {
 	// found out by undisturbed runs
 	children []child
 	fields   map[child][]path
-	states   []state
-	state    state
+	states   []state.State
+	state    state.State
 	varying  map[string]bool
 	keys     [][]key
 
@@ -127,7 +128,7 @@ func (r *run) prepare() error {
 			return fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
-	flags := flagsOf(r.ctx, r.target.Program)
+	flags := fixture.FlagsOf(r.ctx, r.target.Program)
 	var err error
 	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (r *run) check(title string, f func(t *trial) (Finding, error)) error {
 		if errors.As(err, &different) {
 			finding = failed("the end is not that of an undisturbed run").with(different...)
 		}
-		if p := r.operator.process(); p != nil && !p.Running() && r.current.id != "replicas" {
+		if p := r.operator.Process(); p != nil && !p.Running() && r.current.id != "replicas" {
 			finding.What += fmt.Sprintf("; the operator %v", p.Exit())
 		}
 	}

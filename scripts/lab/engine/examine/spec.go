@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
 // specChanges changes the sample field by field, as its schema allows.
@@ -102,7 +104,7 @@ func (t *trial) reached() (places []string, err error) {
 		} else if err != nil {
 			return err
 		}
-		for _, line := range differences(now, t.state, t.varying) {
+		for _, line := range state.Differences(now, t.state, t.varying) {
 			if !strings.HasPrefix(line, spec) && !strings.HasPrefix(line, "…") {
 				places = append(places, strings.Fields(line)[0])
 			}

@@ -1,17 +1,14 @@
 package examine
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// A state is a value for each path of the sample and its children.
-type state map[string]string
+	"example.com/operator-workshop/scripts/lab/engine/state"
+)
 
 // masked are the paths that differ in every life of an object.
 var masked = regexp.MustCompile(`\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|` +
@@ -19,8 +16,8 @@ var masked = regexp.MustCompile(`\.(uid|resourceVersion|namespace|managedFields|
 	`\.ownerReferences\[\d+\]\.uid|deployment\.kubernetes\.io/revision`)
 
 // observe reads the state. The status of the children is left out: controllers of the cluster write it.
-func (t *trial) observe() (state, error) {
-	all, uids := state{}, []string{}
+func (t *trial) observe() (state.State, error) {
+	all, uids := state.State{}, []string{}
 	own := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}
 	for _, c := range append(slices.Clone(t.children), own) {
 		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
@@ -31,84 +28,13 @@ func (t *trial) observe() (state, error) {
 		if c != own {
 			delete(u.Object, "status")
 		}
-		flatten(all, c.String(), u.Object)
+		all.Add(c.String(), u.Object, masked)
 	}
 	names := strings.NewReplacer(append(uids, t.namespace, "NAMESPACE")...)
 	for path, value := range all {
 		all[path] = names.Replace(value)
 	}
 	return all, nil
-}
-
-// flatten adds the value at a path, field by field. Items of a list are called by their name or type.
-func flatten(all state, path string, value any) {
-	if masked.MatchString(path) {
-		return
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		for key, item := range v {
-			flatten(all, path+"."+key, item)
-		}
-	case []any:
-		for i, item := range v {
-			flatten(all, path+"["+itemName(i, item)+"]", item)
-		}
-	default:
-		all[path] = fmt.Sprint(v)
-	}
-}
-
-func itemName(i int, item any) string {
-	fields, _ := item.(map[string]any)
-	for _, key := range []string{"type", "name"} {
-		if name, _, _ := unstructured.NestedString(fields, key); name != "" {
-			return name
-		}
-	}
-	return fmt.Sprint(i)
-}
-
-// common is what is equal in all states, and the paths that are not: what varies by itself shows nothing.
-func common(states []state) (equal state, varying map[string]bool) {
-	equal, varying = state{}, map[string]bool{}
-	for _, s := range states {
-		for path, value := range s {
-			equal[path] = value
-		}
-	}
-	for path, value := range equal {
-		for _, s := range states {
-			if have, ok := s[path]; !ok || have != value {
-				varying[path] = true
-			}
-		}
-	}
-	for path := range varying {
-		delete(equal, path)
-	}
-	return equal, varying
-}
-
-// differences are lines about what is not as in an undisturbed run.
-func differences(got, want state, varying map[string]bool) (lines []string) {
-	for path, value := range want {
-		if have, ok := got[path]; !ok {
-			lines = append(lines, fmt.Sprintf("%s is missing; undisturbed it is %q", path, value))
-		} else if have != value {
-			lines = append(lines, fmt.Sprintf("%s is %q; undisturbed it is %q", path, have, value))
-		}
-	}
-	for path, value := range got {
-		if _, ok := want[path]; !ok && !varying[path] {
-			lines = append(lines, fmt.Sprintf("%s is %q; undisturbed it does not exist", path, value))
-		}
-	}
-	slices.Sort(lines)
-	if len(lines) > 10 {
-		lines = append(lines[:10], fmt.Sprintf("… %d more", len(lines)-10))
-	}
-	return lines
 }
 
 // A differenceError says how an end differs from the undisturbed one.
@@ -122,7 +48,7 @@ func (t *trial) asUndisturbed() error {
 	if err != nil {
 		return err
 	}
-	if lines := differences(got, t.state, t.varying); len(lines) > 0 {
+	if lines := state.Differences(got, t.state, t.varying); len(lines) > 0 {
 		return differenceError(lines)
 	}
 	return nil

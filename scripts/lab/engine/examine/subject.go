@@ -154,8 +154,7 @@ func (t *target) readSample() error {
 			t.needs = append(t.needs, u)
 		case t.sample != nil:
 			return fmt.Errorf("SAMPLE=%s has two custom resources, %s %s and %s %s, and an examination is of one: move the "+
-				"other "+
-				"to a file of its own, and name it in NEEDS= if the first needs "+
+				"other to a file of its own, and name it in NEEDS= if the first needs "+
 				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
 		default:
 			t.sample, t.gvr, t.spec = u, version.gvr, version.spec

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
@@ -38,7 +39,7 @@ func (r *run) try(f func(t *trial) (Finding, error)) (Finding, error) {
 		return Finding{}, err
 	}
 	defer t.clean()
-	if !r.operator.running() {
+	if !r.operator.Running() {
 		if err := r.operator.start(ctx); err != nil {
 			return Finding{}, err
 		}
@@ -99,7 +100,7 @@ func (t *trial) clean() {
 	defer cancel()
 	name := t.target.sample.GetName()
 	_ = t.samples().Delete(ctx, name, metav1.DeleteOptions{})
-	for begin := time.Now(); ctx.Err() == nil; pause(ctx, 50*time.Millisecond) {
+	for begin := time.Now(); ctx.Err() == nil; fixture.Pause(ctx, 50*time.Millisecond) {
 		u, err := t.samples().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			break

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
 // A key names a write in a way that is the same in each run.
@@ -53,7 +54,7 @@ func (r *run) undisturbed() error {
 			return r.neverReady(err)
 		}
 	}
-	r.state, r.varying = common(r.states)
+	r.state, r.varying = state.Common(r.states)
 	for _, c := range r.children {
 		r.options.Progress("  it owns %s and sets %d fields of it", c, len(r.fields[c]))
 		r.report.Children = append(r.report.Children, fmt.Sprintf("%s (%d fields)", c, len(r.fields[c])))
@@ -104,13 +105,13 @@ func (t *trial) sight() error {
 }
 
 func (r *run) neverReady(err error) error {
-	if p := r.operator.process(); p != nil && !p.Running() {
+	if p := r.operator.Process(); p != nil && !p.Running() {
 		return fmt.Errorf("the operator %v while it handled the sample, so nothing can be examined: see its last lines and "+
 			"fix that first%s", p.Exit(), words(p))
 	}
 	return fmt.Errorf("the sample never got ready undisturbed, so no disturbed end can be compared with it: %w\n"+
 		"Fix: check SAMPLE=, what it needs (NEEDS=), and what ready means (READY={.status.phase}=Running, or a condition)%s",
-		err, words(r.operator.process()))
+		err, words(r.operator.Process()))
 }
 
 // sameWrites reports whether all undisturbed runs made the same writes, in any order.

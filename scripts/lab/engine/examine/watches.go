@@ -39,7 +39,7 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	if err := pause(t.ctx, time.Second); err != nil {
+	if err := fixture.Pause(t.ctx, time.Second); err != nil {
 		return Finding{}, err
 	}
 	freeze.Remove()
@@ -103,11 +103,11 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
 		return Finding{}, err
 	}
-	if err := errors.Join(pause(t.ctx, 3*time.Second), repair()); err != nil {
+	if err := errors.Join(fixture.Pause(t.ctx, 3*time.Second), repair()); err != nil {
 		return Finding{}, err
 	}
 	begin := time.Now()
-	survived := t.operator.running()
+	survived := t.operator.Running()
 	if !survived { // it may end: Kubernetes starts it again
 		if err := t.operator.start(t.ctx); err != nil {
 			return Finding{}, err

@@ -22,8 +22,10 @@ func TestEntryAsText(t *testing.T) {
 		"12:03:04.123 apply deployments.apps default/a 200 3ms moved": {Start: noon, Request: deployment, Code: 200,
 			Took: 3 * time.Millisecond, Served: []int{200}, Effect: Moved},
 		"12:03:04.123 watch configmaps * 200 open 4 events": {Start: noon, Request: watch, Code: 200, Open: true, Events: 4},
-		"12:03:04.123 get /apis 200 1.5ms":                  {Start: noon, Request: wire.Request{Verb: "get", Path: "/apis"}, Code: 200, Took: 1499 * time.Microsecond},
-		"12:03:04.123 apply deployments.apps default/a - 1.234s same served=[200] faults=[drop]": {Start: noon, Request: deployment,
+		"12:03:04.123 get /apis 200 1.5ms": {
+			Start: noon, Request: wire.Request{Verb: "get", Path: "/apis"}, Code: 200, Took: 1499 * time.Microsecond},
+		"12:03:04.123 apply deployments.apps default/a - 1.234s same served=[200] faults=[drop]": {
+			Start: noon, Request: deployment,
 			Took: 1234 * time.Millisecond, Served: []int{200}, Effect: Same, Faults: []string{"drop"}},
 	}
 	for want, entry := range tests {
@@ -79,7 +81,8 @@ func TestMatches(t *testing.T) {
 			}
 		})
 	}
-	for _, wrong := range []Match{{Verbs: []string{"PUT"}}, {Resources: []string{".apps"}}, {Except: []string{"pods/"}}, {Resources: []string{""}}} {
+	for _, wrong := range []Match{
+		{Verbs: []string{"PUT"}}, {Resources: []string{".apps"}}, {Except: []string{"pods/"}}, {Resources: []string{""}}} {
 		if wrong.Check() == nil {
 			t.Errorf("%+v is said to be possible", wrong)
 		}
@@ -98,9 +101,10 @@ func TestEffects(t *testing.T) {
 		"the same version":             {update, wire.Object{ResourceVersion: "9"}, "9", Same},
 		"an older one: it was current": {update, wire.Object{ResourceVersion: "9"}, "10", Same},
 		"nothing was known":            {update, wire.Object{ResourceVersion: "9"}, "", Moved},
-		"a dry run":                    {wire.Request{Verb: wire.Update, DryRun: true}, wire.Object{ResourceVersion: "9"}, "", Same},
-		"a complete delete":            {wire.Request{Verb: wire.Delete}, wire.Object{Kind: "Status"}, "", Moved},
-		"a review":                     {wire.Request{Verb: wire.Create}, wire.Object{Kind: "SelfSubjectAccessReview"}, "", Same},
+		"a dry run": {
+			wire.Request{Verb: wire.Update, DryRun: true}, wire.Object{ResourceVersion: "9"}, "", Same},
+		"a complete delete": {wire.Request{Verb: wire.Delete}, wire.Object{Kind: "Status"}, "", Moved},
+		"a review":          {wire.Request{Verb: wire.Create}, wire.Object{Kind: "SelfSubjectAccessReview"}, "", Same},
 	}
 	for name, test := range tests {
 		if got := EffectOf(test.request, test.answer, test.known); got != test.want {
@@ -166,7 +170,8 @@ func TestAwait(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := l.Await(ctx, 3, pods); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "3 requests, saw 2") {
+	if err := l.Await(ctx, 3, pods); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "3 requests, saw 2") {
 		t.Errorf("waiting for what does not come: %v", err)
 	}
 }

@@ -132,7 +132,8 @@ func (l *lab) get(name string) error {
 // exists reports whether a ConfigMap is there, past the proxy.
 func (l *lab) exists(name string) bool {
 	l.t.Helper()
-	list, err := l.admin.CoreV1().ConfigMaps(l.namespace).List(l.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	list, err := l.admin.CoreV1().ConfigMaps(l.namespace).
+		List(l.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	l.must(err)
 	return len(list.Items) == 1
 }

@@ -77,7 +77,8 @@ func TestDropIsOneStream(t *testing.T) {
 func TestSever(t *testing.T) {
 	l := newLab(t)
 	l.configMap("a")
-	watch, err := l.kube.CoreV1().ConfigMaps(l.namespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=none"})
+	watch, err := l.kube.CoreV1().ConfigMaps(l.namespace).
+		Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=none"})
 	l.must(err)
 	f := l.proxy.Add(proxy.Rule{Match: reads, Times: 2, Do: proxy.Sever()})
 	if err := l.get("a"); err != nil || f.Fired() != 2 {
@@ -87,7 +88,8 @@ func TestSever(t *testing.T) {
 	}
 	l.proxy.Add(proxy.Rule{Match: creates, Times: 1, Do: proxy.Sever()})
 	err = l.create("b")
-	if !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err) && !utilnet.IsHTTP2ConnectionLost(err) && !errors.Is(err, syscall.ECONNRESET) {
+	if !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err) && !utilnet.IsHTTP2ConnectionLost(err) &&
+		!errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("client-go does not write again: %v", err)
 	}
 }
@@ -237,7 +239,9 @@ func TestCall(t *testing.T) {
 	}
 	l.proxy.Add(proxy.Rule{Match: creates, Do: proxy.Call(note)})
 	l.proxy.Add(proxy.Rule{Match: creates, Moment: proxy.After, Do: proxy.Call(note)})
-	l.proxy.Add(proxy.Rule{Match: creates, Moment: proxy.After, Do: proxy.Call(func(*proxy.Exchange) proxy.Action { return proxy.Drop() })})
+	l.proxy.Add(proxy.Rule{Match: creates, Moment: proxy.After, Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
+		return proxy.Drop()
+	})})
 	if err := l.create("a"); err == nil {
 		t.Error("the function asked for a drop")
 	}
@@ -250,10 +254,11 @@ func TestCall(t *testing.T) {
 func TestCommittedWrites(t *testing.T) {
 	l := newLab(t)
 	var at []string
-	l.proxy.Add(proxy.Rule{Match: ledger.Changes, Moment: proxy.After, Skip: 1, Times: 1, Do: proxy.Call(func(x *proxy.Exchange) proxy.Action {
-		at = append(at, x.Entry().Name)
-		return proxy.Action{}
-	})})
+	l.proxy.Add(proxy.Rule{Match: ledger.Changes, Moment: proxy.After, Skip: 1, Times: 1,
+		Do: proxy.Call(func(x *proxy.Exchange) proxy.Action {
+			at = append(at, x.Entry().Name)
+			return proxy.Action{}
+		})})
 	l.must(l.create("a"))
 	if err := l.create("a"); err == nil {
 		t.Error("created twice")
@@ -285,12 +290,14 @@ func TestDeleteMoves(t *testing.T) {
 	for range 2 { // the second time it is being deleted already
 		l.must(l.kube.CoreV1().ConfigMaps(l.namespace).Delete(t.Context(), "kept", metav1.DeleteOptions{}))
 	}
-	l.must(l.kube.CoreV1().ConfigMaps(l.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "no=one"}))
+	l.must(l.kube.CoreV1().ConfigMaps(l.namespace).
+		DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "no=one"}))
 	var got []string
 	for _, e := range l.ledger.Entries(ledger.Match{Verbs: []string{wire.Delete, wire.DeleteCollection}}) {
 		got = append(got, fmt.Sprint(e.Verb, " ", e.Which()[len(l.namespace)+1:], " ", e.Effect))
 	}
-	want := []string{"delete s moved", "delete c moved", "delete kept moved", "delete kept same", "deletecollection * same"}
+	want := []string{"delete s moved", "delete c moved", "delete kept moved", "delete kept same",
+		"deletecollection * same"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -299,7 +306,8 @@ func TestDeleteMoves(t *testing.T) {
 func TestRuleThatNeverFired(t *testing.T) {
 	l := newLab(t)
 	l.proxy.Add(proxy.Rule{Name: "third create", Match: creates, Skip: 2, Times: 1, Do: proxy.Drop()})
-	gone := l.proxy.Add(proxy.Rule{Name: "nobody deletes", Match: ledger.Match{Verbs: []string{wire.Delete}}, Do: proxy.Drop()})
+	gone := l.proxy.Add(proxy.Rule{
+		Name: "nobody deletes", Match: ledger.Match{Verbs: []string{wire.Delete}}, Do: proxy.Drop()})
 	gone.Release()
 	l.proxy.Add(proxy.Rule{Name: "first create", Match: creates, Times: 1, Do: proxy.Delay(0)})
 	l.must(l.create("a"))
@@ -350,12 +358,15 @@ func TestFunctionPanics(t *testing.T) {
 	l.must(err)
 	l.kube = l.clientset(cfg, jsonType)
 	p.Add(proxy.Rule{Match: creates, Do: proxy.Call(func(*proxy.Exchange) proxy.Action { panic("a mistake") })})
-	p.Add(proxy.Rule{Match: reads, Moment: proxy.After, Do: proxy.Call(func(*proxy.Exchange) proxy.Action { return proxy.Duplicate() })})
+	p.Add(proxy.Rule{Match: reads, Moment: proxy.After, Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
+		return proxy.Duplicate()
+	})})
 	if l.create("a") == nil || l.get("kube-root-ca.crt") == nil {
 		t.Error("the requests went well")
 	}
 	err = p.Close()
-	if err == nil || !strings.Contains(err.Error(), "a mistake") || !strings.Contains(err.Error(), "duplicate is possible only before") {
+	if err == nil || !strings.Contains(err.Error(), "a mistake") ||
+		!strings.Contains(err.Error(), "duplicate is possible only before") {
 		t.Errorf("close: %v", err)
 	}
 }

@@ -30,7 +30,8 @@ var watches = ledger.Match{Verbs: []string{wire.Watch}, Resources: []string{"con
 // informer fills a cache of ConfigMaps through the proxy.
 func (l *lab) informer(contentType string) corelisters.ConfigMapNamespaceLister {
 	l.t.Helper()
-	factory := informers.NewSharedInformerFactoryWithOptions(l.clientset(l.proxied, contentType), 0, informers.WithNamespace(l.namespace))
+	factory := informers.NewSharedInformerFactoryWithOptions(l.clientset(l.proxied, contentType), 0,
+		informers.WithNamespace(l.namespace))
 	configMaps := factory.Core().V1().ConfigMaps()
 	configMaps.Informer()
 	stop := make(chan struct{})
@@ -130,10 +131,13 @@ func TestEnds(t *testing.T) {
 				stream := l.proxy.Streams(watches)[0]
 				eventually(t, "both events wait", func() bool { return stream.Waiting() >= 2 })
 				l.must(test.end(stream))
-				eventually(t, "the informer knows the truth", func() bool { return sees(lister, "new")() && !sees(lister, "gone")() })
+				eventually(t, "the informer knows the truth", func() bool {
+					return sees(lister, "new")() && !sees(lister, "gone")()
+				})
 				entries := l.ledger.Entries(ledger.Match{Resources: []string{"configmaps"}})
 				second := entries[1]
-				if relists := strings.Contains(l.query(second), "sendInitialEvents=true"); len(entries) != 2 || relists != test.relists {
+				if relists := strings.Contains(l.query(second), "sendInitialEvents=true"); len(entries) != 2 ||
+					relists != test.relists {
 					t.Errorf("lists again: %v\n%v\n%s", relists, entries, l.query(second))
 				}
 			})
@@ -165,8 +169,9 @@ func TestEndsByRule(t *testing.T) {
 	}{
 		"cut": {proxy.Cut(), "stream error: stream ID N; INTERNAL_ERROR; received from peer"},
 		"end": {proxy.End(), ""},
-		"expire": {proxy.Expire(), `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
-			`"message":"The resourceVersion for the provided watch is too old.","reason":"Expired","code":410}}` + "\n"},
+		"expire": {
+			proxy.Expire(), `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
+				`"message":"The resourceVersion for the provided watch is too old.","reason":"Expired","code":410}}` + "\n"},
 	} {
 		f := l.proxy.Add(proxy.Rule{Match: watches, Times: 1, Do: test.action})
 		client, err := rest.HTTPClientFor(l.proxied)
@@ -207,10 +212,11 @@ func TestOldSnapshot(t *testing.T) {
 	l.configMap("old")
 	lists := ledger.Match{Verbs: []string{wire.List}, Resources: []string{"configmaps"}}
 	var then proxy.Answer
-	keep := l.proxy.Add(proxy.Rule{Match: lists, Moment: proxy.After, Times: 1, Do: proxy.Call(func(x *proxy.Exchange) proxy.Action {
-		then = *x.Answer()
-		return proxy.Action{}
-	})})
+	keep := l.proxy.Add(proxy.Rule{
+		Match: lists, Moment: proxy.After, Times: 1, Do: proxy.Call(func(x *proxy.Exchange) proxy.Action {
+			then = *x.Answer()
+			return proxy.Action{}
+		})})
 	names := func() (names []string) {
 		list, err := l.kube.CoreV1().ConfigMaps(l.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "!root"})
 		l.must(err)
@@ -251,7 +257,8 @@ func TestOldSnapshot(t *testing.T) {
 func TestWatchesInTheLedger(t *testing.T) {
 	l := newLab(t)
 	l.configMap("a")
-	follow, err := l.kube.CoreV1().ConfigMaps(l.namespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a"})
+	follow, err := l.kube.CoreV1().ConfigMaps(l.namespace).
+		Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a"})
 	l.must(err)
 	got := <-follow.ResultChan()
 	if e := l.last(); !e.Open || e.Events != 1 || e.Received == 0 || e.Name != "a" || e.Code != 200 {
@@ -266,7 +273,8 @@ func TestWatchesInTheLedger(t *testing.T) {
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 	body, err := json.Marshal(object) // nothing in it is new
 	l.must(err)
-	_, err = l.kube.CoreV1().ConfigMaps(l.namespace).Patch(t.Context(), "a", "application/merge-patch+json", body, metav1.PatchOptions{})
+	_, err = l.kube.CoreV1().ConfigMaps(l.namespace).
+		Patch(t.Context(), "a", "application/merge-patch+json", body, metav1.PatchOptions{})
 	l.must(err)
 	if e := l.last(); e.Effect != ledger.Same || e.Known != object.ResourceVersion {
 		t.Errorf("what the watch reported is not known: %s", cmp.Diff(ledger.Entry{}, e))

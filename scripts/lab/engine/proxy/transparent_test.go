@@ -101,7 +101,8 @@ func sameAnswers(t *testing.T, l *lab) {
 			proxied.Header.Del(once)
 		}
 		if !bytes.Equal(want, got) || direct.StatusCode != proxied.StatusCode || proxied.ProtoMajor != 2 {
-			t.Errorf("%s: %s (%s) with %d bytes instead of %s with %d", name, proxied.Status, proxied.Proto, len(got), direct.Status, len(want))
+			t.Errorf("%s: %s (%s) with %d bytes instead of %s with %d", name, proxied.Status, proxied.Proto, len(got),
+				direct.Status, len(want))
 		}
 		if diff := cmp.Diff(direct.Header, proxied.Header); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -110,7 +111,8 @@ func sameAnswers(t *testing.T, l *lab) {
 			t.Errorf("%s: the ledger says %+v", name, e)
 		}
 	}
-	if packed, body := raw(t, l.proxied, "GET", "/openapi/v2", jsonType, ""); packed.Header.Get("Content-Encoding") != "gzip" {
+	if packed, body := raw(t, l.proxied, "GET", "/openapi/v2", jsonType,
+		""); packed.Header.Get("Content-Encoding") != "gzip" {
 		t.Errorf("%d bytes were not packed: this test shows nothing of packed answers", len(body))
 	}
 }
@@ -124,7 +126,8 @@ func sameWatches(t *testing.T, l *lab) {
 	streams := map[string]<-chan string{}
 	for way, cfg := range map[string]*rest.Config{"direct": l.direct, "proxied": l.proxied} {
 		for _, contentType := range []string{jsonType, protobufType} {
-			watch, err := l.clientset(cfg, contentType).CoreV1().ConfigMaps(l.namespace).Watch(ctx, metav1.ListOptions{AllowWatchBookmarks: true})
+			watch, err := l.clientset(cfg, contentType).CoreV1().ConfigMaps(l.namespace).
+				Watch(ctx, metav1.ListOptions{AllowWatchBookmarks: true})
 			l.must(err)
 			defer watch.Stop()
 			lines := make(chan string, 100)
@@ -223,8 +226,9 @@ func refusalPasses(t *testing.T, l *lab) {
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)),
 			Selector: &metav1.LabelSelector{MatchLabels: labels}}}, metav1.CreateOptions{})
 	l.must(err)
-	_, err = l.admin.CoreV1().Pods(l.namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: labels},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{})
+	_, err = l.admin.CoreV1().Pods(l.namespace).
+		Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{})
 	l.must(err)
 	eventually(t, "the pod runs", func() bool {
 		pod, err := l.admin.CoreV1().Pods(l.namespace).Get(t.Context(), "x", metav1.GetOptions{})
@@ -233,7 +237,8 @@ func refusalPasses(t *testing.T, l *lab) {
 	eviction := `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"x"}}`
 	response, body := raw(t, l.proxied, "POST", "/api/v1/namespaces/"+l.namespace+"/pods/x/eviction", jsonType, eviction)
 	var status metav1.Status
-	if err := json.Unmarshal(body, &status); err != nil || response.StatusCode != 429 || status.Reason != metav1.StatusReasonTooManyRequests {
+	if err := json.Unmarshal(body, &status); err != nil || response.StatusCode != 429 ||
+		status.Reason != metav1.StatusReasonTooManyRequests {
 		t.Errorf("%s %s", response.Status, body)
 	}
 	if e := l.last(); e.Code != 429 || e.Effect != ledger.None || e.What() != "pods/eviction" || len(e.Faults) > 0 {
@@ -256,7 +261,8 @@ func strangers(t *testing.T, l *lab) {
 	known, err := tls.X509KeyPair(l.direct.CertData, l.direct.KeyData) // the same name, another authority
 	l.must(err)
 	for name, certificate := range map[string]*tls.Certificate{"nothing": {}, "a certificate of the cluster": &known} {
-		show := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil } // whatever is asked for
+		// whatever is asked for
+		show := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 		client := &http.Client{Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: show}}}
 		response, err := client.Get(l.proxy.URL() + "/version")

@@ -91,7 +91,8 @@ func TestObjectsOfAPackedAnswer(t *testing.T) {
 	if _, _, err := Objects(http.Header{"Content-Type": {"application/cbor"}}, nil); !errors.Is(err, ErrEncoding) {
 		t.Errorf("CBOR is said to be readable: %v", err)
 	}
-	got, _, err = Objects(http.Header{"Content-Type": {asJSON}}, []byte(`{"kind":"Shop","items":{"a":1},"metadata":{"uid":"u"}}`))
+	got, _, err = Objects(http.Header{"Content-Type": {asJSON}},
+		[]byte(`{"kind":"Shop","items":{"a":1},"metadata":{"uid":"u"}}`))
 	if err != nil || len(got) != 1 || got[0].UID != "u" {
 		t.Errorf("an object with a field items: %v, %v", got, err)
 	}
@@ -100,7 +101,8 @@ func TestObjectsOfAPackedAnswer(t *testing.T) {
 func TestEventsOfAStream(t *testing.T) {
 	custom := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "g.io/v1", "kind": "Web",
 		"metadata": map[string]any{"name": "w", "uid": "u", "resourceVersion": "3"}, "text": "two\nlines"}}
-	for framing, contentType := range map[Framing]string{Values: asJSON + ";stream=watch", Lengths: asProtobuf + ";stream=watch"} {
+	for framing, contentType := range map[Framing]string{
+		Values: asJSON + ";stream=watch", Lengths: asProtobuf + ";stream=watch"} {
 		if got := FramingOf(http.Header{"Content-Type": {contentType}}); got != framing {
 			t.Fatalf("%s: framing %v", contentType, got)
 		}

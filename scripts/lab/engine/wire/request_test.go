@@ -16,27 +16,32 @@ func TestRequests(t *testing.T) {
 		want                     string // verb, resource, object
 		dryRun                   bool
 	}{
-		"one object":                         {"GET", "/api/v1/namespaces/a/configmaps/b", "", "get configmaps a/b", false},
-		"its head":                           {"HEAD", "/api/v1/namespaces/a/configmaps/b", "", "get configmaps a/b", false},
-		"a list":                             {"GET", "/apis/apps/v1/namespaces/a/deployments" + page, "", "list deployments.apps a/*", false},
-		"a list of everything":               {"GET", "/apis/apps/v1/deployments", "", "list deployments.apps *", false},
-		"a watch":                            {"GET", "/apis/apps/v1/deployments" + stream, "", "watch deployments.apps *", false},
-		"watch=0 is a list":                  {"GET", "/api/v1/pods?watch=0", "", "list pods *", false},
-		"watch without a value is one":       {"GET", "/api/v1/pods?watch", "", "watch pods *", false},
-		"the old form of a watch":            {"GET", "/api/v1/watch/namespaces/a/pods/b", "", "watch pods a/b", false},
-		"a watch of one name":                {"GET", "/api/v1/namespaces/a/pods?watch=1&fieldSelector=metadata.name%3Db", "", "watch pods a/b", false},
-		"create":                             {"POST", "/api/v1/namespaces/a/pods", "", "create pods a/*", false},
-		"create that only tries":             {"POST", "/api/v1/namespaces/a/pods?dryRun=All", "", "create pods a/*", true},
-		"update of a status":                 {"PUT", "/apis/g.io/v1/namespaces/a/webs/b/status", "", "update webs.g.io/status a/b", false},
-		"patch":                              {"PATCH", "/api/v1/nodes/n", "application/merge-patch+json", "patch nodes n", false},
-		"apply":                              {"PATCH", "/api/v1/nodes/n", "application/apply-patch+yaml", "apply nodes n", false},
-		"apply with parameters":              {"PATCH", "/api/v1/nodes/n", "application/apply-patch+cbor; x=y", "apply nodes n", false},
-		"delete":                             {"DELETE", "/api/v1/namespaces/a/pods/b", "", "delete pods a/b", false},
-		"delete of many":                     {"DELETE", "/api/v1/namespaces/a/pods?labelSelector=x", "", "deletecollection pods a/*", false},
-		"a namespace":                        {"GET", "/api/v1/namespaces/a", "", "get namespaces a", false},
-		"the end of a namespace":             {"PUT", "/api/v1/namespaces/a/finalize", "", "update namespaces/finalize a", false},
-		"all namespaces":                     {"GET", "/api/v1/namespaces", "", "list namespaces *", false},
-		"a log":                              {"GET", "/api/v1/namespaces/a/pods/b/log?follow=true", "", "get pods/log a/b", false},
+		"one object": {"GET", "/api/v1/namespaces/a/configmaps/b", "", "get configmaps a/b", false},
+		"its head":   {"HEAD", "/api/v1/namespaces/a/configmaps/b", "", "get configmaps a/b", false},
+		"a list": {
+			"GET", "/apis/apps/v1/namespaces/a/deployments" + page, "", "list deployments.apps a/*", false},
+		"a list of everything":         {"GET", "/apis/apps/v1/deployments", "", "list deployments.apps *", false},
+		"a watch":                      {"GET", "/apis/apps/v1/deployments" + stream, "", "watch deployments.apps *", false},
+		"watch=0 is a list":            {"GET", "/api/v1/pods?watch=0", "", "list pods *", false},
+		"watch without a value is one": {"GET", "/api/v1/pods?watch", "", "watch pods *", false},
+		"the old form of a watch":      {"GET", "/api/v1/watch/namespaces/a/pods/b", "", "watch pods a/b", false},
+		"a watch of one name": {
+			"GET", "/api/v1/namespaces/a/pods?watch=1&fieldSelector=metadata.name%3Db", "", "watch pods a/b", false},
+		"create":                 {"POST", "/api/v1/namespaces/a/pods", "", "create pods a/*", false},
+		"create that only tries": {"POST", "/api/v1/namespaces/a/pods?dryRun=All", "", "create pods a/*", true},
+		"update of a status": {
+			"PUT", "/apis/g.io/v1/namespaces/a/webs/b/status", "", "update webs.g.io/status a/b", false},
+		"patch":                 {"PATCH", "/api/v1/nodes/n", "application/merge-patch+json", "patch nodes n", false},
+		"apply":                 {"PATCH", "/api/v1/nodes/n", "application/apply-patch+yaml", "apply nodes n", false},
+		"apply with parameters": {"PATCH", "/api/v1/nodes/n", "application/apply-patch+cbor; x=y", "apply nodes n", false},
+		"delete":                {"DELETE", "/api/v1/namespaces/a/pods/b", "", "delete pods a/b", false},
+		"delete of many": {
+			"DELETE", "/api/v1/namespaces/a/pods?labelSelector=x", "", "deletecollection pods a/*", false},
+		"a namespace":            {"GET", "/api/v1/namespaces/a", "", "get namespaces a", false},
+		"the end of a namespace": {"PUT", "/api/v1/namespaces/a/finalize", "", "update namespaces/finalize a", false},
+		"all namespaces":         {"GET", "/api/v1/namespaces", "", "list namespaces *", false},
+		"a log": {
+			"GET", "/api/v1/namespaces/a/pods/b/log?follow=true", "", "get pods/log a/b", false},
 		"discovery":                          {"GET", "/apis", "", "get /apis ", false},
 		"discovery of a group":               {"GET", "/apis/apps/v1", "", "get /apis/apps/v1 ", false},
 		"health":                             {"GET", "/readyz?verbose", "", "get /readyz ", false},
@@ -52,7 +57,8 @@ func TestRequests(t *testing.T) {
 			}
 		})
 	}
-	want := Request{Verb: "update", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "a",
+	want := Request{Verb: "update", Group: "apps", Version: "v1", Resource: "deployments",
+		Subresource: "scale", Namespace: "a",
 		Name: "b", Path: "/apis/apps/v1/namespaces/a/deployments/b/scale"}
 	if diff := cmp.Diff(want, Of(httptest.NewRequest(http.MethodPut, want.Path, nil))); diff != "" {
 		t.Error(diff)

@@ -40,7 +40,8 @@ func childrenAppear(t *suite.T) {
 		if owner == nil {
 			t.Errorf("the %s has no controller, want %s MyWeb web", kind, web.APIVersion)
 		} else if owner.Kind != "MyWeb" || owner.Name != "web" || owner.APIVersion != web.APIVersion {
-			t.Errorf("the controller of the %s is %s %s %s, want %s MyWeb web", kind, owner.APIVersion, owner.Kind, owner.Name, web.APIVersion)
+			t.Errorf("the controller of the %s is %s %s %s, want %s MyWeb web", kind, owner.APIVersion, owner.Kind,
+				owner.Name, web.APIVersion)
 		}
 	}
 	checkDeployment(t, web, c.Deployment)
@@ -49,8 +50,10 @@ func childrenAppear(t *suite.T) {
 
 func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	keys := slices.Sorted(maps.Keys(d.Spec.Selector.MatchLabels))
-	if !slices.Equal(keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"}) || len(d.Spec.Selector.MatchExpressions) > 0 {
-		t.Errorf("the Deployment selects its pods by %s, not by app.kubernetes.io/name and instance alone", asJSON(d.Spec.Selector))
+	if !slices.Equal(keys, []string{"app.kubernetes.io/instance", "app.kubernetes.io/name"}) ||
+		len(d.Spec.Selector.MatchExpressions) > 0 {
+		t.Errorf("the Deployment selects its pods by %s, not by app.kubernetes.io/name and instance alone",
+			suite.JSON(d.Spec.Selector))
 	}
 	if *d.Spec.Replicas != *web.Spec.Replicas {
 		t.Errorf("the Deployment has %d replicas, want %d", *d.Spec.Replicas, *web.Spec.Replicas)
@@ -62,7 +65,7 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	}
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == container.VolumeMounts[j].Name && (v.ConfigMap == nil || v.ConfigMap.Name != web.Name) {
-			t.Errorf("what is mounted at %s is %s, want the ConfigMap %s", pageFolder, asJSON(v.VolumeSource), web.Name)
+			t.Errorf("what is mounted at %s is %s, want the ConfigMap %s", pageFolder, suite.JSON(v.VolumeSource), web.Name)
 		}
 	}
 }
@@ -70,7 +73,7 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 func checkService(t *suite.T, c *suite.Children) {
 	s := c.Service.Spec
 	if s.Type != corev1.ServiceTypeNodePort || len(s.Ports) != 1 || s.Ports[0].Port != 80 {
-		t.Fatalf("the Service is a %s with ports %s, want a NodePort with port 80 alone", s.Type, asJSON(s.Ports))
+		t.Fatalf("the Service is a %s with ports %s, want a NodePort with port 80 alone", s.Type, suite.JSON(s.Ports))
 	}
 	if !maps.Equal(c.Deployment.Spec.Selector.MatchLabels, s.Selector) {
 		t.Errorf("the Service selects %v, the Deployment %v", s.Selector, c.Deployment.Spec.Selector.MatchLabels)
@@ -104,9 +107,12 @@ func podsApart(t *suite.T) {
 		}
 		for what, selector := range selectors {
 			found := pods(t, selector)
-			strangers := slices.DeleteFunc(slices.Clone(found), func(p corev1.Pod) bool { return strings.HasPrefix(ownerName(t, p), c.Deployment.Name+"/") })
+			strangers := slices.DeleteFunc(slices.Clone(found), func(p corev1.Pod) bool {
+				return strings.HasPrefix(ownerName(t, p), c.Deployment.Name+"/")
+			})
 			if len(found) != number || len(strangers) > 0 {
-				t.Errorf("%s of %s finds by %q %d pods, %d of them another's; want its own %d", what, name, selector, len(found), len(strangers), number)
+				t.Errorf("%s of %s finds by %q %d pods, %d of them another's; want its own %d", what, name, selector, len(found),
+					len(strangers), number)
 			}
 		}
 	}
@@ -131,7 +137,8 @@ func statusReported(t *suite.T) {
 	spec := suite.Sample()
 	spec.Replicas = new(int32(2))
 	web := t.Serve("web", spec)
-	for kind, status := range map[string]metav1.ConditionStatus{"Available": metav1.ConditionTrue, "Degraded": metav1.ConditionFalse, "Progressing": ""} {
+	for kind, status := range map[string]metav1.ConditionStatus{
+		"Available": metav1.ConditionTrue, "Degraded": metav1.ConditionFalse, "Progressing": ""} {
 		switch c := web.Condition(kind); {
 		case c.Status == "":
 			t.Errorf("there is no condition %s", kind)
@@ -145,7 +152,7 @@ func statusReported(t *suite.T) {
 		t.Errorf("status.readyReplicas is %d, want 2", web.Status.ReadyReplicas)
 	}
 	if have := portOf(t.Children(web).Service); web.Status.NodePort == nil || *web.Status.NodePort != have {
-		t.Errorf("status.nodePort is %s, the Service has %d", asJSON(web.Status.NodePort), have)
+		t.Errorf("status.nodePort is %s, the Service has %d", suite.JSON(web.Status.NodePort), have)
 	}
 }
 

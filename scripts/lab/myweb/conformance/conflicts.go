@@ -28,13 +28,17 @@ const (
 
 func conflicts() (checks []suite.Check) {
 	for _, k := range kinds {
-		checks = append(checks, suite.Check{ID: "behaviour/06-" + strings.ToLower(k.name), Group: "6", Fast: k.name == "Deployment", Needs: status,
-			Title: "a " + k.name + " of somebody else is not touched, reported with one warning, and served when the other is gone",
-			Run:   func(t *suite.T) { conflicted(t, k, false) }})
+		checks = append(checks,
+			suite.Check{ID: "behaviour/06-" + strings.ToLower(k.name), Group: "6", Fast: k.name == "Deployment", Needs: status,
+				Title: "a " + k.name +
+					" of somebody else is not touched, reported with one warning, and served when the other is gone",
+				Run: func(t *suite.T) { conflicted(t, k, false) }})
 	}
 	return append(checks, []suite.Check{
-		{ID: "behaviour/06-controlled-by-another", Group: "6", Needs: status, Run: func(t *suite.T) { conflicted(t, kindNamed("ConfigMap"), true) },
-			Title: "a ConfigMap that another MyWeb controls is not touched, reported with one warning, and served when the other is gone"},
+		{ID: "behaviour/06-controlled-by-another", Group: "6", Needs: status,
+			Run: func(t *suite.T) { conflicted(t, kindNamed("ConfigMap"), true) },
+			Title: "a ConfigMap that another MyWeb controls is not touched, reported with one warning, and served when the " +
+				"other is gone"},
 		{ID: "behaviour/07-port-taken", Group: "7", Needs: status, Fast: true, Within: 90 * time.Second, Run: portIsTaken,
 			Title: "a node port that is taken is reported, tried again without haste, and got when it is free"},
 		{ID: "behaviour/07-port-of-another-myweb", Group: "7", Needs: status, Alone: true, Run: portOfAnother,
@@ -55,18 +59,21 @@ func (k kind) conflicting(name string) metav1.Object {
 	case "ConfigMap":
 		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"index.html": "mine", "other": "key"}}
 	case "Service":
-		return &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: meta.Labels, Ports: []corev1.ServicePort{{Port: 8080}}}}
+		return &corev1.Service{ObjectMeta: meta,
+			Spec: corev1.ServiceSpec{Selector: meta.Labels, Ports: []corev1.ServicePort{{Port: 8080}}}}
 	}
-	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "legacy", Image: "example.com/legacy"}}}}}}
+	return &appsv1.Deployment{ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "legacy", Image: "example.com/legacy"}}}}}}
 }
 
 func conflicted(t *suite.T, k kind, owned bool) {
 	other := t.Create("other", suite.Sample())
 	o := k.conflicting("web")
 	if owned {
-		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, myweb.MyWebs.GroupVersion().WithKind("MyWeb"))})
+		o.SetOwnerReferences([]metav1.OwnerReference{
+			*metav1.NewControllerRef(other, myweb.MyWebs.GroupVersion().WithKind("MyWeb"))})
 	}
 	k.create(t, o)
 	t.Create("web", suite.Sample())
@@ -79,7 +86,7 @@ func conflicted(t *suite.T, k kind, owned bool) {
 	t.Pause(700 * time.Millisecond)
 	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
 	if after := settled(t, k, "web"); !reflect.DeepEqual(before, after) {
-		t.Errorf("the %s was changed:\nfrom %s\nto   %s", k.name, asJSON(before), asJSON(after))
+		t.Errorf("the %s was changed:\nfrom %s\nto   %s", k.name, suite.JSON(before), suite.JSON(after))
 	}
 	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
 		if e.Name == "web" {
@@ -142,7 +149,8 @@ func isCalm(t *suite.T) {
 	mark := t.Mark()
 	t.Pause(calm)
 	if requests := t.Requests(mark); len(requests) > hotLoop {
-		t.Errorf("%d requests in %v, a loop with backoff sends less than %d:\n%s", len(requests), calm, hotLoop, suite.Lines(requests))
+		t.Errorf("%d requests in %v, a loop with backoff sends less than %d:\n%s", len(requests), calm, hotLoop,
+			suite.Lines(requests))
 	}
 }
 
@@ -164,7 +172,8 @@ func portIsTaken(t *suite.T) {
 	isCalm(t)
 	t.Await("web", "is still Degraded by "+nodePortUnavailable, time.Second, taken)
 	service.delete(t, "holder")
-	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is) // a pause may have grown long
+	// a pause may have grown long
+	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is)
 	wantPort(t, web, t.Children(web), port)
 	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
 		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
@@ -190,7 +199,7 @@ func portOfAnother(t *suite.T) {
 	}
 	t.Await("second", "is Degraded by "+nodePortUnavailable, 0, taken)
 	if now, err := t.Get("first"); err != nil || now.ResourceVersion != first.ResourceVersion {
-		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %s, error %v", asJSON(now), err)
+		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %s, error %v", suite.JSON(now), err)
 	}
 	wantPort(t, first, t.Children(first), port)
 	t.Patch("second", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portFree))
@@ -213,7 +222,8 @@ func unasked(t *suite.T, do func()) {
 func portsSwapped(t *suite.T) {
 	a, b, third := t.NodePort(), t.NodePort(), t.NodePort()
 	other, wants := map[string]string{"first": "second", "second": "first"}, map[string]int32{"first": b, "second": a}
-	before := map[string]*suite.Children{"first": t.Children(t.Serve("first", asking(a))), "second": t.Children(t.Serve("second", asking(b)))}
+	before := map[string]*suite.Children{
+		"first": t.Children(t.Serve("first", asking(a))), "second": t.Children(t.Serve("second", asking(b)))}
 	unasked(t, func() {
 		for name, port := range wants {
 			t.Patch(name, fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, port))
@@ -261,7 +271,8 @@ func rolloutStuck(t *suite.T) {
 	merge(t, kindNamed("Deployment").of(t), "web", `{"spec":{"progressDeadlineSeconds":1}}`)
 	t.AwaitQuiet(quiet)
 	if s := t.Children(web).Deployment.Spec.ProgressDeadlineSeconds; s == nil || *s != 1 {
-		t.Skipf("the operator sets the Deployment's progressDeadlineSeconds itself, to %s: 08-old-pods-gone tests it", asJSON(s))
+		t.Skipf("the operator sets the Deployment's progressDeadlineSeconds itself, to %s: 08-old-pods-gone tests it",
+			suite.JSON(s))
 	}
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
@@ -276,7 +287,8 @@ func rolloutStuck(t *suite.T) {
 		return err
 	})
 	t.SetPage("web", "<h1>Too much</h1>")
-	web = t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 40*time.Second, stuck(metav1.ConditionTrue))
+	web = t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 40*time.Second,
+		stuck(metav1.ConditionTrue))
 	if web.Status.ReadyReplicas != 1 {
 		t.Errorf("status.readyReplicas is %d, the old pod is ready", web.Status.ReadyReplicas)
 	}
@@ -305,7 +317,8 @@ func oldPodsGone(t *suite.T) {
 		t.Must(all.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
 	}
 	rolloutFails(t, web, 0)
-	now := t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and not Available", 0, stuck(metav1.ConditionFalse))
+	now := t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and not Available", 0,
+		stuck(metav1.ConditionFalse))
 	if now.Status.ReadyReplicas != 0 {
 		t.Errorf("status.readyReplicas is %d, no pod is left", now.Status.ReadyReplicas)
 	}
@@ -329,9 +342,11 @@ func rolloutFails(t *suite.T, web *suite.Web, ready int32) {
 		available = corev1.ConditionFalse
 	}
 	now := metav1.Now()
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
+	d.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
 		UnavailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: available, Reason: "ByTheLab", LastUpdateTime: now, LastTransitionTime: now},
+			{Type: appsv1.DeploymentAvailable, Status: available, Reason: "ByTheLab", LastUpdateTime: now,
+				LastTransitionTime: now},
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: progressDeadlineExceeded,
 				Message: "ReplicaSet has timed out progressing.", LastUpdateTime: now, LastTransitionTime: now}}}
 	_, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).UpdateStatus(t.Context(), d, metav1.UpdateOptions{})

@@ -27,5 +27,6 @@ var Behaviours = []string{
 
 // Checks are all of them, in the order of the behaviours.
 func Checks() []suite.Check {
-	return slices.Concat(children(), updates(), driftCorrection(), conflicts(), deletion(), steadyState(), events(), refused(), crashes(), leaders())
+	return slices.Concat(children(), updates(), driftCorrection(), conflicts(), deletion(), steadyState(), events(),
+		refused(), crashes(), leaders())
 }

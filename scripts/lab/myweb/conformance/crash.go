@@ -75,7 +75,8 @@ func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
 	for _, k := range kinds {
 		for _, e := range about(changes, k.ledger) {
 			if e.Verb == wire.Delete || e.UID != string(c.Objects()[k.name].GetUID()) {
-				t.Errorf("the %s was made, or deleted, more than once: %s, UID %s; it is %s", k.name, e, e.UID, c.Objects()[k.name].GetUID())
+				t.Errorf("the %s was made, or deleted, more than once: %s, UID %s; it is %s", k.name, e, e.UID,
+					c.Objects()[k.name].GetUID())
 			}
 		}
 	}
@@ -140,9 +141,11 @@ func conflict(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	h, before := follow(t), t.Children(web)
 	changes := []string{wire.Update, wire.Patch, wire.Apply}
-	t.Rule(proxy.Rule{Match: ledger.Match{Verbs: changes, Resources: childWrites.Resources}, Times: 2, Do: proxy.Refuse(409, 0)})
+	t.Rule(proxy.Rule{Match: ledger.Match{Verbs: changes, Resources: childWrites.Resources}, Times: 2,
+		Do: proxy.Refuse(409, 0)})
 	if t.Reports() {
-		t.Rule(proxy.Rule{Match: ledger.Match{Verbs: changes, Resources: statusWrites.Resources}, Times: 1, Do: proxy.Refuse(409, 0)})
+		t.Rule(proxy.Rule{Match: ledger.Match{Verbs: changes, Resources: statusWrites.Resources}, Times: 1,
+			Do: proxy.Refuse(409, 0)})
 	}
 	t.Patch("web", `{"spec":{"image":"nginx:1.29"}}`)
 	web = t.Completed("web")

@@ -22,7 +22,8 @@ func deletion() []suite.Check {
 }
 
 func leavesNothing(t *suite.T) {
-	ways := map[string]metav1.DeletionPropagation{"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground}
+	ways := map[string]metav1.DeletionPropagation{
+		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground}
 	for name := range ways {
 		t.Create(name, suite.Sample())
 	}
@@ -87,7 +88,7 @@ func leftovers(t *suite.T) {
 		t.Errorf("%d writes of children of the deleted MyWeb:\n%s", len(writes), suite.Lines(writes))
 	}
 	if web, err := t.Get("web"); err != nil || web.Status.Completed {
-		t.Errorf("served by children of the deleted MyWeb? Error %v, status %s", err, asJSON(web))
+		t.Errorf("served by children of the deleted MyWeb? Error %v, status %s", err, suite.JSON(web))
 	}
 	resume()
 	web := t.Served("web", "is completed", 30*time.Second)

@@ -14,14 +14,16 @@ import (
 
 func driftCorrection() (checks []suite.Check) {
 	for _, k := range kinds {
-		checks = append(checks, suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(k.name), Group: "5", Fast: k.name == "ConfigMap",
-			Title: "a deleted " + k.name + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
+		checks = append(checks,
+			suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(k.name), Group: "5", Fast: k.name == "ConfigMap",
+				Title: "a deleted " + k.name + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
 	}
 	checks = append(checks, suite.Check{ID: "behaviour/05-allocated-port", Group: "5", Run: allocatedPort,
 		Title: "a deleted Service comes back on the node port that the cluster had allocated"})
 	for _, e := range edits {
-		checks = append(checks, suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
-			Title: e.title + " is restored when somebody edits it, by one write", Run: e.run})
+		checks = append(checks,
+			suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
+				Title: e.title + " is restored when somebody edits it, by one write", Run: e.run})
 	}
 	return append(checks,
 		suite.Check{ID: "behaviour/05-edited-page-hash", Group: "5", Run: editedHash,
@@ -60,7 +62,8 @@ func allocatedPort(t *suite.T) {
 	spec.NodePortNumber = nil
 	web := t.Serve("web", spec)
 	service := t.Children(web).Service
-	t.Must(t.Fixture.Kube.CoreV1().Services(t.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Service")
+	t.Must(t.Fixture.Kube.CoreV1().Services(t.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}),
+		"delete the Service")
 	t.Eventually("another Service is there", 0, func() error {
 		o, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.Context(), "web", readNow)
 		if err == nil && o.GetUID() == service.UID {
@@ -122,7 +125,8 @@ var edits = []edit{{
 	id: "mount", title: "the mount of the page", kind: "Deployment",
 	do: func(t *suite.T, c *suite.Children) {
 		_, j := server(t, c.Deployment)
-		set(t, kindNamed("Deployment").of(t), "web", inContainer(t, c, fmt.Sprintf("volumeMounts/%d/mountPath", j)), "/elsewhere")
+		set(t, kindNamed("Deployment").of(t), "web",
+			inContainer(t, c, fmt.Sprintf("volumeMounts/%d/mountPath", j)), "/elsewhere")
 	},
 	value: func(_ *suite.T, c *suite.Children) any {
 		for _, container := range c.Deployment.Spec.Template.Spec.Containers {
@@ -169,7 +173,7 @@ func (e edit) run(t *suite.T) {
 	e.do(t, before)
 	t.Reaction(e.title+" is restored", 0, func() error {
 		if have := e.value(t, t.Children(web)); !reflect.DeepEqual(have, want) {
-			return fmt.Errorf("it is %s, want %s", asJSON(have), asJSON(want))
+			return fmt.Errorf("it is %s, want %s", suite.JSON(have), suite.JSON(want))
 		}
 		return nil
 	})
@@ -177,7 +181,7 @@ func (e edit) run(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	after := t.Children(web)
 	if have := e.value(t, after); !reflect.DeepEqual(have, want) {
-		t.Errorf("%s did not stay restored: it is %s, want %s", e.title, asJSON(have), asJSON(want))
+		t.Errorf("%s did not stay restored: it is %s, want %s", e.title, suite.JSON(have), suite.JSON(want))
 	}
 	samePlaces(t, before, after)
 	onlyWrites(t, mark, kindNamed(e.kind).ledger)
@@ -195,7 +199,7 @@ func editedHash(t *suite.T) {
 	set(t, kindNamed("Deployment").of(t), "web", "/spec/template", old)
 	t.Reaction("the hash is restored", 0, func() error {
 		if have := t.Children(web).Deployment.Spec.Template; !reflect.DeepEqual(have, want) {
-			return fmt.Errorf("the template is %s, want %s", asJSON(have), asJSON(want))
+			return fmt.Errorf("the template is %s, want %s", suite.JSON(have), suite.JSON(want))
 		}
 		return nil
 	})
@@ -215,12 +219,14 @@ func othersStay(t *suite.T) {
 		merge(t, k.of(t), "web", `{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}`)
 	}
 	pods := kindNamed("Deployment").of(t)
-	merge(t, pods, "web", `{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
+	merge(t, pods, "web",
+		`{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
 	set(t, pods, "web", "/spec/template/spec/containers/-", map[string]any{"name": sidecar.Name, "image": sidecar.Image})
 	t.Eventually("the Deployment rolls with what others added", 0, func() error {
 		d := t.Children(web).Deployment
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 || s.Replicas != 1 {
-			return fmt.Errorf("generation %d, status %s", d.Generation, asJSON(s))
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 ||
+			s.Replicas != 1 {
+			return fmt.Errorf("generation %d, status %s", d.Generation, suite.JSON(s))
 		}
 		return nil
 	})
@@ -247,11 +253,12 @@ func stays(t *suite.T, web *suite.Web, when string) {
 	}
 	for name, o := range all {
 		if o.GetLabels()["example.com/team"] != "a" || o.GetAnnotations()["example.com/note"] != "b" {
-			t.Errorf("%s, label or annotation of others on the %s are gone: labels %v, annotations %v", when, name, o.GetLabels(), o.GetAnnotations())
+			t.Errorf("%s, label or annotation of others on the %s are gone: labels %v, annotations %v", when, name,
+				o.GetLabels(), o.GetAnnotations())
 		}
 	}
 	found := func(c corev1.Container) bool { return c.Name == sidecar.Name && c.Image == sidecar.Image }
 	if all := c.Deployment.Spec.Template.Spec.Containers; !slices.ContainsFunc(all, found) {
-		t.Errorf("%s, the sidecar is gone: containers %s", when, asJSON(all))
+		t.Errorf("%s, the sidecar is gone: containers %s", when, suite.JSON(all))
 	}
 }

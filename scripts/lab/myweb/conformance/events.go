@@ -51,7 +51,8 @@ func annotated(t *suite.T) {
 	awaitNoMoreEvents(t, quiet)
 	mark := t.Mark()
 	for i := range 3 {
-		merge(t, kindNamed("Deployment").of(t), "web", fmt.Sprintf(`{"metadata":{"annotations":{"example.com/note":"%d"}}}`, i))
+		merge(t, kindNamed("Deployment").of(t), "web",
+			fmt.Sprintf(`{"metadata":{"annotations":{"example.com/note":"%d"}}}`, i))
 		t.Eventually("the Deployment controller has seen it", 0, func() error {
 			if d := t.Children(web).Deployment; d.Status.ObservedGeneration != d.Generation {
 				return fmt.Errorf("generation %d, seen %d", d.Generation, d.Status.ObservedGeneration)
@@ -70,7 +71,8 @@ func annotated(t *suite.T) {
 func noNews(t *suite.T, mark int) {
 	t.Pause(700 * time.Millisecond)
 	if news := recordings(t, mark); len(news) > 0 {
-		t.Errorf("%d requests to record events, and nothing became different:\n%s\nthe events: %q", len(news), suite.Lines(news), recorded(t, "web"))
+		t.Errorf("%d requests to record events, and nothing became different:\n%s\nthe events: %q", len(news),
+			suite.Lines(news), recorded(t, "web"))
 	}
 }
 
@@ -94,7 +96,9 @@ func noNewsAfterRestart(t *suite.T) {
 	page := kindNamed("ConfigMap")
 	page.create(t, page.conflicting("conflicted"))
 	t.Create("conflicted", suite.Sample())
-	t.Await("conflicted", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool { return w.Degraded(resourceConflict) })
+	t.Await("conflicted", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool {
+		return w.Degraded(resourceConflict)
+	})
 	t.Serve("web", suite.Sample())
 	awaitWarning(t, "conflicted")
 	awaitNoMoreEvents(t, quiet)

@@ -15,11 +15,14 @@ import (
 
 func leaders() []suite.Check {
 	return []suite.Check{
-		{ID: "behaviour/14-one-writes", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Fast: true, Alone: true, Within: 90 * time.Second, Run: oneWrites,
+		{ID: "behaviour/14-one-writes", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Fast: true, Alone: true,
+			Within: 90 * time.Second, Run: oneWrites,
 			Title: "of two replicas one writes, the other sends nothing"},
-		{ID: "behaviour/14-leader-stops", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true, Within: 90 * time.Second, Run: leaderStops,
+		{ID: "behaviour/14-leader-stops", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true,
+			Within: 90 * time.Second, Run: leaderStops,
 			Title: "when the leader is asked to stop, the other goes on at once, and never do both write"},
-		{ID: "behaviour/14-leader-dies", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true, Within: 2 * time.Minute, Run: leaderDies,
+		{ID: "behaviour/14-leader-dies", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true,
+			Within: 2 * time.Minute, Run: leaderDies,
 			Title: "when the leader is killed, the other takes over when the lease is over"},
 	}
 }
@@ -57,7 +60,8 @@ func twoReplicas(t *suite.T) (r replicas) {
 	_, err = r[1].Launch(args...)
 	t.Must(err, "start the second replica")
 	t.Eventually("the second replica asks for the lease", 0, func() error {
-		asked := t.Fixture.Ledger.Count(ledger.Match{Users: []string{second.User.Name}, Resources: []string{"leases.coordination.k8s.io"}, After: mark})
+		asked := t.Fixture.Ledger.Count(ledger.Match{
+			Users: []string{second.User.Name}, Resources: []string{"leases.coordination.k8s.io"}, After: mark})
 		if p := second.Process(); asked == 0 && !p.Running() {
 			return fmt.Errorf("it %v: %s", p.Exit(), p.Output())
 		} else if asked == 0 {
@@ -89,7 +93,8 @@ func (r replicas) leader(t *suite.T) (leader, other *suite.Operator) {
 		leader, other = other, leader
 	}
 	if writes := writesOf(t, other, mark); len(writes) > 0 {
-		t.Errorf("both replicas write; %s:\n%s\nand %s:\n%s", leader.User.Name, suite.Lines(writesOf(t, leader, mark)), other.User.Name, suite.Lines(writes))
+		t.Errorf("both replicas write; %s:\n%s\nand %s:\n%s", leader.User.Name, suite.Lines(writesOf(t, leader, mark)),
+			other.User.Name, suite.Lines(writes))
 	}
 	return leader, other
 }
@@ -115,7 +120,8 @@ func oneWrites(t *suite.T) {
 func leaderStops(t *suite.T) {
 	leader, other := twoReplicas(t).leader(t)
 	mark := t.Mark()
-	slow := t.Everywhere(proxy.Rule{Times: 1, Match: ledger.Match{Users: []string{leader.User.Name}, Namespace: t.Namespace, Verbs: childWrites.Verbs},
+	slow := t.Everywhere(proxy.Rule{
+		Times: 1, Match: ledger.Match{Users: []string{leader.User.Name}, Namespace: t.Namespace, Verbs: childWrites.Verbs},
 		Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
 			time.Sleep(slowWrite) // also when the leader gives up: a request that it cancels may be carried out yet
 			return proxy.Action{}

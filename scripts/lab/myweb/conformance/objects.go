@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,10 +63,12 @@ func merge(t *suite.T, where dynamic.ResourceInterface, name, patch string) *uns
 
 // set gives one field of an object, by its JSON pointer, another value.
 func set(t *suite.T, where dynamic.ResourceInterface, name, pointer string, value any) *unstructured.Unstructured {
-	return change(t, where, name, types.JSONPatchType, asJSON([]any{map[string]any{"op": "add", "path": pointer, "value": value}}))
+	return change(t, where, name, types.JSONPatchType,
+		suite.JSON([]any{map[string]any{"op": "add", "path": pointer, "value": value}}))
 }
 
-func change(t *suite.T, where dynamic.ResourceInterface, name string, how types.PatchType, patch string) *unstructured.Unstructured {
+func change(t *suite.T, where dynamic.ResourceInterface, name string, how types.PatchType,
+	patch string) *unstructured.Unstructured {
 	u, err := where.Patch(t.Context(), name, how, []byte(patch), byLab)
 	t.Must(err, "change "+name)
 	return u
@@ -231,7 +232,9 @@ func (h *history) upTo(t *suite.T, last *suite.Web) (all []*suite.Web) {
 		if h.err != nil {
 			return h.err
 		}
-		if !slices.ContainsFunc(all, func(w *suite.Web) bool { return w.UID == last.UID && w.ResourceVersion == last.ResourceVersion }) {
+		if !slices.ContainsFunc(all, func(w *suite.Web) bool {
+			return w.UID == last.UID && w.ResourceVersion == last.ResourceVersion
+		}) {
 			return fmt.Errorf("there are %d versions, and not %s", len(all), last.ResourceVersion)
 		}
 		return nil
@@ -247,9 +250,9 @@ func (h *history) completedOnce(t *suite.T, last *suite.Web) {
 		switch {
 		case w.Generation != last.Generation:
 		case w.Is():
-			early = asJSON(w.Status)
+			early = suite.JSON(w.Status)
 		case early != "":
-			t.Errorf("completed was reported too early: %s became %s", early, asJSON(w.Status))
+			t.Errorf("completed was reported too early: %s became %s", early, suite.JSON(w.Status))
 			return
 		}
 	}
@@ -291,7 +294,8 @@ func recorded(t *suite.T, name string, kinds ...string) (all []string) {
 // recordings are the operator's requests about events of the check's namespace after a mark: also those that
 // the API server did not accept, such as the counting up of one that it has.
 func recordings(t *suite.T, mark int) []ledger.Entry {
-	return t.Fixture.Ledger.Entries(ledger.Match{Verbs: []string{"create", "update", "patch", "apply"}, Namespace: t.Namespace,
+	return t.Fixture.Ledger.Entries(ledger.Match{
+		Verbs: []string{"create", "update", "patch", "apply"}, Namespace: t.Namespace,
 		Resources: []string{"events", "events.events.k8s.io"}, After: max(mark, 1),
 		Where: func(e ledger.Entry) bool { return strings.HasPrefix(e.User, t.Operator.User.Name) }})
 }
@@ -308,12 +312,4 @@ func awaitNoMoreEvents(t *suite.T, window time.Duration) {
 		}
 		return nil
 	})
-}
-
-func asJSON(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
 }

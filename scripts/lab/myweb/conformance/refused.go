@@ -61,7 +61,8 @@ func with(change fields) fields {
 func try(t *suite.T, spec fields) error {
 	u := &unstructured.Unstructured{Object: fields{"spec": spec, "metadata": fields{"name": "try"}}}
 	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
-	_, err := webs(t).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	_, err := webs(t).Create(t.Context(), u,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 
@@ -96,7 +97,7 @@ func badSpecs(t *suite.T) {
 func badUpdates(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	for _, bad := range badFields {
-		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(asJSON(fields{"spec": bad.change})), byLab)
+		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(suite.JSON(fields{"spec": bad.change})), byLab)
 		wantRefusal(t, bad.name, err, bad.path, bad.says)
 	}
 	_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(`{"spec":{"replicas":11}}`), byLab, "scale")

@@ -15,7 +15,8 @@ func steadyState() []suite.Check {
 			Title: "in steady state nothing is written, also when something else changes"},
 		{ID: "behaviour/10-restarted", Group: "10", Fast: true, Alone: true, Run: nothingAfterRestart,
 			Title: "a restarted operator writes nothing when all is as it should be"},
-		{ID: "behaviour/10-cost-of-one", Group: "10", Fast: true, Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 1) },
+		{ID: "behaviour/10-cost-of-one", Group: "10", Fast: true, Within: 2 * time.Minute,
+			Run:   func(t *suite.T) { costs(t, 1) },
 			Title: "a MyWeb costs 3 writes of children, 2 of status at most, and no read"},
 		{ID: "behaviour/10-cost-of-three-pods", Group: "10", Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 3) },
 			Title: "a MyWeb with 3 pods costs no more than one with 1"},
@@ -71,7 +72,8 @@ func costs(t *suite.T, replicas int32) {
 		took := time.Since(begin)
 		t.AwaitQuiet(quiet)
 		reads := t.Fixture.Ledger.Entries(readsBeside(t, mark))
-		all, status := about(t.Writes(mark), configMaps, deployments, services), about(t.Writes(mark), suite.Resource, suite.Resource+"/status")
+		all, status := about(t.Writes(mark), configMaps, deployments, services),
+			about(t.Writes(mark), suite.Resource, suite.Resource+"/status")
 		if took > quick && len(status) > 2 && name != "and-again" {
 			t.Logf("it took %v to serve %s, and %d writes of status: once more", took, web.Name, len(status))
 			continue
@@ -91,7 +93,9 @@ func costs(t *suite.T, replicas int32) {
 
 // readsBeside are the operator's reads of resources in the check's namespace and of whole resources.
 func readsBeside(t *suite.T, mark int) ledger.Match {
-	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping, Where: func(e ledger.Entry) bool {
-		return e.Resource != "" && (e.Namespace == "" || e.Namespace == t.Namespace) && strings.HasPrefix(e.User, t.Operator.User.Name)
-	}}
+	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping,
+		Where: func(e ledger.Entry) bool {
+			return e.Resource != "" && (e.Namespace == "" || e.Namespace == t.Namespace) &&
+				strings.HasPrefix(e.User, t.Operator.User.Name)
+		}}
 }

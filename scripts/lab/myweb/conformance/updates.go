@@ -60,7 +60,7 @@ func pageRolls(t *suite.T) {
 
 func pageHash(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
-	template := func(web *suite.Web) string { return asJSON(t.Children(web).Deployment.Spec.Template) }
+	template := func(web *suite.Web) string { return suite.JSON(t.Children(web).Deployment.Spec.Template) }
 	first := template(web)
 	t.SetPage("web", "another")
 	other := template(t.Completed("web"))
@@ -119,7 +119,7 @@ func wantPort(t *suite.T, web *suite.Web, c *suite.Children, want int32) {
 		t.Errorf("the node port is %d, want %d", have, want)
 	}
 	if have := web.Status.NodePort; t.Reports() && (have == nil || *have != want) {
-		t.Errorf("status.nodePort is %s, want %d", asJSON(have), want)
+		t.Errorf("status.nodePort is %s, want %d", suite.JSON(have), want)
 	}
 }
 
@@ -161,8 +161,9 @@ func scaled(t *suite.T) {
 		t.Must(err, "read the scale")
 		status, _ := scale.Object["status"].(map[string]any)
 		replicas, _ := status["replicas"].(int64)
-		if selector, _ := status["selector"].(string); selector == "" || selector != web.Status.Selector || replicas != int64(want) {
-			t.Errorf("the scale says %s, want %d replicas and selector %q", asJSON(status), want, web.Status.Selector)
+		if selector, _ := status["selector"].(string); selector == "" || selector != web.Status.Selector ||
+			replicas != int64(want) {
+			t.Errorf("the scale says %s, want %d replicas and selector %q", suite.JSON(status), want, web.Status.Selector)
 		}
 	}
 }
@@ -199,7 +200,7 @@ func portAllocated(t *suite.T) {
 		wantPort(t, web, after, port)
 		samePlaces(t, before, after)
 	}
-	if said := strings.Contains(asJSON(web.Spec), "nodePortNumber"); said {
-		t.Errorf("the operator wrote into the spec: %s", asJSON(web.Spec))
+	if said := strings.Contains(suite.JSON(web.Spec), "nodePortNumber"); said {
+		t.Errorf("the operator wrote into the spec: %s", suite.JSON(web.Spec))
 	}
 }

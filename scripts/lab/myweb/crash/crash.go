@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/state"
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -37,8 +39,8 @@ type path struct {
 	keys    []key // the writes, in the order of the first undisturbed run
 	gate    int   // how many of them come before pods can be made
 	writes  int   // of the undisturbed run with the most
-	states  []state
-	state   state // what the states have in common
+	states  []state.State
+	state   state.State // what the states have in common
 	varying map[string]bool
 }
 
@@ -96,7 +98,7 @@ func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite
 	}
 	var checks []suite.Check
 	for _, p := range paths {
-		p.state, p.varying = common(p.states)
+		p.state, p.varying = state.Common(p.states)
 		checks = append(checks, p.sequences()...)
 	}
 	return append(checks, starts(paths[0])...), nil, nil
@@ -232,7 +234,7 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 		if err != nil {
 			return err
 		}
-		if lines := differences(got, p.state, p.varying); len(lines) > 0 {
+		if lines := state.Differences(got, p.state, p.varying); len(lines) > 0 {
 			return errors.New(strings.Join(lines, "\n"))
 		}
 		return nil
@@ -255,35 +257,30 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 		}
 	}
 	if writes := t.Writes(mark); len(writes) > p.writes+crashes {
-		t.Errorf("%d writes, undisturbed %d, and one more is fair for each of %d crashes: %s", len(writes), p.writes, crashes, suite.Lines(writes))
+		t.Errorf("%d writes, undisturbed %d, and one more is fair for each of %d crashes: %s", len(writes), p.writes, crashes,
+			suite.Lines(writes))
 	}
 }
 
 // supervise starts the operator again whenever it was killed, until the returned function is called. An
 // operator that ends by itself fails the check.
 func supervise(t *suite.T) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			p := t.Operator.Process()
-			select {
-			case <-ctx.Done():
-				return
-			case <-p.Ended():
-			}
-			if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
-				t.Errorf("the operator %v by itself:\n%s", exit, p.Output())
-				return
-			}
-			if _, err := t.Operator.Launch(); err != nil {
-				t.Errorf("start again: %v", err)
-				return
-			}
+	end := t.Operator.Supervise(t.Context(), func(p *fixture.Process) error {
+		if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
+			return fmt.Errorf("the operator %v by itself:\n%s", exit, p.Output())
 		}
-	}()
-	stop = func() { cancel(); <-done }
+		return nil
+	}, func() error {
+		if _, err := t.Operator.Launch(); err != nil {
+			return fmt.Errorf("start again: %w", err)
+		}
+		return nil
+	})
+	stop = sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
 	t.Cleanup(func(context.Context) { stop() })
 	return stop
 }
@@ -332,7 +329,8 @@ func (p *path) startWithout(t *suite.T, missing []schema.GroupVersionResource, e
 	t.Serve(name, suite.Sample())
 	t.Operator.Kill()
 	for _, child := range missing {
-		t.Must(t.Fixture.Dynamic.Resource(child).Namespace(t.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}), "delete a child")
+		t.Must(t.Fixture.Dynamic.Resource(child).Namespace(t.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}),
+			"delete a child")
 		if child.Resource == "deployments" {
 			withoutReplicaSets(t)
 		}
@@ -370,7 +368,8 @@ func Replay(checks []suite.Check, id string) ([]suite.Check, error) {
 		for _, c := range checks {
 			all[c.Group] = c.ID
 		}
-		return nil, fmt.Errorf("there is no crash sequence %q; there are such as %s", id, strings.Join(slices.Sorted(maps.Values(all)), ", "))
+		return nil, fmt.Errorf("there is no crash sequence %q; there are such as %s", id,
+			strings.Join(slices.Sorted(maps.Values(all)), ", "))
 	}
 	return checks[at : at+1], nil
 }

@@ -27,12 +27,18 @@ func children() []suite.Check {
 	var checks []suite.Check
 	for _, resource := range kinds {
 		checks = append(checks,
-			suite.Check{ID: "fault/17-" + short(resource) + "-deleted", Group: "17", Fast: resource == "configmaps", Run: deleted(resource),
+			suite.Check{ID: "fault/17-" + short(resource) + "-deleted", Group: "17", Fast: resource == "configmaps",
+				Run:   deleted(resource),
 				Title: "a " + kindOf[resource] + " that was deleted comes back once"},
-			suite.Check{ID: "fault/22-" + short(resource) + "-taken", Group: "22", Fast: resource == "services", Within: 2 * time.Minute,
-				Title: "a " + kindOf[resource] + " of somebody else that has the name is not touched; it is reported, and recovers", Run: taken(resource)},
-			suite.Check{ID: "fault/27-" + short(resource) + "-create-held", Group: "27", Fast: resource == "configmaps", Within: 2 * time.Minute,
-				Title: "a MyWeb deleted and made again while its " + kindOf[resource] + " is being made gets children of its own", Run: recreated(resource)})
+			suite.Check{ID: "fault/22-" + short(resource) + "-taken", Group: "22", Fast: resource == "services",
+				Within: 2 * time.Minute,
+				Title: "a " + kindOf[resource] +
+					" of somebody else that has the name is not touched; it is reported, and recovers",
+				Run: taken(resource)},
+			suite.Check{ID: "fault/27-" + short(resource) + "-create-held", Group: "27", Fast: resource == "configmaps",
+				Within: 2 * time.Minute,
+				Title:  "a MyWeb deleted and made again while its " + kindOf[resource] + " is being made gets children of its own",
+				Run:    recreated(resource)})
 	}
 	return append(checks,
 		suite.Check{ID: "fault/17-all-deleted", Group: "17", Run: deleted(kinds...),
@@ -175,7 +181,8 @@ func portAdded(t *suite.T) {
 	spec.NodePortNumber = new(t.NodePort())
 	before := t.Children(t.Serve("web", spec))
 	ours := before.Service.Spec.Ports[0]
-	theirs := corev1.ServicePort{Name: "metrics", Port: 9113, TargetPort: intstr.FromInt32(9113), Protocol: corev1.ProtocolTCP}
+	theirs := corev1.ServicePort{Name: "metrics", Port: 9113, TargetPort: intstr.FromInt32(9113),
+		Protocol: corev1.ProtocolTCP}
 	if ours.Name == "" {
 		editBy(t, "services", "web", []operation{{"add", "/spec/ports/0/name", "http"}}) // two ports need names
 	}
@@ -236,7 +243,9 @@ func holds(field string, have, want any) bool {
 // pageMount is the place of the page's mount in the list.
 func pageMount(d *appsv1.Deployment) string {
 	mounts := d.Spec.Template.Spec.Containers[0].VolumeMounts
-	return strconv.Itoa(max(0, slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/usr/share/nginx/html" })))
+	return strconv.Itoa(max(0, slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool {
+		return m.MountPath == "/usr/share/nginx/html"
+	})))
 }
 
 // get reads a MyWeb.
@@ -268,7 +277,8 @@ func controlled(t *suite.T, web *suite.Web) error {
 			return err
 		}
 		if !metav1.IsControlledBy(o, web) {
-			return fmt.Errorf("%s has ownerReferences %v, the MyWeb's UID is %s", kindOf[resource], o.GetOwnerReferences(), web.UID)
+			return fmt.Errorf("%s has ownerReferences %v, the MyWeb's UID is %s", kindOf[resource],
+				o.GetOwnerReferences(), web.UID)
 		}
 	}
 	return nil
@@ -308,7 +318,9 @@ func secondWriter(t *suite.T) {
 		}
 	}
 	wantAlive(t)
-	own := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool { return e.Name == "other" || e.What() != "configmaps" })
+	own := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool {
+		return e.Name == "other" || e.What() != "configmaps"
+	})
 	if len(own) > fights/2 {
 		t.Errorf("%d writes against %d edits in %v: %s", len(own), fights, fights*100*time.Millisecond, suite.Lines(own))
 	}
@@ -326,10 +338,14 @@ func taken(resource string) func(*suite.T) {
 		conflict(t, resource)
 		before := untouched(t, resource)
 		t.Create("web", suite.Sample())
-		t.Await("web", "is Degraded for ResourceConflict", patience, func(w *suite.Web) bool { return w.Degraded("ResourceConflict") })
+		t.Await("web", "is Degraded for ResourceConflict", patience, func(w *suite.Web) bool {
+			return w.Degraded("ResourceConflict")
+		})
 		t.AwaitQuiet(500 * time.Millisecond)
 		t.SetPage("web", "<h1>changed meanwhile</h1>")
-		web := t.Await("web", "reports so of the new generation too", patience, func(w *suite.Web) bool { return w.Degraded("ResourceConflict") })
+		web := t.Await("web", "reports so of the new generation too", patience, func(w *suite.Web) bool {
+			return w.Degraded("ResourceConflict")
+		})
 		if web.Status.Completed {
 			t.Errorf("completed is true beside ResourceConflict")
 		}
@@ -394,8 +410,9 @@ func olderChild(t *suite.T) {
 	held := hold(t, "deployments.apps")
 	web := t.Create("web", suite.Sample())
 	t.AwaitFault(held, 1, patience)
-	meta := metav1.ObjectMeta{Name: "web", OwnerReferences: []metav1.OwnerReference{{APIVersion: web.APIVersion, Kind: "MyWeb",
-		Name: "web", UID: web.UID, Controller: new(true)}}}
+	meta := metav1.ObjectMeta{Name: "web",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: web.APIVersion, Kind: "MyWeb",
+			Name: "web", UID: web.UID, Controller: new(true)}}}
 	old, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Create(t.Context(),
 		deployment(meta, map[string]string{"app": "older"}, 1), metav1.CreateOptions{})
 	t.Must(err, "make the older Deployment")

@@ -24,9 +24,11 @@ import (
 // controlPlane are rows 13 to 15: what the operator needs goes away, and comes back.
 func controlPlane() []suite.Check {
 	return []suite.Check{
-		{ID: "fault/13-apiserver-away-5s", Group: "13", Alone: true, Within: 3 * time.Minute, Run: apiServerAway(5 * time.Second),
+		{ID: "fault/13-apiserver-away-5s", Group: "13", Alone: true, Within: 3 * time.Minute,
+			Run:   apiServerAway(5 * time.Second),
 			Title: "a kube-apiserver that is killed and back after 5 s is found again; the children are as before"},
-		{ID: "fault/13-apiserver-away-60s", Group: "13", Alone: true, Within: 5 * time.Minute, Run: apiServerAway(time.Minute),
+		{ID: "fault/13-apiserver-away-60s", Group: "13", Alone: true, Within: 5 * time.Minute,
+			Run:   apiServerAway(time.Minute),
 			Title: "a kube-apiserver that is killed and back after 60 s is found again; the children are as before"},
 		{ID: "fault/14-etcd-hangs", Group: "14", Alone: true, Within: 2 * time.Minute, Run: etcdHangs,
 			Title: "while etcd hangs for 5 s nothing is shown as failed; the write is done after it"},
@@ -149,14 +151,16 @@ func etcdKilled(t *suite.T) {
 const crdName = suite.Resource
 
 func crds(t *suite.T) dynamic.ResourceInterface {
-	return t.Fixture.Dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	return t.Fixture.Dynamic.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 }
 
 // removeCRD deletes the CRD with all MyWebs, and returns what puts it back; that is done at the end at the latest.
 func removeCRD(t *suite.T) (restore func()) {
 	crd, err := crds(t).Get(t.Context(), crdName, metav1.GetOptions{})
 	t.Must(err, "read the CRD")
-	renewed := &unstructured.Unstructured{Object: map[string]any{"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(), "spec": crd.Object["spec"]}}
+	renewed := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": crd.GetAPIVersion(), "kind": crd.GetKind(), "spec": crd.Object["spec"]}}
 	renewed.SetName(crd.GetName())
 	renewed.SetAnnotations(crd.GetAnnotations())
 	put := func(ctx context.Context) error {

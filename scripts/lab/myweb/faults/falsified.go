@@ -20,7 +20,8 @@ func falsified() []suite.Check {
 		{ID: "fault/21-status-falsified", Group: "21", Run: statusFalsified,
 			Title: "a status that somebody falsifies is corrected soon, by one write and without an event"},
 		{ID: "fault/21-status-fought", Group: "21", Within: 2 * time.Minute, Run: statusFought,
-			Title: "a status that is falsified ten times a second for ten seconds is not corrected as fast; in the end it is true"},
+			Title: "a status that is falsified ten times a second for ten seconds is not corrected as fast; in the " +
+				"end it is true"},
 	}
 }
 

@@ -93,11 +93,13 @@ func row(c suite.Check) string { return c.ID[:len("fault/00")] }
 
 // elsewhere are the rows that no check from outside shows.
 var elsewhere = []suite.Check{
-	{ID: "fault/01-crash", Group: "1", Title: "a process that dies after any write leaves nothing that its next life does not fix",
+	{ID: "fault/01-crash", Group: "1",
+		Title:         "a process that dies after any write leaves nothing that its next life does not fix",
 		NotApplicable: "the crash-point family enumerates it"},
 	{ID: "fault/02-crash-in-delete", Group: "2", Title: "what a finalizer guards is cleaned up once",
 		NotApplicable: "a MyWeb has no finalizer: the garbage collector removes its children"},
-	{ID: "fault/29-dependency-down", Group: "29", Title: "something outside the cluster that fails is reported, and harms no others",
+	{ID: "fault/29-dependency-down", Group: "29",
+		Title:         "something outside the cluster that fails is reported, and harms no others",
 		NotApplicable: "a MyWeb depends on nothing outside the cluster"},
 	{ID: "fault/30-clock", Group: "30", Title: "no run is missed or made twice when clocks move",
 		NotApplicable: "a MyWeb has no schedule"},
@@ -355,7 +357,8 @@ func hold(t *suite.T, resources ...string) *proxy.Fault {
 // child is how an administrator reaches the objects of a resource.
 func child(t *suite.T, resource string) dynamic.ResourceInterface {
 	name, group, _ := strings.Cut(resource, ".")
-	return t.Fixture.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}).Namespace(t.Namespace)
+	return t.Fixture.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}).
+		Namespace(t.Namespace)
 }
 
 // read returns a child.

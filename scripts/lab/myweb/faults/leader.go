@@ -84,7 +84,8 @@ func leaderStopped(t *suite.T) {
 	t.Must(first.Pause(), "stop the leader")
 	begin := time.Now()
 	t.Eventually("the second replica leads", time.Minute, func() error {
-		if l := lease(t); l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || *l.Spec.HolderIdentity == old {
+		if l := lease(t); l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" ||
+			*l.Spec.HolderIdentity == old {
 			return fmt.Errorf("the lease is held by %s", old)
 		}
 		return nil
@@ -94,7 +95,8 @@ func leaderStopped(t *suite.T) {
 	t.Pause(time.Until(begin.Add(20 * time.Second)))
 	t.AwaitQuiet(300 * time.Millisecond)
 	// Work that the new leader does not see: the old one alone could do it.
-	frozen := t.Everywhere(proxy.Rule{Match: ledger.Match{Users: []string{second.User.Name}, Verbs: []string{wire.Watch}}, Do: proxy.Freeze()})
+	frozen := t.Everywhere(proxy.Rule{
+		Match: ledger.Match{Users: []string{second.User.Name}, Verbs: []string{wire.Watch}}, Do: proxy.Freeze()})
 	remove(t, "configmaps", "web")
 	t.SetPage("second", "<h1>changed</h1>")
 	mark := t.Mark()

@@ -45,11 +45,13 @@ func permissions() []suite.Check {
 func namespaceDeleted(t *suite.T) {
 	renew(t)
 	namespaces := t.Fixture.Kube.CoreV1().Namespaces()
-	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fault-28-inner-"}}, metav1.CreateOptions{})
+	made, err := namespaces.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fault-28-inner-"}}, metav1.CreateOptions{})
 	t.Must(err, "make a namespace")
 	t.Namespace = made.Name
-	_, err = t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept",
-		Finalizers: []string{"lab.example.com/kept"}}}, metav1.CreateOptions{})
+	_, err = t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).
+		Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept",
+			Finalizers: []string{"lab.example.com/kept"}}}, metav1.CreateOptions{})
 	t.Must(err, "make an object that stays")
 	t.Cleanup(func(ctx context.Context) {
 		_, _ = t.Fixture.Kube.CoreV1().ConfigMaps(made.Name).Patch(ctx, "kept", "application/merge-patch+json",
@@ -166,7 +168,9 @@ func reduce(from, to string) error {
 			if slices.Contains(rule.Resources, "configmaps") {
 				reading := *rule.DeepCopy()
 				reading.Resources = []string{"configmaps"}
-				reading.Verbs = slices.DeleteFunc(reading.Verbs, func(v string) bool { return v == "*" || slices.Contains(wire.Writes, v) })
+				reading.Verbs = slices.DeleteFunc(reading.Verbs, func(v string) bool {
+					return v == "*" || slices.Contains(wire.Writes, v)
+				})
 				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool { return r == "configmaps" })
 				if len(reading.Verbs) > 0 {
 					rules = append(rules, reading)
@@ -189,9 +193,10 @@ func reduce(from, to string) error {
 // awaitPermission returns when the API server lets the operator write ConfigMaps, or does not.
 func awaitPermission(t *suite.T, allowed bool) {
 	t.Eventually("the API server acts by the new role", 0, func() error {
-		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authv1.SubjectAccessReview{
-			Spec: authv1.SubjectAccessReviewSpec{User: t.Operator.User.Name, ResourceAttributes: &authv1.ResourceAttributes{
-				Namespace: t.Namespace, Verb: wire.Patch, Resource: "configmaps"}}}, metav1.CreateOptions{})
+		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().
+			Create(t.Context(), &authv1.SubjectAccessReview{
+				Spec: authv1.SubjectAccessReviewSpec{User: t.Operator.User.Name, ResourceAttributes: &authv1.ResourceAttributes{
+					Namespace: t.Namespace, Verb: wire.Patch, Resource: "configmaps"}}}, metav1.CreateOptions{})
 		if err == nil && answer.Status.Allowed != allowed {
 			err = fmt.Errorf("writing ConfigMaps is allowed: %v", answer.Status.Allowed)
 		}

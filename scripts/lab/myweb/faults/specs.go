@@ -19,13 +19,16 @@ func specs() []suite.Check {
 		{ID: "fault/23-port-taken-and-back", Group: "23", Within: 2 * time.Minute, Run: badPort,
 			Title: "a spec that cannot be says why, leaves the pods alone, and recovers when it is reverted"},
 		{ID: "fault/23-refused", Group: "23", Within: 2 * time.Minute, Run: refusedChild,
-			Title: "a spec whose Deployment the API server refuses says why, leaves the pods alone, and recovers when it is reverted"},
+			Title: "a spec whose Deployment the API server refuses says why, leaves the pods alone, and recovers when " +
+				"it is reverted"},
 		{ID: "fault/23-invalid", Group: "23", Run: invalid,
 			Title: "a spec that the API server refuses itself changes nothing"},
 		{ID: "fault/24-too-large", Group: "24", Within: 2 * time.Minute, Run: tooLarge,
-			Title: "a page that is too large for its ConfigMap is reported, tried again with backoff, and recovers; another MyWeb is served"},
+			Title: "a page that is too large for its ConfigMap is reported, tried again with backoff, and recovers; another " +
+				"MyWeb is served"},
 		{ID: "fault/24-largest-page", Group: "24", Within: 2 * time.Minute, Run: largestPages,
-			Title: "the largest page is served with a status, whatever its characters; one character more is refused with the field's path"},
+			Title: "the largest page is served with a status, whatever its characters; one character more is refused with " +
+				"the field's path"},
 		{ID: "fault/26-same-in-other-words", Group: "26", Fast: true, Run: otherWords,
 			Title: "defaults of the API server and equal values in another spelling cost no write"},
 	}
@@ -63,7 +66,9 @@ func badPort(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
 	t.Patch("web", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, port))
-	web := t.Await("web", "is Degraded for NodePortUnavailable", patience, func(w *suite.Web) bool { return w.Degraded("NodePortUnavailable") })
+	web := t.Await("web", "is Degraded for NodePortUnavailable", patience, func(w *suite.Web) bool {
+		return w.Degraded("NodePortUnavailable")
+	})
 	if message := web.Condition("Degraded").Message; !strings.Contains(message, fmt.Sprint(port)) {
 		t.Errorf("the message does not name the port %d: %q", port, message)
 	}
@@ -78,8 +83,14 @@ func badPort(t *suite.T) {
 	if got, want := after.Service.Spec.Ports[0].NodePort, before.Service.Spec.Ports[0].NodePort; got != want {
 		t.Errorf("the node port is %d, before %d", got, want)
 	}
+	wantAsBefore(t, web, before, after)
+}
+
+// wantAsBefore sees that a MyWeb is well, and its pods were left alone.
+func wantAsBefore(t *suite.T, web *suite.Web, before, after *suite.Children) {
 	if after.Deployment.Generation != before.Deployment.Generation {
-		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation, before.Deployment.Generation)
+		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation,
+			before.Deployment.Generation)
 	}
 	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
 		t.Errorf("reverted, and still Degraded: %s", c.Message)
@@ -98,7 +109,8 @@ func tooLarge(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	forbid(t, "", "configmaps", `size(object.data["index.html"]) < 1000`, notAllowed)
 	large := strings.Repeat("x", 2000)
-	reverted(t, before, `{"spec":{"pageContentHtml":"`+large+`"}}`, `{"spec":{"pageContentHtml":"`+*suite.Sample().PageContentHTML+`"}}`)
+	reverted(t, before, `{"spec":{"pageContentHtml":"`+large+`"}}`,
+		`{"spec":{"pageContentHtml":"`+*suite.Sample().PageContentHTML+`"}}`)
 }
 
 // reverted changes a MyWeb in a way that cannot be, and back.
@@ -119,12 +131,7 @@ func reverted(t *suite.T, before *suite.Children, bad, good string) {
 	web, after := converged(t, "web")
 	wantSame(t, before, after)
 	wantMade(t, mark, 1, kinds...) // those of the other
-	if after.Deployment.Generation != before.Deployment.Generation {
-		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation, before.Deployment.Generation)
-	}
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("reverted, and still Degraded: %s", c.Message)
-	}
+	wantAsBefore(t, web, before, after)
 }
 
 func invalid(t *suite.T) {
@@ -178,8 +185,10 @@ func otherWords(t *suite.T) {
 	for _, resource := range kinds {
 		edit(t, resource, "web", `{"metadata":{"labels":{"team":"somebody"}}}`)
 	}
-	edit(t, "deployments.apps", "web", `{"spec":{"progressDeadlineSeconds":600,"minReadySeconds":0,"strategy":{"type":"RollingUpdate"}}}`)
-	edit(t, "services", "web", `{"spec":{"sessionAffinity":"None","internalTrafficPolicy":"Cluster","ipFamilyPolicy":"SingleStack"}}`)
+	edit(t, "deployments.apps", "web",
+		`{"spec":{"progressDeadlineSeconds":600,"minReadySeconds":0,"strategy":{"type":"RollingUpdate"}}}`)
+	edit(t, "services", "web",
+		`{"spec":{"sessionAffinity":"None","internalTrafficPolicy":"Cluster","ipFamilyPolicy":"SingleStack"}}`)
 	t.Pause(2 * time.Second)
 	if writes := t.Writes(mark); len(writes) > 0 {
 		t.Errorf("%d writes for what is none of the operator's: %s", len(writes), suite.Lines(writes))

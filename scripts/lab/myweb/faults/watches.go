@@ -44,8 +44,9 @@ func watches() []suite.Check {
 			Title: "replicas 1, 3, 2 with the 3 unseen are the same as 1, 2; and so is the way down"},
 	}
 	for _, resource := range kinds {
-		checks = append(checks, suite.Check{ID: "fault/10-" + short(resource) + "-unseen", Group: "10", Run: notSeen(resource),
-			Title: "an operator that does not see the " + kindOf[resource] + " that it made makes no second one"})
+		checks = append(checks,
+			suite.Check{ID: "fault/10-" + short(resource) + "-unseen", Group: "10", Run: notSeen(resource),
+				Title: "an operator that does not see the " + kindOf[resource] + " that it made makes no second one"})
 	}
 	for i := range checks {
 		checks[i].Alone, checks[i].Within = true, 2*time.Minute
@@ -55,7 +56,8 @@ func watches() []suite.Check {
 
 // freeze withholds the events of the operator's watches; of resources, or of all.
 func freeze(t *suite.T, resources ...string) *proxy.Fault {
-	return t.Everywhere(proxy.Rule{Match: ledger.Match{Verbs: []string{wire.Watch}, Resources: resources}, Do: proxy.Freeze()})
+	return t.Everywhere(proxy.Rule{
+		Match: ledger.Match{Verbs: []string{wire.Watch}, Resources: resources}, Do: proxy.Freeze()})
 }
 
 // renew has the next check begin with a process whose watches are undisturbed: client-go's backoff would last.
@@ -138,9 +140,11 @@ func notSeen(resource string) func(*suite.T) {
 		if what == suite.Resource {
 			what = status
 		}
-		if changes := t.Fixture.Ledger.Entries(ledger.Match{Users: []string{t.Operator.User.Name}, Namespace: t.Namespace, After: mark,
+		if changes := t.Fixture.Ledger.Entries(ledger.Match{
+			Users: []string{t.Operator.User.Name}, Namespace: t.Namespace, After: mark,
 			Resources: []string{what}, Where: ledger.Changes.Matches}); len(changes) > 3 {
-			t.Errorf("%d changes of what is not seen, for one that was made and changed twice: %s", len(changes), suite.Lines(changes))
+			t.Errorf("%d changes of what is not seen, for one that was made and changed twice: %s", len(changes),
+				suite.Lines(changes))
 		}
 		f.Release()
 		find()
@@ -187,7 +191,8 @@ func unobserved(t *suite.T) {
 			t.Patch("web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, n))
 		}
 		f.Remove()
-		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
+		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{
+			Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
 			t.Must(s.Expire(), "end a watch")
 		}
 		_, after := converged(t, "web")
@@ -226,8 +231,9 @@ func oldSnapshot(list bool) func(*suite.T) {
 		t.Operator.Env = append([]string{fmt.Sprintf("KUBE_FEATURE_WatchListClient=%v", !list)}, env...)
 		t.Cleanup(func(context.Context) { t.Operator.Env = env })
 		mark := t.Mark()
-		stale := t.Everywhere(proxy.Rule{Match: ledger.Match{Verbs: []string{wire.List, wire.Watch}, Resources: []string{suite.Resource}},
-			Do: proxy.Call(retell(past))})
+		stale := t.Everywhere(proxy.Rule{
+			Match: ledger.Match{Verbs: []string{wire.List, wire.Watch}, Resources: []string{suite.Resource}},
+			Do:    proxy.Call(retell(past))})
 		t.Must(t.Operator.Restart(t.Context()), "start the operator with an old snapshot")
 		t.Pause(3 * time.Second)
 		after := t.Children(web)
@@ -242,7 +248,8 @@ func oldSnapshot(list bool) func(*suite.T) {
 		}
 		wantMade(t, mark, 0, kinds...)
 		stale.Release()
-		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
+		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{
+			Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
 			s.End() // what a rule answered never goes on by itself
 		}
 		t.SetPage("web", "<h1>after it</h1>")

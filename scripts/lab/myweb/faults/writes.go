@@ -40,20 +40,23 @@ func writes() []suite.Check {
 	for _, code := range []int{500, 503, 504, 429} {
 		checks = append(checks,
 			suite.Check{ID: fmt.Sprintf("fault/06-%d-children", code), Group: "6", Fast: code == 500, Within: 2 * time.Minute,
-				Title: fmt.Sprintf("children that are answered with %d are tried again with backoff, never shown as a failure", code),
-				Run:   refused(code, kinds...)},
+				Title: fmt.Sprintf("children that are answered with %d are tried again with backoff, never shown as a failure",
+					code),
+				Run: refused(code, kinds...)},
 			suite.Check{ID: fmt.Sprintf("fault/06-%d-status", code), Group: "6", Fast: code == 503, Within: 2 * time.Minute,
 				Title: fmt.Sprintf("a status that is answered with %d is tried again with backoff", code),
 				Run:   refused(code, status)})
 	}
 	return append(checks,
-		suite.Check{ID: "fault/06-429-retry-after-children", Group: "6", Within: 2 * time.Minute, Run: retryAfter(429, kinds...),
+		suite.Check{ID: "fault/06-429-retry-after-children", Group: "6", Within: 2 * time.Minute,
+			Run:   retryAfter(429, kinds...),
 			Title: "a 429 with Retry-After is waited for before the child is sent again"},
 		suite.Check{ID: "fault/06-503-retry-after-status", Group: "6", Within: 2 * time.Minute, Run: retryAfter(503, status),
 			Title: "a 503 with Retry-After is waited for before the status is sent again"},
 		suite.Check{ID: "fault/07-slow-status", Group: "7", Alone: true, Run: slow(status),
 			Title: "while status writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
-		suite.Check{ID: "fault/07-slow-writes", Group: "7", Alone: true, Within: 2 * time.Minute, Run: slow(append([]string{status}, kinds...)...),
+		suite.Check{ID: "fault/07-slow-writes", Group: "7", Alone: true, Within: 2 * time.Minute,
+			Run:   slow(append([]string{status}, kinds...)...),
 			Title: "while all writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
 	)
 }
@@ -85,12 +88,14 @@ func whileMade(disturb func(t *suite.T)) func(*suite.T) {
 
 func answerLost(t *suite.T) {
 	done := ledger.Match{Where: ledger.Entry.Committed}
-	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, append([]string{status}, kinds...)...)
+	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()},
+		append([]string{status}, kinds...)...)
 }
 
 func errorAfterCommit(t *suite.T) {
 	done := ledger.Match{Where: ledger.Entry.Committed}
-	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Refuse(500, 0)}, append([]string{status}, kinds...)...)
+	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Refuse(500, 0)},
+		append([]string{status}, kinds...)...)
 }
 
 func dropped(t *suite.T) {

@@ -2,7 +2,6 @@
 package impl
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -11,9 +10,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
-	"sigs.k8s.io/yaml"
+	"example.com/operator-workshop/scripts/internal/strictyaml"
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // CRD is the file of the CustomResourceDefinition that all implementations handle, seen from the checkout.
@@ -48,14 +47,9 @@ type Implementation struct {
 
 // Listed reads the list of the checkout at root.
 func Listed(root string) ([]Implementation, error) {
-	path := filepath.Join(root, "scripts", "lab", "operators.yaml")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var list struct{ Implementations []Implementation }
-	if err := yaml.UnmarshalStrict(data, &list); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+	if err := strictyaml.Read(filepath.Join(root, "scripts", "lab", "operators.yaml"), &list); err != nil {
+		return nil, err
 	}
 	for i := range list.Implementations {
 		list.Implementations[i].Folder = filepath.Join(root, list.Implementations[i].Folder)
@@ -117,25 +111,8 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	if err != nil {
 		return i, fmt.Errorf("the program of %s: %w", i.Name, err)
 	}
-	i.Flags = flagsOf(ctx, i.Path)
+	i.Flags = fixture.FlagsOf(ctx, i.Path)
 	return i, nil
-}
-
-var flagLine = regexp.MustCompile(`(?m)^\s*(?:-\w,\s*)?--?([a-z][-a-z0-9]+)`)
-
-// flagsOf returns the flags that a program's --help names; none when it has no help.
-func flagsOf(ctx context.Context, path string) (flags []string) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--help")
-	cmd.Env = []string{"HOME=" + os.TempDir(), "KUBECONFIG=" + os.DevNull} // a program that ignores --help reaches nothing
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
-	_ = cmd.Run() // help may end with any code
-	for _, m := range flagLine.FindAllStringSubmatch(out.String(), -1) {
-		flags = append(flags, m[1])
-	}
-	return flags
 }
 
 // WithoutWebhooks is the implementation as it is measured: webhooks are not what the others do as well.

@@ -15,7 +15,8 @@ func checkout(t *testing.T) string {
 	if err := os.MkdirAll(filepath.Join(root, "scripts", "lab"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	list := "implementations:\n- {name: \"03\", folder: a, package: ./cmd/a}\n- {name: \"04\", folder: b, package: ./cmd/b}\n"
+	list := "implementations:\n- {name: \"03\", folder: a, package: ./cmd/a}\n- {name: \"04\", folder: b, " +
+		"package: ./cmd/b}\n"
 	if err := os.WriteFile(filepath.Join(root, "scripts", "lab", "operators.yaml"), []byte(list), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +68,10 @@ func script(t *testing.T, text string) string {
 
 func TestFlags(t *testing.T) {
 	for name, text := range map[string]string{
-		"as flag prints them":  "printf 'Usage of x:\\n  -leader-elect\\n    \\twork only -hard\\n  -kubeconfig string\\n' >&2; exit 2",
-		"as pflag prints them": "printf 'Flags:\\n  -h, --help   help\\n      --leader-elect   work\\n      --kubeconfig string   file\\n'",
+		"as flag prints them": "printf 'Usage of x:\\n  -leader-elect\\n    \\twork only -hard\\n  -kubeconfig " +
+			"string\\n' >&2; exit 2",
+		"as pflag prints them": "printf 'Flags:\\n  -h, --help   help\\n      --leader-elect   work\\n      --kubeconfig " +
+			"string   file\\n'",
 	} {
 		i, err := Implementation{Name: "x", Path: script(t, text)}.Build(t.Context(), t.TempDir())
 		if err != nil {
@@ -77,7 +80,8 @@ func TestFlags(t *testing.T) {
 		if !i.Has("leader-elect") || !i.Has("kubeconfig") || i.Has("hard") || i.Has("x") {
 			t.Errorf("%s: flags %v", name, i.Flags)
 		}
-		if got, want := i.With("--leader-elect", "--metrics-bind-address=0"), []string{"--leader-elect"}; !slices.Equal(got, want) {
+		if got, want := i.With("--leader-elect", "--metrics-bind-address=0"),
+			[]string{"--leader-elect"}; !slices.Equal(got, want) {
 			t.Errorf("%s: with %v, want %v", name, got, want)
 		}
 	}
@@ -93,7 +97,8 @@ func TestBuildFails(t *testing.T) {
 		t.TempDir():             "is not an executable file",
 		plain + "-that-is-gone": "no such file",
 	} {
-		if _, err := (Implementation{Name: "x", Path: path}).Build(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (Implementation{Name: "x", Path: path}).Build(t.Context(), t.TempDir()); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", path, err, want)
 		}
 	}

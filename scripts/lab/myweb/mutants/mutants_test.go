@@ -1,7 +1,6 @@
 package mutants
 
 import (
-	"os"
 	"testing"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -11,11 +10,7 @@ import (
 // TestPatches lays every patch on the source: an operator that changed takes its mutants along. That they
 // compile, and are caught, `make mutants` shows.
 func TestPatches(t *testing.T) {
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := fixture.Root(dir)
+	root, err := fixture.Here()
 	if err != nil {
 		t.Fatal(err)
 	}

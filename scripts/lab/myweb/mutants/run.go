@@ -35,7 +35,8 @@ type Result struct {
 // Print writes the result: the bug, and what the lab said of it.
 func (r Result) Print(w io.Writer) {
 	verdict := map[bool]string{true: "caught", false: "MISSED"}[r.Caught]
-	suite.Line(w, fmt.Sprintf("%s  %-27s", verdict, r.Mutant.Name), fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
+	suite.Line(w, fmt.Sprintf("%s  %-27s", verdict, r.Mutant.Name),
+		fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
 	fmt.Fprintf(w, "          by %s\n", strings.Join(r.Mutant.CaughtBy, ", "))
 	fmt.Fprint(w, suite.Indented("          ", r.Reason))
 }
@@ -147,9 +148,11 @@ func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Imple
 // fit returns an error when no MyWeb can be made in a fixture: every check would fail there, and every mutant
 // be taken for caught.
 func fit(ctx context.Context, w *fixture.Fixture) error {
-	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": myweb.MyWebs.GroupVersion().String(), "kind": "MyWeb",
+	web := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": myweb.MyWebs.GroupVersion().String(), "kind": "MyWeb",
 		"metadata": map[string]any{"name": "fit"}, "spec": map[string]any{"image": "nginx", "pageContentHtml": ""}}}
-	_, err := w.Dynamic.Resource(myweb.MyWebs).Namespace(metav1.NamespaceDefault).Create(ctx, web, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := w.Dynamic.Resource(myweb.MyWebs).Namespace(metav1.NamespaceDefault).
+		Create(ctx, web, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 

@@ -169,7 +169,8 @@ func (t *T) Eventually(what string, within time.Duration, observe func() error) 
 		}
 		late := time.Since(begin) > within
 		if t.ctx.Err() != nil {
-			t.Fatalf("%s: not after %v, when the time of the check was over: %v", what, time.Since(begin).Round(time.Second), err)
+			t.Fatalf("%s: not after %v, when the time of the check was over: %v", what,
+				time.Since(begin).Round(time.Second), err)
 		} else if late {
 			t.Fatalf("%s: not within %v: %v", what, within, err)
 		}

@@ -58,7 +58,8 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 	o := outcomeOf(t, 50*time.Millisecond, func(t *T) {
 		t.Eventually("the page is there", 0, func() error { return context.Canceled })
 	})
-	if o.Verdict != Failed || !strings.HasPrefix(o.Reason, "the page is there: not after") || strings.Contains(o.Reason, "\n") {
+	if o.Verdict != Failed || !strings.HasPrefix(o.Reason, "the page is there: not after") ||
+		strings.Contains(o.Reason, "\n") {
 		t.Errorf("%s: %s", o.Verdict, o.Reason)
 	}
 }

@@ -39,9 +39,9 @@ type Operator struct {
 	finding                 string
 	patience                time.Duration
 
+	fixture.Lives
 	fixture *fixture.Fixture
-	mu      sync.Mutex
-	last    *fixture.Process
+	mu      sync.Mutex // for Launch
 	args    []string
 }
 
@@ -53,7 +53,8 @@ func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation,
 		return nil, err
 	}
 	lease := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: LeaseNamespace}}
-	if _, err := w.Kube.CoreV1().Namespaces().Create(ctx, lease, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := w.Kube.CoreV1().Namespaces().Create(ctx, lease, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return nil, err
 	}
 	hooks := i.Webhooks
@@ -86,13 +87,16 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 		if port, err = fixture.FreePort(); err != nil {
 			return nil, err
 		}
-		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port), "--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
+		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port),
+			"--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
 	}
-	p, err := o.fixture.Run(fixture.Program{Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: o.Env, Kubeconfig: o.User.Kubeconfig})
+	p, err := o.fixture.Run(fixture.Program{
+		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: o.Env, Kubeconfig: o.User.Kubeconfig})
 	if err != nil {
 		return nil, err
 	}
-	o.last, o.args = p, args
+	o.Began(p)
+	o.args = args
 	if port != 0 {
 		o.fixture.Webhooks.Add(p, port)
 	}
@@ -112,15 +116,8 @@ func (o *Operator) Start(ctx context.Context, args ...string) error {
 func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
-	ended, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	go func() {
-		select {
-		case <-p.Ended():
-			stop(fmt.Errorf("it %v", p.Exit()))
-		case <-ended.Done():
-		}
-	}()
+	ended, stop := p.Context(ctx, func() error { return fmt.Errorf("it %v", p.Exit()) })
+	defer stop()
 	mine := ledger.Match{Users: []string{o.User.Name}, After: mark}
 	watch := mine
 	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{Resource}
@@ -132,23 +129,6 @@ func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int)
 		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, tail(p.Output(), 5))
 	}
 	return nil
-}
-
-// Process is the newest process; nil before the first.
-func (o *Operator) Process() *fixture.Process {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.last
-}
-
-// Running reports whether a process lives.
-func (o *Operator) Running() bool { p := o.Process(); return p != nil && p.Running() }
-
-// Kill ends the process by SIGKILL and returns when it is gone.
-func (o *Operator) Kill() {
-	if p := o.Process(); p != nil {
-		p.Kill()
-	}
 }
 
 // Restart kills the process if one lives, and starts it again with the arguments of the last one.

@@ -8,7 +8,8 @@ import (
 
 func TestOutcomesFitTheScreen(t *testing.T) {
 	long := strings.Repeat("a sentence that says what differed ", 20)
-	o := Outcome{Check: "behaviour/05-edited-page", Title: "it is so", Verdict: Failed, Reason: long + "\nand more", Evidence: []string{long}}
+	o := Outcome{Check: "behaviour/05-edited-page", Title: "it is so", Verdict: Failed, Reason: long + "\nand more",
+		Evidence: []string{long}}
 	var out bytes.Buffer
 	o.Print(&out)
 	for line := range strings.Lines(out.String()) {
@@ -16,7 +17,8 @@ func TestOutcomesFitTheScreen(t *testing.T) {
 			t.Errorf("wider than 100: %s", line)
 		}
 	}
-	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, "and more") || strings.Count(got, "a sentence") != 40 {
+	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, "and more") ||
+		strings.Count(got, "a sentence") != 40 {
 		t.Errorf("something is lost:\n%s", out.String())
 	}
 }

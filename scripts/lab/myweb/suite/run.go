@@ -22,7 +22,8 @@ const Parallel = 6
 // Run runs the checks against an operator and returns the outcomes in the order of the checks; report is
 // called with each of them when it is there. Checks that share the operator run first, several at once, then
 // those that need it alone, each with a process that is ready. The error is of the lab, not of the operator.
-func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check, report func(Outcome)) ([]Outcome, error) {
+func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
+	report func(Outcome)) ([]Outcome, error) {
 	r := &runner{fixture: w, operator: o, report: report, outcomes: make([]Outcome, len(checks))}
 	defer o.Kill()
 	if o.patience = idleAlone; len(checks) > Parallel {

@@ -50,7 +50,8 @@ type WebStatus struct {
 
 // String is the status in a line, for evidence.
 func (s WebStatus) String() string {
-	text := fmt.Sprintf("completed=%v observedGeneration=%d readyReplicas=%d", s.Completed, s.ObservedGeneration, s.ReadyReplicas)
+	text := fmt.Sprintf("completed=%v observedGeneration=%d readyReplicas=%d", s.Completed, s.ObservedGeneration,
+		s.ReadyReplicas)
 	if s.NodePort != nil {
 		text += fmt.Sprintf(" nodePort=%d", *s.NodePort)
 	}
@@ -146,7 +147,7 @@ func (t *T) Patch(name, patch string) *Web {
 
 // SetPage changes the page of a MyWeb.
 func (t *T) SetPage(name, page string) *Web {
-	return t.Patch(name, asJSON(map[string]any{"spec": map[string]any{"pageContentHtml": page}}))
+	return t.Patch(name, JSON(map[string]any{"spec": map[string]any{"pageContentHtml": page}}))
 }
 
 // Delete asks for the deletion of a MyWeb.
@@ -210,7 +211,8 @@ func (c *Children) follow(spec WebSpec) error {
 	case !slices.ContainsFunc(c.Deployment.Spec.Template.Spec.Containers, image):
 		return fmt.Errorf("the Deployment has no container with the image %s of the MyWeb", spec.Image)
 	case spec.NodePortNumber != nil && (len(ports) == 0 || ports[0].NodePort != *spec.NodePortNumber):
-		return fmt.Errorf("the ports of the Service are %s, the MyWeb has nodePortNumber %d", asJSON(ports), *spec.NodePortNumber)
+		return fmt.Errorf("the ports of the Service are %s, the MyWeb has nodePortNumber %d", JSON(ports),
+			*spec.NodePortNumber)
 	}
 	return nil
 }
@@ -218,8 +220,9 @@ func (c *Children) follow(spec WebSpec) error {
 // rolledOut returns an error unless the pods of a Deployment, and no others, run.
 func rolledOut(d *appsv1.Deployment) error {
 	s, want := d.Status, *d.Spec.Replicas
-	if s.ObservedGeneration < d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
-		return fmt.Errorf("the Deployment of generation %d wants %d pods, its status is %s", d.Generation, want, asJSON(s))
+	if s.ObservedGeneration < d.Generation || s.Replicas != want || s.UpdatedReplicas != want ||
+		s.AvailableReplicas != want {
+		return fmt.Errorf("the Deployment of generation %d wants %d pods, its status is %s", d.Generation, want, JSON(s))
 	}
 	return nil
 }
@@ -242,7 +245,7 @@ func (t *T) Children(web *Web) *Children {
 	for kind, o := range c.Objects() {
 		if t.Operator.owns && !metav1.IsControlledBy(o, web) {
 			t.Fatalf("%s %s is not controlled by the MyWeb: ownerReferences %s, the MyWeb's UID %s",
-				kind, web.Name, asJSON(o.GetOwnerReferences()), web.UID)
+				kind, web.Name, JSON(o.GetOwnerReferences()), web.UID)
 		}
 	}
 	return c
@@ -289,7 +292,8 @@ func (t *T) Events(name string) []eventsv1.Event {
 	return about
 }
 
-func asJSON(v any) string {
+// JSON of a value, for a message or a patch.
+func JSON(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()

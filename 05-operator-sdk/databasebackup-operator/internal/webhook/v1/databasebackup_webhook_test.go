@@ -50,7 +50,8 @@ func zone(name string) change {
 }
 
 const (
-	lacksAll  = "nothing runs until the spec has targetRef, auth.usernameSecretRef, auth.passwordSecretRef, image, destination"
+	lacksAll = "nothing runs until the spec has targetRef, auth.usernameSecretRef, auth.passwordSecretRef, " +
+		"image, destination"
 	filesToGo = "spec.deletionPolicy is Delete: when the DatabaseBackup is deleted, the files go with it"
 )
 
@@ -63,14 +64,18 @@ var _ = Describe("The webhook of DatabaseBackups", func() {
 	It("refuses a schedule that cannot be followed, by field, value, reason and what to do", func() {
 		err := k8sClient.Create(ctx, original(scheduled("0 3 30 2 *")))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring(`spec.schedule: Invalid value: "0 3 30 2 *": never comes: no year has that date: choose a day that its months have`)))
+		Expect(err).To(MatchError(ContainSubstring(
+			`spec.schedule: Invalid value: "0 3 30 2 *": never comes: ` +
+				`no year has that date: choose a day that its months have`)))
 		Expect(k8sClient.Create(ctx, original(zone("Europe/Atlantis")))).To(MatchError(ContainSubstring(
-			`spec.timeZone: Invalid value: "Europe/Atlantis": is not known: use a name of the IANA database, like Europe/Berlin`)))
+			`spec.timeZone: Invalid value: "Europe/Atlantis": is not known: ` +
+				`use a name of the IANA database, like Europe/Berlin`)))
 		Expect(k8sClient.Create(ctx, original())).To(Succeed())
 		b := original()
 		Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
 		b.Spec.Schedule = "61 * * * *"
-		Expect(k8sClient.Update(ctx, b)).To(MatchError(ContainSubstring(`spec.schedule: Invalid value: "61 * * * *": cannot be read: end of range (61) above maximum (59)`)))
+		Expect(k8sClient.Update(ctx, b)).To(MatchError(ContainSubstring(
+			`spec.schedule: Invalid value: "61 * * * *": cannot be read: end of range (61) above maximum (59)`)))
 	})
 
 	It("warns of what is missing, and that files will go, once", func() {
@@ -101,37 +106,49 @@ var _ = Describe("The webhook of DatabaseBackups", func() {
 	})
 })
 
+type attempt struct {
+	image    string // the operator's
+	old, now *databasesv1.DatabaseBackup
+	warned   []string
+	refused  string
+}
+
+var attempts = map[string]attempt{
+	"the original's sample": {"", nil, original(), []string{lacksAll}, ""},
+	"that, and the operator has an image": {
+		"x", nil, original(), []string{strings.Replace(lacksAll, "image, ", "", 1)}, ""},
+	"nothing is missing":                {"", nil, original(complete, image), nil, ""},
+	"nothing but what the operator has": {"x", nil, original(complete), nil, ""},
+	"files that will go":                {"x", nil, original(complete, deleting), []string{filesToGo}, ""},
+	"a minute that no hour has": {"x", nil, original(complete, scheduled("0 25 * * *")), nil,
+		"spec.schedule: Invalid value: \"0 25 * * *\": cannot be read"},
+	"a date that never comes":  {"x", nil, original(complete, scheduled("0 0 31 4,6 *")), nil, "never comes"},
+	"February 29, which comes": {"x", nil, original(complete, scheduled("0 0 29 2 *")), nil, ""},
+	"a zone in the schedule":   {"x", nil, original(complete, scheduled("TZ=0")), nil, "name the zone in spec.timeZone"},
+	"a zone that nobody knows": {"x", nil, original(complete, zone("Mars/Olympus")), nil,
+		"spec.timeZone: Invalid value: \"Mars/Olympus\": is not known"},
+	"no zone, without the schema's default": {"x", nil, original(complete, zone("")), nil, ""},
+	"an edit that makes the schedule bad": {
+		"x", original(complete), original(complete, scheduled("0 25 * * *")), nil, "spec.schedule"},
+	"an edit that makes the zone bad": {"x", original(complete), original(complete, zone("X")), nil, "spec.timeZone"},
+	"an edit of a bad schedule's neighbour": {
+		"x", original(complete, scheduled("0 25 * * *")), original(complete, scheduled("0 25 * * *"), suspended), nil, ""},
+	"an edit from bad to bad": {
+		"x", original(complete, scheduled("0 25 * * *")), original(complete, scheduled("0 26 * * *")), nil, "spec.schedule"},
+	"an edit that fixes a bad schedule": {"x", original(complete, scheduled("0 25 * * *")), original(complete), nil, ""},
+	"an edit that takes something away": {
+		"", original(complete, image), original(complete), []string{"nothing runs until the spec has image"}, ""},
+	"an edit that gives all":            {"", original(), original(complete, image), nil, ""},
+	"an edit of something else":         {"", original(deleting), original(deleting, suspended), nil, ""},
+	"an edit after which files will go": {"x", original(complete), original(complete, deleting), []string{filesToGo}, ""},
+	"an edit after which they stay":     {"x", original(complete, deleting), original(complete), nil, ""},
+	"a bad schedule, whatever else is missing": {
+		"", nil, original(deleting, scheduled("0 25 * * *")), nil, "spec.schedule"},
+}
+
 // TestWhatIsSaid needs no API server. What the schema refuses is among it: the webhook does not rely on the schema.
 func TestWhatIsSaid(t *testing.T) {
-	for name, test := range map[string]struct {
-		image    string // the operator's
-		old, now *databasesv1.DatabaseBackup
-		warned   []string
-		refused  string
-	}{
-		"the original's sample":                    {"", nil, original(), []string{lacksAll}, ""},
-		"that, and the operator has an image":      {"x", nil, original(), []string{strings.Replace(lacksAll, "image, ", "", 1)}, ""},
-		"nothing is missing":                       {"", nil, original(complete, image), nil, ""},
-		"nothing but what the operator has":        {"x", nil, original(complete), nil, ""},
-		"files that will go":                       {"x", nil, original(complete, deleting), []string{filesToGo}, ""},
-		"a minute that no hour has":                {"x", nil, original(complete, scheduled("0 25 * * *")), nil, "spec.schedule: Invalid value: \"0 25 * * *\": cannot be read"},
-		"a date that never comes":                  {"x", nil, original(complete, scheduled("0 0 31 4,6 *")), nil, "never comes"},
-		"February 29, which comes":                 {"x", nil, original(complete, scheduled("0 0 29 2 *")), nil, ""},
-		"a zone in the schedule":                   {"x", nil, original(complete, scheduled("TZ=0")), nil, "name the zone in spec.timeZone"},
-		"a zone that nobody knows":                 {"x", nil, original(complete, zone("Mars/Olympus")), nil, "spec.timeZone: Invalid value: \"Mars/Olympus\": is not known"},
-		"no zone, without the schema's default":    {"x", nil, original(complete, zone("")), nil, ""},
-		"an edit that makes the schedule bad":      {"x", original(complete), original(complete, scheduled("0 25 * * *")), nil, "spec.schedule"},
-		"an edit that makes the zone bad":          {"x", original(complete), original(complete, zone("X")), nil, "spec.timeZone"},
-		"an edit of a bad schedule's neighbour":    {"x", original(complete, scheduled("0 25 * * *")), original(complete, scheduled("0 25 * * *"), suspended), nil, ""},
-		"an edit from bad to bad":                  {"x", original(complete, scheduled("0 25 * * *")), original(complete, scheduled("0 26 * * *")), nil, "spec.schedule"},
-		"an edit that fixes a bad schedule":        {"x", original(complete, scheduled("0 25 * * *")), original(complete), nil, ""},
-		"an edit that takes something away":        {"", original(complete, image), original(complete), []string{"nothing runs until the spec has image"}, ""},
-		"an edit that gives all":                   {"", original(), original(complete, image), nil, ""},
-		"an edit of something else":                {"", original(deleting), original(deleting, suspended), nil, ""},
-		"an edit after which files will go":        {"x", original(complete), original(complete, deleting), []string{filesToGo}, ""},
-		"an edit after which they stay":            {"x", original(complete, deleting), original(complete), nil, ""},
-		"a bad schedule, whatever else is missing": {"", nil, original(deleting, scheduled("0 25 * * *")), nil, "spec.schedule"},
-	} {
+	for name, test := range attempts {
 		t.Run(name, func(t *testing.T) {
 			v := &DatabaseBackupValidator{Image: test.image}
 			warnings, err := v.ValidateCreate(t.Context(), test.now)

@@ -76,7 +76,8 @@ var _ = Describe("The webhooks of Memcacheds", func() {
 		m.Spec.Image = "Memcached:1.6"
 		err := k8sClient.Create(ctx, m)
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(And(ContainSubstring("spec.image"), ContainSubstring("[registry[:port]/]path[:tag][@digest]"), ContainSubstring("must be lowercase"))))
+		Expect(err).To(MatchError(And(ContainSubstring("spec.image"),
+			ContainSubstring("[registry[:port]/]path[:tag][@digest]"), ContainSubstring("must be lowercase"))))
 	})
 
 	It("warn of an image that may change, once", func() {
@@ -169,16 +170,23 @@ func TestWhatIsSaidOfAConfigMap(t *testing.T) {
 		old, now *cachev1alpha1.Memcached
 		want     []string
 	}{
-		"none is named":              {configs{err: missing}, nil, memcached("site"), nil},
-		"the name is not known yet":  {configs{err: missing}, nil, memcached("", configured("")), nil},
-		"it is well":                 {configs{data: map[string]string{"memoryMB": "128"}}, nil, memcached("site", configured("config")), nil},
-		"it does not exist":          {configs{err: missing}, nil, memcached("site", configured("config")), []string{"ConfigMap config does not exist yet: the Memcached waits for it"}},
-		"it cannot be read":          {configs{err: errors.New("unknown namespace for the cache")}, nil, memcached("site", configured("config")), nil},
-		"a bad value":                {configs{data: map[string]string{"verbose": "9"}}, nil, memcached("site", configured("config")), []string{`ConfigMap config: verbose is "9": it must be an integer from 0 to 3`}},
-		"an edit of another field":   {configs{err: missing}, memcached("site", configured("config")), memcached("site", configured("config"), image("memcached:1.6.39")), nil},
-		"an edit that names it":      {configs{err: missing}, memcached("site"), memcached("site", configured("config")), []string{"ConfigMap config does not exist yet: the Memcached waits for it"}},
-		"an edit that names another": {configs{err: missing}, memcached("site", configured("old")), memcached("site", configured("config")), []string{"ConfigMap config does not exist yet: the Memcached waits for it"}},
-		"an edit that names none":    {configs{err: missing}, memcached("site", configured("old")), memcached("site"), nil},
+		"none is named":             {configs{err: missing}, nil, memcached("site"), nil},
+		"the name is not known yet": {configs{err: missing}, nil, memcached("", configured("")), nil},
+		"it is well": {
+			configs{data: map[string]string{"memoryMB": "128"}}, nil, memcached("site", configured("config")), nil},
+		"it does not exist": {configs{err: missing}, nil, memcached("site", configured("config")),
+			[]string{"ConfigMap config does not exist yet: the Memcached waits for it"}},
+		"it cannot be read": {
+			configs{err: errors.New("unknown namespace for the cache")}, nil, memcached("site", configured("config")), nil},
+		"a bad value": {configs{data: map[string]string{"verbose": "9"}}, nil, memcached("site",
+			configured("config")), []string{`ConfigMap config: verbose is "9": it must be an integer from 0 to 3`}},
+		"an edit of another field": {configs{err: missing}, memcached("site", configured("config")),
+			memcached("site", configured("config"), image("memcached:1.6.39")), nil},
+		"an edit that names it": {configs{err: missing}, memcached("site"), memcached("site", configured("config")),
+			[]string{"ConfigMap config does not exist yet: the Memcached waits for it"}},
+		"an edit that names another": {configs{err: missing}, memcached("site", configured("old")), memcached("site",
+			configured("config")), []string{"ConfigMap config does not exist yet: the Memcached waits for it"}},
+		"an edit that names none": {configs{err: missing}, memcached("site", configured("old")), memcached("site"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &MemcachedValidator{Configs: test.configs}

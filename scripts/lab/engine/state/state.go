@@ -1,0 +1,77 @@
+// Package state compares what became of objects with what becomes of them undisturbed.
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// A State is a value for each path of some objects.
+type State map[string]string
+
+// Add notes the values at and below a path, but for masked paths. Items of a list are known by their type or name, if
+// they have one.
+func (s State) Add(path string, value any, masked *regexp.Regexp) {
+	if masked.MatchString(path) {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			s.Add(path+"."+key, item, masked)
+		}
+	case []any:
+		for i, item := range v {
+			fields, _ := item.(map[string]any)
+			s.Add(path+"["+cmp.Or(text(fields["type"]), text(fields["name"]), fmt.Sprint(i))+"]", item, masked)
+		}
+	default:
+		s[path] = fmt.Sprint(v)
+	}
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+// Common is what is equal in all states, and the paths that are not: what varies by itself shows nothing.
+func Common(states []State) (equal State, varying map[string]bool) {
+	equal, varying = State{}, map[string]bool{}
+	for _, s := range states {
+		maps.Copy(equal, s)
+	}
+	for path, value := range equal {
+		for _, s := range states {
+			if have, ok := s[path]; !ok || have != value {
+				varying[path] = true
+			}
+		}
+	}
+	maps.DeleteFunc(equal, func(path, _ string) bool { return varying[path] })
+	return equal, varying
+}
+
+// Differences are up to ten lines about what is not as in an undisturbed run, and how many more there are.
+func Differences(got, want State, varying map[string]bool) (lines []string) {
+	for path, value := range want {
+		if have, ok := got[path]; !ok {
+			lines = append(lines, fmt.Sprintf("%s is missing; undisturbed it is %q", path, value))
+		} else if have != value {
+			lines = append(lines, fmt.Sprintf("%s is %q; undisturbed it is %q", path, have, value))
+		}
+	}
+	for path, value := range got {
+		if _, ok := want[path]; !ok && !varying[path] {
+			lines = append(lines, fmt.Sprintf("%s is %q; undisturbed it does not exist", path, value))
+		}
+	}
+	slices.Sort(lines)
+	if len(lines) > 10 {
+		lines = append(lines[:10], fmt.Sprintf("… %d more", len(lines)-10))
+	}
+	return lines
+}
