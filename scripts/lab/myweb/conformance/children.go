@@ -97,8 +97,8 @@ func podsApart(t *suite.T) {
 	want := map[string]int{"web": 1, "web-web": 2}
 	t.Create("web", suite.Sample())
 	t.Create("web-web", two)
-	for name, number := range want {
-		web := t.Completed(name)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		web, number := t.Completed(name), want[name]
 		c := t.Children(web)
 		selectors := map[string]string{"the Service": labels.FormatLabels(c.Service.Spec.Selector),
 			"the Deployment": metav1.FormatLabelSelector(c.Deployment.Spec.Selector)}
