@@ -48,8 +48,8 @@ func TestStatesAreCompared(t *testing.T) {
 func TestOrderOfNamedItemsIsFree(t *testing.T) {
 	ready, done := map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Done", "status": "False"}
 	a, b := State{}, State{}
-	a.Add("mywebs", map[string]any{"conditions": []any{ready, done}}, masked)
-	b.Add("mywebs", map[string]any{"conditions": []any{done, ready}}, masked)
+	a.Add("greetings", map[string]any{"conditions": []any{ready, done}}, masked)
+	b.Add("greetings", map[string]any{"conditions": []any{done, ready}}, masked)
 	if lines := Differences(a, b, nil); len(lines) > 0 {
 		t.Errorf("differences: %v", lines)
 	}
