@@ -43,7 +43,8 @@ func (w workshop) lint(dirs []string, everything bool) []step {
 	return []step{w.lintGo([]string{"."}), w.lintProse([]string{"."}), {"workflows", w.lintWorkflows}}
 }
 
-// lintGo runs the linters of .golangci.yaml on the modules in the given folders.
+// lintGo runs the linters of .golangci.yaml on the modules in the given folders, in a workspace of these modules: what
+// several of them are built from is then examined once.
 func (w workshop) lintGo(dirs []string) step {
 	return step{"linters", func(ctx context.Context, out io.Writer) error {
 		if err := w.builder().Program(ctx, filepath.Join(w.root, lintModule), ".", goLinter); err != nil {
@@ -53,19 +54,29 @@ func (w workshop) lintGo(dirs []string) step {
 		if err != nil {
 			return err
 		}
+		// Not beside the files of the local cluster, which `make down` removes: the first run takes long.
+		cache := filepath.Join(w.bin(), ".golangci-lint")
+		work := filepath.Join(cache, "go.work")
+		if err := errors.Join(os.MkdirAll(cache, 0o755), os.RemoveAll(work)); err != nil {
+			return err
+		}
+		use, packages := []string{"work", "init"}, []string(nil)
 		for _, module := range modules {
 			if strings.HasPrefix(module, "scripts/tools") || module == textModule || !within(dirs, module) {
 				continue
 			}
-			fmt.Fprintln(out, " ", module)
-			cmd := w.program(ctx, filepath.Join(w.bin(), goLinter), "run", "--allow-parallel-runners", "--config",
-				filepath.Join(w.root, ".golangci.yaml"), "./...")
-			cmd.Dir = filepath.Join(w.root, module)
-			// Not beside the files of the local cluster, which `make down` removes: the first run takes long.
-			cmd.Env = append(cmd.Env, "GOLANGCI_LINT_CACHE="+filepath.Join(w.bin(), ".golangci-lint"))
-			err = errors.Join(err, foreground(cmd, out))
+			use, packages = append(use, filepath.Join(w.root, module)), append(packages, "./"+module+"/...")
 		}
-		return err
+		run := func(program string, args ...string) error {
+			cmd := w.program(ctx, program, args...)
+			cmd.Dir, cmd.Env = w.root, append(cmd.Env, "GOWORK="+work, "GOLANGCI_LINT_CACHE="+cache)
+			return foreground(cmd, out)
+		}
+		if err := run("go", use...); err != nil {
+			return err
+		}
+		return run(filepath.Join(w.bin(), goLinter), append([]string{"run", "--allow-parallel-runners", "--config",
+			filepath.Join(w.root, ".golangci.yaml")}, packages...)...)
 	}}
 }
 
