@@ -59,7 +59,7 @@ say "A watcher"
 "$tmp/webctl" watch --resync 5s >"$tmp/watch" 2>&1 &
 watcher=$!
 on_exit stop_watcher
-eventually 30 watched 'the cache is filled, watching'
+eventually 30 watched 'the cache has synced, watching'
 
 say "Apply, list, get"
 prints 'shop 1 nginx 0/1 tier=front' webctl apply --image nginx --label tier=front --page '<h1>Hi</h1>' shop

@@ -234,7 +234,8 @@ func (w *suite) handover() {
 		limit time.Duration
 		end   func(pod string)
 	}{
-		{"stops", 3 * time.Second, func(pod string) { w.kubectl("-n", operator, "delete", "pod", pod, "--wait=false") }},
+		// It releases the lease: after less than half of the 15 s in which a lease expires.
+		{"stops", 7 * time.Second, func(pod string) { w.kubectl("-n", operator, "delete", "pod", pod, "--wait=false") }},
 		{"is killed", 20 * time.Second, w.kill},
 	} {
 		w.ready()
