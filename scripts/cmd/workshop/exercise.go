@@ -300,6 +300,9 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 	if s.Failure = r.Failure(); len(s.Failure) > 8000 {
 		s.Failure = s.Failure[:8000]
 	}
+	if wrong, _ := c.Wrong(e, s.Failure); wrong.Name != s.Wrong {
+		s.Hints, s.Wrong = 0, wrong.Name // another answer has another hint
+	}
 	if r.Passed() {
 		s.Passed[e.ID] = time.Now().Format(time.RFC3339)
 		s.Solved = c.Digest(e)

@@ -1,10 +1,12 @@
 package exercise
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -184,6 +186,9 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 	files, err := c.Written(e)
 	if err != nil || failure == "" {
 		return Wrong{}, false
+	}
+	if starter, err := c.Files(e, e.Starter); err == nil && maps.EqualFunc(files, starter, bytes.Equal) {
+		return Wrong{}, false // nothing was written yet
 	}
 	if some := e.Recognise(failure, source(files)); len(some) > 0 {
 		return some[0], true

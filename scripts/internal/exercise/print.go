@@ -100,7 +100,11 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
 		return
 	}
-	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps. (%s)", e.Path(), r.times()))
+	help := "`make hint` helps."
+	if strings.HasPrefix(e.ID, bugPrefix) {
+		help = "`make solution` shows the fault."
+	}
+	wrapped(w, "", fmt.Sprintf("Where to look: %s. %s (%s)", e.Path(), help, r.times()))
 }
 
 // times says how long the parts of an examination took.

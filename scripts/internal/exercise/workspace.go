@@ -37,6 +37,8 @@ type State struct {
 	Solved string `json:"solved,omitempty"`
 	// Failure is what the last check of the current exercise printed, for the hint that fits.
 	Failure string `json:"failure,omitempty"`
+	// Wrong is the known wrong answer that the last check recognised.
+	Wrong string `json:"wrong,omitempty"`
 }
 
 func (w Workspace) statePath() string { return filepath.Join(w.Work, ".state.yaml") }
