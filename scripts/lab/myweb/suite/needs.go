@@ -49,7 +49,7 @@ func (t *T) WantStatus() {
 // How long a program without status may send nothing before the lab takes it that nothing comes any more. Several
 // checks at once may have to wait for the rate limiter of the program's client.
 const (
-	idleAlone    = 2 * time.Second
+	idleAlone    = 3 * time.Second
 	idleTogether = 5 * time.Second
 	// idleReporting is for a program that does write status, and could yet report completed.
 	idleReporting = 10 * time.Second
