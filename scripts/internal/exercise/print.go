@@ -181,7 +181,9 @@ func (e Exercise) PrintStory(w io.Writer) {
 	case e.CRD != nil:
 		check = "objects that the API server must accept, refuse and show"
 	}
-	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s\n", e.Path(), check)
+	var checks strings.Builder
+	wrapped(&checks, "            ", check)
+	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
 	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
 }
 
