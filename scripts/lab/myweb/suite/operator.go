@@ -113,8 +113,12 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port),
 			"--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
 	}
+	dir := ""
+	if o.Impl.InFolder {
+		dir = o.Impl.Folder
+	}
 	p, err := o.fixture.Run(fixture.Program{
-		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: slices.Concat(o.Impl.Env, o.Env),
+		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: slices.Concat(o.Impl.Env, o.Env), Dir: dir,
 		Kubeconfig: o.User.Kubeconfig})
 	if err != nil {
 		return nil, err
