@@ -23,6 +23,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -38,19 +39,31 @@ const (
 // counts lets each operator live through the life of some MyWebs, behind the proxy, in a fixture with real
 // controllers, and counts what it asks for.
 func (b *bench) counts(ctx context.Context) error {
-	w, err := b.fixture(ctx)
+	for _, i := range b.own {
+		if err := b.countsOf(ctx, []impl.Implementation{i}); err != nil {
+			return err
+		}
+	}
+	if len(b.shared) == 0 {
+		return nil
+	}
+	return b.countsOf(ctx, b.shared)
+}
+
+// countsOf is counts for implementations that have the same CRD.
+func (b *bench) countsOf(ctx context.Context, impls []impl.Implementation) error {
+	w, err := b.fixture(ctx, impls)
 	if err != nil {
 		return err
 	}
 	defer b.end(w)
-	for n, i := range b.Implementations {
-		o, err := suite.NewOperator(ctx, w, i.WithoutWebhooks(), "count-"+i.Name)
-		if err != nil {
-			return err
+	for _, i := range impls {
+		c := &counting{Fixture: w, namespace: "count-" + i.Name, measured: b.measured(i.Name)}
+		c.operator, err = suite.NewOperator(ctx, w, i.WithoutWebhooks(), c.namespace)
+		if err == nil {
+			err = c.life(ctx, b)
+			c.operator.Kill()
 		}
-		c := &counting{Fixture: w, operator: o, namespace: "count-" + i.Name, measured: &b.result.Implementations[n]}
-		err = c.life(ctx, b)
-		o.Kill()
 		if err == nil {
 			continue
 		}

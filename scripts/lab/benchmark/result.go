@@ -95,9 +95,11 @@ type Static struct {
 	BinaryBytes int64 `json:"binaryBytes"`
 	// Modules that the program is linked from.
 	Modules int `json:"modules"`
-	// Written and Generated are lines of Go with code on them, tests apart; -1 when the source is not known.
+	// Written and Generated are lines that are more than blank or comment, tests apart; -1 when the source is not known.
 	Written   int `json:"written"`
 	Generated int `json:"generated"`
+	// Files are those with the lines that are written.
+	Files int `json:"files"`
 }
 
 // An Interval is an estimate and the limits of its 95 % bootstrap interval.

@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"encoding/json"
@@ -37,22 +38,80 @@ func (b *bench) static(ctx context.Context) error {
 			b.note("%s: its source is not known, so that its lines are not counted.", i.Name)
 			continue
 		}
-		if s.Written, s.Generated, err = countSource(ctx, i); err != nil {
+		if err := s.count(ctx, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// countSource counts the lines of the packages of the implementation's own module that the program is
-// linked from.
-func countSource(ctx context.Context, i impl.Implementation) (written, generated int, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,GoFiles,Module", i.Package)
-	cmd.Dir = i.Folder
+// count counts the lines and files that the author of an implementation writes.
+func (s *Static) count(ctx context.Context, i impl.Implementation) error {
+	s.Written, s.Generated = 0, 0
+	patterns := i.Written
+	if len(patterns) == 0 {
+		patterns = []string{cmp.Or(i.Package, i.Program)}
+	}
+	files := map[string]bool{}
+	for _, pattern := range patterns {
+		list := sourceOf
+		if !strings.HasPrefix(pattern, "./") {
+			list = filesOf
+		}
+		found, err := list(ctx, i.Folder, pattern)
+		if err != nil {
+			return fmt.Errorf("what the author of %s writes: %w", i.Name, err)
+		}
+		for _, name := range found {
+			files[name] = true
+		}
+	}
+	for name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case filepath.Ext(name) != ".go":
+			s.Written += plainLines(text)
+		case isGenerated(text):
+			s.Generated += codeLines(text)
+			continue
+		default:
+			s.Written += codeLines(text)
+		}
+		s.Files++
+	}
+	return nil
+}
+
+// filesOf are the files of a pattern, of which there must be one.
+func filesOf(_ context.Context, folder, pattern string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("there is no file %s in %s", pattern, folder)
+	}
+	return found, err
+}
+
+// plainLines counts the lines of a manifest, a template or a script that hold more than comments.
+func plainLines(text []byte) (n int) {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			n++
+		}
+	}
+	return n
+}
+
+// sourceOf are the files of the packages of the implementation's own module that a program is linked from.
+func sourceOf(ctx context.Context, folder, name string) (files []string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,GoFiles,Module", name)
+	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, 0, fmt.Errorf("list the packages of %s: %w", i.Name, err)
+		return nil, fmt.Errorf("list the packages of %s: %w", name, err)
 	}
 	for packages := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
@@ -61,23 +120,15 @@ func countSource(ctx context.Context, i impl.Implementation) (written, generated
 			Module  *struct{ Main bool }
 		}
 		if err := packages.Decode(&p); errors.Is(err, io.EOF) {
-			return written, generated, nil
+			return files, nil
 		} else if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		if p.Module == nil || !p.Module.Main {
 			continue
 		}
-		for _, name := range p.GoFiles {
-			text, err := os.ReadFile(filepath.Join(p.Dir, name))
-			if err != nil {
-				return 0, 0, err
-			}
-			if isGenerated(text) {
-				generated += codeLines(text)
-			} else {
-				written += codeLines(text)
-			}
+		for _, file := range p.GoFiles {
+			files = append(files, filepath.Join(p.Dir, file))
 		}
 	}
 }

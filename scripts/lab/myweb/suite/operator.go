@@ -17,6 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
@@ -45,9 +46,10 @@ type Operator struct {
 	args    []string
 }
 
-// NewOperator makes a user of that name with the implementation's permissions. It starts no process.
+// NewOperator makes a user of that name with the implementation's permissions, and applies what it needs. No process
+// runs when it returns.
 func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation, user string) (*Operator, error) {
-	o := &Operator{Impl: i, fixture: w}
+	o := &Operator{Impl: i, Env: i.Env, fixture: w}
 	var err error
 	if o.User, err = w.AddUser(ctx, user); err != nil {
 		return nil, err
@@ -65,7 +67,7 @@ func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation,
 		return nil, err
 	}
 	if i.Roles == nil {
-		return o, w.GrantAdmin(ctx, user)
+		err = w.GrantAdmin(ctx, user)
 	}
 	for _, file := range i.Roles {
 		err = errors.Join(err, w.Grant(ctx, user, "", filepath.Join(i.Folder, file)))
@@ -73,7 +75,28 @@ func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation,
 	for _, file := range i.LeaseRoles {
 		err = errors.Join(err, w.Grant(ctx, user, LeaseNamespace, filepath.Join(i.Folder, file)))
 	}
+	for _, file := range i.Needs {
+		err = errors.Join(err, w.Apply(ctx, filepath.Join(i.Folder, file)))
+	}
+	if err == nil && i.OwnCRD {
+		err = o.installCRD(ctx)
+	}
 	return o, err
+}
+
+// installCRD lets the program install the CRD of MyWebs.
+func (o *Operator) installCRD(ctx context.Context) error {
+	p, err := o.Launch()
+	if err != nil {
+		return err
+	}
+	defer p.Kill()
+	ctx, stop := p.Context(ctx, func() error { return fmt.Errorf("it %v", p.Exit()) })
+	defer stop()
+	if err := o.fixture.AwaitServed(ctx, myweb.MyWebs); err != nil {
+		return fmt.Errorf("%s did not install its CRD: %w\n%s", o.User.Name, err, tail(p.Output(), 5))
+	}
+	return nil
 }
 
 // Launch starts a process with the given arguments besides the usual ones. It does not wait.
