@@ -87,7 +87,7 @@ func run(m *testing.M, dir string) (code int, err error) {
 	return m.Run(), nil
 }
 
-// startKro starts kro with no more than its role.
+// startKro starts kro with no more than its role. It keeps one revision of a graph.
 func startKro(t *testing.T) *programtest.Process {
 	t.Helper()
 	role := testenv.ReadManifest[rbacv1.ClusterRole](t, "config/rbac/role.yaml")
@@ -96,7 +96,7 @@ func startKro(t *testing.T) *programtest.Process {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}})
 	return programtest.Start(t, program, "KUBECONFIG="+kubeconfig, "--metrics-bind-address=0",
-		"--health-probe-bind-address=0", "--zap-encoder=json")
+		"--health-probe-bind-address=0", "--rgd-max-graph-revisions=1", "--zap-encoder=json", "--zap-log-level=info")
 }
 
 // create makes an object.

@@ -4,20 +4,13 @@ package kro_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,8 +18,10 @@ import (
 )
 
 var (
-	myWebs = schema.GroupVersionKind{Group: "operator.k8s-summit.org", Version: "v1", Kind: "MyWeb"}
-	graphs = schema.GroupVersionKind{Group: "kro.run", Version: "v1alpha1", Kind: "ResourceGraphDefinition"}
+	myWebs    = schema.GroupVersionKind{Group: "operator.k8s-summit.org", Version: "v1", Kind: "MyWeb"}
+	graphs    = schema.GroupVersionKind{Group: "kro.run", Version: "v1alpha1", Kind: "ResourceGraphDefinition"}
+	revisions = schema.GroupVersionKind{Group: "internal.kro.run", Version: "v1alpha1", Kind: "GraphRevisionList"}
+	crds      = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
 // TestTheGraph is a story: each step begins where the one before ended.
@@ -44,6 +39,7 @@ func TestTheGraph(t *testing.T) {
 		{"a changed page changes the template", changedPage},
 		{"the status follows the Deployment", statusFollows},
 		{"a deleted MyWeb takes its children along", deletedMyWeb},
+		{"a changed graph changes the CRD", changedGraph},
 		{"kro uses its permissions, all of them", permissions},
 	} {
 		if !t.Run(step.name, step.run) {
@@ -101,178 +97,25 @@ func graphBecomesCRD(t *testing.T) {
 	}
 }
 
-func threeChildren(t *testing.T) {
-	web := testenv.ReadManifest[unstructured.Unstructured](t, "config/samples/myweb.yaml")
-	create(t, web)
-	page, _, _ := unstructured.NestedString(web.Object, "spec", "pageContentHtml")
+func changedGraph(t *testing.T) {
+	graph := testenv.ReadManifest[unstructured.Unstructured](t, "config/graph/myweb.yaml")
+	merge := `{"spec":{"schema":{"spec":{"title":"string"}}}}`
+	if err := server.Patch(t.Context(), graph, client.RawPatch(types.MergePatchType, []byte(merge))); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, func() error {
-		configMap, err := get(t, &corev1.ConfigMap{}, "myweb")
-		if err == nil && configMap.Data["index.html"] != page {
-			err = fmt.Errorf("the page is %q", configMap.Data["index.html"])
+		crd, err := get(t, of(crds), "mywebs.operator.k8s-summit.org")
+		if text := fmt.Sprint(crd.Object["spec"]); !strings.Contains(text, "title:") {
+			return fmt.Errorf("the CRD has no field title: %s, %w", text, err)
 		}
 		return err
 	})
-	want := map[string]string{"app.kubernetes.io/name": "myweb", "app.kubernetes.io/instance": "myweb"}
 	eventually(t, func() error {
-		deployment, err := get(t, &appsv1.Deployment{}, "myweb")
-		if err != nil {
-			return err
-		}
-		if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "nginx" || *deployment.Spec.Replicas != 1 {
-			return fmt.Errorf("%d pods of %s", *deployment.Spec.Replicas, image)
-		}
-		if diff := cmp.Diff(want, deployment.Spec.Selector.MatchLabels); diff != "" {
-			return fmt.Errorf("selector: %s", diff)
-		}
-		if owner := metav1.GetControllerOf(deployment); owner == nil || owner.UID != web.GetUID() {
-			return fmt.Errorf("the controller of the Deployment is %v", owner)
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(revisions)
+		if err := server.List(t.Context(), all); err != nil || len(all.Items) != 1 {
+			return fmt.Errorf("%d revisions are kept, want the newest, %w", len(all.Items), err)
 		}
 		return nil
 	})
-	eventually(t, func() error {
-		service, err := get(t, &corev1.Service{}, "myweb")
-		if err != nil {
-			return err
-		}
-		if port := service.Spec.Ports[0].NodePort; port != 30100 || !maps.Equal(service.Spec.Selector, want) {
-			return fmt.Errorf("node port %d to %v", port, service.Spec.Selector)
-		}
-		return nil
-	})
-}
-
-func deletedChild(t *testing.T) {
-	for _, child := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
-		before, err := get(t, child, "myweb")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid := before.GetUID()
-		if err := server.Delete(t.Context(), child); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, func() error {
-			now, err := get(t, child, "myweb")
-			if err == nil && now.GetUID() == uid {
-				err = fmt.Errorf("%T is not deleted yet", child)
-			}
-			return err
-		})
-	}
-}
-
-func editedField(t *testing.T) {
-	deployment, err := get(t, &appsv1.Deployment{}, "myweb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployment.Spec.Replicas = new(int32(5))
-	if err := server.Update(t.Context(), deployment); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() error {
-		now, err := get(t, &appsv1.Deployment{}, "myweb")
-		if err == nil && *now.Spec.Replicas != 1 {
-			err = fmt.Errorf("%d replicas", *now.Spec.Replicas)
-		}
-		return err
-	})
-}
-
-func changedPage(t *testing.T) {
-	deployment, err := get(t, &appsv1.Deployment{}, "myweb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash := deployment.Spec.Template.Annotations["operator.k8s-summit.org/page-hash"]
-	patch(t, `{"spec":{"pageContentHtml":null,"nodePortNumber":null,"replicas":2}}`)
-	eventually(t, func() error {
-		now, err := get(t, &appsv1.Deployment{}, "myweb")
-		if err == nil && (*now.Spec.Replicas != 2 || hash == "" ||
-			now.Spec.Template.Annotations["operator.k8s-summit.org/page-hash"] == hash) {
-			err = fmt.Errorf("%d replicas, hash %v", *now.Spec.Replicas, now.Spec.Template.Annotations)
-		}
-		return err
-	})
-	if service, err := get(t, &corev1.Service{}, "myweb"); err != nil || service.Spec.Ports[0].NodePort != 30100 {
-		t.Errorf("a node port that is not asked for any more is not kept: %v, %v", service.Spec.Ports, err)
-	}
-}
-
-// statusFollows plays the part of the Deployment's controller, which does not run here.
-func statusFollows(t *testing.T) {
-	deployment, err := get(t, &appsv1.Deployment{}, "myweb")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if web, err := get(t, of(myWebs), "myweb"); err != nil || status[bool](web, "completed") {
-		t.Errorf("nobody made pods, and the MyWeb is completed: %v, %v", web.Object["status"], err)
-	}
-	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: 2, UpdatedReplicas: 2,
-		ReadyReplicas: 2, AvailableReplicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable,
-			Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable"}}}
-	if err := server.Status().Update(t.Context(), deployment); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() error {
-		web, err := get(t, of(myWebs), "myweb")
-		if !status[bool](web, "completed") || status[int64](web, "observedGeneration") != web.GetGeneration() ||
-			status[int64](web, "readyReplicas") != 2 || status[int64](web, "nodePort") != 30100 ||
-			!strings.HasPrefix(condition(web, "Available"), "True") || !strings.HasPrefix(condition(web, "Degraded"), "False") {
-			return fmt.Errorf("the status is %v, %w", web.Object["status"], err)
-		}
-		return err
-	})
-}
-
-func deletedMyWeb(t *testing.T) {
-	web := of(myWebs)
-	web.SetNamespace("default")
-	web.SetName("myweb")
-	if err := server.Delete(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
-	for _, gone := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}, of(myWebs)} {
-		eventually(t, func() error {
-			if _, err := get(t, gone, "myweb"); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("%T is still there: %w", gone, err)
-			}
-			return nil
-		})
-	}
-}
-
-// permissions compares what the role grants with what the API server was asked for.
-func permissions(t *testing.T) {
-	granted := map[string]bool{}
-	for _, rule := range testenv.ReadManifest[rbacv1.ClusterRole](t, "config/rbac/role.yaml").Rules {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				granted[verb+" "+resource+"."+rule.APIGroups[0]] = true
-			}
-		}
-	}
-	used := map[string]bool{}
-	for _, r := range audit.Of(t, user) {
-		resource := r.ObjectRef.Resource
-		if r.ObjectRef.Subresource != "" {
-			resource += "/" + r.ObjectRef.Subresource
-		}
-		if resource != "" {
-			used[r.Verb+" "+resource+"."+r.ObjectRef.APIGroup] = true
-		}
-	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(granted))); diff != "" {
-		t.Errorf("permissions (-used +granted):\n%s", diff)
-	}
-}
-
-func patch(t *testing.T, merge string) {
-	t.Helper()
-	web := of(myWebs)
-	web.SetNamespace("default")
-	web.SetName("myweb")
-	if err := server.Patch(t.Context(), web, client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
-		t.Fatal(err)
-	}
 }
