@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 // run builds kro and starts an API server, which keeps an audit log, for all tests.
 func run(m *testing.M, dir string) (code int, err error) {
 	program = filepath.Join(dir, "kro")
-	build := exec.Command("go", "build", "-C", "controller", "-o", program, "github.com/kubernetes-sigs/kro/cmd/controller")
+	build := exec.Command("go", "build", "-o", program, "github.com/kubernetes-sigs/kro/cmd/controller")
+	build.Dir = "controller"
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build kro: %w\n%s", err, out)
@@ -107,7 +108,7 @@ func create(t *testing.T, obj client.Object) {
 	}
 }
 
-// eventually waits until there is no error.
+// eventually waits until the check succeeds.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(check, "60s", "100ms").Should(gomega.Succeed())

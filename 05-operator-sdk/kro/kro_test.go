@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,6 +82,10 @@ func graphBecomesCRD(t *testing.T) {
 		}
 		return err
 	})
+	want := testenv.ReadManifest[unstructured.Unstructured](t, "config/crd/made-by-kro/operator.k8s-summit.org_mywebs.yaml")
+	if made, err := get(t, of(crds), want.GetName()); err != nil || !cmp.Equal(want.Object["spec"], made.Object["spec"]) {
+		t.Errorf("kro made another CRD (-file +made): %v\n%s", err, cmp.Diff(want.Object["spec"], made.Object["spec"]))
+	}
 	for name, spec := range map[string]map[string]any{
 		"no image":          {"replicas": int64(1)},
 		"an empty image":    {"image": ""},

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/05-operator-sdk/kro/internal/testenv"
 )
 
-// permissions compares what the role grants with what the API server was asked for. An informer watches, and lists where
-// a server cannot answer a watch with all that there is. What is applied, and was not there, is created.
+// permissions compares what the role grants with what the API server was asked for. An informer watches, and lists
+// where a server cannot begin a watch with all that there is. What is applied, and was not there, is created.
 func permissions(t *testing.T) {
 	granted := map[string]bool{}
 	for _, rule := range testenv.ReadManifest[rbacv1.ClusterRole](t, "config/rbac/role.yaml").Rules {
