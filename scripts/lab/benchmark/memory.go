@@ -148,7 +148,7 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 	if _, err := create(ctx, s.Fixture, namespace, from, to); err != nil {
 		return err
 	}
-	if err := board.await(ctx, to, 5*within, p); err != nil {
+	if err := board.await(ctx, to, 5*within(to), p); err != nil {
 		return err
 	}
 	return s.settled(ctx, p) // its events are still under way
