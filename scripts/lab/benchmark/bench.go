@@ -3,7 +3,6 @@ package benchmark
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +85,8 @@ func orElse[T int | float64](value, otherwise T) T {
 type bench struct {
 	Options
 	result *Result
+	// own have another CRD, so that no other can be beside them; shared are the others.
+	own, shared []impl.Implementation
 }
 
 // Run measures. The error is of the lab; what was measured before it is in the result. An operator that does
@@ -98,6 +99,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	for _, i := range b.Implementations {
 		b.result.Implementations = append(b.result.Implementations,
 			Measured{Name: i.Name, Static: Static{Written: -1, Generated: -1}})
+		if i.AnotherCRD() {
+			b.own = append(b.own, i)
+		} else {
+			b.shared = append(b.shared, i)
+		}
 	}
 	if err := b.timed(ctx, Lines, b.static); err != nil {
 		return b.result, err
@@ -123,7 +129,13 @@ func (b *bench) times(ctx context.Context) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	s, err := b.stage(ctx, b.Implementations)
+	for _, i := range b.own {
+		b.note("times: %s was not measured: with its CRD no other operator can run beside it.", i.Name)
+	}
+	if len(b.shared) == 0 {
+		return nil
+	}
+	s, err := b.stage(ctx, b.shared)
 	if err != nil {
 		return err
 	}
@@ -172,7 +184,7 @@ func brief(err error) string { return cut(strings.Join(strings.Fields(err.Error(
 
 // able tries something with each implementation and returns the names of those that can do it.
 func (b *bench) able(ctx context.Context, part string, try func(name string) error) (names []string, err error) {
-	for _, i := range b.Implementations {
+	for _, i := range b.shared {
 		failure := try(i.Name)
 		if err := b.forgive(ctx, part, i.Name, failure); err != nil {
 			return nil, err
@@ -190,9 +202,9 @@ func (b *bench) measured(name string) *Measured {
 	return &b.result.Implementations[at]
 }
 
-// fixture starts one with the CRD installed.
-func (b *bench) fixture(ctx context.Context) (*fixture.Fixture, error) {
-	return fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: []string{filepath.Join(b.Root, impl.CRD)}})
+// fixture starts one for the implementations, which have the same CRD.
+func (b *bench) fixture(ctx context.Context, impls []impl.Implementation) (*fixture.Fixture, error) {
+	return fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: impls[0].CRDs(b.Root)})
 }
 
 func (b *bench) end(w *fixture.Fixture) {

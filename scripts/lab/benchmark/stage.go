@@ -43,7 +43,8 @@ type stage struct {
 	meta      metadata.Interface
 	operators map[string]*suite.Operator // by the name of the implementation
 
-	apiServer  int // its process
+	silent     bool // the operator reports no status
+	apiServer  int  // its process
 	namespaces int
 }
 
@@ -53,7 +54,7 @@ func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stag
 		"the simulated nodes are ended, and nothing removes what is orphaned. " +
 		"Where a MyWeb has to become completed, the lab stands in for the Deployment controller: all pods of a Deployment " +
 		"are ready at once.")
-	w, err := b.fixture(ctx)
+	w, err := b.fixture(ctx, impls)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"encoding/json"
@@ -14,20 +15,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
 // static says what can be said of the programs without running them.
 func (b *bench) static(ctx context.Context) error {
 	for n, i := range b.Implementations {
-		info, err := os.Stat(i.Path)
-		if err != nil {
+		s := &b.result.Implementations[n].Static
+		var err error
+		if s.BinaryBytes, err = sizeOf(i); err != nil {
 			return err
 		}
-		s := &b.result.Implementations[n].Static
-		s.BinaryBytes = info.Size()
+		if s.Permissions, err = permissionsOf(i); err != nil {
+			return err
+		}
 		if build, err := buildinfo.ReadFile(i.Path); err == nil {
 			s.Modules = len(build.Deps) + 1
 		} else {
@@ -37,22 +44,139 @@ func (b *bench) static(ctx context.Context) error {
 			b.note("%s: its source is not known, so that its lines are not counted.", i.Name)
 			continue
 		}
-		if s.Written, s.Generated, err = countSource(ctx, i); err != nil {
+		if err := s.count(ctx, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// countSource counts the lines of the packages of the implementation's own module that the program is
-// linked from.
-func countSource(ctx context.Context, i impl.Implementation) (written, generated int, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,GoFiles,Module", i.Package)
-	cmd.Dir = i.Folder
+// sizeOf is the size of all programs that an image must hold.
+func sizeOf(i impl.Implementation) (bytes int64, err error) {
+	programs := append([]string{i.Path}, i.Beside...)
+	for _, name := range i.Carries {
+		programs = append(programs, filepath.Join(i.Folder, name))
+	}
+	for _, path := range programs {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		bytes += info.Size()
+	}
+	return bytes, nil
+}
+
+// permissionsOf counts the verbs on resources that the roles of an implementation give, each once.
+func permissionsOf(i impl.Implementation) (string, error) {
+	if i.Roles == nil {
+		return "all", nil
+	}
+	given := map[string]bool{}
+	for _, file := range slices.Concat(i.Roles, i.LeaseRoles) {
+		roles, err := fixture.Roles(filepath.Join(i.Folder, file))
+		if err != nil {
+			return "", err
+		}
+		for _, rule := range slices.Concat(rulesOf(roles)...) {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						given[strings.Join([]string{verb, group, resource}, " ")] = true
+					}
+				}
+			}
+		}
+	}
+	wild := 0
+	for permission := range given {
+		if strings.Contains(permission, "*") {
+			wild++
+		}
+	}
+	if given["* * *"] {
+		return "all", nil
+	}
+	if wild > 0 {
+		return fmt.Sprintf("%d, %d with *", len(given), wild), nil
+	}
+	return fmt.Sprint(len(given)), nil
+}
+
+func rulesOf(roles []rbacv1.Role) (all [][]rbacv1.PolicyRule) {
+	for _, r := range roles {
+		all = append(all, r.Rules)
+	}
+	return all
+}
+
+// count counts the lines and files that the author of an implementation writes.
+func (s *Static) count(ctx context.Context, i impl.Implementation) error {
+	s.Written, s.Generated = 0, 0
+	patterns := i.Written
+	if len(patterns) == 0 {
+		patterns = []string{cmp.Or(i.Package, i.Program)}
+	}
+	files := map[string]bool{}
+	for _, pattern := range patterns {
+		list := sourceOf
+		if !strings.HasPrefix(pattern, "./") {
+			list = filesOf
+		}
+		found, err := list(ctx, i.Folder, pattern)
+		if err != nil {
+			return fmt.Errorf("what the author of %s writes: %w", i.Name, err)
+		}
+		for _, name := range found {
+			files[name] = true
+		}
+	}
+	for name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case filepath.Ext(name) != ".go":
+			s.Written += plainLines(text)
+		case isGenerated(text):
+			s.Generated += codeLines(text)
+			continue
+		default:
+			s.Written += codeLines(text)
+		}
+		s.Files++
+	}
+	return nil
+}
+
+// filesOf are the files of a pattern, of which there must be one.
+func filesOf(_ context.Context, folder, pattern string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("there is no file %s in %s", pattern, folder)
+	}
+	return found, err
+}
+
+// plainLines counts the lines of a manifest, a template or a script that hold more than comments.
+func plainLines(text []byte) (n int) {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			n++
+		}
+	}
+	return n
+}
+
+// sourceOf are the files of the packages of the implementation's own module that a program is linked from.
+func sourceOf(ctx context.Context, folder, name string) (files []string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,GoFiles,Module", name)
+	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, 0, fmt.Errorf("list the packages of %s: %w", i.Name, err)
+		return nil, fmt.Errorf("list the packages of %s: %w", name, err)
 	}
 	for packages := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
@@ -61,23 +185,15 @@ func countSource(ctx context.Context, i impl.Implementation) (written, generated
 			Module  *struct{ Main bool }
 		}
 		if err := packages.Decode(&p); errors.Is(err, io.EOF) {
-			return written, generated, nil
+			return files, nil
 		} else if err != nil {
-			return 0, 0, err
+			return nil, err
 		}
 		if p.Module == nil || !p.Module.Main {
 			continue
 		}
-		for _, name := range p.GoFiles {
-			text, err := os.ReadFile(filepath.Join(p.Dir, name))
-			if err != nil {
-				return 0, 0, err
-			}
-			if isGenerated(text) {
-				generated += codeLines(text)
-			} else {
-				written += codeLines(text)
-			}
+		for _, file := range p.GoFiles {
+			files = append(files, filepath.Join(p.Dir, file))
 		}
 	}
 }

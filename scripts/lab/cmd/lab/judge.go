@@ -111,7 +111,7 @@ func (l *lab) judge(ctx context.Context, fixtures int, jobs []judgement, out io.
 	var running sync.WaitGroup
 	for n := range fixtures {
 		running.Go(func() {
-			w, err := l.fixture(ctx)
+			w, err := l.fixture(ctx, implementation{})
 			if err != nil {
 				errs[n] = err
 				return
@@ -179,6 +179,7 @@ func (l *lab) program(ctx context.Context, j judgement) (i implementation, err e
 		i = chosen[0]
 	}
 	i.Name, i.Title, i.Path, i.Package, i.Folder = j.Name, "the reader's", j.Program, "", cmp.Or(j.Folder, i.Folder)
+	i.Program = ""
 	if j.Rights == "all" {
 		i.Roles, i.LeaseRoles = nil, nil
 	}

@@ -56,10 +56,11 @@ func downCommand() *cobra.Command {
 	}
 }
 
-// fixture starts one with the CRD installed: in the kept cluster where there is one, unless another run has it.
-func (l *lab) fixture(ctx context.Context) (*fixture.Fixture, error) {
-	o := fixture.Options{Root: l.root, CRDs: []string{filepath.Join(l.root, impl.CRD)}}
-	if l.kept && fixture.IsKept(keptIn(l.root)) {
+// fixture starts one for an implementation: in the kept cluster where there is one, unless another run has it, or the
+// implementation would leave something behind.
+func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, error) {
+	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root)}
+	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs) == 0 {
 		o.Kept = keptIn(l.root)
 		if w, err := fixture.Start(ctx, o); !errors.Is(err, fixture.ErrBusy) {
 			return w, err

@@ -75,7 +75,7 @@ func (l *lab) end(w *fixture.Fixture) {
 
 // prepare starts a fixture, with the implementation as an operator in it that does not run yet.
 func (l *lab) prepare(ctx context.Context, i implementation) (*fixture.Fixture, *suite.Operator, error) {
-	w, err := l.fixture(ctx)
+	w, err := l.fixture(ctx, i)
 	if err != nil {
 		return nil, nil, err
 	}

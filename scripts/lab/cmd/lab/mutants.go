@@ -60,7 +60,7 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 	var mu sync.Mutex
 	for range 2 {
 		running.Go(func() {
-			w, err := l.fixture(ctx)
+			w, err := l.fixture(ctx, implementation{})
 			if err != nil {
 				fail(err)
 				return

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // A crdVersion is one version of a kind.
@@ -25,7 +27,7 @@ func (t *target) readCRDs() error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 			return err
 		}
-		all, err := documents(path)
+		all, err := fixture.Objects(path)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
@@ -82,7 +83,7 @@ func texts(permissions []permission) (all []string) {
 
 // readRoles are the roles of both kinds in a file.
 func readRoles(file string) (roles []rbacv1.ClusterRole, err error) {
-	all, err := documents(file)
+	all, err := fixture.Objects(file)
 	if err != nil {
 		return nil, err
 	}

@@ -3,19 +3,18 @@
 package examine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // A Subject is what is examined, as a user gives it. Files are seen from the working folder.
@@ -143,7 +142,7 @@ func (s Subject) resolve() (*target, error) {
 }
 
 func (t *target) readSample() error {
-	all, err := documents(t.Sample)
+	all, err := fixture.Objects(t.Sample)
 	if err != nil {
 		return fmt.Errorf("SAMPLE=%s cannot be read: %w", t.Sample, err)
 	}
@@ -173,30 +172,11 @@ func (t *target) readSample() error {
 			"Check apiVersion and kind", t.Sample, t.CRD, found, t.kindNames())
 	}
 	for _, file := range t.Needs {
-		more, err := documents(file)
+		more, err := fixture.Objects(file)
 		if err != nil {
 			return fmt.Errorf("NEEDS=%s cannot be read: %w", file, err)
 		}
 		t.needs = append(t.needs, more...)
 	}
 	return nil
-}
-
-// documents are the objects in a file.
-func documents(file string) (all []*unstructured.Unstructured, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	for d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
-		u := &unstructured.Unstructured{}
-		if err := d.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("%s is not YAML: %w", file, err)
-		}
-		if len(u.Object) > 0 {
-			all = append(all, u)
-		}
-	}
 }

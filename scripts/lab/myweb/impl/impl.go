@@ -23,9 +23,26 @@ type Implementation struct {
 	// Name is short, Title says how it is written.
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
-	// Folder is the module that Package is built in; both are empty when the program was given as a file.
-	Folder  string `json:"folder,omitempty"`
-	Package string `json:"package,omitempty"`
+	// Folder has all that the other fields name; it is empty when the program was given as a file.
+	Folder string `json:"folder,omitempty"`
+	// Package is built in the module of Folder, and may be of a module that this one requires. Besides are packages
+	// whose programs are built, too. Program is a file that is run as it is, in place of a package.
+	Package string   `json:"package,omitempty"`
+	Besides []string `json:"besides,omitempty"`
+	Program string   `json:"program,omitempty"`
+	// Carries are programs that an image must hold, too, for Program to run. They count for the size.
+	Carries []string `json:"carries,omitempty"`
+	// OnlyByName leaves the implementation out where none is named. What it cannot do is a finding, not an error.
+	OnlyByName bool `json:"onlyByName,omitempty"`
+	// Needs are manifests that are applied before the first start, in this order.
+	Needs []string `json:"needs,omitempty"`
+	// OwnCRD is for a program that installs the CRD of MyWebs itself: the lab does not. CRDFile is one in Folder that
+	// the lab installs in place of the one that all others handle.
+	OwnCRD  bool   `json:"ownCRD,omitempty"`
+	CRDFile string `json:"crdFile,omitempty"`
+	// Written are what the author writes and maintains: patterns of files, and, with a leading ./, Go packages, which
+	// stand for all of this module that they are linked from. Without any it is Package, or Program.
+	Written []string `json:"written,omitempty"`
 	// Roles and LeaseRoles are files in Folder: what the operator may do everywhere, and in the namespace
 	// of its lease. Without them it may do everything.
 	Roles      []string `json:"roles,omitempty"`
@@ -33,14 +50,18 @@ type Implementation struct {
 	// Webhooks is a file, seen from Folder, with the webhook configurations that the operator ships. With it,
 	// the program is given --webhook-port and --webhook-cert-dir, as cert-manager would have it.
 	Webhooks string `json:"webhooks,omitempty"`
-	// Args are always given.
+	// Args and Env are always given. In both, $(FOLDER) is Folder, and $(BIN) has the programs of Besides.
 	Args []string `json:"args,omitempty"`
+	Env  []string `json:"env,omitempty"`
+	// InFolder is for a program that expects its files in the folder that it runs in: Folder is that.
+	InFolder bool `json:"inFolder,omitempty"`
 	// BuildArgs are given to `go build` as well.
 	BuildArgs []string `json:"-"`
 	// SyncMetric is the counter of handled MyWebs, where the program serves metrics.
 	SyncMetric string `json:"syncMetric,omitempty"`
-	// Path of the program: set by Build.
-	Path string `json:"path,omitempty"`
+	// Path of the program, and those of Besides: set by Build.
+	Path   string   `json:"path,omitempty"`
+	Beside []string `json:"-"`
 	// Flags that its --help names: set by Build.
 	Flags []string `json:"-"`
 }
@@ -58,11 +79,14 @@ func Listed(root string) ([]Implementation, error) {
 }
 
 // Choose returns the implementations that the words mean: names of the list, or name=path of a program;
-// without words the whole list.
+// without words all of the list but those that are run only by name.
 func Choose(root string, words ...string) ([]Implementation, error) {
 	listed, err := Listed(root)
-	if err != nil || len(words) == 0 {
-		return listed, err
+	if err != nil {
+		return nil, err
+	}
+	if len(words) == 0 {
+		return slices.DeleteFunc(listed, func(i Implementation) bool { return i.OnlyByName }), nil
 	}
 	var names []string
 	for _, i := range listed {
@@ -92,16 +116,30 @@ func Choose(root string, words ...string) ([]Implementation, error) {
 	return chosen, nil
 }
 
-// Build compiles the program into a folder, unless it was given as a file, and asks it for its flags.
+// Build compiles the programs into a folder, unless there is a file to run, and asks it for its flags.
 func (i Implementation) Build(ctx context.Context, into string) (Implementation, error) {
-	if i.Package != "" {
+	bin := filepath.Join(into, i.Name+".bin")
+	for _, name := range i.Besides {
+		path := filepath.Join(bin, filepath.Base(name))
+		if err := i.compile(ctx, name, path); err != nil {
+			return i, err
+		}
+		i.Beside = append(i.Beside, path)
+	}
+	switch {
+	case i.Package != "":
 		i.Path = filepath.Join(into, i.Name)
-		args := slices.Concat([]string{"build", "-buildvcs=false", "-o", i.Path}, i.BuildArgs, []string{i.Package})
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = i.Folder
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return i, fmt.Errorf("build %s in %s: %w\n%s", i.Package, i.Folder, err, out)
+		if err := i.compile(ctx, i.Package, i.Path); err != nil {
+			return i, err
+		}
+	case i.Program != "":
+		i.Path = filepath.Join(i.Folder, i.Program)
+	}
+	place := strings.NewReplacer("$(FOLDER)", i.Folder, "$(BIN)", bin)
+	for _, list := range []*[]string{&i.Args, &i.Env} {
+		*list = slices.Clone(*list)
+		for n := range *list {
+			(*list)[n] = place.Replace((*list)[n])
 		}
 	}
 	info, err := os.Stat(i.Path)
@@ -111,8 +149,44 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	if err != nil {
 		return i, fmt.Errorf("the program of %s: %w", i.Name, err)
 	}
-	i.Flags = fixture.FlagsOf(ctx, i.Path)
+	i.Flags = fixture.FlagsOf(ctx, i.Path, i.command()...)
 	return i, nil
+}
+
+// compile builds a package in Folder.
+func (i Implementation) compile(ctx context.Context, name, into string) error {
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-o", into}, i.BuildArgs, []string{name})
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = i.Folder
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s in %s: %w\n%s", name, i.Folder, err, out)
+	}
+	return nil
+}
+
+// CRDs are the files that the lab installs before the program runs.
+func (i Implementation) CRDs(root string) []string {
+	switch {
+	case i.OwnCRD:
+		return nil
+	case i.CRDFile != "":
+		return []string{filepath.Join(i.Folder, i.CRDFile)}
+	default:
+		return []string{filepath.Join(root, CRD)}
+	}
+}
+
+// AnotherCRD reports whether no other implementation can be beside this one, because MyWebs have another CRD with it.
+func (i Implementation) AnotherCRD() bool { return i.OwnCRD || i.CRDFile != "" }
+
+// command are the words at the beginning of Args that name a command of the program.
+func (i Implementation) command() []string {
+	flag := slices.IndexFunc(i.Args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	if flag < 0 {
+		return i.Args
+	}
+	return i.Args[:flag]
 }
 
 // WithoutWebhooks is the implementation as it is measured: webhooks are not what the others do as well.

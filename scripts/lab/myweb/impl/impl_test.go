@@ -1,14 +1,17 @@
 package impl
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// checkout makes a folder with a list of two.
+// checkout makes a folder with a list of two, and a third that is run only by name.
 func checkout(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -16,7 +19,7 @@ func checkout(t *testing.T) string {
 		t.Fatal(err)
 	}
 	list := "implementations:\n- {name: \"03\", folder: a, package: ./cmd/a}\n- {name: \"04\", folder: b, " +
-		"package: ./cmd/b}\n"
+		"package: ./cmd/b}\n- {name: shell, folder: c, program: operator.sh, onlyByName: true}\n"
 	if err := os.WriteFile(filepath.Join(root, "scripts", "lab", "operators.yaml"), []byte(list), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +32,7 @@ func TestChoose(t *testing.T) {
 		"":                   "03 04",
 		"04":                 "04",
 		"04 03":              "04 03",
+		"shell 03":           "shell 03",
 		"03 mine=/some/file": "03 mine",
 	} {
 		chosen, err := Choose(root, strings.Fields(words)...)
@@ -44,7 +48,7 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{
-		"05":         `there is no implementation "05": there are 03, 04; your own is name=path/to/binary`,
+		"05":         `there is no implementation "05": there are 03, 04, shell; your own is name=path/to/binary`,
 		"03=file":    "03 is the name of one of the workshop's own",
 		"Mine=file":  "is not name=path/to/binary",
 		"mine=":      "is not name=path/to/binary",
@@ -87,6 +91,37 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestACommand(t *testing.T) {
+	program := script(t, `[ "$*" = "run --help" ] && printf '  --leader-elect  work\n  --kubeconfig  file\n'`)
+	for args, want := range map[string]bool{"run --watches-file=x": true, "run": true, "--run": false, "": false} {
+		i, err := Implementation{Name: "x", Path: program, Args: strings.Fields(args)}.Build(t.Context(), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.Has("leader-elect") != want {
+			t.Errorf("%q: flags %v", args, i.Flags)
+		}
+	}
+}
+
+func TestCRDs(t *testing.T) {
+	for name, test := range map[string]struct {
+		i    Implementation
+		want []string
+	}{
+		"that of all":     {Implementation{Folder: "/f"}, []string{"/root/" + CRD}},
+		"one in a file":   {Implementation{Folder: "/f", CRDFile: "crd.yaml"}, []string{"/f/crd.yaml"}},
+		"of its own make": {Implementation{Folder: "/f", OwnCRD: true}, nil},
+	} {
+		if got := test.i.CRDs("/root"); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+		if got := test.i.AnotherCRD(); got != (name != "that of all") {
+			t.Errorf("%s: another CRD: %v", name, got)
+		}
+	}
+}
+
 func TestBuildFails(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
@@ -101,5 +136,74 @@ func TestBuildFails(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", path, err, want)
 		}
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":       "module example.com/x\n\ngo 1.26\n",
+		"main.go":      "package main\n\nfunc main() {}\n",
+		"hook/main.go": "package main\n\nfunc main() {}\n",
+		"operator.sh":  "#!/bin/sh\necho '  --leader-elect   work'\n",
+	} {
+		path := filepath.Join(folder, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	into := t.TempDir()
+	built, err := Implementation{Name: "x", Folder: folder, Package: ".", Besides: []string{"./hook"},
+		Args: []string{"--hook=$(BIN)/hook"}, Env: []string{"CHART=$(FOLDER)/chart"}}.Build(t.Context(), into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := strings.TrimPrefix(built.Args[0], "--hook=")
+	if info, err := os.Stat(hook); err != nil || info.Mode()&0o111 == 0 {
+		t.Errorf("the program of Besides is not at %s: %v", built.Args[0], err)
+	}
+	if want := "CHART=" + folder + "/chart"; built.Env[0] != want || built.Path != filepath.Join(into, "x") {
+		t.Errorf("env %v and path %s, want %s", built.Env, built.Path, want)
+	}
+	plain, err := Implementation{Name: "y", Folder: folder, Program: "operator.sh"}.Build(t.Context(), into)
+	if err != nil || plain.Path != filepath.Join(folder, "operator.sh") || !plain.Has("leader-elect") {
+		t.Errorf("a file that is run as it is: %s %v %v", plain.Path, plain.Flags, err)
+	}
+	if _, err := (Implementation{Name: "z", Folder: folder, Package: "./gone"}).Build(t.Context(), into); err == nil {
+		t.Error("a package that is not there, and no error")
+	}
+}
+
+// TestListed holds for the list of the checkout: each entry names what is there, and those that are run without a name
+// are the chapters'.
+func TestListed(t *testing.T) {
+	root, err := fixture.Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := Listed(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	always := []string{}
+	for _, i := range listed {
+		if !i.OnlyByName {
+			always = append(always, i.Name)
+		}
+		if (i.Package == "") == (i.Program == "") {
+			t.Errorf("%s: either a package or a program", i.Name)
+		}
+		files := slices.Concat(i.Roles, i.LeaseRoles, i.Needs)
+		if i.Program != "" {
+			files = append(files, i.Program)
+		}
+		for _, name := range files {
+			if _, err := os.Stat(filepath.Join(i.Folder, name)); err != nil {
+				t.Errorf("%s: %v", i.Name, err)
+			}
+		}
+	}
+	if want := []string{"03", "04"}; !slices.Equal(always, want) {
+		t.Errorf("without IMPL= %v run, want %v", always, want)
 	}
 }

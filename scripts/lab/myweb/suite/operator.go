@@ -17,6 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
@@ -30,7 +31,7 @@ const LeaseNamespace = "lab-lease"
 type Operator struct {
 	Impl impl.Implementation
 	User *fixture.User
-	// Env is set for the processes besides what a fixture sets.
+	// Env is set for the processes besides what the implementation and a fixture set.
 	Env []string
 
 	// What the survey found out, once: whether the program reports status and sets owner references; else finding
@@ -45,7 +46,8 @@ type Operator struct {
 	args    []string
 }
 
-// NewOperator makes a user of that name with the implementation's permissions. It starts no process.
+// NewOperator makes a user of that name with the implementation's permissions, and applies what it needs. No process
+// runs when it returns.
 func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation, user string) (*Operator, error) {
 	o := &Operator{Impl: i, fixture: w}
 	var err error
@@ -65,7 +67,7 @@ func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation,
 		return nil, err
 	}
 	if i.Roles == nil {
-		return o, w.GrantAdmin(ctx, user)
+		err = w.GrantAdmin(ctx, user)
 	}
 	for _, file := range i.Roles {
 		err = errors.Join(err, w.Grant(ctx, user, "", filepath.Join(i.Folder, file)))
@@ -73,7 +75,28 @@ func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation,
 	for _, file := range i.LeaseRoles {
 		err = errors.Join(err, w.Grant(ctx, user, LeaseNamespace, filepath.Join(i.Folder, file)))
 	}
+	for _, file := range i.Needs {
+		err = errors.Join(err, w.Apply(ctx, filepath.Join(i.Folder, file)))
+	}
+	if err == nil && i.OwnCRD {
+		err = o.installCRD(ctx)
+	}
 	return o, err
+}
+
+// installCRD lets the program install the CRD of MyWebs.
+func (o *Operator) installCRD(ctx context.Context) error {
+	p, err := o.Launch()
+	if err != nil {
+		return err
+	}
+	defer p.Kill()
+	ctx, stop := p.Context(ctx, func() error { return fmt.Errorf("it %v", p.Exit()) })
+	defer stop()
+	if err := o.fixture.AwaitServed(ctx, myweb.MyWebs); err != nil {
+		return fmt.Errorf("%s did not install its CRD: %w\n%s", o.User.Name, err, tail(p.Output(), 5))
+	}
+	return nil
 }
 
 // Launch starts a process with the given arguments besides the usual ones. It does not wait.
@@ -90,8 +113,13 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port),
 			"--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
 	}
+	dir := ""
+	if o.Impl.InFolder {
+		dir = o.Impl.Folder
+	}
 	p, err := o.fixture.Run(fixture.Program{
-		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: o.Env, Kubeconfig: o.User.Kubeconfig})
+		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: slices.Concat(o.Impl.Env, o.Env), Dir: dir,
+		Kubeconfig: o.User.Kubeconfig})
 	if err != nil {
 		return nil, err
 	}
