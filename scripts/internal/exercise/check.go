@@ -116,9 +116,9 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 		return err
 	}
 	own, earlier := checksOf(c.All, e)
-	const job = "reader"
+	job := newJob("reader", program, slices.Concat(own, earlier))
 	built := time.Now()
-	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: job, Program: program, Checks: slices.Concat(own, earlier)}},
+	verdicts, err := c.Judge.Lab(ctx, []Job{job},
 		func(_ string, v Verdict) {
 			if slices.Contains(own, v.Check) && c.Known != nil {
 				c.Known(v)
@@ -128,7 +128,7 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 	if err != nil {
 		return err
 	}
-	r.Own, r.Earlier = split(verdicts[job], own)
+	r.Own, r.Earlier = split(verdicts[job.Name], own)
 	return nil
 }
 

@@ -94,6 +94,17 @@ type Job struct {
 	Rights  string   `json:"rights,omitempty"`
 	CRD     string   `json:"crd,omitempty"`
 	Folder  string   `json:"folder,omitempty"`
+	// Objects spares the lab the wait for a status that no exercise has asked for yet.
+	Objects bool `json:"objects,omitempty"`
+}
+
+// newJob is one of an exercise. Before behaviour/01-status has asked for a status, nothing else does.
+func newJob(name, program string, checks []string) Job {
+	job := Job{Name: name, Program: program, Checks: checks}
+	if job.Objects = !slices.Contains(checks, "behaviour/01-status"); job.Objects {
+		job.Name += "o" // the same program may be judged in both ways
+	}
+	return job
 }
 
 // Fast stands for the fast checks of behaviours, Behaviours for all of them.
