@@ -16,19 +16,29 @@ const columns = 100
 // wrapped writes a text with a margin, in lines that fit.
 func wrapped(w io.Writer, margin, text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		for {
-			cut := line
-			if room := columns - len(margin); len(line) > room {
-				if cut = line[:room]; strings.LastIndex(cut, " ") > room/2 {
-					cut = cut[:strings.LastIndex(cut, " ")]
-				}
-			}
-			fmt.Fprintln(w, strings.TrimRight(margin+strings.TrimRight(cut, " "), " "))
-			if line = strings.TrimLeft(line[len(cut):], " "); line == "" {
+		for rest := []rune(line); ; {
+			at := cutAt(rest, columns-len(margin))
+			fmt.Fprintln(w, strings.TrimRight(margin+string(rest[:at]), " "))
+			if rest = []rune(strings.TrimLeft(string(rest[at:]), " ")); len(rest) == 0 {
 				break
 			}
 		}
 	}
+}
+
+// cutAt is where a line that does not fit is cut: at a space, else after a mark between words, as JSON has them.
+func cutAt(line []rune, room int) int {
+	if len(line) <= room {
+		return len(line)
+	}
+	for _, marks := range []string{" ", ",;}])", "/:=._-"} {
+		for at := room; at > room/2; at-- {
+			if marks == " " && line[at] == ' ' || strings.ContainsRune(marks, line[at-1]) {
+				return at
+			}
+		}
+	}
+	return room
 }
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
@@ -48,6 +58,26 @@ var stackLine = regexp.MustCompile(
 // whoseLog is what controller-runtime adds to each line of a log.
 var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)
 
+// stamp is the time that a line of a log begins with.
+var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
+
+// unrepeated has each line of a log once, and how often it came.
+func unrepeated(lines []string) (some []string) {
+	count, first := map[string]int{}, map[string]int{}
+	for _, line := range lines {
+		text := stamp.ReplaceAllString(line, "")
+		if count[text]++; text == line || count[text] == 1 {
+			first[text], some = len(some), append(some, line)
+		}
+	}
+	for text, n := range count {
+		if at := first[text]; n > 1 && some[at] != text {
+			some[at] += fmt.Sprintf(" (%d times)", n)
+		}
+	}
+	return some
+}
+
 // Print writes one verdict.
 func (v Verdict) Print(w io.Writer, verbose bool) {
 	head := fmt.Sprintf("  %-7s %s  ", v.Verdict, v.Check)
@@ -59,7 +89,7 @@ func (v Verdict) Print(w io.Writer, verbose bool) {
 	wrapped(w, "          ", v.Reason)
 	lines := v.Evidence
 	if !verbose {
-		lines = slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString)
+		lines = unrepeated(slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString))
 	}
 	for n, line := range lines {
 		if n == mostEvidence && !verbose {

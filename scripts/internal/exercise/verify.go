@@ -20,7 +20,7 @@ type trial struct {
 	files   map[string][]byte
 	own     []string // checks of the lab
 	earlier []string
-	job     Job      // none, when it did not compile
+	job     Job // none, when it did not compile
 	report  Report
 }
 

@@ -38,7 +38,9 @@ func (o *Operator) AssumeAll() { o.surveyed, o.reports, o.owns = true, true, tru
 
 // AssumeNone has every check judged by the objects alone, without a look whether the program writes status or owner
 // references. It is for programs of which nobody has asked that yet.
-func (o *Operator) AssumeNone() { o.surveyed, o.finding = true, "the program is judged without its status" }
+func (o *Operator) AssumeNone() {
+	o.surveyed, o.finding = true, "the program is judged without its status"
+}
 
 // Reports is whether the program reports status. Where it does not, the objects themselves are judged.
 func (t *T) Reports() bool { return t.Operator.reports }
