@@ -42,6 +42,17 @@ func TestListsAreRead(t *testing.T) {
 	}
 }
 
+// TestNumbersHaveNoGaps: a reader who is at 01.8 finds 01.9 next.
+func TestNumbersHaveNoGaps(t *testing.T) {
+	last := map[string]int{}
+	for _, e := range newCourse(t).All {
+		chapter, number, _ := strings.Cut(e.ID, ".")
+		if last[chapter]++; number != fmt.Sprint(last[chapter]) {
+			t.Errorf("%s comes where %s.%d should", e.ID, chapter, last[chapter])
+		}
+	}
+}
+
 // trialsWithoutFiles makes every wrong answer out of its solution: a solution that changed takes them along.
 func (c Course) trialsWithoutFiles(e Exercise) (n int, err error) {
 	solution, err := c.Files(e, e.Solution)
