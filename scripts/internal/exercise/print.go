@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -130,11 +131,12 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
 		return
 	}
-	help := "`make hint` helps."
-	if strings.HasPrefix(e.ID, bugPrefix) {
-		help = "`make solution` shows the fault."
+	if IsBug(e.ID) {
+		wrapped(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make solution` shows the "+
+			"fault. (%s)", r.times()))
+		return
 	}
-	wrapped(w, "", fmt.Sprintf("Where to look: %s. %s (%s)", e.Path(), help, r.times()))
+	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps. (%s)", e.Path(), r.times()))
 }
 
 // times says how long the parts of an examination took.
@@ -186,20 +188,6 @@ func (c Course) Progress(w io.Writer, s State) {
 	}
 }
 
-// Next is the exercise to do: the current one until it is passed, then the first one after it that is not.
-func (c Course) Next(s State) (Exercise, bool) {
-	open := func(e Exercise) bool { return s.Passed[e.ID] == "" }
-	for _, e := range c.All {
-		if open(e) && (!idPattern.MatchString(s.Current) || compareIDs(e.ID, s.Current) >= 0) {
-			return e, true
-		}
-	}
-	if at := slices.IndexFunc(c.All, open); at >= 0 {
-		return c.All[at], true
-	}
-	return Exercise{}, false
-}
-
 // PrintStory writes what an exercise is about, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
@@ -214,6 +202,10 @@ func (e Exercise) PrintStory(w io.Writer) {
 	var checks strings.Builder
 	wrapped(&checks, "            ", check)
 	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
+	if len(e.Lab) > 0 {
+		fmt.Fprintf(w, "to run it   make up, then in make shell:  kubectl apply -f %s/config/crd\n            "+
+			"cd %s && go run .\n", e.Chapter, filepath.Dir(e.Path()))
+	}
 	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
 }
 
@@ -240,5 +232,8 @@ func (b Bug) Print(w io.Writer, number int) {
 	wrapped(w, "  ", reflowed(b.Symptom))
 	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.Of,
 		strings.Join(b.Checks, ", "))
+	var reading strings.Builder
+	wrapped(&reading, "             ", b.reading())
+	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))
 	fmt.Fprintln(w, "then         make check shows the evidence; fix the code until it passes; or make solution")
 }

@@ -238,27 +238,3 @@ func (c Course) judge(t *trial, n *Counts) error {
 	}
 	return nil
 }
-
-// Goto makes the starter of an exercise the reader's files, and the exercise the current one.
-func (c Course) Goto(e Exercise) (saved string, err error) {
-	files, err := c.Files(e, e.Starter)
-	if err != nil {
-		return "", err
-	}
-	if saved, err = c.Put(e, files); err != nil {
-		return saved, err
-	}
-	return saved, errors.Join(c.Module(e), c.begin(e.ID))
-}
-
-// begin makes an exercise the current one.
-func (c Course) begin(id string) error {
-	s, err := c.State()
-	if err != nil {
-		return err
-	}
-	if s.Current != id {
-		s.Current, s.Hints, s.Failure = id, 0, ""
-	}
-	return c.SetState(s)
-}

@@ -1,4 +1,4 @@
-package faults
+package suite
 
 import (
 	"cmp"
@@ -13,11 +13,10 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/scripts/lab/engine/state"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// differ names up to ten fields that are not equal in two values; nil when all are.
-func differ(got, want any) error {
+// Differ names up to ten fields that are not equal in two values; nil when all are.
+func Differ(got, want any) error {
 	if reflect.DeepEqual(got, want) {
 		return nil
 	}
@@ -31,7 +30,7 @@ func differ(got, want any) error {
 		}
 	}
 	if len(lines) == 0 {
-		return fmt.Errorf("got %s, wanted %s", suite.JSON(got), suite.JSON(want))
+		return fmt.Errorf("got %s, wanted %s", JSON(got), JSON(want))
 	}
 	if len(lines) > 10 {
 		lines = append(lines[:10], fmt.Sprintf("… %d more", len(lines)-10))
@@ -44,7 +43,7 @@ var nothing = regexp.MustCompile(`^\b$`)
 
 // fieldsOf has the value of each path in a value.
 func fieldsOf(value any) state.State {
-	decoder := json.NewDecoder(strings.NewReader(suite.JSON(value)))
+	decoder := json.NewDecoder(strings.NewReader(JSON(value)))
 	decoder.UseNumber() // in their own spelling
 	var object any
 	_ = decoder.Decode(&object)
