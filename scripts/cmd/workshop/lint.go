@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (w workshop) lintGo(dirs []string) step {
 		}
 		use, packages := []string{"work", "init"}, []string(nil)
 		for _, module := range modules {
-			if strings.HasPrefix(module, "scripts/tools") || module == textModule || !within(dirs, module) {
+			if !within(dirs, module) || !hasCode(filepath.Join(w.root, module)) {
 				continue
 			}
 			use, packages = append(use, filepath.Join(w.root, module)), append(packages, "./"+module+"/...")
@@ -78,6 +79,17 @@ func (w workshop) lintGo(dirs []string) step {
 		return run(filepath.Join(w.bin(), goLinter), append([]string{"run", "--allow-parallel-runners", "--config",
 			filepath.Join(w.root, ".golangci.yaml")}, packages...)...)
 	}}
+}
+
+// hasCode reports whether there is Go code in a folder. A module that only pins tools has none.
+func hasCode(dir string) (found bool) {
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if found = filepath.Ext(path) == ".go"; found {
+			return fs.SkipAll
+		}
+		return err
+	})
+	return found
 }
 
 // lintProse holds the pages and the comments below the given folders against our vocabulary.

@@ -11,16 +11,17 @@ import (
 	"strings"
 )
 
-// All returns the chapters of a repository by their folders, in reading order.
+// All returns the chapters of a repository by their folders, in reading order: those with a module of their own. A
+// module inside a chapter belongs to it.
 func All(root string) ([]string, error) {
 	var found []string
-	for _, pattern := range []string{"[0-9][0-9]-*", "[0-9][0-9]-*/*-operator"} {
+	for _, pattern := range []string{"[0-9][0-9]-*", "[0-9][0-9]-*/*"} {
 		dirs, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
 		}
 		for _, dir := range dirs {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+			if !isModule(dir) || isModule(filepath.Dir(dir)) {
 				continue
 			}
 			name, err := filepath.Rel(root, dir)
@@ -32,6 +33,11 @@ func All(root string) ([]string, error) {
 	}
 	slices.Sort(found)
 	return found, nil
+}
+
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }
 
 // ModulesOf returns the folders of the modules of chapters: each chapter, and the modules that are in it.

@@ -28,15 +28,17 @@ func tree(t *testing.T, files map[string]string) string {
 func TestSelect(t *testing.T) {
 	root := tree(t, map[string]string{"00-env/go.mod": "", "01-crd/go.mod": "", "04-controller-runtime/go.mod": "",
 		"05-operator-sdk/memcached-operator/go.mod": "", "05-operator-sdk/nginx-operator/go.mod": "",
+		"05-operator-sdk/way/go.mod": "", "05-operator-sdk/olm/README.md": "",
 		"10-more/go.mod": "", "06-no-module/README.md": "", "work/01-crd/go.mod": ""})
-	five := []string{"05-operator-sdk/memcached-operator", "05-operator-sdk/nginx-operator"}
+	five := []string{"05-operator-sdk/memcached-operator", "05-operator-sdk/nginx-operator",
+		"05-operator-sdk/way"}
 	for name, test := range map[string]struct {
 		prefix string
 		want   []string
 		err    string
 	}{
 		"all": {
-			"", []string{"00-env", "01-crd", "04-controller-runtime", five[0], five[1], "10-more"}, ""},
+			"", []string{"00-env", "01-crd", "04-controller-runtime", five[0], five[1], five[2], "10-more"}, ""},
 		"two digits":                {"01", []string{"01-crd"}, ""},
 		"one digit":                 {"1", []string{"01-crd"}, ""},
 		"a whole name":              {"04-controller-runtime", []string{"04-controller-runtime"}, ""},
@@ -70,8 +72,8 @@ func TestSelect(t *testing.T) {
 
 func TestModulesOf(t *testing.T) {
 	root := tree(t,
-		map[string]string{"04-c/go.mod": "", "05-sdk/a-operator/go.mod": "", "05-sdk/a-operator/program/go.mod": "",
-			"05-sdk/a-operator/internal/x.go": ""})
+		map[string]string{"04-c/go.mod": "", "04-c/tool/go.mod": "", "05-sdk/a-operator/go.mod": "",
+			"05-sdk/a-operator/program/go.mod": "", "05-sdk/a-operator/internal/x.go": ""})
 	chapters, err := All(root)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +82,8 @@ func TestModulesOf(t *testing.T) {
 		t.Errorf("a module inside a chapter is no chapter:\n%s", diff)
 	}
 	got, err := ModulesOf(root, chapters)
-	if diff := cmp.Diff([]string{"04-c", "05-sdk/a-operator", "05-sdk/a-operator/program"}, got); err != nil ||
+	want := []string{"04-c", "04-c/tool", "05-sdk/a-operator", "05-sdk/a-operator/program"}
+	if diff := cmp.Diff(want, got); err != nil ||
 		diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}

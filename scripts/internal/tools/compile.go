@@ -17,20 +17,24 @@ import (
 	"time"
 )
 
-// Warm downloads and compiles what the code and the tests of a module need, into Go's build cache, and
+// Warm downloads and compiles what the code, the tests and the tools of a module need, into Go's build cache, and
 // shows how far it is. The `go run` and `go test` after it, which show nothing, then start at once.
 func (b Builder) Warm(ctx context.Context, module string) error {
 	const names = `{{if and .GoFiles (not (or .Standard .ForTest))}}{{.ImportPath}}{{"\n"}}{{end}}`
-	meter := b.Report.Meter("downloading sources")
-	var out bytes.Buffer
-	err := b.run(ctx, module, append(buildFlags("list"), "-deps", "-test", "-f", names, "./..."), &out, meter.CountDownloads())
-	meter.Stop()
-	if err != nil {
-		return err
+	var packages []string
+	for _, what := range [][]string{{"-test", "./..."}, {"tool"}} {
+		var out bytes.Buffer
+		meter := b.Report.Meter("downloading sources")
+		args := append(append(buildFlags("list"), "-deps", "-f", names), what...)
+		err := b.run(ctx, module, args, &out, meter.CountDownloads())
+		meter.Stop()
+		if err != nil {
+			return err
+		}
+		packages = append(packages, slices.DeleteFunc(strings.Fields(out.String()), func(name string) bool {
+			return strings.HasSuffix(name, ".test") // made up by the go command
+		})...)
 	}
-	packages := slices.DeleteFunc(strings.Fields(out.String()), func(name string) bool {
-		return strings.HasSuffix(name, ".test") // made up by the go command
-	})
 	return b.compile(ctx, module, packages)
 }
 
@@ -79,15 +83,20 @@ func (b Builder) compile(ctx context.Context, module string, packages []string, 
 func (b Builder) Resolve(ctx context.Context, module string) error {
 	meter := b.Report.Meter("modules of " + module)
 	defer meter.Stop()
-	dir, args := filepath.Join(b.Root, module), append(buildFlags("list"), "-deps", "-f", "")
+	dir, list := filepath.Join(b.Root, module), append(buildFlags("list"), "-deps", "-f", "")
+	needs := [][]string{{"-test", "-tags=e2e,kind", "./..."}, {"tool"}} // with the tests on kind
 	if dir == b.moduleDir() {
+		needs = [][]string{nil}
 		for _, t := range b.tools() {
-			args = append(args, t.Package)
+			needs[0] = append(needs[0], t.Package)
 		}
-	} else {
-		args = append(args, "-test", "-tags=e2e,kind", "./...") // with the tests on kind
 	}
-	return b.run(ctx, dir, args, io.Discard, meter.CountDownloads())
+	for _, what := range needs {
+		if err := b.run(ctx, dir, slices.Concat(list, what), io.Discard, meter.CountDownloads()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // countStale downloads what the packages need and returns how many of all packages in their import

@@ -30,6 +30,8 @@ type Implementation struct {
 	Package string   `json:"package,omitempty"`
 	Besides []string `json:"besides,omitempty"`
 	Program string   `json:"program,omitempty"`
+	// Carries are programs that an image must hold, too, for Program to run. They count for the size.
+	Carries []string `json:"carries,omitempty"`
 	// OnlyByName leaves the implementation out where none is named. What it cannot do is a finding, not an error.
 	OnlyByName bool `json:"onlyByName,omitempty"`
 	// Needs are manifests that are applied before the first start, in this order.
@@ -57,8 +59,9 @@ type Implementation struct {
 	BuildArgs []string `json:"-"`
 	// SyncMetric is the counter of handled MyWebs, where the program serves metrics.
 	SyncMetric string `json:"syncMetric,omitempty"`
-	// Path of the program: set by Build.
-	Path string `json:"path,omitempty"`
+	// Path of the program, and those of Besides: set by Build.
+	Path   string   `json:"path,omitempty"`
+	Beside []string `json:"-"`
 	// Flags that its --help names: set by Build.
 	Flags []string `json:"-"`
 }
@@ -117,9 +120,11 @@ func Choose(root string, words ...string) ([]Implementation, error) {
 func (i Implementation) Build(ctx context.Context, into string) (Implementation, error) {
 	bin := filepath.Join(into, i.Name+".bin")
 	for _, name := range i.Besides {
-		if err := i.compile(ctx, name, filepath.Join(bin, filepath.Base(name))); err != nil {
+		path := filepath.Join(bin, filepath.Base(name))
+		if err := i.compile(ctx, name, path); err != nil {
 			return i, err
 		}
+		i.Beside = append(i.Beside, path)
 	}
 	switch {
 	case i.Package != "":
