@@ -1,6 +1,7 @@
 package chapter
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,6 +42,17 @@ func TestVersions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAModuleApartHasVersionsOfItsOwn(t *testing.T) {
+	const list = "go: 1.26.0\napart:\n  %s: its authors have others\nmodules:\n  k8s.io/api: v0.37.1\n"
+	for apart, good := range map[string]bool{"05-sdk/way": true, "05-sdk/other": false} {
+		root := tree(t, map[string]string{"scripts/versions.yaml": fmt.Sprintf(list, apart),
+			"05-sdk/way/go.mod": "module m\n\ngo 1.26.0\n\nrequire k8s.io/api v0.32.0\n"})
+		if err := CheckVersions(root); (err == nil) != good {
+			t.Errorf("%s is apart: %v", apart, err)
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func orElse[T int | float64](value, otherwise T) T {
 type bench struct {
 	Options
 	result *Result
-	// own install the CRD themselves, so that no other can be beside them; shared are the others.
+	// own have another CRD, so that no other can be beside them; shared are the others.
 	own, shared []impl.Implementation
 }
 
@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	for _, i := range b.Implementations {
 		b.result.Implementations = append(b.result.Implementations,
 			Measured{Name: i.Name, Static: Static{Written: -1, Generated: -1}})
-		if i.OwnCRD {
+		if i.AnotherCRD() {
 			b.own = append(b.own, i)
 		} else {
 			b.shared = append(b.shared, i)
@@ -127,7 +127,7 @@ func (b *bench) times(ctx context.Context) error {
 		return nil
 	}
 	for _, i := range b.own {
-		b.note("times: %s was not measured: it installs a CRD of its own, so that no other operator can run beside it.", i.Name)
+		b.note("times: %s was not measured: with its CRD no other operator can run beside it.", i.Name)
 	}
 	if len(b.shared) == 0 {
 		return nil

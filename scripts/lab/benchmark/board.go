@@ -23,6 +23,9 @@ type goal func(*standing) bool
 // converged MyWebs have their three children and a first status.
 func converged(s *standing) bool { return s.observed > 0 && len(s.children) == len(children) }
 
+// complete MyWebs have their three children.
+func complete(s *standing) bool { return len(s.children) == len(children) }
+
 // served MyWebs are completed for a generation.
 func served(generation int64) goal {
 	return func(s *standing) bool { return s.completed && s.observed == s.generation && s.generation >= generation }

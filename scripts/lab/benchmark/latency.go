@@ -58,7 +58,11 @@ func backlog(samples []time.Duration) (first, last time.Duration, grew bool) {
 
 // watched starts an operator, and a board of what it serves in a namespace; end ends both.
 func (s *stage) watched(ctx context.Context, name, namespace string) (*board, *fixture.Process, func(), error) {
-	b, err := newBoard(ctx, s.Fixture, namespace, served(1))
+	goal := served(1)
+	if s.silent {
+		goal = complete
+	}
+	b, err := newBoard(ctx, s.Fixture, namespace, goal)
 	if err != nil {
 		return nil, nil, nil, err
 	}

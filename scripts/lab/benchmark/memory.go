@@ -45,6 +45,7 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 		return err
 	}
 	defer b.end(s.Fixture)
+	s.silent = m.Silent
 	if err := s.morePorts(ctx); err != nil {
 		return err
 	}
@@ -286,30 +287,47 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 	return nil
 }
 
-// cpu is the processor time that a process has used.
-func cpu(pid int) (time.Duration, error) {
-	t, err := ofProcess(pid, (*process.Process).Times)
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration((t.User + t.System) * float64(time.Second)), nil
+// cpu is the processor time that a process and its children have used.
+func cpu(pid int) (used time.Duration, err error) {
+	err = ofProcesses(pid, func(p *process.Process) error {
+		t, err := p.Times()
+		if err == nil {
+			used += time.Duration((t.User + t.System) * float64(time.Second))
+		}
+		return err
+	})
+	return used, err
 }
 
-// rss is the resident set of a process, in bytes.
-func rss(pid int) (int64, error) {
-	m, err := ofProcess(pid, (*process.Process).MemoryInfo)
-	if err != nil {
-		return 0, err
-	}
-	return int64(m.RSS), nil
+// rss is the resident set of a process and its children, in bytes.
+func rss(pid int) (bytes int64, err error) {
+	err = ofProcesses(pid, func(p *process.Process) error {
+		m, err := p.MemoryInfo()
+		if err == nil {
+			bytes += int64(m.RSS)
+		}
+		return err
+	})
+	return bytes, err
 }
 
-func ofProcess[T any](pid int, ask func(*process.Process) (*T, error)) (*T, error) {
+// ofProcesses asks a process, and all that it has started and that live: a child that ends meanwhile is left out.
+func ofProcesses(pid int, ask func(*process.Process) error) error {
 	p, err := process.NewProcess(int32(pid))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return ask(p)
+	if err := ask(p); err != nil {
+		return err
+	}
+	started, err := p.Children()
+	if err != nil { // it has none, or cannot say
+		return nil //nolint:nilerr // gopsutil reports a process without children as an error
+	}
+	for _, child := range started {
+		_ = ofProcesses(int(child.Pid), ask)
+	}
+	return nil
 }
 
 // collection is a line of GODEBUG=gctrace=1: the heap when it began, when it ended, and what lives of it.

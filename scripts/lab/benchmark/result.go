@@ -14,6 +14,8 @@ type Result struct {
 // Measured is what is known of one implementation.
 type Measured struct {
 	Name string `json:"name"`
+	// Silent programs report no status by which it could be seen that a MyWeb is served: their children are seen instead.
+	Silent bool `json:"silent,omitempty"`
 	// Counts of requests, for each phase of a MyWeb's life.
 	Counts []Count `json:"counts,omitempty"`
 	// Curve is how many of N MyWebs had their children and first status, over time.
@@ -92,7 +94,10 @@ type Limited struct {
 
 // Static is what can be said without running.
 type Static struct {
+	// BinaryBytes are those of all programs that an image must hold.
 	BinaryBytes int64 `json:"binaryBytes"`
+	// Permissions counts the verbs on resources that the roles give; "all" without a role.
+	Permissions string `json:"permissions"`
 	// Modules that the program is linked from.
 	Modules int `json:"modules"`
 	// Written and Generated are lines that are more than blank or comment, tests apart; -1 when the source is not known.

@@ -43,7 +43,8 @@ type stage struct {
 	meta      metadata.Interface
 	operators map[string]*suite.Operator // by the name of the implementation
 
-	apiServer  int // its process
+	silent     bool // the operator reports no status
+	apiServer  int  // its process
 	namespaces int
 }
 

@@ -15,20 +15,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
 // static says what can be said of the programs without running them.
 func (b *bench) static(ctx context.Context) error {
 	for n, i := range b.Implementations {
-		info, err := os.Stat(i.Path)
-		if err != nil {
+		s := &b.result.Implementations[n].Static
+		var err error
+		if s.BinaryBytes, err = sizeOf(i); err != nil {
 			return err
 		}
-		s := &b.result.Implementations[n].Static
-		s.BinaryBytes = info.Size()
+		if s.Permissions, err = permissionsOf(i); err != nil {
+			return err
+		}
 		if build, err := buildinfo.ReadFile(i.Path); err == nil {
 			s.Modules = len(build.Deps) + 1
 		} else {
@@ -43,6 +49,65 @@ func (b *bench) static(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sizeOf is the size of all programs that an image must hold.
+func sizeOf(i impl.Implementation) (bytes int64, err error) {
+	programs := append([]string{i.Path}, i.Beside...)
+	for _, name := range i.Carries {
+		programs = append(programs, filepath.Join(i.Folder, name))
+	}
+	for _, path := range programs {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0, err
+		}
+		bytes += info.Size()
+	}
+	return bytes, nil
+}
+
+// permissionsOf counts the verbs on resources that the roles of an implementation give, each once.
+func permissionsOf(i impl.Implementation) (string, error) {
+	if i.Roles == nil {
+		return "all", nil
+	}
+	given := map[string]bool{}
+	for _, file := range slices.Concat(i.Roles, i.LeaseRoles) {
+		roles, err := fixture.Roles(filepath.Join(i.Folder, file))
+		if err != nil {
+			return "", err
+		}
+		for _, rule := range slices.Concat(rulesOf(roles)...) {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						given[strings.Join([]string{verb, group, resource}, " ")] = true
+					}
+				}
+			}
+		}
+	}
+	wild := 0
+	for permission := range given {
+		if strings.Contains(permission, "*") {
+			wild++
+		}
+	}
+	if given["* * *"] {
+		return "all", nil
+	}
+	if wild > 0 {
+		return fmt.Sprintf("%d, %d with *", len(given), wild), nil
+	}
+	return fmt.Sprint(len(given)), nil
+}
+
+func rulesOf(roles []rbacv1.Role) (all [][]rbacv1.PolicyRule) {
+	for _, r := range roles {
+		all = append(all, r.Rules)
+	}
+	return all
 }
 
 // count counts the lines and files that the author of an implementation writes.

@@ -103,6 +103,9 @@ func (r *Report) document() document {
 		d.Sections = append(d.Sections, section{id, title, blocks})
 	}
 	var left []string // what is not in the report
+	if len(r.Impls) > 0 {
+		add("ways", "A row for each", block{Text: waysText}, block{Table: r.Ways().table()})
+	}
 	if len(r.Families) > 0 {
 		add("verdict", "The verdict at a glance", r.glance()...)
 	} else {
@@ -130,8 +133,8 @@ func (r *Report) document() document {
 				"a note on this page says when something could not be measured on this machine."},
 			block{List: left})
 	}
-	if len(m.Notes) > 0 {
-		add("notes", "Notes", block{List: m.Notes})
+	if notes := slices.Concat(r.Notes, m.Notes); len(notes) > 0 {
+		add("notes", "Notes", block{List: notes})
 	}
 	if len(r.Commands) > 0 {
 		add("commands", "How to repeat it", block{Text: "These commands made this page, in the root of the workshop. " +

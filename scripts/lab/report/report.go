@@ -23,6 +23,8 @@ type Report struct {
 	Impls    []Implementation  `json:"impls"`
 	Families []Family          `json:"families"`
 	Bench    *benchmark.Result `json:"bench,omitempty"`
+	// Notes say what of the checks is not known, and why.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // An Implementation by name and title.

@@ -26,14 +26,21 @@ import (
 )
 
 func compareCommand() *cobra.Command {
-	var impls, out string
+	var impls, out, parts string
 	cmd := &cobra.Command{Use: "compare", Short: "Examine and measure implementations side by side, and write a report",
 		Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&impls, "impl", "",
 		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
-	cmd.Flags().StringVar(&out, "out", "out", "folder for compare.md, compare.html and compare.json")
+	cmd.Flags().StringVar(&out, "out", "out", "folder for compare.md, compare.html, compare.json and ways.json")
+	o := comparison{}
+	cmd.Flags().BoolVar(&o.fast, "fast", false, "only the fast subset of the checks")
+	cmd.Flags().DurationVar(&o.limit, "limit", 15*time.Minute,
+		"how long each half of the checks of an implementation may take that is run only by name")
+	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
+		" (default: all, and those that are not times with an implementation that is run only by name)")
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
-		r, err := l.compare(ctx)
+		o.parts = words(parts)
+		r, err := l.compare(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -41,12 +48,15 @@ func compareCommand() *cobra.Command {
 		if impls != "" {
 			r.Commands[0] += " IMPL=" + impls
 		}
+		if o.fast {
+			r.Commands[0] += " FAST=1"
+		}
 		if err := write(r, out); err != nil {
 			return err
 		}
-		for _, f := range r.Families {
-			for _, outcomes := range f.Outcomes {
-				if suite.Count(outcomes, suite.Failed) > 0 {
+		for _, i := range l.impls {
+			for _, f := range r.Families {
+				if !i.OnlyByName && suite.Count(f.Outcomes[i.Name], suite.Failed) > 0 {
 					return errFailed
 				}
 			}
@@ -56,8 +66,40 @@ func compareCommand() *cobra.Command {
 	return cmd
 }
 
+// A comparison is how much of it is done.
+type comparison struct {
+	fast  bool
+	limit time.Duration
+	parts []string
+}
+
+// measures are the options of the benchmark. With an implementation that is run only by name, times and thousands of
+// MyWebs are left out: they would not be done in hours, and times are compared between programs that report status.
+func (l *lab) measures(c comparison) benchmark.Options {
+	o := benchmark.Options{Root: l.root, Implementations: l.impls, Parts: c.parts, Report: progress}
+	weak := slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName })
+	if weak && len(o.Parts) == 0 {
+		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Heap}
+	}
+	if weak || c.fast {
+		o.Memory = []int{0, 100}
+	}
+	return o
+}
+
+func waysCommand() *cobra.Command {
+	return &cobra.Command{Use: "ways FILE", Short: "Print the table of ways.json, which compare writes", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := report.ReadWays(args[0])
+			if err != nil {
+				return err
+			}
+			return w.Print(cmd.OutOrStdout())
+		}}
+}
+
 // compare examines all families, then measures.
-func (l *lab) compare(ctx context.Context) (*report.Report, error) {
+func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error) {
 	r := &report.Report{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}
 	for _, i := range l.impls {
 		r.Impls = append(r.Impls, report.Implementation{Name: i.Name, Title: i.Title})
@@ -65,7 +107,8 @@ func (l *lab) compare(ctx context.Context) (*report.Report, error) {
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
 	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
-	outcomes, err := l.examine(ctx, false, 1, parts, func(i implementation, o suite.Outcome) {
+	e := examination{fast: c.fast, rounds: 1, limit: c.limit}
+	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o suite.Outcome) {
 		if done[i.Name]++; o.Verdict == suite.Failed {
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout)
@@ -82,7 +125,8 @@ func (l *lab) compare(ctx context.Context) (*report.Report, error) {
 	}
 	r.Families = families(l.impls, outcomes)
 	fmt.Println("== numbers")
-	r.Bench, err = benchmark.Run(ctx, benchmark.Options{Root: l.root, Implementations: l.impls, Report: progress})
+	r.Notes = e.notes
+	r.Bench, err = benchmark.Run(ctx, l.measures(c))
 	r.Took = time.Since(r.Date)
 	return r, err
 }
@@ -128,15 +172,18 @@ func write(r *report.Report, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	asJSON := func(f *os.File) error {
-		encoder := json.NewEncoder(f)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+	asJSON := func(value any) func(*os.File) error {
+		return func(f *os.File) error {
+			encoder := json.NewEncoder(f)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(value)
+		}
 	}
 	for name, form := range map[string]func(*os.File) error{
 		"compare.md":   func(f *os.File) error { return r.WriteMarkdown(f) },
 		"compare.html": func(f *os.File) error { return r.WriteHTML(f) },
-		"compare.json": asJSON,
+		"compare.json": asJSON(r),
+		"ways.json":    asJSON(r.Ways()),
 	} {
 		f, err := os.Create(filepath.Join(dir, name))
 		if err != nil {

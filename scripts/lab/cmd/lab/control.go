@@ -29,7 +29,7 @@ func controlCommand() *cobra.Command {
 		itself := l.impls[0]
 		itself.Name += "-again"
 		l.impls = append(l.impls, itself)
-		outcomes, err := l.examine(ctx, true, 1,
+		outcomes, err := l.examine(ctx, &examination{fast: true, rounds: 1},
 			[]part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
 			func(implementation, suite.Outcome) {})
 		if err != nil {

@@ -60,7 +60,7 @@ func downCommand() *cobra.Command {
 // implementation would leave something behind.
 func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, error) {
 	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root)}
-	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.OwnCRD && len(i.Needs) == 0 {
+	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs) == 0 {
 		o.Kept = keptIn(l.root)
 		if w, err := fixture.Start(ctx, o); !errors.Is(err, fixture.ErrBusy) {
 			return w, err

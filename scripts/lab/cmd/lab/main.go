@@ -41,7 +41,7 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(checksCommand(), conformanceCommand(), crashCommand(), faultsCommand(), mutantsCommand(),
 		fastCommand(), controlCommand())
-	root.AddCommand(benchmarkCommand(), budgetCommand(), compareCommand(), examineCommand(), judgeCommand(), upCommand(),
+	root.AddCommand(benchmarkCommand(), budgetCommand(), compareCommand(), waysCommand(), examineCommand(), judgeCommand(), upCommand(),
 		downCommand())
 	return root
 }

@@ -30,9 +30,19 @@ func the(checks func() []suite.Check) family {
 // A part are the families that are examined in one fixture.
 type part []family
 
+// An examination is how checks are run.
+type examination struct {
+	fast   bool
+	rounds int
+	// limit is how long a part of an implementation may take that is run only by name; 0 is no limit. What such an
+	// implementation does not come to is skipped, and what goes wrong with it is in notes: neither ends the run.
+	limit time.Duration
+	notes []string
+}
+
 // examine runs parts against each implementation, each part in a fixture of its own, so many times. Two
 // implementations are examined at once: most of the time is waiting.
-func (l *lab) examine(ctx context.Context, fast bool, rounds int, parts []part, report func(implementation,
+func (l *lab) examine(ctx context.Context, e *examination, parts []part, report func(implementation,
 	suite.Outcome)) (map[string][]suite.Outcome, error) {
 	var mu sync.Mutex
 	all, errs := map[string][]suite.Outcome{}, []error{}
@@ -43,7 +53,9 @@ func (l *lab) examine(ctx context.Context, fast bool, rounds int, parts []part, 
 			slots <- struct{}{}
 			running.Go(func() {
 				defer func() { <-slots }()
-				outcomes, err := l.rounds(ctx, i, fast, rounds, p, func(o suite.Outcome) {
+				limited, cancel := e.limited(ctx, i)
+				defer cancel()
+				outcomes, err := l.rounds(limited, i, e, p, func(o suite.Outcome) {
 					mu.Lock()
 					defer mu.Unlock()
 					report(i, o)
@@ -51,7 +63,10 @@ func (l *lab) examine(ctx context.Context, fast bool, rounds int, parts []part, 
 				mu.Lock()
 				defer mu.Unlock()
 				all[i.Name] = append(all[i.Name], outcomes...)
-				if err != nil {
+				switch {
+				case err != nil && i.OnlyByName && ctx.Err() == nil:
+					e.notes = append(e.notes, fmt.Sprintf("%s: not every check was run: %v", i.Name, err))
+				case err != nil:
 					errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
 				}
 			})
@@ -61,8 +76,16 @@ func (l *lab) examine(ctx context.Context, fast bool, rounds int, parts []part, 
 	return all, errors.Join(errs...)
 }
 
+// limited is the time that an implementation gets for a part.
+func (e *examination) limited(ctx context.Context, i implementation) (context.Context, context.CancelFunc) {
+	if e.limit == 0 || !i.OnlyByName {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, e.limit, fmt.Errorf("%v are over", e.limit))
+}
+
 // rounds finds out which checks there are, and runs them so many times.
-func (l *lab) rounds(ctx context.Context, i implementation, fast bool, rounds int, p part,
+func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p part,
 	report func(suite.Outcome)) (all []suite.Outcome, err error) {
 	w, o, err := l.prepare(ctx, i)
 	if err != nil {
@@ -80,13 +103,13 @@ func (l *lab) rounds(ctx context.Context, i implementation, fast bool, rounds in
 		}
 		checks, all = append(checks, more...), append(all, wrong...)
 	}
-	if fast {
+	if e.fast {
 		checks = suite.Fast(checks)
 	}
-	for range rounds {
+	for range e.rounds {
 		outcomes, err := suite.Run(ctx, w, o, checks, report)
 		if all = append(all, outcomes...); err != nil {
-			return all, err
+			return append(all, suite.NotRun(checks, outcomes, err.Error())...), err
 		}
 	}
 	return all, nil
@@ -106,7 +129,7 @@ func fastCommand() *cobra.Command {
 		}
 		defer l.close()
 		begin, seen := time.Now(), 0
-		all, err := l.examine(cmd.Context(), true, times, []part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
+		all, err := l.examine(cmd.Context(), &examination{fast: true, rounds: times}, []part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
 			func(i implementation, o suite.Outcome) {
 				if seen++; o.Verdict == suite.Failed {
 					fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)

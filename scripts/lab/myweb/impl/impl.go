@@ -30,12 +30,16 @@ type Implementation struct {
 	Package string   `json:"package,omitempty"`
 	Besides []string `json:"besides,omitempty"`
 	Program string   `json:"program,omitempty"`
+	// Carries are programs that an image must hold, too, for Program to run. They count for the size.
+	Carries []string `json:"carries,omitempty"`
 	// OnlyByName leaves the implementation out where none is named. What it cannot do is a finding, not an error.
 	OnlyByName bool `json:"onlyByName,omitempty"`
 	// Needs are manifests that are applied before the first start, in this order.
 	Needs []string `json:"needs,omitempty"`
-	// OwnCRD is for a program that installs the CRD of MyWebs itself: the lab does not.
-	OwnCRD bool `json:"ownCRD,omitempty"`
+	// OwnCRD is for a program that installs the CRD of MyWebs itself: the lab does not. CRDFile is one in Folder that
+	// the lab installs in place of the one that all others handle.
+	OwnCRD  bool   `json:"ownCRD,omitempty"`
+	CRDFile string `json:"crdFile,omitempty"`
 	// Written are what the author writes and maintains: patterns of files, and, with a leading ./, Go packages, which
 	// stand for all of this module that they are linked from. Without any it is Package, or Program.
 	Written []string `json:"written,omitempty"`
@@ -49,12 +53,15 @@ type Implementation struct {
 	// Args and Env are always given. In both, $(FOLDER) is Folder, and $(BIN) has the programs of Besides.
 	Args []string `json:"args,omitempty"`
 	Env  []string `json:"env,omitempty"`
+	// InFolder is for a program that expects its files in the folder that it runs in: Folder is that.
+	InFolder bool `json:"inFolder,omitempty"`
 	// BuildArgs are given to `go build` as well.
 	BuildArgs []string `json:"-"`
 	// SyncMetric is the counter of handled MyWebs, where the program serves metrics.
 	SyncMetric string `json:"syncMetric,omitempty"`
-	// Path of the program: set by Build.
-	Path string `json:"path,omitempty"`
+	// Path of the program, and those of Besides: set by Build.
+	Path   string   `json:"path,omitempty"`
+	Beside []string `json:"-"`
 	// Flags that its --help names: set by Build.
 	Flags []string `json:"-"`
 }
@@ -113,9 +120,11 @@ func Choose(root string, words ...string) ([]Implementation, error) {
 func (i Implementation) Build(ctx context.Context, into string) (Implementation, error) {
 	bin := filepath.Join(into, i.Name+".bin")
 	for _, name := range i.Besides {
-		if err := i.compile(ctx, name, filepath.Join(bin, filepath.Base(name))); err != nil {
+		path := filepath.Join(bin, filepath.Base(name))
+		if err := i.compile(ctx, name, path); err != nil {
 			return i, err
 		}
+		i.Beside = append(i.Beside, path)
 	}
 	switch {
 	case i.Package != "":
@@ -140,7 +149,7 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	if err != nil {
 		return i, fmt.Errorf("the program of %s: %w", i.Name, err)
 	}
-	i.Flags = fixture.FlagsOf(ctx, i.Path)
+	i.Flags = fixture.FlagsOf(ctx, i.Path, i.command()...)
 	return i, nil
 }
 
@@ -158,10 +167,26 @@ func (i Implementation) compile(ctx context.Context, name, into string) error {
 
 // CRDs are the files that the lab installs before the program runs.
 func (i Implementation) CRDs(root string) []string {
-	if i.OwnCRD {
+	switch {
+	case i.OwnCRD:
 		return nil
+	case i.CRDFile != "":
+		return []string{filepath.Join(i.Folder, i.CRDFile)}
+	default:
+		return []string{filepath.Join(root, CRD)}
 	}
-	return []string{filepath.Join(root, CRD)}
+}
+
+// AnotherCRD reports whether no other implementation can be beside this one, because MyWebs have another CRD with it.
+func (i Implementation) AnotherCRD() bool { return i.OwnCRD || i.CRDFile != "" }
+
+// command are the words at the beginning of Args that name a command of the program.
+func (i Implementation) command() []string {
+	flag := slices.IndexFunc(i.Args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	if flag < 0 {
+		return i.Args
+	}
+	return i.Args[:flag]
 }
 
 // WithoutWebhooks is the implementation as it is measured: webhooks are not what the others do as well.

@@ -91,6 +91,37 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestACommand(t *testing.T) {
+	program := script(t, `[ "$*" = "run --help" ] && printf '  --leader-elect  work\n  --kubeconfig  file\n'`)
+	for args, want := range map[string]bool{"run --watches-file=x": true, "run": true, "--run": false, "": false} {
+		i, err := Implementation{Name: "x", Path: program, Args: strings.Fields(args)}.Build(t.Context(), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.Has("leader-elect") != want {
+			t.Errorf("%q: flags %v", args, i.Flags)
+		}
+	}
+}
+
+func TestCRDs(t *testing.T) {
+	for name, test := range map[string]struct {
+		i    Implementation
+		want []string
+	}{
+		"that of all":     {Implementation{Folder: "/f"}, []string{"/root/" + CRD}},
+		"one in a file":   {Implementation{Folder: "/f", CRDFile: "crd.yaml"}, []string{"/f/crd.yaml"}},
+		"of its own make": {Implementation{Folder: "/f", OwnCRD: true}, nil},
+	} {
+		if got := test.i.CRDs("/root"); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+		if got := test.i.AnotherCRD(); got != (name != "that of all") {
+			t.Errorf("%s: another CRD: %v", name, got)
+		}
+	}
+}
+
 func TestBuildFails(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {

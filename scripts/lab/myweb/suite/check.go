@@ -45,6 +45,16 @@ func (c Check) outcome(v Verdict, reason string) Outcome {
 	return Outcome{Check: c.ID, Title: c.Title, Group: c.Group, Needs: c.Needs, Verdict: v, Reason: reason}
 }
 
+// NotRun are outcomes of the checks that have none.
+func NotRun(checks []Check, known []Outcome, reason string) (all []Outcome) {
+	for _, c := range checks {
+		if !slices.ContainsFunc(known, func(o Outcome) bool { return o.Check == c.ID }) {
+			all = append(all, c.outcome(Skipped, reason))
+		}
+	}
+	return all
+}
+
 // Select returns the checks whose ID matches one of the patterns, which commas separate; all for an empty one.
 func Select(checks []Check, patterns string) ([]Check, error) {
 	r, err := regexp.Compile(alternatives(patterns))

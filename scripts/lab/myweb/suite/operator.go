@@ -31,7 +31,7 @@ const LeaseNamespace = "lab-lease"
 type Operator struct {
 	Impl impl.Implementation
 	User *fixture.User
-	// Env is set for the processes besides what a fixture sets.
+	// Env is set for the processes besides what the implementation and a fixture set.
 	Env []string
 
 	// What the survey found out, once: whether the program reports status and sets owner references; else finding
@@ -49,7 +49,7 @@ type Operator struct {
 // NewOperator makes a user of that name with the implementation's permissions, and applies what it needs. No process
 // runs when it returns.
 func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation, user string) (*Operator, error) {
-	o := &Operator{Impl: i, Env: i.Env, fixture: w}
+	o := &Operator{Impl: i, fixture: w}
 	var err error
 	if o.User, err = w.AddUser(ctx, user); err != nil {
 		return nil, err
@@ -113,8 +113,13 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 		all = append(all, "--webhook-host=127.0.0.1", fmt.Sprint("--webhook-port=", port),
 			"--webhook-cert-dir="+o.fixture.Webhooks.CertDir)
 	}
+	dir := ""
+	if o.Impl.InFolder {
+		dir = o.Impl.Folder
+	}
 	p, err := o.fixture.Run(fixture.Program{
-		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: o.Env, Kubeconfig: o.User.Kubeconfig})
+		Name: o.User.Name, Path: o.Impl.Path, Args: all, Env: slices.Concat(o.Impl.Env, o.Env), Dir: dir,
+		Kubeconfig: o.User.Kubeconfig})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,63 @@
+package hook
+
+import (
+	"fmt"
+	"time"
+)
+
+// statusOf reports what was observed. applied is whether all children are those of the newest spec.
+func statusOf(web MyWeb, deployment Deployment, service Service, applied bool, now time.Time) Status {
+	name := web.Metadata.Name
+	s := Status{
+		ReadyReplicas: deployment.Status.ReadyReplicas,
+		NodePort:      web.Status.NodePort,
+		Selector:      fmt.Sprintf("app.kubernetes.io/instance=%s,app.kubernetes.io/name=myweb", name),
+	}
+	for _, port := range service.Spec.Ports {
+		if port.Name == "http" && port.NodePort != 0 {
+			s.NodePort = port.NodePort
+		}
+	}
+	s.Completed = applied && rolledOut(deployment, web.replicas()) && s.NodePort != 0
+	for _, c := range conditions(web, deployment, s.Completed) {
+		c.ObservedGeneration, c.LastTransitionTime = web.Metadata.Generation, now.UTC().Truncate(time.Second)
+		for _, old := range web.Status.Conditions { // the time moves only with the status
+			if old.Type == c.Type && old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+		s.Conditions = append(s.Conditions, c)
+	}
+	return s
+}
+
+// rolledOut reports whether exactly the desired pods run, all of the newest template and available.
+func rolledOut(d Deployment, replicas int32) bool {
+	s := d.Status
+	return s.ObservedGeneration >= d.Metadata.Generation && s.UpdatedReplicas == replicas && s.Replicas == replicas &&
+		s.AvailableReplicas == replicas
+}
+
+func conditions(web MyWeb, d Deployment, completed bool) []Condition {
+	available := Condition{Type: "Available", Status: "False", Reason: "NoReadyPod", Message: "no pod is ready"}
+	switch {
+	case d.Status.ReadyReplicas > 0:
+		available.Status, available.Reason, available.Message = "True", "Serving", "pods serve the page"
+	case web.replicas() == 0:
+		available.Reason, available.Message = "ScaledToZero", "spec.replicas is 0"
+	}
+	progressing := Condition{Type: "Progressing", Status: "True", Reason: "RollingOut",
+		Message: "pods of this generation are coming up"}
+	degraded := Condition{Type: "Degraded", Status: "False", Reason: "AsExpected", Message: "nothing is wrong"}
+	for _, c := range d.Status.Conditions {
+		if c.Reason == "ProgressDeadlineExceeded" && d.Status.ObservedGeneration >= d.Metadata.Generation {
+			degraded.Status, degraded.Reason, degraded.Message = "True", c.Reason, "Deployment: "+c.Message
+			progressing.Status, progressing.Reason, progressing.Message = "False", c.Reason, degraded.Message
+		}
+	}
+	if completed {
+		progressing.Status, progressing.Reason = "False", "Complete"
+		progressing.Message = "the current generation is fully served"
+	}
+	return []Condition{available, progressing, degraded}
+}

@@ -1,0 +1,119 @@
+// Package hook is all that the author of this operator writes: a pure function from what was observed to what should
+// be. It knows no client, no cache and no queue, and imports nothing of Kubernetes: JSON comes in, JSON goes out.
+package hook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// A Request is what the composite controller sends: a MyWeb, and those of its children that exist, by name.
+type Request struct {
+	Parent   MyWeb `json:"parent"`
+	Children struct {
+		ConfigMaps  map[string]Object     `json:"ConfigMap.v1"`
+		Deployments map[string]Deployment `json:"Deployment.apps/v1"`
+		Services    map[string]Service    `json:"Service.v1"`
+	} `json:"children"`
+}
+
+// A Response says what should be: the status of the MyWeb, and all its children. A child that exists and is not named
+// here is deleted.
+type Response struct {
+	Status   Status `json:"status"`
+	Children []any  `json:"children"`
+}
+
+// Sync answers a request. The time is for conditions alone.
+func Sync(request Request, now time.Time) Response {
+	web := request.Parent
+	deployment := request.Children.Deployments[web.Metadata.Name]
+	service := request.Children.Services[web.Metadata.Name]
+	desired := []Desired{configMap(web), desiredDeployment(web), desiredService(web)}
+	if web.Spec.NodePortNumber == nil && service.Metadata.UID == "" && web.Status.NodePort != 0 {
+		// A Service that was deleted comes back on the port that the cluster had allocated.
+		desired[2]["spec"].(fields)["ports"] = []any{servicePort(&web.Status.NodePort)}
+	}
+	applied := request.Children.ConfigMaps[web.Metadata.Name].has(desired[0]) &&
+		deployment.has(desired[1]) && service.has(desired[2])
+	response := Response{Status: statusOf(web, deployment, service, applied, now)}
+	for _, child := range desired {
+		response.Children = append(response.Children, child)
+	}
+	return response
+}
+
+// A Desired child has only the fields that this operator cares about.
+type Desired map[string]any
+
+type fields = map[string]any
+
+// digest is an annotation of each child: a digest of what was desired. By it the hook sees in a child that was observed
+// whether it is the one of the newest spec.
+const digest = "operator.k8s-summit.org/desired"
+
+func child(web MyWeb, apiVersion, kind string, content fields) Desired {
+	d := Desired{"apiVersion": apiVersion, "kind": kind}
+	for name, value := range content {
+		d[name] = value
+	}
+	labels := selector(web)
+	labels["app.kubernetes.io/managed-by"] = "composite-operator"
+	d["metadata"] = fields{"name": web.Metadata.Name, "labels": labels, "annotations": fields{digest: sum(d)}}
+	return d
+}
+
+func configMap(web MyWeb) Desired {
+	return child(web, "v1", "ConfigMap", fields{"data": fields{"index.html": web.Spec.PageContentHTML}})
+}
+
+func desiredDeployment(web MyWeb) Desired {
+	nginx := fields{
+		"name": "nginx", "image": web.Spec.Image,
+		"ports":          []any{fields{"name": "http", "containerPort": 80}},
+		"readinessProbe": fields{"httpGet": fields{"path": "/", "port": "http"}, "periodSeconds": 2},
+		"volumeMounts":   []any{fields{"name": "page", "mountPath": "/usr/share/nginx/html", "readOnly": true}},
+	}
+	return child(web, "apps/v1", "Deployment", fields{"spec": fields{
+		"replicas": web.replicas(),
+		"selector": fields{"matchLabels": selector(web)},
+		"template": fields{
+			// A changed page changes the template, so the Deployment replaces the pods.
+			"metadata": fields{"labels": selector(web), "annotations": fields{
+				"operator.k8s-summit.org/page-hash": sum(web.Spec.PageContentHTML)}},
+			"spec": fields{
+				"containers": []any{nginx},
+				"volumes":    []any{fields{"name": "page", "configMap": fields{"name": web.Metadata.Name}}},
+			},
+		},
+	}})
+}
+
+func desiredService(web MyWeb) Desired {
+	return child(web, "v1", "Service", fields{"spec": fields{
+		"type": "NodePort", "selector": selector(web), "ports": []any{servicePort(web.Spec.NodePortNumber)}}})
+}
+
+// servicePort names a node port when the MyWeb does. Without one the cluster allocates a port and keeps it.
+func servicePort(number *int32) fields {
+	port := fields{"name": "http", "port": 80, "protocol": "TCP", "targetPort": "http"}
+	if number != nil {
+		port["nodePort"] = *number
+	}
+	return port
+}
+
+func selector(web MyWeb) map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "myweb", "app.kubernetes.io/instance": web.Metadata.Name}
+}
+
+func sum(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // strings, numbers, lists and maps of them: it cannot fail
+	}
+	hash := sha256.Sum256(data)
+	return hex.EncodeToString(hash[:8])
+}

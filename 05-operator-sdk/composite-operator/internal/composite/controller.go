@@ -1,0 +1,181 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+)
+
+// ownerIndex finds children by the UID of their controller.
+const ownerIndex = "controllerUID"
+
+// Reconciler keeps the children and the status of all parents as the hook wants them. Make it with New.
+type Reconciler struct {
+	client.Client
+	// URL is where the hook is.
+	URL string
+
+	config   *Config
+	hook     *http.Client
+	parent   schema.GroupVersionKind
+	children []childKind
+}
+
+// A childKind is a resource of children, by the kind of its objects.
+type childKind struct {
+	schema.GroupVersionKind
+	inPlace bool
+}
+
+// New finds out the kinds of the resources that a configuration names.
+func New(c client.Client, config *Config) (*Reconciler, error) {
+	timeout, err := config.timeout()
+	if err != nil {
+		return nil, err
+	}
+	r := &Reconciler{Client: c, config: config, URL: config.Spec.Hooks.Sync.Webhook.URL,
+		hook: &http.Client{Timeout: timeout}}
+	if r.parent, err = r.kindOf(config.Spec.ParentResource); err != nil {
+		return nil, err
+	}
+	for _, resource := range config.Spec.ChildResources {
+		kind, err := r.kindOf(resource)
+		if err != nil {
+			return nil, err
+		}
+		r.children = append(r.children, childKind{kind, resource.UpdateStrategy.Method == InPlace})
+	}
+	return r, nil
+}
+
+func (r *Reconciler) kindOf(resource Resource) (schema.GroupVersionKind, error) {
+	gvr, err := resource.gvr()
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	kind, err := r.RESTMapper().KindFor(gvr)
+	if meta.IsNoMatchError(err) {
+		err = fmt.Errorf("the cluster does not know the resource %s of %s: install its CRD first", gvr.Resource,
+			resource.APIVersion)
+	}
+	return kind, err
+}
+
+// SetupWithManager adds the reconciler to a manager.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, workers int) error {
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(r.config.Metadata.Name).
+		For(newObject(r.parent)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](
+				50*time.Millisecond, 30*time.Second),
+		})
+	for _, kind := range r.children {
+		child := newObject(kind.GroupVersionKind)
+		if err := mgr.GetFieldIndexer().IndexField(ctx, child, ownerIndex, controllerUID); err != nil {
+			return err
+		}
+		b = b.Owns(child).Watches(child, handler.EnqueueRequestsFromMapFunc(r.namesake))
+	}
+	return b.Complete(r)
+}
+
+// namesake enqueues the parent with the name of an object that has no controller: it may have been in conflict with a
+// child. Only the cache is asked.
+func (r *Reconciler) namesake(ctx context.Context, object client.Object) []ctrl.Request {
+	key := client.ObjectKeyFromObject(object)
+	if metav1.GetControllerOf(object) != nil || r.Get(ctx, key, newObject(r.parent)) != nil {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: key}}
+}
+
+func controllerUID(object client.Object) []string {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+// Reconcile sends one parent and its children to the hook, and makes of the cluster what the hook answers.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	parent := newObject(r.parent)
+	if err := r.Get(ctx, req.NamespacedName, parent); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if parent.GetDeletionTimestamp() != nil { // the garbage collector removes the children
+		return ctrl.Result{}, nil
+	}
+	observed, err := r.observe(ctx, parent)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	answer, err := r.ask(ctx, Request{Controller: r.config, Parent: parent, Children: observed})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	err = errors.Join(r.manage(ctx, parent, observed, answer.Children), r.updateStatus(ctx, parent, answer.Status))
+	return ctrl.Result{RequeueAfter: time.Duration(answer.ResyncAfterSeconds * float64(time.Second))}, err
+}
+
+// observe reads the children that a parent controls, by "Kind.apiVersion" and name.
+func (r *Reconciler) observe(ctx context.Context, parent *unstructured.Unstructured) (
+	map[string]map[string]*unstructured.Unstructured, error) {
+	all := map[string]map[string]*unstructured.Unstructured{}
+	for _, kind := range r.children {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := r.List(ctx, list, client.InNamespace(parent.GetNamespace()),
+			client.MatchingFields{ownerIndex: string(parent.GetUID())})
+		if err != nil {
+			return nil, fmt.Errorf("list the children of kind %s: %w", kind.Kind, err)
+		}
+		named := map[string]*unstructured.Unstructured{}
+		for i := range list.Items {
+			named[list.Items[i].GetName()] = &list.Items[i]
+		}
+		all[kind.key()] = named
+	}
+	return all, nil
+}
+
+// key is the name of a kind in requests.
+func (k childKind) key() string { return k.Kind + "." + k.GroupVersion().String() }
+
+// updateStatus replaces a status that differs from the hook's. The update names the version of the parent that the
+// hook was sent: when somebody edited it meanwhile, the API server answers 409, and the hook is asked again.
+func (r *Reconciler) updateStatus(ctx context.Context, parent *unstructured.Unstructured, status map[string]any) error {
+	if status == nil {
+		status = map[string]any{}
+	}
+	status["observedGeneration"] = parent.GetGeneration()
+	if reflect.DeepEqual(parent.Object["status"], any(status)) {
+		return nil
+	}
+	parent = parent.DeepCopy()
+	parent.Object["status"] = status
+	if err := r.Status().Update(ctx, parent); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("update the status: %w", err)
+	}
+	return nil
+}
+
+func newObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	return o
+}

@@ -1,0 +1,210 @@
+// Package testenv gives the tests of a chapter real servers: a kube-apiserver with its etcd, or a
+// whole local cluster.
+//
+// The same folder is in every chapter, so that each chapter stands alone.
+package testenv
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// ErrNoRepository is returned when a chapter was copied away from the workshop and nothing else
+// says where the servers are.
+var ErrNoRepository = errors.New("this folder lies outside the workshop repository: " +
+	"set KUBEBUILDER_ASSETS to a folder with kube-apiserver, etcd and kubectl, " +
+	"or WORKSHOP_ROOT to a checkout of the workshop")
+
+// Assets returns the folder that holds kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS when
+// that is set, else bin/ of the repository around this folder. What bin/ lacks is built first; from
+// nothing that takes some minutes, and its progress goes to stderr.
+func Assets() (string, error) {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir, nil
+	}
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("make", "--no-print-directory", "-C", root, "tools-envtest")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("build the test servers in %s: %w", root, err)
+	}
+	return filepath.Join(root, "bin"), nil
+}
+
+// Root returns the workshop repository: WORKSHOP_ROOT when that is set, else the nearest parent
+// folder that is one. Without either it returns ErrNoRepository.
+func Root() (string, error) {
+	if root := os.Getenv("WORKSHOP_ROOT"); root != "" {
+		return root, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "scripts", "tools", "go.mod")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", ErrNoRepository
+}
+
+// StartAPIServer starts a kube-apiserver and its etcd, installs the CRDs found at the given paths
+// and returns the administrator's configuration. The caller must call stop.
+func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err error) {
+	env, err := NewEnvironment(crds...)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err = env.Start()
+	if err != nil {
+		return nil, nil,
+			fmt.Errorf("start kube-apiserver from %s: %w", env.BinaryAssetsDirectory, errors.Join(err, env.Stop()))
+	}
+	cfg.QPS = -1 // no limit on the client's side: a test must not wait for itself
+	OnInterrupt(func() { _ = env.Stop() })
+	return cfg, env.Stop, nil
+}
+
+// NewEnvironment returns what StartAPIServer starts, for a test that adds to it, such as webhooks.
+func NewEnvironment(crds ...string) (*envtest.Environment, error) {
+	assets, err := Assets()
+	if err != nil {
+		return nil, err
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths:     crds,
+		ErrorIfCRDPathMissing: true,
+		// Never the cluster of KUBECONFIG, whatever USE_EXISTING_CLUSTER says.
+		UseExistingCluster: new(false),
+	}
+	// Without a given address kube-apiserver looks for the default route, and ends on a machine that has no
+	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
+	env.ControlPlane.GetAPIServer().Configure().
+		Set("advertise-address", "127.0.0.1").
+		Set("endpoint-reconciler-type", "none")
+	return env, nil
+}
+
+var interrupted struct {
+	sync.Once
+	sync.Mutex
+	cleanups []func()
+}
+
+// OnInterrupt registers what to do when the test is ended by Ctrl-C or SIGTERM: the servers are in process
+// groups of their own and would live on.
+func OnInterrupt(cleanup func()) {
+	interrupted.Lock()
+	defer interrupted.Unlock()
+	interrupted.cleanups = append(interrupted.cleanups, cleanup)
+	interrupted.Do(func() {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		go func() {
+			<-signals
+			interrupted.Lock()
+			for _, cleanup := range interrupted.cleanups {
+				cleanup()
+			}
+			os.Exit(130)
+		}()
+	})
+}
+
+// Local is a running local cluster of a test's own.
+type Local struct {
+	// Config authenticates as the cluster's administrator.
+	Config *rest.Config
+	// Kubeconfig is the path of the file that Config was read from.
+	Kubeconfig string
+	// AuditLog is the path of the API server's audit log, one JSON object a line.
+	AuditLog string
+
+	root, state string
+	holder      *exec.Cmd
+	hold        io.Closer
+}
+
+// StartLocal starts a local cluster that nobody else uses: a complete control plane with simulated
+// nodes. The given CRDs are installed before its controllers start. The caller must call Stop; when
+// the test dies before, the cluster ends too.
+func StartLocal(crds ...string) (*Local, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"hold"}
+	for _, crd := range crds {
+		path, err := filepath.Abs(crd)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--crd", path)
+	}
+	l := &Local{root: root, holder: exec.Command(filepath.Join(root, "scripts", "workshop"), args...)}
+	l.holder.Stderr = os.Stderr
+	l.holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends the test, and that ends the holder
+	if l.hold, err = l.holder.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := l.holder.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.holder.Start(); err != nil {
+		return nil, fmt.Errorf("start a local cluster: %w", err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("start a local cluster: %w", errors.Join(err, l.Stop()))
+	}
+	l.state = strings.TrimSpace(line)
+	l.Kubeconfig = filepath.Join(l.state, "kubeconfig")
+	l.AuditLog = filepath.Join(l.state, "cluster", "audit.log")
+	l.Config, err = clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
+	if err != nil {
+		return nil, errors.Join(err, l.Stop())
+	}
+	l.Config.QPS = -1 // as above
+	return l, nil
+}
+
+// User makes a client certificate for the named user, who has no permission yet, and returns the
+// path of a kubeconfig with it.
+func (l *Local) User(name string, groups ...string) (string, error) {
+	args := []string{"user", name}
+	for _, g := range groups {
+		args = append(args, "--group", g)
+	}
+	cmd := exec.Command(filepath.Join(l.root, "scripts", "workshop"), args...)
+	cmd.Env = append(os.Environ(), "WORKSHOP_STATE="+l.state)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("workshop %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Stop ends the cluster and removes its files.
+func (l *Local) Stop() error {
+	return errors.Join(l.hold.Close(), l.holder.Wait())
+}

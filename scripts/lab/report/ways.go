@@ -1,0 +1,211 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"example.com/operator-workshop/scripts/lab/benchmark"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// Ways are a report in few words: a row for each implementation, which a page can show.
+type Ways struct {
+	Date    string   `json:"date"`
+	Commit  string   `json:"commit"`
+	Command string   `json:"command"`
+	Machine []string `json:"machine"`
+	Rows    []Way    `json:"rows"`
+	// Notes say why something is not known of an implementation.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// A Way is an implementation in a row. A cell that is not known is "–".
+type Way struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// Lines and Files are what its author writes.
+	Lines string `json:"lines"`
+	Files string `json:"files"`
+	// Behaviours, Crashes and Faults are "passed/all": a check that was skipped is one that is not passed.
+	Behaviours string `json:"behaviours"`
+	Crashes    string `json:"crashes"`
+	Faults     string `json:"faults"`
+	// Requests are those that make one MyWeb, Rest those in steady state.
+	Requests string `json:"requests"`
+	Rest     string `json:"rest"`
+	// Memory is the resident set with the most MyWebs of the run, Size that of the programs in an image; both in MiB.
+	Memory string `json:"memory"`
+	Size   string `json:"size"`
+	// Permissions are verbs on resources.
+	Permissions string `json:"permissions"`
+}
+
+const unknown = "–"
+
+// waysText says what the columns are.
+const waysText = "Lines and files are what the author writes and maintains. Behaviours, crashes and faults are checks that " +
+	"passed, of all: one that is skipped is not passed. Requests are those that make one MyWeb, and those at rest, in " +
+	"steady state. Memory is the resident set with the most MyWebs of this run, size that of all programs that an image " +
+	"must hold, both in MiB. Permissions are verbs on resources."
+
+// columns are the heads of a table of ways, and their cells.
+var columns = []struct {
+	head string
+	cell func(Way) string
+}{
+	{"way", func(w Way) string { return w.Name }},
+	{"lines", func(w Way) string { return w.Lines }},
+	{"files", func(w Way) string { return w.Files }},
+	{"behaviours", func(w Way) string { return w.Behaviours }},
+	{"crashes", func(w Way) string { return w.Crashes }},
+	{"faults", func(w Way) string { return w.Faults }},
+	{"requests", func(w Way) string { return w.Requests }},
+	{"at rest", func(w Way) string { return w.Rest }},
+	{"memory", func(w Way) string { return w.Memory }},
+	{"size", func(w Way) string { return w.Size }},
+	{"permissions", func(w Way) string { return w.Permissions }},
+}
+
+// Ways returns the report in few words.
+func (r *Report) Ways() *Ways {
+	w := &Ways{Date: r.Date.UTC().Format("2006-01-02"), Commit: r.Commit, Command: strings.Join(r.Commands, "; "),
+		Machine: slices.Concat(r.Machine, r.Versions)}
+	for _, i := range r.Impls {
+		row := Way{Name: i.Name, Title: i.Title, Behaviours: unknown, Crashes: unknown, Faults: unknown}
+		for n, cell := range []*string{&row.Behaviours, &row.Crashes, &row.Faults} {
+			if n >= len(r.Families) {
+				break
+			}
+			outcomes := r.Families[n].Outcomes[i.Name]
+			if *cell = share(outcomes); slices.ContainsFunc(outcomes, isUndisturbed) {
+				*cell = "0"
+				w.Notes = append(w.Notes, i.Name+": already undisturbed runs end in different ways, so that a run with a "+
+					"crash has nothing to be compared with.")
+			}
+		}
+		row.measured(r.measured(i.Name))
+		w.Rows = append(w.Rows, row)
+		w.Notes = append(w.Notes, r.notesOn(i.Name)...)
+	}
+	return w
+}
+
+func (r *Report) measured(name string) (m benchmark.Measured) {
+	if r.Bench == nil {
+		return benchmark.Measured{Static: benchmark.Static{Written: -1}}
+	}
+	at := slices.IndexFunc(r.Bench.Implementations, func(m benchmark.Measured) bool { return m.Name == name })
+	if at < 0 {
+		return benchmark.Measured{Static: benchmark.Static{Written: -1}}
+	}
+	return r.Bench.Implementations[at]
+}
+
+// isUndisturbed is a run that crash sequences are compared with. It is an outcome only when such runs failed.
+func isUndisturbed(o suite.Outcome) bool {
+	return strings.HasPrefix(o.Check, "crash/") && strings.Contains(o.Check, "-undisturbed-")
+}
+
+// share is "passed/all".
+func share(outcomes []suite.Outcome) string {
+	if len(outcomes) == 0 {
+		return unknown
+	}
+	return fmt.Sprintf("%d/%d", suite.Count(outcomes, suite.Passed), len(outcomes))
+}
+
+func (w *Way) measured(m benchmark.Measured) {
+	w.Lines, w.Files, w.Requests, w.Rest, w.Memory, w.Size, w.Permissions = unknown, unknown, unknown, unknown, unknown,
+		unknown, unknown
+	if m.Static.Written >= 0 {
+		w.Lines, w.Files = fmt.Sprint(m.Static.Written), fmt.Sprint(m.Static.Files)
+	}
+	if m.Static.BinaryBytes > 0 {
+		w.Size = fmt.Sprint((m.Static.BinaryBytes + miB/2) / miB)
+	}
+	if m.Static.Permissions != "" {
+		w.Permissions = m.Static.Permissions
+	}
+	for _, c := range m.Counts {
+		switch {
+		case c.Phase == "creation" && c.Objects > 0:
+			w.Requests = digits(float64(sum(c.Requests)) / float64(c.Objects))
+		case c.Phase == "steady state":
+			w.Rest = fmt.Sprint(sum(c.Requests))
+		}
+	}
+	if len(m.Memory) > 0 {
+		w.Memory = fmt.Sprint((m.Memory[len(m.Memory)-1].RSS + miB/2) / miB)
+	}
+}
+
+// notesOn are those of the checks and of the benchmark that say what is not known of an implementation.
+func (r *Report) notesOn(name string) (notes []string) {
+	all := r.Notes
+	if r.Bench != nil {
+		all = slices.Concat(all, r.Bench.Notes)
+	}
+	for _, n := range all {
+		if strings.Contains(n, name+" was not measured") || strings.HasPrefix(n, name+": it reports no status") ||
+			slices.Contains(r.Notes, n) && strings.HasPrefix(n, name+": ") {
+			notes = append(notes, n)
+		}
+	}
+	return notes
+}
+
+// table has a row for each way.
+func (w *Ways) table() *table {
+	t := &table{Caption: "The ways, in a row each", Numbers: true}
+	for _, c := range columns {
+		t.Head = append(t.Head, c.head)
+	}
+	for _, way := range w.Rows {
+		var cells []cell
+		for _, c := range columns {
+			cells = append(cells, cell{Text: c.cell(way)})
+		}
+		t.Rows = append(t.Rows, row{Cells: cells})
+	}
+	return t
+}
+
+// Print writes the table for a terminal, and the notes.
+func (w *Ways) Print(out io.Writer) error {
+	columned := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, c := range columns {
+		fmt.Fprint(columned, c.head, "\t")
+	}
+	fmt.Fprintln(columned)
+	for _, way := range w.Rows {
+		for _, c := range columns {
+			fmt.Fprint(columned, c.cell(way), "\t")
+		}
+		fmt.Fprintln(columned)
+	}
+	if err := columned.Flush(); err != nil {
+		return err
+	}
+	for _, note := range w.Notes {
+		fmt.Fprintln(out, note)
+	}
+	return nil
+}
+
+// ReadWays reads what compare has written into ways.json.
+func ReadWays(file string) (*Ways, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	w := &Ways{}
+	if err := json.Unmarshal(data, w); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return w, nil
+}
