@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -81,7 +82,8 @@ func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 
 	as := rest.CopyConfig(cfg)
 	as.Impersonate.UserName = user
-	cmd := exec.Command(binary, "run", "--reconcile-period=1h", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	cmd := exec.Command(binary, "run", "--reconcile-period=1h", "--metrics-bind-address=0",
+		"--health-probe-bind-address=0", "--zap-stacktrace-level=panic")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "..", &f.output, &f.output
 	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE="+f.namespace,
 		"KUBECONFIG="+testenv.WriteKubeconfig(t, as, f.namespace))
@@ -89,14 +91,19 @@ func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if strings.Contains(f.output.String(), "forbidden") {
+		if f.logged("forbidden") {
 			t.Error("the roles in config/rbac lack a permission")
 		}
-		if t.Failed() {
-			t.Log(f.output.String())
+		if lines := strings.Split(f.output.String(), "\n"); t.Failed() {
+			t.Log(strings.Join(lines[max(0, len(lines)-20):], "\n"))
 		}
 	})
 	return f
+}
+
+// logged reports whether the operator has logged what a regular expression finds.
+func (f *fixture) logged(pattern string) bool {
+	return regexp.MustCompile(pattern).MatchString(f.output.String())
 }
 
 // grant gives the operator's user its role, once for an API server.
@@ -164,7 +171,8 @@ func (f *fixture) condition(web *unstructured.Unstructured, kind string) func() 
 func (f *fixture) releases(name string) func() ([]string, error) {
 	return func() (names []string, err error) {
 		var secrets corev1.SecretList
-		err = f.List(f.t.Context(), &secrets, client.InNamespace(f.namespace), client.MatchingLabels{"owner": "helm", "name": name})
+		err = f.List(f.t.Context(), &secrets, client.InNamespace(f.namespace),
+			client.MatchingLabels{"owner": "helm", "name": name})
 		for _, s := range secrets.Items {
 			names = append(names, s.Name)
 		}

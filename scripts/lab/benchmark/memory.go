@@ -267,7 +267,7 @@ const (
 
 // settled returns when a process has used almost no processor time for a while.
 func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
-	until := time.Now().Add(time.Minute)
+	until := time.Now().Add(5 * time.Minute) // a loop in a shell goes over all MyWebs, one after the other
 	last, quiet := time.Duration(-time.Hour), 0
 	for quiet < calm {
 		used, err := cpu(p.PID())
