@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -36,16 +37,14 @@ type Cluster struct {
 // Start starts an API server, without MyWebs.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
-	root, err := testenv.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, here, _, _ := runtime.Caller(0)
 	c := &Cluster{Config: testenv.NewAPIServer(t), Warnings: &testenv.Warnings{}, Port: testenv.FreePort(t),
-		config: filepath.Join(root, "04-controller-runtime", "versions", "config")}
+		config: filepath.Join(filepath.Dir(here), "..", "config")}
 	c.Kubeconfig = testenv.WriteKubeconfig(t, c.Config, "default")
 	heard := rest.CopyConfig(c.Config)
 	heard.WarningHandlerWithContext = c.Warnings
 	scheme := testenv.NewScheme(server.AddToScheme, apiextensionsv1.AddToScheme)
+	var err error
 	if c.Client, err = client.New(heard, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
