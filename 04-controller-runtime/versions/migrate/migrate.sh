@@ -4,12 +4,9 @@
 set -euo pipefail
 crd=mywebs.operator.k8s-summit.org
 version=$(kubectl get crd "$crd" -o jsonpath='{.spec.versions[?(@.storage==true)].name}')
-webs=$(kubectl get "$crd" --all-namespaces -o json)
 
 # The API server does not write what did not change, unless it is stored in another version.
-if [[ $webs == *'"kind": "MyWeb"'* ]]; then
-  kubectl replace -f - <<<"$webs"
-fi
+kubectl get "$crd" --all-namespaces -o json | kubectl replace -f -
 
 # The claim comes last: from now on the CRD may lose the other version.
 kubectl patch crd "$crd" --subresource=status --type=merge -p "{\"status\":{\"storedVersions\":[\"$version\"]}}"

@@ -212,10 +212,10 @@ func fieldManagers(t *testing.T, c *versionstest.Cluster) {
 
 // withoutTheWebhook: the API server fails and says why. It does not serve half of an object.
 func withoutTheWebhook(t *testing.T, c *versionstest.Cluster, stop func()) {
-	web := &webv2.MyWeb{ObjectMeta: meta("unconverted"), Spec: webv2.MyWebSpec{Image: "nginx", Description: "for visitors"}}
+	web := &webv2.MyWeb{ObjectMeta: meta("unconverted"), Spec: webv2.MyWebSpec{Image: "nginx", Description: "a"}}
 	must(t, c.Create(t.Context(), web))
 	stop()
-	web.Spec.Description = "for nobody"
+	web.Spec.Description = "b"
 	must(t, c.Update(t.Context(), web)) // the stored version needs nobody
 	must(t, c.List(t.Context(), &webv2.MyWebList{}))
 	old := &webv1.MyWeb{ObjectMeta: meta("other"), Spec: webv1.MyWebSpec{Image: "nginx"}}
@@ -231,7 +231,7 @@ func withoutTheWebhook(t *testing.T, c *versionstest.Cluster, stop func()) {
 
 	c.Convert(t) // with another certificate
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(web), old))
-	equal(t, "annotation", "for nobody", old.Annotations[convert.Description])
+	equal(t, "annotation", "b", old.Annotations[convert.Description])
 }
 
 // finishedOperator: it knows v1 only.
