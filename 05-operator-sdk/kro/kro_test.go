@@ -82,7 +82,7 @@ func graphBecomesCRD(t *testing.T) {
 		}
 		return err
 	})
-	want := testenv.ReadManifest[unstructured.Unstructured](t, "config/crd/made-by-kro/operator.k8s-summit.org_mywebs.yaml")
+	want := testenv.ReadManifest[unstructured.Unstructured](t, "config/made-by-kro/operator.k8s-summit.org_mywebs.yaml")
 	if made, err := get(t, of(crds), want.GetName()); err != nil || !cmp.Equal(want.Object["spec"], made.Object["spec"]) {
 		t.Errorf("kro made another CRD (-file +made): %v\n%s", err, cmp.Diff(want.Object["spec"], made.Object["spec"]))
 	}

@@ -32,10 +32,15 @@ func (w workshop) course() (exercise.Course, error) {
 	all, err := exercise.Load(w.root)
 	return exercise.Course{
 		Workspace: exercise.Workspace{Root: w.root, Work: filepath.Join(w.root, "work"), Now: time.Now},
-		Judge:     exercise.Judge{Root: w.root, Bin: w.bin(), Env: w.chapterEnv()},
+		Judge:     exercise.Judge{Root: w.root, Bin: w.bin(), Env: w.chapterEnv(), Waiting: waiting},
 		All:       all,
 		Plane:     w.keptPlane,
 	}, err
+}
+
+// waiting is printed while something takes more than a moment.
+func waiting(what string, since time.Duration) {
+	fmt.Printf("  %s: %d s\n", what, int(since.Seconds()))
 }
 
 // keptPlane starts the control plane of the lab that stays up between runs, and returns its kubeconfig.
@@ -133,7 +138,7 @@ func meant(c exercise.Course, id string) (exercise.Exercise, exercise.State, err
 	return e, s, err
 }
 
-func isBug(s exercise.State) bool { return strings.HasPrefix(s.Current, "bug/") }
+func isBug(s exercise.State) bool { return exercise.IsBug(s.Current) }
 
 // exerciseCommands are the learner's.
 func exerciseCommands() []*cobra.Command {
@@ -164,9 +169,9 @@ func reportSaved(saved string) {
 	}
 }
 
-// beginCommand puts the starter into work/, or leaves the reader's own solution of the exercise before there.
+// beginCommand goes on with an exercise, or puts its starter into work/.
 func beginCommand() *cobra.Command {
-	return courseCommand("exercise", "Begin an exercise: its story, its starter, its check",
+	return courseCommand("exercise", "Begin an exercise, or go on with it: its story, its starter, its check",
 		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
 			s, err := c.State()
 			if err != nil {
@@ -177,23 +182,36 @@ func beginCommand() *cobra.Command {
 				if !ok {
 					return errors.New("all exercises are done; EX=04.3 names one")
 				}
-				id = next.ID
+				if id = next.ID; id != s.Exercise && s.Exercise != "" {
+					fmt.Printf("%s is done. The next one:\n\n", s.Exercise)
+				}
 			}
 			e, err := exercise.Find(c.All, id)
 			if err != nil {
 				return err
 			}
-			kept, saved, err := c.Begin(e)
-			reportSaved(saved)
+			b, err := c.Begin(e, mayReplace)
+			reportSaved(b.Saved)
 			if err != nil {
 				return err
 			}
 			e.PrintStory(os.Stdout)
-			if kept {
+			switch dir := filepath.Dir(e.Path()); {
+			case b.Continued:
+				fmt.Printf("You go on with %s: your files in %s stay as they are.\n`make reset` takes the starter again.\n", e.ID, dir)
+			case b.Kept:
 				fmt.Printf("Your own solution of the exercise before is your starter. `make goto EX=%s` takes ours.\n", e.ID)
+			default:
+				fmt.Printf("The starter was put into %s.\n", dir)
 			}
 			return nil
 		})
+}
+
+// mayReplace asks in a terminal whether a starter may take the place of other files. They are saved in any case.
+func mayReplace(e exercise.Exercise) bool {
+	return !term.IsTerminal(int(os.Stdin.Fd())) || agreed(false, fmt.Sprintf(
+		"%s has files of another exercise. Save them in work/.saved, and put the starter there?", filepath.Dir(e.Path())))
 }
 
 func gotoCommand() *cobra.Command {
@@ -227,6 +245,9 @@ func resetCommand() *cobra.Command {
 				}
 				saved, err := c.Plant(cmd.Context(), b)
 				reportSaved(saved)
+				if err == nil {
+					fmt.Println("work/bug has the bug again.")
+				}
 				return err
 			}
 			if err != nil {
@@ -259,55 +280,26 @@ func checkCommand() *cobra.Command {
 // check examines the reader's files once, and remembers what came of it.
 func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbose bool) error {
 	e, s, err := meant(c, id)
-	if err == nil && e.ID == exercise.CapstoneID {
+	if id == "" && isBug(s) {
+		b, e2 := currentBug(w, s)
+		e, err = b.Exercise(), e2
+	}
+	if err != nil {
+		return err
+	}
+	if e.ID == exercise.CapstoneID {
 		return w.capstone(ctx, c, verbose)
 	}
-	var r exercise.Report
-	if id == "" && isBug(s) {
-		b, err := currentBug(w, s)
-		if err != nil {
-			return err
-		}
-		e = exercise.Exercise{ID: s.Current, Title: "Find the bug", Chapter: "bug"}
-		if err := w.lab(ctx); err != nil {
-			return err
-		}
-		fmt.Println(e.Title)
-		if r, err = c.CheckBug(ctx, b); err != nil {
-			return err
-		}
-	} else {
-		if err != nil {
-			return err
-		}
-		if id != "" || s.Current == "" {
-			s.Current, s.Hints = e.ID, 0
-		}
-		need := tools.Local
-		if e.Test != nil { // some generate from the reader's types
-			need = slices.Concat(tools.Local, tools.Generators)
-		}
-		if err := w.builder().Ensure(ctx, need...); err != nil {
-			return err
-		}
-		fmt.Printf("%s  %s\n", e.ID, e.Title)
-		c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
-		if r, err = c.Check(ctx, e); err != nil {
-			return err
-		}
+	s.Take(e)
+	files := c.Digest(e) // the reader may go on typing
+	r, there := c.Last(files)
+	if there = there && verbose; there {
+		fmt.Printf("%s  %s\nThis is what the last check said; your files have not changed since.\n", e.ID, e.Title)
+	} else if r, err = w.examine(ctx, c, e, verbose); err != nil {
+		return err
 	}
 	r.Print(os.Stdout, e, verbose)
-	if s.Failure = r.Failure(); len(s.Failure) > 8000 {
-		s.Failure = s.Failure[:8000]
-	}
-	if wrong, _ := c.Wrong(e, s.Failure); wrong.Name != s.Wrong {
-		s.Hints, s.Wrong = 0, wrong.Name // another answer has another hint
-	}
-	if r.Passed() {
-		s.Passed[e.ID] = time.Now().Format(time.RFC3339)
-		s.Solved = c.Digest(e)
-	}
-	if err := c.SetState(s); err != nil {
+	if err := remember(c, e, s, files, r); err != nil {
 		return err
 	}
 	if !r.Passed() {
@@ -317,6 +309,45 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 		fmt.Printf("Next: %s %s: make exercise EX=%s\n", next.ID, next.Title, next.ID)
 	}
 	return nil
+}
+
+// examine runs the check of an exercise, or of a bug.
+func (w workshop) examine(ctx context.Context, c exercise.Course, e exercise.Exercise, verbose bool) (
+	r exercise.Report, err error) {
+	if exercise.IsBug(e.ID) {
+		b, err := currentBug(w, exercise.State{Current: e.ID})
+		if err != nil {
+			return r, err
+		}
+		fmt.Println(e.Title)
+		c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
+		return c.CheckBug(ctx, b)
+	}
+	need := tools.Local
+	if e.Test != nil { // some generate from the reader's types
+		need = slices.Concat(tools.Local, tools.Generators)
+	}
+	if err := w.builder().Ensure(ctx, need...); err != nil {
+		return r, err
+	}
+	fmt.Printf("%s  %s\n", e.ID, e.Title)
+	c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
+	return c.Check(ctx, e)
+}
+
+// remember keeps what came of a check for the next command.
+func remember(c exercise.Course, e exercise.Exercise, s exercise.State, files string, r exercise.Report) error {
+	if s.Failure = r.Failure(); len(s.Failure) > 8000 {
+		s.Failure = s.Failure[:8000]
+	}
+	if wrong, _ := c.Wrong(e, s.Failure); wrong.Name != s.Wrong {
+		s.Hints, s.Wrong = 0, wrong.Name // another answer has another hint
+	}
+	if r.Passed() {
+		s.Passed[e.ID] = time.Now().Format(time.RFC3339)
+		s.Solved = files
+	}
+	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
 
 // watch checks now, and whenever a file in work/ has changed and was then left alone for a moment.
@@ -445,17 +476,24 @@ func bugCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			b, err := exercise.ChooseBug(bugs, s, number, level)
-			if err != nil {
-				return err
-			}
-			saved, err := c.Plant(cmd.Context(), b)
-			reportSaved(saved)
-			if err != nil {
+			b, going := c.OpenBug(bugs, s)
+			if going = going && number == 0 && level == 0; !going {
+				if b, err = exercise.ChooseBug(bugs, s, number, level); err != nil {
+					return err
+				}
+				saved, err := c.Plant(cmd.Context(), b)
+				reportSaved(saved)
+				if err != nil {
+					return err
+				}
+			} else if err := c.GoOn(b.Exercise()); err != nil {
 				return err
 			}
 			at := slices.IndexFunc(bugs, func(other exercise.Bug) bool { return other.Mutant == b.Mutant })
 			b.Print(os.Stdout, at+1)
+			if going {
+				fmt.Println("You go on with this one. `make reset` plants it again, `make bug LEVEL=1` gives another one.")
+			}
 			return nil
 		})
 	cmd.Flags().IntVar(&number, "n", 0, "the number of the bug")
@@ -468,7 +506,7 @@ func currentBug(w workshop, s exercise.State) (exercise.Bug, error) {
 	if err != nil {
 		return exercise.Bug{}, err
 	}
-	at := slices.IndexFunc(bugs, func(b exercise.Bug) bool { return "bug/"+b.Mutant == s.Current })
+	at := slices.IndexFunc(bugs, func(b exercise.Bug) bool { return b.Exercise().ID == s.Current })
 	if at < 0 {
 		return exercise.Bug{}, fmt.Errorf("%s is not there any more: `make bug` gives another one", s.Current)
 	}

@@ -251,20 +251,32 @@ func (c *Cluster) install(ctx context.Context, crds []string) error {
 		}
 	}
 	for _, crd := range crds {
-		out, err := c.kubectl(ctx, "apply", "-f", crd)
+		created, err := c.apply(ctx, crd)
 		if err != nil {
 			return err
 		}
 		if err := c.established(ctx, crd); err != nil {
 			return err
 		}
-		if strings.Contains(out, "created") {
+		if created {
 			if err := c.stop("kube-controller-manager", 5*time.Second); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// apply reports whether the CRD is new. Of a large one `kubectl apply` cannot keep a copy, for an annotation holds at
+// most 256 KiB: the API server merges it.
+func (c *Cluster) apply(ctx context.Context, crd string) (created bool, err error) {
+	if info, err := os.Stat(crd); err == nil && info.Size() > 200<<10 {
+		_, unknown := c.kubectl(ctx, "get", "-f", crd)
+		_, err := c.kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", crd)
+		return unknown != nil, err
+	}
+	out, err := c.kubectl(ctx, "apply", "-f", crd)
+	return strings.Contains(out, "created"), err
 }
 
 // established waits until the API server serves a CRD. For a moment after its creation there is no list of

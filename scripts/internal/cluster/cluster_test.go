@@ -34,6 +34,7 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 	t.Run("status reports where everything is", func(t *testing.T) { statusReports(t, c) })
 	t.Run("a second up changes nothing", func(t *testing.T) { upIsIdempotent(t, c) })
 	t.Run("a CRD is known to the garbage collector at once", func(t *testing.T) { crdIsKnown(t, c) })
+	t.Run("a CRD of more than 256 KiB is installed", func(t *testing.T) { largeCRD(t, c) })
 	t.Run("a second command waits", func(t *testing.T) { upWaits(t, c) })
 }
 
@@ -233,6 +234,23 @@ func crdIsKnown(t *testing.T, c *Cluster) {
 	before := pids(c)
 	if err := c.Up(t.Context(), path); err != nil || !slices.Equal(before, pids(c)) {
 		t.Errorf("a CRD that is there already: %v, processes %v became %v", err, before, pids(c))
+	}
+}
+
+// largeCRD installs what `kubectl apply` refuses, because it cannot keep a copy in an annotation.
+func largeCRD(t *testing.T, c *Cluster) {
+	path := filepath.Join(t.TempDir(), "large.json")
+	large := strings.NewReplacer("owners", "large", "Owner", "Large", "owner", "large",
+		`{"type": "object"}`, `{"type": "object", "description": "`+strings.Repeat("x", 300<<10)+`"}`).Replace(crd)
+	if err := os.WriteFile(path, []byte(large), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Up(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	before := pids(c)
+	if err := c.Up(t.Context(), path); err != nil || !slices.Equal(before, pids(c)) {
+		t.Errorf("a large CRD that is there already: %v, processes %v became %v", err, before, pids(c))
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 // bugPrefix is that of bugs in the state.
 const bugPrefix = "bug/"
 
+// IsBug reports whether an ID is that of a bug.
+func IsBug(id string) bool { return strings.HasPrefix(id, bugPrefix) }
+
 //go:embed bugs.yaml
 var bugsFile []byte
 
@@ -68,6 +71,25 @@ func Bugs(root string) ([]Bug, error) {
 	return bugs, nil
 }
 
+// core are the files of the operators to read first, in this order. What is beside them is hardening.
+var core = map[string][]string{
+	"03": {"pkg/apis/myweb/v1/types.go", "internal/controller/informers.go", "internal/controller/handlers.go",
+		"internal/controller/controller.go", "internal/controller/sync.go", "internal/myweb/desired.go",
+		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/apply.go"},
+	"04": {crdFile, "internal/controller/controller.go", "internal/controller/reconcile.go", "internal/myweb/desired.go",
+		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/apply.go"},
+}
+
+// reading is what to read, where, and in which order.
+func (b Bug) reading() string {
+	files := strings.Join(core[b.Of], ", ")
+	if b.Level == 1 {
+		return "The fault is in one of these files of work/bug; read them in this order: " + files + "."
+	}
+	return "Begin with the core, in this order: " + files + ". Then follow its calls, to internal/hardening and to the " +
+		"files beside it."
+}
+
 // ChooseBug returns the one with a number, or one of a level, or any (0 and 0), that is not fixed yet where there is
 // one.
 func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
@@ -88,8 +110,8 @@ func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
 	return some[rand.IntN(len(some))], nil
 }
 
-// asExercise has the reader's copy in work/bug.
-func (b Bug) asExercise() Exercise {
+// Exercise has the reader's copy in work/bug.
+func (b Bug) Exercise() Exercise {
 	return Exercise{ID: bugPrefix + b.Mutant, Title: "Find the bug", Chapter: "bug", File: "go.mod"}
 }
 
@@ -135,7 +157,7 @@ func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
 	if files, err = read(scratch); err != nil {
 		return "", err
 	}
-	e := b.asExercise()
+	e := b.Exercise()
 	if saved, err = c.Put(e, files); err != nil {
 		return saved, err
 	}
@@ -148,7 +170,7 @@ func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
 			return saved, err
 		}
 	}
-	return saved, c.begin(e.ID)
+	return saved, c.GoOn(e)
 }
 
 // crdFile is the one that the lab's CRD is in.
@@ -156,7 +178,7 @@ const crdFile = "config/crd/operator.k8s-summit.org_mywebs.yaml"
 
 // CheckBug examines the reader's copy: the checks that caught the bug, and the fast ones of all behaviours.
 func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
-	e := b.asExercise()
+	e := b.Exercise()
 	files, err := c.Written(e)
 	if err != nil {
 		return r, err
@@ -196,7 +218,7 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 		job.CRD = filepath.Join(c.Dir(e), crdFile)
 	}
 	began = c.Now()
-	verdicts, err := c.Judge.Lab(ctx, []Job{job}, nil)
+	verdicts, err := c.Judge.Lab(ctx, []Job{job}, c.known(b.Checks, began, &r))
 	r.Took = c.Now().Sub(began)
 	r.Own, r.Earlier = split(verdicts[job.Name], b.Checks)
 	return r, err

@@ -20,7 +20,7 @@ type Report struct {
 	// Own are the verdicts of the exercise's own check, Earlier those of the exercises before it.
 	Own, Earlier []Verdict
 	// Compile is set when the program does not compile.
-	Compile error
+	Compile error `json:"-"`
 	// Built is how long the compiler took, First the time from there to the verdicts of the exercise's own check,
 	// Took the time to all verdicts.
 	Built, First, Took time.Duration
@@ -116,20 +116,25 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 		return err
 	}
 	own, earlier := checksOf(c.All, e)
-	const job = "reader"
+	job := newJob("reader", program, slices.Concat(own, earlier))
 	built := time.Now()
-	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: job, Program: program, Checks: slices.Concat(own, earlier)}},
-		func(_ string, v Verdict) {
-			if slices.Contains(own, v.Check) && c.Known != nil {
-				c.Known(v)
-				r.First, r.shown = time.Since(built), r.shown+1
-			}
-		})
+	verdicts, err := c.Judge.Lab(ctx, []Job{job},
+		c.known(own, built, r))
 	if err != nil {
 		return err
 	}
-	r.Own, r.Earlier = split(verdicts[job], own)
+	r.Own, r.Earlier = split(verdicts[job.Name], own)
 	return nil
+}
+
+// known gives the verdicts of an exercise's own check to Known.
+func (c Course) known(own []string, built time.Time, r *Report) func(string, Verdict) {
+	return func(_ string, v Verdict) {
+		if slices.Contains(own, v.Check) && c.Known != nil {
+			c.Known(v)
+			r.First, r.shown = time.Since(built), r.shown+1
+		}
+	}
 }
 
 // split separates the verdicts of an exercise's own checks.
@@ -206,30 +211,6 @@ func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool)
 	}
 	n = min(n, len(hints)-1)
 	return strings.TrimSpace(hints[n]), n == len(hints)-1
-}
-
-// Digest is of the reader's files, as they are now.
-func (c Course) Digest(e Exercise) string {
-	files, err := c.Written(e)
-	if err != nil {
-		return ""
-	}
-	return e.ID + " " + digest(&trial{e: e, files: files})
-}
-
-// Begin makes an exercise the current one. A reader whose files solve the exercise before goes on with them (kept);
-// all others get the starter.
-func (c Course) Begin(e Exercise) (kept bool, saved string, err error) {
-	s, err := c.State()
-	if err != nil {
-		return false, "", err
-	}
-	chain := before(c.All, e)
-	if len(chain) > 0 && s.Solved != "" && s.Solved == c.Digest(chain[len(chain)-1]) {
-		return true, "", c.begin(e.ID)
-	}
-	saved, err = c.Goto(e)
-	return false, saved, err
 }
 
 // Changed differs whenever a file of the reader's was saved.

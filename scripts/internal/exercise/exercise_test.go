@@ -42,6 +42,17 @@ func TestListsAreRead(t *testing.T) {
 	}
 }
 
+// TestNumbersHaveNoGaps: a reader who is at 01.8 finds 01.9 next.
+func TestNumbersHaveNoGaps(t *testing.T) {
+	last := map[string]int{}
+	for _, e := range newCourse(t).All {
+		chapter, number, _ := strings.Cut(e.ID, ".")
+		if last[chapter]++; number != fmt.Sprint(last[chapter]) {
+			t.Errorf("%s comes where %s.%d should", e.ID, chapter, last[chapter])
+		}
+	}
+}
+
 // trialsWithoutFiles makes every wrong answer out of its solution: a solution that changed takes them along.
 func (c Course) trialsWithoutFiles(e Exercise) (n int, err error) {
 	solution, err := c.Files(e, e.Solution)
@@ -120,12 +131,26 @@ func TestEveryMutantIsABug(t *testing.T) {
 	if err != nil || len(patches) != len(bugs) {
 		t.Errorf("%d bugs, %d mutants: %v", len(bugs), len(patches), err)
 	}
+	for of, files := range core {
+		_, all, err := c.original(Bug{Of: of})
+		for _, file := range files {
+			if err != nil || all[file] == nil {
+				t.Errorf("the operator of %s has no %s: %v", of, file, err)
+			}
+		}
+	}
 	seen := map[string]bool{}
 	for _, b := range bugs {
 		if seen[b.Mutant] || b.Level < 1 || b.Level > 3 || b.Symptom == "" || len(b.Checks) == 0 {
 			t.Errorf("%s: twice, or without a level from 1 to 3, a symptom or checks", b.Mutant)
 		}
 		seen[b.Mutant] = true
+		for _, line := range strings.Split(string(b.patch), "\n") {
+			file, ok := strings.CutPrefix(line, "+++ b/")
+			if ok && b.Level == 1 && !slices.Contains(core[b.Of], file) {
+				t.Errorf("%s is of level 1, and its fault is in %s, which is not in the core", b.Mutant, file)
+			}
+		}
 		if _, err := c.Plant(t.Context(), b); err != nil {
 			t.Errorf("%s: %v", b.Mutant, err)
 		}

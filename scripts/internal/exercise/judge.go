@@ -2,6 +2,7 @@ package exercise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -37,8 +39,9 @@ type Judge struct {
 	Root, State, Bin string
 	// Env is the environment of programs.
 	Env []string
-	// Print writes a line of progress.
-	Print func(format string, args ...any)
+	// Waiting, when set, is called with what takes more than a moment, and for how long it has taken: nobody should
+	// look at an empty terminal for a minute.
+	Waiting func(what string, since time.Duration)
 	// Fixtures is how many control planes the lab starts for itself; 0: it uses the kept one.
 	Fixtures int
 }
@@ -46,8 +49,33 @@ type Judge struct {
 // errCompile is returned, wrapped, when the reader's program does not compile.
 var errCompile = errors.New("it does not compile")
 
+// wait calls Waiting after a time, and then every ten seconds, until done is called.
+func (j Judge) wait(what string, first time.Duration) (done func()) {
+	if j.Waiting == nil {
+		return func() {}
+	}
+	begin, next, ended := time.Now(), time.NewTimer(first), make(chan struct{})
+	var said sync.WaitGroup
+	said.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-next.C:
+				j.Waiting(what, time.Since(begin))
+				next.Reset(10 * time.Second)
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		said.Wait()
+	}
+}
+
 // Build compiles the program in a work folder. shown is how its folder is called in messages.
 func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error {
+	defer j.wait("compiling "+shown+" (up to a minute the first time)", 2*time.Second)()
 	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -94,6 +122,17 @@ type Job struct {
 	Rights  string   `json:"rights,omitempty"`
 	CRD     string   `json:"crd,omitempty"`
 	Folder  string   `json:"folder,omitempty"`
+	// Objects spares the lab the wait for a status that no exercise has asked for yet.
+	Objects bool `json:"objects,omitempty"`
+}
+
+// newJob is one of an exercise. Before behaviour/01-status has asked for a status, nothing else does.
+func newJob(name, program string, checks []string) Job {
+	job := Job{Name: name, Program: program, Checks: checks}
+	if job.Objects = !slices.Contains(checks, "behaviour/01-status"); job.Objects {
+		job.Name += "o" // the same program may be judged in both ways
+	}
+	return job
 }
 
 // Fast stands for the fast checks of behaviours, Behaviours for all of them.
@@ -104,6 +143,7 @@ const (
 
 // Lab runs jobs and returns the verdicts by job, in the order of its checks.
 func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
+	defer j.wait("running the checks", 10*time.Second)()
 	input, err := json.Marshal(jobs)
 	if err != nil {
 		return nil, err
@@ -145,6 +185,9 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verd
 		wrong = append(wrong, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String())))
 	}
 	for _, job := range jobs {
+		slices.SortStableFunc(all[job.Name], func(a, b Verdict) int { // they came as they were ready
+			return cmp.Compare(slices.Index(job.Checks, a.Check), slices.Index(job.Checks, b.Check))
+		})
 		for _, check := range job.Checks {
 			if check != Fast && check != Behaviours && !slices.ContainsFunc(all[job.Name],
 				func(v Verdict) bool { return v.Check == check }) && len(wrong) == 0 {
@@ -179,6 +222,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 	if err := write(overlay, data); err != nil {
 		return nil, err
 	}
+	defer j.wait("compiling and running the tests of "+e.ID, 2*time.Second)()
 	begin := time.Now()
 	cmd := j.command(ctx, dir, "go", "test", "-overlay", overlay, "-count=1", "-run", e.Test.Run, pkg)
 	cmd.Env = append(slices.Clone(j.Env), "WORKSHOP_ROOT="+j.Root, "KUBEBUILDER_ASSETS="+j.Bin)

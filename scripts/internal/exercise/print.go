@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,19 +17,29 @@ const columns = 100
 // wrapped writes a text with a margin, in lines that fit.
 func wrapped(w io.Writer, margin, text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		for {
-			cut := line
-			if room := columns - len(margin); len(line) > room {
-				if cut = line[:room]; strings.LastIndex(cut, " ") > room/2 {
-					cut = cut[:strings.LastIndex(cut, " ")]
-				}
-			}
-			fmt.Fprintln(w, strings.TrimRight(margin+strings.TrimRight(cut, " "), " "))
-			if line = strings.TrimLeft(line[len(cut):], " "); line == "" {
+		for rest := []rune(line); ; {
+			at := cutAt(rest, columns-len(margin))
+			fmt.Fprintln(w, strings.TrimRight(margin+string(rest[:at]), " "))
+			if rest = []rune(strings.TrimLeft(string(rest[at:]), " ")); len(rest) == 0 {
 				break
 			}
 		}
 	}
+}
+
+// cutAt is where a line that does not fit is cut: at a space, else after a mark between words, as JSON has them.
+func cutAt(line []rune, room int) int {
+	if len(line) <= room {
+		return len(line)
+	}
+	for _, marks := range []string{" ", ",;}])", "/:=._-"} {
+		for at := room; at > room/2; at-- {
+			if marks == " " && line[at] == ' ' || strings.ContainsRune(marks, line[at-1]) {
+				return at
+			}
+		}
+	}
+	return room
 }
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
@@ -48,6 +59,26 @@ var stackLine = regexp.MustCompile(
 // whoseLog is what controller-runtime adds to each line of a log.
 var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)
 
+// stamp is the time that a line of a log begins with.
+var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
+
+// unrepeated has each line of a log once, and how often it came.
+func unrepeated(lines []string) (some []string) {
+	count, first := map[string]int{}, map[string]int{}
+	for _, line := range lines {
+		text := stamp.ReplaceAllString(line, "")
+		if count[text]++; text == line || count[text] == 1 {
+			first[text], some = len(some), append(some, line)
+		}
+	}
+	for text, n := range count {
+		if at := first[text]; n > 1 && some[at] != text {
+			some[at] += fmt.Sprintf(" (%d times)", n)
+		}
+	}
+	return some
+}
+
 // Print writes one verdict.
 func (v Verdict) Print(w io.Writer, verbose bool) {
 	head := fmt.Sprintf("  %-7s %s  ", v.Verdict, v.Check)
@@ -59,7 +90,7 @@ func (v Verdict) Print(w io.Writer, verbose bool) {
 	wrapped(w, "          ", v.Reason)
 	lines := v.Evidence
 	if !verbose {
-		lines = slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString)
+		lines = unrepeated(slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString))
 	}
 	for n, line := range lines {
 		if n == mostEvidence && !verbose {
@@ -100,11 +131,12 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
 		return
 	}
-	help := "`make hint` helps."
-	if strings.HasPrefix(e.ID, bugPrefix) {
-		help = "`make solution` shows the fault."
+	if IsBug(e.ID) {
+		wrapped(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make solution` shows the "+
+			"fault. (%s)", r.times()))
+		return
 	}
-	wrapped(w, "", fmt.Sprintf("Where to look: %s. %s (%s)", e.Path(), help, r.times()))
+	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps. (%s)", e.Path(), r.times()))
 }
 
 // times says how long the parts of an examination took.
@@ -156,20 +188,6 @@ func (c Course) Progress(w io.Writer, s State) {
 	}
 }
 
-// Next is the exercise to do: the current one until it is passed, then the first one after it that is not.
-func (c Course) Next(s State) (Exercise, bool) {
-	open := func(e Exercise) bool { return s.Passed[e.ID] == "" }
-	for _, e := range c.All {
-		if open(e) && (!idPattern.MatchString(s.Current) || compareIDs(e.ID, s.Current) >= 0) {
-			return e, true
-		}
-	}
-	if at := slices.IndexFunc(c.All, open); at >= 0 {
-		return c.All[at], true
-	}
-	return Exercise{}, false
-}
-
 // PrintStory writes what an exercise is about, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
@@ -184,6 +202,10 @@ func (e Exercise) PrintStory(w io.Writer) {
 	var checks strings.Builder
 	wrapped(&checks, "            ", check)
 	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
+	if len(e.Lab) > 0 {
+		fmt.Fprintf(w, "to run it   make up, then in make shell:  kubectl apply -f %s/config/crd\n            "+
+			"cd %s && go run .\n", e.Chapter, filepath.Dir(e.Path()))
+	}
 	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
 }
 
@@ -210,5 +232,8 @@ func (b Bug) Print(w io.Writer, number int) {
 	wrapped(w, "  ", reflowed(b.Symptom))
 	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.Of,
 		strings.Join(b.Checks, ", "))
+	var reading strings.Builder
+	wrapped(&reading, "             ", b.reading())
+	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))
 	fmt.Fprintln(w, "then         make check shows the evidence; fix the code until it passes; or make solution")
 }

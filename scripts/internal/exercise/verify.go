@@ -20,7 +20,7 @@ type trial struct {
 	files   map[string][]byte
 	own     []string // checks of the lab
 	earlier []string
-	program string
+	job     Job // none, when it did not compile
 	report  Report
 }
 
@@ -137,20 +137,19 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 			}
 			continue
 		}
-		t.program = filepath.Join(dir, digest(t))
-		checks := slices.Concat(t.own, t.earlier)
-		if at := slices.IndexFunc(jobs, func(j Job) bool { return j.Program == t.program }); at >= 0 {
-			jobs[at].Checks = union(jobs[at].Checks, checks)
+		t.job = newJob(digest(t), filepath.Join(dir, digest(t)), slices.Concat(t.own, t.earlier))
+		if at := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == t.job.Name }); at >= 0 {
+			jobs[at].Checks = union(jobs[at].Checks, t.job.Checks)
 			continue
 		}
 		print("building %v (%d of %d)", t, at+1, len(all))
-		err := c.Judge.Build(ctx, c.Dir(t.e), ".", filepath.Join("work", t.e.Chapter), t.program)
+		err := c.Judge.Build(ctx, c.Dir(t.e), ".", filepath.Join("work", t.e.Chapter), t.job.Program)
 		if errors.Is(err, errCompile) {
-			t.report.Compile, t.program = err, ""
+			t.report.Compile, t.job = err, Job{}
 		} else if err != nil {
 			return err
 		} else {
-			jobs = append(jobs, Job{Name: filepath.Base(t.program), Program: t.program, Checks: checks})
+			jobs = append(jobs, t.job)
 		}
 	}
 	if len(jobs) == 0 {
@@ -162,9 +161,8 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 		return err
 	}
 	for _, t := range all {
-		if t.program != "" {
-			t.report.Own, t.report.Earlier = chosenOf(verdicts[filepath.Base(t.program)], t.own),
-				chosenOf(verdicts[filepath.Base(t.program)], t.earlier)
+		if all := verdicts[t.job.Name]; t.job.Name != "" {
+			t.report.Own, t.report.Earlier = chosenOf(all, t.own), chosenOf(all, t.earlier)
 		}
 	}
 	return nil
@@ -239,28 +237,4 @@ func (c Course) judge(t *trial, n *Counts) error {
 		n.Wrong++
 	}
 	return nil
-}
-
-// Goto makes the starter of an exercise the reader's files, and the exercise the current one.
-func (c Course) Goto(e Exercise) (saved string, err error) {
-	files, err := c.Files(e, e.Starter)
-	if err != nil {
-		return "", err
-	}
-	if saved, err = c.Put(e, files); err != nil {
-		return saved, err
-	}
-	return saved, errors.Join(c.Module(e), c.begin(e.ID))
-}
-
-// begin makes an exercise the current one.
-func (c Course) begin(id string) error {
-	s, err := c.State()
-	if err != nil {
-		return err
-	}
-	if s.Current != id {
-		s.Current, s.Hints, s.Failure = id, 0, ""
-	}
-	return c.SetState(s)
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
-	"sigs.k8s.io/yaml"
 )
 
 // A Workspace is the reader's part of a checkout: the folder work/, which is not committed.
@@ -23,48 +22,6 @@ type Workspace struct {
 	Root, Work string
 	// Now is the clock that names saved copies.
 	Now func() time.Time
-}
-
-// State is what the workshop remembers of a reader.
-type State struct {
-	// Current is the exercise that is being done, or bug/NAME.
-	Current string `json:"current,omitempty"`
-	// Hints is how many hints of it were shown.
-	Hints int `json:"hints,omitempty"`
-	// Passed are exercises and bugs that are done, with the time.
-	Passed map[string]string `json:"passed,omitempty"`
-	// Solved says which exercise was passed last, and with which files.
-	Solved string `json:"solved,omitempty"`
-	// Failure is what the last check of the current exercise printed, for the hint that fits.
-	Failure string `json:"failure,omitempty"`
-	// Wrong is the known wrong answer that the last check recognised.
-	Wrong string `json:"wrong,omitempty"`
-}
-
-func (w Workspace) statePath() string { return filepath.Join(w.Work, ".state.yaml") }
-
-// State reads it; an empty one when there is none.
-func (w Workspace) State() (s State, err error) {
-	data, err := os.ReadFile(w.statePath())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s, err
-	}
-	if err := yaml.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("work/.state.yaml cannot be read: delete it, your programs stay as they are: %w", err)
-	}
-	if s.Passed == nil {
-		s.Passed = map[string]string{}
-	}
-	return s, nil
-}
-
-// SetState writes it.
-func (w Workspace) SetState(s State) error {
-	data, err := yaml.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return write(w.statePath(), data)
 }
 
 // Dir is the folder of the reader's files of an exercise.

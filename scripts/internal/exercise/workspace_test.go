@@ -72,31 +72,6 @@ func TestWhatIsOverwrittenIsSavedFirst(t *testing.T) {
 	}
 }
 
-func TestAReaderKeepsHerOwnSolution(t *testing.T) {
-	c := newCourse(t)
-	before, e := find(t, c, "04.2"), find(t, c, "04.3")
-	files, err := c.Files(before, before.Solution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files["main.go"] = append(files["main.go"], "// mine\n"...)
-	if _, err := c.Put(before, files); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.SetState(State{Solved: c.Digest(before), Current: before.ID}); err != nil {
-		t.Fatal(err)
-	}
-	if kept, saved, err := c.Begin(e); err != nil || !kept || saved != "" {
-		t.Errorf("kept %v, saved %q: %v", kept, saved, err)
-	}
-	if err := os.WriteFile(filepath.Join(c.Dir(e), "main.go"), []byte("package main\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if kept, saved, err := c.Begin(e); err != nil || kept || saved == "" {
-		t.Errorf("of files that were not judged kept is %v, saved %q: %v", kept, saved, err)
-	}
-}
-
 func TestFilesThatCannotBeJudgedHaveAWayOn(t *testing.T) {
 	starter := "package main\n\nfunc main() {}\n"
 	for name, test := range map[string]struct {
@@ -181,15 +156,5 @@ func TestWaysOn(t *testing.T) {
 		if got := ways(err); !strings.Contains(got.Error(), want) {
 			t.Errorf("%v: %v", err, got)
 		}
-	}
-}
-
-func TestAStateThatCannotBeRead(t *testing.T) {
-	c := newCourse(t)
-	if err := write(c.statePath(), []byte("{")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.State(); err == nil || !strings.Contains(err.Error(), "delete it, your programs stay") {
-		t.Errorf("got %v", err)
 	}
 }

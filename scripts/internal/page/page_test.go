@@ -208,11 +208,12 @@ func TestAnInterruptedPageLeavesNoProcess(t *testing.T) {
 
 func TestPlayShowsProseCommandsAndOutput(t *testing.T) {
 	_, out, err := runPage(t, Runner{Play: true},
-		"# Title\n\nSome *prose*.\n\n'''sh\necho $((20+1))\n'''\n'''console\n21\n'''")
+		"# A `title`\n\nSome *prose*, a [link](page.md) and\n**`code`**. <!-- by hand -->Not this.<!-- end --> This.\n\n"+
+			"'''sh within=1s\n# This may take a moment: run it again.\necho $((20+1))\n'''\n'''console\n21\n'''")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "\nTITLE\n\nSome *prose*.\n\n$ echo $((20+1))\n21\n"; out != want {
+	if want := "\nA TITLE\n\nSome prose, a link and code. This.\n\n$ echo $((20+1))\n21\n"; out != want {
 		t.Fatalf("got %q\nwant %q", out, want)
 	}
 }

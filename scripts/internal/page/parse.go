@@ -31,7 +31,7 @@ type Page struct {
 
 // A Part is a piece of prose or a block.
 type Part struct {
-	// Prose is the text of a heading, paragraph, list or table, as written.
+	// Prose is the text of a heading, paragraph or list without the marks of Markdown, or a table as written.
 	Prose string
 	// Heading says that the prose is a heading.
 	Heading bool
@@ -92,12 +92,12 @@ func Parse(path string) (*Page, error) {
 			wrong = append(wrong, fmt.Errorf("%s:%d: an indented block cannot say what it is: use a fence",
 				path, lineOf(source, n.Lines().At(0).Start)))
 		case *ast.Heading:
-			page.Parts = append(page.Parts, Part{Prose: raw(n, source), Heading: true})
+			page.Parts = append(page.Parts, Part{Prose: plain(n, source), Heading: true})
 		case *east.Table:
 			page.Parts = append(page.Parts, Part{Prose: table(n, source)})
 			return ast.WalkSkipChildren, nil
 		case *ast.Paragraph, *ast.TextBlock:
-			page.Parts = append(page.Parts, Part{Prose: marker(n) + raw(n, source)})
+			page.Parts = append(page.Parts, Part{Prose: marker(n) + plain(n, source)})
 		}
 		if node.Type() == ast.TypeBlock && !node.HasChildren() || node.Type() == ast.TypeInline {
 			return ast.WalkSkipChildren, nil

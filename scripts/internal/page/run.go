@@ -180,7 +180,7 @@ func diff(oldName, newName, old, new string) string {
 }
 
 func (r Runner) prose(part Part) {
-	if !r.Play {
+	if !r.Play || part.Prose == "" {
 		return
 	}
 	text := wrap(part.Prose)
@@ -215,6 +215,9 @@ func (r Runner) command(b *Block) {
 	}
 	fmt.Fprintln(r.W)
 	for line := range strings.SplitSeq(strings.TrimRight(b.Text, "\n"), "\n") {
+		if b.Within > 0 && strings.HasPrefix(line, "# This may take a moment") {
+			continue // whoever plays a page need not run the block again
+		}
 		fmt.Fprintln(r.W, r.paint("36", "$ "+line))
 	}
 }

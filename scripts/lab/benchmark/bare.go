@@ -101,8 +101,8 @@ func stripped(o runtime.Object, apiVersion string) (map[string]any, error) {
 }
 
 // bare makes MyWebs, and returns how long a loop takes to write for each what an operator wrote for one: as
-// many writers as an operator has workers, which look at nothing.
-func (s *stage) bare(ctx context.Context, t *template, n int) (took time.Duration, err error) {
+// many writers as an operator has workers, which look at nothing. The second time is the API server's processor time.
+func (s *stage) bare(ctx context.Context, t *template, n int) (took, apiServer time.Duration, err error) {
 	err = s.inNamespace(ctx, func(ns string) error {
 		board, err := newBoard(ctx, s.Fixture, ns, converged)
 		if err != nil {
@@ -113,18 +113,24 @@ func (s *stage) bare(ctx context.Context, t *template, n int) (took time.Duratio
 		if err != nil {
 			return err
 		}
+		before, err := cpu(s.apiServer)
+		if err != nil {
+			return err
+		}
 		begin := time.Now()
 		if err := parallel(workers, n, func(i int) error { return s.write(ctx, t, webs[i]) }); err != nil {
 			return err
 		}
-		if err := board.await(ctx, n, within, nil); err != nil {
+		if err := board.await(ctx, n, within(n), nil); err != nil {
 			return err
 		}
 		points := board.curve(begin)
 		took = points[len(points)-1].At
-		return nil
+		after, err := cpu(s.apiServer)
+		apiServer = after - before
+		return err
 	})
-	return took, err
+	return took, apiServer, err
 }
 
 // write makes the children of one MyWeb and writes its status.

@@ -41,6 +41,9 @@ type Options struct {
 	Samples int
 	// Memory are the numbers of MyWebs at which memory is measured, rising; empty is 0, 1000, 5000.
 	Memory []int
+	// Profile is a folder for processor profiles of the operators while MyWebs converge; empty is none. They are of a
+	// run of their own, which no number comes from.
+	Profile string
 	// Parts to run; empty is all.
 	Parts []string
 	// Report hears what goes on; nil is for nobody.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// within is what an operator gets to serve MyWebs, however many.
-const within = 2 * time.Minute
+// within is what an operator gets to serve so many MyWebs: each may take a tenth of a second, and 2 minutes more.
+func within(n int) time.Duration { return 2*time.Minute + time.Duration(n)*time.Second/10 }
 
 // converge measures how long an operator takes to give many MyWebs their children and a first status. They
 // exist before it starts, so that the lab's own work is not in it; and the time begins when it asks for
@@ -38,20 +38,25 @@ func (b *bench) converge(ctx context.Context, s *stage) error {
 			return run.took, err
 		}
 		c := runs[name]
-		bare, err := s.bare(ctx, c.template, b.Objects)
+		bare, server, err := s.bare(ctx, c.template, b.Objects)
 		if err != nil {
 			return 0, err
 		}
 		c.runs, c.times, c.bare = append(c.runs, run), append(c.times, run.took), append(c.bare, bare)
+		c.bareServer = append(c.bareServer, server)
 		return run.took, nil
 	})
 	for _, name := range names {
 		if c := runs[name]; len(c.runs) > 0 {
 			b.measured(name).Efficiency = new(medianOf(ratios(c.bare, c.times)))
+			b.measured(name).Processor = c.processor(b.Objects)
 			b.measured(name).Curve = c.middle().points
 		}
 	}
-	return b.forgive(ctx, Converging, "the rest", err)
+	if err := b.forgive(ctx, Converging, "the rest", err); err != nil {
+		return err
+	}
+	return b.profile(ctx, s, names)
 }
 
 // inPairs times something with the first operator and each of the others, in pairs, and enters how they
@@ -106,12 +111,15 @@ type convergence struct {
 	runs     []convergenceRun
 	times    []time.Duration
 	bare     []time.Duration
+	// bareServer is the API server's processor time in the runs of the bare loop.
+	bareServer []time.Duration
 }
 
 type convergenceRun struct {
-	took     time.Duration
-	points   []Point
-	template *template
+	took                time.Duration
+	operator, apiServer time.Duration // processor time
+	points              []Point
+	template            *template
 }
 
 // middle is the run whose time is the median.
@@ -123,41 +131,71 @@ func (c *convergence) middle() convergenceRun {
 // converge makes MyWebs, starts an operator and waits until all have converged. Then it removes all.
 func (s *stage) converge(ctx context.Context, name string, n int) (run convergenceRun, err error) {
 	err = s.inNamespace(ctx, func(ns string) error {
-		since, board, err := s.converging(ctx, name, ns, n)
+		seen, err := s.converging(ctx, name, ns, n)
 		if err != nil {
 			return err
 		}
-		begin, err := s.asked(since, name)
+		begin, err := s.asked(seen.since, name)
 		if err != nil {
 			return err
 		}
-		run.points = board.curve(begin)
+		run.points = seen.board.curve(begin)
 		run.took = run.points[len(run.points)-1].At
+		run.operator, run.apiServer = seen.operator, seen.apiServer
 		run.template, err = s.capture(ctx, ns, webName(0))
 		return err
 	})
 	return run, err
 }
 
-// converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it. It
-// returns the place in the audit log where the operator began, and the board.
-func (s *stage) converging(ctx context.Context, name, namespace string, n int,
-	args ...string) (since int64, _ *board, err error) {
-	board, err := newBoard(ctx, s.Fixture, namespace, converged)
-	if err != nil {
-		return 0, nil, err
+// seen is what is known of MyWebs that have converged.
+type seen struct {
+	since               int64 // the place in the audit log where the operator began
+	board               *board
+	operator, apiServer time.Duration // processor time that it took
+}
+
+// converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it.
+func (s *stage) converging(ctx context.Context, name, namespace string, n int, args ...string) (r seen, err error) {
+	if r.board, err = newBoard(ctx, s.Fixture, namespace, converged); err != nil {
+		return r, err
 	}
-	defer board.close()
+	defer r.board.close()
 	if _, err := create(ctx, s.Fixture, namespace, 0, n); err != nil {
-		return 0, nil, err
+		return r, err
 	}
-	if since, err = s.auditEnd(); err != nil {
-		return 0, nil, err
+	if r.since, err = s.auditEnd(); err != nil {
+		return r, err
+	}
+	before, err := cpu(s.apiServer)
+	if err != nil {
+		return r, err
 	}
 	p, err := s.launch(name, args...)
 	if err != nil {
-		return 0, nil, err
+		return r, err
 	}
-	defer p.Kill()
-	return since, board, board.await(ctx, n, within, p)
+	defer s.end(name, p)
+	if err := r.board.await(ctx, n, within(n), p); err != nil {
+		return r, err
+	}
+	after, err := cpu(s.apiServer)
+	if err != nil {
+		return r, err
+	}
+	r.apiServer = after - before
+	r.operator, err = cpu(p.PID())
+	return r, err
+}
+
+// processor is what one MyWeb costs in processor time: the medians of the runs.
+func (c *convergence) processor(objects int) *Processor {
+	of := func(times []time.Duration) time.Duration {
+		return quantile(slices.Sorted(slices.Values(times)), 0.5) / time.Duration(objects)
+	}
+	var operator, apiServer []time.Duration
+	for _, r := range c.runs {
+		operator, apiServer = append(operator, r.operator), append(apiServer, r.apiServer)
+	}
+	return &Processor{Operator: of(operator), APIServer: of(apiServer), Bare: of(c.bareServer)}
 }

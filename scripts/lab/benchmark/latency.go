@@ -91,14 +91,14 @@ func (s *stage) arrivals(ctx context.Context, name string, rate float64, n int) 
 		if _, err := createOne(ctx, s.Fixture, ns, "first"); err != nil {
 			return err
 		}
-		if err := board.await(ctx, 1, within, p); err != nil {
+		if err := board.await(ctx, 1, within(1), p); err != nil {
 			return err
 		}
 		planned, err := s.arrive(ctx, ns, rate, n)
 		if err != nil {
 			return err
 		}
-		if err := board.await(ctx, n+1, within, p); err != nil {
+		if err := board.await(ctx, n+1, within(n), p); err != nil {
 			return err
 		}
 		for i, at := range planned {

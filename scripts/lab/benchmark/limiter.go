@@ -52,11 +52,11 @@ func (l Limited) Agrees() bool {
 // limited lets an operator converge.
 func (s *stage) limited(ctx context.Context, name string, qps float64, n int, args []string) (l Limited, err error) {
 	err = s.inNamespace(ctx, func(ns string) error {
-		since, _, err := s.converging(ctx, name, ns, n, args...)
+		seen, err := s.converging(ctx, name, ns, n, args...)
 		if err != nil {
 			return err
 		}
-		events, err := s.updated(ctx, since, name, n)
+		events, err := s.updated(ctx, seen.since, name, n)
 		if err != nil {
 			return err
 		}

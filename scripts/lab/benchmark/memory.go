@@ -28,7 +28,7 @@ func (b *bench) memory(ctx context.Context) error {
 	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and " +
 		"goroutines are those of a process with the defaults of its language, once it is in steady state. " +
 		"Heap is what a garbage collection left in a second process in steady state (GODEBUG=gctrace=1, GOGC=10): the " +
-		"runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of a " +
+		"runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of an " +
 		"unmanaged ConfigMap, which are garbage to the operator as soon as it has seen them.")
 	for n, i := range b.Implementations {
 		err := b.memoryOf(ctx, i, &b.result.Implementations[n])
@@ -149,7 +149,7 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 	if _, err := create(ctx, s.Fixture, namespace, from, to); err != nil {
 		return err
 	}
-	if err := board.await(ctx, to, 5*within, p); err != nil {
+	if err := board.await(ctx, to, 5*within(to), p); err != nil {
 		return err
 	}
 	return s.settled(ctx, p) // its events are still under way
@@ -267,7 +267,7 @@ const (
 
 // settled returns when a process has used almost no processor time for a while.
 func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
-	until := time.Now().Add(time.Minute)
+	until := time.Now().Add(5 * time.Minute) // a loop in a shell goes over all MyWebs, one after the other
 	last, quiet := time.Duration(-time.Hour), 0
 	for quiet < calm {
 		used, err := cpu(p.PID())

@@ -183,6 +183,15 @@ func (r *Result) printTimes(w io.Writer) {
 		}
 	}
 	t.write("Times (of this machine in this hour: only ratios mean something)")
+	t = &table{out: w}
+	t.row("", "OPERATOR", "API SERVER", "API SERVER, BARE LOOP")
+	for _, m := range r.Implementations {
+		if p := m.Processor; p != nil {
+			t.row(m.Name, p.Operator.Round(10*time.Microsecond).String(), p.APIServer.Round(10*time.Microsecond).String(),
+				p.Bare.Round(10*time.Microsecond).String())
+		}
+	}
+	t.write("Processor time for one MyWeb, while they converge")
 }
 
 // printComparisons has a table for each two operators.

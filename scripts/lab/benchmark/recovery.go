@@ -68,7 +68,7 @@ func (s *stage) serve(ctx context.Context, name, namespace string, generation in
 		return 0, err
 	}
 	defer p.Kill()
-	if err := board.await(ctx, recovered, within, p); err != nil {
+	if err := board.await(ctx, recovered, within(recovered), p); err != nil {
 		return 0, err
 	}
 	points := board.curve(p.Started)

@@ -27,11 +27,23 @@ type Measured struct {
 	// Efficiency is the time of a bare loop of the same writes at the same concurrency, divided by the
 	// operator's time: 1 is as fast as can be.
 	Efficiency *Interval `json:"efficiency,omitempty"`
+	// Processor time that one MyWeb costs while many converge.
+	Processor *Processor `json:"processor,omitempty"`
 	// Memory at several numbers of MyWebs.
 	Memory []Memory `json:"memory,omitempty"`
 	// Limiter is the lesson of client-side rate limits.
 	Limiter []Limited `json:"limiter,omitempty"`
 	Static  Static    `json:"static"`
+}
+
+// Processor time for one MyWeb: it says where the time beyond the bare loop goes.
+type Processor struct {
+	// Operator is the operator's own, from its start on.
+	Operator time.Duration `json:"operator"`
+	// APIServer is that of the API server meanwhile, and Bare that of the API server during the bare loop, which has no
+	// watches besides those of the lab.
+	APIServer time.Duration `json:"apiServer"`
+	Bare      time.Duration `json:"bare"`
 }
 
 // A Count is how many requests of one kind a phase took.

@@ -346,11 +346,17 @@ func (m *measurements) efficiency() []block {
 	if len(with) == 0 {
 		return nil
 	}
-	t := &table{Caption: "Efficiency: a bare loop of the same writes, divided by the operator's time", Numbers: true,
-		Head: []string{"operator", "efficiency", "interval"}}
+	t := &table{Caption: "Efficiency: a bare loop of the same writes, divided by the operator's time; and the processor " +
+		"time for one MyWeb", Numbers: true,
+		Head: []string{"operator", "efficiency", "interval", "operator", "API server", "API server, bare loop"}}
 	for _, i := range with {
-		t.Rows = append(t.Rows,
-			row{Cells: []cell{{Text: i.Name}, {Text: fmt.Sprintf("%.2f", i.Efficiency.Value)}, {Text: limits(*i.Efficiency)}}})
+		cells := []cell{{Text: i.Name}, {Text: fmt.Sprintf("%.2f", i.Efficiency.Value)}, {Text: limits(*i.Efficiency)}}
+		if p := i.Processor; p != nil {
+			cells = append(cells, cell{Text: duration(p.Operator)}, cell{Text: duration(p.APIServer)}, cell{Text: duration(p.Bare)})
+		} else {
+			cells = append(cells, cell{Text: "–"}, cell{Text: "–"}, cell{Text: "–"})
+		}
+		t.Rows = append(t.Rows, row{Cells: cells})
 	}
 	return []block{{Table: t}}
 }

@@ -156,8 +156,10 @@ func (r *Reconciler) observe(ctx context.Context, parent *unstructured.Unstructu
 // key is the name of a kind in requests.
 func (k childKind) key() string { return k.Kind + "." + k.GroupVersion().String() }
 
-// updateStatus replaces a status that differs from the hook's. The update names the version of the parent that the
-// hook was sent: when somebody edited it meanwhile, the API server answers 409, and the hook is asked again.
+// updateStatus makes the status what the hook says. It names the version of the parent that the hook was sent: when
+// somebody edited it meanwhile, the API server answers 409, and the hook is asked again. It is an apply and not an
+// update, because controller-runtime 0.25 waits for its cache after an apply of an unstructured object, and not after an
+// update of one: the next reconcile would read the status from before this write, and get 409.
 func (r *Reconciler) updateStatus(ctx context.Context, parent *unstructured.Unstructured, status map[string]any) error {
 	if status == nil {
 		status = map[string]any{}
@@ -166,10 +168,14 @@ func (r *Reconciler) updateStatus(ctx context.Context, parent *unstructured.Unst
 	if reflect.DeepEqual(parent.Object["status"], any(status)) {
 		return nil
 	}
-	parent = parent.DeepCopy()
-	parent.Object["status"] = status
-	if err := r.Status().Update(ctx, parent); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("update the status: %w", err)
+	write := newObject(r.parent)
+	write.SetNamespace(parent.GetNamespace())
+	write.SetName(parent.GetName())
+	write.SetResourceVersion(parent.GetResourceVersion())
+	write.Object["status"] = status
+	err := r.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(write), fieldOwner, client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("apply the status: %w", err)
 	}
 	return nil
 }

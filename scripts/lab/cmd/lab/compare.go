@@ -87,17 +87,6 @@ func (l *lab) measures(c comparison) benchmark.Options {
 	return o
 }
 
-func waysCommand() *cobra.Command {
-	return &cobra.Command{Use: "ways FILE", Short: "Print the table of ways.json, which compare writes", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := report.ReadWays(args[0])
-			if err != nil {
-				return err
-			}
-			return w.Print(cmd.OutOrStdout())
-		}}
-}
-
 // compare examines all families, then measures.
 func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error) {
 	r := &report.Report{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}

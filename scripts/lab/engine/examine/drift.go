@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -166,7 +167,7 @@ func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 	}
 	mark := t.fixture.Ledger.Mark()
 	for _, p := range fields {
-		pointer, value, err := t.disturb(c, p)
+		pointer, value, err := t.disturbAgain(c, p)
 		if err != nil {
 			return all, err
 		}
@@ -183,6 +184,17 @@ func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 	}
 	all.writes = len(t.writes(mark))
 	return all, t.ctx.Err()
+}
+
+// disturbAgain waits for an object that the operator replaces: it may delete it, and create it anew.
+func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err error) {
+	_ = t.eventually(t.patience(), func() error {
+		if pointer, value, err = t.disturb(c, p); apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+	return pointer, value, err
 }
 
 // addLabels adds a label to everything, as other programs do.

@@ -31,24 +31,53 @@ func greeting(program string, env ...string) Subject {
 
 // TestPlantedFaultsAreFound examines the operator as it is, and with each of its faults, on a real API server.
 func TestPlantedFaultsAreFound(t *testing.T) {
-	program := build(t)
-	for name, test := range map[string]struct {
-		env  []string
-		only []string
-		fail string // the experiments that must fail, and no other
-		say  string
-	}{
+	plantedFaults(t, map[string]planted{
 		"as it is: a permission too many, and a port that server-side apply cannot restore once its key is edited": {nil,
 			[]string{"steady-state", "drift", "permissions"}, "drift permissions", "delete deployments.apps"},
 		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state",
-			"update greetings.test.example.com/status every"},
+			"apply greetings.test.example.com/status every"},
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
 			"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"},
 		"as it is, in a cluster with policies": {nil, []string{"admission"}, "", "the status reports it"},
 		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission",
 			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"},
 		"no backoff": {[]string{"FAULT=at-once"}, []string{"admission"}, "admission", "a hot loop"},
-	} {
+		"writes that change nothing": {[]string{"FAULT=blind"}, []string{"creation", "restart"}, "creation restart",
+			"a restarted operator writes nothing"},
+		"what a spec says later is ignored": {[]string{"FAULT=no-drift"}, []string{"spec"}, "spec", "accepted, and neither"},
+		"a finalizer that stays": {[]string{"FAULT=finalizer"}, []string{"deletion"}, "deletion",
+			"held by the finalizers"},
+		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas", "two replicas both write"},
+	})
+}
+
+// TestMorePlantedFaultsAreFound takes minutes.
+func TestMorePlantedFaultsAreFound(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
+	plantedFaults(t, map[string]planted{
+		"as it is": {nil, []string{"restart", "deletion", "replicas", "faults", "spec", "crash"}, "",
+			"one replica sent all"},
+		"progress in memory":         {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", "killed after"},
+		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults", "recovers from 500"},
+		"a lease that it may not have": {[]string{"FAULT=elsewhere"}, []string{"replicas"}, "",
+			"its lease was forbidden in the namespace default"},
+	})
+}
+
+// planted is a fault that an examination has to find.
+type planted struct {
+	env  []string
+	only []string
+	fail string // the experiments that must fail, and no other
+	say  string
+}
+
+func plantedFaults(t *testing.T, faults map[string]planted) {
+	t.Helper()
+	program := build(t)
+	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
 			report, err := Run(t.Context(), greeting(program, test.env...), Options{Only: test.only, Progress: t.Logf})
 			if err != nil {

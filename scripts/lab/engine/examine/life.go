@@ -184,7 +184,11 @@ func (t *trial) nothingLeft() error {
 	}
 	var left []string
 	for _, c := range t.children {
-		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		switch u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
+		case apierrors.IsNotFound(err):
+		case err == nil && u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0:
+			return fmt.Errorf("%s is left, held by the finalizers %q", c, u.GetFinalizers())
+		default:
 			left = append(left, c.String())
 		}
 	}

@@ -3,6 +3,7 @@ package examine
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
+
+var leases = []string{"leases.coordination.k8s.io"}
 
 // replicas runs the program twice.
 func replicas(r *run) error {
@@ -30,12 +33,12 @@ func replicas(r *run) error {
 			}
 		}
 		if err := t.eventually(30*time.Second, func() error { return t.watched(mark) }); err != nil {
-			return t.notTwice(both, err), nil
+			return t.notTwice(both, mark, err), nil
 		}
 		if err := t.serve(); err != nil {
-			return t.notTwice(both, err), nil
+			return t.notTwice(both, mark, err), nil
 		}
-		if t.fixture.Ledger.Count(ledger.Match{After: mark, Resources: []string{"leases.coordination.k8s.io"}}) == 0 {
+		if t.fixture.Ledger.Count(ledger.Match{After: mark, Resources: leases}) == 0 {
 			return t.withoutLease(both), nil
 		}
 		return t.takeOver(both)
@@ -58,11 +61,17 @@ func (t *trial) watched(mark int) error {
 	return nil
 }
 
-func (t *trial) notTwice(both []*operator, err error) Finding {
+func (t *trial) notTwice(both []*operator, mark int, err error) Finding {
 	for _, o := range both {
 		if p := o.Process(); !p.Running() {
 			return skipped("two replicas could not be run: one %v%s", p.Exit(), words(p))
 		}
+	}
+	forbidden := t.fixture.Ledger.Entries(ledger.Match{After: mark, Resources: leases,
+		Where: func(e ledger.Entry) bool { return e.Code == http.StatusForbidden }})
+	if len(forbidden) > 0 {
+		return skipped("its lease was forbidden in the namespace %s: allow it there in ROLE=, or give the program a flag "+
+			"--leader-election-namespace", forbidden[0].Namespace).with(lines(forbidden)...)
 	}
 	return failed("with two replicas: %v", err)
 }

@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lead works as long as this process is the leader.
-func lead(ctx context.Context, kube kubernetes.Interface, work func(context.Context) error) error {
+// lead works as long as this process is the leader. Its lease is in the namespace.
+func lead(ctx context.Context, kube kubernetes.Interface, namespace string, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed error
 	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{Client: kube.CoordinationV1(),
-			LeaseMeta:  metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "testoperator"},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "testoperator"},
 			LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprint(os.Getpid())}},
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second,
 		RetryPeriod: 500 * time.Millisecond, ReleaseOnCancel: true,

@@ -34,6 +34,13 @@ const (
 	noDrift = "no-drift" // what exists once is never looked at again
 	givesUp = "gives-up" // what is refused ends the reconcile, and is only printed
 	atOnce  = "at-once"  // what failed is tried again at once
+
+	blind     = "blind"     // it applies all children in each reconcile, changed or not
+	inMemory  = "in-memory" // which child comes next is remembered, and not observed
+	finalizer = "finalizer" // a finalizer on each child that nobody removes
+	noLease   = "no-lease"  // a replica that does not lead works, too
+	forgets   = "forgets"   // what failed is not tried again
+	elsewhere = "elsewhere" // its lease is in a namespace where it may not be
 )
 
 func main() {
@@ -41,14 +48,22 @@ func main() {
 	defer stop()
 	flag.String("health-probe-bind-address", "0", "not served")
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
+	namespace := flag.String("leader-election-namespace", "default", "of the lease")
 	flag.Parse()
-	if err := run(ctx, os.Getenv("FAULT"), *elect); err != nil {
+	switch {
+	case !*elect || os.Getenv("FAULT") == noLease:
+		*namespace = ""
+	case os.Getenv("FAULT") == elsewhere:
+		*namespace = "default"
+	}
+	if err := run(ctx, os.Getenv("FAULT"), *namespace); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, fault string, elect bool) error {
+// run works as a leader when there is a namespace for its lease.
+func run(ctx context.Context, fault, leaseNamespace string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err
@@ -58,20 +73,21 @@ func run(ctx context.Context, fault string, elect bool) error {
 	if err != nil {
 		return err
 	}
-	if !elect {
+	if leaseNamespace == "" {
 		return operate(ctx, client, fault)
 	}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	return lead(ctx, kube, func(ctx context.Context) error { return operate(ctx, client, fault) })
+	return lead(ctx, kube, leaseNamespace, func(ctx context.Context) error { return operate(ctx, client, fault) })
 }
 
 func operate(ctx context.Context, client dynamic.Interface, fault string) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
-	r := &reconciler{client: client, fault: fault, listers: map[schema.GroupVersionResource]cache.GenericLister{}}
+	r := &reconciler{client: client, fault: fault, begun: map[cache.ObjectName]bool{},
+		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {
 			queue.Add(name)
@@ -99,9 +115,12 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		}
 		if err := r.reconcile(ctx, name); err != nil {
 			fmt.Fprintln(os.Stderr, name, err)
-			if fault == atOnce {
+			switch fault {
+			case atOnce:
 				queue.Add(name)
-			} else {
+			case forgets:
+				queue.Forget(name)
+			default:
 				queue.AddRateLimited(name)
 			}
 		} else {

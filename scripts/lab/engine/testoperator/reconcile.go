@@ -18,6 +18,7 @@ import (
 type reconciler struct {
 	client  dynamic.Interface
 	fault   string
+	begun   map[cache.ObjectName]bool // by this process
 	listers map[schema.GroupVersionResource]cache.GenericLister
 }
 
@@ -49,9 +50,17 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	} else if err != nil {
 		return err
 	}
+	if _, err := r.get(children[0], name); r.fault == inMemory && err == nil && !r.begun[name] {
+		return nil // it exists, so somebody has made it all
+	}
+	r.begun[name] = true
 	var errs error
 	for _, gvr := range children {
-		if err := r.apply(ctx, gvr, desired(greeting, gvr)); err != nil {
+		child := desired(greeting, gvr)
+		if r.fault == finalizer {
+			child.SetFinalizers([]string{"test.example.com/cleanup"})
+		}
+		if err := r.apply(ctx, gvr, child); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("apply %s: %w", gvr.Resource, err))
 		}
 		if errs != nil && r.fault == givesUp {
@@ -67,7 +76,7 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
-	case err == nil && (r.fault == noDrift || contains(have.Object, want.Object)):
+	case err == nil && r.fault != blind && (r.fault == noDrift || contains(have.Object, want.Object)):
 		return nil
 	}
 	now, err := r.client.Resource(gvr).Namespace(want.GetNamespace()).Apply(ctx, want.GetName(), want,
@@ -126,12 +135,10 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	if r.fault == hotLoop {
 		condition["message"] = fmt.Sprint(time.Now().UnixNano())
 	}
-	changed := greeting.DeepCopy()
-	changed.Object["status"] = want
-	_, err = r.client.Resource(greetings).Namespace(greeting.GetNamespace()).UpdateStatus(ctx, changed,
-		metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	status := &unstructured.Unstructured{Object: map[string]any{"status": want}}
+	status.SetGroupVersionKind(greeting.GroupVersionKind())
+	status.SetName(greeting.GetName())
+	_, err = r.client.Resource(greetings).Namespace(greeting.GetNamespace()).ApplyStatus(ctx, greeting.GetName(), status,
+		metav1.ApplyOptions{FieldManager: "testoperator-status", Force: true})
 	return err
 }

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"syscall"
 	"time"
@@ -85,8 +84,8 @@ func conflicted(t *suite.T, k kind, owned bool) {
 	before := settled(t, k, "web")
 	t.Pause(700 * time.Millisecond)
 	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
-	if after := settled(t, k, "web"); !reflect.DeepEqual(before, after) {
-		t.Errorf("the %s was changed:\nfrom %s\nto   %s", k.name, suite.JSON(before), suite.JSON(after))
+	if err := suite.Differ(settled(t, k, "web"), before); err != nil {
+		t.Errorf("the %s was changed: %v", k.name, err)
 	}
 	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
 		if e.Name == "web" {
@@ -198,8 +197,9 @@ func portOfAnother(t *suite.T) {
 		unasked(t, func() { t.Create("second", asking(port)) })
 	}
 	t.Await("second", "is Degraded by "+nodePortUnavailable, 0, taken)
-	if now, err := t.Get("first"); err != nil || now.ResourceVersion != first.ResourceVersion {
-		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %s, error %v", suite.JSON(now), err)
+	now, err := t.Get("first")
+	if t.Must(err, "read MyWeb first"); now.ResourceVersion != first.ResourceVersion {
+		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %v", now.Status)
 	}
 	wantPort(t, first, t.Children(first), port)
 	t.Patch("second", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portFree))

@@ -87,8 +87,9 @@ func leftovers(t *suite.T) {
 	if writes := accepted(about(t.Writes(mark), configMaps, deployments, services)); len(writes) > 0 {
 		t.Errorf("%d writes of children of the deleted MyWeb:\n%s", len(writes), suite.Lines(writes))
 	}
-	if web, err := t.Get("web"); err != nil || web.Status.Completed {
-		t.Errorf("served by children of the deleted MyWeb? Error %v, status %s", err, suite.JSON(web))
+	now, err := t.Get("web")
+	if t.Must(err, "read MyWeb web"); now.Status.Completed {
+		t.Errorf("served by children of the deleted MyWeb? Its status is %v", now.Status)
 	}
 	resume()
 	web := t.Served("web", "is completed", 30*time.Second)

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -172,16 +171,13 @@ func (e edit) run(t *suite.T) {
 	want := e.value(t, before)
 	e.do(t, before)
 	t.Reaction(e.title+" is restored", 0, func() error {
-		if have := e.value(t, t.Children(web)); !reflect.DeepEqual(have, want) {
-			return fmt.Errorf("it is %s, want %s", suite.JSON(have), suite.JSON(want))
-		}
-		return nil
+		return suite.Differ(e.value(t, t.Children(web)), want)
 	})
 	web = t.Completed("web")
 	t.AwaitQuiet(quiet)
 	after := t.Children(web)
-	if have := e.value(t, after); !reflect.DeepEqual(have, want) {
-		t.Errorf("%s did not stay restored: it is %s, want %s", e.title, suite.JSON(have), suite.JSON(want))
+	if err := suite.Differ(e.value(t, after), want); err != nil {
+		t.Errorf("%s did not stay restored: %v", e.title, err)
 	}
 	samePlaces(t, before, after)
 	onlyWrites(t, mark, kindNamed(e.kind).ledger)
@@ -198,10 +194,7 @@ func editedHash(t *suite.T) {
 	want := before.Deployment.Spec.Template
 	set(t, kindNamed("Deployment").of(t), "web", "/spec/template", old)
 	t.Reaction("the hash is restored", 0, func() error {
-		if have := t.Children(web).Deployment.Spec.Template; !reflect.DeepEqual(have, want) {
-			return fmt.Errorf("the template is %s, want %s", suite.JSON(have), suite.JSON(want))
-		}
-		return nil
+		return suite.Differ(t.Children(web).Deployment.Spec.Template, want)
 	})
 	t.Completed("web")
 	t.AwaitQuiet(quiet)

@@ -152,7 +152,7 @@ func edited(resource string) func(*suite.T) {
 			t.Eventually(what+" is restored", patience, func() error {
 				now := contentOf(t, resource, name)
 				if !holds("", now, specs[what]) {
-					return differ(now, specs[what])
+					return suite.Differ(now, specs[what])
 				}
 				return nil
 			})
@@ -198,7 +198,7 @@ func portAdded(t *suite.T) {
 				return fmt.Errorf("no port is %d: %+v", ours.Port, have)
 			}
 			have[at].Name = ours.Name
-			return differ(have[at], ours)
+			return suite.Differ(have[at], ours)
 		})
 		have := t.Children(get(t, "web")).Service.Spec.Ports
 		if !slices.Contains(have, theirs) || len(have) != 2 {
@@ -293,7 +293,7 @@ func labelsStripped(t *suite.T) {
 	t.Eventually("the labels are back", patience, func() error {
 		for _, resource := range kinds {
 			was := before.Objects()[kindOf[resource]].GetLabels()
-			if err := differ(read(t, resource, "web").GetLabels(), was); err != nil {
+			if err := suite.Differ(read(t, resource, "web").GetLabels(), was); err != nil {
 				return fmt.Errorf("labels of the %s: %w", kindOf[resource], err)
 			}
 		}
@@ -326,7 +326,7 @@ func secondWriter(t *suite.T) {
 	}
 	t.Completed("other")
 	t.Eventually("the page is restored when the other one has stopped", patience, func() error {
-		return differ(contentOf(t, "configmaps", "web"), map[string]any{"index.html": before.ConfigMap.Data["index.html"]})
+		return suite.Differ(contentOf(t, "configmaps", "web"), map[string]any{"index.html": before.ConfigMap.Data["index.html"]})
 	})
 	_, after := converged(t, "web")
 	wantSame(t, before, after)
@@ -350,7 +350,7 @@ func taken(resource string) func(*suite.T) {
 			t.Errorf("completed is true beside ResourceConflict")
 		}
 		wantBackoff(t)
-		if err := differ(untouched(t, resource), before); err != nil {
+		if err := suite.Differ(untouched(t, resource), before); err != nil {
 			t.Errorf("the %s of somebody else was touched: %v", kindOf[resource], err)
 		}
 		remove(t, resource, "web")

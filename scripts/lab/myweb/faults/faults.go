@@ -4,9 +4,7 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -377,14 +375,4 @@ func edit(t *suite.T, resource, name, patch string) {
 // remove deletes a child.
 func remove(t *suite.T, resource, name string) {
 	t.Must(child(t, resource).Delete(t.Context(), name, metav1.DeleteOptions{}), "delete the "+kindOf[resource])
-}
-
-// differ says how two values differ; nil when they do not.
-func differ(got, want any) error {
-	if reflect.DeepEqual(got, want) {
-		return nil
-	}
-	g, _ := json.Marshal(got)
-	w, _ := json.Marshal(want)
-	return fmt.Errorf("got %s, wanted %s", g, w)
 }

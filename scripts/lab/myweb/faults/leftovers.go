@@ -60,7 +60,7 @@ func orphans(t *suite.T) {
 		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
 	}
 	for _, resource := range kinds {
-		if err := differ(untouched(t, resource), before[resource]); err != nil {
+		if err := suite.Differ(untouched(t, resource), before[resource]); err != nil {
 			t.Errorf("the %s was touched: %v", kindOf[resource], err)
 		}
 		remove(t, resource, "web")

@@ -49,7 +49,7 @@ func keyRemoved(t *suite.T) {
 	if after.ConfigMap.Data["index.html"] == *spec.PageContentHTML {
 		t.Errorf("the page is gone from the spec, and still in the ConfigMap")
 	}
-	if err := differ(after.Deployment.Spec.Template, before.Deployment.Spec.Template); err == nil {
+	if err := suite.Differ(after.Deployment.Spec.Template, before.Deployment.Spec.Template); err == nil {
 		t.Errorf("the page is gone, and the pods' template is as before: they go on serving it")
 	}
 	t.StaysQuiet(time.Second)

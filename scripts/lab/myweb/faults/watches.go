@@ -239,11 +239,11 @@ func oldSnapshot(list bool) func(*suite.T) {
 		after := t.Children(web)
 		wantSame(t, before, after)
 		for kind, o := range before.Objects() {
-			if err := differ(after.Objects()[kind].GetOwnerReferences(), o.GetOwnerReferences()); err != nil {
+			if err := suite.Differ(after.Objects()[kind].GetOwnerReferences(), o.GetOwnerReferences()); err != nil {
 				t.Errorf("owner references of the %s: %v", kind, err)
 			}
 		}
-		if err := differ(after.ConfigMap.Data, before.ConfigMap.Data); err != nil {
+		if err := suite.Differ(after.ConfigMap.Data, before.ConfigMap.Data); err != nil {
 			t.Errorf("the page of now was changed for the MyWeb of the past (UID %s): %v", first.UID, err)
 		}
 		wantMade(t, mark, 0, kinds...)

@@ -1,0 +1,44 @@
+package composite
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const manifest = "../../config/compositecontroller.yaml"
+
+func TestReadConfig(t *testing.T) {
+	c, err := ReadConfig(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeout, err := c.timeout()
+	if err != nil || timeout != 10*time.Second || len(c.Spec.ChildResources) != 3 {
+		t.Errorf("timeout %v, %d children, %v", timeout, len(c.Spec.ChildResources), err)
+	}
+}
+
+func TestReadConfigRefuses(t *testing.T) {
+	good, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ old, new, want string }{
+		"another kind":        {"kind: CompositeController", "kind: DecoratorController", "is not a CompositeController"},
+		"a selector":          {"generateSelector: true", "generateSelector: false", "generateSelector must be true"},
+		"an unknown strategy": {"method: InPlace", "method: RollingRecreate", `"RollingRecreate", supported are`},
+		"an unknown field":    {"hooks:", "resyncPeriodSeconds: 5\n  hooks:", "resyncPeriodSeconds"},
+		"a wrong timeout":     {"timeout: 10s", "timeout: soon", `is "soon"`},
+	} {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(file, []byte(strings.Replace(string(good), test.old, test.new, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadConfig(file); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package exercise
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+)
+
+// A result is what the last check said, and of which files.
+type result struct {
+	Digest string
+	Report Report
+}
+
+func (w Workspace) lastPath() string { return filepath.Join(w.Work, ".last.json") }
+
+// Remember keeps a report of files, by their digest. Of a program that does not compile there is no more to show.
+func (w Workspace) Remember(digest string, r Report) error {
+	if r.Compile != nil {
+		digest = ""
+	}
+	data, err := json.Marshal(result{digest, r})
+	if err != nil {
+		return err
+	}
+	return write(w.lastPath(), data)
+}
+
+// Last is the report of the last check, when it was of these files.
+func (w Workspace) Last(digest string) (Report, bool) {
+	data, err := os.ReadFile(w.lastPath())
+	if err != nil {
+		return Report{}, false
+	}
+	var last result
+	err = json.Unmarshal(data, &last)
+	return last.Report, err == nil && digest != "" && last.Digest == digest
+}

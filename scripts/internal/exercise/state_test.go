@@ -1,0 +1,130 @@
+package exercise
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func yes(Exercise) bool { return true }
+
+// solve makes the solution of an exercise the reader's, with a line of her own, and judged.
+func solve(t *testing.T, c Course, e Exercise) {
+	t.Helper()
+	files, err := c.Files(e, e.Solution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["main.go"] = append(files["main.go"], "// mine\n"...)
+	if _, err := c.Put(e, files); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Take(e)
+	s.Solved, s.Passed[e.ID] = c.Digest(e), "now"
+	if err := c.SetState(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReaderKeepsHerOwnSolution(t *testing.T) {
+	c := newCourse(t)
+	before, e := find(t, c, "04.2"), find(t, c, "04.3")
+	solve(t, c, before)
+	if b, err := c.Begin(e, yes); err != nil || b != (Beginning{Kept: true}) {
+		t.Errorf("the first time: %+v, %v", b, err)
+	}
+	mine := filepath.Join(c.Dir(e), "main.go")
+	if err := os.WriteFile(mine, []byte("package main\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.Begin(e, yes); err != nil || b != (Beginning{Continued: true}) {
+		t.Errorf("once more: %+v, %v", b, err)
+	}
+	if is, err := os.ReadFile(mine); err != nil || string(is) != "package main\n" {
+		t.Errorf("the file of the reader is %q: %v", is, err)
+	}
+	if _, err := c.Begin(find(t, c, "04.5"), func(Exercise) bool { return false }); !errors.Is(err, ErrNotReplaced) {
+		t.Errorf("a reader who wants to keep her files: %v", err)
+	}
+	if b, err := c.Begin(find(t, c, "04.5"), yes); err != nil || b.Saved == "" {
+		t.Errorf("files that were not judged are not saved: %+v, %v", b, err)
+	}
+	if err := os.RemoveAll(c.Dir(e)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.Begin(find(t, c, "04.5"), yes); err != nil || b != (Beginning{}) {
+		t.Errorf("with an empty folder: %+v, %v", b, err)
+	}
+}
+
+func TestWhatIsNextAfterABug(t *testing.T) {
+	c := newCourse(t)
+	solve(t, c, find(t, c, "04.3"))
+	bugs, err := Bugs(c.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Plant(t.Context(), bugs[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, fixed := range []bool{false, true} {
+		s, err := c.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fixed {
+			s.Passed[bugs[0].Exercise().ID] = "now"
+		}
+		if b, open := c.OpenBug(bugs, s); open == fixed || open && b.Mutant != bugs[0].Mutant {
+			t.Errorf("fixed: %v, and the open bug is %q (%v)", fixed, b.Mutant, open)
+		}
+		var progress strings.Builder
+		c.Progress(&progress, s)
+		if next, ok := c.Next(s); !ok || next.ID != "04.4" || !strings.Contains(progress.String(), "next: 04.4") {
+			t.Errorf("next is %s (%v), and progress says:\n%s", next.ID, ok, &progress)
+		}
+	}
+}
+
+func TestMoreOfTheLastResult(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.2")
+	if _, err := c.Goto(e); err != nil {
+		t.Fatal(err)
+	}
+	r := Report{Own: []Verdict{{Check: "c", Verdict: "failed", Evidence: []string{"a", "b"}}}, Built: 1}
+	if err := c.Remember(c.Digest(e), r); err != nil {
+		t.Fatal(err)
+	}
+	if last, ok := c.Last(c.Digest(e)); !ok || len(last.Own) != 1 || last.Failure() != r.Failure() || last.Built != 1 {
+		t.Errorf("the files have not changed: %v, %+v", ok, last)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir(e), "more.go"), []byte("package main\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Last(c.Digest(e)); ok {
+		t.Error("another file is there, and the last result is taken for that of these files")
+	}
+	if err := c.Remember(c.Digest(e), Report{Compile: errCompile}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Last(c.Digest(e)); ok {
+		t.Error("a program that did not compile has a result")
+	}
+}
+
+func TestAStateThatCannotBeRead(t *testing.T) {
+	c := newCourse(t)
+	if err := write(c.statePath(), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.State(); err == nil || !strings.Contains(err.Error(), "delete it, your programs stay") {
+		t.Errorf("got %v", err)
+	}
+}

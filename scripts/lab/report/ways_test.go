@@ -1,0 +1,64 @@
+package report
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/operator-workshop/scripts/lab/benchmark"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func TestWays(t *testing.T) {
+	r := fixture("03", "04")
+	r.Families = append(r.Families, Family{Name: "faults"})
+	r.Impls = append(r.Impls, Implementation{Name: "shell", Title: "a shell loop"})
+	r.Notes = []string{"shell: not every check was run: 15m0s are over"}
+	r.Families[1].Outcomes["shell"] = []suite.Outcome{{Check: "crash/creation-undisturbed-1", Verdict: suite.Failed}}
+	r.Bench.Implementations[0].Static.Permissions = "14"
+	r.Bench.Implementations[0].Static.Files = 9
+	r.Bench.Notes = append(r.Bench.Notes, "memory: shell was not measured: it ended")
+	w := r.Ways()
+	want := Way{Name: "03", Title: "client-go by hand", Lines: "1240", Files: "9", Behaviours: "23/24", Crashes: "48/48",
+		Faults: unknown, Requests: "4.97", Rest: "0", Memory: "139", Size: "44", Permissions: "14"}
+	if got := w.Rows[0]; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := w.Rows[2]; got.Lines != unknown || got.Memory != unknown || got.Behaviours != unknown || got.Crashes != "0" {
+		t.Errorf("of the shell loop nothing is known but that it crashes: %+v", got)
+	}
+	notes := strings.Join(w.Notes, "\n")
+	for _, words := range []string{"15m0s are over", "shell was not measured", "already undisturbed runs"} {
+		if !strings.Contains(notes, words) {
+			t.Errorf("there is no %q in the notes:\n%s", words, notes)
+		}
+	}
+	if strings.Contains(notes, "Resident sets") {
+		t.Errorf("a note that is of no implementation:\n%s", notes)
+	}
+
+	file := filepath.Join(t.TempDir(), "ways.json")
+	data, err := json.Marshal(w)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err = ReadWays(file); err != nil {
+		t.Fatal(err)
+	}
+	printed := written(t, w.Print)
+	lines := strings.Split(printed, "\n")
+	if len(strings.Fields(lines[1])) != len(columns) || !strings.HasPrefix(strings.TrimSpace(lines[3]), "shell") {
+		t.Errorf("a row for each, and in it a cell for each column:\n%s", printed)
+	}
+	if len([]rune(lines[0])) > 120 {
+		t.Errorf("the table has %d columns", len([]rune(lines[0])))
+	}
+	if got := (&Report{Impls: []Implementation{{Name: "a"}}, Bench: &benchmark.Result{}}).Ways().Rows[0].Size; got != unknown {
+		t.Errorf("nothing was measured, and the size is %s", got)
+	}
+}
