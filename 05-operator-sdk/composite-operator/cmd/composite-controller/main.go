@@ -113,7 +113,7 @@ func newManager(o options, name string) (ctrl.Manager, error) {
 		LeaderElectionID:              name,
 		LeaderElectionNamespace:       o.leaseNamespace,
 		LeaderElectionReleaseOnCancel: true, // safe, because the program ends right after the manager
-		GracefulShutdownTimeout:       new(8 * time.Second),
+		GracefulShutdownTimeout:       new(9 * time.Second),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("use the API server %s: %w", cfg.Host, err)

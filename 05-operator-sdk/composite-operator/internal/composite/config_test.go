@@ -16,7 +16,7 @@ func TestReadConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	timeout, err := c.timeout()
-	if err != nil || timeout != 10*time.Second || len(c.Spec.ChildResources) != 3 {
+	if err != nil || timeout != 5*time.Second || len(c.Spec.ChildResources) != 3 {
 		t.Errorf("timeout %v, %d children, %v", timeout, len(c.Spec.ChildResources), err)
 	}
 }
@@ -31,7 +31,7 @@ func TestReadConfigRefuses(t *testing.T) {
 		"a selector":          {"generateSelector: true", "generateSelector: false", "generateSelector must be true"},
 		"an unknown strategy": {"method: InPlace", "method: RollingRecreate", `"RollingRecreate", supported are`},
 		"an unknown field":    {"hooks:", "resyncPeriodSeconds: 5\n  hooks:", "resyncPeriodSeconds"},
-		"a wrong timeout":     {"timeout: 10s", "timeout: soon", `is "soon"`},
+		"a wrong timeout":     {"timeout: 5s", "timeout: soon", `is "soon"`},
 	} {
 		file := filepath.Join(t.TempDir(), "c.yaml")
 		if err := os.WriteFile(file, []byte(strings.Replace(string(good), test.old, test.new, 1)), 0o600); err != nil {

@@ -111,8 +111,15 @@ func controllerUID(object client.Object) []string {
 	return nil
 }
 
-// Reconcile sends one parent and its children to the hook, and makes of the cluster what the hook answers.
+// reconcileTimeout is how long a reconcile may take, also when the manager stops: it must be less than what the manager
+// waits for then.
+const reconcileTimeout = 8 * time.Second
+
+// Reconcile sends one parent and its children to the hook, and makes of the cluster what the hook answers. It is finished
+// when the manager stops: a write that is given up may arrive later, when the next leader works (behaviour/14-leader-stops).
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
+	defer cancel()
 	parent := newObject(r.parent)
 	if err := r.Get(ctx, req.NamespacedName, parent); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
