@@ -203,10 +203,15 @@ func (e Exercise) PrintStory(w io.Writer) {
 	wrapped(&checks, "            ", check)
 	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
 	if len(e.Lab) > 0 {
-		fmt.Fprintf(w, "to run it   make up, then in make shell:  kubectl apply -f %s/config/crd\n            "+
-			"cd %s && go run .\n", e.Chapter, filepath.Dir(e.Path()))
+		fmt.Fprintf(w, "to run it   make up, and in make shell:\n            %s\n",
+			strings.Join(e.RunCommands(), "\n            "))
 	}
 	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
+}
+
+// RunCommands run the reader's operator on the local cluster, in a shell that has it.
+func (e Exercise) RunCommands() []string {
+	return []string{"kubectl apply -f " + e.Chapter + "/config/crd", "cd " + filepath.Dir(e.Path()) + " && go run ."}
 }
 
 func testsOf(e Exercise) []string {
