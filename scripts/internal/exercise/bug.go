@@ -124,8 +124,8 @@ func (c Course) original(b Bug) (string, map[string][]byte, error) {
 	files, err := read(found[0])
 	for name := range files {
 		first, _, _ := strings.Cut(name, string(filepath.Separator))
-		if first == "stages" || first == "exercises" || first == "test" || strings.HasSuffix(name, "_test.go") ||
-			filepath.Ext(name) == ".md" {
+		if slices.Contains([]string{"stages", "stages.yaml", "exercises", File, "test", "kind.sh"}, first) ||
+			strings.HasSuffix(name, "_test.go") || filepath.Ext(name) == ".md" {
 			delete(files, name)
 		}
 	}
