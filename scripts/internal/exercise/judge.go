@@ -98,7 +98,7 @@ func compileError(out, shown string, err error) error {
 	case at != nil:
 		return fmt.Errorf("%w:\n%s\nOpen %s/%s at line %s", errCompile, text, shown, at[1], at[2])
 	case strings.Contains(out, "go.mod") || strings.Contains(out, "go.sum"):
-		return fmt.Errorf("%w:\n%s\n`make reset` writes go.mod and go.sum again", errCompile, text)
+		return fmt.Errorf("%w:\n%s\nDelete %s/go.mod: `make check` writes it and go.sum again", errCompile, text, shown)
 	case strings.Contains(out, "no space left"):
 		return ways(fmt.Errorf("build the program: %w", syscall.ENOSPC))
 	}
