@@ -177,3 +177,59 @@ kubectl apply -f 04-controller-runtime/config/samples/myweb.yaml && ` + e.RunCom
 		t.Errorf("the program did not see the MyWeb:\n%s", &said)
 	}
 }
+
+// interrupted runs a command, sends Ctrl-C when it prints a text, and wants a word about it.
+func (l *learner) interrupted(command, at string) {
+	l.t.Helper()
+	cmd := l.command(strings.Fields(command)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as in a terminal, all of its processes get the signal
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), at) {
+			if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+				l.t.Error(err)
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "interrupted: the same command goes on") {
+		l.t.Errorf("%s, interrupted at %q, ended with %v:\n%s", command, at, cmd.ProcessState, &said)
+	}
+}
+
+// TestNothingIsLostByCtrlC interrupts a check while it builds, and while its control plane starts; then that control
+// plane dies.
+func TestNothingIsLostByCtrlC(t *testing.T) {
+	l := newLearner(t)
+	const mine = "work/04-controller-runtime/main.go"
+	l.does(true, "exercise --ex 4.2", mine)
+	before, err := os.ReadFile(filepath.Join(l.root, mine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.interrupted("check", "04.2  Children that are created")
+	l.interrupted("check", "starting a control plane")
+	l.does(false, "check", "failed  behaviour/01-pods-apart", "Where to look: "+mine)
+	pid, err := os.ReadFile(filepath.Join(l.root, ".workshop/lab/cluster/kube-apiserver.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if _, err := fmt.Sscan(string(pid), &n); err != nil || syscall.Kill(n, syscall.SIGKILL) != nil {
+		t.Fatalf("the API server %q is not killed: %v", pid, err)
+	}
+	l.does(false, "check", "starting a control plane", "failed  behaviour/01-pods-apart")
+	l.does(false, "check --verbose", "This is what the last check said", "failed  behaviour/01-pods-apart")
+	if after, err := os.ReadFile(filepath.Join(l.root, mine)); err != nil || string(after) != string(before) {
+		t.Errorf("the reader's file has changed: %v", err)
+	}
+}
