@@ -2,7 +2,6 @@
 package api_test
 
 import (
-	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -60,12 +59,13 @@ func generate(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 // run returns what a program printed. Where it fails, paths begin in the working folder.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), program, args...).Output()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		var ended *exec.ExitError
-		errors.As(err, &ended)
 		here, _ := os.Getwd()
-		t.Fatalf("%s: %v\n%s", filepath.Base(program), err, strings.ReplaceAll(string(ended.Stderr), here+"/", ""))
+		t.Fatalf("%s: %v\n%s", filepath.Base(program), err, strings.ReplaceAll(stderr.String(), here+"/", ""))
 	}
 	return string(out)
 }
