@@ -54,7 +54,8 @@ func conditionsOf(s Status) string {
 }
 
 func TestStatus(t *testing.T) {
-	const served = `{"observedGeneration": 7, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}`
+	const served = `{"observedGeneration": 7, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2,
+		"availableReplicas": 2}`
 	for name, test := range map[string]struct {
 		parent, deployment string
 		change             func(*Request)
@@ -70,9 +71,11 @@ func TestStatus(t *testing.T) {
 		"the children are of the spec before": {parent, served,
 			func(r *Request) { r.Parent.Spec.PageContentHTML = "changed" }, false,
 			"Available=True Serving, Progressing=True RollingOut, Degraded=False AsExpected"},
-		"another replica count is wanted": {parent, served, func(r *Request) { r.Parent.Spec.Replicas = new(int32(3)) }, false,
+		"another replica count is wanted": {parent, served,
+			func(r *Request) { r.Parent.Spec.Replicas = new(int32(3)) }, false,
 			"Available=True Serving, Progressing=True RollingOut, Degraded=False AsExpected"},
-		"scaled to zero": {strings.Replace(parent, `"replicas": 2`, `"replicas": 0`, 1), `{"observedGeneration": 7}`, nil, true,
+		"scaled to zero": {strings.Replace(parent, `"replicas": 2`, `"replicas": 0`, 1),
+			`{"observedGeneration": 7}`, nil, true,
 			"Available=False ScaledToZero, Progressing=False Complete, Degraded=False AsExpected"},
 		"the rollout takes too long": {parent, `{"observedGeneration": 7, "readyReplicas": 1,
 			"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}`, nil, false,

@@ -197,7 +197,8 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 	return nil
 }
 
-// childrenAreThere returns an error unless each MyWeb has its children: all that can be seen of a program without status.
+// childrenAreThere returns an error unless each MyWeb has its children: all that can be seen of a program without
+// status.
 func (c *counting) childrenAreThere(ctx context.Context) error {
 	board, err := newBoard(ctx, c.Fixture, c.namespace, complete)
 	if err != nil {

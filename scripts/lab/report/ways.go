@@ -48,9 +48,9 @@ type Way struct {
 const unknown = "–"
 
 // waysText says what the columns are.
-const waysText = "Lines and files are what the author writes and maintains. Behaviours, crashes and faults are checks that " +
-	"passed, of all: one that is skipped is not passed. Requests are those that make one MyWeb, and those at rest, in " +
-	"steady state. Memory is the resident set with the most MyWebs of this run, size that of all programs that an image " +
+const waysText = "Lines and files are what the author writes and maintains. Behaviours, crashes and faults are " +
+	"checks that passed, of all: one that is skipped is not passed. Requests are those that make one MyWeb; steady are " +
+	"those in steady state. Memory is the resident set with the most MyWebs of this run, size that of all programs that an image " +
 	"must hold, both in MiB. Permissions are verbs on resources."
 
 // columns are the heads of a table of ways, and their cells.
@@ -65,7 +65,7 @@ var columns = []struct {
 	{"crashes", func(w Way) string { return w.Crashes }},
 	{"faults", func(w Way) string { return w.Faults }},
 	{"requests", func(w Way) string { return w.Requests }},
-	{"at rest", func(w Way) string { return w.Rest }},
+	{"steady", func(w Way) string { return w.Rest }},
 	{"memory", func(w Way) string { return w.Memory }},
 	{"size", func(w Way) string { return w.Size }},
 	{"permissions", func(w Way) string { return w.Permissions }},

@@ -58,7 +58,8 @@ func TestWays(t *testing.T) {
 	if len([]rune(lines[0])) > 120 {
 		t.Errorf("the table has %d columns", len([]rune(lines[0])))
 	}
-	if got := (&Report{Impls: []Implementation{{Name: "a"}}, Bench: &benchmark.Result{}}).Ways().Rows[0].Size; got != unknown {
+	nothing := &Report{Impls: []Implementation{{Name: "a"}}, Bench: &benchmark.Result{}}
+	if got := nothing.Ways().Rows[0].Size; got != unknown {
 		t.Errorf("nothing was measured, and the size is %s", got)
 	}
 }

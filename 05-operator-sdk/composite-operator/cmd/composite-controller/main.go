@@ -1,4 +1,4 @@
-// Command composite-controller keeps the children of custom resources as a hook wants them. It stands for Metacontroller.
+// Command composite-controller keeps the children of custom resources as a hook wants them, in place of Metacontroller.
 package main
 
 import (
@@ -37,8 +37,10 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.hook, "hook", "", "URL of the sync hook, in place of the manifest's")
 	flags.StringVar(&o.hookProgram, "hook-program", "", "program that is started as the sync hook, in place of a URL")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "host:port for metrics; 0 = off")
-	flags.StringVar(&o.probes, "health-probe-bind-address", "127.0.0.1:8081", "host:port for /healthz and /readyz; 0 = off")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "work only while holding a lease, so that several replicas can run")
+	flags.StringVar(&o.probes, "health-probe-bind-address", "127.0.0.1:8081",
+		"host:port for /healthz and /readyz; 0 = off")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false,
+		"work only while holding a lease, so that several replicas can run")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "namespace of the lease (default: the pod's own)")
 	flags.IntVar(&o.workers, "max-concurrent-reconciles", 4, "how many parents are handled at once")
 	o.log.BindFlags(flags)

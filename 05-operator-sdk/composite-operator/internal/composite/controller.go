@@ -111,12 +111,13 @@ func controllerUID(object client.Object) []string {
 	return nil
 }
 
-// reconcileTimeout is how long a reconcile may take, also when the manager stops: it must be less than what the manager
-// waits for then.
+// reconcileTimeout is how long a reconcile may take, also when the manager stops: it must be less than what the
+// manager waits for then.
 const reconcileTimeout = 8 * time.Second
 
-// Reconcile sends one parent and its children to the hook, and makes of the cluster what the hook answers. It is finished
-// when the manager stops: a write that is given up may arrive later, when the next leader works (behaviour/14-leader-stops).
+// Reconcile sends one parent and its children to the hook, and makes of the cluster what the hook answers. It is
+// finished when the manager stops: a write that is given up may arrive later, when the next leader works (check
+// behaviour/14-leader-stops).
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
@@ -165,8 +166,8 @@ func (k childKind) key() string { return k.Kind + "." + k.GroupVersion().String(
 
 // updateStatus makes the status what the hook says. It names the version of the parent that the hook was sent: when
 // somebody edited it meanwhile, the API server answers 409, and the hook is asked again. It is an apply and not an
-// update, because controller-runtime 0.25 waits for its cache after an apply of an unstructured object, and not after an
-// update of one: the next reconcile would read the status from before this write, and get 409.
+// update, because controller-runtime 0.25 waits for its cache after an apply of an unstructured object, and not after
+// an update of one: the next reconcile would read the status from before this write, and get 409.
 func (r *Reconciler) updateStatus(ctx context.Context, parent *unstructured.Unstructured, status map[string]any) error {
 	if status == nil {
 		status = map[string]any{}

@@ -53,7 +53,8 @@ func (r *Reconciler) ask(ctx context.Context, request Request) (*Response, error
 		return nil, fmt.Errorf("read the answer of the sync hook: %w", err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the sync hook answered %s: %s", answer.Status, strings.TrimSpace(string(data[:min(len(data), 200)])))
+		return nil, fmt.Errorf("the sync hook answered %s: %s", answer.Status,
+			strings.TrimSpace(string(data[:min(len(data), 200)])))
 	}
 	response := &Response{}
 	if err := utiljson.Unmarshal(data, response); err != nil { // it keeps integers, as the API does
