@@ -68,7 +68,7 @@ func (r *Reconciler) apply(ctx context.Context, parent *unstructured.Unstructure
 		return err
 	case live == nil:
 		desired.SetResourceVersion("1")
-	case live.GetDeletionTimestamp() != nil || !kind.inPlace || covers(live.Object, desired.Object):
+	case live.GetDeletionTimestamp() != nil || !kind.inPlace || isUpToDate(live.Object, desired.Object):
 		return nil
 	default:
 		desired.SetUID(live.GetUID())

@@ -6,7 +6,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-func TestCovers(t *testing.T) {
+func TestIsUpToDate(t *testing.T) {
 	for name, test := range map[string]struct {
 		live, desired string
 		want          bool
@@ -35,8 +35,8 @@ func TestCovers(t *testing.T) {
 		if err := utiljson.Unmarshal([]byte(`{"v":`+test.desired+`}`), &desired); err != nil {
 			t.Fatal(err)
 		}
-		if got := covers(live, desired); got != test.want {
-			t.Errorf("%s: covers(%s, %s) is %v", name, test.live, test.desired, got)
+		if got := isUpToDate(live, desired); got != test.want {
+			t.Errorf("%s: isUpToDate(%s, %s) is %v", name, test.live, test.desired, got)
 		}
 	}
 }

@@ -1,14 +1,14 @@
 package composite
 
-// covers reports whether a live value has all that is desired. What somebody else added to a map, or to a list whose
+// isUpToDate reports whether a live value has all that is desired. What somebody else added to a map, or to a list whose
 // elements have a name, is not looked at: an API server adds defaults, and others add labels and sidecars. A field that
 // the hook does not name any more is not missed either; it goes with the next apply.
-func covers(live, desired any) bool {
+func isUpToDate(live, desired any) bool {
 	switch desired := desired.(type) {
 	case map[string]any:
 		live, _ := live.(map[string]any)
 		for name, value := range desired {
-			if !covers(live[name], value) {
+			if !isUpToDate(live[name], value) {
 				return false
 			}
 		}
@@ -32,7 +32,7 @@ func coversList(live, desired []any) bool {
 			if key == "" && n != at || key != "" && nameOf(l, key) != nameOf(element, key) {
 				continue
 			}
-			found = covers(l, element)
+			found = isUpToDate(l, element)
 			break
 		}
 		if !found {
