@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"go.uber.org/zap/zapcore"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,6 +45,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"work only while holding a lease, so that several replicas can run")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "namespace of the lease (default: the pod's own)")
 	flags.IntVar(&o.workers, "max-concurrent-reconciles", 4, "how many parents are handled at once")
+	o.log.StacktraceLevel = zapcore.PanicLevel // a returned error says where it comes from
 	o.log.BindFlags(flags)
 }
 

@@ -15,13 +15,13 @@ func isUpToDate(live, desired any) bool {
 		return true
 	case []any:
 		live, _ := live.([]any)
-		return coversList(live, desired)
+		return isListUpToDate(live, desired)
 	default:
 		return live == desired
 	}
 }
 
-func coversList(live, desired []any) bool {
+func isListUpToDate(live, desired []any) bool {
 	key := mergeKey(desired)
 	if key == "" && len(live) != len(desired) {
 		return false

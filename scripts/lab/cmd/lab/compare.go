@@ -98,7 +98,7 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
 	e := examination{fast: c.fast, rounds: 1, limit: c.limit}
 	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o suite.Outcome) {
-		if done[i.Name]++; o.Verdict == suite.Failed {
+		if done[i.Name]++; o.Verdict == suite.Failed && !i.OnlyByName { // theirs are many, and in the report
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout)
 		}
