@@ -8,8 +8,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/page"
 )
 
-// TestTheDemoIsToldInPlainText: what the demo says is about what the demo does, without the marks of Markdown.
-func TestTheDemoIsToldInPlainText(t *testing.T) {
+// TestTheDemoIsPlainText: what the demo says is about what the demo does, without the marks of Markdown.
+func TestTheDemoIsPlainText(t *testing.T) {
 	p, err := page.Parse(filepath.Join("..", "..", "..", "04-controller-runtime", demoPage))
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/exercise"
 )
 
 // learner is a reader with a checkout of her own: its files are links to those of this one, work/ and .workshop/ are
@@ -127,7 +133,103 @@ func TestALearnersSession(t *testing.T) {
 	l.does(true, "solution --yes", "+\treturn ctrl.Result{}, r.updateStatus", "Nothing was written")
 	l.does(true, "goto --ex 04.6", "What was there is saved in work/.saved/", "Own fields, and no others")
 	l.does(true, "reset", "is the starter of 04.6 again")
+	l.does(true, "exercise", "You go on with 04.6", "stay as they are")
 
-	l.does(true, "bug --n 1", "bug 1, level 1", "I deleted my MyWeb, and its ConfigMap is still there.")
+	l.does(true, "bug --n 1", "bug 1, level 1", "I deleted my MyWeb, and its ConfigMap is still there.", "read them in this order")
+	l.does(true, "progress", "next: 04.6")
+	l.does(true, "bug", "bug 1, level 1", "You go on with this one")
 	l.does(true, "solution --yes", "the ConfigMap has no owner reference")
+	l.does(true, "exercise", "You go on with 04.6")
+}
+
+// TestAReaderRunsHerProgram types what the story of an exercise prints, on the local cluster.
+func TestAReaderRunsHerProgram(t *testing.T) {
+	l := newLearner(t)
+	e := exercise.Exercise{Chapter: "04-controller-runtime", File: "main.go"}
+	l.does(true, "exercise --ex 4.2", e.RunCommands()...)
+	t.Cleanup(func() { _ = l.command("down").Run() })
+	l.does(true, "up")
+	script := `eval "$(bin/workshop env)" &&
+` + e.RunCommands()[0] + ` && kubectl wait --for=condition=Established -f 04-controller-runtime/config/crd &&
+kubectl apply -f 04-controller-runtime/config/samples/myweb.yaml && ` + e.RunCommands()[1]
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-c", script)
+	shell.Dir, shell.SysProcAttr = l.root, &syscall.SysProcAttr{Setpgid: true}
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) }
+	out, err := shell.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell.Stderr = shell.Stdout
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), "Saw MyWeb") {
+			cancel() // Ctrl-C
+		}
+	}
+	_ = shell.Wait()
+	if !strings.Contains(said.String(), "Saw MyWeb") {
+		t.Errorf("the program did not see the MyWeb:\n%s", &said)
+	}
+}
+
+// interrupted runs a command, sends Ctrl-C when it prints a text, and wants a word about it.
+func (l *learner) interrupted(command, at string) {
+	l.t.Helper()
+	cmd := l.command(strings.Fields(command)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as in a terminal, all of its processes get the signal
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), at) {
+			if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+				l.t.Error(err)
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "interrupted: the same command goes on") {
+		l.t.Errorf("%s, interrupted at %q, ended with %v:\n%s", command, at, cmd.ProcessState, &said)
+	}
+}
+
+// TestNothingIsLostByCtrlC interrupts a check while it builds, and while its control plane starts; then that control
+// plane dies.
+func TestNothingIsLostByCtrlC(t *testing.T) {
+	l := newLearner(t)
+	const mine = "work/04-controller-runtime/main.go"
+	l.does(true, "exercise --ex 4.2", mine)
+	before, err := os.ReadFile(filepath.Join(l.root, mine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.interrupted("check", "04.2  Children that are created")
+	l.interrupted("check", "starting a control plane")
+	l.does(false, "check", "failed  behaviour/01-pods-apart", "Where to look: "+mine)
+	pid, err := os.ReadFile(filepath.Join(l.root, ".workshop/lab/cluster/kube-apiserver.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if _, err := fmt.Sscan(string(pid), &n); err != nil || syscall.Kill(n, syscall.SIGKILL) != nil {
+		t.Fatalf("the API server %q is not killed: %v", pid, err)
+	}
+	l.does(false, "check", "starting a control plane", "failed  behaviour/01-pods-apart")
+	l.does(false, "check --verbose", "This is what the last check said", "failed  behaviour/01-pods-apart")
+	if after, err := os.ReadFile(filepath.Join(l.root, mine)); err != nil || string(after) != string(before) {
+		t.Errorf("the reader's file has changed: %v", err)
+	}
 }

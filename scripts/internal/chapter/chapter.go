@@ -75,22 +75,29 @@ func Modules(root string) (found []string, err error) {
 	return found, err
 }
 
-// Select returns the chapters that a prefix of a folder name means: "1", "01" and "01-c" are 01-crd;
-// "05/mem" is 05-operator-sdk/memcached-operator, "05" all of that folder. An empty prefix means all.
-func Select(root, prefix string) ([]string, error) {
+// Select returns the chapters that prefixes of folder names mean, separated by commas: "1", "01" and "01-c" are 01-crd;
+// "05/mem" is 05-operator-sdk/memcached-operator, "05" all of that folder. Without one all are meant.
+func Select(root, prefixes string) ([]string, error) {
 	all, err := All(root)
-	if err != nil || prefix == "" {
+	if err != nil || prefixes == "" {
 		return all, err
 	}
-	typed := prefix
-	if oneDigit.MatchString(prefix) {
-		prefix = "0" + prefix
+	wanted := map[string]bool{}
+	for prefix := range strings.SplitSeq(prefixes, ",") {
+		typed, known := prefix, false
+		if oneDigit.MatchString(prefix) {
+			prefix = "0" + prefix
+		}
+		for _, name := range all {
+			if hasPrefix(name, prefix) {
+				wanted[name], known = true, true
+			}
+		}
+		if !known {
+			return nil, fmt.Errorf("CH=%s: no chapter begins so; there are %s", typed, strings.Join(all, ", "))
+		}
 	}
-	some := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !hasPrefix(name, prefix) })
-	if len(some) == 0 {
-		return nil, fmt.Errorf("CH=%s: no chapter begins so; there are %s", typed, strings.Join(all, ", "))
-	}
-	return some, nil
+	return slices.DeleteFunc(all, func(name string) bool { return !wanted[name] }), nil
 }
 
 // oneDigit is a chapter's number without its zero.

@@ -45,6 +45,8 @@ func TestSelect(t *testing.T) {
 		"a name from tab":           {"01-crd/", []string{"01-crd"}, ""},
 		"a folder of chapters":      {"05", five, ""},
 		"a chapter in a folder":     {"05/mem", five[:1], ""},
+		"two of them":               {"05/mem,1", []string{"01-crd", five[0]}, ""},
+		"one of two is wrong":       {"01,7", nil, "CH=7: no chapter begins so"},
 		"ten is not one":            {"10", []string{"10-more"}, ""},
 		"no such chapter":           {"07", nil, "CH=07: no chapter begins so; there are 00-env, 01-crd"},
 		"as it was typed":           {"9", nil, "CH=9: no chapter begins so"},

@@ -124,8 +124,8 @@ func (c Course) original(b Bug) (string, map[string][]byte, error) {
 	files, err := read(found[0])
 	for name := range files {
 		first, _, _ := strings.Cut(name, string(filepath.Separator))
-		if first == "stages" || first == "exercises" || first == "test" || strings.HasSuffix(name, "_test.go") ||
-			filepath.Ext(name) == ".md" {
+		if slices.Contains([]string{"stages", "stages.yaml", "exercises", File, "test", "kind.sh"}, first) ||
+			strings.HasSuffix(name, "_test.go") || filepath.Ext(name) == ".md" {
 			delete(files, name)
 		}
 	}
@@ -161,16 +161,21 @@ func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
 	if saved, err = c.Put(e, files); err != nil {
 		return saved, err
 	}
+	return saved, errors.Join(c.bugModule(chapter), c.GoOn(e))
+}
+
+// bugModule makes work/bug the module that its chapter is.
+func (c Course) bugModule(chapter string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		data, err := os.ReadFile(filepath.Join(chapter, name))
 		if err == nil {
-			err = write(filepath.Join(c.Dir(e), name), data)
+			err = write(filepath.Join(c.Dir(Bug{}.Exercise()), name), data)
 		}
 		if err != nil {
-			return saved, err
+			return err
 		}
 	}
-	return saved, c.GoOn(e)
+	return nil
 }
 
 // crdFile is the one that the lab's CRD is in.
@@ -191,6 +196,15 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 			return r, fmt.Errorf("work/bug/%s is empty, or only half saved: save it in your editor, or `make reset`", name)
 		}
 	}
+	chapter, original, err := c.original(b)
+	if err != nil {
+		return r, err
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir(e), "go.mod")); err != nil {
+		if err := c.bugModule(chapter); err != nil {
+			return r, err
+		}
+	}
 	scratch, err := os.MkdirTemp("", "bug-")
 	if err != nil {
 		return r, ways(err)
@@ -208,10 +222,6 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 		return r, err
 	}
 	if _, err := c.Plane(ctx); err != nil {
-		return r, err
-	}
-	_, original, err := c.original(b)
-	if err != nil {
 		return r, err
 	}
 	if !bytes.Equal(original[crdFile], files[crdFile]) {

@@ -27,8 +27,8 @@ for kinds of your own. Write one of them, and let make examine judge it.`}
 // Score is how many checks of each behaviour passed, by the number of the behaviour.
 type Score map[string][]Verdict
 
-// Score runs all checks of behaviours on the reader's program.
-func (c Course) Score(ctx context.Context, e Exercise) (Score, error) {
+// Behave runs all checks of behaviours on the reader's program.
+func (c Course) Behave(ctx context.Context, e Exercise) ([]Verdict, error) {
 	if _, err := c.Sound(e); err != nil {
 		return nil, err
 	}
@@ -45,12 +45,30 @@ func (c Course) Score(ctx context.Context, e Exercise) (Score, error) {
 		return nil, err
 	}
 	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: e.ID, Program: program, Checks: e.Lab}}, nil)
+	return verdicts[e.ID], err
+}
+
+// ScoreOf sorts verdicts by behaviours.
+func ScoreOf(verdicts []Verdict) Score {
 	score := Score{}
-	for _, v := range verdicts[e.ID] {
+	for _, v := range verdicts {
 		number, _, _ := strings.Cut(strings.TrimPrefix(v.Check, "behaviour/"), "-")
 		score[number] = append(score[number], v)
 	}
-	return score, err
+	return score
+}
+
+// same is the reason of all verdicts, when it is one and the same: such a program does not start.
+func (s Score) same() (reason string) {
+	for _, verdicts := range s {
+		for _, v := range verdicts {
+			if v.Passed() || reason != "" && v.Reason != reason {
+				return ""
+			}
+			reason = v.Reason
+		}
+	}
+	return reason
 }
 
 // Print writes a line for each behaviour, and returns how many are shown in full.
@@ -60,6 +78,11 @@ func (s Score) Print(w io.Writer, verbose bool) (shown int) {
 		numbers = append(numbers, number)
 	}
 	slices.Sort(numbers)
+	if reason := s.same(); reason != "" {
+		wrapped(w, "", "No check could begin: "+reason)
+		fmt.Fprintf(w, "0 of %d behaviours\n", len(s))
+		return 0
+	}
 	for _, number := range numbers {
 		passed, first := 0, ""
 		for _, v := range s[number] {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -50,7 +51,7 @@ type Judge struct {
 var errCompile = errors.New("it does not compile")
 
 // wait calls Waiting after a time, and then every ten seconds, until done is called.
-func (j Judge) wait(what string, first time.Duration) (done func()) {
+func (j Judge) wait(what func() string, first time.Duration) (done func()) {
 	if j.Waiting == nil {
 		return func() {}
 	}
@@ -62,7 +63,7 @@ func (j Judge) wait(what string, first time.Duration) (done func()) {
 			case <-ended:
 				return
 			case <-next.C:
-				j.Waiting(what, time.Since(begin))
+				j.Waiting(what(), time.Since(begin))
 				next.Reset(10 * time.Second)
 			}
 		}
@@ -75,7 +76,8 @@ func (j Judge) wait(what string, first time.Duration) (done func()) {
 
 // Build compiles the program in a work folder. shown is how its folder is called in messages.
 func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error {
-	defer j.wait("compiling "+shown+" (up to a minute the first time)", 2*time.Second)()
+	what := func() string { return "compiling " + shown + " (up to a minute the first time)" }
+	defer j.wait(what, 2*time.Second)()
 	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -98,7 +100,7 @@ func compileError(out, shown string, err error) error {
 	case at != nil:
 		return fmt.Errorf("%w:\n%s\nOpen %s/%s at line %s", errCompile, text, shown, at[1], at[2])
 	case strings.Contains(out, "go.mod") || strings.Contains(out, "go.sum"):
-		return fmt.Errorf("%w:\n%s\n`make reset` writes go.mod and go.sum again", errCompile, text)
+		return fmt.Errorf("%w:\n%s\nDelete %s/go.mod: `make check` writes it and go.sum again", errCompile, text, shown)
 	case strings.Contains(out, "no space left"):
 		return ways(fmt.Errorf("build the program: %w", syscall.ENOSPC))
 	}
@@ -143,7 +145,8 @@ const (
 
 // Lab runs jobs and returns the verdicts by job, in the order of its checks.
 func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
-	defer j.wait("running the checks", 10*time.Second)()
+	var known atomic.Int32
+	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 10*time.Second)()
 	input, err := json.Marshal(jobs)
 	if err != nil {
 		return nil, err
@@ -173,6 +176,7 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verd
 			continue
 		}
 		all[line.Job] = append(all[line.Job], line.Verdict)
+		known.Add(1)
 		if each != nil {
 			each(line.Job, line.Verdict)
 		}
@@ -222,7 +226,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 	if err := write(overlay, data); err != nil {
 		return nil, err
 	}
-	defer j.wait("compiling and running the tests of "+e.ID, 2*time.Second)()
+	defer j.wait(func() string { return "compiling and running the tests of " + e.ID }, 2*time.Second)()
 	begin := time.Now()
 	cmd := j.command(ctx, dir, "go", "test", "-overlay", overlay, "-count=1", "-run", e.Test.Run, pkg)
 	cmd.Env = append(slices.Clone(j.Env), "WORKSHOP_ROOT="+j.Root, "KUBEBUILDER_ASSETS="+j.Bin)

@@ -180,6 +180,9 @@ func (c Course) Progress(w io.Writer, s State) {
 		}
 	}
 	fmt.Fprintf(w, "bugs found and fixed: %d (`make bug`)\n", bugs)
+	if s.Passed[CapstoneID] != "" {
+		fmt.Fprintln(w, "capstone: all behaviours are shown")
+	}
 	if next, ok := c.Next(s); ok {
 		wrapped(w, "", fmt.Sprintf("next: %s %s, %d minutes: make exercise EX=%s (%d minutes left in all)", next.ID,
 			next.Title, next.Minutes, next.ID, left))
@@ -194,6 +197,8 @@ func (e Exercise) PrintStory(w io.Writer) {
 	wrapped(w, "", reflowed(e.Story))
 	check := "its tests: " + strings.Join(testsOf(e), ", ")
 	switch {
+	case e.ID == CapstoneID:
+		check = "all behaviours that the lab knows; make check prints the score"
 	case len(e.Lab) > 0:
 		check = strings.Join(e.Lab, ", ")
 	case e.CRD != nil:
@@ -203,10 +208,19 @@ func (e Exercise) PrintStory(w io.Writer) {
 	wrapped(&checks, "            ", check)
 	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
 	if len(e.Lab) > 0 {
-		fmt.Fprintf(w, "to run it   make up, then in make shell:  kubectl apply -f %s/config/crd\n            "+
-			"cd %s && go run .\n", e.Chapter, filepath.Dir(e.Path()))
+		fmt.Fprintf(w, "to run it   make up, and in make shell:\n            %s\n",
+			strings.Join(e.RunCommands(), "\n            "))
+	}
+	if e.ID == CapstoneID {
+		fmt.Fprintln(w, "then        make check, and make check VERBOSE=1 for the evidence of it; there are no hints")
+		return
 	}
 	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
+}
+
+// RunCommands run the reader's operator on the local cluster, in a shell that has it.
+func (e Exercise) RunCommands() []string {
+	return []string{"kubectl apply -f " + e.Chapter + "/config/crd", "cd " + filepath.Dir(e.Path()) + " && go run ."}
 }
 
 func testsOf(e Exercise) []string {

@@ -47,6 +47,9 @@ func (w Workspace) State() (s State, err error) {
 	if s.Passed == nil {
 		s.Passed = map[string]string{}
 	}
+	if s.Exercise == "" && idPattern.MatchString(s.Current) {
+		s.Exercise = s.Current
+	}
 	if s.Begun == nil {
 		s.Begun = map[string]string{}
 	}

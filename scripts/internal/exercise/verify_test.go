@@ -102,3 +102,20 @@ func TestTheHintThatFitsComesFirst(t *testing.T) {
 		t.Errorf("the first hint of an unknown failure is %q", text)
 	}
 }
+
+// TestAMovedCheckout: a reader renames the folder of the workshop, and goes on.
+func TestAMovedCheckout(t *testing.T) {
+	c := small(t)
+	if _, err := c.Goto(c.All[0]); err != nil {
+		t.Fatal(err)
+	}
+	moved := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.Rename(c.Root, moved); err != nil {
+		t.Fatal(err)
+	}
+	c.Root, c.Judge.Root, c.Work = moved, moved, filepath.Join(moved, "work")
+	r, err := c.Check(t.Context(), c.All[0])
+	if err != nil || !strings.Contains(r.Failure(), "the sum is 0") {
+		t.Errorf("%v: %s", err, r.Failure())
+	}
+}

@@ -117,7 +117,7 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if c.measured.Silent {
+	if c.measured.NoStatus {
 		b.note("%s: it reports no status by which it could be seen that a MyWeb is served: a phase ends when it asks for "+
 			"nothing any more.", c.operator.Impl.Name)
 	}
@@ -167,7 +167,7 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 	if err := do(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if g != nil && !c.measured.Silent {
+	if g != nil && !c.measured.NoStatus {
 		board, err := newBoard(ctx, c.Fixture, c.namespace, g)
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 		err = board.await(ctx, counted, time.Minute, c.operator.Process())
 		board.close()
 		if err != nil && ctx.Err() == nil && c.childrenAreThere(ctx) == nil {
-			c.measured.Silent, err = true, nil
+			c.measured.NoStatus, err = true, nil
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)

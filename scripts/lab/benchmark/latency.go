@@ -59,7 +59,7 @@ func backlog(samples []time.Duration) (first, last time.Duration, grew bool) {
 // watched starts an operator, and a board of what it serves in a namespace; end ends both.
 func (s *stage) watched(ctx context.Context, name, namespace string) (*board, *fixture.Process, func(), error) {
 	goal := served(1)
-	if s.silent {
+	if s.noStatus {
 		goal = complete
 	}
 	b, err := newBoard(ctx, s.Fixture, namespace, goal)

@@ -45,7 +45,7 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 		return err
 	}
 	defer b.end(s.Fixture)
-	s.silent = m.Silent
+	s.noStatus = m.NoStatus
 	if err := s.morePorts(ctx); err != nil {
 		return err
 	}

@@ -14,8 +14,9 @@ type Result struct {
 // Measured is what is known of one implementation.
 type Measured struct {
 	Name string `json:"name"`
-	// Silent programs report no status by which it could be seen that a MyWeb is served: their children are seen instead.
-	Silent bool `json:"silent,omitempty"`
+	// NoStatus is for programs that report no status by which it could be seen that a MyWeb is served: their children
+	// are seen instead.
+	NoStatus bool `json:"noStatus,omitempty"`
 	// Counts of requests, for each phase of a MyWeb's life.
 	Counts []Count `json:"counts,omitempty"`
 	// Curve is how many of N MyWebs had their children and first status, over time.

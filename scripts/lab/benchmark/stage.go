@@ -43,7 +43,7 @@ type stage struct {
 	meta      metadata.Interface
 	operators map[string]*suite.Operator // by the name of the implementation
 
-	silent     bool // the operator reports no status
+	noStatus   bool // the operator reports no status
 	apiServer  int  // its process
 	namespaces int
 }

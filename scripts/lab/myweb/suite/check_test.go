@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -61,5 +62,24 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 	if o.Verdict != Failed || !strings.HasPrefix(o.Reason, "the page is there: not after") ||
 		strings.Contains(o.Reason, "\n") {
 		t.Errorf("%s: %s", o.Verdict, o.Reason)
+	}
+}
+
+// TestASlowMachineIsNoVerdict: a program that is given up gets a number of looks, however long each of them takes.
+func TestASlowMachineIsNoVerdict(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"idle": 0, "loaded": 5 * poll} {
+		looks := 0
+		o := outcomeOf(t, time.Minute, func(t *T) {
+			t.Operator.AssumeNone()
+			t.Operator.reports, t.Operator.patience = false, 10*poll
+			t.Reaction("it is there", 0, func() error {
+				looks++
+				time.Sleep(slow)
+				return errors.New("it is not")
+			})
+		})
+		if !strings.Contains(o.Reason, "the operator sends nothing any more, and it is not") || looks < 6 {
+			t.Errorf("%s: after %d looks: %s", name, looks, o.Reason)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,8 +39,6 @@ type Operator struct {
 	surveyed, reports, owns bool
 	finding                 string
 	patience                time.Duration
-	// startup is how long the last start took, the quiet at its end apart.
-	startup atomic.Int64
 
 	fixture.Lives
 	fixture *fixture.Fixture
@@ -136,17 +133,13 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 
 // Start launches a process and returns when it is ready: it watches the MyWebs, and asks for nothing more.
 func (o *Operator) Start(ctx context.Context, args ...string) error {
-	begin, mark := time.Now(), o.fixture.Ledger.Mark()
+	mark := o.fixture.Ledger.Mark()
 	p, err := o.Launch(args...)
-	if err == nil {
-		err = o.awaitReady(ctx, p, mark)
+	if err != nil {
+		return err
 	}
-	o.startup.Store(int64(time.Since(begin) - startQuiet))
-	return err
+	return o.awaitReady(ctx, p, mark)
 }
-
-// startQuiet is how long an operator that is ready asks for nothing.
-const startQuiet = 200 * time.Millisecond
 
 func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("30 s are over"))
@@ -158,7 +151,7 @@ func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int)
 	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{Resource}
 	err := o.fixture.Ledger.Await(ended, 1, watch)
 	if err == nil {
-		err = o.fixture.Ledger.AwaitQuiet(ended, startQuiet, mine, ledger.Match{Except: ledger.Housekeeping})
+		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	if err != nil {
 		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, tail(p.Output(), 5))

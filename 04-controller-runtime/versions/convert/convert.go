@@ -1,0 +1,56 @@
+// Package convert converts MyWebs between their versions. v2 is the hub: each other version is a spoke, and has one
+// function to v2 and one from it. With one spoke that is no gain yet; with three, six functions are enough instead of
+// twelve.
+package convert
+
+import (
+	"context"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	webv2 "example.com/operator-workshop/04-controller-runtime/versions/api/v2"
+)
+
+// Description is the annotation in which v1 keeps what it has no field for. An object that somebody read and wrote
+// in v1 has its description still.
+const Description = "operator.k8s-summit.org/description"
+
+// ToV2 converts v1 to v2. Like FromV2 it must not fail: one stored object that it refuses is enough, and nobody can
+// list MyWebs any more. What is wrong with an object is for the schema to report.
+func ToV2(_ context.Context, from *webv1.MyWeb, to *webv2.MyWeb) error {
+	from = from.DeepCopy() // the caller keeps its maps and pointers
+	to.ObjectMeta = from.ObjectMeta
+	to.Spec = webv2.MyWebSpec{
+		Image:       from.Spec.Image,
+		NodePort:    from.Spec.NodePortNumber,
+		Description: from.Annotations[Description],
+		Replicas:    from.Spec.Replicas,
+	}
+	if html := from.Spec.PageContentHTML; html != nil {
+		to.Spec.Page = &webv2.Page{HTML: *html} // the empty page, too: it is a choice
+	}
+	delete(to.Annotations, Description)
+	to.Status = webv2.MyWebStatus(from.Status) // compiles while the fields are the same
+	return nil
+}
+
+// FromV2 converts v2 to v1.
+func FromV2(_ context.Context, from *webv2.MyWeb, to *webv1.MyWeb) error {
+	from = from.DeepCopy()
+	to.ObjectMeta = from.ObjectMeta
+	to.Spec = webv1.MyWebSpec{
+		Image:          from.Spec.Image,
+		NodePortNumber: from.Spec.NodePort,
+		Replicas:       from.Spec.Replicas,
+	}
+	if page := from.Spec.Page; page != nil {
+		to.Spec.PageContentHTML = &page.HTML
+	}
+	if from.Spec.Description != "" {
+		if to.Annotations == nil {
+			to.Annotations = map[string]string{}
+		}
+		to.Annotations[Description] = from.Spec.Description
+	}
+	to.Status = webv1.MyWebStatus(from.Status)
+	return nil
+}
