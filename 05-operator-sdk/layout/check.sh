@@ -24,7 +24,8 @@ row_of() {
   printf '%s' "$best"
 }
 
-for project in ../*-operator; do
+for project in ../*/PROJECT; do # the projects that were scaffolded
+  project=$(dirname "$project")
   files=0
   while read -r file; do
     files=$((files + 1))
