@@ -103,7 +103,7 @@ kind-test: ## Run the end-to-end tests on kind, with real containers: make kind-
 	@$(WORKSHOP) kind-test --ch '$(CH)'
 
 # The lab. IMPL=03 narrows it to an operator, IMPL=name=path/to/binary is yours; RUN=… narrows it to checks.
-compare: ## Examine and measure the operators side by side: out/compare.html (FAST=1: the fast checks alone)
+compare: ## Examine and measure the operators side by side: out/compare.html
 	@$(WORKSHOP) lab compare --impl '$(IMPL)' --parts '$(PARTS)' $(if $(FAST),--fast)
 
 conformance: ## Check the 14 behaviours of an operator: make conformance IMPL=03
