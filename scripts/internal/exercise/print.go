@@ -136,7 +136,8 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 			"fault. (%s)", r.times()))
 		return
 	}
-	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps. (%s)", e.Path(), r.times()))
+	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps.", e.Path()))
+	fmt.Fprintf(w, "(%s)\n", r.times())
 }
 
 // times says how long the parts of an examination took.
