@@ -77,11 +77,11 @@ func TestANodePortThatIsTakenWhereItDoesNotLook(t *testing.T) {
 		})
 	}
 	w.Eventually(func() int { return len(tries()) }).Should(gomega.BeNumerically(">=", 8), "it is tried again")
+	// The pauses before the first eight are 5, 10, 20 … 320 ms, 635 ms in all. An event of a child that the operator made
+	// itself may bring one of them forward.
 	all := tries()
-	for i, least := 0, 5*time.Millisecond; i < 7; i, least = i+1, 2*least {
-		w.Expect(all[i+1].RequestReceivedTimestamp.Sub(all[i].RequestReceivedTimestamp)).
-			To(gomega.BeNumerically(">", least*9/10), "pause %d of 5 ms, 10 ms, 20 ms … 320 ms", i+1)
-	}
+	w.Expect(all[7].RequestReceivedTimestamp.Sub(all[0].RequestReceivedTimestamp)).
+		To(gomega.BeNumerically(">", 320*time.Millisecond), "eight tries")
 	w.Expect(w.Delete(t.Context(), other)).To(gomega.Succeed())
 	w.Expect(w.served(here, "site").Status.NodePort).To(gomega.Equal(int32(30031)))
 	w.settled(user)
