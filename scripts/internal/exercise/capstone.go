@@ -22,7 +22,7 @@ operator in whatever way you like. The score says which behaviours your program 
 its checks pass.
 
 A second one has no answer in the workshop: 04-controller-runtime/exercises/second-kind.yaml specifies three operators
-for kinds of your own. Write one of them, and let make examine judge it.`}
+for kinds of your own, and says where to begin. Write one of them, and let make examine judge it.`}
 
 // Score is how many checks of each behaviour passed, by the number of the behaviour.
 type Score map[string][]Verdict

@@ -122,7 +122,7 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	for _, k := range plan {
 		faults = append(faults, t.fixture.Proxy.Add(proxy.Rule{Name: "kill after " + k.String(), Moment: proxy.After,
 			Skip: k.n - 1, Times: 1,
-			Match: ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.namespace, Verbs: []string{k.verb},
+			Match: ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: []string{k.verb},
 				Resources: []string{k.what}, Name: k.name, Where: ledger.Entry.Committed},
 			Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
 				t.operator.Process().Kill()

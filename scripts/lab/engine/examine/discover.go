@@ -19,14 +19,21 @@ type child struct {
 	GVR     schema.GroupVersionResource
 	Name    string
 	Cluster bool // it has no namespace
+	// Namespace is empty when it is that of the trial.
+	Namespace string
 }
 
-func (c child) String() string { return c.GVR.GroupResource().String() + "/" + c.Name }
+func (c child) String() string {
+	if c.Namespace != "" {
+		return c.GVR.GroupResource().String() + "/" + c.Namespace + "/" + c.Name
+	}
+	return c.GVR.GroupResource().String() + "/" + c.Name
+}
 
 // discoverChildren finds what the operator owns: what it wrote and what is there, and what refers to the sample as
 // its owner, whoever wrote it.
 func (t *trial) discoverChildren() (children []child, err error) {
-	candidates := childrenOf(t.changes(0), t.target.gvr)
+	candidates := childrenOf(t.changes(0), t.target.gvr, t.target.cluster)
 	owner, err := t.sample()
 	if err != nil {
 		return nil, err
@@ -50,11 +57,16 @@ func (t *trial) discoverChildren() (children []child, err error) {
 	return children, nil
 }
 
-// childrenOf are the objects of writes, those of the sample's resource apart.
-func childrenOf(changes []ledger.Entry, sample schema.GroupVersionResource) (all []child) {
+// childrenOf are the objects of writes, those of the sample's resource apart. With a sample that has no namespace, each
+// has its own.
+func childrenOf(changes []ledger.Entry, sample schema.GroupVersionResource, cluster bool) (all []child) {
 	for _, e := range changes {
 		gvr := schema.GroupVersionResource{Group: e.Group, Version: e.Version, Resource: e.Resource}
-		c := child{GVR: gvr, Name: e.Name, Cluster: e.Namespace == ""}
+		ofNamespace := gvr.GroupResource() == schema.GroupResource{Resource: "namespaces"} // it names itself in its path
+		c := child{GVR: gvr, Name: e.Name, Cluster: e.Namespace == "" || ofNamespace}
+		if cluster && !ofNamespace {
+			c.Namespace = e.Namespace
+		}
 		if gvr.GroupResource() != sample.GroupResource() && e.Name != "" && !slices.Contains(all, c) {
 			all = append(all, c)
 		}
@@ -62,7 +74,7 @@ func childrenOf(changes []ledger.Entry, sample schema.GroupVersionResource) (all
 	return all
 }
 
-// owned are the objects in the namespace with an owner reference to the sample.
+// owned are the namespaced objects in reach with an owner reference to the sample.
 func (t *trial) owned(ctx context.Context, owner types.UID) (all []child, err error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(t.fixture.Kube.Discovery())
 	if err != nil {
@@ -78,13 +90,17 @@ func (t *trial) owned(ctx context.Context, owner types.UID) (all []child, err er
 				continue
 			}
 			gvr := gv.WithResource(r.Name)
-			items, err := t.fixture.Dynamic.Resource(gvr).Namespace(t.namespace).List(ctx, metav1.ListOptions{})
+			items, err := t.fixture.Dynamic.Resource(gvr).Namespace(t.scope()).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				continue // a resource that cannot be listed now has nothing to show
 			}
 			for _, u := range items.Items {
 				if slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }) {
-					all = append(all, child{GVR: gvr, Name: u.GetName()})
+					c := child{GVR: gvr, Name: u.GetName()}
+					if t.target.cluster {
+						c.Namespace = u.GetNamespace()
+					}
+					all = append(all, c)
 				}
 			}
 		}

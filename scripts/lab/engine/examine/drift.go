@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -26,17 +27,17 @@ func (r *run) patience() time.Duration {
 
 // drift deletes and changes what the operator owns.
 func drift(r *run) error {
-	if len(r.children) == 0 {
-		r.add("what it owns is restored", skipped("the operator writes no other object"))
+	if len(r.owns()) == 0 {
+		r.add("what it owns is restored", skipped("the operator writes no other object that is its own"))
 		return nil
 	}
-	for _, c := range r.children {
+	for _, c := range r.owns() {
 		if err := r.check("a deleted "+c.String()+" comes back",
 			func(t *trial) (Finding, error) { return t.deleteChild(c) }); err != nil {
 			return err
 		}
 	}
-	for _, c := range r.children {
+	for _, c := range r.owns() {
 		if err := r.check("changed fields of "+c.String()+" are restored",
 			func(t *trial) (Finding, error) { return t.changeFields(c) }); err != nil {
 			return err
@@ -57,13 +58,20 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	err = t.eventually(t.patience(), func() error {
+	observe := func() (*unstructured.Unstructured, error) {
 		now, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 		if err == nil && now.GetUID() == u.GetUID() {
-			err = errors.New("it is still the old one")
+			err = errOld
 		}
-		return err
+		return now, err
+	}
+	_ = t.eventually(20*time.Second, func() error { // a namespace takes some seconds to go
+		if now, err := observe(); errors.Is(err, errOld) && now.GetDeletionTimestamp() != nil {
+			return err
+		}
+		return nil
 	})
+	err = t.eventually(t.patience(), func() error { _, err := observe(); return err })
 	if err != nil {
 		return failed("%v after the deletion: %v", t.patience(), err).with(lines(t.writes(mark))...), t.ctx.Err()
 	}
@@ -73,6 +81,8 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	}
 	return passed("back after %.1f s, at the cost of %d writes", took.Seconds(), len(t.writes(mark))), nil
 }
+
+var errOld = errors.New("it is still the old one")
 
 // perSample is how many fields are changed in the life of one sample: an operator may limit how often it restores
 // what somebody changes, so that two do not write against each other without end.
@@ -84,7 +94,7 @@ func (t *trial) changeFields(c child) (Finding, error) {
 	if t.target.Fast {
 		fields = spread(fields, 4*perSample)
 	}
-	if t.target.Namespace != "" {
+	if t.target.serial() {
 		at = 1
 	}
 	var mu sync.Mutex
@@ -203,8 +213,7 @@ func (t *trial) addLabels() (Finding, error) {
 		return Finding{}, err
 	}
 	mark := t.fixture.Ledger.Mark()
-	own := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}
-	all := append(slices.Clone(t.children), own)
+	all := append(slices.Clone(t.children), t.own())
 	for _, c := range all {
 		_, err := t.at(c).Patch(t.ctx, c.Name, types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"example.com/added":"yes"}}}`),

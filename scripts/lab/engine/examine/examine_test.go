@@ -51,6 +51,48 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	})
 }
 
+// TestWithoutANamespace examines the operator of a kind that is cluster-scoped, with children in a namespace.
+func TestWithoutANamespace(t *testing.T) {
+	program := build(t)
+	for fault, want := range map[string]string{"FAULT=": "", "FAULT=no-drift": "drift"} {
+		s := greeting(program, fault, "SCOPE=Cluster")
+		s.CRD, s.Role = "../testoperator/config/crd_cluster.yaml", nil
+		report, err := Run(t.Context(), s, Options{Only: []string{"restart", "deletion", "drift"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(report.Failed(), " "); got != want {
+			t.Errorf("%s: failed: %q, want %q", fault, got, want)
+		}
+		if page := report.Markdown(); !strings.Contains(page, "a deleted configmaps/hello/hello comes back: ") ||
+			!strings.Contains(page, "a deleted namespaces/hello comes back: ") {
+			t.Errorf("%s: a child was not found:\n%s", fault, page)
+		}
+	}
+}
+
+// TestWhatItWasGiven has a ConfigMap of the name that the operator writes: it makes it its own, and so deletes it.
+func TestWhatItWasGiven(t *testing.T) {
+	given := filepath.Join(t.TempDir(), "given.yaml")
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\n"
+	if err := os.WriteFile(given, []byte(object), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := greeting(build(t))
+	s.Needs = []string{given}
+	report, err := Run(t.Context(), s, Options{Only: []string{"deletion", "drift"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if !strings.Contains(page, "it deleted configmaps/hello, which was there before the sample") {
+		t.Errorf("nobody says that the given ConfigMap is gone:\n%s", page)
+	}
+	if strings.Contains(page, "a deleted configmaps/hello comes back") {
+		t.Errorf("what it was given it need not restore:\n%s", page)
+	}
+}
+
 // TestMorePlantedFaultsAreFound takes minutes.
 func TestMorePlantedFaultsAreFound(t *testing.T) {
 	if os.Getenv("LONG") == "" {

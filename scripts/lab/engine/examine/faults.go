@@ -17,17 +17,22 @@ type writeFault struct {
 	moment proxy.Moment
 	do     proxy.Action
 	fast   bool
+	note   string // why others do not progress
 }
 
+// waits is what to know of Retry-After, for who has one worker.
+const waits = " (client-go itself sends such a request again, up to 10 times, and meanwhile its worker handles " +
+	"nothing else: MaxConcurrentReconciles)"
+
 var writeFaults = []writeFault{
-	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false},
-	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false},
-	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false},
-	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true},
-	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false},
-	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false},
-	{"a lost response", proxy.After, proxy.Drop(), true},
-	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false},
+	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, ""},
+	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, ""},
+	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits},
+	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, ""},
+	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, ""},
+	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits},
+	{"a lost response", proxy.After, proxy.Drop(), true, ""},
+	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, ""},
 }
 
 // apiFaults disturbs what passes between the operator and the API server.
@@ -46,14 +51,14 @@ func apiFaults(r *run) error {
 		}
 	}
 	for _, w := range watchFaults {
-		if r.target.Fast && !w.fast || r.late() || len(r.children) == 0 {
+		if r.target.Fast && !w.fast || r.late() || len(r.owns()) == 0 {
 			continue
 		}
 		if err := r.check("recovers from "+w.name, func(t *trial) (Finding, error) { return t.watchesLost(w) }); err != nil {
 			return err
 		}
 	}
-	if r.target.Fast || r.late() || len(r.children) == 0 {
+	if r.target.Fast || r.late() || len(r.owns()) == 0 {
 		return nil
 	}
 	if err := r.check("recovers from watches that freeze", (*trial).watchesFrozen); err != nil {
@@ -101,7 +106,7 @@ func (w watched) hot() bool {
 // writesFail disturbs the writes for one sample, lets another sample come, and ends the disturbance.
 func (t *trial) writesFail(f writeFault) (Finding, error) {
 	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
-		Users: []string{t.operator.user.Name}, Namespace: t.namespace, Verbs: wire.Writes, Except: ledger.Housekeeping}})
+		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: wire.Writes, Except: ledger.Housekeeping}})
 	defer fault.Release()
 	if err := t.create(); err != nil {
 		return Finding{}, err
@@ -114,7 +119,7 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
 	other, err := t.otherServed()
 	if err != nil {
-		return failed("while the writes for one sample got %s, %v", f.name, err).with(lines(t.writes(0))...), t.ctx.Err()
+		return failed("while the writes for one sample got %s, %v%s", f.name, err, f.note).with(lines(t.writes(0))...), t.ctx.Err()
 	}
 	w, err := t.watch(begin, mark)
 	if err != nil {
@@ -133,7 +138,7 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 
 // otherServed makes another sample ready in a namespace that is not disturbed.
 func (t *trial) otherServed() (what string, err error) {
-	if t.target.Namespace != "" {
+	if t.target.serial() {
 		return "", nil
 	}
 	other, err := t.newTrial(t.ctx)

@@ -161,6 +161,11 @@ func deletion(r *run) error {
 			return failed("20 s after the deletion %v", err), nil
 		}
 		took := time.Since(begin)
+		for _, c := range slices.DeleteFunc(slices.Clone(t.children), func(c child) bool { return !t.isGiven(c) }) {
+			if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
+				return failed("it deleted %s, which was there before the sample: %v", c, err), t.ctx.Err()
+			}
+		}
 		if err := t.quiet(time.Second); err != nil {
 			return Finding{}, err
 		}
@@ -183,7 +188,7 @@ func (t *trial) nothingLeft() error {
 		return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
 	}
 	var left []string
-	for _, c := range t.children {
+	for _, c := range t.owns() {
 		switch u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
 		case apierrors.IsNotFound(err):
 		case err == nil && u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0:

@@ -28,7 +28,7 @@ func (r *run) findMutation() (m mutation, err error) {
 		if err := t.serve(); err != nil {
 			return Finding{}, err
 		}
-		for _, c := range t.children {
+		for _, c := range t.owns() {
 			for _, p := range byUse(t.fields[c]) {
 				pointer, other, err := t.otherValue(c, p)
 				if err != nil {
@@ -156,7 +156,7 @@ func (t *trial) noticed() (found bool, where string) {
 	if err != nil {
 		return true, "a child is missing"
 	}
-	status := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}.String() + ".status"
+	status := t.own().String() + ".status"
 	for _, line := range state.Differences(now, t.state, t.varying) {
 		if strings.HasPrefix(line, status) {
 			return true, "the status reports it (" + line + ")"

@@ -38,18 +38,9 @@ func permissions(r *run) error {
 	if err != nil {
 		return err
 	}
-	var granted, everywhere []permission // the latter in all namespaces
-	for _, file := range r.target.Role {
-		roles, err := readRoles(file)
-		if err != nil {
-			return err
-		}
-		for _, role := range roles {
-			granted = append(granted, grants(role.Rules)...)
-			if role.Kind == "ClusterRole" {
-				everywhere = append(everywhere, grants(role.Rules)...)
-			}
-		}
+	granted, everywhere, err := r.target.granted()
+	if err != nil {
+		return err
 	}
 	used, denied := uses(entries, refused)
 	if denied = missing(denied, slices.Concat(everywhere, used)); len(denied) > 0 {
@@ -71,6 +62,27 @@ func permissions(r *run) error {
 		r.add("what is granted is used", passed("all %d permissions were used", len(granted)))
 	}
 	return nil
+}
+
+// granted are the permissions of the roles, and those of them that count in all namespaces. Without a role the operator
+// may do everything.
+func (t *target) granted() (all, everywhere []permission, err error) {
+	if len(t.Role) == 0 {
+		return nil, []permission{{"*", "*", "*"}}, nil
+	}
+	for _, file := range t.Role {
+		roles, err := readRoles(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, role := range roles {
+			all = append(all, grants(role.Rules)...)
+			if role.Kind == "ClusterRole" {
+				everywhere = append(everywhere, grants(role.Rules)...)
+			}
+		}
+	}
+	return all, everywhere, nil
 }
 
 func texts(permissions []permission) (all []string) {

@@ -107,8 +107,11 @@ func matching(c child) *admissionv1.MatchResources {
 		rule(c.GVR.Group, c.GVR.Version, c.GVR.Resource), rule("", "v1", "configmaps")}}
 }
 
-// here is the namespace of the trial.
+// here is the namespace of the trial; nil means all, for a sample that has none.
 func (t *trial) here() *admissionv1.MatchResources {
+	if t.target.cluster {
+		return nil
+	}
 	return &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
 		MatchLabels: map[string]string{corev1.LabelMetadataName: t.namespace}}}
 }

@@ -86,15 +86,23 @@ func TestChildrenOf(t *testing.T) {
 		return ledger.Entry{Request: wire.Request{
 			Group: group, Version: "v1", Resource: resource, Namespace: namespace, Name: name}}
 	}
-	var got []string
-	for _, c := range childrenOf([]ledger.Entry{
-		entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "a", "x"),
-		entry("test.example.com", "greetings", "a", "x"), entry("rbac.authorization.k8s.io", "clusterroles", "", "x")},
-		sample) {
-		got = append(got, c.String())
-	}
-	if want := "deployments.apps/x clusterroles.rbac.authorization.k8s.io/x"; strings.Join(got, " ") != want {
-		t.Errorf("%q, want %q", got, want)
+	for cluster, want := range map[bool]string{
+		false: "deployments.apps/x clusterroles.rbac.authorization.k8s.io/x",
+		true:  "deployments.apps/a/x deployments.apps/b/x namespaces/a clusterroles.rbac.authorization.k8s.io/x",
+	} {
+		var got []string
+		changes := []ledger.Entry{entry("apps", "deployments", "a", "x"), entry("apps", "deployments", "a", "x"),
+			entry("test.example.com", "greetings", "a", "x"), entry("rbac.authorization.k8s.io", "clusterroles", "", "x")}
+		if cluster {
+			changes = slices.Insert(changes, 2, entry("apps", "deployments", "b", "x"), entry("", "namespaces", "a", "a"),
+				entry("", "namespaces", "", "a"))
+		}
+		for _, c := range childrenOf(changes, sample, cluster) {
+			got = append(got, c.String())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("cluster %v: %q, want %q", cluster, got, want)
+		}
 	}
 }
 
@@ -183,6 +191,10 @@ func TestPermissions(t *testing.T) {
 	}
 	if got := missing(denied, []permission{{"*", "", "pods"}}); len(got) != 0 {
 		t.Errorf("missing though it is granted: %v", got)
+	}
+	_, everything, err := new(target).granted()
+	if got := missing(denied, everything); len(got) != 0 || err != nil {
+		t.Errorf("missing though there is no role, and everything is granted: %v, %v", got, err)
 	}
 	if got := missing([]permission{{"delete", "", "pods"}},
 		[]permission{{"delete", "apps", "pods"}, {"get", "", "pods"}}); len(got) != 1 {

@@ -77,7 +77,7 @@ func (t *trial) notTwice(both []*operator, mark int, err error) Finding {
 }
 
 func (t *trial) writesOf(o *operator, mark int) []ledger.Entry {
-	return t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, Namespace: t.namespace,
+	return t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, Namespace: t.scope(),
 		After: max(mark, t.mark),
 		Verbs: wire.Writes, Except: ledger.Housekeeping})
 }
@@ -101,13 +101,13 @@ func (t *trial) takeOver(both []*operator) (Finding, error) {
 		return failed("both replicas write, though there is a lease").with(append(lines(t.writesOf(leader, 0)),
 			lines(writes)...)...), nil
 	}
-	if len(t.children) == 0 || t.target.Fast {
+	if len(t.owns()) == 0 || t.target.Fast {
 		return passed("one replica sent all %d writes, the other none; a take-over was not tried",
 			len(t.writesOf(leader, 0))), nil
 	}
 	mark, begin := t.fixture.Ledger.Mark(), time.Now()
 	leader.Kill()
-	c := t.children[0]
+	c := t.owns()[0]
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}

@@ -94,7 +94,7 @@ func apiMessage(err error) string {
 
 // reached are the places outside the spec that a change came to.
 func (t *trial) reached() (places []string, err error) {
-	spec := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}.String() + ".spec"
+	spec := t.own().String() + ".spec"
 	err = t.eventually(t.patience(), func() error {
 		places = nil
 		now, err := t.observe()

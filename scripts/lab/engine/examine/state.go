@@ -18,7 +18,7 @@ var masked = regexp.MustCompile(`\.(uid|resourceVersion|namespace|managedFields|
 // observe reads the state. The status of the children is left out: controllers of the cluster write it.
 func (t *trial) observe() (state.State, error) {
 	all, uids := state.State{}, []string{}
-	own := child{GVR: t.target.gvr, Name: t.target.sample.GetName()}
+	own := t.own()
 	for _, c := range append(slices.Clone(t.children), own) {
 		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 		if err != nil {

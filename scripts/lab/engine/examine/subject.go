@@ -71,13 +71,14 @@ func ReadSubject(file string) (Subject, error) {
 // A target is a subject whose files were read.
 type target struct {
 	Subject
-	crds   []string // files
-	kinds  map[schema.GroupVersionKind]crdVersion
-	gvr    schema.GroupVersionResource
-	spec   map[string]any // the schema of the sample's spec
-	sample *unstructured.Unstructured
-	needs  []*unstructured.Unstructured
-	source bool // Program is a folder that must be built
+	crds    []string // files
+	kinds   map[schema.GroupVersionKind]crdVersion
+	gvr     schema.GroupVersionResource
+	cluster bool           // the sample has no namespace, and its children may be in any
+	spec    map[string]any // the schema of the sample's spec
+	sample  *unstructured.Unstructured
+	needs   []*unstructured.Unstructured
+	source  bool // Program is a folder that must be built
 }
 
 // build compiles the program when a folder was given. It is in a folder that remove takes away.
@@ -156,11 +157,7 @@ func (t *target) readSample() error {
 				"other to a file of its own, and name it in NEEDS= if the first needs "+
 				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
 		default:
-			t.sample, t.gvr, t.spec = u, version.gvr, version.spec
-			if version.cluster {
-				return fmt.Errorf("the kind %s is cluster-scoped, and each experiment has a namespace of its own: "+
-					"only namespaced kinds can be examined", u.GetKind())
-			}
+			t.sample, t.gvr, t.spec, t.cluster = u, version.gvr, version.spec, version.cluster
 		}
 	}
 	if t.sample == nil {

@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,9 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 			return nil, fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
+	if len(r.target.needs) > 0 {
+		return t, t.settled()
+	}
 	return t, nil
 }
 
@@ -96,7 +100,7 @@ func (t *trial) clean() {
 	if t.run.ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), 30*time.Second)
 	defer cancel()
 	name := t.target.sample.GetName()
 	_ = t.samples().Delete(ctx, name, metav1.DeleteOptions{})
@@ -105,10 +109,13 @@ func (t *trial) clean() {
 		if err != nil {
 			break
 		}
-		if time.Since(begin) > 4*time.Second {
+		if time.Since(begin) > 10*time.Second || !t.target.cluster && time.Since(begin) > 4*time.Second {
 			u.SetFinalizers(nil)
 			_, _ = t.samples().Update(ctx, u, metav1.UpdateOptions{})
 		}
+	}
+	if t.target.cluster {
+		t.cleanNamespaces(ctx)
 	}
 	if t.target.Namespace == "" {
 		_ = t.fixture.Kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{})
@@ -120,6 +127,9 @@ func (t *trial) clean() {
 }
 
 func (t *trial) samples() dynamic.ResourceInterface {
+	if t.target.cluster {
+		return t.fixture.Dynamic.Resource(t.target.gvr)
+	}
 	return t.fixture.Dynamic.Resource(t.target.gvr).Namespace(t.namespace)
 }
 
@@ -131,7 +141,7 @@ func (t *trial) at(c child) dynamic.ResourceInterface {
 	if c.Cluster {
 		return t.fixture.Dynamic.Resource(c.GVR)
 	}
-	return t.fixture.Dynamic.Resource(c.GVR).Namespace(t.namespace)
+	return t.fixture.Dynamic.Resource(c.GVR).Namespace(cmp.Or(c.Namespace, t.namespace))
 }
 
 // create makes the sample.
@@ -154,7 +164,8 @@ func (t *trial) serve() error {
 func (t *trial) mine(after int, verbs ...string) ledger.Match {
 	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
 		Where: func(e ledger.Entry) bool {
-			return strings.HasPrefix(e.User, t.operator.user.Name) && (e.Namespace == t.namespace || t.ofChild(e))
+			return strings.HasPrefix(e.User, t.operator.user.Name) && (t.target.cluster || e.Namespace == t.namespace ||
+				t.ofChild(e))
 		}}
 }
 

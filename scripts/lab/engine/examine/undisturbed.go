@@ -56,7 +56,11 @@ func (r *run) undisturbed() error {
 	}
 	r.state, r.varying = state.Common(r.states)
 	for _, c := range r.children {
-		r.options.Progress("  it owns %s and sets %d fields of it", c, len(r.fields[c]))
+		verb := "owns"
+		if r.isGiven(c) {
+			verb = "was given"
+		}
+		r.options.Progress("  it %s %s and sets %d fields of it", verb, c, len(r.fields[c]))
 		r.report.Children = append(r.report.Children, fmt.Sprintf("%s (%d fields)", c, len(r.fields[c])))
 	}
 	if len(r.children) == 0 {

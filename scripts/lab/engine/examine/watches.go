@@ -35,7 +35,7 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	freeze := t.fixture.Proxy.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze(),
 		Match: ledger.Match{Users: []string{t.operator.user.Name}, Verbs: []string{wire.Watch}}})
 	defer freeze.Release()
-	c := t.children[0]
+	c := t.owns()[0]
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
@@ -113,7 +113,7 @@ func (t *trial) apiServerKilled() (Finding, error) {
 			return Finding{}, err
 		}
 	}
-	c := t.children[0]
+	c := t.owns()[0]
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}

@@ -6,6 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// childrenOf are the resources of a Greeting's children. One without a namespace has a namespace as its first child,
+// and another child in it.
+func childrenOf(greeting *unstructured.Unstructured) []schema.GroupVersionResource {
+	if greeting.GetNamespace() == "" {
+		return []schema.GroupVersionResource{namespaces, children[0]}
+	}
+	return children
+}
+
 // desired is a child as it should be.
 func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResource) *unstructured.Unstructured {
 	name := greeting.GetName()
@@ -15,6 +24,8 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 	var kind string
 	content := map[string]any{}
 	switch gvr.Resource {
+	case "namespaces":
+		kind = "Namespace"
 	case "configmaps":
 		kind, content["data"] = "ConfigMap", map[string]any{"text": text}
 	case "services":
@@ -28,7 +39,9 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(gvr.GroupVersion().WithKind(kind))
-	u.SetNamespace(greeting.GetNamespace())
+	if u.SetNamespace(greeting.GetNamespace()); greeting.GetNamespace() == "" && gvr != namespaces {
+		u.SetNamespace(name)
+	}
 	u.SetName(name)
 	u.SetLabels(map[string]string{"app": name})
 	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(greeting, greeting.GroupVersionKind())})

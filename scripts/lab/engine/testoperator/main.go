@@ -1,5 +1,6 @@
 // Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and
-// a Service. FAULT plants a fault that a test has to find.
+// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. FAULT plants a fault that
+// a test has to find.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +28,7 @@ var (
 		{Group: "apps", Version: "v1", Resource: "deployments"},
 		{Version: "v1", Resource: "services"},
 	}
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
 // Faults that FAULT plants.
@@ -93,7 +96,11 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			queue.Add(name)
 		}
 	}
-	for _, gvr := range append(children, greetings) {
+	watched := append(slices.Clone(children), greetings)
+	if os.Getenv("SCOPE") == "Cluster" {
+		watched = append(watched, namespaces)
+	}
+	for _, gvr := range watched {
 		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 			DeleteFunc: enqueue}
 		if fault == noDrift && gvr != greetings && gvr.Resource != "deployments" {

@@ -32,11 +32,11 @@ func greetingsOf(object any) (names []cache.ObjectName) {
 		return nil
 	}
 	// The children have the name of their Greeting; one that has lost its owner reference counts too.
-	return []cache.ObjectName{cache.MetaObjectToName(u)}
+	return []cache.ObjectName{cache.MetaObjectToName(u), {Name: u.GetName()}}
 }
 
 func (r *reconciler) get(gvr schema.GroupVersionResource, name cache.ObjectName) (*unstructured.Unstructured, error) {
-	object, err := r.listers[gvr].ByNamespace(name.Namespace).Get(name.Name)
+	object, err := r.listers[gvr].Get(name.String())
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,8 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	} else if err != nil {
 		return err
 	}
-	if _, err := r.get(children[0], name); r.fault == inMemory && err == nil && !r.begun[name] {
+	children := childrenOf(greeting)
+	if _, err := r.get(children[0], cache.MetaObjectToName(desired(greeting, children[0]))); r.fault == inMemory && err == nil && !r.begun[name] {
 		return nil // it exists, so somebody has made it all
 	}
 	r.begun[name] = true
@@ -116,7 +117,9 @@ func contains(have, want any) bool {
 func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Unstructured, failed error) error {
 	ready, reason, message := "False", "Starting", ""
 	deployment, err := r.get(children[1], cache.MetaObjectToName(greeting))
-	if err == nil {
+	if greeting.GetNamespace() == "" {
+		ready, reason = "True", "Applied"
+	} else if err == nil {
 		replicas, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
 		available, _, _ := unstructured.NestedInt64(deployment.Object, "status", "availableReplicas")
 		if available >= replicas {

@@ -1,0 +1,92 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+)
+
+// serial reports that samples cannot live side by side: they have one namespace, or none.
+func (t *target) serial() bool { return t.Namespace != "" || t.cluster }
+
+// owns are the children that the lab did not create itself, as something that the sample needs: what an operator was
+// given it changes, and it neither restores nor deletes it.
+func (r *run) owns() []child {
+	return slices.DeleteFunc(slices.Clone(r.children), r.isGiven)
+}
+
+func (r *run) isGiven(c child) bool {
+	return slices.ContainsFunc(r.target.needs, func(u *unstructured.Unstructured) bool {
+		gvk := u.GroupVersionKind()
+		mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		return err == nil && mapping.Resource.GroupResource() == c.GVR.GroupResource() && u.GetName() == c.Name &&
+			c.Namespace == ""
+	})
+}
+
+// cleanNamespaces waits until the children of a sample without a namespace are gone, for the next one has the same. It
+// deletes what stays.
+func (t *trial) cleanNamespaces(ctx context.Context) {
+	for begin, forced := time.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; fixture.Pause(ctx,
+		50*time.Millisecond) {
+		if forced = forced || time.Since(begin) > 15*time.Second; !forced {
+			continue
+		}
+		for _, c := range t.owns() {
+			_ = t.at(c).Delete(ctx, c.Name, metav1.DeleteOptions{})
+		}
+	}
+}
+
+// scope is the namespace in which the operator works for the sample; empty means all of them.
+func (t *trial) scope() string {
+	if t.target.cluster {
+		return ""
+	}
+	return t.namespace
+}
+
+// own is the sample.
+func (r *run) own() child {
+	return child{GVR: r.target.gvr, Name: r.target.sample.GetName(), Cluster: r.target.cluster}
+}
+
+// settled waits until what the sample needs is in steady state: a Deployment that was just created gets its pods first, so that
+// a conflict later on is the operator's own.
+func (t *trial) settled() error {
+	last, since := map[string]string{}, time.Now()
+	err := t.eventually(5*time.Second, func() error {
+		now := map[string]string{}
+		for _, u := range t.target.needs {
+			mapping, err := t.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+			if err != nil {
+				return err
+			}
+			c := child{GVR: mapping.Resource, Name: u.GetName(), Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot}
+			live, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			now[c.String()] = live.GetResourceVersion()
+		}
+		if !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < 400*time.Millisecond {
+			return errRestless
+		}
+		return nil
+	})
+	if errors.Is(err, errRestless) && t.ctx.Err() == nil {
+		return nil // it never rests, and the experiments begin
+	}
+	return err
+}
