@@ -149,15 +149,24 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 		return f, false, err
 	}
 	fired = !slices.ContainsFunc(faults, func(fault *proxy.Fault) bool { return fault.Fired() == 0 })
+	if twice := createdTwice(t.writes(0)); twice != "" {
+		return failed("%s was created twice", twice).with(lines(t.writes(0))...), fired, nil
+	}
+	return passed("ended as undisturbed"), fired, stop()
+}
+
+// createdTwice is an object that some writes created more than once. Children of one name may be in several namespaces.
+func createdTwice(writes []ledger.Entry) string {
 	creations := map[string]int{}
-	for _, e := range t.writes(0) {
+	for _, e := range writes {
+		what := e.What() + " " + strings.TrimPrefix(e.Namespace+"/"+e.Name, "/")
 		if slices.Contains(e.Served, 201) {
-			if creations[e.What()+" "+e.Name]++; creations[e.What()+" "+e.Name] > 1 {
-				return failed("%s %s was created twice", e.What(), e.Name).with(lines(t.writes(0))...), fired, nil
+			if creations[what]++; creations[what] > 1 {
+				return what
 			}
 		}
 	}
-	return passed("ended as undisturbed"), fired, stop()
+	return ""
 }
 
 // supervise starts the operator again when it was killed. An end by itself is an error.

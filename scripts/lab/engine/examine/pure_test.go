@@ -106,6 +106,19 @@ func TestChildrenOf(t *testing.T) {
 	}
 }
 
+func TestCreatedTwice(t *testing.T) {
+	created := func(namespace string) ledger.Entry {
+		return ledger.Entry{Served: []int{201}, Request: wire.Request{
+			Version: "v1", Resource: "resourcequotas", Namespace: namespace, Name: "team"}}
+	}
+	if got := createdTwice([]ledger.Entry{created("a"), created("b")}); got != "" {
+		t.Errorf("%q is in two namespaces", got)
+	}
+	if got := createdTwice([]ledger.Entry{created("a"), created("b"), created("a")}); got != "resourcequotas a/team" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestLeaves(t *testing.T) {
 	fields := object(
 		t, `{"f:metadata": {"f:labels": {".": {}, "f:app": {}}, "f:ownerReferences": {".": {}, 'k:{"uid":"1"}': {}}},
