@@ -119,7 +119,8 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 	begin, mark := time.Now(), t.fixture.Ledger.Mark()
 	other, err := t.otherServed()
 	if err != nil {
-		return failed("while the writes for one sample got %s, %v%s", f.name, err, f.note).with(lines(t.writes(0))...), t.ctx.Err()
+		return failed("while the writes for one sample got %s, %v%s", f.name, err, f.note).
+			with(lines(t.writes(0))...), t.ctx.Err()
 	}
 	w, err := t.watch(begin, mark)
 	if err != nil {

@@ -59,8 +59,8 @@ func (r *run) own() child {
 	return child{GVR: r.target.gvr, Name: r.target.sample.GetName(), Cluster: r.target.cluster}
 }
 
-// settled waits until what the sample needs is in steady state: a Deployment that was just created gets its pods first, so that
-// a conflict later on is the operator's own.
+// settled waits until what the sample needs is in steady state: a Deployment that was just created gets its pods
+// first, so that a conflict later on is the operator's own.
 func (t *trial) settled() error {
 	last, since := map[string]string{}, time.Now()
 	err := t.eventually(5*time.Second, func() error {

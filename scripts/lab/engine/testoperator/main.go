@@ -1,6 +1,6 @@
 // Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and
-// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. FAULT plants a fault that
-// a test has to find.
+// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. FAULT plants a fault
+// that a test has to find.
 package main
 
 import (

@@ -51,7 +51,8 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 		return err
 	}
 	children := childrenOf(greeting)
-	if _, err := r.get(children[0], cache.MetaObjectToName(desired(greeting, children[0]))); r.fault == inMemory && err == nil && !r.begun[name] {
+	first := cache.MetaObjectToName(desired(greeting, children[0]))
+	if _, err := r.get(children[0], first); r.fault == inMemory && err == nil && !r.begun[name] {
 		return nil // it exists, so somebody has made it all
 	}
 	r.begun[name] = true
