@@ -29,7 +29,7 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 	if err != nil || len(differences) == 0 {
 		return err
 	}
-	guard, err := c.memory.GuardApply(web, child, differences, c.clock.Now())
+	guard, err := c.guardApply(ctx, web, child, differences)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (r *Reconciler) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 	if err != nil || len(differences) == 0 {
 		return err
 	}
-	guard, err := r.memory.GuardApply(web, child, differences, r.Clock.Now())
+	guard, err := r.guardApply(ctx, web, child, differences)
 	if err != nil {
 		return err
 	}

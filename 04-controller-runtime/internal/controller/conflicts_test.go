@@ -390,7 +390,7 @@ func TestEventsAreOfTransitionsOnly(t *testing.T) {
 	if diff := cmp.Diff([]string{"Normal Recovered", "Normal Complete"}, b.recorded()); diff != "" {
 		t.Error("it is over:", diff)
 	}
-	restarted := New(b.Reconciler.Client, b.Reconciler.Events)
+	restarted := New(b.Reconciler.Client, b.Reconciler.live, b.Reconciler.Events)
 	_, err := restarted.Reconcile(t.Context(), ctrl.Request{NamespacedName: b.key})
 	b.must(err)
 	if recorded := b.recorded(); len(recorded) > 0 {
@@ -538,7 +538,7 @@ func TestALostAnswerDoesNotMakeASecondChild(t *testing.T) {
 }
 
 func TestTheThreeEndsOfAReconcile(t *testing.T) {
-	r := New(nil, nil)
+	r := New(nil, nil, nil)
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "site"}}
 	failed := errors.New("connection refused")
 	for name, test := range map[string]struct {

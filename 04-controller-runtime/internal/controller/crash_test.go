@@ -15,7 +15,7 @@ func (b *fixture) startAgain() {
 	b.between(nil)
 	recorder := events.NewFakeRecorder(100)
 	clock := b.Reconciler.Clock
-	b.Reconciler = New(b.Reconciler.Client, recorder)
+	b.Reconciler = New(b.Reconciler.Client, b.Reconciler.live, recorder)
 	b.Reconciler.Clock, b.events = clock, recorder.Events
 }
 

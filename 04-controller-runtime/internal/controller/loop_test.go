@@ -108,7 +108,7 @@ func (l *loop) start(setUp setup) {
 			MaxConcurrentReconciles: l.concurrent},
 	})
 	l.Expect(err).NotTo(gomega.HaveOccurred())
-	l.reconciler = New(mgr.GetClient(), mgr.GetEventRecorder("myweb-operator"))
+	l.reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("myweb-operator"))
 	l.Expect(setUp(l.reconciler, mgr)).To(gomega.Succeed())
 	l.stop = testenv.Run(l.t, mgr.Start)
 }

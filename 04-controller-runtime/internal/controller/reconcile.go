@@ -27,14 +27,15 @@ type Reconciler struct {
 	// Clock gives the times of conditions.
 	Clock clock.PassiveClock
 
+	live    client.Reader // reads from the API server
 	backoff workqueue.TypedRateLimiter[ctrl.Request]
 	memory  hardening.Memory
 }
 
-// New returns a reconciler. The client should read from a cache that has its own writes; SetupWithManager
-// adds the indexes to that cache.
-func New(c client.Client, recorder events.EventRecorder) *Reconciler {
-	return &Reconciler{Client: c, Events: recorder, Clock: clock.RealClock{}, backoff: newBackoff()}
+// New returns a reconciler. The client should read from a cache that has its own writes, and live from the API
+// server; SetupWithManager adds the indexes to that cache.
+func New(c client.Client, live client.Reader, recorder events.EventRecorder) *Reconciler {
+	return &Reconciler{Client: c, live: live, Events: recorder, Clock: clock.RealClock{}, backoff: newBackoff()}
 }
 
 // Reconcile makes the children of one MyWeb what its spec asks for, and its status what they are. It reads

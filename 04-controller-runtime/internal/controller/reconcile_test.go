@@ -69,7 +69,7 @@ func newFixture(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	operator, err := client.NewWithWatch(counted, client.Options{Scheme: newScheme()})
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
-	b.Reconciler = New(interceptor.NewClient(operator, interceptor.Funcs{List: listByIndex}), recorder)
+	b.Reconciler = New(interceptor.NewClient(operator, interceptor.Funcs{List: listByIndex}), operator, recorder)
 	b.Reconciler.Clock, b.events = b.clock, recorder.Events
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}

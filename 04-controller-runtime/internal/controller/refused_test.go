@@ -21,7 +21,7 @@ func TestWhatARefusalMeans(t *testing.T) {
 	for name, test := range mywebtest.Refusals() {
 		t.Run(name, func(t *testing.T) {
 			err := fmt.Errorf("apply Service default/site: %w", test.Err)
-			r := New(nil, nil)
+			r := New(nil, nil, nil)
 			for range freeingTries { // a node port is not reported as taken before
 				r.backoff.When(requestFor(&webv1.MyWeb{}))
 			}

@@ -115,7 +115,7 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 
 // setup adds to a manager what it runs.
 func setup(mgr ctrl.Manager, hooks *webhook.Webhooks) error {
-	web := controller.New(mgr.GetClient(), mgr.GetEventRecorder(myweb.FieldOwner))
+	web := controller.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(myweb.FieldOwner))
 	if err := web.SetupWithManager(mgr); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	memcacheds := controller.New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), image)
+	memcacheds := controller.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("memcached-operator"), image)
 	if err := memcacheds.SetupWithManager(mgr, o.Workers); err != nil {
 		return fmt.Errorf("set up the controller of Memcacheds: %w", err)
 	}

@@ -58,7 +58,7 @@ func run(ctx context.Context, o program.Options) error {
 	if err != nil {
 		return err
 	}
-	nginx := controller.New(mgr.GetClient(), mgr.GetEventRecorder("nginx-operator"), image)
+	nginx := controller.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("nginx-operator"), image)
 	if err := nginx.SetupWithManager(mgr, o.Workers, o.Namespaces...); err != nil {
 		return fmt.Errorf("set up the controller of Nginxes: %w", err)
 	}

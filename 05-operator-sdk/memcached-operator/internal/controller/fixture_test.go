@@ -72,7 +72,7 @@ func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture
 // restart puts a reconciler with an empty memory in the place of the one before.
 func (f *fixture) restart(operator client.Client) {
 	recorder := events.NewFakeRecorder(100)
-	f.Reconciler, f.events = New(operator, recorder, defaultImage), recorder.Events
+	f.Reconciler, f.events = New(operator, operator, recorder, defaultImage), recorder.Events
 	f.Reconciler.Children.Clock = f.clock
 }
 

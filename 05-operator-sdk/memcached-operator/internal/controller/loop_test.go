@@ -82,7 +82,7 @@ func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	l.Expect(err).NotTo(gomega.HaveOccurred())
-	l.reconciler = New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), defaultImage)
+	l.reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("memcached-operator"), defaultImage)
 	l.Expect(setUp(l.reconciler, mgr)).To(gomega.Succeed())
 	l.stop = testenv.Run(l.t, mgr.Start)
 }

@@ -43,7 +43,7 @@ var Kind = cachev1alpha1.GroupVersion.WithKind("Memcached")
 
 // MemcachedReconciler keeps the children and the status of all Memcacheds in their desired state. Make it with New.
 type MemcachedReconciler struct {
-	client.Client
+	hardening.Client
 	// Children are what Memcacheds own.
 	Children owned.Applier
 	// Events receives what changed.
@@ -56,11 +56,11 @@ type MemcachedReconciler struct {
 
 // New returns a reconciler that uses the image for Memcacheds without an image. The client should read from a cache
 // that contains the client's own writes.
-func New(c client.Client, recorder events.EventRecorder, image string) *MemcachedReconciler {
-	c = hardening.WithReadTimeout(c)
+func New(c client.Client, live client.Reader, recorder events.EventRecorder, image string) *MemcachedReconciler {
+	hardened := hardening.Client{Client: c, Live: live}
 	return &MemcachedReconciler{
-		Client: c,
-		Children: owned.Applier{Client: c, Owner: owned.Kind{GroupVersionKind: Kind}, FieldOwner: fieldOwner,
+		Client: hardened,
+		Children: owned.Applier{Client: hardened, Owner: owned.Kind{GroupVersionKind: Kind}, FieldOwner: fieldOwner,
 			Clock: clock.RealClock{}, Memory: &hardening.Memory{}},
 		Events:  recorder,
 		Image:   image,

@@ -65,7 +65,7 @@ var _ = BeforeSuite(func() {
 		Metrics: server.Options{BindAddress: "0"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(New(mgr.GetClient(), mgr.GetEventRecorder("memcached-operator"), "memcached:1.6-alpine").
+	Expect(New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("memcached-operator"), "memcached:1.6-alpine").
 		SetupWithManager(mgr, 1)).To(Succeed())
 	go func() {
 		defer GinkgoRecover()

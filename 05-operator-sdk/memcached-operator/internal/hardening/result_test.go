@@ -156,13 +156,14 @@ func TestAHungWatchHoldsAWorkerForASecondOnly(t *testing.T) {
 			return ctx.Err()
 		},
 	})
-	err := WithReadTimeout(hung).Get(t.Context(), client.ObjectKey{}, &corev1.Service{})
+	c := Client{Client: hung}
+	err := c.Get(t.Context(), client.ObjectKey{}, &corev1.Service{})
 	if wait, _ := errors.AsType[RequeueAfter](err); time.Duration(wait) != staleRetry {
 		t.Errorf("got %v, want to reconcile again after %s", err, staleRetry)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the program stops
-	if err := WithReadTimeout(hung).Get(ctx, client.ObjectKey{}, &corev1.Service{}); !errors.Is(err, context.Canceled) {
+	if err := c.Get(ctx, client.ObjectKey{}, &corev1.Service{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -215,7 +215,7 @@ func (l *loop) start() *loop {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
 	mgr, err := newManager(cfg, l.namespaces...)
 	l.must(err)
-	reconciler := New(mgr.GetClient(), mgr.GetEventRecorder("nginx-operator"), DefaultImage)
+	reconciler := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("nginx-operator"), DefaultImage)
 	if l.setUp == nil {
 		l.setUp = func(r *NginxReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, 2, l.namespaces...) }
 	}
@@ -261,7 +261,7 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	operator, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme()})
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
-	b.NginxReconciler = New(interceptor.NewClient(operator, interceptor.Funcs{Get: getTrimmed}), recorder, DefaultImage)
+	b.NginxReconciler = New(interceptor.NewClient(operator, interceptor.Funcs{Get: getTrimmed}), operator, recorder, DefaultImage)
 	b.PodReader = interceptor.NewClient(operator, interceptor.Funcs{List: listByController})
 	b.Children.Clock, b.events = b.clock, recorder.Events
 	b.ask(site, change...)

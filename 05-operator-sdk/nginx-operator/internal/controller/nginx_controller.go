@@ -45,7 +45,7 @@ var Kind = proxyv1alpha1.GroupVersion.WithKind("Nginx")
 
 // NginxReconciler keeps the children and the status of all Nginxes in their desired state. Make it with New.
 type NginxReconciler struct {
-	client.Client
+	hardening.Client
 	// Children are what Nginxes own.
 	Children owned.Applier
 	// PodReader reads pods and ReplicaSets, which have a cache of their own.
@@ -61,11 +61,11 @@ type NginxReconciler struct {
 
 // New returns a reconciler that uses image for Nginxes without an image. It needs SetupWithManager, or a PodReader,
 // before it can reconcile.
-func New(c client.Client, recorder events.EventRecorder, image string) *NginxReconciler {
-	c = hardening.WithReadTimeout(c)
+func New(c client.Client, live client.Reader, recorder events.EventRecorder, image string) *NginxReconciler {
+	hardened := hardening.Client{Client: c, Live: live}
 	return &NginxReconciler{
-		Client: c,
-		Children: owned.Applier{Client: c, Owner: owned.Kind{GroupVersionKind: Kind}, FieldOwner: fieldOwner,
+		Client: hardened,
+		Children: owned.Applier{Client: hardened, Owner: owned.Kind{GroupVersionKind: Kind}, FieldOwner: fieldOwner,
 			Clock: clock.RealClock{}, Memory: &hardening.Memory{}},
 		Events:  recorder,
 		Image:   image,

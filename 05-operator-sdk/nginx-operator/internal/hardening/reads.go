@@ -23,13 +23,15 @@ type RequeueAfter time.Duration
 // Error implements error.
 func (r RequeueAfter) Error() string { return "reconcile again in " + time.Duration(r).String() }
 
-// WithReadTimeout returns a client whose Get returns a RequeueAfter when the cache does not catch up soon.
-func WithReadTimeout(c client.Client) client.Client { return readTimeoutClient{c} }
+// A Client reads from a cache that sees what it writes.
+type Client struct {
+	client.Client
+	// Live reads from the API server.
+	Live client.Reader
+}
 
-type readTimeoutClient struct{ client.Client }
-
-// Get implements client.Reader.
-func (c readTimeoutClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
+// Get implements client.Reader. It returns a RequeueAfter when the cache does not catch up soon.
+func (c Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 	opts ...client.GetOption) error {
 	waiting, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

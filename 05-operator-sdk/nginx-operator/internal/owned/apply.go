@@ -1,6 +1,7 @@
 package owned
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,8 +19,7 @@ import (
 
 // An Applier applies the children of all resources of one kind.
 type Applier struct {
-	// Client reads from a cache that sees what it writes.
-	Client     client.Client
+	Client     hardening.Client
 	Owner      Kind
 	FieldOwner client.FieldOwner
 	Clock      clock.PassiveClock
@@ -51,21 +51,20 @@ func (a *Applier) Observe(ctx context.Context, owner client.Object, children ...
 // Apply observes the children, and writes those that are not up to date. A conflict stops all writes; a child
 // that the API server refuses does not stop the others. Without an error, it returns how long the correction of
 // drift has to wait.
-func (a *Applier) Apply(ctx context.Context, owner client.Object, children ...*Child) (time.Duration, error) {
+func (a *Applier) Apply(ctx context.Context, owner client.Object, children ...*Child) (wait time.Duration, err error) {
 	if err := a.Observe(ctx, owner, children...); err != nil {
 		return 0, err
 	}
-	var requeueAfter time.Duration
 	var refused []*conditions.ConditionError
 	for _, child := range children {
-		wait, err := a.reconcileChild(ctx, owner, child)
+		delay, err := a.reconcileChild(ctx, owner, child)
 		problem := conditions.AsError(err)
 		if err != nil && problem == nil {
 			return 0, err
 		}
-		refused, requeueAfter = append(refused, problem), max(requeueAfter, wait)
+		refused, wait = append(refused, problem), max(wait, delay)
 	}
-	return requeueAfter, conditions.Combine(refused)
+	return wait, conditions.Combine(refused)
 }
 
 func (a *Applier) reconcileChild(ctx context.Context, owner client.Object, child *Child) (time.Duration, error) {
@@ -74,11 +73,11 @@ func (a *Applier) reconcileChild(ctx context.Context, owner client.Object, child
 	if err != nil {
 		return 0, reconcile.TerminalError(fmt.Errorf("apply %s: %w", child, err)) // another try cannot fix it
 	}
-	differences := child.differences()
-	if child.Live != nil && len(differences) == 0 {
+	diff := child.differences()
+	if child.Live != nil && len(diff) == 0 {
 		return 0, nil // it is up to date
 	}
-	if err := memory.Mutated(child.String(), hash, differences); err != nil {
+	if err := cmp.Or(memory.Mutated(child.String(), hash, diff), a.Client.CanAdopt(ctx, owner, child.Live)); err != nil {
 		return 0, err
 	}
 	isDrift := child.Live == nil || child.Live.GetAnnotations()[a.Owner.annotation()] == hash
@@ -86,7 +85,7 @@ func (a *Applier) reconcileChild(ctx context.Context, owner client.Object, child
 		return wait, nil
 	}
 	err = a.apply(ctx, child)
-	if hardening.Repair(ctx, a.Client, a.FieldOwner, child.Live, differences, &err) {
+	if hardening.Repair(ctx, a.Client, a.FieldOwner, child.Live, diff, &err) {
 		err = a.apply(ctx, child)
 	}
 	if err != nil {

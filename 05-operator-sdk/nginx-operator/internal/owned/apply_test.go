@@ -80,7 +80,8 @@ func newFixture(t *testing.T) *fixture {
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
-	f.applier = &Applier{Client: counted, Owner: kind, FieldOwner: "applier", Clock: f.clock, Memory: &hardening.Memory{}}
+	f.applier = &Applier{Client: hardening.Client{Client: counted, Live: plain}, Owner: kind, FieldOwner: "applier",
+		Clock: f.clock, Memory: &hardening.Memory{}}
 	return f
 }
 
@@ -266,7 +267,8 @@ func TestAnObjectThatAppearsBetweenReadAndWriteIsNotChanged(t *testing.T) {
 					f.applied(2, "no child exists")
 					edit(f, f.unmanaged(kind), func(o client.Object) { o.SetLabels(nil) })
 				}
-				f.applier.Client = interceptor.NewClient(f.applier.Client.(client.WithWatch), interceptor.Funcs{
+				counted := f.applier.Client.Client.(client.WithWatch)
+				f.applier.Client.Client = interceptor.NewClient(counted, interceptor.Funcs{
 					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
 						opts ...client.ApplyOption) error {
 						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
@@ -353,6 +355,28 @@ func TestOrphansAreReportedAndCanBeHandedOver(t *testing.T) {
 	if d := get(f, &appsv1.Deployment{}); d.UID != uid || !metav1.IsControlledBy(d, f.owner) {
 		t.Errorf("the Deployment was not adopted: %v", d.OwnerReferences)
 	}
+}
+
+// The garbage collector takes the owner references away, and the cache shows that before it shows that the owner is
+// being deleted.
+func TestAnOrphanOfADeletedOwnerIsNotTakenBack(t *testing.T) {
+	f := newFixture(t)
+	f.applied(2, "no child exists")
+	for _, obj := range kinds() {
+		edit(f, obj, func(o client.Object) { o.SetOwnerReferences(nil) })
+	}
+	f.must(f.Delete(t.Context(), f.owner.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	left := func(when string) {
+		n, err := f.apply()
+		if _, waits := errors.AsType[hardening.RequeueAfter](err); !waits || n != 0 {
+			t.Errorf("%s: %d writes, and %v", when, n, err)
+		}
+	}
+	left("the owner is being deleted")
+	deleted := get(f, f.owner.DeepCopy())
+	deleted.Finalizers = nil // as the garbage collector does, which does not run here
+	f.must(f.Update(t.Context(), deleted))
+	left("the owner is gone")
 }
 
 func TestAChildThatLostItsOwnerIsRebuilt(t *testing.T) {

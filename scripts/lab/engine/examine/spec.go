@@ -45,6 +45,10 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	first, err := t.observeWithout(restless)
+	if err != nil {
+		return Finding{}, err
+	}
 	mark := t.fixture.Ledger.Mark()
 	after, err := t.patchSpec(v, v.value)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
@@ -55,7 +59,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if text(before.Object["spec"]) == text(after.Object["spec"]) {
 		return skipped("the API server's defaults make it what it was"), nil
 	}
-	reached, err := t.reached()
+	reached, err := t.reached(first)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -92,19 +96,20 @@ func apiMessage(err error) string {
 	return err.Error()
 }
 
-// reached are the places outside the spec that a change came to.
-func (t *trial) reached() (places []string, err error) {
+// reached are the places outside the spec that a change came to. The first state is this trial's own, so that it shows
+// a port, too, which the cluster chose before.
+func (t *trial) reached(first state.State) (places []string, err error) {
 	spec := t.own().String() + ".spec"
 	err = t.eventually(t.patience(), func() error {
 		places = nil
-		now, err := t.observe()
+		now, err := t.observeWithout(restless)
 		if apierrors.IsNotFound(err) {
 			places = []string{"a child that is gone"}
 			return nil
 		} else if err != nil {
 			return err
 		}
-		for _, line := range state.Differences(now, t.state, t.varying) {
+		for _, line := range state.Differences(now, first, t.varying) {
 			if !strings.HasPrefix(line, spec) && !strings.HasPrefix(line, "…") {
 				places = append(places, strings.Fields(line)[0])
 			}

@@ -10,13 +10,21 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
-// masked are the paths that differ in every life of an object.
-var masked = regexp.MustCompile(`\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|` +
-	`generation|observedGeneration|last\w+Time|nodePort|healthCheckNodePort)\b|` +
-	`\.ownerReferences\[\d+\]\.uid|deployment\.kubernetes\.io/revision`)
+const restlessFields = `\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|` +
+	`generation|observedGeneration|last\w+Time)\b|\.ownerReferences\[\d+\]\.uid|deployment\.kubernetes\.io/revision`
 
-// observe reads the state. The status of the children is left out: controllers of the cluster write it.
-func (t *trial) observe() (state.State, error) {
+var (
+	// restless are the paths that change with every write of an object.
+	restless = regexp.MustCompile(restlessFields)
+	// masked are the paths that differ in every life of an object: the cluster chooses ports, too.
+	masked = regexp.MustCompile(restlessFields + `|\.(nodePort|healthCheckNodePort)\b`)
+)
+
+// observe reads the state, without what differs in every life.
+func (t *trial) observe() (state.State, error) { return t.observeWithout(masked) }
+
+// observeWithout reads the state. The status of the children is left out: controllers of the cluster write it.
+func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 	all, uids := state.State{}, []string{}
 	own := t.own()
 	for _, c := range append(slices.Clone(t.children), own) {

@@ -29,8 +29,11 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 	case "configmaps":
 		kind, content["data"] = "ConfigMap", map[string]any{"text": text}
 	case "services":
-		kind, content["spec"] = "Service", map[string]any{"selector": labels, "ports": []any{
-			map[string]any{"name": "http", "port": int64(80), "protocol": "TCP"}}}
+		port := map[string]any{"name": "http", "port": int64(80), "protocol": "TCP"}
+		if n, asked, _ := unstructured.NestedInt64(greeting.Object, "spec", "nodePort"); asked {
+			port["nodePort"] = n
+		}
+		kind, content["spec"] = "Service", map[string]any{"type": "NodePort", "selector": labels, "ports": []any{port}}
 	case "deployments":
 		kind, content["spec"] = "Deployment", map[string]any{"replicas": replicas,
 			"selector": map[string]any{"matchLabels": labels},

@@ -42,6 +42,7 @@ const (
 	inMemory  = "in-memory" // which child comes next is remembered, and not observed
 	finalizer = "finalizer" // a finalizer on each child that nobody removes
 	noLease   = "no-lease"  // a replica that does not lead works, too
+	once      = "once"      // no fault: what a policy changed is reported, and applied again when it is gone
 	forgets   = "forgets"   // what failed is not tried again
 	elsewhere = "elsewhere" // its lease is in a namespace where it may not be
 )
@@ -89,7 +90,7 @@ func run(ctx context.Context, fault, leaseNamespace string) error {
 func operate(ctx context.Context, client dynamic.Interface, fault string) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
-	r := &reconciler{client: client, fault: fault, begun: map[cache.ObjectName]bool{},
+	r := &reconciler{client: client, fault: fault, begun: map[cache.ObjectName]bool{}, changed: map[string]bool{},
 		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -17,6 +18,8 @@ func leftovers() []suite.Check {
 	return []suite.Check{
 		{ID: "fault/22-orphans", Group: "22", Within: 2 * time.Minute, Run: orphans,
 			Title: "orphans of an earlier MyWeb are named all three, with what to do; they are not touched; it recovers"},
+		{ID: "fault/22-orphans-unseen", Group: "22", Alone: true, Within: 2 * time.Minute, Run: orphansUnseen,
+			Title: "an operator that sees the orphans, but not yet that the MyWeb is deleted, does not take them back"},
 		{ID: "fault/22-held-by-finalizer", Group: "22", Within: 2 * time.Minute, Run: heldByFinalizer,
 			Title: "a child that a finalizer keeps from going is reported with the finalizer's name, once; it recovers"},
 	}
@@ -24,20 +27,12 @@ func leftovers() []suite.Check {
 
 func orphans(t *suite.T) {
 	t.Serve("web", suite.Sample())
-	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.Context(), "web",
-		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
-	t.Must(err, "delete the MyWeb with --cascade=orphan")
-	t.Eventually("the MyWeb is gone, and its children are orphans", patience, func() error {
-		if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
+	orphan(t, "web")
+	for _, resource := range kinds {
+		if owners := read(t, resource, "web").GetOwnerReferences(); len(owners) > 0 {
+			t.Fatalf("the %s was taken back: its owners are %v", kindOf[resource], owners)
 		}
-		for _, resource := range kinds {
-			if owners := read(t, resource, "web").GetOwnerReferences(); len(owners) > 0 {
-				return fmt.Errorf("the %s is owned by %v", kindOf[resource], owners)
-			}
-		}
-		return nil
-	})
+	}
 	before := map[string]any{}
 	for _, resource := range kinds {
 		before[resource] = untouched(t, resource)
@@ -67,6 +62,51 @@ func orphans(t *suite.T) {
 	}
 	converged(t, "web")
 	wantMade(t, mark, 1, kinds...)
+}
+
+// orphan deletes a MyWeb with --cascade=orphan: it is gone when its children have lost their owner references.
+func orphan(t *suite.T, name string) {
+	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.Context(), name,
+		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
+	t.Must(err, "delete the MyWeb with --cascade=orphan")
+	t.Eventually("the MyWeb is gone", patience, func() error {
+		if _, err := t.Get(name); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+}
+
+// orphansUnseen freezes the watch of the MyWebs while one is deleted with --cascade=orphan. To the operator its
+// children have lost their owner reference, and it must not restore that: the garbage collector would delete them.
+func orphansUnseen(t *suite.T) {
+	renew(t)
+	t.Serve("web", suite.Sample())
+	t.AwaitQuiet(300 * time.Millisecond)
+	mark := t.Mark()
+	f := freeze(t, suite.Resource)
+	t.AwaitFault(f, 1, time.Second)
+	before := map[string]types.UID{}
+	for _, resource := range kinds {
+		before[resource] = read(t, resource, "web").GetUID()
+	}
+	orphan(t, "web")
+	t.Pause(2 * time.Second)
+	f.Release()
+	t.StaysQuiet(2 * time.Second)
+	for _, resource := range kinds {
+		orphan, err := child(t, resource).Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			t.Errorf("the %s was taken back, and deleted for that: %v", kindOf[resource], err)
+		} else if owners := orphan.GetOwnerReferences(); orphan.GetUID() != before[resource] || len(owners) > 0 {
+			t.Errorf("the %s was taken back: it has the owners %v", kindOf[resource], owners)
+		}
+	}
+	if changes := t.Changes(mark); len(changes) > 0 {
+		t.Errorf("%d changes by an operator that does not see the deletion: %s", len(changes), suite.Lines(changes))
+	}
+	wantBackoff(t)
+	wantAlive(t)
 }
 
 // warningsSince are the Warnings about this MyWeb, and not about an earlier one of its name.
