@@ -9,16 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Demanded by TestAnOrphanOfADeletedOwnerIsNotTakenBack: who deletes a resource with --cascade=orphan wants to keep the
-// children. The garbage collector takes their owner references away, and a cache may show that before it shows that the
-// resource is deleted. An operator that restored a reference now would have the child deleted.
+// Demanded by TestAnOrphanOfADeletedOwnerIsNotTakenBack: who deletes a resource with --cascade=orphan wants to keep
+// the children. The garbage collector takes their owner references away, and a cache may show that before it shows
+// that the resource is deleted. An operator that restored a reference now would have the child deleted.
 
 // adoptRetry is when to look again after a child was not taken back: the cache should have caught up by then.
 const adoptRetry = time.Second
 
 // CanAdopt returns a RequeueAfter when live, a child, has lost its owner reference, and its owner is being deleted or
-// gone. The cache cannot tell, so it asks the API server: by a list, because the operator's role has no get. Kubernetes'
-// own controllers do the same (RecheckDeletionTimestamp in k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
+// gone. The cache cannot tell, so it asks the API server: by a list, because the operator's role has no get.
+// Kubernetes' own controllers do the same (RecheckDeletionTimestamp in
+// k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
 func (c Client) CanAdopt(ctx context.Context, owner, live client.Object) error {
 	if live == nil || metav1.GetControllerOfNoCopy(live) != nil {
 		return nil

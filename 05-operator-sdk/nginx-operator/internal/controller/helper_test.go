@@ -261,7 +261,8 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	operator, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme()})
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
-	b.NginxReconciler = New(interceptor.NewClient(operator, interceptor.Funcs{Get: getTrimmed}), operator, recorder, DefaultImage)
+	trimmed := interceptor.NewClient(operator, interceptor.Funcs{Get: getTrimmed})
+	b.NginxReconciler = New(trimmed, operator, recorder, DefaultImage)
 	b.PodReader = interceptor.NewClient(operator, interceptor.Funcs{List: listByController})
 	b.Children.Clock, b.events = b.clock, recorder.Events
 	b.ask(site, change...)
