@@ -83,7 +83,7 @@ bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
 	@$(WORKSHOP) bug --n '$(or $(N),0)' --level '$(or $(LEVEL),0)'
 
 exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
-	@$(WORKSHOP) exercises-verify --ch '$(CH)' $(if $(FAST),--fast)
+	@$(WORKSHOP) exercises-verify --ch '$(CH)' $(if $(filter-out 0,$(FAST)),--fast)
 
 # For who teaches, and who adds a chapter.
 slides: ## Show the slides for TEACHING.md in a browser, or check them: make slides CHECK=1
@@ -104,7 +104,7 @@ kind-test: ## Run the end-to-end tests on kind, with real containers: make kind-
 
 # The lab. IMPL=03 narrows it to an operator, IMPL=name=path/to/binary is yours; RUN=… narrows it to checks.
 compare: ## Examine and measure the operators side by side: out/compare.html
-	@$(WORKSHOP) lab compare --impl '$(IMPL)' --parts '$(PARTS)' $(if $(FAST),--fast)
+	@$(WORKSHOP) lab compare --impl '$(IMPL)' --parts '$(PARTS)' $(if $(filter-out 0,$(FAST)),--fast)
 
 conformance: ## Check the 14 behaviours of an operator: make conformance IMPL=03
 	@$(WORKSHOP) lab conformance --impl '$(IMPL)' --run '$(RUN)'
@@ -134,7 +134,7 @@ stages: ## See each stage of a chapter demanded by a check of the lab: make stag
 examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
 	@$(WORKSHOP) lab examine --program '$(PROGRAM)' --crd '$(CRD)' --sample '$(SAMPLE)' --ready '$(READY)' --args '$(ARGS)' \
 	--env '$(ENV)' --role '$(ROLE)' --namespace '$(NAMESPACE)' --needs '$(NEEDS)' --out '$(OUT)' --run '$(RUN)' \
-	--fail-on '$(FAIL_ON)' --file '$(FILE)' $(if $(FAST),--fast)
+	--fail-on '$(FAIL_ON)' --file '$(FILE)' $(if $(filter-out 0,$(FAST)),--fast)
 
 # Used by the machinery and by tests.
 tools: ; @$(WORKSHOP) tools

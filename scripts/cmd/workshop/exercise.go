@@ -48,7 +48,7 @@ func (w workshop) keptPlane(ctx context.Context) (string, error) {
 	if err := w.lab(ctx); err != nil {
 		return "", err
 	}
-	kept := filepath.Join(w.root, ".workshop", "lab")
+	kept := w.cluster().Kept()
 	if _, err := os.Stat(filepath.Join(kept, "kubeconfig")); err == nil && w.answers(ctx, kept) {
 		return filepath.Join(kept, "kubeconfig"), nil
 	}
@@ -65,7 +65,7 @@ func (w workshop) keptPlane(ctx context.Context) (string, error) {
 func planeDownCommand() *cobra.Command {
 	return &cobra.Command{Use: "plane-down", Short: "Remove the control plane that checks keep", Args: cobra.NoArgs,
 		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
-			kept := filepath.Join(w.root, ".workshop", "lab")
+			kept := w.cluster().Kept()
 			if _, err := os.Stat(kept); os.IsNotExist(err) {
 				return nil
 			}

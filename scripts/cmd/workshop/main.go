@@ -55,7 +55,9 @@ func here() (workshop, error) {
 	}
 	w.state = filepath.Join(w.root, ".workshop")
 	if dir := os.Getenv("WORKSHOP_STATE"); dir != "" {
-		w.state, err = filepath.Abs(dir)
+		if w.state, err = filepath.Abs(dir); err == nil {
+			err = os.Setenv("WORKSHOP_STATE", w.state) // for programs that run elsewhere
+		}
 	}
 	return w, err
 }

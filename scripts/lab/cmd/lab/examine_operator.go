@@ -20,7 +20,7 @@ import (
 // examineCommand is for the owner of any operator.
 func examineCommand() *cobra.Command {
 	var s examine.Subject
-	var file, args, env, role, needs, failOn string
+	var file, args, env, role, needs string
 	var only []string
 	cmd := &cobra.Command{Use: "examine", Short: "Examine any operator: a program, its CRDs and a sample",
 		Args: cobra.NoArgs}
@@ -39,20 +39,18 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&s.Out, "out", "", "folder of the report (default: out/examine)")
 	f.BoolVar(&s.Fast, "fast", false, "leave out what takes long: at most 2 minutes")
 	f.StringSliceVar(&only, "run", nil, "only these experiments: "+strings.Join(examine.IDs(), ", "))
-	f.StringVar(&failOn, "fail-on", "", "experiments whose failure makes the exit code 1, or any (default: none)")
+	f.StringSliceVar(&s.FailOn, "fail-on", nil, "experiments whose failure makes the exit code 1, or any (default: none)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s.Args, s.Env = strings.Fields(args), strings.Fields(env)
 		s.Role, s.Needs = words(role), words(needs)
-		gates := words(failOn)
-		if wrong := slices.DeleteFunc(slices.Clone(gates), func(g string) bool {
-			return g == "any" ||
-				slices.Contains(examine.IDs(), g)
-		}); len(wrong) > 0 {
-			return fmt.Errorf("--fail-on %s: there are any, %s", wrong[0], strings.Join(examine.IDs(), ", "))
-		}
 		subject, err := withFile(s, file)
 		if err != nil {
 			return err
+		}
+		for _, id := range subject.FailOn {
+			if all := append(examine.IDs(), "any"); !slices.Contains(all, id) {
+				return fmt.Errorf("--fail-on %s: there are %s", id, strings.Join(all, ", "))
+			}
 		}
 		report, err := examine.Run(cmd.Context(), subject, examine.Options{Only: only, Progress: func(format string,
 			args ...any) {
@@ -61,7 +59,7 @@ func examineCommand() *cobra.Command {
 		if report == nil {
 			return err
 		}
-		return errors.Join(err, written(report, subject.Out), gate(report, gates))
+		return errors.Join(err, written(report, subject.Out), gate(report, subject.FailOn))
 	}
 	return cmd
 }
@@ -85,7 +83,7 @@ func withFile(s examine.Subject, file string) (examine.Subject, error) {
 	s.Ready, s.Namespace, s.Out = cmp.Or(s.Ready, base.Ready), cmp.Or(s.Namespace, base.Namespace), cmp.Or(s.Out,
 		cmp.Or(base.Out, filepath.Join("out", "examine")))
 	for _, pair := range []struct{ given, base *[]string }{{&s.Args, &base.Args}, {&s.Env, &base.Env},
-		{&s.Role, &base.Role}, {&s.Needs, &base.Needs}} {
+		{&s.Role, &base.Role}, {&s.Needs, &base.Needs}, {&s.FailOn, &base.FailOn}} {
 		if len(*pair.given) == 0 {
 			*pair.given = *pair.base
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,10 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// keptIn is the folder of the cluster that `bin/lab up` keeps.
-func keptIn(root string) string { return filepath.Join(root, ".workshop", "lab") }
+// keptIn is the folder of the cluster that `bin/lab up` keeps, beside that of the reader's own cluster.
+func keptIn(root string) string {
+	return filepath.Join(cmp.Or(os.Getenv("WORKSHOP_STATE"), filepath.Join(root, ".workshop")), "lab")
+}
 
 func upCommand() *cobra.Command {
 	return &cobra.Command{

@@ -38,7 +38,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			"apply greetings.test.example.com/status every"},
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
 			"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"},
-		"as it is, in a cluster with policies": {nil, []string{"admission"}, "", "the status reports it"},
+		"as it is, in a cluster with policies":                {nil, []string{"admission"}, "", "the status reports it"},
 		"as it is, with a port that the cluster chose before": {nil, []string{"spec"}, "", "it reached services/hello.spec"},
 		"what a policy changed is reported, and made again when it is deleted": {[]string{"FAULT=once"},
 			[]string{"admission"}, "", "was deleted, "},

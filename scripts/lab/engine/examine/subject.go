@@ -41,6 +41,8 @@ type Subject struct {
 	Out string `json:"out,omitempty"`
 	// Fast leaves out what takes long.
 	Fast bool `json:"fast,omitempty"`
+	// FailOn are the experiments that must not fail in CI; or any.
+	FailOn []string `json:"fail_on,omitempty"`
 }
 
 // ReadSubject reads a file such as examine.yaml. Paths in it are seen from its folder.
