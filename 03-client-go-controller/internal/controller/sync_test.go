@@ -362,6 +362,9 @@ func TestOwnedFieldsAreRestored(t *testing.T) {
 			if strings.Contains(name, "port of the ") || strings.HasSuffix(name, "of two types") {
 				want["PATCH "+resources[test.kind]] = 2 // an apply is refused, elements are replaced
 			}
+			if strings.Contains(test.patch, "ownerReferences") {
+				want["LIST mywebs"] = 1 // whether the MyWeb is being deleted
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				f.Error(diff)
 			}

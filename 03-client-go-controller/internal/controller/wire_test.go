@@ -65,7 +65,8 @@ func describe(r *http.Request) request {
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	req := describe(r)
-	if verb, _, _ := strings.Cut(req.kind, " "); (verb == "WATCH" || verb == "LIST") && req.resource != "services" {
+	isNarrow := req.resource == "services" || strings.Contains(r.URL.Path, "/namespaces/")
+	if verb, _, _ := strings.Cut(req.kind, " "); (verb == "WATCH" || verb == "LIST") && !isNarrow {
 		r = r.Clone(r.Context())
 		r.URL.Path = strings.TrimSuffix(r.URL.Path, req.resource) + "namespaces/" + w.namespace + "/" + req.resource
 	}

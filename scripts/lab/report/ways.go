@@ -139,8 +139,8 @@ func (w *Way) measured(m benchmark.Measured) {
 			w.Rest = fmt.Sprint(sum(c.Requests))
 		}
 	}
-	if len(m.Memory) > 0 {
-		w.Memory = fmt.Sprint((m.Memory[len(m.Memory)-1].RSS + miB/2) / miB)
+	if n := len(m.Memory); n > 0 && m.Memory[n-1].MyWebs > 0 { // at rest with some MyWebs, and not idle alone
+		w.Memory = fmt.Sprint((m.Memory[n-1].RSS + miB/2) / miB)
 	}
 }
 
