@@ -139,7 +139,7 @@ func (w *Way) measured(m benchmark.Measured) {
 			w.Rest = fmt.Sprint(sum(c.Requests))
 		}
 	}
-	if n := len(m.Memory); n > 0 && m.Memory[n-1].MyWebs > 0 { // at rest with some MyWebs, and not idle alone
+	if n := len(m.Memory); n > 0 && m.Memory[n-1].MyWebs > 0 { // in steady state with some MyWebs, not with none
 		w.Memory = fmt.Sprint((m.Memory[n-1].RSS + miB/2) / miB)
 	}
 }
