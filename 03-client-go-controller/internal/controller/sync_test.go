@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
@@ -412,13 +413,19 @@ func TestAMyWebThatIsGoneOrGoingIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := newServed(t, func(w *webv1.MyWeb) { w.Finalizers = []string{"example.com/keep"} })
 	f.forget()
+	// Before the cache shows the deletion, a removed child is rightly made again.
+	cached := func() (*webv1.MyWeb, error) {
+		return f.controller.informers.MyWebs.Lister().MyWebs(f.namespace).Get("site")
+	}
 	f.must(f.webs.Delete(t.Context(), "site", metav1.DeleteOptions{}))
+	f.Eventually(cached).ShouldNot(HaveField("DeletionTimestamp", BeNil()))
 	f.remove("ConfigMap", "site") // as the garbage collector would
 	f.Consistently(f.total).Should(BeZero())
 	web := f.web("site")
 	web.Finalizers = nil
 	_, err := f.webs.Update(t.Context(), web, metav1.UpdateOptions{})
 	f.must(err)
+	f.Eventually(func() error { _, err := cached(); return err }).Should(MatchError(apierrors.IsNotFound, "is not found"))
 	f.remove("Service", "site")
 	f.Consistently(f.total).Should(BeZero())
 	if f.exists("ConfigMap", "site")() || f.exists("Service", "site")() {
