@@ -1,5 +1,4 @@
-// Package cachecost measures what a cache of ConfigMaps costs, in memory and on the wire, by what it is
-// keeps.
+// Package cachecost measures what a cache of ConfigMaps costs, in memory and on the wire, by what it keeps.
 package cachecost
 
 import (
@@ -45,7 +44,7 @@ var ownPage = strings.Repeat("x", 1000)
 // ownLabels are those that the operator puts on its children.
 var ownLabels = map[string]string{"app.kubernetes.io/managed-by": "myweb-operator"}
 
-// variants are what a cache can be keeps.
+// variants are what a cache can keep.
 var variants = []struct {
 	name string
 	by   cache.ByObject

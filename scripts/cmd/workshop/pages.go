@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func pagesCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&record, "record", false, "write how long they took into "+teaching.MeasuredFile)
-	cmd.Flags().BoolVar(&atOnce, "at-once", false, "those of "+onlinePages+" beside all others, without a network")
+	cmd.Flags().BoolVar(&atOnce, "at-once", false, "the pages of some folders beside those of others")
 	return cmd
 }
 
@@ -185,19 +186,19 @@ func (w workshop) timePages(ctx context.Context, out io.Writer, paths []string) 
 // onlinePages is the folder whose pages need a network: kubebuilder asks for the modules of a new project.
 const onlinePages = "05-operator-sdk"
 
-// checkPagesAtOnce checks the pages of that folder beside all others. These run in a network namespace, because programs
-// of both may listen on the same port. Where no namespace can be made, pages run one after the other.
+// checkPagesAtOnce checks the pages of some folders beside those of others, each in a network namespace of its own,
+// because programs of all may listen on the same port. Where no namespace can be made, pages run one after the other.
 func (w workshop) checkPagesAtOnce(ctx context.Context, out io.Writer, paths []string) error {
 	offline := filepath.Join(w.root, "scripts", "offline.sh")
-	groups := splitPages(w.root, paths)
-	if exec.CommandContext(ctx, offline, "true").Run() != nil || len(groups[0]) == 0 || len(groups[1]) == 0 {
+	if exec.CommandContext(ctx, offline, "true").Run() != nil {
 		return w.checkPages(ctx, out, paths)
 	}
+	groups := groupPages(w.root, paths)
 	t, errs := newTurns(out, len(groups)), make([]error, len(groups))
 	inParallel(len(groups), func(i int) {
 		defer t.end(i)
-		args := append([]string{filepath.Join(w.bin(), "workshop"), "pages"}, groups[i]...)
-		if i == 1 {
+		args := append([]string{filepath.Join(w.bin(), "workshop"), "pages"}, groups[i].paths...)
+		if groups[i].folder != onlinePages {
 			args = append([]string{offline}, args...)
 		}
 		errs[i] = foreground(exec.CommandContext(ctx, args[0], args[1:]...), t.writer(i))
@@ -205,15 +206,26 @@ func (w workshop) checkPagesAtOnce(ctx context.Context, out io.Writer, paths []s
 	return errors.Join(errs...)
 }
 
-// splitPages returns the pages that need a network, and all others.
-func splitPages(root string, paths []string) (groups [2][]string) {
+// A pageGroup is the pages below one folder of the repository.
+type pageGroup struct {
+	folder string
+	paths  []string
+}
+
+// groupPages groups pages by folder. Those that take longest come first, so that no core is idle at the end.
+func groupPages(root string, paths []string) (groups []pageGroup) {
+	by := map[string][]string{}
 	for _, path := range paths {
-		i := 1
-		if strings.HasPrefix(path, filepath.Join(root, onlinePages)+"/") {
-			i = 0
+		folder, _, below := strings.Cut(strings.TrimPrefix(path, root+"/"), "/")
+		if !below {
+			folder = "."
 		}
-		groups[i] = append(groups[i], path)
+		by[folder] = append(by[folder], path)
 	}
+	for _, folder := range slices.Sorted(maps.Keys(by)) {
+		groups = append(groups, pageGroup{folder, by[folder]})
+	}
+	slices.SortStableFunc(groups, func(a, b pageGroup) int { return len(b.paths) - len(a.paths) })
 	return groups
 }
 

@@ -68,11 +68,11 @@ func TestWhatIsPrintedIsInOnePiece(t *testing.T) {
 	says("001112")
 }
 
-func TestPagesThatNeedANetworkRunBesideTheOthers(t *testing.T) {
-	groups := splitPages("/root", []string{"/root/01/README.md", "/root/05-operator-sdk/README.md", "/root/README.md",
-		"/root/05-operator-sdk/a/README.md"})
-	if got := fmt.Sprint(groups); got != "[[/root/05-operator-sdk/README.md /root/05-operator-sdk/a/README.md] "+
-		"[/root/01/README.md /root/README.md]]" {
+func TestPagesAreGroupedByFolder(t *testing.T) {
+	groups := groupPages("/root", []string{"/root/01/README.md", "/root/05/README.md", "/root/05/a/README.md",
+		"/root/README.md"})
+	if got := fmt.Sprint(groups); got != "[{05 [/root/05/README.md /root/05/a/README.md]} {. [/root/README.md]} "+
+		"{01 [/root/01/README.md]}]" {
 		t.Errorf("got %s", got)
 	}
 }

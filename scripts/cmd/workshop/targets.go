@@ -172,7 +172,17 @@ func verifyCommand() *cobra.Command {
 		if err := w.warm(ctx, dirs); err != nil {
 			return err
 		}
-		steps := []step{
+		whole := len(dirs) == len(all)
+		var steps []step
+		if whole { // not narrowed to a chapter: the machinery too, whose tests take longest
+			for _, module := range modules {
+				if err := w.builder().Warm(ctx, filepath.Join(w.root, module)); err != nil {
+					return err
+				}
+			}
+			steps = w.machinery()
+		}
+		steps = append(steps, []step{
 			{"versions", func(context.Context, io.Writer) error { return chapter.CheckVersions(w.root) }},
 			{"shared dependencies", func(ctx context.Context, _ io.Writer) error {
 				return chapter.CheckShared(ctx, w.root)
@@ -180,19 +190,13 @@ func verifyCommand() *cobra.Command {
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
 			{"run sheets", func(context.Context, io.Writer) error { return teaching.Check(w.root) }},
 			{"slides", w.checkSlides},
-		}
-		steps = append(steps, w.lint(dirs, len(dirs) == len(all))...) // the longest first, beside what often waits
+		}...)
+		steps = append(steps, w.lint(dirs, whole)...)
 		for _, dir := range dirs {
 			steps = append(steps, w.command("files of "+dir, dir, "make", "verify"))
 		}
 		pages, check := func(dir string) bool { return chapter.Holds(dirs, all, dir) }, w.checkPages
-		if len(dirs) == len(all) { // not narrowed to a chapter: the machinery too
-			for _, module := range modules {
-				if err := w.builder().Warm(ctx, filepath.Join(w.root, module)); err != nil {
-					return err
-				}
-			}
-			steps = append(steps, w.machinery()...)
+		if whole {
 			pages, check = func(string) bool { return true }, w.checkPagesAtOnce
 		}
 		err = runSteps(ctx, steps)
@@ -219,14 +223,11 @@ func (w workshop) warm(ctx context.Context, chapters []string) error {
 }
 
 // modules are those of the machinery.
-var modules = []string{"scripts", labModule, bundleModule, lintModule}
+var modules = []string{labModule, "scripts", bundleModule, lintModule}
 
 // machinery are the checks of scripts/ and of all shell scripts.
 func (w workshop) machinery() []step {
-	steps := []step{
-		{"shell scripts", w.shellcheck},
-		{"without a network", w.offline},
-	}
+	var steps []step
 	for _, module := range modules {
 		steps = append(steps,
 			step{"tidy " + module, func(ctx context.Context, out io.Writer) error {
@@ -236,7 +237,8 @@ func (w workshop) machinery() []step {
 				return w.goCommand(ctx, out, module, "test", vetAll, "./...")
 			}})
 	}
-	return append(steps, w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget"))
+	return append(steps, step{"shell scripts", w.shellcheck}, step{"without a network", w.offline},
+		w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget"))
 }
 
 // pages are the pages of the wanted folders.

@@ -31,6 +31,7 @@ func greeting(program string, env ...string) Subject {
 
 // TestPlantedFaultsAreFound examines the operator as it is, and with each of its faults, on a real API server.
 func TestPlantedFaultsAreFound(t *testing.T) {
+	t.Parallel()
 	plantedFaults(t, map[string]planted{
 		"as it is: a permission too many, and a port that server-side apply cannot restore once its key is edited": {nil,
 			[]string{"steady-state", "drift", "permissions"}, "drift permissions", "delete deployments.apps"},
@@ -56,6 +57,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 
 // TestWithoutANamespace examines the operator of a kind that is cluster-scoped, with children in a namespace.
 func TestWithoutANamespace(t *testing.T) {
+	t.Parallel()
 	program, faults := build(t), map[string]string{"FAULT=": ""} // by fault the experiments that must fail
 	only := []string{"deletion"}
 	if os.Getenv("LONG") != "" { // a namespace takes seconds to go
@@ -80,6 +82,7 @@ func TestWithoutANamespace(t *testing.T) {
 
 // TestWhatItWasGiven has a ConfigMap of the name that the operator writes: it makes it its own, and so deletes it.
 func TestWhatItWasGiven(t *testing.T) {
+	t.Parallel()
 	given := filepath.Join(t.TempDir(), "given.yaml")
 	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hello}\n"
 	if err := os.WriteFile(given, []byte(object), 0o600); err != nil {
@@ -128,6 +131,7 @@ func plantedFaults(t *testing.T, faults map[string]planted) {
 	program := build(t)
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has a control plane of its own, and waits most of the time
 			report, err := Run(t.Context(), greeting(program, test.env...), Options{Only: test.only, Progress: t.Logf})
 			if err != nil {
 				t.Fatal(err)
@@ -143,6 +147,7 @@ func plantedFaults(t *testing.T, faults map[string]planted) {
 }
 
 func TestAnInterruptedRunKeepsWhatItKnows(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	report, err := Run(ctx, greeting(build(t)), Options{Progress: func(format string, args ...any) {
