@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,9 +18,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
-
-// ports are so many that every MyWeb of a big benchmark gets one: the usual range has 2768.
-const ports = "--service-node-port-range=20000-32767"
 
 // memory measures each operator in a fixture of its own, whose MyWebs become more and more.
 func (b *bench) memory(ctx context.Context) error {
@@ -46,9 +42,6 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 	}
 	defer b.end(s.Fixture)
 	s.noStatus = m.NoStatus
-	if err := s.morePorts(ctx); err != nil {
-		return err
-	}
 	ns, err := s.namespace(ctx)
 	if err != nil {
 		return err
@@ -78,57 +71,6 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 			(time.Since(begin) - grown).Seconds())
 	}
 	return nil
-}
-
-// morePorts starts the API server anew with more node ports.
-func (s *stage) morePorts(ctx context.Context) error {
-	p, err := process.NewProcess(int32(s.apiServer))
-	if err != nil {
-		return fmt.Errorf("the API server: %w", err)
-	}
-	line, err := p.CmdlineSlice()
-	if err != nil {
-		return fmt.Errorf("the API server: %w", err)
-	}
-	if err := s.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
-		return err
-	}
-	if err := awaitFree(ctx, strings.TrimPrefix(s.Config.Host, "https://")); err != nil {
-		return err
-	}
-	anew, err := s.Run(fixture.Program{Name: fixture.APIServer, Path: line[0], Args: append(line[1:], ports)})
-	if err != nil {
-		return err
-	}
-	s.apiServer = anew.PID()
-	for until := time.Now().Add(time.Minute); ; {
-		err := s.Kube.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		if err == nil {
-			return nil
-		}
-		if !anew.Running() || time.Now().After(until) {
-			return fmt.Errorf("the API server did not come back with more node ports: %w\n%s", err, lastWords(anew))
-		}
-		if err := fixture.Pause(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// awaitFree returns when nobody listens on an address any more.
-func awaitFree(ctx context.Context, address string) error {
-	for until := time.Now().Add(10 * time.Second); ; {
-		l, err := net.Listen("tcp", address)
-		if err == nil {
-			return l.Close()
-		}
-		if time.Now().After(until) {
-			return err
-		}
-		if err := fixture.Pause(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
 }
 
 // grow lets an operator serve more MyWebs, at full speed.

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/shirou/gopsutil/v4/process"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +33,9 @@ const (
 	// workers is how many MyWebs an operator handles at once, and the writers of the bare loop.
 	workers = 4
 )
+
+// ports are so many that every MyWeb of a big benchmark gets one: the usual range has 2768.
+const ports = "--service-node-port-range=20000-32767"
 
 // children are the resources that a MyWeb owns one of each.
 var children = []schema.GroupVersionResource{
@@ -79,8 +86,61 @@ func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stag
 			return nil, err
 		}
 	}
-	s.apiServer, err = w.PID(fixture.APIServer)
-	return s, err
+	if s.apiServer, err = w.PID(fixture.APIServer); err != nil {
+		return nil, err
+	}
+	return s, s.morePorts(ctx)
+}
+
+// morePorts starts the API server anew with more node ports.
+func (s *stage) morePorts(ctx context.Context) error {
+	p, err := process.NewProcess(int32(s.apiServer))
+	if err != nil {
+		return fmt.Errorf("the API server: %w", err)
+	}
+	line, err := p.CmdlineSlice()
+	if err != nil {
+		return fmt.Errorf("the API server: %w", err)
+	}
+	if err := s.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := awaitFree(ctx, strings.TrimPrefix(s.Config.Host, "https://")); err != nil {
+		return err
+	}
+	anew, err := s.Run(fixture.Program{Name: fixture.APIServer, Path: line[0], Args: append(line[1:], ports)})
+	if err != nil {
+		return err
+	}
+	s.apiServer = anew.PID()
+	for until := time.Now().Add(time.Minute); ; {
+		err := s.Kube.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		if err == nil {
+			return nil
+		}
+		if !anew.Running() || time.Now().After(until) {
+			return fmt.Errorf("the API server did not come back with more node ports: %w\n%s", err, lastWords(anew))
+		}
+		if err := fixture.Pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitFree returns when nobody listens on an address any more.
+func awaitFree(ctx context.Context, address string) error {
+	for until := time.Now().Add(10 * time.Second); ; {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			return l.Close()
+		}
+		if time.Now().After(until) {
+			return err
+		}
+		if err := fixture.Pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // inNamespace makes a namespace for an experiment and empties it afterwards.
@@ -138,12 +198,17 @@ func turnPages(ctx context.Context, w *fixture.Fixture, namespace string, n int)
 // clear removes the MyWebs of a namespace and their children, which nobody else removes here. No operator
 // may run.
 func (s *stage) clear(ctx context.Context, namespace string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("2 min are over"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("5 min are over"))
 	defer cancel()
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	all := append([]schema.GroupVersionResource{myweb.MyWebs}, children...)
 	err := parallel(len(all), len(all), func(i int) error {
-		return s.meta.Resource(all[i]).Namespace(namespace).DeleteCollection(ctx, background, metav1.ListOptions{})
+		for {
+			err := s.meta.Resource(all[i]).Namespace(namespace).DeleteCollection(ctx, background, metav1.ListOptions{})
+			if !apierrors.IsTimeout(err) { // thousands take longer than one request may
+				return err
+			}
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("clear %s: %w", namespace, err)
