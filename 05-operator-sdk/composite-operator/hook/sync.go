@@ -72,9 +72,15 @@ func configMap(web MyWeb) Desired {
 func desiredDeployment(web MyWeb) Desired {
 	nginx := fields{
 		"name": "nginx", "image": web.Spec.Image,
-		"ports":          []any{fields{"name": "http", "containerPort": 80}},
-		"readinessProbe": fields{"httpGet": fields{"path": "/", "port": "http"}, "periodSeconds": 2},
-		"volumeMounts":   []any{fields{"name": "page", "mountPath": "/usr/share/nginx/html", "readOnly": true}},
+		"ports":           []any{fields{"name": "http", "containerPort": 80}},
+		"readinessProbe":  fields{"httpGet": fields{"path": "/", "port": "http"}, "periodSeconds": 2},
+		"securityContext": fields{"allowPrivilegeEscalation": false, "capabilities": fields{"drop": []any{"ALL"}}},
+		"volumeMounts": []any{
+			fields{"name": "page", "mountPath": "/usr/share/nginx/html", "readOnly": true},
+			fields{"name": "run", "mountPath": "/run"},
+			fields{"name": "cache", "mountPath": "/var/cache/nginx"},
+			fields{"name": "lib", "mountPath": "/var/lib/nginx"},
+		},
 	}
 	return child(web, "apps/v1", "Deployment", fields{"spec": fields{
 		"replicas": web.replicas(),
@@ -83,9 +89,21 @@ func desiredDeployment(web MyWeb) Desired {
 			// A changed page changes the template, so the Deployment replaces the pods.
 			"metadata": fields{"labels": selector(web), "annotations": fields{
 				"operator.k8s-summit.org/page-hash": sum(web.Spec.PageContentHTML)}},
-			"spec": fields{
+			"spec": fields{ // meets the restricted Pod Security Standard
+				"automountServiceAccountToken": false,
+				"securityContext": fields{
+					"runAsNonRoot": true, "runAsUser": 101, "runAsGroup": 101, // "nginx" of the official image
+					"seccompProfile": fields{"type": "RuntimeDefault"},
+					// Port 80, without being root.
+					"sysctls": []any{fields{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}},
+				},
 				"containers": []any{nginx},
-				"volumes":    []any{fields{"name": "page", "configMap": fields{"name": web.Metadata.Name}}},
+				"volumes": []any{
+					fields{"name": "page", "configMap": fields{"name": web.Metadata.Name}},
+					fields{"name": "run", "emptyDir": fields{}},
+					fields{"name": "cache", "emptyDir": fields{}},
+					fields{"name": "lib", "emptyDir": fields{}},
+				},
 			},
 		},
 	}})

@@ -118,8 +118,8 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 		return err
 	}
 	if c.measured.NoStatus {
-		b.note("%s: it reports no status by which it could be seen that a MyWeb is served: a phase ends when it asks for "+
-			"nothing any more.", c.operator.Impl.Name)
+		b.note("%s: it does not report in its status when a MyWeb is served, so the lab counts until it sends no more "+
+			"requests.", c.operator.Impl.Name)
 	}
 	err = c.phase(ctx, "update", served(2), func() error { return turnPages(ctx, c.Fixture, c.namespace, counted) })
 	if err != nil {

@@ -220,7 +220,7 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 			quiet = 0
 		}
 		if last = used; time.Now().After(until) {
-			return errors.New("the operator does not come to rest")
+			return errors.New("the operator still uses processor time after 5 minutes")
 		}
 		if err := fixture.Pause(ctx, look); err != nil {
 			return err

@@ -83,9 +83,9 @@ func (r *Report) Ways() *Ways {
 			}
 			outcomes := r.Families[n].Outcomes[i.Name]
 			if *cell = share(outcomes); slices.ContainsFunc(outcomes, isUndisturbed) {
-				*cell = "0"
-				w.Notes = append(w.Notes, i.Name+": already undisturbed runs end in different ways, so that a run with a "+
-					"crash has nothing to be compared with.")
+				*cell = unknown
+				w.Notes = append(w.Notes, i.Name+": undisturbed runs end in different states, so there is nothing to compare a "+
+					"run with a crash with.")
 			}
 		}
 		row.measured(r.measured(i.Name))
@@ -151,7 +151,7 @@ func (r *Report) notesOn(name string) (notes []string) {
 		all = slices.Concat(all, r.Bench.Notes)
 	}
 	for _, n := range all {
-		if strings.Contains(n, name+" was not measured") || strings.HasPrefix(n, name+": it reports no status") ||
+		if strings.Contains(n, name+" was not measured") || strings.HasPrefix(n, name+": it does not report in its status") ||
 			slices.Contains(r.Notes, n) && strings.HasPrefix(n, name+": ") {
 			notes = append(notes, n)
 		}
