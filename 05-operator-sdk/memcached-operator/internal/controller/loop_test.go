@@ -290,6 +290,7 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	})
 	m := l.create(l.here)
 	l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal(well))
+	l.quiet() // what its own writes enqueued is reconciled too
 	l.deployed(m, 3)
 	l.Consistently(l.is(m, conditions.Available), "2s").Should(gomega.Equal("False NoReadyPod"),
 		"all pods are ready, and no event reported it")

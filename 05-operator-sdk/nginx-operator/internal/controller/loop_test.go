@@ -307,6 +307,7 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 			l.start()
 			l.ask(site)
 			l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal(well))
+			l.quiet() // what its own writes enqueued is reconciled too
 			l.deployed(site)
 			available := l.condition(site, conditions.Available)
 			if test.seen {
