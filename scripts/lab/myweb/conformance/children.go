@@ -14,19 +14,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func children() []suite.Check {
-	return []suite.Check{
-		{ID: "behaviour/01-children-appear", Group: "1", Fast: true, Run: childrenAppear,
-			Title: "ConfigMap, Deployment and NodePort Service appear, controlled by the MyWeb"},
-		{ID: "behaviour/01-pods-apart", Group: "1", Fast: true, Run: podsApart,
-			Title: "two MyWebs never share a pod, and status.selector finds a MyWeb's own"},
-		{ID: "behaviour/01-status", Group: "1", Fast: true, Run: statusReported,
-			Title: "status reports conditions, ready pods and node port of the current generation"},
-		{ID: "behaviour/01-page-as-it-is", Group: "1", Run: pageAsItIs,
-			Title: "the page is stored as it is: Unicode, quotes, template marks, empty"},
-	}
-}
-
 func childrenAppear(t *suite.T) {
 	spec := suite.Sample()
 	spec.Image, spec.Replicas = "registry.example:5000/team/web:1.2", new(int32(2))

@@ -25,6 +25,7 @@ const (
 	progressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
+// conflicts are the checks of one object of somebody else, for each kind of child.
 func conflicts() (checks []suite.Check) {
 	for _, k := range kinds {
 		checks = append(checks,
@@ -33,22 +34,7 @@ func conflicts() (checks []suite.Check) {
 					" of somebody else is not touched, reported with one warning, and served when the other is gone",
 				Run: func(t *suite.T) { conflicted(t, k, false) }})
 	}
-	return append(checks, []suite.Check{
-		{ID: "behaviour/06-controlled-by-another", Group: "6", Needs: status,
-			Run: func(t *suite.T) { conflicted(t, kindNamed("ConfigMap"), true) },
-			Title: "a ConfigMap that another MyWeb controls is not touched, reported with one warning, and served when the " +
-				"other is gone"},
-		{ID: "behaviour/07-port-taken", Group: "7", Needs: status, Fast: true, Within: 90 * time.Second, Run: portIsTaken,
-			Title: "a node port that is taken is reported, tried again without haste, and got when it is free"},
-		{ID: "behaviour/07-port-of-another-myweb", Group: "7", Needs: status, Alone: true, Run: portOfAnother,
-			Title: "of two MyWebs with one node port the first is served; the second recovers with another port"},
-		{ID: "behaviour/07-ports-swapped", Group: "7", Needs: status, Alone: true, Within: 2 * time.Minute, Run: portsSwapped,
-			Title: "two MyWebs that swap their node ports both report that they wait for each other; a third port resolves it"},
-		{ID: "behaviour/08-rollout-stuck", Group: "8", Needs: status, Fast: true, Within: 90 * time.Second, Run: rolloutStuck,
-			Title: "a rollout that a quota stops is reported; the old pod stays Available; it recovers"},
-		{ID: "behaviour/08-old-pods-gone", Group: "8", Needs: status, Alone: true, Run: oldPodsGone,
-			Title: "while a rollout fails, Available is True with the old pod, and False without it"},
-	}...)
+	return checks
 }
 
 // conflicting is an object of somebody else that has the name of a child. It lacks all that a child has.

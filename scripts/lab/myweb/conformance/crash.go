@@ -10,19 +10,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func crashes() []suite.Check {
-	checks := []suite.Check{
-		{ID: "behaviour/13-killed-after-child", Group: "13", Fast: true, Alone: true, Run: killedAfter(2, childWrites),
-			Title: "an operator that is killed after the second child was made goes on where it was"},
-		{ID: "behaviour/13-killed-after-status", Group: "13", Needs: status, Alone: true, Run: killedAfter(1, statusWrites),
-			Title: "an operator that is killed after it wrote status reports the rest later"},
-		{ID: "behaviour/13-killed-in-update", Group: "13", Alone: true, Run: killedInUpdate,
-			Title: "an operator that is killed in the middle of an update finishes it"},
-		{ID: "behaviour/13-conflict", Group: "13", Fast: true, Run: conflict,
-			Title: "a conflict (409) is tried again, and is not an error"},
-		{ID: "behaviour/13-backoff", Group: "13", Run: backoff,
-			Title: "a server that fails for a while is asked with backoff, and is not an error of the MyWeb"},
-	}
+// refusals are the checks of the answers that ask to try again.
+func refusals() (checks []suite.Check) {
 	for _, r := range []struct {
 		id, what   string
 		code       int

@@ -10,17 +10,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func deletion() []suite.Check {
-	return []suite.Check{
-		{ID: "behaviour/09-leaves-nothing", Group: "9", Fast: true, Run: leavesNothing,
-			Title: "a MyWeb has no finalizer, and deleting it leaves no child and no pod"},
-		{ID: "behaviour/09-recreated", Group: "9", Fast: true, Run: recreated,
-			Title: "a MyWeb that is made again at once is served by children of its own"},
-		{ID: "behaviour/09-leftovers", Group: "9", Alone: true, Run: leftovers,
-			Title: "what the garbage collector has yet to remove is neither taken over nor taken for served"},
-	}
-}
-
 func leavesNothing(t *suite.T) {
 	ways := map[string]metav1.DeletionPropagation{
 		"background": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground}

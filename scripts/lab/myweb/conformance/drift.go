@@ -11,24 +11,19 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// driftCorrection are the checks of each kind of child and of each edit.
 func driftCorrection() (checks []suite.Check) {
 	for _, k := range kinds {
 		checks = append(checks,
 			suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(k.name), Group: "5", Fast: k.name == "ConfigMap",
 				Title: "a deleted " + k.name + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
 	}
-	checks = append(checks, suite.Check{ID: "behaviour/05-allocated-port", Group: "5", Run: allocatedPort,
-		Title: "a deleted Service comes back on the node port that the cluster had allocated"})
 	for _, e := range edits {
 		checks = append(checks,
 			suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
 				Title: e.title + " is restored when somebody edits it, by one write", Run: e.run})
 	}
-	return append(checks,
-		suite.Check{ID: "behaviour/05-edited-page-hash", Group: "5", Run: editedHash,
-			Title: "the pod template's hash of the page is restored when somebody edits it, by one write"},
-		suite.Check{ID: "behaviour/05-others-stay", Group: "5", Fast: true, Run: othersStay,
-			Title: "labels, annotations and a sidecar of others stay, in steady state and through updates"})
+	return checks
 }
 
 func deleted(t *suite.T, k kind) {

@@ -8,19 +8,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func events() []suite.Check {
-	return []suite.Check{
-		{ID: "behaviour/11-completed-once", Group: "11", Fast: true, Run: completedOnce,
-			Title: "that a MyWeb is served is reported once; looking again, or restoring a page, is no news"},
-		{ID: "behaviour/11-annotated", Group: "11", Fast: true, Run: annotated,
-			Title: "somebody annotates the Deployment: the pods serve as before, and nothing else is reported"},
-		{ID: "behaviour/11-warned-once", Group: "11", Needs: status, Run: warnedOnce,
-			Title: "a conflict that lasts is warned of once, not at every try"},
-		{ID: "behaviour/11-restarted", Group: "11", Needs: status, Alone: true, Run: noNewsAfterRestart,
-			Title: "a restarted operator records nothing about what it reported before"},
-	}
-}
-
 func completedOnce(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	awaitNoMoreEvents(t, quiet)

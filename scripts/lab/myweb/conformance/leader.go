@@ -13,20 +13,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func leaders() []suite.Check {
-	return []suite.Check{
-		{ID: "behaviour/14-one-writes", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Fast: true, Alone: true,
-			Within: 90 * time.Second, Run: oneWrites,
-			Title: "of two replicas one writes, the other sends nothing"},
-		{ID: "behaviour/14-leader-stops", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true,
-			Within: 90 * time.Second, Run: leaderStops,
-			Title: "when the leader is asked to stop, the other goes on at once, and never do both write"},
-		{ID: "behaviour/14-leader-dies", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true,
-			Within: 2 * time.Minute, Run: leaderDies,
-			Title: "when the leader is killed, the other takes over when the lease is over"},
-	}
-}
-
 // How long a handover may take. A lease that is released is free for whoever asks next, which is every few
 // seconds. One that is not released has to run out: 15 s, by custom, after the other saw it renewed.
 const (

@@ -12,17 +12,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func refused() []suite.Check {
-	return []suite.Check{
-		{ID: "behaviour/12-refused", Group: "12", Fast: true, Run: badSpecs,
-			Title: "bad specs are refused with the path of the field and what is allowed"},
-		{ID: "behaviour/12-refused-update", Group: "12", Run: badUpdates,
-			Title: "a good MyWeb cannot be changed into a bad one, and goes on"},
-		{ID: "behaviour/12-accepted", Group: "12", Run: goodSpecs,
-			Title: "the sample of the tutorials is accepted as it is, and so are the limits"},
-	}
-}
-
 type fields = map[string]any
 
 // badFields are specs that differ from a good one in one field. says is part of the message that refuses.

@@ -9,20 +9,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func steadyState() []suite.Check {
-	return []suite.Check{
-		{ID: "behaviour/10-steady-state", Group: "10", Fast: true, Run: nothingInSteadyState,
-			Title: "in steady state nothing is written, also when something else changes"},
-		{ID: "behaviour/10-restarted", Group: "10", Fast: true, Alone: true, Run: nothingAfterRestart,
-			Title: "a restarted operator writes nothing when all is as it should be"},
-		{ID: "behaviour/10-cost-of-one", Group: "10", Fast: true, Within: 2 * time.Minute,
-			Run:   func(t *suite.T) { costs(t, 1) },
-			Title: "a MyWeb costs 3 writes of children, 2 of status at most, and no read"},
-		{ID: "behaviour/10-cost-of-three-pods", Group: "10", Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 3) },
-			Title: "a MyWeb with 3 pods costs no more than one with 1"},
-	}
-}
-
 func nothingInSteadyState(t *suite.T) {
 	t.Serve("web", asking(t.NodePort()))
 	t.StaysQuiet(time.Second)

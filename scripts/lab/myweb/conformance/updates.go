@@ -12,27 +12,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-func updates() []suite.Check {
-	return []suite.Check{
-		{ID: "behaviour/02-page-rolls", Group: "2", Fast: true, Run: pageRolls,
-			Title: "a changed page changes ConfigMap and pod template, and all pods are new when it is completed"},
-		{ID: "behaviour/02-page-hash", Group: "2", Run: pageHash,
-			Title: "the pod template follows the page alone: the same page gives the same template"},
-		{ID: "behaviour/03-image", Group: "3", Fast: true, Run: imageChanged,
-			Title: "a changed image changes the Deployment in place by one write, and nothing else"},
-		{ID: "behaviour/03-port", Group: "3", Run: portIsChanged,
-			Title: "a changed port changes the Service in place by one write, and no pod"},
-		{ID: "behaviour/03-replicas", Group: "3", Run: replicasChanged,
-			Title: "a changed replica count scales in place by one write; pods that stay are the same"},
-		{ID: "behaviour/03-scale", Group: "3", Fast: true, Needs: status, Run: scaled,
-			Title: "the scale subresource scales, down to zero, and reports replicas and selector"},
-		{ID: "behaviour/04-port-removed", Group: "4", Fast: true, Run: portIsRemoved,
-			Title: "a removed nodePortNumber keeps the port, also through later changes"},
-		{ID: "behaviour/04-port-allocated", Group: "4", Run: portAllocated,
-			Title: "without nodePortNumber the cluster allocates a port, which changes keep"},
-	}
-}
-
 func pageRolls(t *suite.T) {
 	spec := suite.Sample()
 	spec.Replicas = new(int32(2))

@@ -22,9 +22,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// children are rows 17 to 19, 21, 22, 25 and 27: what befalls the children, or stands in their place.
-func children() []suite.Check {
-	var checks []suite.Check
+// children are the checks of each kind of child.
+func children() (checks []suite.Check) {
 	for _, resource := range kinds {
 		checks = append(checks,
 			suite.Check{ID: "fault/17-" + short(resource) + "-deleted", Group: "17", Fast: resource == "configmaps",
@@ -40,26 +39,7 @@ func children() []suite.Check {
 				Title:  "a MyWeb deleted and made again while its " + kindOf[resource] + " is being made gets children of its own",
 				Run:    recreated(resource)})
 	}
-	return append(checks,
-		suite.Check{ID: "fault/17-all-deleted", Group: "17", Run: deleted(kinds...),
-			Title: "all children, deleted at once, come back once"},
-		suite.Check{ID: "fault/18-configmap-edited", Group: "18", Within: 2 * time.Minute, Run: edited("configmaps"),
-			Title: "an edited page is restored in place"},
-		suite.Check{ID: "fault/18-deployment-edited", Group: "18", Within: 2 * time.Minute, Run: edited("deployments.apps"),
-			Title: "each edited field of the Deployment is restored in place"},
-		suite.Check{ID: "fault/18-service-edited", Group: "18", Within: 2 * time.Minute, Run: edited("services"),
-			Title: "each edited field of the Service is restored in place"},
-		suite.Check{ID: "fault/18-service-port-added", Group: "18", Within: 2 * time.Minute, Run: portAdded,
-			Title: "a second port that somebody added to the Service stays, also when ours is edited and restored"},
-		suite.Check{ID: "fault/19-owner-references", Group: "19", Fast: true, Run: ownersStripped,
-			Title: "children that lost their owner references get them back"},
-		suite.Check{ID: "fault/19-labels", Group: "19", Run: labelsStripped,
-			Title: "children that lost their labels get them back"},
-		suite.Check{ID: "fault/21-second-writer", Group: "21", Within: 2 * time.Minute, Run: secondWriter,
-			Title: "somebody who edits the page ten times a second is not fought as fast; in the end it is restored"},
-		suite.Check{ID: "fault/25-older-child", Group: "25", Within: 2 * time.Minute, Run: olderChild,
-			Title: "a Deployment of its own with another selector is kept and reported, or made anew"},
-	)
+	return checks
 }
 
 func deleted(resources ...string) func(*suite.T) {

@@ -21,26 +21,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// controlPlane are rows 13 to 15: what the operator needs goes away, and comes back.
-func controlPlane() []suite.Check {
-	return []suite.Check{
-		{ID: "fault/13-apiserver-away-5s", Group: "13", Alone: true, Within: 3 * time.Minute,
-			Run:   apiServerAway(5 * time.Second),
-			Title: "a kube-apiserver that is killed and back after 5 s is found again; the children are as before"},
-		{ID: "fault/13-apiserver-away-60s", Group: "13", Alone: true, Within: 5 * time.Minute,
-			Run:   apiServerAway(time.Minute),
-			Title: "a kube-apiserver that is killed and back after 60 s is found again; the children are as before"},
-		{ID: "fault/14-etcd-hangs", Group: "14", Alone: true, Within: 2 * time.Minute, Run: etcdHangs,
-			Title: "while etcd hangs for 5 s nothing is shown as failed; the write is done after it"},
-		{ID: "fault/14-etcd-killed", Group: "14", Alone: true, Within: 2 * time.Minute, Run: etcdKilled,
-			Title: "writes that etcd's end refuses are tried again when it is back; the children are as before"},
-		{ID: "fault/15-crd-missing", Group: "15", Alone: true, Within: 2 * time.Minute, Run: crdMissing,
-			Title: "without the CRD the operator ends with a message about it, or waits for it; no trace, no hot loop"},
-		{ID: "fault/15-crd-removed", Group: "15", Alone: true, Within: 3 * time.Minute, Run: crdRemoved,
-			Title: "a CRD that is removed under the operator and restored is served again"},
-	}
-}
-
 // reconnected is how long an operator may need to follow again when the control plane is back: client-go's
 // its backoff grows to 30 s, and by chance to twice that.
 const reconnected = 90 * time.Second

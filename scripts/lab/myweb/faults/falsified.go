@@ -14,17 +14,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// falsified are checks of row 21: somebody writes the status, which is the operator's.
-func falsified() []suite.Check {
-	return []suite.Check{
-		{ID: "fault/21-status-falsified", Group: "21", Run: statusFalsified,
-			Title: "a status that somebody falsifies is corrected soon, by one write and without an event"},
-		{ID: "fault/21-status-fought", Group: "21", Within: 2 * time.Minute, Run: statusFought,
-			Title: "a status that is falsified ten times a second for ten seconds is not corrected as fast; in the " +
-				"end it is true"},
-	}
-}
-
 // falsifications are what somebody writes into a status that is true.
 var falsifications = map[string]string{
 	"completed":  `{"status":{"completed":false}}`,

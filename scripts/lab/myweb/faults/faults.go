@@ -5,7 +5,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,85 +24,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
-
-// Rows are what the groups of the checks mean, in the order of the catalogue.
-var Rows = []string{
-	"1 crash after write i; every subset",
-	"2 crash in the delete path (finalizer)",
-	"3 response lost after commit",
-	"4 request dropped; request duplicated",
-	"5 409 k times",
-	"6 500, 503, 504, 429 with and without Retry-After",
-	"7 2 s more on status writes; on all writes",
-	"8 watch ended; watch half open",
-	"9 410 Gone with a delete missed",
-	"10 own writes invisible",
-	"11 old snapshot at restart",
-	"12 unobserved change 1→3→2",
-	"13 kube-apiserver killed",
-	"14 etcd stopped, killed",
-	"15 CRD missing at start; removed and restored",
-	"16 leader stopped; lease stolen",
-	"17 each owned object deleted",
-	"18 each owned field edited",
-	"19 owner references, labels stripped",
-	"20 key removed from spec",
-	"21 a second writer fights",
-	"22 name taken by an unowned object",
-	"23 bad spec, then reverted",
-	"24 spec too large for a child",
-	"25 immutable field of an older child differs",
-	"26 server defaults, equal quantities in another spelling",
-	"27 deleted and recreated under the same name mid-create",
-	"28 namespace deleted mid-reconcile",
-	"29 external dependency down",
-	"30 clock moved, days of downtime",
-	"31 a permission revoked and restored",
-	"32 admission or quota denial",
-	"33 panic on one resource",
-	"34 a policy changes a field that the operator sets",
-	"35 a policy refuses what somebody else added",
-	"36 a message longer than an event's note may be",
-	"37 an object without spec, or of other types",
-}
-
-// Checks are all of them, in the order of the rows.
-func Checks() []suite.Check {
-	all := slices.Concat(elsewhere, writes(), watches(), controlPlane(), leader(), children(), specs(), permissions(),
-		mutated(), rejected(), falsified(), leftovers())
-	for at, c := range all {
-		if reported.MatchString(c.ID) {
-			all[at].Needs = []suite.Need{suite.Status}
-		} else if c.Group == "16" {
-			all[at].Needs = []suite.Need{suite.LeaderElection}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b suite.Check) int { return strings.Compare(row(a), row(b)) })
-	return all
-}
-
-// reported are the checks of what a status reports, and of its writes.
-var reported = regexp.MustCompile(
-	`^fault/(05-conflict-(status|true)|06-.*-status|07-|10-mywebs|21-status|22-|23-(port|refused)|2[45]-|3[124-6]-)`)
-
-// row is the part of an ID that is common to the checks of a row: "fault/07".
-func row(c suite.Check) string { return c.ID[:len("fault/00")] }
-
-// elsewhere are the rows that no check from outside shows.
-var elsewhere = []suite.Check{
-	{ID: "fault/01-crash", Group: "1",
-		Title:         "a process that dies after any write leaves nothing that its next life does not fix",
-		NotApplicable: "the crash-point family enumerates it"},
-	{ID: "fault/02-crash-in-delete", Group: "2", Title: "what a finalizer guards is cleaned up once",
-		NotApplicable: "a MyWeb has no finalizer: the garbage collector removes its children"},
-	{ID: "fault/29-dependency-down", Group: "29",
-		Title:         "something outside the cluster that fails is reported, and harms no others",
-		NotApplicable: "a MyWeb depends on nothing outside the cluster"},
-	{ID: "fault/30-clock", Group: "30", Title: "no run is missed or made twice when clocks move",
-		NotApplicable: "a MyWeb has no schedule"},
-	{ID: "fault/33-panic", Group: "33", Title: "a panic over one MyWeb leaves the others alone",
-		NotApplicable: "nothing from outside makes an operator panic: see the list of mutants", Run: poisoned},
-}
 
 // poisoned is for mutants, which panic over a MyWeb of that name.
 func poisoned(t *suite.T) {

@@ -15,16 +15,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// leader is row 16: the leader loses its lease and does not know it.
-func leader() []suite.Check {
-	return []suite.Check{
-		{ID: "fault/16-leader-stopped", Group: "16", Alone: true, Within: 3 * time.Minute, Run: leaderStopped,
-			Title: "a leader that stood still for longer than its lease does not write any more"},
-		{ID: "fault/16-lease-stolen", Group: "16", Alone: true, Within: 2 * time.Minute, Run: leaseStolen,
-			Title: "a leader whose lease is another's stops writing before its lease would have run out"},
-	}
-}
-
 // elect starts the operator anew with leader election and returns when it leads.
 func elect(t *suite.T) (args []string) {
 	i := t.Operator.Impl

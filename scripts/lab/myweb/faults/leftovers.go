@@ -13,18 +13,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// leftovers are checks of row 22: what has a child's name is left of a MyWeb of the same name.
-func leftovers() []suite.Check {
-	return []suite.Check{
-		{ID: "fault/22-orphans", Group: "22", Within: 2 * time.Minute, Run: orphans,
-			Title: "orphans of an earlier MyWeb are named all three, with what to do; they are not touched; it recovers"},
-		{ID: "fault/22-orphans-unseen", Group: "22", Alone: true, Within: 2 * time.Minute, Run: orphansUnseen,
-			Title: "an operator that sees the orphans, but not yet that the MyWeb is deleted, does not take them back"},
-		{ID: "fault/22-held-by-finalizer", Group: "22", Within: 2 * time.Minute, Run: heldByFinalizer,
-			Title: "a child that a finalizer keeps from going is reported with the finalizer's name, once; it recovers"},
-	}
-}
-
 func orphans(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	orphan(t, "web")

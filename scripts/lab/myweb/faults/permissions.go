@@ -24,22 +24,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// permissions are rows 28, 31 and 32: the API server does not want what the operator does.
-func permissions() []suite.Check {
-	return []suite.Check{
-		{ID: "fault/28-namespace-deleted", Group: "28", Alone: true, Within: 2 * time.Minute, Run: namespaceDeleted,
-			Title: "when the namespace is deleted under a MyWeb that is being made, the operator stops trying"},
-		{ID: "fault/31-permission-revoked", Group: "31", Alone: true, Within: 3 * time.Minute, Run: permissionRevoked,
-			Title: "a permission that is taken away is reported, tried again with backoff, and its return noticed"},
-		{ID: "fault/31-logged-once", Group: "31", Within: 2 * time.Minute, Run: loggedOnce,
-			Title: "a permission that is missing for 20 s is logged once for each distinct message"},
-		{ID: "fault/32-quota", Group: "32", Within: 2 * time.Minute, Run: quota,
-			Title: "a quota that leaves no Service is reported, tried again with backoff, and recovers"},
-		{ID: "fault/32-admission", Group: "32", Within: 2 * time.Minute, Run: admission,
-			Title: "an admission policy that denies the ConfigMap is reported, tried again with backoff, and recovers"},
-	}
-}
-
 // namespaceDeleted works in a namespace of its own, which somebody's finalizer keeps from going. For a while the
 // operator does not hear that the MyWeb goes with it.
 func namespaceDeleted(t *suite.T) {

@@ -16,20 +16,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// rejected are the checks of rows 35 to 37: the API server does not take what is written, and says why.
-func rejected() []suite.Check {
-	return []suite.Check{
-		{ID: "fault/35-sidecar-disliked", Group: "35", Within: 2 * time.Minute, Run: sidecarDisliked,
-			Title: "a policy that refuses a sidecar which somebody injected is reported; the sidecar stays; it recovers"},
-		{ID: "fault/36-long-message", Group: "36", Within: 2 * time.Minute, Run: longMessage,
-			Title: "a message of more than 1,024 bytes reaches the event, shortened"},
-		{ID: "fault/37-no-spec", Group: "37", Fast: true, Run: noSpec,
-			Title: "a MyWeb without spec is refused with the schema's message, whatever webhooks there are"},
-		{ID: "fault/37-wrong-types", Group: "37", Fast: true, Run: wrongTypes,
-			Title: "values of a wrong type are refused with the path of the field, whatever webhooks there are"},
-	}
-}
-
 // sidecarDisliked lets somebody inject a sidecar, and a policy refuse it later.
 func sidecarDisliked(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))

@@ -11,29 +11,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// specs are rows 20, 23, 24 and 26: what a spec says, no longer says, or says in other words.
-func specs() []suite.Check {
-	return []suite.Check{
-		{ID: "fault/20-key-removed", Group: "20", Fast: true, Within: 2 * time.Minute, Run: keyRemoved,
-			Title: "a page and a replica count that are taken out of the spec are gone from the children"},
-		{ID: "fault/23-port-taken-and-back", Group: "23", Within: 2 * time.Minute, Run: badPort,
-			Title: "a spec that cannot be says why, leaves the pods alone, and recovers when it is reverted"},
-		{ID: "fault/23-refused", Group: "23", Within: 2 * time.Minute, Run: refusedChild,
-			Title: "a spec whose Deployment the API server refuses says why, leaves the pods alone, and recovers when " +
-				"it is reverted"},
-		{ID: "fault/23-invalid", Group: "23", Run: invalid,
-			Title: "a spec that the API server refuses itself changes nothing"},
-		{ID: "fault/24-too-large", Group: "24", Within: 2 * time.Minute, Run: tooLarge,
-			Title: "a page that is too large for its ConfigMap is reported, tried again with backoff, and recovers; another " +
-				"MyWeb is served"},
-		{ID: "fault/24-largest-page", Group: "24", Within: 2 * time.Minute, Run: largestPages,
-			Title: "the largest page is served with a status, whatever its characters; one character more is refused with " +
-				"the field's path"},
-		{ID: "fault/26-same-in-other-words", Group: "26", Fast: true, Run: otherWords,
-			Title: "defaults of the API server and equal values in another spelling cost no write"},
-	}
-}
-
 func keyRemoved(t *suite.T) {
 	spec := suite.Sample()
 	spec.Replicas = new(int32(3))

@@ -15,28 +15,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// writes are rows 3 to 7: what the API server, or the way to it, does to a write.
-func writes() []suite.Check {
-	checks := []suite.Check{
-		{ID: "fault/03-answer-lost", Group: "3", Fast: true, Within: 2 * time.Minute, Run: whileMade(answerLost),
-			Title: "a child or status that was written, and the answer lost, is taken for what it is; nothing is made twice"},
-		{ID: "fault/03-error-after-commit", Group: "3", Within: 2 * time.Minute, Run: whileMade(errorAfterCommit),
-			Title: "a write that was done and answered with 500 is found done; nothing is made twice"},
-		{ID: "fault/03-answer-lost-update", Group: "3", Within: 2 * time.Minute, Run: answerLostUpdate,
-			Title: "a change whose answer is lost is there once, and reported"},
-		{ID: "fault/04-dropped", Group: "4", Fast: true, Within: 2 * time.Minute, Run: whileMade(dropped),
-			Title: "a write that never arrived is sent again"},
-		{ID: "fault/04-unreachable", Group: "4", Within: 2 * time.Minute, Run: unreachable,
-			Title: "while no write arrives it is tried again with backoff, and recovers"},
-		{ID: "fault/04-duplicated", Group: "4", Within: 2 * time.Minute, Run: whileMade(duplicated),
-			Title: "a write that arrives twice makes one object"},
-		{ID: "fault/05-conflict-children", Group: "5", Within: 2 * time.Minute, Run: conflictChildren,
-			Title: "five conflicts on each child are tried again, never shown as a failure"},
-		{ID: "fault/05-conflict-status", Group: "5", Fast: true, Within: 2 * time.Minute, Run: whileMade(conflictStatus),
-			Title: "five conflicts on the status are tried again, never shown as a failure"},
-		{ID: "fault/05-conflict-true", Group: "5", Within: 2 * time.Minute, Run: trueConflict,
-			Title: "somebody who changes the MyWeb before each status write keeps nothing from being reported"},
-	}
+// writes are the checks of each answer that asks to try again.
+func writes() (checks []suite.Check) {
 	for _, code := range []int{500, 503, 504, 429} {
 		checks = append(checks,
 			suite.Check{ID: fmt.Sprintf("fault/06-%d-children", code), Group: "6", Fast: code == 500, Within: 2 * time.Minute,
@@ -47,18 +27,7 @@ func writes() []suite.Check {
 				Title: fmt.Sprintf("a status that is answered with %d is tried again with backoff", code),
 				Run:   refused(code, status)})
 	}
-	return append(checks,
-		suite.Check{ID: "fault/06-429-retry-after-children", Group: "6", Within: 2 * time.Minute,
-			Run:   retryAfter(429, kinds...),
-			Title: "a 429 with Retry-After is waited for before the child is sent again"},
-		suite.Check{ID: "fault/06-503-retry-after-status", Group: "6", Within: 2 * time.Minute, Run: retryAfter(503, status),
-			Title: "a 503 with Retry-After is waited for before the status is sent again"},
-		suite.Check{ID: "fault/07-slow-status", Group: "7", Alone: true, Run: slow(status),
-			Title: "while status writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
-		suite.Check{ID: "fault/07-slow-writes", Group: "7", Alone: true, Within: 2 * time.Minute,
-			Run:   slow(append([]string{status}, kinds...)...),
-			Title: "while all writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
-	)
+	return checks
 }
 
 // each adds a rule for each resource.
