@@ -19,8 +19,8 @@ func (w workshop) bundles() string { return filepath.Join(w.root, "out", "bundle
 func packCommand() *cobra.Command {
 	var platforms string
 	var kind bool
-	cmd := &cobra.Command{Use: "pack", Short: "Pack what a room without a network needs", Args: cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("pack", "Pack what a room without a network needs", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			p := bundle.Packer{Builder: w.builder(), Out: w.bundles(),
 				Platforms: strings.Split(cmp.Or(platforms, runtime.GOOS+"/"+runtime.GOARCH), ",")}
 			if kind {
@@ -40,7 +40,7 @@ func packCommand() *cobra.Command {
 			}
 			fmt.Printf("The bundles are in %s, with their checksums. `make serve-bundle` gives them to a room.\n", p.Out)
 			return nil
-		})}
+		})
 	cmd.Flags().StringVar(&platforms, "platforms", "", "what to pack for, such as linux/amd64,darwin/arm64")
 	cmd.Flags().BoolVar(&kind, "kind", false, "with the images that kind needs")
 	return cmd
@@ -48,24 +48,24 @@ func packCommand() *cobra.Command {
 
 // fromBundleCommand is the second half of `make from-bundle`; scripts/workshop has unpacked the bundle.
 func fromBundleCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "from-bundle", Short: "Install a bundle, without a network", Args: cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("from-bundle", "Install a bundle, without a network", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if err := bundle.Install(cmd.Context(), w.builder(), w.state); err != nil {
 				return err
 			}
 			fmt.Println("Installed: everything works without a network now. Begin with `make demo`.")
 			return nil
-		})}
+		})
 	cmd.Flags().String("file", "", "the bundle")
 	return cmd
 }
 
 func serveCommand() *cobra.Command {
 	var address string
-	cmd := &cobra.Command{Use: "serve-bundle", Short: "Give the bundles to a room", Args: cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("serve-bundle", "Give the bundles to a room", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			return bundle.Serve(cmd.Context(), w.bundles(), cmp.Or(address, "127.0.0.1:8400"), os.Stdout)
-		})}
+		})
 	cmd.Flags().StringVar(&address, "address", "", "where to listen")
 	return cmd
 }

@@ -63,8 +63,8 @@ func (w workshop) keptPlane(ctx context.Context) (string, error) {
 
 // planeDownCommand ends the control plane that checks keep; `make down` calls it.
 func planeDownCommand() *cobra.Command {
-	return &cobra.Command{Use: "plane-down", Short: "Remove the control plane that checks keep", Args: cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	return newCommand("plane-down", "Remove the control plane that checks keep", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			kept := w.cluster().Kept()
 			if _, err := os.Stat(kept); os.IsNotExist(err) {
 				return nil
@@ -77,7 +77,7 @@ func planeDownCommand() *cobra.Command {
 				fmt.Println("The control plane of the exercises is gone, too.")
 			}
 			return err
-		})}
+		})
 }
 
 // answers reports whether the API server of a kept control plane does.
@@ -151,14 +151,14 @@ func exerciseCommands() []*cobra.Command {
 func courseCommand(name, short string, do func(cmd *cobra.Command, w workshop, c exercise.Course,
 	id string) error) *cobra.Command {
 	var id string
-	cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand(name, short, cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			c, err := w.course()
 			if err != nil {
 				return err
 			}
 			return do(cmd, w, c, strings.TrimSpace(id))
-		})}
+		})
 	cmd.Flags().StringVar(&id, "ex", "", "the exercise: 04.3 (default: the current one)")
 	return cmd
 }

@@ -20,10 +20,9 @@ import (
 func exercisesVerifyCommand() *cobra.Command {
 	var ch string
 	var fast bool
-	cmd := &cobra.Command{Use: "exercises-verify",
-		Short: "Prove every exercise: starter, solution, wrong answers, hints, jumps",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("exercises-verify",
+		"Prove every exercise: starter, solution, wrong answers, hints, jumps", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			c, err := w.course()
 			if err != nil {
 				return err
@@ -39,7 +38,7 @@ func exercisesVerifyCommand() *cobra.Command {
 				return fmt.Errorf("CH=%s: no exercise begins so", ch)
 			}
 			return w.verifyExercises(cmd.Context(), c, some)
-		})}
+		})
 	cmd.Flags().StringVar(&ch, "ch", "", "only exercises that begin so: 04, or 04.3,04.4")
 	cmd.Flags().BoolVar(&fast, "fast", false, "a selection, for CI")
 	return cmd

@@ -23,10 +23,9 @@ var errSaid = errors.New("said already")
 func toolsCommand() *cobra.Command {
 	sets := map[string][]string{"envtest": tools.Envtest, "local": tools.Local, "generators": tools.Generators,
 		"kind": tools.Kind}
-	return &cobra.Command{
-		Use:   "tools [envtest|local|generators|kind|PROGRAM]...",
-		Short: "Build programs that are not ours into bin/, at the pinned versions",
-		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+	return newCommand("tools [envtest|local|generators|kind|PROGRAM]...",
+		"Build programs that are not ours into bin/, at the pinned versions", cobra.ArbitraryArgs,
+		func(cmd *cobra.Command, w workshop, args []string) error {
 			var names []string
 			for _, arg := range args {
 				if set, ok := sets[arg]; ok {
@@ -41,8 +40,7 @@ func toolsCommand() *cobra.Command {
 				}
 			}
 			return w.tools(cmd, names)
-		}),
-	}
+		})
 }
 
 func (w workshop) tools(cmd *cobra.Command, names []string) error {
@@ -60,11 +58,8 @@ func (w workshop) cluster() *cluster.Cluster {
 func upCommand() *cobra.Command {
 	var crds []string
 	var quiet, download bool
-	cmd := &cobra.Command{
-		Use:   "up",
-		Short: "Start the local cluster, or repair it",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("up", "Start the local cluster, or repair it", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			builder := w.builder()
 			if download {
 				builder.Releases = tools.Published()
@@ -88,8 +83,7 @@ func upCommand() *cobra.Command {
 			}
 			fmt.Printf("\nTo use it in this terminal (or run `make shell`):\n\n%s", w.exports())
 			return nil
-		}),
-	}
+		})
 	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
 	cmd.Flags().BoolVar(&download, "download", false, "on Linux: fetch released programs instead of compiling them")
@@ -100,11 +94,9 @@ func upCommand() *cobra.Command {
 // stdin, however that one ends.
 func holdCommand() *cobra.Command {
 	var crds []string
-	cmd := &cobra.Command{
-		Use:   "hold",
-		Short: "Start a cluster of its own, print its state folder, remove it when stdin ends",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) (err error) {
+	cmd := newCommand("hold",
+		"Start a cluster of its own, print its state folder, remove it when stdin ends", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) (err error) {
 			if err := w.tools(cmd, tools.Local); err != nil {
 				return err
 			}
@@ -125,19 +117,15 @@ func holdCommand() *cobra.Command {
 			fmt.Println(w.state)
 			<-ctx.Done()
 			return nil
-		}),
-	}
+		})
 	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
 	return cmd
 }
 
 func downCommand() *cobra.Command {
 	var quiet bool
-	cmd := &cobra.Command{
-		Use:   "down",
-		Short: "Remove the local cluster with all its data",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("down", "Remove the local cluster with all its data", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			_, missing := os.Stat(w.cluster().Kubeconfig())
 			if err := w.cluster().Down(cmd.Context()); err != nil || quiet {
 				return err
@@ -148,21 +136,16 @@ func downCommand() *cobra.Command {
 				fmt.Println("The local cluster is gone: no process of it runs, no file of it is left.")
 			}
 			return nil
-		}),
-	}
+		})
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
 	return cmd
 }
 
 func statusCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "status",
-		Short: "Say what of the local cluster runs, and where its files are",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	return newCommand("status", "Say what of the local cluster runs, and where its files are", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			return w.cluster().Status(cmd.Context(), os.Stdout)
-		}),
-	}
+		})
 }
 
 // terminal are the variables, PATH apart, with which a terminal uses the local cluster.
@@ -182,26 +165,19 @@ func (w workshop) exports() string {
 }
 
 func envCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "env",
-		Short: `Print what to export: eval "$(scripts/workshop env)"`,
-		Args:  cobra.NoArgs,
-		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+	return newCommand("env", `Print what to export: eval "$(scripts/workshop env)"`, cobra.NoArgs,
+		func(_ *cobra.Command, w workshop, _ []string) error {
 			if running, _ := w.cluster().Running(); running == 0 {
 				fmt.Fprintln(os.Stderr, "note:", cluster.ErrNoCluster)
 			}
 			fmt.Print(w.exports())
 			return nil
-		}),
-	}
+		})
 }
 
 func shellCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "shell",
-		Short: "Open a shell that uses the local cluster",
-		Args:  cobra.NoArgs,
-		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+	return newCommand("shell", "Open a shell that uses the local cluster", cobra.NoArgs,
+		func(_ *cobra.Command, w workshop, _ []string) error {
 			c := w.cluster()
 			if running, all := c.Running(); running == 0 {
 				return cluster.ErrNoCluster
@@ -221,25 +197,21 @@ func shellCommand() *cobra.Command {
 				return err
 			}
 			return nil
-		}),
-	}
+		})
 }
 
 func userCommand() *cobra.Command {
 	var groups []string
-	cmd := &cobra.Command{
-		Use:   "user NAME",
-		Short: "Make a user with a client certificate, print the path of its kubeconfig",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+	cmd := newCommand("user NAME",
+		"Make a user with a client certificate, print the path of its kubeconfig", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, w workshop, args []string) error {
 			path, err := w.cluster().AddUser(cmd.Context(), args[0], groups...)
 			if err != nil {
 				return err
 			}
 			fmt.Println(path)
 			return nil
-		}),
-	}
+		})
 	cmd.Flags().StringArrayVar(&groups, "group", nil, "a group that the user is in; repeatable")
 	return cmd
 }

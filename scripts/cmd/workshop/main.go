@@ -81,13 +81,14 @@ func command() *cobra.Command {
 	return root
 }
 
-// run wraps a command that needs the checkout.
-func run(f func(cmd *cobra.Command, w workshop, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+// newCommand makes a command that needs the checkout.
+func newCommand(use, short string, args cobra.PositionalArgs,
+	f func(cmd *cobra.Command, w workshop, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 		w, err := here()
 		if err != nil {
 			return err
 		}
 		return f(cmd, w, args)
-	}
+	}}
 }

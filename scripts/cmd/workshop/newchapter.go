@@ -12,14 +12,14 @@ import (
 )
 
 func newChapterCommand() *cobra.Command {
-	return &cobra.Command{Use: "new-chapter NAME", Short: "Begin a chapter", Args: cobra.ExactArgs(1),
-		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+	return newCommand("new-chapter NAME", "Begin a chapter", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, w workshop, args []string) error {
 			if err := w.newChapter(cmd.Context(), os.Stdout, args[0]); err != nil {
 				return err
 			}
 			fmt.Printf(newChapterEnd, args[0])
 			return nil
-		})}
+		})
 }
 
 // newChapter makes a chapter and what belongs to it elsewhere.

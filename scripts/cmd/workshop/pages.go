@@ -26,11 +26,8 @@ import (
 
 func pageCommand() *cobra.Command {
 	var ch string
-	cmd := &cobra.Command{
-		Use:   "page",
-		Short: "Play a chapter's page on the local cluster",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("page", "Play a chapter's page on the local cluster", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if ch == "" {
 				return errors.New("which page? Say for example `make page CH=01`")
 			}
@@ -39,8 +36,7 @@ func pageCommand() *cobra.Command {
 				return err
 			}
 			return w.play(cmd, filepath.Join(w.root, dir, "README.md"), "")
-		}),
-	}
+		})
 	cmd.Flags().StringVar(&ch, "ch", "", "the chapter")
 	return cmd
 }
@@ -48,11 +44,8 @@ func pageCommand() *cobra.Command {
 // pagesCommand is for who writes a page: what `make verify` does with all of them.
 func pagesCommand() *cobra.Command {
 	var atOnce, record bool
-	cmd := &cobra.Command{
-		Use:   "pages FILE...",
-		Short: "Check pages, each on a cluster of its own",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: run(func(cmd *cobra.Command, w workshop, files []string) (err error) {
+	cmd := newCommand("pages FILE...", "Check pages, each on a cluster of its own", cobra.MinimumNArgs(1),
+		func(cmd *cobra.Command, w workshop, files []string) (err error) {
 			for i := range files {
 				if files[i], err = filepath.Abs(files[i]); err != nil {
 					return err
@@ -66,8 +59,7 @@ func pagesCommand() *cobra.Command {
 				err = errors.Join(err, w.recordTimes(took))
 			}
 			return err
-		}),
-	}
+		})
 	cmd.Flags().BoolVar(&record, "record", false, "write how long they took into "+teaching.MeasuredFile)
 	cmd.Flags().BoolVar(&atOnce, "at-once", false, "the pages of some folders beside those of others")
 	return cmd
@@ -80,11 +72,9 @@ const demoPage = "cmd/myweb-operator/README.md"
 // controllers start: the garbage collector looks for new kinds every 30 s only, and the story ends with
 // a deletion that should not have to wait for it.
 func demoCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "demo CHAPTER",
-		Short: "Bring the cluster up, play a chapter's page, say where to go next",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+	return newCommand("demo CHAPTER",
+		"Bring the cluster up, play a chapter's page, say where to go next", cobra.ExactArgs(1),
+		func(cmd *cobra.Command, w workshop, args []string) error {
 			start := time.Now()
 			crds, err := filepath.Glob(filepath.Join(w.root, args[0], "config", "crd", "*.yaml"))
 			if err != nil {
@@ -95,8 +85,7 @@ func demoCommand() *cobra.Command {
 			}
 			fmt.Printf(demoEnd, time.Since(start).Seconds())
 			return nil
-		}),
-	}
+		})
 }
 
 const demoEnd = `

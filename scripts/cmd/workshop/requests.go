@@ -36,15 +36,12 @@ type requestFilter struct {
 func requestsCommand() *cobra.Command {
 	var filter requestFilter
 	var follow bool
-	cmd := &cobra.Command{
-		Use:   "requests",
-		Short: "Print who asked the local cluster's API server for what, leases left out",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("requests",
+		"Print who asked the local cluster's API server for what, leases left out", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			printRequest(os.Stdout, []string{"TIME", "BY", "VERB", "CODE", "RESOURCE", "OBJECT"})
 			return w.eachRequest(cmd.Context(), filter, follow, func(e auditEvent) { printRequest(os.Stdout, e.columns()) })
-		}),
-	}
+		})
 	bindRequestFilter(cmd, &filter)
 	cmd.Flags().BoolVar(&filter.writes, "writes", false, "only requests that ask for a change")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for further requests, until Ctrl-C")
@@ -54,11 +51,8 @@ func requestsCommand() *cobra.Command {
 func writesCommand() *cobra.Command {
 	var filter requestFilter
 	var duration time.Duration
-	cmd := &cobra.Command{
-		Use:   "writes",
-		Short: "Count the writes of the next seconds, leases left out",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("writes", "Count the writes of the next seconds, leases left out", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			filter.writes, filter.since = true, time.Now()
 			ctx, cancel := context.WithTimeout(cmd.Context(), duration)
 			defer cancel()
@@ -71,8 +65,7 @@ func writesCommand() *cobra.Command {
 				fmt.Printf("written in %s: %d\n", duration, count)
 			}
 			return err
-		}),
-	}
+		})
 	bindRequestFilter(cmd, &filter)
 	cmd.Flags().DurationVar(&duration, "for", 3*time.Second, "how long to count")
 	return cmd

@@ -18,8 +18,8 @@ const present = "present"
 func slidesCommand() *cobra.Command {
 	var check bool
 	var port string
-	cmd := &cobra.Command{Use: "slides", Short: "Show the slides in a browser", Args: cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("slides", "Show the slides in a browser", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if check {
 				return w.checkSlides(cmd.Context(), os.Stdout)
 			}
@@ -28,7 +28,7 @@ func slidesCommand() *cobra.Command {
 			}
 			fmt.Printf("http://127.0.0.1:%s/%s (N: your notes; Ctrl-C ends)\n", port, teaching.Slides)
 			return teaching.ServeSlides(cmd.Context(), filepath.Join(w.bin(), present), w.root, port, os.Stderr)
-		})}
+		})
 	cmd.Flags().BoolVar(&check, "check", false, "render all slides, and end")
 	cmd.Flags().StringVar(&port, "port", "3999", "the port on 127.0.0.1")
 	return cmd

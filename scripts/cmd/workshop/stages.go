@@ -49,11 +49,8 @@ func stagesOf(folder string) ([]stage, error) {
 func stagesCommand() *cobra.Command {
 	var ch, only string
 	var fast, list bool
-	cmd := &cobra.Command{
-		Use:   "stages",
-		Short: "See that each stage of a chapter is demanded by a check of the lab",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("stages", "See that each stage of a chapter is demanded by a check of the lab", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			dirs, err := chapter.Select(w.root, ch)
 			if err != nil {
 				return err
@@ -74,8 +71,7 @@ func stagesCommand() *cobra.Command {
 				printStages(cmd.OutOrStdout(), stages)
 			}
 			return nil
-		}),
-	}
+		})
 	cmd.Flags().StringVar(&ch, "ch", "", "only this chapter")
 	cmd.Flags().StringVar(&only, "run", "", "only stages whose folder matches this regular expression")
 	cmd.Flags().BoolVar(&fast, "fast", false, "only the check that each stage demands, on it and on the one before")

@@ -25,11 +25,8 @@ import (
 
 func doctorCommand() *cobra.Command {
 	var brief bool
-	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Look for what may go wrong on this machine",
-		Args:  cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand("doctor", "Look for what may go wrong on this machine", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			machine := doctor.Local(w.root, w.state)
 			findings := doctor.Examine(cmd.Context(), machine)
 			if brief { // the line says it; make would add one of its own to a failure
@@ -44,8 +41,7 @@ func doctorCommand() *cobra.Command {
 				return errors.New("the workshop will not work here until the failed checks are fixed")
 			}
 			return nil
-		}),
-	}
+		})
 	cmd.Flags().BoolVar(&brief, "brief", false, "one line, to paste")
 	return cmd
 }
@@ -82,11 +78,8 @@ func kindTestCommand() *cobra.Command {
 // labCommand builds the lab, which is a program of its own because of all that it is linked from, and
 // becomes it.
 func labCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                "lab",
-		Short:              "Examine MyWeb operators",
-		DisableFlagParsing: true, // they are the lab's
-		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+	cmd := newCommand("lab", "Examine MyWeb operators", cobra.ArbitraryArgs,
+		func(cmd *cobra.Command, w workshop, args []string) error {
 			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
 				return err
 			}
@@ -99,17 +92,16 @@ func labCommand() *cobra.Command {
 				}
 			}
 			return syscall.Exec(filepath.Join(w.bin(), "lab"), append([]string{"lab"}, args...), tools.Env())
-		}),
-	}
+		})
+	cmd.DisableFlagParsing = true // they are the lab's
+	return cmd
 }
 
 // bundleCommand builds bin/olm-bundle, a program and a module of its own, and becomes it.
 func bundleCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                "bundle",
-		Short:              "Make and check bundles for OLM; --build only builds bin/olm-bundle",
-		DisableFlagParsing: true, // they are the program's
-		RunE: run(func(cmd *cobra.Command, w workshop, args []string) error {
+	cmd := newCommand("bundle",
+		"Make and check bundles for OLM; --build only builds bin/olm-bundle", cobra.ArbitraryArgs,
+		func(cmd *cobra.Command, w workshop, args []string) error {
 			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, bundleModule), ".", "olm-bundle"); err != nil {
 				return err
 			}
@@ -117,8 +109,9 @@ func bundleCommand() *cobra.Command {
 				return nil
 			}
 			return syscall.Exec(filepath.Join(w.bin(), "olm-bundle"), append([]string{"olm-bundle"}, args...), tools.Env())
-		}),
-	}
+		})
+	cmd.DisableFlagParsing = true // they are the program's
+	return cmd
 }
 
 const bundleModule = "scripts/bundle"
@@ -128,26 +121,19 @@ const labModule = "scripts/lab"
 
 // chaptersCommand tells CI which jobs there are.
 func chaptersCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "chapters",
-		Short: "Print the chapters as a JSON list",
-		Args:  cobra.NoArgs,
-		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+	return newCommand("chapters", "Print the chapters as a JSON list", cobra.NoArgs,
+		func(_ *cobra.Command, w workshop, _ []string) error {
 			all, err := chapter.All(w.root)
 			if err != nil {
 				return err
 			}
 			return json.NewEncoder(os.Stdout).Encode(all)
-		}),
-	}
+		})
 }
 
 func syncCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "sync",
-		Short: "Distribute what chapters share, record what pages execute",
-		Args:  cobra.NoArgs,
-		RunE: run(func(_ *cobra.Command, w workshop, _ []string) error {
+	return newCommand("sync", "Distribute what chapters share, record what pages execute", cobra.NoArgs,
+		func(_ *cobra.Command, w workshop, _ []string) error {
 			written, err := chapter.Sync(w.root)
 			if err != nil {
 				return err
@@ -156,8 +142,7 @@ func syncCommand() *cobra.Command {
 				fmt.Println("copied to", path)
 			}
 			return errors.Join(w.recordBlocks(), teaching.Sync(w.root))
-		}),
-	}
+		})
 }
 
 func verifyCommand() *cobra.Command {
@@ -291,14 +276,14 @@ func (w workshop) chapterEnv() []string {
 // chapterCommand makes a command that --ch narrows.
 func chapterCommand(name, short string, do func(ctx context.Context, w workshop, dirs []string) error) *cobra.Command {
 	var ch string
-	cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
-		RunE: run(func(cmd *cobra.Command, w workshop, _ []string) error {
+	cmd := newCommand(name, short, cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
 			dirs, err := chapter.Select(w.root, ch)
 			if err != nil {
 				return err
 			}
 			return do(cmd.Context(), w, dirs)
-		})}
+		})
 	cmd.Flags().StringVar(&ch, "ch", "", "only this chapter")
 	return cmd
 }
