@@ -2,12 +2,8 @@
 # Does the checks of this chapter on the kind cluster named by KIND_CLUSTER, where containers run, and
 # checks what lookaround prints about that cluster. Exits 0, or prints the difference.
 set -euo pipefail
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../scripts/kind-lib.sh
-. "$here/../scripts/kind-lib.sh"
-cd "$here"
-export CGO_ENABLED=0 GOWORK=off
+# shellcheck source=../scripts/kind-chapter.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
 
 ns=chapter-00-kind
 

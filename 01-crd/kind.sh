@@ -2,11 +2,8 @@
 # Runs the chapter with kubectl on the kind cluster named by KIND_CLUSTER: the steps in
 # order, the samples, and every request that the CRD makes possible. Exits 0, or says what differed.
 set -euo pipefail
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../scripts/kind-lib.sh
-. "$here/../scripts/kind-lib.sh"
-cd "$here"
+# shellcheck source=../scripts/kind-chapter.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
 
 name=mywebs.operator.k8s-summit.org
 contract=config/crd/operator.k8s-summit.org_mywebs.yaml
@@ -129,9 +126,7 @@ samples() {
 }
 
 kind_up
-if kubectl get crd "$name" >/dev/null 2>&1; then
-  fail "This cluster has the CRD $name already: 'kubectl delete crd $name' removes it and every MyWeb."
-fi
+absent crd "$name"
 on_exit cleanup
 
 steps

@@ -2,12 +2,8 @@
 # Runs the chapter's program on the kind cluster named by KIND_CLUSTER: every command of webctl
 # on the generated CRD, with a watcher beside it. Exits 0, or says what differed.
 set -euo pipefail
-
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../scripts/kind-lib.sh
-. "$here/../scripts/kind-lib.sh"
-cd "$here"
-export CGO_ENABLED=0 GOWORK=off
+# shellcheck source=../scripts/kind-chapter.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
 
 name=mywebs.operator.k8s-summit.org
 tmp=$(mktemp -d)
@@ -41,9 +37,7 @@ stop_watcher() { kill "$watcher" 2>/dev/null; }
 cleanup() { kubectl delete crd "$name" --ignore-not-found >/dev/null; }
 
 kind_up
-if kubectl get crd "$name" >/dev/null 2>&1; then
-  fail "This cluster has the CRD $name already: 'kubectl delete crd $name' removes it and every MyWeb."
-fi
+absent crd "$name"
 on_exit cleanup
 go build -buildvcs=false -o "$tmp/webctl" ./cmd/webctl
 
