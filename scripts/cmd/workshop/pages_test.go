@@ -1,12 +1,21 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/teaching"
 )
 
@@ -26,5 +35,197 @@ func TestTimesOfPagesAreRecorded(t *testing.T) {
 	}
 	if !strings.Contains(m.Machine, " cores, 2") {
 		t.Errorf("the machine is %q", m.Machine)
+	}
+}
+
+func TestAPageMustNotLoseBlocks(t *testing.T) {
+	recorded := map[string]int{"a/README.md": 3}
+	for name, test := range map[string]struct {
+		page     string
+		executed int
+		want     string
+	}{
+		"as many":    {"a/README.md", 3, ""},
+		"more":       {"a/README.md", 4, ""},
+		"fewer":      {"a/README.md", 2, "executed 2 blocks, scripts/blocks.yaml records 3"},
+		"a new page": {"b/README.md", 1, "not in scripts/blocks.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := notFewer(test.page, test.executed, recorded)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsRecordedIsWhatPagesExecute(t *testing.T) {
+	w := workshop{root: t.TempDir()}
+	for path, text := range map[string]string{
+		"scripts/x":   "",
+		"README.md":   "```sh\ntrue\n```\n```sh skip=\"why\"\nx\n```\n",
+		"a/README.md": "```sh\ntrue\n```\n```console\n```\n```sh environment=kind\nx\n```\n```sh\ntrue\n```\n",
+	} {
+		path = filepath.Join(w.root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.recordBlocks(); err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := w.recordedBlocks()
+	if err != nil || recorded["README.md"] != 1 || recorded["a/README.md"] != 2 {
+		t.Errorf("recorded %v, %v", recorded, err)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	child := exec.Command("sh", "-c", "exit 7").Run()
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want int
+	}{
+		"all went well":                   {t.Context(), nil, 0},
+		"an error":                        {t.Context(), errors.New("x"), 1},
+		"an error of a child":             {t.Context(), child, 1},
+		"a child that has said it itself": {t.Context(), errors.Join(errSaid, child), 7},
+		"Ctrl-C":                          {interrupted, child, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := exitCode(test.ctx, test.err); got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTheEnvironmentOfAPage(t *testing.T) {
+	t.Setenv("GOFLAGS", "-mod=vendor")
+	t.Setenv("MAKEFLAGS", "k")
+	t.Setenv("CH", "03")
+	w := workshop{root: "/r", state: "/s t"}
+	env := w.pageEnv()
+	for _, want := range []string{
+		"GOFLAGS=-mod=readonly", "GOWORK=off", "WORKSHOP_STATE=/s t", "KUBECONFIG=/s t/kubeconfig",
+		"PATH=/r/bin:" + os.Getenv("PATH")} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	for _, kv := range env {
+		if strings.HasPrefix(kv, "MAKEFLAGS=") || strings.HasPrefix(kv, "CH=") || kv == "GOFLAGS=-mod=vendor" {
+			t.Errorf("%s was handed on", kv)
+		}
+	}
+}
+
+func TestExportsSurviveAShell(t *testing.T) {
+	w := workshop{root: "/a learner's $(folder)", state: "/a learner's $(folder)/.workshop"}
+	out, err := exec.Command("bash", "-c", w.exports()+`printf '%s\n%s' "$KUBECONFIG" "${PATH%%:*}"`).Output()
+	if want := w.state + "/kubeconfig\n" + w.bin(); err != nil || string(out) != want {
+		t.Errorf("%v, got %q, want %q", err, out, want)
+	}
+}
+
+// Each term of the glossary is used on another page: a word that no chapter uses does not need an entry. And each has
+// something to see.
+func TestTheGlossaryExplainsWordsOfThePages(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	glossary := filepath.Join(root, "GLOSSARY.md")
+	paths, err := page.Find(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others strings.Builder
+	for _, path := range paths {
+		if path == glossary {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others.Write(regexp.MustCompile(`\s+`).ReplaceAll(text, []byte(" ")))
+	}
+	text, err := os.ReadFile(glossary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := regexp.MustCompile(`(?m)^### `).Split(string(text), -1)[1:]
+	if len(entries) < 30 {
+		t.Errorf("the glossary has %d terms, want at least 30", len(entries))
+	}
+	for _, entry := range entries {
+		term, explanation, _ := strings.Cut(entry, "\n")
+		if !regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(term)).MatchString(others.String()) {
+			t.Errorf("%q is on no other page", term)
+		}
+		if !strings.Contains(explanation, "```sh") && !strings.Contains(explanation, "```go") {
+			t.Errorf("%q has no command and no line of code", term)
+		}
+	}
+}
+
+// TestTheDemoIsPlainText: what the demo says is about what the demo does, without the marks of Markdown.
+func TestTheDemoIsPlainText(t *testing.T) {
+	p, err := page.Parse(filepath.Join("..", "..", "..", "04-controller-runtime", demoPage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := regexp.MustCompile("`|\\]\\(|\\*\\*|<!--|terminal|ask again|Ctrl-C|make demo|this folder")
+	for _, part := range p.Until("What happened").Parts {
+		if found := wrong.FindString(part.Prose); found != "" {
+			t.Errorf("%q is in: %s", found, part.Prose)
+		}
+	}
+}
+
+// The dev container cannot be built by a test. What it says of this repository can be held against it.
+func TestTheDevContainerFitsTheRepository(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	read := func(path string) []byte {
+		data, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	var container struct {
+		Image            string
+		PostCreate       string `json:"postCreateCommand"`
+		HostRequirements struct {
+			CPUs            int
+			Memory, Storage string
+		}
+	}
+	if err := json.Unmarshal(read(".devcontainer/devcontainer.json"), &container); err != nil {
+		t.Fatal(err)
+	}
+	var pins struct{ Go string }
+	if err := yaml.Unmarshal(read("scripts/versions.yaml"), &pins); err != nil {
+		t.Fatal(err)
+	}
+	if _, tag, _ := strings.Cut(container.Image, ":"); tag == "" || !strings.HasPrefix(pins.Go+".", tag+".") {
+		t.Errorf("the image is %s, scripts/versions.yaml pins Go %s", container.Image, pins.Go)
+	}
+	targets, ok := strings.CutPrefix(container.PostCreate, "make ")
+	makefile := read("Makefile")
+	for _, target := range strings.Fields(targets) {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).Match(makefile) {
+			t.Errorf("the Makefile has no target %q", target)
+		}
+	}
+	if !ok || !slices.Contains(strings.Fields(targets), "tools") {
+		t.Errorf("%q does not compile the tools ahead", container.PostCreate)
+	}
+	if h := container.HostRequirements; h.CPUs < 2 || h.Memory != "8gb" || h.Storage != "32gb" {
+		t.Errorf("TEACHING.md and the first build ask for 2 cores, 8 GB of memory and 32 GB of disk: %+v", h)
 	}
 }
