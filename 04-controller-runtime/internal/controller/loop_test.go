@@ -377,7 +377,7 @@ func TestASlowMyWebDelaysOthersOnlyWithOneWorker(t *testing.T) {
 				return l.degraded("a")() == well && l.degraded("b")() == well && l.degraded("c")() == well
 			}
 			if test.served {
-				l.Eventually(served, "5s").Should(gomega.BeTrue())
+				l.Eventually(served).Should(gomega.BeTrue())
 			} else {
 				l.Consistently(served).Should(gomega.BeFalse())
 			}
