@@ -13,6 +13,7 @@ import (
 	"github.com/onsi/gomega"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,6 +139,13 @@ func (f *fixture) token(name string, reads bool) string {
 	f.create(account)
 	if reads {
 		f.allow(rbacv1.Subject{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}, "metrics_reader_role.yaml", true)
+		f.Eventually(func() (bool, error) { // the API server's authorizer learns of it a moment later
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:                  "system:serviceaccount:" + f.namespace + ":" + name,
+				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}}
+			err := f.Create(f.t.Context(), review)
+			return review.Status.Allowed, err
+		}).Should(gomega.BeTrue())
 	}
 	asked := &authenticationv1.TokenRequest{}
 	f.Expect(f.SubResource("token").Create(f.t.Context(), account, asked)).To(gomega.Succeed())

@@ -219,6 +219,7 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 	p.EventuallyPrints("Starting workers", "30s")
 	sample := manifest[proxyv1alpha1.Nginx](t, "samples/proxy_v1alpha1_nginx.yaml")
 	sample.Namespace = "default"
+	began := time.Now()
 	w.must(w.Create(t.Context(), &sample))
 	nodes, took := w.trueList("nginx-sample", 3, "")
 	t.Logf("after %s status.nodes are %v", took, nodes)
@@ -226,11 +227,12 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 		w.Expect(node).To(gomega.HavePrefix("nginx-sample-"))
 	}
 	w.complete("nginx-sample")
+	most := 3 + int(time.Since(began)/(4*time.Second)) // a rollout that takes long is reported
 	cost := w.writes("story", "nginx-sample")
 	t.Logf("from creation to complete: %v", cost)
 	w.Expect(cost["patch deployments"]).To(gomega.Equal(1))
 	w.Expect(cost["patch services"]).To(gomega.Equal(1))
-	w.Expect(cost["update nginxes/status"]).To(gomega.BeNumerically("<=", 3))
+	w.Expect(cost["update nginxes/status"]).To(gomega.BeNumerically("<=", most))
 
 	w.must(w.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: nodes[0]}}))
 	gone := nodes[0]

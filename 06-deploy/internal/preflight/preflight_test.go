@@ -300,7 +300,7 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 			}
 			limit := time.Minute
 			if strings.HasPrefix(test.want, "not ready in time") { // it waits in vain
-				limit = 3 * time.Second
+				limit = 10 * time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -577,7 +578,8 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 			l.Expect(l.backup().Status.LastJob).To(gomega.Equal(job.Name))
 			if test.code != lost { // events and metrics follow a write that is known to be done
 				l.fixture.registry = l.counts
-				l.counted(map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0})
+				want := map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0}
+				l.Eventually(func() string { return cmp.Diff(want, l.metrics(want)) }).Should(gomega.BeEmpty())
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -110,7 +110,7 @@ func (l *loop) succeeded() (n int) {
 // One DatabaseBackup from a volume that is not there to the end, with the controllers of a real cluster.
 func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	l := newLocal(t, func(x *backup) {
-		x.Spec.Schedule, x.Spec.Immediate, x.Spec.ActiveDeadlineSeconds = "0 0 1 1 *", true, new(int64(10))
+		x.Spec.Schedule, x.Spec.Immediate, x.Spec.ActiveDeadlineSeconds = "0 0 1 1 *", true, new(int64(20))
 		x.Spec.SuccessfulJobsHistoryLimit, x.Spec.FailedJobsHistoryLimit = new(int32(2)), new(int32(1))
 	})
 	ready := func() string { return l.says("Ready") }
@@ -118,7 +118,7 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	began := time.Now()
 	l.comesToSay("BackupSucceeded", "False DeadlineExceeded")
 	said := condition(l.backup().Status.Conditions, "BackupSucceeded").Message
-	if !strings.Contains(said, "took longer than 10 s: Pod") || !strings.Contains(said, "finds no node") {
+	if !strings.Contains(said, "took longer than 20 s: Pod") || !strings.Contains(said, "finds no node") {
 		t.Error("it does not say why:", said)
 	}
 	t.Logf("the deadline was reported %s after the pod found no node: %s",

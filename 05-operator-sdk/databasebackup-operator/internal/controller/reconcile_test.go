@@ -82,24 +82,30 @@ func TestARun(t *testing.T) {
 // counted checks metrics; 0 is also one that has no value yet.
 func (b *fixture) counted(want map[string]float64) {
 	b.t.Helper()
+	if diff := cmp.Diff(want, b.metrics(want)); diff != "" {
+		b.t.Error("metrics:", diff)
+	}
+}
+
+// metrics are the sums of those that are named.
+func (b *fixture) metrics(named map[string]float64) map[string]float64 {
+	b.t.Helper()
 	families, err := b.registry.Gather()
 	b.must(err)
 	got := map[string]float64{}
-	for name := range want {
+	for name := range named {
 		got[name] = 0
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			_, name, _ := strings.Cut(f.GetName(), "databasebackup_")
-			if _, asked := want[name]; !asked {
+			if _, asked := named[name]; !asked {
 				continue
 			}
 			got[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		b.t.Error("metrics:", diff)
-	}
+	return got
 }
 
 // The original's sample is accepted, and what it lacks is reported.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onsi/gomega"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,19 @@ func (l *loop) asOperator(namespaces []string) *rest.Config {
 		l.Expect(l.admin.Create(l.t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
 				Name: role.Name}, Subjects: subjects, RoleRef: ref})).To(gomega.Succeed())
+	}
+	if len(namespaces) == 0 {
+		namespaces = []string{l.here}
+	}
+	for _, namespace := range namespaces { // the API server's authorizer learns of it a moment later
+		l.Eventually(func() (bool, error) {
+			rule := role.Rules[0]
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user.Impersonate.UserName, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace,
+					Group: rule.APIGroups[0], Resource: rule.Resources[0], Verb: rule.Verbs[0]}}}
+			err := l.admin.Create(l.t.Context(), review)
+			return review.Status.Allowed, err
+		}).Should(gomega.BeTrue())
 	}
 	return user
 }

@@ -87,7 +87,7 @@ func TestAFalsifiedStatusIsNoticedByAWatch(t *testing.T) {
 		nginx.Status.Nodes = []string{"somebody-else"}
 		return l.Status().Update(t.Context(), nginx)
 	}).Should(gomega.Succeed())
-	l.Eventually(l.listed(site), "5s").Should(gomega.BeEmpty())
+	l.Eventually(l.listed(site)).Should(gomega.BeEmpty())
 }
 
 // Both objects that have the name of a child are named at once.

@@ -135,6 +135,7 @@ func TestScaleIsFollowedOnceAndNotFought(t *testing.T) {
 func TestTheBudget(t *testing.T) {
 	t.Parallel()
 	l := newLoop(t).start()
+	began := time.Now()
 	l.ask(site)
 	set := l.set(site)
 	for _, name := range []string{"site-1-c", "site-1-a", "site-1-b"} {
@@ -142,6 +143,7 @@ func TestTheBudget(t *testing.T) {
 	}
 	l.Eventually(l.listed(site)).Should(gomega.HaveLen(3))
 	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
+	most := 3 + int(time.Since(began)/(2*statusEvery)) // a rollout that takes long is reported
 	l.quiet()
 	cost := map[string]int{}
 	for what, n := range l.requests() {
@@ -159,8 +161,8 @@ func TestTheBudget(t *testing.T) {
 		cost); diff != "" {
 		t.Error(diff)
 	}
-	if status > 3 {
-		t.Errorf("%d writes of status, want at most 3", status)
+	if status > most {
+		t.Errorf("%d writes of status, want at most %d", status, most)
 	}
 
 	before := l.requests()
@@ -225,9 +227,10 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"Deployment", "Service"} {
 		t.Run(kind, func(t *testing.T) {
-			l := newLoop(t).start()
+			l := newLoop(t)
 			unmanaged := unmanagedObject(kind, l.namespace)
 			l.must(l.Create(t.Context(), unmanaged))
+			l.start() // its caches have it when they are read first
 			l.ask(site)
 			l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal("True ResourceConflict"))
 			l.Expect(l.writes("PATCH")).To(gomega.BeZero(), "it is looked at before anything is written")

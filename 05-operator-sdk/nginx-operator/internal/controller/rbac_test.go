@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,14 @@ func (c *cluster) allow(user string, rules []rbacv1.PolicyRule) {
 	c.must(c.Create(c.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: name,
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}))
+	// The API server's authorizer learns of it a moment later.
+	gomega.NewWithT(c.t).Eventually(func() (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: rules[0].APIGroups[0],
+				Resource: rules[0].Resources[0], Verb: rules[0].Verbs[0]}}}
+		err := c.Create(c.t.Context(), review)
+		return review.Status.Allowed, err
+	}, "30s", "5ms").Should(gomega.BeTrue())
 }
 
 // serve lets the operator do all that it ever does.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,7 @@ func driftCorrection() (checks []suite.Check) {
 func deleted(t *suite.T, k kind) {
 	port := t.NodePort()
 	web := t.Serve("web", asking(port))
+	t.AwaitQuiet(1500 * time.Millisecond) // so that a look at it from before, a second away, is not taken for a reaction
 	before, mark := t.Children(web), t.Mark()
 	old := before.Objects()[k.name].GetUID()
 	k.delete(t, "web")
