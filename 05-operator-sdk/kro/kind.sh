@@ -28,7 +28,9 @@ on_exit kubectl delete web --all --ignore-not-found --wait
 sample docker.io/library/nginx:1.29-alpine | kubectl apply -f - # its long name, so that the short one is a change
 web_is_completed
 change_page
-change_image_and_scale
+kubectl patch web myweb --type=merge -p '{"spec":{"image":"nginx:1.29-alpine","replicas":2}}' # kro's CRD has no scale
+eventually 120 two_pods_ready nginx:1.29-alpine
+say "two pods of another image are ready"
 delete_service
 delete_web
 
