@@ -25,14 +25,16 @@ type step struct {
 const atOnce = 3
 
 // runSteps runs all steps, tells how long each took, and fails at the end when one failed. The output of each is in
-// one piece, in the order of the steps.
+// one piece, in the order of the steps. The last lines of those that failed are repeated at the end, where a reader
+// looks first.
 func runSteps(ctx context.Context, steps []step) error {
 	start := time.Now()
 	out := newTurns(os.Stdout, len(steps))
-	failed := make([]bool, len(steps))
+	last := make([]*tail, len(steps)) // of those that failed
 	inParallel(len(steps), func(i int) {
 		defer out.end(i)
-		s, w := steps[i], out.writer(i)
+		s, end := steps[i], &tail{}
+		w := io.MultiWriter(out.writer(i), end)
 		if ctx.Err() != nil {
 			return
 		}
@@ -40,7 +42,7 @@ func runSteps(ctx context.Context, steps []step) error {
 		began := time.Now()
 		result := "ok"
 		if err := s.run(ctx, w); err != nil {
-			failed[i], result = true, "FAILED"
+			last[i], result = end, "FAILED"
 			fmt.Fprintln(w, err)
 		}
 		fmt.Fprintf(w, "-- %s: %s (%.0f s)\n", s.name, result, time.Since(began).Seconds())
@@ -50,8 +52,9 @@ func runSteps(ctx context.Context, steps []step) error {
 	}
 	var names []string
 	for i, s := range steps {
-		if failed[i] {
+		if last[i] != nil {
 			names = append(names, s.name)
+			fmt.Printf("\nthe end of what the failed step printed:\n%s", last[i].kept)
 		}
 	}
 	fmt.Printf("\n%d of %d steps ok, %.0f s\n", len(steps)-len(names), len(steps), time.Since(start).Seconds())
@@ -59,6 +62,21 @@ func runSteps(ctx context.Context, steps []step) error {
 		return fmt.Errorf("failed: %s", strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// A tail keeps the end of what is written to it, in whole lines.
+type tail struct{ kept []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 4096 // bytes
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - most; over > 0 {
+		t.kept = t.kept[over:]
+		if newline := bytes.IndexByte(t.kept, '\n'); newline >= 0 {
+			t.kept = t.kept[newline+1:]
+		}
+	}
+	return len(p), nil
 }
 
 // inParallel calls do for 0 to n-1, in this order and atOnce at the same time, and returns when all have.

@@ -30,6 +30,28 @@ func TestAllStepsRunAndAFailedOneIsNamed(t *testing.T) {
 	}
 }
 
+func Example_runSteps() {
+	good := step{"good", func(context.Context, io.Writer) error { return nil }}
+	bad := step{"bad", func(_ context.Context, w io.Writer) error { fmt.Fprintln(w, "why"); return errors.New("broken") }}
+	fmt.Println(runSteps(context.Background(), []step{bad, good}))
+	// Output:
+	// == bad
+	// why
+	// broken
+	// -- bad: FAILED (0 s)
+	// == good
+	// -- good: ok (0 s)
+	//
+	// the end of what the failed step printed:
+	// == bad
+	// why
+	// broken
+	// -- bad: FAILED (0 s)
+	//
+	// 1 of 2 steps ok, 0 s
+	// failed: bad
+}
+
 func TestSomeRunAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
