@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -282,21 +281,13 @@ func (c *counting) serveMetrics() ([]string, error) {
 	if i.SyncMetric == "" || !i.Has("metrics-bind-address") {
 		return nil, nil
 	}
-	address, err := freeAddress()
+	port, err := fixture.FreePort()
 	if err != nil {
 		return nil, err
 	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	c.metrics = "http://" + address + "/metrics"
 	return i.With("--metrics-bind-address="+address, "--metrics-secure=false"), nil
-}
-
-// freeAddress is a port of 127.0.0.1 that nobody listens on now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // syncs is how often the operator handled a MyWeb since its start, -1 when it does not tell.

@@ -31,25 +31,43 @@ func budgetCommand() *cobra.Command {
 		Args: cobra.NoArgs}
 	cmd.Flags().BoolVar(&put, "write", false, "write the file anew")
 	cmd.RunE = opened(new(string), func(ctx context.Context, l *lab) error {
-		have, err := l.count(ctx)
-		if err != nil {
-			return err
-		}
 		file := filepath.Join(l.root, "scripts", "lab", "myweb", "budget.yaml")
 		if put {
-			data, err := yaml.Marshal(have)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(file, append([]byte(budgetHead), data...), 0o644)
+			return l.writeBudget(ctx, file)
 		}
-		var may budget
-		if err := strictyaml.Read(file, &may); err != nil {
+		err := l.checkBudget(ctx, file)
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		return have.within(may)
+		// An operator that asks for more than before does so every time; what a busy machine causes does not come twice.
+		fmt.Printf("%v\ncounting again\n", err)
+		return l.checkBudget(ctx, file)
 	})
 	return cmd
+}
+
+func (l *lab) writeBudget(ctx context.Context, file string) error {
+	have, err := l.count(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := yaml.Marshal(have)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append([]byte(budgetHead), data...), 0o644)
+}
+
+func (l *lab) checkBudget(ctx context.Context, file string) error {
+	var may budget
+	if err := strictyaml.Read(file, &may); err != nil {
+		return err
+	}
+	have, err := l.count(ctx)
+	if err != nil {
+		return err
+	}
+	return have.within(may)
 }
 
 // count measures.
