@@ -4,11 +4,7 @@ set -euo pipefail
 # shellcheck source=../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
 
-kind_up
-absent crd mywebs.operator.k8s-summit.org
-load_images nginx:1.29-alpine
-tmp=$(mktemp -d)
-on_exit rm -rf "$tmp"
+begin_myweb
 on_exit kubectl delete -f config/crd --ignore-not-found --wait
 kubectl apply -f config/crd
 eventually 60 kubectl wait --for=condition=Established -f config/crd --timeout=60s

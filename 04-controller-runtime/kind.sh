@@ -5,11 +5,7 @@ set -euo pipefail
 # shellcheck source=../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
 
-kind_up
-absent crd mywebs.operator.k8s-summit.org
-load_images nginx:1.29-alpine
-tmp=$(mktemp -d)
-on_exit rm -rf "$tmp"
+begin_myweb
 
 say "building the operator's image and starting it in the cluster"
 for_node go build -o "$tmp/myweb-operator" ./cmd/myweb-operator

@@ -16,6 +16,15 @@ absent() {
   done
 }
 
+# begin_myweb RESOURCE...: kind, with an image of nginx and without MyWebs or these CRDs. $tmp is a folder for this run.
+begin_myweb() {
+  kind_up
+  absent crd mywebs.operator.k8s-summit.org "$@"
+  load_images nginx:1.29-alpine
+  tmp=$(mktemp -d)
+  on_exit rm -rf "$tmp"
+}
+
 # image NAME FOLDER ARG...: docker build makes an image of a folder, and the node gets it. At the end it goes.
 image() {
   docker build -q -t "$1" "${@:3}" "$2" >/dev/null

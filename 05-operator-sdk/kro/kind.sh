@@ -4,11 +4,7 @@ set -euo pipefail
 # shellcheck source=../../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/kind-chapter.sh"
 
-kind_up
-absent crd mywebs.operator.k8s-summit.org resourcegraphdefinitions.kro.run
-load_images nginx:1.29-alpine
-tmp=$(mktemp -d)
-on_exit rm -rf "$tmp"
+begin_myweb resourcegraphdefinitions.kro.run
 
 say "building kro's image and starting it in the cluster"
 for_node go build -C controller -ldflags=-s -o "$tmp/kro" github.com/kubernetes-sigs/kro/cmd/controller

@@ -49,28 +49,34 @@ func (f *fixture) recovered(name string) {
 	f.complete(name)
 }
 
-func TestAnUnmanagedObjectIsNeverChanged(t *testing.T) {
+// forEachKind runs a test for each kind of child, at the same time.
+func forEachKind(t *testing.T, test func(f *fixture, kind string)) {
 	t.Parallel()
 	for kind := range resources {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t)
-			version := f.put(mywebtest.Unmanaged(kind, "", "site")).GetResourceVersion()
-			f.start()
-			f.create("site")
-			f.blocked("site", webv1.ReasonResourceConflict)
-			f.sentExactly(map[string]int{"PUT mywebs/status": 1})
-			if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, kind+" site") {
-				t.Errorf("the message does not name the object: %s", got)
-			}
-			if f.child(kind, "site").GetResourceVersion() != version {
-				t.Error("the unmanaged object was changed")
-			}
-			f.remove(kind, "site")
-			f.recovered("site")
-			f.Eventually(f.events).Should(ConsistOf("Warning ResourceConflict", "Normal Recovered", "Normal Complete"))
+			test(newFixture(t), kind)
 		})
 	}
+}
+
+func TestAnUnmanagedObjectIsNeverChanged(t *testing.T) {
+	forEachKind(t, func(f *fixture, kind string) {
+		version := f.put(mywebtest.Unmanaged(kind, "", "site")).GetResourceVersion()
+		f.start()
+		f.create("site")
+		f.blocked("site", webv1.ReasonResourceConflict)
+		f.sentExactly(map[string]int{"PUT mywebs/status": 1})
+		if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, kind+" site") {
+			t.Errorf("the message does not name the object: %s", got)
+		}
+		if f.child(kind, "site").GetResourceVersion() != version {
+			t.Error("the unmanaged object was changed")
+		}
+		f.remove(kind, "site")
+		f.recovered("site")
+		f.Eventually(f.events).Should(ConsistOf("Warning ResourceConflict", "Normal Recovered", "Normal Complete"))
+	})
 }
 
 func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
@@ -328,31 +334,26 @@ func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 }
 
 func TestWhatAPredecessorLeftIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	for kind := range resources {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			f := newFixture(t)
-			left := mywebtest.Unmanaged(kind, "", "site")
-			left.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: webv1.SchemeGroupVersion.String(), Kind: "MyWeb",
-				Name: "site", UID: "gone", Controller: new(true)}})
-			version := f.put(left).GetResourceVersion()
-			f.start()
-			f.create("site")
-			f.Eventually(f.condition("site", webv1.ConditionProgressing)).Should(Equal("True " + webv1.ReasonWaitingForDeletion))
-			if got := f.condition("site", webv1.ConditionDegraded)(); got != "False AsExpected" {
-				t.Errorf("Degraded is %s", got)
-			}
-			f.Consistently(f.requests).Should(Equal(map[string]int{"PUT mywebs/status": 1}))
-			if f.child(kind, "site").GetResourceVersion() != version {
-				t.Error("what the predecessor left was changed")
-			}
-			f.remove(kind, "site") // as the garbage collector would
-			f.Eventually(f.exists("Service", "site"), atOnce).Should(BeTrue())
-			f.complete("site")
-			f.Eventually(f.events).Should(Equal([]string{"Normal Complete"}))
-		})
-	}
+	forEachKind(t, func(f *fixture, kind string) {
+		left := mywebtest.Unmanaged(kind, "", "site")
+		left.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: webv1.SchemeGroupVersion.String(), Kind: "MyWeb",
+			Name: "site", UID: "gone", Controller: new(true)}})
+		version := f.put(left).GetResourceVersion()
+		f.start()
+		f.create("site")
+		f.Eventually(f.condition("site", webv1.ConditionProgressing)).Should(Equal("True " + webv1.ReasonWaitingForDeletion))
+		if got := f.condition("site", webv1.ConditionDegraded)(); got != "False AsExpected" {
+			t.Errorf("Degraded is %s", got)
+		}
+		f.Consistently(f.requests).Should(Equal(map[string]int{"PUT mywebs/status": 1}))
+		if f.child(kind, "site").GetResourceVersion() != version {
+			t.Error("what the predecessor left was changed")
+		}
+		f.remove(kind, "site") // as the garbage collector would
+		f.Eventually(f.exists("Service", "site"), atOnce).Should(BeTrue())
+		f.complete("site")
+		f.Eventually(f.events).Should(Equal([]string{"Normal Complete"}))
+	})
 }
 
 func TestAChildThatAFinalizerHoldsIsReported(t *testing.T) {

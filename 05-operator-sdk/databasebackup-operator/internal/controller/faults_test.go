@@ -179,6 +179,14 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		b.losePods()
 		return b, job
 	}
+	exceeds := func(b *fixture, job *batchv1.Job, reconcile func()) { // its deadline, without a node for its pod
+		b.run(job, unschedulable)
+		reconcile()
+		b.losePods()
+		reconcile()
+		b.finish(job, batchv1.JobReasonDeadlineExceeded)
+		reconcile()
+	}
 	t.Run("a backup", func(t *testing.T) {
 		b, job := vanished(t)
 		b.reconcile()
@@ -200,13 +208,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		b := newFixture(t)
 		b.ask()
 		b.follow()
-		job := b.job("monday-restore")
-		b.run(job, unschedulable)
-		b.follow()
-		b.losePods()
-		b.follow()
-		b.finish(job, batchv1.JobReasonDeadlineExceeded)
-		b.follow()
+		exceeds(b, b.job("monday-restore"), b.follow)
 		if got := b.outcome(); !strings.HasPrefix(got, "False DeadlineExceeded") || !strings.Contains(got, "no volume") {
 			t.Error(got)
 		}
@@ -215,13 +217,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		b := newFixture(t, deleteFiles)
 		b.reconcile()
 		b.removed()
-		job := b.job("orders-delete")
-		b.run(job, unschedulable)
-		b.reconcile()
-		b.losePods()
-		b.reconcile()
-		b.finish(job, batchv1.JobReasonDeadlineExceeded)
-		b.reconcile()
+		exceeds(b, b.job("orders-delete"), func() { b.reconcile() })
 		b.is("Ready: False DeleteFailed")
 		if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, "no volume") {
 			t.Error(m)

@@ -20,43 +20,36 @@ func keptIn(root string) string {
 }
 
 func upCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "up",
-		Short: "Keep a control plane between runs: conformance, crash and faults use it and start faster",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := fixture.Here()
-			if err != nil {
-				return err
-			}
+	return keepCommand("up", "Keep a control plane between runs: conformance, crash and faults use it and start faster",
+		func(ctx context.Context, root string) error {
 			o := fixture.Options{Root: root, Kept: keptIn(root), CRDs: []string{filepath.Join(root, impl.CRD)}}
-			if err := fixture.Up(cmd.Context(), o); err != nil {
+			if err := fixture.Up(ctx, o); err != nil {
 				return fmt.Errorf("start the lab's control plane: %w", err)
 			}
 			fmt.Println("the lab's control plane runs; `bin/lab down` removes it")
 			return nil
-		},
-	}
+		})
 }
 
 func downCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "down",
-		Short: "Remove the control plane that `up` keeps",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := fixture.Here()
-			if err != nil {
-				return err
-			}
-			if err := fixture.Down(cmd.Context(), root, keptIn(root)); err != nil {
-				return fmt.Errorf("remove the lab's control plane: %w", err)
-			}
-			_ = os.Remove(filepath.Dir(keptIn(root))) // unless a cluster of the reader's is there
-			fmt.Println("no control plane of the lab is kept")
-			return nil
-		},
-	}
+	return keepCommand("down", "Remove the control plane that `up` keeps", func(ctx context.Context, root string) error {
+		if err := fixture.Down(ctx, root, keptIn(root)); err != nil {
+			return fmt.Errorf("remove the lab's control plane: %w", err)
+		}
+		_ = os.Remove(filepath.Dir(keptIn(root))) // unless a cluster of the reader's is there
+		fmt.Println("no control plane of the lab is kept")
+		return nil
+	})
+}
+
+func keepCommand(use, short string, run func(ctx context.Context, root string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		root, err := fixture.Here()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), root)
+	}}
 }
 
 // fixture starts one for an implementation: in the kept cluster where there is one, unless another run has it, or the

@@ -5,18 +5,15 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // disturb changes one field, or removes it. The pointer is empty when the API server lets nobody.
 func (t *trial) disturb(c child, p path) (pointer string, value any, err error) {
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
-	if err != nil {
+	u, pointer, value, err := t.field(c, p)
+	if err != nil || pointer == "" {
 		return "", nil, err
-	}
-	pointer, value, ok := p.find(u.Object)
-	if !ok {
-		return "", nil, nil
 	}
 	patches := []map[string]any{}
 	for _, other := range others(value) {
@@ -34,6 +31,15 @@ func (t *trial) disturb(c child, p path) (pointer string, value any, err error) 
 		}
 	}
 	return "", nil, nil
+}
+
+// field reads a child, and where one of its fields is. The pointer is empty when the child does not have it.
+func (t *trial) field(c child, p path) (u *unstructured.Unstructured, pointer string, value any, err error) {
+	if u, err = t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
+		return nil, "", nil, err
+	}
+	pointer, value, _ = p.find(u.Object)
+	return u, pointer, value, nil
 }
 
 func samePlace(p path, object, value any) bool {

@@ -69,13 +69,9 @@ func byUse(fields []path) []path {
 
 // otherValue is another value of a field that the API server would accept.
 func (t *trial) otherValue(c child, p path) (pointer string, other any, err error) {
-	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
-	if err != nil {
+	_, pointer, value, err := t.field(c, p)
+	if err != nil || pointer == "" {
 		return "", nil, err
-	}
-	pointer, value, ok := p.find(u.Object)
-	if !ok {
-		return "", nil, nil
 	}
 	for _, other := range others(value) {
 		data, err := json.Marshal([]any{map[string]any{"op": "replace", "path": pointer, "value": other}})

@@ -32,7 +32,7 @@ func replicas(r *run) error {
 				return Finding{}, err
 			}
 		}
-		if err := t.eventually(30*time.Second, func() error { return t.watched(mark) }); err != nil {
+		if err := t.eventually(30*time.Second, func() error { return t.started(both, mark) }); err != nil {
 			return t.notTwice(both, mark, err), nil
 		}
 		if err := t.serve(); err != nil {
@@ -52,10 +52,20 @@ func (t *trial) leaseNamespace() string {
 	return leaseNamespace
 }
 
-// watched returns nil when somebody watches the sample's kind.
-func (t *trial) watched(mark int) error {
-	if t.fixture.Ledger.Count(ledger.Match{After: mark, Verbs: []string{wire.Watch},
-		Resources: []string{t.target.what()}}) == 0 {
+// started returns nil when one replica watches the sample's kind, and the other does, too, or has asked for the lease.
+func (t *trial) started(both []*operator, mark int) error {
+	watching := 0
+	for _, o := range both {
+		users := []string{o.user.Name}
+		watches := t.fixture.Ledger.Count(ledger.Match{Users: users, After: mark, Verbs: []string{wire.Watch},
+			Resources: []string{t.target.what()}}) > 0
+		if watches {
+			watching++
+		} else if t.fixture.Ledger.Count(ledger.Match{Users: users, After: mark, Resources: leases}) == 0 {
+			return errors.New("a replica neither watches the sample's kind nor asks for a lease")
+		}
+	}
+	if watching == 0 {
 		return errors.New("no replica watches the sample's kind")
 	}
 	return nil
