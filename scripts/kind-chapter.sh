@@ -16,10 +16,10 @@ absent() {
   done
 }
 
-# begin_myweb RESOURCE...: kind, with an image of nginx and without MyWebs or these CRDs. $tmp is a folder for this run.
+# begin_myweb: kind, with an image of nginx and without the CRD of MyWebs. $tmp is a folder for this run.
 begin_myweb() {
   kind_up
-  absent crd mywebs.operator.k8s-summit.org "$@"
+  absent crd mywebs.operator.k8s-summit.org
   load_images nginx:1.29-alpine
   tmp=$(mktemp -d)
   on_exit rm -rf "$tmp"

@@ -4,7 +4,8 @@ set -euo pipefail
 # shellcheck source=../../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/kind-chapter.sh"
 
-begin_myweb resourcegraphdefinitions.kro.run
+begin_myweb
+absent crd resourcegraphdefinitions.kro.run
 
 say "building kro's image and starting it in the cluster"
 for_node go build -C controller -ldflags=-s -o "$tmp/kro" github.com/kubernetes-sigs/kro/cmd/controller
