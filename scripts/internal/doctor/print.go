@@ -55,7 +55,7 @@ func Brief(ctx context.Context, m Machine, findings []Finding) string {
 		}
 	}
 	memory, free, goes := "? GiB", "? GB free", "go:none"
-	if bytes, _, err := m.memory(ctx); err == nil {
+	if bytes, _, err := m.Memory(ctx); err == nil {
 		memory = fmt.Sprintf("%.0f GiB", float64(bytes)/gib)
 	}
 	if bytes, err := m.Disk(existing(m.Repository)); err == nil {

@@ -88,7 +88,7 @@ func checkMemory(ctx context.Context, m Machine) Finding {
 		"the kernel kills the compiler (\"signal: killed\")."
 	const fix = "Close other programs, or give the virtual machine or container more memory. While building, " +
 		"fewer compilers at once take less:\nexport GOMAXPROCS=1"
-	have, what, err := m.memory(ctx)
+	have, what, err := m.Memory(ctx)
 	if err != nil {
 		return Finding{Status: Warning, Why: why, Fix: "See that at least 4 GiB are free before `make up`.",
 			What: fmt.Sprintf("The available memory is unknown: %s.", oneLine(err.Error()))}
@@ -100,9 +100,9 @@ func checkMemory(ctx context.Context, m Machine) Finding {
 	return Finding{Status: status, Why: why, Fix: fix, What: fmt.Sprintf("Only %s %s.", size(have), what)}
 }
 
-// memory returns bytes and what they are: on Linux what is available, the limit of this control
+// Memory returns bytes and what they are: on Linux what is available, the limit of this control
 // group considered; elsewhere what is built in.
-func (m Machine) memory(ctx context.Context) (uint64, string, error) {
+func (m Machine) Memory(ctx context.Context) (uint64, string, error) {
 	if m.OS != "linux" {
 		answer, err := m.Run(ctx, "sysctl", "-n", "hw.memsize")
 		if err != nil {
