@@ -13,7 +13,7 @@ DEMO := 04-controller-runtime
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## See it work: a cluster, an operator, a page that becomes running children
+demo: ## See it work: a cluster, an operator, a web page that becomes running children
 	@$(WORKSHOP) demo $(DEMO)
 
 up: ## Start the local cluster (no Docker needed), or repair it: make up DOWNLOAD=1
@@ -29,7 +29,7 @@ down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down
 	@$(WORKSHOP) plane-down
 
-page: ## Run a chapter's page step by step: make page CH=01
+page: ## Run a chapter page step by step: make page CH=01
 	@$(WORKSHOP) page --ch '$(CH)'
 
 test: ## Run the tests of all chapters, or of one: make test CH=01
