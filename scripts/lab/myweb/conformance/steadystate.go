@@ -48,8 +48,11 @@ func nothingAfterRestart(t *suite.T) {
 // moves is no waste.
 const quick = 4 * time.Second
 
+// costs judges three MyWebs: sometimes the pods of one become ready all at once, and a status write for each of them
+// cannot be told from one for all. Of those whose rollout took long, only the last is judged, when no other was.
 func costs(t *suite.T, replicas int32) {
-	for _, name := range []string{"web", "again", "and-again"} {
+	judged, names := 0, []string{"web", "again", "and-again"}
+	for i, name := range names {
 		spec := suite.Sample()
 		spec.Replicas = &replicas
 		mark, begin := t.Mark(), time.Now()
@@ -60,10 +63,11 @@ func costs(t *suite.T, replicas int32) {
 		reads := t.Fixture.Ledger.Entries(readsBeside(t, mark))
 		all, status := about(t.Writes(mark), configMaps, deployments, services),
 			about(t.Writes(mark), suite.Resource, suite.Resource+"/status")
-		if took > quick && len(status) > 2 && name != "and-again" {
-			t.Logf("it took %v to serve %s, and %d writes of status: once more", took, web.Name, len(status))
+		if took > quick && len(status) > 2 && (judged > 0 || i < len(names)-1) {
+			t.Logf("it took %v to serve %s, and %d writes of status: not judged", took, web.Name, len(status))
 			continue
 		}
+		judged++
 		if len(all) != 3 {
 			t.Errorf("%d writes of children, want 3:\n%s", len(all), suite.Lines(all))
 		}
@@ -73,7 +77,6 @@ func costs(t *suite.T, replicas int32) {
 		if len(reads) > 0 {
 			t.Errorf("%d reads, want none: all is in the caches:\n%s", len(reads), suite.Lines(reads))
 		}
-		return
 	}
 }
 
