@@ -15,6 +15,7 @@ import (
 
 	"github.com/onsi/gomega"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -62,9 +63,12 @@ func (s story) showsItsMetricsAndProbes(p *process) {
 func (s story) reportsAStuckRollout() {
 	s.create(ns, "stuck", func(spec *webv1.MyWebSpec) { spec.Replicas = new(int32(1)) })
 	s.served(ns, "stuck")
-	s.patchDeployment("stuck",
-		`{"spec":{"progressDeadlineSeconds":2,"template":{"spec":{"nodeSelector":{"planet":"mars"}}}}}`)
+	s.patchDeployment("stuck", `{"spec":{"template":{"spec":{"nodeSelector":{"planet":"mars"}}}}}`)
 	s.change(ns, "stuck", `{"image":"nginx:1.29"}`)
+	s.Eventually(func() string {
+		return s.child("Deployment", "stuck").(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image
+	}).Should(gomega.Equal("nginx:1.29"))
+	s.patchDeployment("stuck", `{"spec":{"progressDeadlineSeconds":1}}`)
 	s.Eventually(func(g gomega.Gomega) {
 		web := s.get(ns, "stuck")
 		g.Expect(conditions(web)).To(gomega.Equal(map[string]string{"Available": "True Serving",
@@ -72,7 +76,7 @@ func (s story) reportsAStuckRollout() {
 		g.Expect(web.Status.Completed).To(gomega.BeFalse())
 		g.Expect(web.Status.ReadyReplicas).To(gomega.Equal(int32(1)))
 	}).Should(gomega.Succeed())
-	s.patchDeployment("stuck", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
+	s.patchDeployment("stuck", `{"spec":{"progressDeadlineSeconds":600,"template":{"spec":{"nodeSelector":null}}}}`)
 	web := s.served(ns, "stuck")
 	s.Expect(conditions(web)).To(gomega.Equal(fine))
 	s.Eventually(func() []string { return s.events(ns, "stuck") }).Should(gomega.Equal(

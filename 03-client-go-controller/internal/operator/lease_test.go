@@ -74,11 +74,13 @@ func (f *fixture) keepChanging() {
 func (f *fixture) releasesTheLease(old, next *process) {
 	begin := time.Now()
 	stopped := old.Stop()
-	next.EventuallyPrints("Starting workers", "10s")
+	next.EventuallyPrints("Starting workers", "20s")
 	f.t.Logf("SIGTERM: the leader ended after %.1f s, the next one worked after %.1f s", stopped.Seconds(),
 		time.Since(begin).Seconds())
-	f.Expect(time.Since(begin)).To(gomega.BeNumerically("<", 10*time.Second),
-		"a lease that is not released expires after 15 s")
+	if stopped < releaseTimeout { // else the API server was too slow for it
+		f.Expect(time.Since(begin)).To(gomega.BeNumerically("<", 10*time.Second),
+			"a lease that is not released expires after 15 s")
+	}
 }
 
 // diesWithTheLease: a leader that is killed cannot release it, and the others wait until it has expired.
@@ -107,7 +109,9 @@ func (f *fixture) oversleepsTheLease(old, next *process) {
 	f.create("default", "undone", nil)
 	begin = time.Now()
 	old.Signal(syscall.SIGCONT)
-	old.EventuallyPrints("the lease is not held any more", "15s") // it tried to write, and was refused
+	// Most often it tries to write, and is refused. When it was suspended in the middle of a renewal, it ends at once.
+	f.Eventually(old.Output, "15s").Should(gomega.Or(gomega.ContainSubstring("the lease is not held any more"),
+		gomega.ContainSubstring("lost the lease")))
 	next.Signal(syscall.SIGCONT)
 	f.exitsWithoutTheLease(old)
 	f.t.Logf("SIGCONT: the old leader ended after %.1f s", time.Since(begin).Seconds())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
@@ -53,8 +54,10 @@ func TestTheStoryOfAMyWeb(t *testing.T) {
 
 // keepsToTheBudget: one MyWeb costs three child writes and at most two of its status.
 func (s story) keepsToTheBudget(name string, replicas int32) {
+	begin := time.Now()
 	s.create(ns, name, func(spec *webv1.MyWebSpec) { spec.Replicas = &replicas })
 	web := s.served(ns, name)
+	stops := int(time.Since(begin) / (4 * time.Second)) // a rollout that stands still is reported in between
 	s.Expect(web.Status.ReadyReplicas).To(gomega.Equal(replicas))
 	s.Expect(web.Finalizers).To(gomega.BeEmpty())
 	cost := map[string]int{}
@@ -67,7 +70,7 @@ func (s story) keepsToTheBudget(name string, replicas int32) {
 	delete(cost, "mywebs update")
 	s.t.Logf("a MyWeb with %d replicas cost, from creation to completed: %v, and %d status writes", replicas, cost, status)
 	s.Expect(cost).To(gomega.Equal(map[string]int{"configmaps patch": 1, "deployments patch": 1, "services patch": 1}))
-	s.Expect(status).To(gomega.BeNumerically("<=", 2))
+	s.Expect(status).To(gomega.BeNumerically("<=", 2+stops))
 }
 
 func (s story) readsNothingAfterTheCachesSynced() {

@@ -198,6 +198,11 @@ func TestAQuotaIsReportedOnceAndHeals(t *testing.T) {
 	b.must(b.Create(t.Context(), quota))
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
 	b.must(b.WithWatch.Status().Update(t.Context(), quota)) // as the quota controller would
+	// The admission of quotas has a cache of its own.
+	b.eventually(func() bool {
+		err := b.Create(t.Context(), mywebtest.Unmanaged("Deployment", b.key.Namespace, "probe"), client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "exceeded quota")
+	})
 	for range 3 {
 		if result, err := b.reconcileLater(); err != nil || result.RequeueAfter == 0 {
 			t.Fatalf("no watch reports its end, Reconcile returned %+v, %v", result, err)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,10 +84,8 @@ func TestANodePortThatIsTakenWhereItDoesNotLook(t *testing.T) {
 	w.Expect(w.Delete(t.Context(), other)).To(gomega.Succeed())
 	w.Expect(w.served(here, "site").Status.NodePort).To(gomega.Equal(int32(30031)))
 	w.settled(user)
-	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered", "Normal Complete"},
-		w.events(here, "site")); diff != "" {
-		t.Error(diff)
-	}
+	w.Eventually(func() []string { return w.events(here, "site") }).Should(gomega.Equal(
+		[]string{"Warning NodePortUnavailable", "Normal Recovered", "Normal Complete"}))
 	w.remove(here, "site")
 	p.Stop() // it logged no error: status reported it
 }

@@ -105,7 +105,7 @@ var sentences = map[string]sentence{
 	"stripped-page": {
 		spec: withPage("x"), then: editChild("ConfigMap", `{"metadata":{"ownerReferences":null,"labels":null}}`)},
 	"labelled-service": {spec: specWith(), then: editChild("Service", `{"metadata":{"labels":{"team":"blue"}}}`)},
-	"swapped-volume": {spec: specWith(),
+	"swapped-volume": {spec: withReplicas(0),
 		then: editChild("Deployment", `{"spec":{"template":{"spec":{"volumes":[{"name":"page","emptyDir":{}},`+
 			`{"name":"run","emptyDir":{}},{"name":"cache","emptyDir":{}},{"name":"lib","emptyDir":{}}]}}}}`)},
 	"a-port-more": {spec: withPort(30017),
@@ -291,6 +291,8 @@ func masked(obj map[string]any) map[string]any {
 		{"spec", "clusterIP"}, {"spec", "clusterIPs"}, {"status", "collisionCount"}} {
 		unstructured.RemoveNestedField(obj, path...)
 	}
+	// How often its controller saw a Deployment change depends on how busy it is.
+	unstructured.RemoveNestedField(obj, "metadata", "annotations", "deployment.kubernetes.io/revision")
 	annotation := []string{"metadata", "annotations", "operator.k8s-summit.org/applied"}
 	// its hash is of the owner's UID too
 	if signature, _, _ := unstructured.NestedString(obj, annotation...); applied.MatchString(signature) {

@@ -133,6 +133,14 @@ func create(t *testing.T, web *webv1.MyWeb) *webv1.MyWeb {
 	return web
 }
 
+// withoutWebhooks waits until the API server does not ask those of the test before any more.
+func withoutWebhooks(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, func(g gomega.Gomega) {
+		g.Expect(admin.Create(t.Context(), myweb(namespace, "probe"), client.DryRunAll)).To(gomega.Succeed())
+	})
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -56,7 +56,8 @@ func TestATakenNodePortIsRefused(t *testing.T) {
 
 func TestWhatCollidesAlreadyStaysEditable(t *testing.T) {
 	ns := namespace(t)
-	create(t, myweb(ns, "one", port(30510))) // no webhook yet
+	withoutWebhooks(t, ns)
+	create(t, myweb(ns, "one", port(30510)))
 	two := create(t, myweb(ns, "two", port(30510), func(web *webv1.MyWeb) {
 		web.Finalizers = []string{"example.com/wait"}
 	}))
@@ -126,7 +127,8 @@ func TestWarningsReachTheClient(t *testing.T) {
 
 func TestAMyWebWithoutPageGetsOne(t *testing.T) {
 	ns := namespace(t)
-	old := create(t, myweb(ns, "old")) // no webhook yet
+	withoutWebhooks(t, ns)
+	old := create(t, myweb(ns, "old"))
 	serve(t)
 	g := gomega.NewWithT(t)
 
