@@ -48,8 +48,8 @@ func nothingAfterRestart(t *suite.T) {
 // moves is no waste.
 const quick = 4 * time.Second
 
-// costs judges three MyWebs: sometimes the pods of one become ready all at once, and a status write for each of them
-// cannot be told from one for all. Of those whose rollout took long, only the last is judged, when no other was.
+// costs judges three MyWebs: sometimes the pods of one become ready all at once, and then a status write for each of
+// them looks like one for all. Of those whose rollout took long, only the last is judged, when no other was.
 func costs(t *suite.T, replicas int32) {
 	judged, names := 0, []string{"web", "again", "and-again"}
 	for i, name := range names {
