@@ -287,15 +287,9 @@ func (w *suite) rollTo(what, image string, roll func()) {
 	r := w.keepChanging(busy...)
 	roll()
 	w.ready()
-	time.Sleep(3 * time.Second) // of changes under the new operator alone
+	w.eventually(60*time.Second, func() error { return onlyRuns(image) }) // old pods take seconds to end
+	time.Sleep(3 * time.Second)                                           // of changes under the new operator alone
 	changes := r.settled(w)
-	running := w.kubectl("-n", operator, "get", "pods", "-l", "app.kubernetes.io/name="+operator, "-o",
-		`jsonpath={range .items[*]}{.spec.containers[0].image}{"\n"}{end}`)
-	for line := range strings.Lines(running) {
-		if strings.TrimSpace(line) != image {
-			w.Errorf("a pod runs %s, want %s", line, image)
-		}
-	}
 	podsNow, generationsNow := w.children(all...)
 	rolled := 0
 	for _, name := range all {
@@ -309,6 +303,18 @@ func (w *suite) rollTo(what, image string, roll func()) {
 		}
 	}
 	w.Logf("%s: %d changes, 0 lost, 0 refused; %d rollouts of websites for them, 0 for nothing", what, changes, rolled)
+}
+
+// onlyRuns checks that all pods of the operator, also those that are ending, run an image.
+func onlyRuns(image string) error {
+	out, err := try("kubectl", "-n", operator, "get", "pods", "-l", "app.kubernetes.io/name="+operator, "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.spec.containers[0].image}{"\n"}{end}`)
+	for line := range strings.Lines(out) {
+		if pod, runs, _ := strings.Cut(strings.TrimSpace(line), " "); err == nil && runs != image {
+			err = fmt.Errorf("pod %s runs %s, want %s", pod, runs, image)
+		}
+	}
+	return err
 }
 
 // certificates lets the operator make a new certificate, three times, while MyWebs are made that must be answered.
