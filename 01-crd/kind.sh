@@ -136,5 +136,5 @@ samples
 
 say "The MyWebs go with their CRD"
 kubectl delete -f "$contract"
-must refuses 'the server' kubectl get mywebs
+eventually 30 refuses 'the server' kubectl get mywebs
 say "Chapter 01 does on kind what its page says."

@@ -41,7 +41,7 @@ from_scratch() { printf 'FROM scratch\nCOPY %s /\nUSER 65532:65532\nENTRYPOINT [
 # e2e: the tests of test/e2e of an operator of chapter 05.
 e2e() {
   "$root/scripts/workshop" tools controller-gen kustomize
-  go test -v -tags=e2e -count=1 ./test/e2e -ginkgo.v -ginkgo.no-color || fail "the test ended with the failure above."
+  go test -v -tags=e2e -count=1 -timeout=30m ./test/e2e -ginkgo.v -ginkgo.no-color || fail "the test ended with the failure above."
 }
 
 # The steps of a MyWeb. The tests of its operators are named after what somebody does, and end when the cluster answers.

@@ -71,7 +71,7 @@ need_docker() {
     fail "Docker is installed, but its daemon does not answer: start it and try again ('docker info' says more)."
 }
 
-kind_exists() { kind get clusters 2>/dev/null | grep -qx -- "$KIND_CLUSTER"; }
+kind_exists() { kind get clusters 2>/dev/null | grep -x -- "$KIND_CLUSTER" >/dev/null; }
 
 # kind_config: one node, whose API server keeps an audit log in /var/log/kubernetes/audit.log.
 kind_config() {

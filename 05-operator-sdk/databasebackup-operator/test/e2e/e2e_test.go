@@ -154,8 +154,10 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		}, "4m").Should(Equal(3))
 		Expect(listed()).To(HaveLen(2))
 		Expect(listed()[0][0]).To(Equal(names[2]))
-		Expect(kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/component=backup", "-c", "scratch", "--tail=-1")).
-			To(ContainSubstring("Restored dump"), "of the container that has neither the volume nor the password")
+		Eventually(func() (string, error) { // there is no log yet while a pod starts
+			return utils.Kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/component=backup", "-c", "scratch",
+				"--tail=-1")
+		}).Should(ContainSubstring("Restored dump"), "of the container that has neither the volume nor the password")
 		for _, kind := range []string{"Ready", "TargetReady", "BackupSucceeded", "RestoreVerified"} {
 			Eventually(condition(kind)).Should(Equal("True"), kind)
 		}
@@ -231,6 +233,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 	It("leaves no file where the policy is Delete, and nothing in the cluster", func() {
 		By("deleting the DatabaseBackup and its files")
 		kubectl("-n", "orders", "patch", "dbb", "orders", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
+		Eventually(field("dbb", "orders", ".metadata.finalizers")).Should(ContainSubstring("databases.test.io/files"))
 		kubectl("-n", "orders", "delete", "dbr,dbb", "--all", "--timeout=90s")
 		Expect(onVolume()).To(BeEmpty())
 		Eventually(func() string { return kubectl("-n", "orders", "get", "jobs", "-o", "name") }).Should(BeEmpty())
