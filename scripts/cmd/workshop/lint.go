@@ -45,7 +45,8 @@ func (w workshop) lint(dirs []string, everything bool) []step {
 }
 
 // lintGo runs the linters of .golangci.yaml on the modules in the given folders, in a workspace of these modules: what
-// several of them are built from is then examined once.
+// several of them are built from is then examined once. A workspace takes the newest version of each dependency that one
+// of its modules asks for. The linters' own module asks for such that nothing else is compiled with, and is examined alone.
 func (w workshop) lintGo(dirs []string) step {
 	return step{"linters", func(ctx context.Context, out io.Writer) error {
 		if err := w.builder().Program(ctx, filepath.Join(w.root, lintModule), ".", goLinter); err != nil {
@@ -61,23 +62,29 @@ func (w workshop) lintGo(dirs []string) step {
 		if err := errors.Join(os.MkdirAll(cache, 0o755), os.RemoveAll(work)); err != nil {
 			return err
 		}
-		use, packages := []string{"work", "init"}, []string(nil)
-		for _, module := range modules {
-			if !within(dirs, module) || !hasCode(filepath.Join(w.root, module)) {
-				continue
-			}
-			use, packages = append(use, filepath.Join(w.root, module)), append(packages, "./"+module+"/...")
-		}
-		run := func(program string, args ...string) error {
+		run := func(dir, work, program string, args ...string) error {
 			cmd := w.program(ctx, program, args...)
-			cmd.Dir, cmd.Env = w.root, append(cmd.Env, "GOWORK="+work, "GOLANGCI_LINT_CACHE="+cache)
+			cmd.Dir, cmd.Env = filepath.Join(w.root, dir), append(cmd.Env, "GOWORK="+work, "GOLANGCI_LINT_CACHE="+cache)
 			return foreground(cmd, out)
 		}
-		if err := run("go", use...); err != nil {
+		lint := func(dir, work string, packages ...string) error {
+			return run(dir, work, filepath.Join(w.bin(), goLinter), append([]string{"run", "--allow-parallel-runners",
+				"--config", filepath.Join(w.root, ".golangci.yaml")}, packages...)...)
+		}
+		use, packages := []string{"work", "init"}, []string(nil)
+		for _, module := range modules {
+			switch {
+			case !within(dirs, module) || !hasCode(filepath.Join(w.root, module)):
+			case module == lintModule:
+				err = errors.Join(err, lint(module, "off", "./..."))
+			default:
+				use, packages = append(use, filepath.Join(w.root, module)), append(packages, "./"+module+"/...")
+			}
+		}
+		if packages == nil {
 			return err
 		}
-		return run(filepath.Join(w.bin(), goLinter), append([]string{"run", "--allow-parallel-runners", "--config",
-			filepath.Join(w.root, ".golangci.yaml")}, packages...)...)
+		return errors.Join(err, run(".", work, "go", use...), lint(".", work, packages...))
 	}}
 }
 
