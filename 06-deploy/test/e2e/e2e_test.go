@@ -537,6 +537,7 @@ func (w *suite) byHand() {
 	w.must(err)
 	w.Logf("the operator of chapter 03 serves a MyWeb; a change took %d ms", took.Milliseconds())
 	w.kubectl("delete", "web", "--all", "--wait")
+	w.gone() // the garbage collector cannot look up an owner whose CRD is gone
 }
 
 func (w *suite) nothingLeft() {

@@ -116,15 +116,6 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 				"--tail=20", "--prefix"})
 	})
 
-	It("tells the original's sample what it lacks", func() {
-		warned := kubectl("-n", "orders", "apply", "-f", "config/samples/databases_v1_databasebackup.yaml")
-		Expect(warned).To(ContainSubstring("Warning: "))
-		Eventually(field("dbb", "databasebackup-sample", `.status.conditions[?(@.type=="Ready")].reason`)).
-			Should(Equal("IncompleteSpec"))
-		Expect(kubectl("-n", "orders", "get", "jobs", "-o", "name")).To(BeEmpty())
-		kubectl("-n", "orders", "delete", "dbb", "databasebackup-sample")
-	})
-
 	It("refuses a schedule that never comes", func() {
 		text, err := os.ReadFile("../../scenario/backup.yaml")
 		Expect(err).NotTo(HaveOccurred())
@@ -133,6 +124,15 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 				"--dry-run=server", "-f", "-")
 			return err
 		}).Should(MatchError(SatisfyAll(ContainSubstring("spec.schedule"), ContainSubstring("never comes"))))
+	})
+
+	It("tells the original's sample what it lacks", func() {
+		warned := kubectl("-n", "orders", "apply", "-f", "config/samples/databases_v1_databasebackup.yaml")
+		Expect(warned).To(ContainSubstring("Warning: "))
+		Eventually(field("dbb", "databasebackup-sample", `.status.conditions[?(@.type=="Ready")].reason`)).
+			Should(Equal("IncompleteSpec"))
+		Expect(kubectl("-n", "orders", "get", "jobs", "-o", "name")).To(BeEmpty())
+		kubectl("-n", "orders", "delete", "dbb", "databasebackup-sample")
 	})
 
 	It("takes three backups, restores each to verify it, and keeps two", func() {
