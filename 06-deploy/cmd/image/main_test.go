@@ -17,14 +17,19 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/image"
 )
 
-// source is the flag that says where the operators' source lies; without it the test is skipped.
+// source is the flag that says where the chapters lie; without them the test is skipped.
 func source(t *testing.T) string {
 	t.Helper()
 	const root = "../../.."
 	if _, err := os.Stat(filepath.Join(root, image.Programs["04"].Chapter)); err != nil {
-		t.Skip("the operators' source is not beside this folder")
+		t.Skip("the chapters are not beside this folder")
 	}
 	return "--root=" + root
+}
+
+// A small program compiles at once. The images of the operators are tested where they are made.
+func init() {
+	image.Programs["hello"] = image.Program{Chapter: "06-deploy", Package: "./internal/image/testdata/hello", Title: "hello"}
 }
 
 var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
@@ -37,10 +42,10 @@ func TestPushedOrWrittenItIsTheSameImage(t *testing.T) {
 	name := "--name=" + strings.TrimPrefix(server.URL, "http://") + "/team/myweb-operator:v1"
 	archive := filepath.Join(t.TempDir(), "image.tar")
 	var written, pushed bytes.Buffer
-	if err := run(t.Context(), []string{root, name, "--archive=" + archive}, &written); err != nil {
+	if err := run(t.Context(), []string{root, "--impl=hello", name, "--archive=" + archive}, &written); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), []string{root, name, "--push"}, &pushed); err != nil {
+	if err := run(t.Context(), []string{root, "--impl=hello", name, "--push"}, &pushed); err != nil {
 		t.Fatal(err)
 	}
 	got, err := crane.Digest(strings.TrimPrefix(name, "--name="))
@@ -63,9 +68,9 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a registry that is not there": {[]string{root, "--name=127.0.0.1:1/myweb-operator:v1", "--push"},
+		"a registry that is not there": {[]string{root, "--impl=hello", "--name=127.0.0.1:1/myweb-operator:v1", "--push"},
 			"log in (docker login 127.0.0.1:1), or choose another name (IMG=)"},
-		"a folder that is a file": {[]string{root, "--archive=main.go/image.tar"}, "main.go"},
+		"a folder that is a file": {[]string{root, "--impl=hello", "--archive=main.go/image.tar"}, "main.go"},
 		"an unknown flag":         {[]string{"--colour"}, "flag provided but not defined: -colour"},
 	} {
 		err := run(t.Context(), test.args, &bytes.Buffer{})
