@@ -180,7 +180,7 @@ func neededStages(stages []stage, wanted *regexp.Regexp) (needed []int) {
 
 // buildStages compiles programs into a folder.
 func (w workshop) buildStages(ctx context.Context, dir string, stages []stage, needed []int, into string) error {
-	args := []string{"build", "-buildvcs=false", "-o", into + string(filepath.Separator)}
+	args := []string{"build", "-buildvcs=false", "-ldflags=-w", "-o", into + string(filepath.Separator)}
 	for _, n := range needed {
 		args = append(args, "./"+stages[n].Dir)
 	}

@@ -155,7 +155,7 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 
 // compile builds a package in Folder.
 func (i Implementation) compile(ctx context.Context, name, into string) error {
-	args := slices.Concat([]string{"build", "-buildvcs=false", "-o", into}, i.BuildArgs, []string{name})
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", into}, i.BuildArgs, []string{name})
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = i.Folder
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")

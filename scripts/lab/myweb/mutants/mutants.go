@@ -114,7 +114,7 @@ func (m *Mutant) patched(ctx context.Context, listed []impl.Implementation, dir 
 	if err != nil {
 		return i, fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
-	i.Name, i.Title, i.BuildArgs = m.Name, m.Bug, []string{"-overlay", overlay, "-ldflags=-s -w"}
+	i.Name, i.Title, i.BuildArgs = m.Name, m.Bug, []string{"-overlay", overlay}
 	if slices.Contains(m.files(), i.Webhooks) {
 		i.Webhooks = filepath.Join(dir, m.Name+".src", i.Webhooks)
 	}
