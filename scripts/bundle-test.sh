@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Proves that a bundle is enough: makes one, and installs it in a fresh clone on a machine that has no network, no
-# module cache, no build cache and an empty home folder. Then the demo, the tests of a chapter and an exercise run
+# module cache, no build cache and an empty home folder. Then the demo, the tests of a chapter and all exercises run
 # there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -34,5 +34,5 @@ step there from-bundle FILE="$PWD/out/bundle/operator-workshop-$(go env GOHOSTOS
 du -sh "$learner/home"
 step there demo
 step there test CH=04
-step there exercises-verify CH=04.2
+step there exercises-verify
 printf '\nall of it: %d s\n' "$SECONDS"
