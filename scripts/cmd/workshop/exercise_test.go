@@ -162,6 +162,7 @@ kubectl apply -f 04-controller-runtime/config/samples/myweb.yaml && ` + e.RunCom
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
+	shell.Env = append(os.Environ(), "GOTMPDIR="+t.TempDir()) // `go run` leaves its work folder behind at SIGTERM
 	shell.Dir, shell.SysProcAttr = l.root, &syscall.SysProcAttr{Setpgid: true}
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGTERM) }
 	out, err := shell.StdoutPipe()

@@ -79,6 +79,8 @@ func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error
 	what := func() string { return "compiling " + shown + " (up to a minute the first time)" }
 	defer j.wait(what, 2*time.Second)()
 	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
+	// The go command leaves its work folder behind at Ctrl-C; the program's folder is removed.
+	cmd.Env = append(slices.Clone(j.Env), "GOTMPDIR="+filepath.Dir(program))
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -229,7 +231,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 	defer j.wait(func() string { return "compiling and running the tests of " + e.ID }, 2*time.Second)()
 	begin := time.Now()
 	cmd := j.command(ctx, dir, "go", "test", "-overlay", overlay, "-count=1", "-run", e.Test.Run, pkg)
-	cmd.Env = append(slices.Clone(j.Env), "WORKSHOP_ROOT="+j.Root, "KUBEBUILDER_ASSETS="+j.Bin)
+	cmd.Env = append(slices.Clone(j.Env), "WORKSHOP_ROOT="+j.Root, "KUBEBUILDER_ASSETS="+j.Bin, "GOTMPDIR="+scratch)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

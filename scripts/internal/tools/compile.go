@@ -157,9 +157,14 @@ func (b Builder) output(ctx context.Context, args ...string) (string, error) {
 // run runs the go command in a module and hands each line of stderr to line. When it fails
 // the error holds the last lines that are not progress.
 func (b Builder) run(ctx context.Context, module string, args []string, stdout io.Writer, line func(string)) error {
+	work, err := os.MkdirTemp("", "workshop-build-") // of the go command, which leaves it behind at Ctrl-C
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	goos, arch := b.platform()
-	cmd.Dir, cmd.Env, cmd.Stdout = module, append(Env(), "GOOS="+goos, "GOARCH="+arch), stdout
+	cmd.Dir, cmd.Env, cmd.Stdout = module, append(Env(), "GOOS="+goos, "GOARCH="+arch, "GOTMPDIR="+work), stdout
 	cmd.Env = append(cmd.Env, b.Env...)
 	if b.Cgo {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")

@@ -238,6 +238,8 @@ func TestAnInterruptedBuildLeavesTheOldProgram(t *testing.T) {
 	r.mustBuild("v2.0.0")
 	r.pin("v2.0.1")
 	t.Setenv("GOCACHE", t.TempDir()) // empty: it would have to compile the standard library
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r.Report.W = writerFunc(func(p []byte) (int, error) {
@@ -251,6 +253,9 @@ func TestAnInterruptedBuildLeavesTheOldProgram(t *testing.T) {
 		t.Errorf("after %v it ended with %v", time.Since(start), err)
 	}
 	r.mustHave("v2.0.0")
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 type writerFunc func([]byte) (int, error)

@@ -94,7 +94,7 @@ func (t *target) build(ctx context.Context) (remove func(), err error) {
 	}
 	program := filepath.Join(dir, t.name())
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
-	cmd.Dir, cmd.Env = t.Program, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	cmd.Dir, cmd.Env = t.Program, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("PROGRAM=%s cannot be built: %w: it must be an executable file, or the folder "+
 			"of a Go program\n%s",

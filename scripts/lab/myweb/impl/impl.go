@@ -121,7 +121,7 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	bin := filepath.Join(into, i.Name+".bin")
 	for _, name := range i.Besides {
 		path := filepath.Join(bin, filepath.Base(name))
-		if err := i.compile(ctx, name, path); err != nil {
+		if err := i.compile(ctx, name, into, path); err != nil {
 			return i, err
 		}
 		i.Beside = append(i.Beside, path)
@@ -129,7 +129,7 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	switch {
 	case i.Package != "":
 		i.Path = filepath.Join(into, i.Name)
-		if err := i.compile(ctx, i.Package, i.Path); err != nil {
+		if err := i.compile(ctx, i.Package, into, i.Path); err != nil {
 			return i, err
 		}
 	case i.Program != "":
@@ -153,12 +153,13 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	return i, nil
 }
 
-// compile builds a package in Folder.
-func (i Implementation) compile(ctx context.Context, name, into string) error {
-	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", into}, i.BuildArgs, []string{name})
+// compile builds a package in Folder. Files that the go command leaves behind at Ctrl-C are in the folder into.
+func (i Implementation) compile(ctx context.Context, name, into, program string) error {
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", program}, i.BuildArgs,
+		[]string{name})
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = i.Folder
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0", "GOTMPDIR="+into)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", name, i.Folder, err, out)
 	}
