@@ -14,6 +14,7 @@ step() {
 
 learner=$(mktemp -d)
 clean() {
+  trap '' INT TERM HUP
   make -C "$learner/clone" down >/dev/null 2>&1 || true
   chmod -R u+w "$learner"
   rm -rf "$learner"

@@ -27,6 +27,7 @@ on_exit() {
 }
 run_exits() {
   local code=$? cmd
+  trap '' INT TERM # Ctrl-C comes twice: from the terminal, and from the program that runs this script
   trap - EXIT
   for cmd in ${lib_exits[@]+"${lib_exits[@]}"}; do eval "$cmd" || true; done
   exit $code
