@@ -49,9 +49,9 @@ eventually() {
   done
 }
 
-# docker_answers: within 15 s; a daemon that hangs does not.
-docker_answers() {
-  local ask tries=0
+# docker_answers: within 15 s; a daemon that hangs does not. A subshell: in run_exits, `wait` would tell of the signal.
+docker_answers() (
+  tries=0
   docker info >/dev/null 2>&1 &
   ask=$!
   while kill -0 "$ask" 2>/dev/null; do
@@ -62,7 +62,7 @@ docker_answers() {
     sleep 0.1
   done
   wait "$ask"
-}
+)
 
 # need_docker: Docker answers, or one sentence says what to do.
 need_docker() {
