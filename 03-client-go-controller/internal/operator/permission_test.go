@@ -279,6 +279,12 @@ func (f *fixture) quota() *blocked {
 		f.Expect(err).NotTo(gomega.HaveOccurred())
 		return quota.Status.Hard
 	}).Should(gomega.HaveLen(1))
+	f.Eventually(func() error { // the admission of quotas has a cache of its own
+		_, err := f.kube.CoreV1().ConfigMaps(namespace).Create(f.t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe"}},
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}).Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota")))
 	return &blocked{name: namespace, reason: webv1.ReasonChildRejected,
 		message: "exceeded quota: small, requested: count/configmaps=1", remove: func() {
 			f.Expect(quotas.Delete(f.t.Context(), "small", metav1.DeleteOptions{})).To(gomega.Succeed())

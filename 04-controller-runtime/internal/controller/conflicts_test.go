@@ -213,12 +213,10 @@ func TestAQuotaIsReportedOnceAndHeals(t *testing.T) {
 		t.Errorf("Degraded is %+v", c)
 	}
 	b.must(b.Delete(t.Context(), quota))
-	for range 50 { // the API server's own cache of quotas is a moment behind
-		if b.reconcileLater(); b.condition(webv1.ConditionDegraded).Status == metav1.ConditionFalse {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	b.eventually(func() bool {
+		_, _ = b.reconcileLater()
+		return b.condition(webv1.ConditionDegraded).Status == metav1.ConditionFalse
+	})
 	if diff := cmp.Diff([]string{"Warning ChildRejected", "Normal Recovered"}, b.recorded()); diff != "" {
 		t.Error("events:", diff)
 	}

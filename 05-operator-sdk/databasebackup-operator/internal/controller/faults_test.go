@@ -14,7 +14,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -286,12 +285,7 @@ func TestADeadlineReportsTheResultOfTheTryBefore(t *testing.T) {
 // quota lets nobody make a Job.
 func (b *fixture) quota() *corev1.ResourceQuota {
 	b.t.Helper()
-	none := corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("none"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
-	b.must(b.Create(b.t.Context(), quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // nobody else counts here
-	b.must(b.Status().Update(b.t.Context(), quota))
-	return quota
+	return b.none("none", "count/jobs.batch")
 }
 
 // retriesSoon checks that a reconcile asks for another one at most 30 s later.
@@ -322,7 +316,7 @@ func TestARunThatWasRefusedTooLongIsMissed(t *testing.T) {
 	b.refused()
 	b.recorded()
 	b.at(6, 0)
-	b.must(b.Delete(t.Context(), quota))
+	b.lift(quota)
 	b.reconcile()
 	b.is("Ready: True RunMissed")
 	if recorded := strings.Join(b.recorded(), "\n"); !strings.HasPrefix(recorded, "Warning RunMissed") {
@@ -354,7 +348,7 @@ func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
 			t.Errorf("%q is handled, and no Job is made", got)
 		}
 		b.at(1, 0)
-		b.must(b.Delete(t.Context(), quota))
+		b.lift(quota)
 		b.reconcile()
 		if got := b.jobs(); !slices.Equal(got, []int{1}) || b.backup().Status.LastHandledTrigger != "a" {
 			t.Errorf("Jobs %v, %+v", got, b.backup().Status)
@@ -370,7 +364,7 @@ func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
 		b.at(5, 0)
 		b.refused()
 		b.at(6, 0)
-		b.must(b.Delete(t.Context(), quota))
+		b.lift(quota)
 		b.reconcile()
 		if got := b.jobs(); !slices.Equal(got, []int{0}) {
 			t.Error("it ran again:", got)
@@ -408,7 +402,7 @@ func TestSuspendGivesUpWhatCannotBegin(t *testing.T) {
 	}
 	b.is("Ready: False JobRejected")
 	b.edit(func(x *backup) { x.Spec.Suspend = true })
-	b.must(b.Delete(t.Context(), quota))
+	b.lift(quota)
 	b.reconcile()
 	b.is("Ready: False Suspended")
 	if s := b.backup().Status; s.ActiveJob != "" || len(b.jobs()) > 0 {
@@ -517,7 +511,7 @@ func TestARejectedJobIsReportedAndCreatedLater(t *testing.T) {
 	if recorded := strings.Count(strings.Join(b.recorded(), "\n"), "JobRejected"); recorded != 1 {
 		t.Errorf("recorded %d times", recorded)
 	}
-	b.must(b.Delete(t.Context(), quota))
+	b.lift(quota)
 	b.reconcile()
 	b.is("Ready: True Scheduled", "BackupSucceeded: Unknown Running")
 	if got := b.jobs(); !slices.Equal(got, []int{0}) {

@@ -115,7 +115,7 @@ func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	l.started(job)
 	l.comesToSay("Ready", "False PodRejected", "a pod is overdue")
 	l.Expect(condition(l.backup().Status.Conditions, "Ready").Message).To(gomega.ContainSubstring(quotaMessage))
-	l.must(l.Delete(t.Context(), none))
+	l.lift(none)
 	l.run(job, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
 		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
 	l.comesToSay("Ready", "False Unschedulable", "a pod enqueues it")

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,15 +26,41 @@ const quotaMessage = "exceeded quota: no-pods, requested: pods=1, used: pods=0, 
 // podQuota lets nobody create a pod.
 func (b *fixture) podQuota() *corev1.ResourceQuota {
 	b.t.Helper()
-	none := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: b.meta("no-pods"), Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	return b.none("no-pods", corev1.ResourcePods)
+}
+
+// none makes a quota that leaves no room for a resource. It returns when the API server refuses what is too much: its
+// admission reads quotas from a cache.
+func (b *fixture) none(name string, what corev1.ResourceName) *corev1.ResourceQuota {
+	b.t.Helper()
+	none := corev1.ResourceList{what: resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: b.meta(name), Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	b.must(b.WithWatch.Create(b.t.Context(), quota))
 	b.must(retry.RetryOnConflict(patient, func() error { // in the local environment the quota's controller counts too
 		b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(quota), quota))
 		quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
 		return b.WithWatch.Status().Update(b.t.Context(), quota)
 	}))
+	gomega.NewWithT(b.t).Eventually(b.tried, "30s", "10ms").
+		Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota")))
 	return quota
+}
+
+// lift deletes a quota, and returns when the API server refuses nothing any more.
+func (b *fixture) lift(quota *corev1.ResourceQuota) {
+	b.t.Helper()
+	b.must(b.Delete(b.t.Context(), quota))
+	gomega.NewWithT(b.t).Eventually(b.tried, "30s", "10ms").Should(gomega.Succeed())
+}
+
+// tried is what the API server says to a Job and to a pod. None of them is left.
+func (b *fixture) tried() error {
+	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "main", Image: "example.com/pgbackup:v1"}}}
+	return errors.Join(
+		b.WithWatch.Create(b.t.Context(), &corev1.Pod{ObjectMeta: b.meta("tried"), Spec: spec}, client.DryRunAll),
+		b.WithWatch.Create(b.t.Context(), &batchv1.Job{ObjectMeta: b.meta("tried"),
+			Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}, client.DryRunAll))
 }
 
 // started sets the start of a Job as the Job controller does, so long ago that its pod is overdue.
@@ -62,7 +89,7 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 		if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, quotaMessage) {
 			t.Error(m)
 		}
-		b.must(b.Delete(t.Context(), quota))
+		b.lift(quota)
 		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
 		if n := b.podsIn(); n > 0 {
 			t.Errorf("the dry run left %d pods", n)
@@ -119,7 +146,7 @@ func TestAPodThatAQuotaRefusedIsCreatedSoonAfterTheQuotaIsGone(t *testing.T) {
 	}).Should(gomega.ContainSubstring("exceeded quota: no-pods"))
 	l.Expect(l.says("Ready")).To(gomega.Equal("False PodRejected"))
 	t.Logf("the quota was reported %s after the trigger", time.Since(began).Round(time.Second))
-	l.must(l.Delete(t.Context(), quota))
+	l.lift(quota)
 	began = time.Now()
 	l.Eventually(func() string { return l.says("BackupSucceeded") }, "90s").
 		Should(gomega.Equal("Unknown ResultMissing"), "the simulated pod ran")

@@ -426,6 +426,9 @@ func TestAQuotaIsReportedAndRetriedAndStopsNoOtherChild(t *testing.T) {
 	f.must(f.Create(t.Context(), quota))
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
 	f.must(f.Status().Update(t.Context(), quota)) // as the quota controller would
+	eventually := gomega.NewWithT(t).Eventually   // the API server's own cache of quotas is a moment behind
+	eventually(func() error { return f.Create(t.Context(), f.unmanaged("Deployment"), client.DryRunAll) }, "20s", "10ms").
+		Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota")))
 	_, err := f.apply()
 	if problem := conditions.AsError(err); problem == nil || problem.Reason != conditions.ReasonChildRejected ||
 		!problem.Retry ||
@@ -434,8 +437,7 @@ func TestAQuotaIsReportedAndRetriedAndStopsNoOtherChild(t *testing.T) {
 	}
 	get(f, &corev1.Service{})
 	f.must(f.Delete(t.Context(), quota))
-	gomega.NewWithT(t).Eventually(func() error { _, err := f.apply(); return err }, "20s", "100ms").
-		Should(gomega.Succeed(), "the API server's own cache of quotas is a moment behind")
+	eventually(func() error { _, err := f.apply(); return err }, "20s", "100ms").Should(gomega.Succeed())
 }
 
 // A policy dislikes what somebody else added. It is not ours to remove.
