@@ -1,10 +1,8 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -289,7 +286,7 @@ func rolloutStuck(t *suite.T) {
 // oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.
 func oldPodsGone(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
-	resume := stopControllers(t)
+	resume := t.StopControllers()
 	t.Patch("web", `{"spec":{"image":"example.com/never"}}`)
 	t.Eventually("the Deployment has the new image", 0, func() error {
 		if have := image(t, t.Children(web).Deployment); have != "example.com/never" {
@@ -311,14 +308,6 @@ func oldPodsGone(t *suite.T) {
 	}
 	resume()
 	t.Completed("web")
-}
-
-// stopControllers lets the cluster's own controllers hang until resume is called, or the check ends.
-func stopControllers(t *suite.T) (resume func()) {
-	signal := func(s syscall.Signal) error { return t.Fixture.Signal(fixture.ControllerManager, s) }
-	t.Cleanup(func(context.Context) { _ = signal(syscall.SIGCONT) })
-	t.Must(signal(syscall.SIGSTOP), "stop the controllers")
-	return func() { t.Must(signal(syscall.SIGCONT), "let the controllers go on") }
 }
 
 // rolloutFails writes that the rollout of the newest template is given up, and how many old pods are ready.

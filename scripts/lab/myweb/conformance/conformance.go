@@ -103,7 +103,7 @@ var checks = []suite.Check{
 		Title: "a MyWeb with 3 pods costs no more than one with 1"},
 	{ID: "behaviour/11-completed-once", Group: "11", Fast: true, Run: completedOnce,
 		Title: "that a MyWeb is served is reported once; looking again, or restoring a page, is no news"},
-	{ID: "behaviour/11-annotated", Group: "11", Fast: true, Run: annotated,
+	{ID: "behaviour/11-annotated", Group: "11", Fast: true, Alone: true, Run: annotated,
 		Title: "somebody annotates the Deployment: the pods serve as before, and nothing else is reported"},
 	{ID: "behaviour/11-warned-once", Group: "11", Needs: status, Run: warnedOnce,
 		Title: "a conflict that lasts is warned of once, not at every try"},

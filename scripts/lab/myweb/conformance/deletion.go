@@ -68,7 +68,7 @@ func recreated(t *suite.T) {
 // leftovers makes a MyWeb anew while the children of the old one are still there.
 func leftovers(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
-	resume := stopControllers(t)
+	resume := t.StopControllers()
 	t.Delete("web")
 	mark := t.Mark()
 	made := t.Create("web", suite.Sample())

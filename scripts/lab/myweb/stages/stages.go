@@ -1,9 +1,10 @@
 // Package stages holds checks for programs that are not operators yet: the first stages of a chapter make no children,
-// so that no behaviour of MyWeb can judge them.
+// so that no behaviour of MyWeb can judge them, and a later one watches none.
 package stages
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,11 +27,13 @@ func Checks() []suite.Check {
 			Title: "a MyWeb that is deleted is not an error"},
 		{ID: "stage/retries-failures", Group: "stage", Run: retriesFailures,
 			Title: "what failed is tried again, with backoff, until it succeeds"},
+		{ID: "stage/status-follows", Group: "stage", Alone: true, Run: statusFollows,
+			Title: "the status says that the pods run, also when they begin long after the MyWeb was created"},
 	}
 }
 
 // soon is how long an event and a log line take at most.
-const soon = 5 * time.Second
+const soon = 10 * time.Second
 
 // lines are those of the operator's log that name the MyWeb of the check.
 func lines(t *suite.T) (found []string) {
@@ -65,10 +68,17 @@ func reportsDeletions(t *suite.T) {
 	logged(t, "a MyWeb that was deleted", func() { t.Delete("web") })
 }
 
+// acceptsDeletions creates another MyWeb at the end: when that is logged, the deletion was handled before.
 func acceptsDeletions(t *suite.T) {
 	logged(t, "a MyWeb that was created", func() { t.Create("web", suite.Sample()) })
 	t.Delete("web")
-	t.Pause(time.Second)
+	t.Create("next-web", suite.Sample())
+	t.Eventually("a MyWeb that was created after a deletion is logged", soon, func() error {
+		if !slices.ContainsFunc(lines(t), func(line string) bool { return strings.Contains(line, "next-web") }) {
+			return fmt.Errorf("no line of the log names %s/next-web", t.Namespace)
+		}
+		return nil
+	})
 	for _, line := range lines(t) {
 		if strings.Contains(line, "not found") {
 			t.Fatalf("the deletion was taken for an error: %s", strings.TrimSpace(line))
@@ -90,7 +100,7 @@ func retriesFailures(t *suite.T) {
 	// With the backoff of client-go the tenth pause is 2.5 s long. Its limiter alone lets 10 requests pass at once, and
 	// then 5 a second. A pause counts from the answer on: an API server that is slow does not make one.
 	const pause, most = 2 * time.Second, 15
-	t.Eventually(fmt.Sprintf("nothing is read for %v", pause), 4*soon, func() error {
+	t.Eventually(fmt.Sprintf("nothing is read for %v", pause), 2*soon, func() error {
 		all := reads()
 		if len(all) > most {
 			t.Fatalf("no backoff: the ConfigMap was read %d times, without a pause of %v%s", len(all), pause, suite.Lines(all))
@@ -103,7 +113,7 @@ func retriesFailures(t *suite.T) {
 	_, err := t.Fixture.Kube.CoreV1().ConfigMaps(t.Namespace).Create(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{})
 	t.Must(err, "create ConfigMap web")
-	t.Eventually("the ConfigMap is found", 4*soon, func() error {
+	t.Eventually("the ConfigMap is found", 2*soon, func() error {
 		if all := reads(); !all[len(all)-1].Accepted() {
 			return fmt.Errorf("the last of %d reads did not find it", len(all))
 		}
@@ -114,4 +124,18 @@ func retriesFailures(t *suite.T) {
 	if n := len(reads()) - after; n > 0 {
 		t.Errorf("what succeeded is tried again: %d more reads", n)
 	}
+}
+
+// statusFollows stops the cluster's controllers until the program has looked at a MyWeb without pods: usually the pods
+// run so soon that whoever looks only once may see them by luck.
+func statusFollows(t *suite.T) {
+	t.WantStatus()
+	resume := t.StopControllers()
+	t.Create("web", suite.Sample())
+	t.Await("web", "has a status while no pod runs", 0, func(w *suite.Web) bool {
+		return w.Status.ObservedGeneration == w.Generation && !w.Status.Completed
+	})
+	t.AwaitQuiet(2 * time.Second)
+	resume()
+	t.Completed("web")
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -234,6 +235,15 @@ func (t *T) AwaitFault(f *proxy.Fault, n int, within time.Duration) {
 	if err := f.Await(ctx, n); err != nil {
 		t.Fatalf("the fault did not come about: %v", err)
 	}
+}
+
+// StopControllers lets the cluster's own controllers hang until resume is called, or the check ends. Only an Alone
+// check may call it: no pod comes or goes meanwhile, in any namespace.
+func (t *T) StopControllers() (resume func()) {
+	signal := func(s syscall.Signal) error { return t.Fixture.Signal(fixture.ControllerManager, s) }
+	t.Cleanup(func(context.Context) { _ = signal(syscall.SIGCONT) })
+	t.Must(signal(syscall.SIGSTOP), "stop the controllers")
+	return func() { t.Must(signal(syscall.SIGCONT), "let the controllers go on") }
 }
 
 // Mark is a moment in the ledger, for Requests and Changes.
