@@ -28,7 +28,7 @@ func Checks() []suite.Check {
 		{ID: "stage/retries-failures", Group: "stage", Run: retriesFailures,
 			Title: "what failed is tried again, with backoff, until it succeeds"},
 		{ID: "stage/status-follows", Group: "stage", Alone: true, Run: statusFollows,
-			Title: "the status says that the pods run, also when they begin long after the MyWeb was created"},
+			Title: "the status reports pods that run, also when they begin long after the MyWeb was created"},
 	}
 }
 
