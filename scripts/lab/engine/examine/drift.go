@@ -209,7 +209,7 @@ func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err er
 
 // addLabels adds a label to everything, as other programs do.
 func (t *trial) addLabels() (Finding, error) {
-	if err := t.serve(); err != nil {
+	if err := t.rest(); err != nil {
 		return Finding{}, err
 	}
 	mark := t.fixture.Ledger.Mark()

@@ -79,11 +79,7 @@ func steadyState(r *run) error {
 		window = 4 * time.Second
 	}
 	return r.check("no request while nothing happens", func(t *trial) (Finding, error) {
-		if err := t.serve(); err != nil {
-			return Finding{}, err
-		}
-		// What belongs to the creation may come late: some operators write their status at intervals.
-		if err := t.quiet(window / 5); err != nil && !errors.Is(err, errRestless) {
+		if err := t.rest(); err != nil {
 			return Finding{}, err
 		}
 		mark := t.fixture.Ledger.Mark()
@@ -125,7 +121,7 @@ func rhythm(entries []ledger.Entry) string {
 // restart starts the operator over what is as it should be.
 func restart(r *run) error {
 	return r.check("a restarted operator writes nothing", func(t *trial) (Finding, error) {
-		if err := t.serve(); err != nil {
+		if err := t.rest(); err != nil {
 			return Finding{}, err
 		}
 		t.operator.Kill()

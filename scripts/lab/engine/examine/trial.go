@@ -160,6 +160,18 @@ func (t *trial) serve() error {
 	return t.await(40 * time.Second)
 }
 
+// rest makes the sample, and waits until what belongs to its creation is over: some operators write their status at
+// intervals of seconds.
+func (t *trial) rest() error {
+	if err := t.serve(); err != nil {
+		return err
+	}
+	if err := t.quiet(3 * time.Second); err != nil && !errors.Is(err, errRestless) {
+		return err
+	}
+	return nil
+}
+
 // mine matches the operator's requests in the namespace after a mark, leases and events apart.
 func (t *trial) mine(after int, verbs ...string) ledger.Match {
 	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
@@ -192,6 +204,7 @@ func (t *trial) quiet(window time.Duration) error {
 	if t.target.Fast {
 		limit = 4 * time.Second
 	}
+	limit = max(limit, 2*window)
 	ctx, cancel := context.WithTimeoutCause(t.ctx, limit, errLate)
 	defer cancel()
 	if err := t.fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {
