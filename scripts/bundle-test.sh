@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Proves that a bundle is enough: makes one, and installs it in a fresh clone on a machine that has no network, no
-# module cache, no build cache and an empty home folder. Then the demo, the tests of a chapter and all exercises run
-# there.
+# Proves that a bundle is enough: makes one, serves it as in a room, and pastes the line of that web page on a machine
+# that has no other network, no module cache, no build cache and an empty home folder. Then the demo, the tests of a
+# chapter and all exercises run there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +15,7 @@ step() {
 learner=$(mktemp -d)
 clean() {
   trap '' INT TERM HUP
-  make -C "$learner/clone" down >/dev/null 2>&1 || true
+  make -C "$learner/operator-workshop" down >/dev/null 2>&1 || true
   chmod -R u+w "$learner"
   rm -rf "$learner"
 }
@@ -25,13 +25,23 @@ trap 'exit 130' INT TERM HUP
 step make bundle
 ls -l out/bundle
 mkdir "$learner/home"
-git clone -q . "$learner/clone"
 
-# there COMMAND...: runs it as the learner. Nothing but PATH is taken over.
-there() {
-  env -i HOME="$learner/home" PATH="$PATH" "$PWD/scripts/offline.sh" make -C "$learner/clone" "$@"
+# offline COMMAND...: runs it as the learner. Nothing but PATH is taken over.
+offline() { env -i HOME="$learner/home" PATH="$PATH" "$PWD/scripts/offline.sh" "$@"; }
+there() { offline make -C "$learner/operator-workshop" "$@"; }
+
+# paste_line PLATFORM: serves the bundle, and does what the web page says for that platform.
+# shellcheck disable=SC2016  # the inner bash expands it
+paste_line() {
+  offline bash -euo pipefail -c '
+    scripts/workshop serve-bundle >/dev/null &
+    trap "kill $!" EXIT
+    until page=$(curl -fs http://127.0.0.1:8400); do sleep 0.2; done
+    line=$(grep -A2 "^$1:" <<<"$page" | grep "^curl ")
+    printf "%s\n" "$line"
+    cd "$2" && eval "$line"' paste "$1" "$learner"
 }
-step there from-bundle FILE="$PWD/out/bundle/operator-workshop-$(go env GOHOSTOS)-$(go env GOHOSTARCH).tar.gz"
+step paste_line "$(go env GOHOSTOS)-$(go env GOHOSTARCH)"
 du -sh "$learner/home"
 step there demo
 step there test CH=04

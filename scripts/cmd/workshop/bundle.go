@@ -53,7 +53,8 @@ func fromBundleCommand() *cobra.Command {
 			if err := bundle.Install(cmd.Context(), w.builder(), w.state); err != nil {
 				return err
 			}
-			fmt.Println("Installed: everything works without a network now. Begin with `make demo`.")
+			fmt.Println(`Installed. Begin with "make demo": the first time it compiles for some minutes, without a network. The
+exercises do, too. The page of 05, "make verify" and "make lint" still need one.`)
 			return nil
 		})
 	cmd.Flags().String("file", "", "the bundle")

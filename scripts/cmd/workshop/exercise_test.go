@@ -209,7 +209,7 @@ func (l *learner) interrupted(command, at string) {
 		}
 	}
 	_ = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "interrupted: the same command goes on") {
+	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "interrupted: run the same command again") {
 		l.t.Errorf("%s, interrupted at %q, ended with %v:\n%s", command, at, cmd.ProcessState, &said)
 	}
 }

@@ -27,7 +27,7 @@ func exitCode(ctx context.Context, err error) int {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "interrupted: the same command goes on")
+		fmt.Fprintln(os.Stderr, "interrupted: run the same command again")
 		return 130
 	case errors.Is(err, errSaid) && errors.As(err, &child):
 		return child.ExitCode()

@@ -24,16 +24,15 @@ func newChapterCommand() *cobra.Command {
 
 // newChapter makes a chapter and what belongs to it elsewhere.
 func (w workshop) newChapter(ctx context.Context, out io.Writer, name string) error {
-	if err := chapter.New(w.root, name); err != nil {
-		return err
-	}
-	if _, err := chapter.Sync(w.root); err != nil {
-		return err
-	}
-	if err := w.goCommand(ctx, out, name, "mod", "tidy"); err != nil {
-		return err
-	}
-	return w.recordBlocks()
+	return chapter.New(w.root, name, func() error {
+		if _, err := chapter.Sync(w.root); err != nil {
+			return err
+		}
+		if err := w.goCommand(ctx, out, name, "mod", "tidy"); err != nil {
+			return fmt.Errorf("go mod tidy: %w; nothing of %s is left, try again", err, name)
+		}
+		return w.recordBlocks()
+	})
 }
 
 const newChapterEnd = `

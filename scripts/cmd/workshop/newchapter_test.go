@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -91,6 +92,29 @@ func TestANewChapterIsKnownEverywhere(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(w.root, name, "kind.sh")); err != nil || info.Mode()&0o111 == 0 {
 		t.Errorf("kind.sh cannot be run: %v", err)
+	}
+}
+
+func TestANewChapterThatCannotBeFinishedLeavesNothing(t *testing.T) {
+	w := copied(t)
+	files := func() (text string) {
+		for _, file := range []string{"README.md", "scripts/sync.yaml", "scripts/blocks.yaml"} {
+			data, err := os.ReadFile(filepath.Join(w.root, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(data)
+		}
+		return text
+	}
+	before := files()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // Ctrl-C
+	if err := w.newChapter(ctx, t.Output(), "07-new-one"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(w.root, "07*")); len(left) > 0 || files() != before {
+		t.Errorf("left behind: %q; README.md, sync.yaml or blocks.yaml are others: %t", left, files() != before)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,8 +26,8 @@ type step struct {
 const atOnce = 3
 
 // runSteps runs all steps, tells how long each took, and fails at the end when one failed. The output of each is in
-// one piece, in the order of the steps. The last lines of those that failed are repeated at the end, where a reader
-// looks first.
+// one piece, in the order of the steps. The last lines of those that failed are repeated in the error, which is printed
+// last, where a reader looks first.
 func runSteps(ctx context.Context, steps []step) error {
 	start := time.Now()
 	out := newTurns(os.Stdout, len(steps))
@@ -50,18 +51,14 @@ func runSteps(ctx context.Context, steps []step) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var names []string
+	var failed []error
 	for i, s := range steps {
 		if last[i] != nil {
-			names = append(names, s.name)
-			fmt.Printf("\nthe end of what the failed step printed:\n%s", last[i].kept)
+			failed = append(failed, fmt.Errorf("failed: %s, which printed at last:\n%s", s.name, last[i].kept))
 		}
 	}
-	fmt.Printf("\n%d of %d steps ok, %.0f s\n", len(steps)-len(names), len(steps), time.Since(start).Seconds())
-	if len(names) > 0 {
-		return fmt.Errorf("failed: %s", strings.Join(names, ", "))
-	}
-	return nil
+	fmt.Printf("\n%d of %d steps ok, %.0f s\n", len(steps)-len(failed), len(steps), time.Since(start).Seconds())
+	return errors.Join(failed...)
 }
 
 // A tail keeps the end of what is written to it, in whole lines.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -97,6 +98,7 @@ func (p Packer) pack(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	p.Builder.Report.Line("this takes about 3 GB of disk while it runs; a bundle has about 500 MB%s", p.moreForImages())
 	images, err := p.saveImages(ctx, dir)
 	if err != nil {
 		return err
@@ -108,8 +110,11 @@ func (p Packer) pack(ctx context.Context, dir string) error {
 	var sums strings.Builder
 	for _, name := range p.Platforms {
 		a := archive{Packer: p, dir: dir, about: unbundle.About{Platform: name, Go: goVersion, Commit: commit}}
-		if images != "" && images == strings.TrimPrefix(name, "linux/") {
+		switch {
+		case images == path.Base(name): // also on macOS, where Docker runs Linux
 			a.about.NodeImage = tagged(p.NodeImage)
+		case images != "":
+			p.Builder.Report.Line("note: the bundle for %s has no images, because those of this Docker are for %s", name, images)
 		}
 		sum, err := a.write(ctx)
 		if err != nil {

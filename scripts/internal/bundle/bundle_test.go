@@ -222,6 +222,11 @@ func TestABundleIsMadeWholeOrNotAtAll(t *testing.T) {
 	for what, fail := range map[string]func(p *Packer) context.Context{
 		"another platform":   func(p *Packer) context.Context { p.Platforms = []string{"plan9/arm"}; return t.Context() },
 		"no checkout of git": func(p *Packer) context.Context { p.Builder.Root = t.TempDir(); return t.Context() },
+		"images for no platform": func(p *Packer) context.Context {
+			p.Images = []string{"x"}
+			fakeDocker(t, `[ "$1" = version ] && echo s390x`)
+			return t.Context()
+		},
 		"Docker does not answer": func(p *Packer) context.Context {
 			p.Images = []string{"x"}
 			fakeDocker(t, "echo no daemon >&2; exit 1")
@@ -277,16 +282,32 @@ func TestImagesArePackedAndLoaded(t *testing.T) {
 	_, arch, _ := strings.Cut(here(), "/")
 	fakeDocker(t, `echo "$@" >>`+log+`
 case $1 in
-version) echo `+arch+` ;;
+version) [ ! -e `+log+`.down ] && echo `+arch+` ;;
 image) [ "$3" != nginx:latest ] ;; # is not here yet
 save) echo images >"$3" ;;
 load) grep -q images "$3" ;;
 esac`)
+	p.Platforms = []string{"darwin/" + arch, "linux/" + arch, "linux/" + map[string]string{"amd64": "arm64", "arm64": "amd64"}[arch]}
 	must(t, p.Pack(t.Context()))
-	dir, err := unbundle.Open(t.Context(), p.Builder.Root, "")
+	if text := said(p.Builder); strings.Count(text, "has no images") != 1 || !strings.Contains(text, p.Platforms[2]+" has no images") {
+		t.Errorf("it said:\n%s", text)
+	}
+	file := filepath.Join(p.Out, unbundle.File(here()))
+	dir, err := unbundle.Open(t.Context(), p.Builder.Root, file)
 	must(t, err)
 	state := filepath.Join(p.Builder.Root, ".workshop")
+	write(t, log+".down", "")
 	must(t, Install(t.Context(), p.Builder, state))
+	if _, err := os.Stat(filepath.Join(dir, imagesFile)); err != nil || !strings.Contains(said(p.Builder), "without FILE") {
+		t.Errorf("the images cannot be loaded later: %v\n%s", err, said(p.Builder))
+	}
+	must(t, os.Remove(log+".down"))
+	_, err = unbundle.Open(t.Context(), p.Builder.Root, "")
+	must(t, err)
+	must(t, Install(t.Context(), p.Builder, state))
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the unpacked bundle is still there: %v", err)
+	}
 	calls, err := os.ReadFile(log)
 	must(t, err)
 	for _, call := range []string{"pull -q nginx:latest\n", "tag kindest/node:v1.37.0@sha256:abc kindest/node:v1.37.0\n",
@@ -316,16 +337,16 @@ func TestBundlesAreServed(t *testing.T) {
 	n, err := reader.Read(text)
 	must(t, err)
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
-	_, line, _ := strings.Cut(string(text[:n]), "curl -fO ")
+	_, line, _ := strings.Cut(string(text[:n]), "curl -fC - -O ")
 	base, rest, _ := strings.Cut(line, "/"+name)
-	if want := " && echo '" + strings.Repeat("a", 64) + "  " + name + "' | sha256sum -c && tar -xzf " + name +
+	if want := "; echo '" + strings.Repeat("a", 64) + "  " + name + "' | sha256sum -c && tar -xzf " + name +
 		" && make -C operator-workshop from-bundle\n"; !strings.HasPrefix(rest, want) {
 		t.Errorf("the line is %s\nwanted %s", rest, want)
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for path, want := range map[string]int{
 		"/" + name: 200, "/SHA256SUMS": 200, "/modules/example.test/dep/@v/v1.0.0.mod": 200,
-		"/": 404, "/modules/": 404, "/modules": 404, "/secret": 404, "/modules/secret": 404, "/modules/../secret": 404,
+		"/": 200, "/modules/": 404, "/modules": 404, "/secret": 404, "/modules/secret": 404, "/modules/../secret": 404,
 		"/%2e%2e/secret": 404, "/modules/%2e%2e/%2e%2e/secret": 404, "/" + unbundle.File("linux/arm64"): 500} {
 		request, err := http.NewRequest(http.MethodGet, base+"/", nil)
 		must(t, err)
@@ -335,7 +356,21 @@ func TestBundlesAreServed(t *testing.T) {
 		if response.StatusCode != want && (want == 200 || response.StatusCode < 300) {
 			t.Errorf("%s: %s, wanted %d", path, response.Status, want)
 		}
-		response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		must(t, errors.Join(err, response.Body.Close()))
+		if path == "/" && !strings.Contains(string(body), "curl -fC - -O "+base+"/"+name+"; echo") {
+			t.Errorf("in a browser one reads:\n%s", body)
+		}
+	}
+	request, err := http.NewRequest(http.MethodGet, base+"/"+name, nil)
+	must(t, err)
+	request.Header.Set("Range", "bytes=3-")
+	response, err := client.Do(request)
+	must(t, err)
+	body, err := io.ReadAll(response.Body)
+	must(t, errors.Join(err, response.Body.Close()))
+	if string(body) != "dle" {
+		t.Errorf("a download that goes on is %s, %q", response.Status, body)
 	}
 	cancel()
 	must(t, <-done)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,14 @@ func tagged(image string) string {
 	return name
 }
 
+// moreForImages is what the announcement of a size adds for images.
+func (p Packer) moreForImages() string {
+	if len(p.Images) == 0 {
+		return ""
+	}
+	return ", and the images come on top, with 1 GB or more"
+}
+
 // saveImages writes the images to a file of dir, and returns the architecture that they are for; empty without
 // images.
 func (p Packer) saveImages(ctx context.Context, dir string) (string, error) {
@@ -55,6 +65,11 @@ func (p Packer) saveImages(ctx context.Context, dir string) (string, error) {
 	arch, err := docker(ctx, 15*time.Second, "version", "--format", "{{.Server.Arch}}")
 	if err != nil {
 		return "", fmt.Errorf("KIND=1 packs images, and Docker does not answer (%w): start it, or leave KIND=1 out", err)
+	}
+	fits := func(name string) bool { return path.Base(name) == arch }
+	if !slices.ContainsFunc(p.Platforms, fits) {
+		return "", fmt.Errorf("KIND=1: the images of this Docker are for %s, and none of PLATFORMS=%s is: add linux/%[1]s, or "+
+			"leave KIND=1 out", arch, strings.Join(p.Platforms, ","))
 	}
 	save := []string{"save", "-o", filepath.Join(dir, imagesFile)}
 	for _, image := range append([]string{p.NodeImage}, p.Images...) {

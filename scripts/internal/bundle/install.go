@@ -12,8 +12,9 @@ import (
 )
 
 // Install puts the programs of the bundle that is unpacked in the checkout into bin/, its modules into the module
-// cache, and its images into Docker. GOPROXY names the bundle's modules: scripts/workshop has set it. After that,
-// nothing in the workshop needs a network or a setting, and the unpacked bundle is deleted.
+// cache, and its images into Docker. GOPROXY names the bundle's modules: scripts/workshop has set it. After that, the
+// workshop needs no setting, and the unpacked bundle is deleted. When its images could not be loaded it stays, for
+// another try.
 func Install(ctx context.Context, b tools.Builder, state string) error {
 	dir := filepath.Join(b.Root, filepath.FromSlash(unbundle.Dir))
 	about, err := unbundle.Read(dir)
@@ -37,7 +38,9 @@ func Install(ctx context.Context, b tools.Builder, state string) error {
 	}
 	if about.NodeImage != "" {
 		if err := loadImages(ctx, b, dir, state, about.NodeImage); err != nil {
-			b.Report.Line("note: the images for kind are not loaded, everything else is installed: %v", err)
+			b.Report.Line("note: everything is installed but the images for kind: %v", err)
+			b.Report.Line("If you do not want them, remove the folder %s.", unbundle.Dir)
+			return nil
 		}
 	}
 	return os.RemoveAll(dir)
@@ -46,7 +49,7 @@ func Install(ctx context.Context, b tools.Builder, state string) error {
 // loadImages hands the images to Docker, and remembers which one is kind's node.
 func loadImages(ctx context.Context, b tools.Builder, dir, state, node string) error {
 	if _, err := docker(ctx, 15*time.Second, "version", "--format", "{{.Server.Version}}"); err != nil {
-		return fmt.Errorf("there is no answer from Docker (%w): start it and run make from-bundle FILE=… again", err)
+		return fmt.Errorf("there is no answer from Docker (%w): start it and run make from-bundle again, without FILE", err)
 	}
 	b.Report.Line("loading the images for kind into Docker")
 	if _, err := docker(ctx, time.Hour, "load", "-i", filepath.Join(dir, imagesFile)); err != nil {

@@ -37,13 +37,17 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 		return fmt.Errorf("%w (ADDRESS=HOST:PORT names another address)", err)
 	}
 	base := "http://" + listener.Addr().String()
-	fmt.Fprint(out, lines(string(sums), base))
-	server := http.Server{
-		Handler:           http.FileServerFS(filesOnly{root.FS()}),
-		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      2 * time.Hour, // a bundle for a whole room, on a slow network
-		IdleTimeout:       time.Minute,
-	}
+	text := lines(string(sums), base)
+	fmt.Fprintf(out, "Attendees open %s in a browser, and copy the line for their machine:\n\n%s%sCtrl-C ends it.\n", base, text,
+		hint(base))
+	handler := http.NewServeMux()
+	handler.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, text)
+	})
+	handler.Handle("GET /", http.FileServerFS(filesOnly{root.FS()}))
+	// How long a download takes is not limited: a room shares its network.
+	server := http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -75,7 +79,8 @@ func addresses() (found []string) {
 	return append(found, "127.0.0.1")
 }
 
-// lines are what attendees type, one for each platform.
+// lines are what attendees paste, one for each platform. A download that was cut goes on when a line is run again;
+// whether it is complete, the checksum says.
 func lines(sums, base string) string {
 	var text strings.Builder
 	for line := range strings.Lines(sums) {
@@ -88,16 +93,22 @@ func lines(sums, base string) string {
 			check = "shasum -a 256 -c"
 		}
 		sum, file := words[0], words[1]
-		fmt.Fprintf(&text, "%s:\n\ncurl -fO %s/%s && echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
+		fmt.Fprintf(&text, "%s:\n\ncurl -fC - -O %s/%s; echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
 			strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz"),
 			base, file, sum, file, check, file, unbundle.Top)
 	}
-	fmt.Fprintf(&text, "A checkout of its own needs the modules alone: GOPROXY=%s/modules\n", base)
-	if strings.HasPrefix(base, "http://127.") {
-		fmt.Fprintf(&text, "Only this machine reaches this address. For a room, name one of its addresses: "+
-			"make serve-bundle ADDRESS=%s:8400\n", addresses()[0])
+	fmt.Fprintf(&text, "If the download breaks off, run the same line again: it goes on. If from-bundle fails: make -C %s from-bundle\n"+
+		"In a clone, if the network lacks only modules, in each terminal: export GOPROXY=%s/modules\n", unbundle.Top, base)
+	return text.String()
+}
+
+// hint names an address for a room, where base is one that only this machine reaches.
+func hint(base string) string {
+	if !strings.HasPrefix(base, "http://127.") {
+		return ""
 	}
-	return text.String() + "Ctrl-C ends it.\n"
+	return fmt.Sprintf("Only this machine reaches this address. For a room, name one of its addresses: "+
+		"make serve-bundle ADDRESS=%s:8400\n", addresses()[0])
 }
 
 // filesOnly hides folders, so that nothing is listed, and all that is not part of a bundle.

@@ -61,7 +61,7 @@ func Modules(root string) (found []string, err error) {
 		if err != nil {
 			return err
 		}
-		if name := entry.Name(); entry.IsDir() && path != root && (name == "bin" || name == "work" ||
+		if name := entry.Name(); entry.IsDir() && path != root && (name == "bin" || name == "work" || name == "out" ||
 			strings.HasPrefix(name, ".")) {
 			return filepath.SkipDir
 		}

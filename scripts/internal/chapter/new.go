@@ -19,8 +19,9 @@ var template embed.FS
 var newName = regexp.MustCompile(`^[0-9][0-9]-[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // New makes a chapter, and writes it down where it must be known: the copies that it needs, in scripts/sync.yaml, and
-// its row in the table of README.md. The caller tidies its go.mod, which is that of 00-env.
-func New(root, name string) error {
+// its row in the table of README.md. Then the caller's finish tidies its go.mod, which is that of 00-env. After an error
+// nothing of the chapter is left.
+func New(root, name string, finish func() error) (err error) {
 	if !newName.MatchString(name) {
 		return fmt.Errorf("NAME=%s: a chapter is called like 07-something: two digits, a minus sign, lower-case letters",
 			name)
@@ -28,6 +29,48 @@ func New(root, name string) error {
 	if taken, _ := filepath.Glob(filepath.Join(root, name[:3]+"*")); len(taken) > 0 {
 		return fmt.Errorf("NAME=%s: the number %s is taken by %s", name, name[:2], filepath.Base(taken[0]))
 	}
+	files, err := newFiles(root, name)
+	if err != nil {
+		return err
+	}
+	known := map[string][]byte{}
+	for _, file := range []string{"README.md", "scripts/sync.yaml", "scripts/blocks.yaml"} {
+		if known[file], err = os.ReadFile(filepath.Join(root, file)); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(root, name)))
+		for file, text := range known {
+			err = errors.Join(err, os.WriteFile(filepath.Join(root, file), text, 0o644))
+		}
+	}()
+	for file, text := range files {
+		mode := os.FileMode(0o644)
+		if strings.HasSuffix(file, ".sh") {
+			mode = 0o755
+		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(root, name, file), text, mode))
+	}
+	err = errors.Join(err,
+		insert(filepath.Join(root, "scripts", "sync.yaml"), "- from: 00-env/internal/testenv\n  to:\n",
+			"  - "+name+"/internal/testenv\n"),
+		insert(filepath.Join(root, "README.md"), lastRow(root),
+			fmt.Sprintf("| [%s](%s/README.md) | 10 | how to begin a chapter | an object that is stored |\n", name, name)))
+	if err != nil {
+		return err
+	}
+	return finish()
+}
+
+// newFiles are the files of a new chapter.
+func newFiles(root, name string) (map[string][]byte, error) {
 	const source = "00-env"
 	path := string(module(root, filepath.Join(source, "go.mod")))
 	own := strings.TrimSuffix(path, source) + name
@@ -36,37 +79,23 @@ func New(root, name string) error {
 	files := map[string][]byte{}
 	entries, err := template.ReadDir("files/new")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, entry := range entries {
 		text, err := template.ReadFile("files/new/" + entry.Name())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files[strings.TrimSuffix(entry.Name(), ".txt")] = []byte(fill.Replace(string(text)))
 	}
 	for _, file := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(root, source, file))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files[file] = []byte(strings.Replace(string(text), "module "+path+"\n", "module "+own+"\n", 1))
 	}
-	if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
-		return err
-	}
-	for file, text := range files {
-		mode := os.FileMode(0o644)
-		if strings.HasSuffix(file, ".sh") {
-			mode = 0o755
-		}
-		err = errors.Join(err, os.WriteFile(filepath.Join(root, name, file), text, mode))
-	}
-	return errors.Join(err,
-		insert(filepath.Join(root, "scripts", "sync.yaml"), "- from: 00-env/internal/testenv\n  to:\n",
-			"  - "+name+"/internal/testenv\n"),
-		insert(filepath.Join(root, "README.md"), lastRow(root),
-			fmt.Sprintf("| [%s](%s/README.md) | 10 | how to begin a chapter | an object that is stored |\n", name, name)))
+	return files, nil
 }
 
 // lastRow is the last row of the table of chapters.

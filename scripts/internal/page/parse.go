@@ -285,7 +285,7 @@ func Find(root string) ([]string, error) {
 		}
 		name := d.Name()
 		if d.IsDir() && path != root && (name[0] == '.' || name == "testdata" || name == "node_modules" ||
-			filepath.Dir(path) == root && (name == "bin" || name == "work")) {
+			filepath.Dir(path) == root && (name == "bin" || name == "work" || name == "out")) {
 			return filepath.SkipDir
 		}
 		if name == "README.md" || filepath.Dir(path) == root && (name == "GLOSSARY.md" || name == "TEACHING.md") {

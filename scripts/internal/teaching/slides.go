@@ -60,7 +60,10 @@ func ServeSlides(ctx context.Context, program, root, port string, out io.Writer)
 	cmd := exec.CommandContext(ctx, program, "-http=127.0.0.1:"+port, "-play=false", "-notes",
 		"-content="+filepath.Join(root, slidesDir))
 	cmd.Stdout, cmd.Stderr = out, out
-	return cmd.Run()
+	if err := cmd.Run(); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // CheckSlides renders all slides, and returns what is wrong with them: an include that is missing, code that does not
@@ -120,7 +123,7 @@ func renderSlides(ctx context.Context, program, root string) (string, error) {
 	ended := make(chan error, 1)
 	go func() {
 		err := ServeSlides(ctx, program, root, "0", out)
-		out.CloseWithError(fmt.Errorf("present ended: %w", err))
+		out.CloseWithError(errors.Join(errors.New("present ended"), err))
 		ended <- err
 	}()
 	defer func() { cancel(); said.Close(); <-ended }()

@@ -242,8 +242,8 @@ func (g generator) next(e exercise.Exercise) string {
 
 // reached is what a reader has who solved an exercise.
 func reached(e exercise.Exercise) string {
-	if _, number, _ := strings.Cut(e.ID, "."); strings.HasPrefix(e.Solution, "stages/"+number+"-") {
-		return "stage " + number
+	if chapter, number, _ := strings.Cut(e.ID, "."); strings.HasPrefix(e.Solution, "stages/"+number+"-") {
+		return "stage " + number + " of " + chapter
 	}
 	return e.ID
 }

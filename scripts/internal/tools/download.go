@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,10 +83,11 @@ func (b Builder) download(ctx context.Context, wanted []pinned) (rest []pinned, 
 		b.Report.Line("DOWNLOAD=1 is for Linux only: on this system the programs are compiled")
 		return wanted, nil
 	}
-	dir := filepath.Join(b.Bin(), ".download") // stays while there is something to resume
+	dir := filepath.Join(b.Bin(), ".download") // stays after Ctrl-C, to be resumed
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+	b.Report.Line("downloading released programs (about 400 MB for all of the control plane)")
 	meter := b.Report.Meter("downloading MB")
 	failed := make([]error, len(wanted))
 	fetched := make([]string, len(wanted))
@@ -104,22 +106,25 @@ func (b Builder) download(ctx context.Context, wanted []pinned) (rest []pinned, 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	var names, reasons []string
 	for i, t := range wanted {
 		if fetched[i] != "" {
 			failed[i] = b.install(fetched[i], t.Name, t.readyMade)
 		}
 		switch {
 		case failed[i] != nil:
-			b.Report.Line("%s is compiled, because its release was not downloaded: %v", t.Name, failed[i])
-			rest = append(rest, t)
+			names, reasons, rest = append(names, t.Name), append(reasons, failed[i].Error()), append(rest, t)
 		case fetched[i] == "":
 			rest = append(rest, t)
 		default:
 			b.Report.Line("downloaded %s %s into bin/, its checksum is the published one", t.Name, t.version)
 		}
 	}
-	_ = os.Remove(dir) // when it is empty
-	return rest, nil
+	if len(names) > 0 {
+		reasons = slices.Compact(slices.Sorted(slices.Values(reasons)))
+		b.Report.Line("not downloaded, and so compiled: %s (%s)", strings.Join(names, ", "), strings.Join(reasons, "; "))
+	}
+	return rest, os.RemoveAll(dir) // of what is compiled, no part is needed any more
 }
 
 // progress is how much of all downloads has come, in bytes.
@@ -140,7 +145,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// attempts is how often a download is begun; each goes on where the one before was cut off.
+// attempts is how often a download is begun; each goes on where the one before stopped.
 const attempts = 3
 
 // fetch returns the path of a program that was downloaded by way of the file part, and has the published checksum.
@@ -156,7 +161,8 @@ func (r Releases) fetch(ctx context.Context, from release, part string, count *r
 		return "", fmt.Errorf("%s %w", from.sums, err)
 	}
 	for range attempts {
-		if err = r.get(ctx, from.url, part, count); !errors.Is(err, errCutOff) || ctx.Err() != nil {
+		err = r.get(ctx, from.url, part, count)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errAnswer) || errors.Is(err, syscall.ENOSPC) {
 			break
 		}
 	}
@@ -178,8 +184,8 @@ func (r Releases) fetch(ctx context.Context, from release, part string, count *r
 	return extract(part, from.member)
 }
 
-// errCutOff marks a download that ended early.
-var errCutOff = errors.New("the connection was cut")
+// errAnswer marks an answer that another attempt would not change.
+var errAnswer = errors.New("that is not the file")
 
 // get appends to part what is missing of the file at url.
 func (r Releases) get(ctx context.Context, url, part string, count *reader) error {
@@ -217,7 +223,7 @@ func (r Releases) get(ctx context.Context, url, part string, count *reader) erro
 	if cause := context.Cause(response.Request.Context()); cause != nil {
 		return fmt.Errorf("%s: %w", url, cause)
 	}
-	return fmt.Errorf("%s: %w: %w", url, errCutOff, err)
+	return fmt.Errorf("%s: the connection was cut: %w", url, err)
 }
 
 // sums returns the small file at url.
@@ -248,21 +254,16 @@ func (r Releases) ask(ctx context.Context, url string, offset int64) (_ *http.Re
 	request.Header.Set("Accept-Encoding", "identity") // ranges and checksums are those of the file itself
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, nil, cmp.Or(because(ctx, url), err)
+		// The error has the whole address. Without it the reason is the same one for all programs.
+		err = cmp.Or(context.Cause(ctx), errors.Unwrap(err), err)
+		return nil, nil, fmt.Errorf("%s: %w", request.URL.Host, err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
 		return response, func() { stalled.Reset(r.Stall) }, nil
 	}
-	return nil, nil, errors.Join(fmt.Errorf("%s answers %s", url, response.Status), response.Body.Close())
-}
-
-// because is why a request was given up; nil when it was not.
-func because(ctx context.Context, url string) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("%s: %w", url, cause)
-	}
-	return nil
+	return nil, nil, errors.Join(fmt.Errorf("%s answers %s: %w", url, response.Status, errAnswer),
+		response.Body.Close())
 }
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -222,7 +222,7 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	if err != nil {
 		return err
 	}
-	if version != "" && b.isNew(ctx, version) {
+	if hasKubernetes(wanted) && b.isNew(ctx, version) {
 		b.Report.Line("%s", firstTime(runtime.NumCPU()))
 		if err := b.downloadSources(ctx, packages); err != nil {
 			return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
@@ -239,6 +239,11 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	}
 	b.Report.Line("built into bin/: %d of %d, in %s", len(names), len(names), time.Since(start).Round(time.Second))
 	return nil
+}
+
+// hasKubernetes reports whether one of the tools is built from Kubernetes, which takes longest.
+func hasKubernetes(wanted []pinned) bool {
+	return slices.ContainsFunc(wanted, func(t pinned) bool { return strings.HasPrefix(t.Package, "k8s.io/kubernetes/") })
 }
 
 // isNew reports whether the sources of Kubernetes are still to be downloaded, and so all is to be compiled.
