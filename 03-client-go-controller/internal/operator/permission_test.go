@@ -153,7 +153,6 @@ func keep(rules []rbacv1.PolicyRule, granted func(permission) bool) (left []rbac
 }
 
 func (l permission) reads() bool             { return l.verb == "list" || l.verb == "watch" }
-func (l permission) changes() bool           { return !l.reads() }
 func (l permission) other(o permission) bool { return o != l }
 
 // cannotRead starts an operator that cannot list, or cannot watch, one of its kinds. It never becomes

@@ -3,7 +3,6 @@ package examine
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -116,21 +115,4 @@ func (r *run) neverReady(err error) error {
 	return fmt.Errorf("the sample never got ready undisturbed, so no disturbed end can be compared with it: %w\n"+
 		"Fix: check SAMPLE=, what it needs (NEEDS=), and what ready means (READY={.status.phase}=Running, or a condition)%s",
 		err, words(r.operator.Process()))
-}
-
-// sameWrites reports whether all undisturbed runs made the same writes, in any order.
-func (r *run) sameWrites() bool {
-	sorted := func(keys []key) (all []string) {
-		for _, k := range keys {
-			all = append(all, k.String())
-		}
-		slices.Sort(all)
-		return all
-	}
-	for _, keys := range r.keys {
-		if !slices.Equal(sorted(keys), sorted(r.keys[0])) {
-			return false
-		}
-	}
-	return true
 }

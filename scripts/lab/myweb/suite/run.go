@@ -171,14 +171,3 @@ func (r *runner) attempt(ctx context.Context, c Check) (outcome Outcome, err err
 	}
 	return outcome, nil
 }
-
-// FailedIDs returns the checks that failed, by ID.
-func FailedIDs(outcomes []Outcome) (ids []string) {
-	for _, o := range outcomes {
-		if o.Verdict == Failed {
-			ids = append(ids, o.Check)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
