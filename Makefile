@@ -14,7 +14,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## See it work: a cluster, an operator, a web page that becomes running children
-	@$(WORKSHOP) demo $(DEMO)
+	@$(WORKSHOP) demo $(DEMO) $(if $(PAUSE),--pause)
 
 up: ## Start the local cluster (no Docker needed), or repair it: make up DOWNLOAD=1
 	@$(WORKSHOP) up $(if $(DOWNLOAD),--download)
@@ -29,8 +29,8 @@ down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down
 	@$(WORKSHOP) plane-down
 
-page: ## Run a chapter page step by step: make page CH=01
-	@$(WORKSHOP) page --ch '$(CH)'
+page: ## Run a chapter page: make page CH=01; with PAUSE=1, Enter runs each command
+	@$(WORKSHOP) page --ch '$(CH)' $(if $(PAUSE),--pause)
 
 test: ## Run the tests of all chapters, or of one: make test CH=01
 	@$(WORKSHOP) test --ch '$(CH)'

@@ -15,7 +15,7 @@ step() {
 learner=$(mktemp -d)
 clean() {
   trap '' INT TERM HUP
-  make -C "$learner/operator-workshop" down >/dev/null 2>&1 || true
+  make -C "$learner/operator-workshop-offline" down >/dev/null 2>&1 || true
   chmod -R u+w "$learner"
   rm -rf "$learner"
 }
@@ -28,7 +28,7 @@ mkdir "$learner/home"
 
 # offline COMMAND...: runs it as the learner. Nothing but PATH is taken over.
 offline() { env -i HOME="$learner/home" PATH="$PATH" "$PWD/scripts/offline.sh" "$@"; }
-there() { offline make -C "$learner/operator-workshop" "$@"; }
+there() { offline make -C "$learner/operator-workshop-offline" "$@"; }
 
 # paste_line PLATFORM: serves the bundle, and does what the web page says for that platform.
 # shellcheck disable=SC2016  # the inner bash expands it
@@ -37,7 +37,7 @@ paste_line() {
     scripts/workshop serve-bundle >/dev/null &
     trap "kill $!" EXIT
     until page=$(curl -fs http://127.0.0.1:8400); do sleep 0.2; done
-    line=$(grep -A2 "^$1:" <<<"$page" | grep "^curl ")
+    line=$(grep -F -A2 "($1):" <<<"$page" | grep "^curl ")
     printf "%s\n" "$line"
     cd "$2" && eval "$line"' paste "$1" "$learner"
 }

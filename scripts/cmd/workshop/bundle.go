@@ -53,8 +53,8 @@ func fromBundleCommand() *cobra.Command {
 			if err := bundle.Install(cmd.Context(), w.builder(), w.state); err != nil {
 				return err
 			}
-			fmt.Println(`Installed. Begin with "make demo": the first time it compiles for some minutes, without a network. The
-exercises do, too. The page of 05, "make verify" and "make lint" still need one.`)
+			fmt.Println(`Installed. Begin with "make demo", which compiles for some minutes the first time. Neither it nor the
+exercises need a network. The page of 05, "make verify" and "make lint" still do.`)
 			return nil
 		})
 	cmd.Flags().String("file", "", "the bundle")

@@ -158,7 +158,7 @@ func TestAReaderRunsHerProgram(t *testing.T) {
 	l.does(true, "up")
 	script := `eval "$(bin/workshop env)" &&
 ` + e.RunCommands()[0] + ` && kubectl wait --for=condition=Established -f 04-controller-runtime/config/crd &&
-kubectl apply -f 04-controller-runtime/config/samples/myweb.yaml && ` + e.RunCommands()[1]
+` + e.RunCommands()[1] + ` && ` + e.RunCommands()[2]
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)

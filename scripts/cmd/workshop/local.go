@@ -157,10 +157,11 @@ func statusCommand() *cobra.Command {
 		})
 }
 
-// terminal are the variables, PATH apart, with which a terminal uses the local cluster.
+// terminal are the variables, PATH apart, with which a terminal uses the local cluster. Its `go run` takes what the
+// workshop has compiled already: without C.
 func (w workshop) terminal() []string {
 	c := w.cluster()
-	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache()}
+	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache(), "CGO_ENABLED=0"}
 }
 
 // exports are the shell commands that make a terminal use the cluster.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 
 func pageCommand() *cobra.Command {
 	var ch string
+	var pause bool
 	cmd := newCommand("page", "Play a chapter's page on the local cluster", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if ch == "" {
@@ -35,9 +37,10 @@ func pageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.play(cmd, filepath.Join(w.root, dir, "README.md"), "")
+			return w.play(cmd, filepath.Join(w.root, dir, "README.md"), "", pause)
 		})
 	cmd.Flags().StringVar(&ch, "ch", "", "the chapter")
+	cmd.Flags().BoolVar(&pause, "pause", false, pauseUsage)
 	return cmd
 }
 
@@ -72,7 +75,8 @@ const demoPage = "cmd/myweb-operator/README.md"
 // controllers start: the garbage collector looks for new kinds every 30 s only, and the story ends with
 // a deletion that should not have to wait for it.
 func demoCommand() *cobra.Command {
-	return newCommand("demo CHAPTER",
+	var pause bool
+	cmd := newCommand("demo CHAPTER",
 		"Bring the cluster up, play a chapter's page, say where to go next", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, w workshop, args []string) error {
 			start := time.Now()
@@ -80,12 +84,35 @@ func demoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := w.play(cmd, filepath.Join(w.root, args[0], demoPage), "What happened", crds...); err != nil {
+			if err := w.play(cmd, filepath.Join(w.root, args[0], demoPage), "What happened", pause, crds...); err != nil {
 				return err
 			}
 			fmt.Printf(demoEnd, time.Since(start).Seconds())
 			return nil
 		})
+	cmd.Flags().BoolVar(&pause, "pause", false, pauseUsage)
+	return cmd
+}
+
+const pauseUsage = "wait for Enter before each command"
+
+// enter returns what waits until somebody presses Enter. When in has ended, nobody is there, and nothing waits.
+func enter(in io.Reader, out io.Writer) func(ctx context.Context) error {
+	lines := bufio.NewReader(in)
+	return func(ctx context.Context) error {
+		fmt.Fprint(out, "[Enter] ")
+		pressed := make(chan struct{})
+		go func() {
+			_, _ = lines.ReadString('\n')
+			close(pressed)
+		}()
+		select {
+		case <-pressed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 const demoEnd = `
@@ -105,7 +132,7 @@ func (w workshop) pageEnv() []string {
 }
 
 // play shows a page, up to a heading, on the reader's own cluster.
-func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) error {
+func (w workshop) play(cmd *cobra.Command, path, until string, pause bool, crds ...string) error {
 	p, err := page.Parse(path)
 	if err != nil {
 		return err
@@ -121,6 +148,9 @@ func (w workshop) play(cmd *cobra.Command, path, until string, crds ...string) e
 	}
 	color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	runner := page.Runner{Env: w.pageEnv(), Environment: "local", Play: true, Color: color, W: os.Stdout}
+	if pause {
+		runner.Pause = enter(os.Stdin, os.Stdout)
+	}
 	_, err = runner.Run(cmd.Context(), p.Until(until))
 	if cmd.Context().Err() != nil {
 		fmt.Fprintln(os.Stderr, "\nThe cluster keeps running: start over, or `make down` removes it.")

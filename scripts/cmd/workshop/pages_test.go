@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -227,5 +229,23 @@ func TestTheDevContainerFitsTheRepository(t *testing.T) {
 	}
 	if h := container.HostRequirements; h.CPUs < 2 || h.Memory != "8gb" || h.Storage != "32gb" {
 		t.Errorf("TEACHING.md and the first build ask for 2 cores, 8 GB of memory and 32 GB of disk: %+v", h)
+	}
+}
+
+func TestEnterIsAwaitedUntilCtrlC(t *testing.T) {
+	var out strings.Builder
+	in, keyboard := io.Pipe()
+	pause := enter(in, &out)
+	go func() { _, _ = keyboard.Write([]byte("\n")) }()
+	if err := pause(t.Context()); err != nil || out.String() != "[Enter] " {
+		t.Errorf("after Enter: %v, it printed %q", err, out.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if err := pause(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+	if err := enter(strings.NewReader(""), &out)(t.Context()); err != nil {
+		t.Errorf("nobody is there: %v", err)
 	}
 }

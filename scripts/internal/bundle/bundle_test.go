@@ -340,7 +340,7 @@ func TestBundlesAreServed(t *testing.T) {
 	_, line, _ := strings.Cut(string(text[:n]), "curl -fC - -O ")
 	base, rest, _ := strings.Cut(line, "/"+name)
 	if want := "; echo '" + strings.Repeat("a", 64) + "  " + name + "' | sha256sum -c && tar -xzf " + name +
-		" && make -C operator-workshop from-bundle\n"; !strings.HasPrefix(rest, want) {
+		" && make -C operator-workshop-offline from-bundle\n"; !strings.HasPrefix(rest, want) {
 		t.Errorf("the line is %s\nwanted %s", rest, want)
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

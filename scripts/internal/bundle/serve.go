@@ -93,22 +93,38 @@ func lines(sums, base string) string {
 			check = "shasum -a 256 -c"
 		}
 		sum, file := words[0], words[1]
-		fmt.Fprintf(&text, "%s:\n\ncurl -fC - -O %s/%s; echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
-			strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz"),
-			base, file, sum, file, check, file, unbundle.Top)
+		fmt.Fprintf(&text, "%s\n\ncurl -fC - -O %s/%s; echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
+			machines[strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz")], base, file, sum, file, check, file, unbundle.Top)
 	}
-	fmt.Fprintf(&text, "If the download breaks off, run the same line again: it goes on. If from-bundle fails: make -C %s from-bundle\n"+
-		"In a clone, if the network lacks only modules, in each terminal: export GOPROXY=%s/modules\n", unbundle.Top, base)
+	fmt.Fprintf(&text, help, unbundle.Top, base)
 	return text.String()
 }
+
+// machines describes platforms to somebody who does not know theirs.
+var machines = map[string]string{
+	"linux-amd64":  "Linux, or Windows with WSL2 (linux-amd64):",
+	"linux-arm64":  "Linux on an ARM processor (linux-arm64):",
+	"darwin-arm64": "A Mac with an M chip (darwin-arm64):",
+	"darwin-amd64": "An older Mac, with an Intel processor (darwin-amd64):",
+}
+
+const help = `The download breaks off?  Run the same line again: it goes on.
+FAILED, but complete?     Remove the file, and run the line again.
+from-bundle fails?        Fix what it names, then: make -C %[1]s from-bundle
+You have a clone?         Download %[2]s/SHA256SUMS, too. In the clone: make from-bundle FILE=path
+Only modules are missing? In each terminal: export GOPROXY=%[2]s/modules
+`
 
 // hint names an address for a room, where base is one that only this machine reaches.
 func hint(base string) string {
 	if !strings.HasPrefix(base, "http://127.") {
 		return ""
 	}
-	return fmt.Sprintf("Only this machine reaches this address. For a room, name one of its addresses: "+
-		"make serve-bundle ADDRESS=%s:8400\n", addresses()[0])
+	const only = "Only this machine reaches this address. "
+	if others := addresses(); len(others) > 1 {
+		return fmt.Sprintf(only+"For a room, name one of its addresses: make serve-bundle ADDRESS=%s:8400\n", others[0])
+	}
+	return only + "It has no other one now, because it is in no network.\n"
 }
 
 // filesOnly hides folders, so that nothing is listed, and all that is not part of a bundle.

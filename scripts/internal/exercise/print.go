@@ -221,7 +221,8 @@ func (e Exercise) PrintStory(w io.Writer) {
 
 // RunCommands run the reader's operator on the local cluster, in a shell that has it.
 func (e Exercise) RunCommands() []string {
-	return []string{"kubectl apply -f " + e.Chapter + "/config/crd", "cd " + filepath.Dir(e.Path()) + " && go run ."}
+	return []string{"kubectl apply -f " + e.Chapter + "/config/crd",
+		"kubectl apply -f " + e.Chapter + "/config/samples/myweb.yaml", "cd " + filepath.Dir(e.Path()) + " && go run ."}
 }
 
 func testsOf(e Exercise) []string {

@@ -264,3 +264,23 @@ func TestReasonsForSkippingArePrinted(t *testing.T) {
 		t.Fatalf("%v, printed %q", err, out)
 	}
 }
+
+func TestAPausePrecedesEachCommand(t *testing.T) {
+	pauses := 0
+	dir := t.TempDir()
+	pause := func(context.Context) error {
+		if _, err := os.Stat(filepath.Join(dir, "ran")); (err == nil) != (pauses > 0) {
+			t.Errorf("before pause %d the first command ran: %t", pauses, err == nil)
+		}
+		pauses++
+		return nil
+	}
+	page := "'''sh\ntouch '" + dir + "/ran'\n'''\n'''sh skip=\"no\"\nfalse\n'''\n'''sh\ntrue\n'''"
+	if _, _, err := runPage(t, Runner{Play: true, Pause: pause}, page); err != nil || pauses != 2 {
+		t.Errorf("%d pauses, %v", pauses, err)
+	}
+	pause = func(context.Context) error { return context.Canceled }
+	if _, _, err := runPage(t, Runner{Play: true, Pause: pause}, page); !errors.Is(err, context.Canceled) {
+		t.Errorf("after Ctrl-C: %v", err)
+	}
+}

@@ -22,6 +22,8 @@ type Runner struct {
 	Environment string
 	// Play shows prose, commands and their output to a reader. Otherwise only results are printed.
 	Play bool
+	// Pause is called before each command that Play shows, when the reader is to say when it runs.
+	Pause func(ctx context.Context) error
 	// Color allows terminal colours.
 	Color bool
 	// W receives what is printed.
@@ -113,6 +115,11 @@ func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *
 	case "sh":
 		c.Executed++
 		r.command(b)
+		if r.Pause != nil {
+			if err := r.Pause(ctx); err != nil {
+				return err
+			}
+		}
 		if b.Background != "" {
 			return s.background(ctx, b)
 		}

@@ -143,12 +143,10 @@ func (g generator) session(out *strings.Builder, s Session) error {
 	cuts := slices.DeleteFunc(rows, func(r row) bool { return r.cut == 0 })
 	slices.SortStableFunc(cuts, func(a, b row) int { return cmp.Compare(a.cut, b.cut) })
 	var texts []string
-	saved := 0
 	for _, r := range cuts {
-		saved += r.minutes
-		texts = append(texts, fmt.Sprintf("%d minutes: %s", saved, r.name))
+		texts = append(texts, fmt.Sprintf("%s (%d minutes)", r.name, r.minutes))
 	}
-	fmt.Fprintf(out, "| %s | | End. The room is late? Drop, in this order, to win %s | | | |\n", hours(clock),
+	fmt.Fprintf(out, "| %s | | End. The room is late? Drop the first of these that is still ahead: %s | | | |\n", hours(clock),
 		strings.Join(texts, "; "))
 	return nil
 }
@@ -226,6 +224,10 @@ func (g generator) row(s Segment) (row, error) {
 			return row{}, fmt.Errorf("%s is the last of its chapter: no `make goto` takes its solution", e.ID)
 		}
 		r.what = fmt.Sprintf("shown: **%s** %s. %s", e.ID, e.Title, s.What)
+		if dir, ok := strings.CutPrefix(e.Solution, "stages/"); ok && !strings.HasPrefix(dir, "1-") { // no check demands the first
+			dir, _, _ = strings.Cut(dir, "/")
+			r.what += fmt.Sprintf(": `make stages CH=%.2s RUN=%s`", e.ID, dir)
+		}
 		r.name, r.who, r.late, r.minutes = "what is shown of "+e.ID, "everyone: `make goto EX="+next+"`", "", s.Minutes
 	}
 	return r, nil

@@ -275,7 +275,7 @@ func (b Builder) downloadSources(ctx context.Context, packages []string) error {
 // firstTime says what the first build takes: 16 minutes of one core.
 func firstTime(cores int) string {
 	minutes := max(1, (16+cores/2)/cores)
-	return fmt.Sprintf("the first time this takes about 2.3 GB of disk and %d min on the %d cores of this machine",
+	return fmt.Sprintf("the first time this takes about 5 GB of disk and %d min on the %d cores of this machine",
 		minutes, cores)
 }
 

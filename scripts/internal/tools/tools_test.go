@@ -151,9 +151,9 @@ func TestProgressMovesAndEndsWithATotal(t *testing.T) {
 
 func TestTheFirstTimeIsAnnounced(t *testing.T) {
 	for cores, want := range map[int]string{
-		2:  "about 2.3 GB of disk and 8 min on the 2 cores of this machine",
-		10: "about 2.3 GB of disk and 2 min on the 10 cores of this machine",
-		64: "about 2.3 GB of disk and 1 min on the 64 cores of this machine",
+		2:  "about 5 GB of disk and 8 min on the 2 cores of this machine",
+		10: "about 5 GB of disk and 2 min on the 10 cores of this machine",
+		64: "about 5 GB of disk and 1 min on the 64 cores of this machine",
 	} {
 		if got := firstTime(cores); !strings.Contains(got, want) {
 			t.Errorf("with %d cores: %s", cores, got)

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// Top is the folder that all of a bundle is in: a checkout.
-	Top = "operator-workshop"
+	// Top is the folder that all of a bundle is in: a checkout. No clone has this name, so none is overwritten.
+	Top = "operator-workshop-offline"
 	// Dir is the part of a bundle, seen from Top, that is not the checkout itself.
 	Dir = ".workshop/bundle"
 	// AboutFile is the first file of a bundle, seen from Dir.
@@ -62,6 +62,10 @@ func Open(ctx context.Context, root, file string) (string, error) {
 		if _, err := os.Stat(file); err != nil {
 			return "", errors.New("no bundle is unpacked or was made here: say which to take, with make from-bundle FILE=…")
 		}
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return "", fmt.Errorf("%s is a folder: name the file in it, with FILE=%s", file,
+			filepath.Join(file, File(runtime.GOOS+"/"+runtime.GOARCH)))
 	}
 	if err := verify(ctx, file); err != nil {
 		return "", err
