@@ -266,18 +266,18 @@ func TestReasonsForSkippingArePrinted(t *testing.T) {
 }
 
 func TestAPausePrecedesEachCommand(t *testing.T) {
-	pauses := 0
+	awaited := 0
 	dir := t.TempDir()
 	pause := func(context.Context) error {
-		if _, err := os.Stat(filepath.Join(dir, "ran")); (err == nil) != (pauses > 0) {
-			t.Errorf("before pause %d the first command ran: %t", pauses, err == nil)
+		if _, err := os.Stat(filepath.Join(dir, "ran")); (err == nil) != (awaited > 0) {
+			t.Errorf("before wait %d the first command ran: %t", awaited, err == nil)
 		}
-		pauses++
+		awaited++
 		return nil
 	}
 	page := "'''sh\ntouch '" + dir + "/ran'\n'''\n'''sh skip=\"no\"\nfalse\n'''\n'''sh\ntrue\n'''"
-	if _, _, err := runPage(t, Runner{Play: true, Pause: pause}, page); err != nil || pauses != 2 {
-		t.Errorf("%d pauses, %v", pauses, err)
+	if _, _, err := runPage(t, Runner{Play: true, Pause: pause}, page); err != nil || awaited != 2 {
+		t.Errorf("awaited %d times, %v", awaited, err)
 	}
 	pause = func(context.Context) error { return context.Canceled }
 	if _, _, err := runPage(t, Runner{Play: true, Pause: pause}, page); !errors.Is(err, context.Canceled) {
