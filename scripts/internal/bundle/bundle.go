@@ -98,7 +98,7 @@ func (p Packer) pack(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	p.Builder.Report.Line("this takes about 3 GB of disk while it runs; a bundle has about 500 MB%s", p.moreForImages())
+	p.Builder.Report.Line("this takes about 2 GB of disk while it runs; a bundle has about 500 MB, without images")
 	images, err := p.saveImages(ctx, dir)
 	if err != nil {
 		return err
@@ -114,7 +114,8 @@ func (p Packer) pack(ctx context.Context, dir string) error {
 		case images == path.Base(name): // also on macOS, where Docker runs Linux
 			a.about.NodeImage = tagged(p.NodeImage)
 		case images != "":
-			p.Builder.Report.Line("note: the bundle for %s has no images, because those of this Docker are for %s", name, images)
+			p.Builder.Report.Line("note: the bundle for %s has no images, because those of this Docker are for %s",
+				name, images)
 		}
 		sum, err := a.write(ctx)
 		if err != nil {

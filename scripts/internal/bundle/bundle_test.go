@@ -287,9 +287,11 @@ image) [ "$3" != nginx:latest ] ;; # is not here yet
 save) echo images >"$3" ;;
 load) grep -q images "$3" ;;
 esac`)
-	p.Platforms = []string{"darwin/" + arch, "linux/" + arch, "linux/" + map[string]string{"amd64": "arm64", "arm64": "amd64"}[arch]}
+	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[arch]
+	p.Platforms = []string{"darwin/" + arch, "linux/" + arch, "linux/" + other}
 	must(t, p.Pack(t.Context()))
-	if text := said(p.Builder); strings.Count(text, "has no images") != 1 || !strings.Contains(text, p.Platforms[2]+" has no images") {
+	const none = " has no images"
+	if text := said(p.Builder); strings.Count(text, none) != 1 || !strings.Contains(text, p.Platforms[2]+none) {
 		t.Errorf("it said:\n%s", text)
 	}
 	file := filepath.Join(p.Out, unbundle.File(here()))

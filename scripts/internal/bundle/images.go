@@ -48,14 +48,6 @@ func tagged(image string) string {
 	return name
 }
 
-// moreForImages is what the announcement of a size adds for images.
-func (p Packer) moreForImages() string {
-	if len(p.Images) == 0 {
-		return ""
-	}
-	return ", and the images come on top, with 1 GB or more"
-}
-
 // saveImages writes the images to a file of dir, and returns the architecture that they are for; empty without
 // images.
 func (p Packer) saveImages(ctx context.Context, dir string) (string, error) {
@@ -68,8 +60,8 @@ func (p Packer) saveImages(ctx context.Context, dir string) (string, error) {
 	}
 	fits := func(name string) bool { return path.Base(name) == arch }
 	if !slices.ContainsFunc(p.Platforms, fits) {
-		return "", fmt.Errorf("KIND=1: the images of this Docker are for %s, and none of PLATFORMS=%s is: add linux/%[1]s, or "+
-			"leave KIND=1 out", arch, strings.Join(p.Platforms, ","))
+		return "", fmt.Errorf("KIND=1: the images of this Docker are for %s, and none of PLATFORMS=%s is: add "+
+			"linux/%[1]s, or leave KIND=1 out", arch, strings.Join(p.Platforms, ","))
 	}
 	save := []string{"save", "-o", filepath.Join(dir, imagesFile)}
 	for _, image := range append([]string{p.NodeImage}, p.Images...) {

@@ -38,8 +38,8 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	}
 	base := "http://" + listener.Addr().String()
 	text := lines(string(sums), base)
-	fmt.Fprintf(out, "Attendees open %s in a browser, and copy the line for their machine:\n\n%s%sCtrl-C ends it.\n", base, text,
-		hint(base))
+	fmt.Fprintf(out, "Attendees open %s in a browser, and copy the line for their machine:\n\n%s%sCtrl-C ends it.\n",
+		base, text, hint(base))
 	handler := http.NewServeMux()
 	handler.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -93,8 +93,9 @@ func lines(sums, base string) string {
 			check = "shasum -a 256 -c"
 		}
 		sum, file := words[0], words[1]
+		machine := machines[strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz")]
 		fmt.Fprintf(&text, "%s\n\ncurl -fC - -O %s/%s; echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
-			machines[strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz")], base, file, sum, file, check, file, unbundle.Top)
+			machine, base, file, sum, file, check, file, unbundle.Top)
 	}
 	fmt.Fprintf(&text, help, unbundle.Top, base)
 	return text.String()

@@ -146,8 +146,8 @@ func (g generator) session(out *strings.Builder, s Session) error {
 	for _, r := range cuts {
 		texts = append(texts, fmt.Sprintf("%s (%d minutes)", r.name, r.minutes))
 	}
-	fmt.Fprintf(out, "| %s | | End. The room is late? Drop the first of these that is still ahead: %s | | | |\n", hours(clock),
-		strings.Join(texts, "; "))
+	fmt.Fprintf(out, "| %s | | End. The room is late? Drop the first of these that is still ahead: %s | | | |\n",
+		hours(clock), strings.Join(texts, "; "))
 	return nil
 }
 
@@ -224,9 +224,8 @@ func (g generator) row(s Segment) (row, error) {
 			return row{}, fmt.Errorf("%s is the last of its chapter: no `make goto` takes its solution", e.ID)
 		}
 		r.what = fmt.Sprintf("shown: **%s** %s. %s", e.ID, e.Title, s.What)
-		if dir, ok := strings.CutPrefix(e.Solution, "stages/"); ok && !strings.HasPrefix(dir, "1-") { // no check demands the first
-			dir, _, _ = strings.Cut(dir, "/")
-			r.what += fmt.Sprintf(": `make stages CH=%.2s RUN=%s`", e.ID, dir)
+		if chapter, number, dir := stageOf(e); dir != "" && number != "1" { // no check demands the first
+			r.what += fmt.Sprintf(": `make stages CH=%s RUN=%s`", chapter, dir)
 		}
 		r.name, r.who, r.late, r.minutes = "what is shown of "+e.ID, "everyone: `make goto EX="+next+"`", "", s.Minutes
 	}
@@ -244,10 +243,20 @@ func (g generator) next(e exercise.Exercise) string {
 
 // reached is what a reader has who solved an exercise.
 func reached(e exercise.Exercise) string {
-	if chapter, number, _ := strings.Cut(e.ID, "."); strings.HasPrefix(e.Solution, "stages/"+number+"-") {
+	if chapter, number, dir := stageOf(e); dir != "" {
 		return "stage " + number + " of " + chapter
 	}
 	return e.ID
+}
+
+// stageOf returns the chapter, the number and the folder name of the stage that solves an exercise; no folder when it
+// has another solution.
+func stageOf(e exercise.Exercise) (chapter, number, dir string) {
+	chapter, number, _ = strings.Cut(e.ID, ".")
+	if solution, ok := strings.CutPrefix(e.Solution, "stages/"); ok && strings.HasPrefix(solution, number+"-") {
+		dir, _, _ = strings.Cut(solution, "/")
+	}
+	return chapter, number, dir
 }
 
 func hours(minutes int) string { return fmt.Sprintf("%d:%02d", minutes/60, minutes%60) }
