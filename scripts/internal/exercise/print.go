@@ -209,7 +209,7 @@ func (e Exercise) PrintStory(w io.Writer) {
 	wrapped(&checks, "            ", check)
 	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
 	if len(e.Lab) > 0 {
-		fmt.Fprintf(w, "to run it   make up, and in make shell:\n            %s\n",
+		fmt.Fprintf(w, "to run it   make down up, which is an empty cluster, and in make shell:\n            %s\n",
 			strings.Join(e.RunCommands(), "\n            "))
 	}
 	if e.ID == CapstoneID {
