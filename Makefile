@@ -3,6 +3,7 @@
 MAKEFLAGS += --no-print-directory
 WORKSHOP := scripts/workshop
 DEMO := 04-controller-runtime
+# Recipes read "$$CH", which make exports: an apostrophe in $(CH) would end a word of the shell.
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell demo page test verify lint sync kind-up kind-down kind-test \
@@ -30,16 +31,16 @@ down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) plane-down
 
 page: ## Run a chapter page: make page CH=01; with PAUSE=1, Enter runs each command
-	@$(WORKSHOP) page --ch '$(CH)' $(if $(PAUSE),--pause)
+	@$(WORKSHOP) page --ch "$$CH" $(if $(PAUSE),--pause)
 
 test: ## Run the tests of all chapters, or of one: make test CH=01
-	@$(WORKSHOP) test --ch '$(CH)'
+	@$(WORKSHOP) test --ch "$$CH"
 
 verify: ## Check pages, generated files, versions, copies, machinery
-	@$(WORKSHOP) verify --ch '$(CH)'
+	@$(WORKSHOP) verify --ch "$$CH"
 
 lint: ## Run the linters, on all modules or on a chapter: make lint CH=02
-	@$(WORKSHOP) lint --ch '$(CH)'
+	@$(WORKSHOP) lint --ch "$$CH"
 
 sync: ## Copy what chapters share, record what pages execute, write the run sheets
 	@$(WORKSHOP) sync
@@ -49,48 +50,48 @@ doctor: ## Check this machine for what the workshop needs; in one line: make doc
 
 # A room without a network. KIND=1 adds the images of kind.
 bundle: ## Pack all that works without a network: make bundle PLATFORMS=linux/amd64,darwin/arm64
-	@$(WORKSHOP) pack --platforms '$(PLATFORMS)' $(if $(KIND),--kind)
+	@$(WORKSHOP) pack --platforms "$$PLATFORMS" $(if $(KIND),--kind)
 
 from-bundle: ## Install a bundle, without a network: make from-bundle FILE=path
-	@$(WORKSHOP) from-bundle --file '$(FILE)'
+	@$(WORKSHOP) from-bundle --file "$$FILE"
 
 serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8400
-	@$(WORKSHOP) serve-bundle --address '$(ADDRESS)'
+	@$(WORKSHOP) serve-bundle --address "$$ADDRESS"
 
 # Exercises. Your files are in work/, which is not committed; what would be overwritten is saved first.
 exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3
-	@$(WORKSHOP) exercise --ex '$(EX)'
+	@$(WORKSHOP) exercise --ex "$$EX"
 
 check: ## Let the lab judge what you wrote: make check, make check WATCH=1
-	@$(WORKSHOP) check --ex '$(EX)' $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose)
+	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose)
 
 hint: ## Get a hint that fits your last failure, then more of it
-	@$(WORKSHOP) hint --ex '$(EX)'
+	@$(WORKSHOP) hint --ex "$$EX"
 
 solution: ## See what makes a solution of your files; nothing is written
-	@$(WORKSHOP) solution --ex '$(EX)' $(if $(YES),--yes)
+	@$(WORKSHOP) solution --ex "$$EX" $(if $(YES),--yes)
 
 goto: ## Catch up: make goto EX=04.5 begins it with everything before it solved
-	@$(WORKSHOP) goto --ex '$(EX)'
+	@$(WORKSHOP) goto --ex "$$EX"
 
 reset: ## Take the starter of an exercise again
-	@$(WORKSHOP) reset --ex '$(EX)'
+	@$(WORKSHOP) reset --ex "$$EX"
 
 progress: ## See which exercises are done, what is next, and the minutes left
 	@$(WORKSHOP) progress
 
 bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
-	@$(WORKSHOP) bug --n '$(or $(N),0)' --level '$(or $(LEVEL),0)'
+	@$(WORKSHOP) bug --n "$${N:-0}" --level "$${LEVEL:-0}"
 
 exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
-	@$(WORKSHOP) exercises-verify --ch '$(CH)' $(if $(filter-out 0,$(FAST)),--fast)
+	@$(WORKSHOP) exercises-verify --ch "$$CH" $(if $(filter-out 0,$(FAST)),--fast)
 
 # For who teaches, and who adds a chapter.
 slides: ## Show the slides for TEACHING.md in a browser, or check them: make slides CHECK=1
-	@$(WORKSHOP) slides --port '$(or $(PORT),3999)' $(if $(CHECK),--check)
+	@$(WORKSHOP) slides --port "$${PORT:-3999}" $(if $(CHECK),--check)
 
 new-chapter: ## Begin a chapter: make new-chapter NAME=07-something
-	@$(WORKSHOP) new-chapter '$(NAME)'
+	@$(WORKSHOP) new-chapter "$$NAME"
 
 kind-up: ## Create the kind cluster (needs Docker)
 	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_up; \
@@ -100,41 +101,41 @@ kind-down: ## Delete the kind cluster
 	@bash -c 'set -euo pipefail; . scripts/kind-lib.sh; kind_down'
 
 kind-test: ## Run the end-to-end tests on kind, with real containers: make kind-test CH=04
-	@$(WORKSHOP) kind-test --ch '$(CH)'
+	@$(WORKSHOP) kind-test --ch "$$CH"
 
 # The lab. IMPL=03 narrows it to an operator, IMPL=name=path/to/binary is yours; RUN=… narrows it to checks.
 compare: ## Examine and measure the operators side by side: out/compare.html
-	@$(WORKSHOP) lab compare --impl '$(IMPL)' --parts '$(PARTS)' $(if $(filter-out 0,$(FAST)),--fast)
+	@$(WORKSHOP) lab compare --impl "$$IMPL" --parts "$$PARTS" $(if $(filter-out 0,$(FAST)),--fast)
 
 conformance: ## Check the 14 behaviours of an operator: make conformance IMPL=03
-	@$(WORKSHOP) lab conformance --impl '$(IMPL)' --run '$(RUN)'
+	@$(WORKSHOP) lab conformance --impl "$$IMPL" --run "$$RUN"
 
 crash: ## Kill an operator after each of its writes, in every combination: make crash IMPL=03
-	@$(WORKSHOP) lab crash --impl '$(IMPL)' --run '$(RUN)' --replay '$(REPLAY)'
+	@$(WORKSHOP) lab crash --impl "$$IMPL" --run "$$RUN" --replay "$$REPLAY"
 
 faults: ## Disturb an operator in every way of the catalogue: make faults IMPL=03
-	@$(WORKSHOP) lab faults --impl '$(IMPL)' --run '$(RUN)'
+	@$(WORKSHOP) lab faults --impl "$$IMPL" --run "$$RUN"
 
 mutants: ## Plant known bugs in an operator, and see each of them caught
-	@$(WORKSHOP) lab mutants --run '$(RUN)'
+	@$(WORKSHOP) lab mutants --run "$$RUN"
 
 benchmark: ## Measure operators: make benchmark IMPL=03,04
-	@$(WORKSHOP) lab benchmark --impl '$(IMPL)'
+	@$(WORKSHOP) lab benchmark --impl "$$IMPL"
 
 lab: ## Run the fast part of the lab, as CI does: make lab TIMES=10
-	@$(WORKSHOP) lab fast --impl '$(IMPL)' --times '$(or $(TIMES),1)'
+	@$(WORKSHOP) lab fast --impl "$$IMPL" --times "$${TIMES:-1}"
 
 control: ## Compare an operator with itself: the lab must find no difference
-	@$(WORKSHOP) lab control --impl '$(IMPL)'
+	@$(WORKSHOP) lab control --impl "$$IMPL"
 
 stages: ## See each stage of a chapter demanded by a check of the lab: make stages CH=04
-	@$(WORKSHOP) stages --ch '$(CH)' --run '$(RUN)'
+	@$(WORKSHOP) stages --ch "$$CH" --run "$$RUN"
 
 # Any operator: scripts/lab/examine/README.md says what each setting is.
 examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
-	@$(WORKSHOP) lab examine --program '$(PROGRAM)' --crd '$(CRD)' --sample '$(SAMPLE)' --ready '$(READY)' --args '$(ARGS)' \
-	--env '$(ENV)' --role '$(ROLE)' --namespace '$(NAMESPACE)' --needs '$(NEEDS)' --out '$(OUT)' --run '$(RUN)' \
-	--fail-on '$(FAIL_ON)' --file '$(FILE)' $(if $(filter-out 0,$(FAST)),--fast)
+	@$(WORKSHOP) lab examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \
+	--env "$$ENV" --role "$$ROLE" --namespace "$$NAMESPACE" --needs "$$NEEDS" --out "$$OUT" --run "$$RUN" \
+	--fail-on "$$FAIL_ON" --file "$$FILE" $(if $(filter-out 0,$(FAST)),--fast)
 
 # Used by the machinery and by tests.
 tools: ; @$(WORKSHOP) tools

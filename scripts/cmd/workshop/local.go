@@ -158,10 +158,12 @@ func statusCommand() *cobra.Command {
 }
 
 // terminal are the variables, PATH apart, with which a terminal uses the local cluster. Its `go run` takes what the
-// workshop has compiled already: without C.
+// workshop has compiled already, without C, and ignores what the reader has set for other projects, such as a go.work
+// in a folder above. Pages write logs to WORKSHOP_LOGS: in /tmp another user could have put a link of that name.
 func (w workshop) terminal() []string {
 	c := w.cluster()
-	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache(), "CGO_ENABLED=0"}
+	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache(),
+		"WORKSHOP_LOGS=" + c.PageLogs(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly"}
 }
 
 // exports are the shell commands that make a terminal use the cluster.

@@ -249,3 +249,82 @@ func TestEnterIsAwaitedUntilCtrlC(t *testing.T) {
 		t.Errorf("nobody is there: %v", err)
 	}
 }
+
+// In /tmp, and in a TMPDIR that users share, another user can put a link of the name that a page writes to.
+func TestPagesUseNoNameInASharedFolder(t *testing.T) {
+	paths, err := page.Find(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		p, err := page.Parse(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range p.Parts {
+			b := part.Block
+			if b != nil && b.Lang == "sh" && (strings.Contains(b.Text, "TMPDIR") || strings.Contains(b.Text, "/tmp/")) {
+				t.Errorf("%s:%d: write to $WORKSHOP_LOGS, or to a folder that mktemp makes:\n%s", path, b.Line, b.Text)
+			}
+		}
+	}
+}
+
+func TestGoRunIgnoresAGoWorkOfAnotherProject(t *testing.T) {
+	above := t.TempDir()
+	w := workshop{root: filepath.Join(above, "checkout"), state: filepath.Join(above, "checkout", ".workshop")}
+	for name, text := range map[string]string{
+		"go.work":          "go 1.26\n",
+		"checkout/go.mod":  "module example.test/chapter\n\ngo 1.26\n",
+		"checkout/main.go": "package main\n\nfunc main() { println(\"it runs\") }\n",
+	} {
+		path := filepath.Join(above, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "")
+	run := func(before string) (string, error) {
+		cmd := exec.Command("bash", "-c", before+"go run .")
+		cmd.Dir = w.root
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(""); err == nil {
+		t.Errorf("the go.work has no effect:\n%s", out)
+	}
+	if out, err := run(w.exports()); err != nil || out != "it runs\n" {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// Each value is one argument of the program, whatever characters it has.
+func TestMakeHandsValuesOn(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	recipes, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, value := "", `a teacher's "bundle", of ; all`
+	variable := regexp.MustCompile(`\$\$\{?([A-Z_]+)`)
+	tried := 0
+	for line := range strings.Lines(string(recipes)) {
+		if name, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "#") {
+			target = name
+		}
+		if !strings.Contains(line, "$(WORKSHOP)") && !strings.HasPrefix(line, "\t--") {
+			continue
+		}
+		for _, match := range variable.FindAllStringSubmatch(line, -1) {
+			tried++
+			cmd := exec.Command("make", "-s", target, `WORKSHOP=printf '[%s]\n'`, match[1]+"="+value)
+			cmd.Dir = root
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "["+value+"]") {
+				t.Errorf("make %s %s=…: %v\n%s", target, match[1], err, out)
+			}
+		}
+	}
+	if tried < 40 {
+		t.Errorf("%d variables were tried", tried)
+	}
+}

@@ -64,6 +64,9 @@ func (c *Cluster) KubectlCache() string { return filepath.Join(c.state, "cache")
 // AuditLog is the API server's audit log: one JSON object a line.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.dir(), "audit.log") }
 
+// PageLogs is the folder of the logs that commands of pages write. Up makes it.
+func (c *Cluster) PageLogs() string { return filepath.Join(c.state, "logs") }
+
 // dir holds the files of the cluster itself. Down removes it.
 func (c *Cluster) dir() string { return filepath.Join(c.state, "cluster") }
 
@@ -393,7 +396,8 @@ func (c *Cluster) Down(ctx context.Context) error {
 	if err := c.endStrays(); err != nil {
 		return err
 	}
-	for _, path := range []string{c.dir(), c.usersDir(), c.KubectlCache(), c.Kubeconfig(), c.lockFile()} { // the lock last
+	for _, path := range []string{c.dir(), c.usersDir(), c.PageLogs(), c.KubectlCache(), c.Kubeconfig(),
+		c.lockFile()} { // the lock last
 		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
@@ -416,8 +420,8 @@ func (c *Cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 
 // writeFiles makes the folders and the files that do not depend on ports.
 func (c *Cluster) writeFiles() error {
-	for _, dir := range []string{"logs", "etcd"} {
-		if err := os.MkdirAll(filepath.Join(c.dir(), dir), 0o700); err != nil {
+	for _, dir := range []string{filepath.Join(c.dir(), "logs"), filepath.Join(c.dir(), "etcd"), c.PageLogs()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 	}

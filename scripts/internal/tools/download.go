@@ -160,6 +160,7 @@ func (r Releases) fetch(ctx context.Context, from release, part string, count *r
 	if err != nil {
 		return "", fmt.Errorf("%s %w", from.sums, err)
 	}
+	_, resumed := os.Stat(part)
 	for range attempts {
 		err = r.get(ctx, from.url, part, count)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errAnswer) || errors.Is(err, syscall.ENOSPC) {
@@ -172,6 +173,12 @@ func (r Releases) fetch(ctx context.Context, from release, part string, count *r
 	got, err := sum(part)
 	if err != nil {
 		return "", err
+	}
+	if got != want && resumed == nil { // the rest of an earlier download, of which nothing is known
+		if err := os.Remove(part); err != nil {
+			return "", err
+		}
+		return r.fetch(ctx, from, part, count)
 	}
 	if got != want {
 		return "", errors.Join(os.Remove(part),

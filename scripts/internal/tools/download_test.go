@@ -235,6 +235,27 @@ func TestADownloadThatWasInterruptedGoesOnTheNextTime(t *testing.T) {
 	}
 }
 
+// The rest of an earlier download may be of another file, or longer than the file is: it is downloaded once more.
+func TestTheRestOfAnotherDownloadIsReplaced(t *testing.T) {
+	for name, rest := range map[string][]byte{
+		"longer than the file":     append(program("released kwok"), "more"...),
+		"the beginning of another": []byte("another"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := newDownload(t)
+			dir := filepath.Join(r.Bin(), ".download")
+			part := filepath.Join(dir, "kwok-v2.0.0-"+runtime.GOARCH+".part")
+			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(part, rest, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Ensure(t.Context(), "kwok"); err != nil {
+				t.Fatal(err)
+			}
+			r.is("kwok", "released kwok")
+		})
+	}
+}
+
 func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 	kwok, sums := "/kwok/v2.0.0/kwok-linux-"+runtime.GOARCH, "/api/v2.0.0"
 	for what, fault := range map[string]struct {
