@@ -74,9 +74,9 @@ func command() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(),
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
-		verifyCommand(), lintCommand(), syncCommand(), kindTestCommand(), chaptersCommand(), labCommand(), bundleCommand(),
-		stagesCommand(), requestsCommand(), writesCommand(), packCommand(), fromBundleCommand(), serveCommand(),
-		slidesCommand(), newChapterCommand())
+		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), kindTestCommand(), chaptersCommand(),
+		labCommand(), bundleCommand(), stagesCommand(), requestsCommand(), writesCommand(), packCommand(), fromBundleCommand(),
+		serveCommand(), slidesCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root
 }

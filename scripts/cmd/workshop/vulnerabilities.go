@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/chapter"
+)
+
+const govulncheck = "govulncheck"
+
+// vulnerabilitiesCommand is for the workflow: what it finds depends on the day, so `make verify` leaves it out.
+func vulnerabilitiesCommand() *cobra.Command {
+	var database string
+	cmd := newCommand("vulnerabilities", "Search the Go modules for known vulnerabilities that their code calls",
+		cobra.NoArgs, func(cmd *cobra.Command, w workshop, _ []string) error {
+			err := w.builder().Program(cmd.Context(), filepath.Join(w.root, textModule),
+				"golang.org/x/vuln/cmd/govulncheck", govulncheck)
+			if err != nil {
+				return err
+			}
+			modules, err := chapter.Modules(w.root)
+			if err != nil {
+				return err
+			}
+			for _, module := range modules {
+				dir := filepath.Join(w.root, module)
+				if !hasCode(dir) {
+					continue
+				}
+				fmt.Println(module)
+				check := w.program(cmd.Context(), filepath.Join(w.bin(), govulncheck), "-db", database, "-test", "./...")
+				check.Dir = dir
+				if failed := foreground(check, os.Stdout); failed != nil {
+					err = errors.Join(err, fmt.Errorf("%s: %w", module, failed))
+				}
+			}
+			return err
+		})
+	cmd.Flags().StringVar(&database, "db", "https://vuln.go.dev", "the vulnerability database")
+	return cmd
+}

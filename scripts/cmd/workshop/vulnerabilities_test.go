@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A tag of an action can be moved to other code, a commit cannot.
+func TestWorkflowsNameActionsByCommit(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", ".github", "workflows", "*.yaml"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %q", err, files)
+	}
+	pinned := regexp.MustCompile(`uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+\n$`)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if strings.Contains(line, "uses:") && !pinned.MatchString(line) {
+				t.Errorf("%s: not a commit with its version as a comment: %s", file, line)
+			}
+		}
+	}
+}
