@@ -213,7 +213,7 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 			if err := ensure(p); err != nil {
 				return err
 			}
-			return healthy(ctx, client, p.health)
+			return p.healthy(ctx, client)
 		})
 		if err != nil {
 			return fmt.Errorf("wait for %s: %w", p.name, err)
@@ -432,21 +432,35 @@ func (c *Cluster) writeFiles() error {
 	)
 }
 
-// client returns an HTTP client with the administrator's certificate.
+// client returns an HTTP client with the certificates of the administrator and of etcd's client. A server names the
+// authorities that it trusts, which decides between them.
 func (c *Cluster) client() (*http.Client, error) {
 	pki := filepath.Join(c.dir(), "pki")
-	cert, err := tls.LoadX509KeyPair(filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key"))
-	if err != nil {
-		return nil, err
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	for _, name := range []string{"admin", "etcd-client"} {
+		cert, err := tls.LoadX509KeyPair(filepath.Join(pki, name+".crt"), filepath.Join(pki, name+".key"))
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = append(config.Certificates, cert)
 	}
-	ca, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
-	if err != nil {
-		return nil, err
+	for _, name := range []string{clusterCA, etcdCA} {
+		ca, err := os.ReadFile(filepath.Join(pki, name+".crt"))
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs.AppendCertsFromPEM(ca)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool}}
+	transport := &http.Transport{TLSClientConfig: config}
 	return &http.Client{Timeout: 5 * time.Second, Transport: transport}, nil
+}
+
+// healthy reports whether a component answers. One without a server is healthy when it runs.
+func (p component) healthy(ctx context.Context, client *http.Client) error {
+	if p.health == "" {
+		return nil
+	}
+	return healthy(ctx, client, p.health)
 }
 
 func healthy(ctx context.Context, client *http.Client, url string) error {

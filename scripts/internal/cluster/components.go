@@ -20,7 +20,7 @@ type component struct {
 	ports []string
 	// args are its flags.
 	args []string
-	// health is the URL that answers 200 when the component works.
+	// health is the URL that answers 200 when the component works; "" when it has no server. Kwok works when nodes are ready.
 	health string
 }
 
@@ -47,9 +47,9 @@ func (c *Cluster) components() []component {
 			"--listen-client-urls=" + url("etcd"), "--advertise-client-urls=" + url("etcd"),
 			"--listen-peer-urls=" + url("etcd-peer"), "--initial-advertise-peer-urls=" + url("etcd-peer"),
 			"--initial-cluster=default=" + url("etcd-peer"),
-			"--client-cert-auth", "--trusted-ca-file=" + pki("ca.crt"),
+			"--client-cert-auth", "--trusted-ca-file=" + pki("etcd-ca.crt"),
 			"--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
-			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("ca.crt"),
+			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("etcd-ca.crt"),
 			"--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
 		},
 	}, {
@@ -77,13 +77,12 @@ func (c *Cluster) components() []component {
 			"--kube-api-qps=500", "--kube-api-burst=1000",
 		},
 	}, {
-		name: "kwok", ports: []string{"kwok"}, health: url("kwok") + "/healthz",
+		name: "kwok",
 		args: []string{
 			kubeconfig("kwok"), "--manage-all-nodes",
 			"--config=kwok.yaml", // in its directory: in a path a comma would separate two files
-			"--cidr=" + podRange, "--node-ip=" + loopback, "--node-port=" + port("kwok"),
-			"--server-address=" + loopback + ":" + port("kwok"),
-			"--tls-cert-file=" + pki("loopback.crt"), "--tls-private-key-file=" + pki("loopback.key"),
+			"--cidr=" + podRange, "--node-ip=" + loopback,
+			"--node-port=0", // no server: it would give profiles and metrics to every user of the machine
 			"--node-lease-duration-seconds=40",
 		},
 	}}
@@ -96,15 +95,16 @@ func (c *Cluster) apiserverArgs() []string {
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
 		"--secure-port=" + fmt.Sprint(c.ports["apiserver"]),
 		"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
-		"--etcd-servers=" + fmt.Sprintf("https://%s:%d", loopback, c.ports["etcd"]), "--etcd-cafile=" + pki("ca.crt"),
-		"--etcd-certfile=" + pki("apiserver.crt"), "--etcd-keyfile=" + pki("apiserver.key"),
+		"--etcd-servers=" + fmt.Sprintf("https://%s:%d", loopback, c.ports["etcd"]), "--etcd-cafile=" + pki("etcd-ca.crt"),
+		"--etcd-certfile=" + pki("etcd-client.crt"), "--etcd-keyfile=" + pki("etcd-client.key"),
 		"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-key-file=" + pki("service-account.pub"),
 		"--service-account-signing-key-file=" + pki("service-account.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--requestheader-client-ca-file=" + pki("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-client-ca-file=" + pki("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),

@@ -18,8 +18,19 @@ import (
 // before; one that was forgotten must still start.
 const validity = 10 * 365 * 24 * time.Hour
 
-// A leaf is a certificate by the name of its file.
+// The authorities of a cluster are those that kubeadm makes. With a single one a user of the API server would be a user
+// of etcd, who reads every Secret there, and a user called front-proxy-client could name himself as anybody.
+const (
+	clusterCA    = "ca"
+	etcdCA       = "etcd-ca"
+	frontProxyCA = "front-proxy-ca"
+)
+
+var authorities = []string{clusterCA, etcdCA, frontProxyCA}
+
+// A leaf is a certificate by the name of its file, and the authority that signs it.
 type leaf struct {
+	authority  string
 	file, user string
 	groups     []string
 	ips        []net.IP
@@ -31,14 +42,15 @@ func (l leaf) subject() pki.Subject {
 
 // leaves are the certificates of a cluster: one for each server, one for each client.
 var leaves = []leaf{
-	{"etcd", "etcd", nil, loopbacks},
-	{"apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
-	{"loopback", "loopback", nil, loopbacks},
-	{"front-proxy", "front-proxy-client", nil, nil},
-	{"admin", adminUser, []string{"system:masters"}, nil},
-	{"controller-manager", "system:kube-controller-manager", nil, nil},
-	{"scheduler", "system:kube-scheduler", nil, nil},
-	{"kwok", "system:kwok-controller", nil, nil},
+	{etcdCA, "etcd", "etcd", nil, loopbacks},
+	{etcdCA, "etcd-client", "kube-apiserver-etcd-client", nil, nil},
+	{clusterCA, "apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
+	{clusterCA, "loopback", "loopback", nil, loopbacks},
+	{frontProxyCA, "front-proxy", "front-proxy-client", nil, nil},
+	{clusterCA, "admin", adminUser, []string{"system:masters"}, nil},
+	{clusterCA, "controller-manager", "system:kube-controller-manager", nil, nil},
+	{clusterCA, "scheduler", "system:kube-scheduler", nil, nil},
+	{clusterCA, "kwok", "system:kwok-controller", nil, nil},
 }
 
 var (
@@ -68,14 +80,17 @@ func (c *Cluster) ensurePKI(dir string) error {
 
 // checkPKI looks for what an interrupted removal or a power cut leaves: missing and empty files.
 func checkPKI(dir string) error {
-	ca, err := readAuthority(dir)
-	if err != nil {
-		return err
+	signed := map[string]*pki.Authority{}
+	for _, name := range authorities {
+		var err error
+		if signed[name], err = readAuthority(dir, name); err != nil {
+			return err
+		}
 	}
 	for _, leaf := range leaves {
 		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, leaf.file+".crt"), filepath.Join(dir, leaf.file+".key"))
 		if err == nil {
-			err = ca.Verify(cert.Leaf)
+			err = signed[leaf.authority].Verify(cert.Leaf)
 		}
 		if err != nil {
 			return fmt.Errorf("%s.crt: %w", leaf.file, err)
@@ -92,14 +107,17 @@ func checkPKI(dir string) error {
 	return err
 }
 
-// writePKI makes one authority, all leaves and the key that signs service account tokens.
+// writePKI makes the authorities, all leaves and the key that signs service account tokens.
 func writePKI(dir string) error {
-	ca, err := newAuthority(dir)
-	if err != nil {
-		return err
+	signing := map[string]*pki.Authority{}
+	for _, name := range authorities {
+		var err error
+		if signing[name], err = newAuthority(dir, name); err != nil {
+			return err
+		}
 	}
 	for _, leaf := range leaves {
-		cert, key, err := ca.Issue(leaf.subject())
+		cert, key, err := signing[leaf.authority].Issue(leaf.subject())
 		if err != nil {
 			return fmt.Errorf("issue the certificate of %s: %w", leaf.user, err)
 		}
@@ -124,9 +142,9 @@ func writePKI(dir string) error {
 		os.WriteFile(filepath.Join(dir, "service-account.pub"), pki.Encode("PUBLIC KEY", public), 0o600))
 }
 
-// newAuthority makes the authority of a cluster, and its files.
-func newAuthority(dir string) (*pki.Authority, error) {
-	ca, err := pki.New("operator-workshop", validity)
+// newAuthority makes an authority of a cluster, and its files.
+func newAuthority(dir, name string) (*pki.Authority, error) {
+	ca, err := pki.New("operator-workshop-"+name, validity)
 	if err != nil {
 		return nil, err
 	}
@@ -134,23 +152,23 @@ func newAuthority(dir string) (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ca, errors.Join(os.WriteFile(filepath.Join(dir, "ca.key"), private, 0o600),
-		os.WriteFile(filepath.Join(dir, "ca.crt"), ca.PEM(), 0o600))
+	return ca, errors.Join(os.WriteFile(filepath.Join(dir, name+".key"), private, 0o600),
+		os.WriteFile(filepath.Join(dir, name+".crt"), ca.PEM(), 0o600))
 }
 
-// readAuthority loads the authority of an existing cluster.
-func readAuthority(dir string) (*pki.Authority, error) {
-	cert, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+// readAuthority loads an authority of an existing cluster.
+func readAuthority(dir, name string) (*pki.Authority, error) {
+	cert, err := os.ReadFile(filepath.Join(dir, name+".crt"))
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(filepath.Join(dir, "ca.key"))
+	key, err := os.ReadFile(filepath.Join(dir, name+".key"))
 	if err != nil {
 		return nil, err
 	}
 	ca, err := pki.Parse(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("ca.crt, ca.key: %w", err)
+		return nil, fmt.Errorf("%s.crt, %s.key: %w", name, name, err)
 	}
 	return ca, nil
 }
