@@ -20,7 +20,8 @@ type component struct {
 	ports []string
 	// args are its flags.
 	args []string
-	// health is the URL that answers 200 when the component works; "" when it has no server. Kwok works when nodes are ready.
+	// health is the URL that answers 200 when the component works. It is empty when the component has no server: kwok
+	// works when nodes are ready.
 	health string
 }
 
