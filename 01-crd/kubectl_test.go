@@ -2,6 +2,7 @@ package crd_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -76,6 +78,22 @@ func (k *kubectl) ok(args ...string) string {
 		k.t.Fatalf("kubectl %s: exit code %d\n%s", strings.Join(args, " "), code, out)
 	}
 	return out
+}
+
+// applyObject applies an object as a user applies a file: on the client's side, with a copy in an annotation.
+func (k *kubectl) applyObject(t *testing.T, obj *unstructured.Unstructured) {
+	t.Helper()
+	data, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "object.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := k.run("apply", "-f", file); code != 0 {
+		t.Fatalf("kubectl apply: exit code %d\n%.500s", code, out)
+	}
 }
 
 // fields splits output into lines, and each line at its blanks.

@@ -160,7 +160,7 @@ func columnsShowTheSpec(t *testing.T, cfg *rest.Config, c client.Client) {
 	}
 	// Stored now, before anything forbids them; the steps with bounds and rules need them.
 	for name, spec := range map[string]map[string]any{
-		"odd":      {"image": "Odd Image", "nodePortNumber": int64(80)},
+		"odd":      {"image": "Odd Image", "nodePortNumber": int64(80), "pageContentHtml": overlongPage("o")},
 		"odd.name": {"image": "nginx"},
 	} {
 		if err := c.Create(t.Context(), newMyWeb(name, spec)); err != nil {
@@ -197,13 +197,17 @@ func rulesSpareWhatDoesNotChange(t *testing.T, _ *rest.Config, c client.Client) 
 		field, sentence := readRefusal(t, bad)
 		return checkRefused(c.Create(t.Context(), readMyWeb(t, bad), client.DryRunAll), field, sentence)
 	})
-	odd := get(t, c, "odd") // its image and its port are forbidden now
+	odd := get(t, c, "odd") // its image, its port and its page are forbidden now
 	if err := c.Patch(t.Context(), odd, mergePatch(`{"spec":{"replicas":2}}`)); err != nil {
 		t.Errorf("change another field: %v", err)
 	}
 	err := c.Patch(t.Context(), odd, mergePatch(`{"spec":{"image":"Another Odd Image"}}`))
 	if err := checkRefused(err, "spec.image", "must be an image reference"); err != nil {
 		t.Errorf("change the forbidden image to another one: %v", err)
+	}
+	err = c.Patch(t.Context(), odd, mergePatch(fmt.Sprintf(`{"spec":{"pageContentHtml":%q}}`, overlongPage("p"))))
+	if err := checkRefused(err, "spec.pageContentHtml", "may not be more than"); err != nil {
+		t.Errorf("change the overlong page to another one: %.500v", err)
 	}
 	// The rule for the name is on the whole object, and an update always changes some field of it.
 	err = c.Patch(t.Context(), get(t, c, "odd.name"), mergePatch(`{"spec":{"replicas":2}}`))
@@ -248,6 +252,9 @@ func namesAreServed(t *testing.T, cfg *rest.Config, _ client.Client) {
 		return nil
 	})
 }
+
+// overlongPage is a page that an older schema without limits stored.
+func overlongPage(char string) string { return strings.Repeat(char, 131072) }
 
 // applyCRD does what kubectl apply does and waits until the API server serves the kind.
 func applyCRD(t *testing.T, c client.Client, path string) {

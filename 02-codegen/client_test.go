@@ -333,7 +333,7 @@ func TestBadSpecsAreRefusedWithTheirField(t *testing.T) {
 		"an image with a space": {webv1.MyWebSpec{Image: "a b"}, "spec.image"},
 		"a port too low":        {webv1.MyWebSpec{Image: "nginx", NodePortNumber: new(int32(29999))}, "spec.nodePortNumber"},
 		"too many replicas":     {webv1.MyWebSpec{Image: "nginx", Replicas: new(int32(11))}, "spec.replicas"},
-		"too long a page": {webv1.MyWebSpec{Image: "nginx", PageContentHTML: new(strings.Repeat("x", 131073))},
+		"too long a page": {webv1.MyWebSpec{Image: "nginx", PageContentHTML: new(strings.Repeat("x", 40001))},
 			"spec.pageContentHtml"},
 	} {
 		t.Run(name, func(t *testing.T) {

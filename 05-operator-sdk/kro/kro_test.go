@@ -91,7 +91,7 @@ func graphBecomesCRD(t *testing.T) {
 		"an empty image":    {"image": ""},
 		"too many replicas": {"image": "nginx", "replicas": int64(11)},
 		"a low port":        {"image": "nginx", "nodePortNumber": int64(80)},
-		"a large page":      {"image": "nginx", "pageContentHtml": strings.Repeat("x", 131073)},
+		"a large page":      {"image": "nginx", "pageContentHtml": strings.Repeat("x", 40001)},
 	} {
 		web := of(myWebs)
 		web.SetNamespace("default")

@@ -9,11 +9,12 @@ import (
 )
 
 // used are the requests of the operator of chapter 04 in the life of a MyWeb: made, served, changed, deleted. The test
-// of the package permissions measures them in the audit log of an API server.
+// of the package permissions measures them in the audit log of an API server. delete is for the owner reference of a
+// child that has lost it: the admission plugin OwnerReferencesPermissionEnforcement asks for it.
 var used = map[string]string{
-	"/configmaps":                           "create list patch watch",
-	"/services":                             "create list patch watch",
-	"apps/deployments":                      "create list patch watch",
+	"/configmaps":                           "create delete list patch watch",
+	"/services":                             "create delete list patch watch",
+	"apps/deployments":                      "create delete list patch watch",
 	"events.k8s.io/events":                  "create",
 	"operator.k8s-summit.org/mywebs":        "list watch",
 	"operator.k8s-summit.org/mywebs/status": "update",

@@ -244,6 +244,9 @@ func (s story) usesEveryPermission() {
 		if r.Verb == "patch" && r.ResponseStatus.Code == http.StatusCreated {
 			used["create "+resource] = true // an apply that makes an object needs both
 		}
+		if r.Verb == "patch" && used["create "+resource] {
+			used["delete "+resource] = true // of a child: fault/19-owner-references needs it, see config/rbac
+		}
 	}
 	s.t.Logf("permissions used: %s", strings.Join(slices.Sorted(maps.Keys(used)), ", "))
 	if diff := cmp.Diff(granted, used); diff != "" {

@@ -95,8 +95,8 @@ func BadSpecs() map[string]struct {
 			"less than or equal to 10"},
 		"less than no pod": {func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(-1)) }, "spec.replicas",
 			"greater than or equal to 0"},
-		"too long a page": {func(w *webv1.MyWeb) { w.Spec.PageContentHTML = new(strings.Repeat("x", 131073)) },
-			"spec.pageContentHtml", "131072"},
+		"too long a page": {func(w *webv1.MyWeb) { w.Spec.PageContentHTML = new(strings.Repeat("x", 40001)) },
+			"spec.pageContentHtml", "40000"},
 		"a name of no label": {func(w *webv1.MyWeb) { w.Name = "1st" }, "metadata", "start with a letter"},
 	}
 }

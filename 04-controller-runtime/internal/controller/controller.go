@@ -19,12 +19,15 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
-// What the operator may do: exactly the verbs that it uses. controller-gen makes config/rbac of it.
+// What the operator may do: exactly the verbs that it uses, and delete. controller-gen makes config/rbac of it.
+// The operator never sends delete. But an object with an owner reference is deleted with its owner, so the admission
+// plugin OwnerReferencesPermissionEnforcement, which OpenShift enables, asks for delete of a user who sets the
+// reference on an existing object: when a child has lost it, or is handed over.
 //
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs,verbs=list;watch
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs/status,verbs=update
-// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=list;watch;create;patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // SetupWithManager adds the reconciler to a manager whose cache has CacheOptions. Several MyWebs are

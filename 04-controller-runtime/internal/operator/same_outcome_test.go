@@ -72,7 +72,7 @@ var sentences = map[string]sentence{
 	"empty-page": {spec: withPage("")},
 	"unicode":    {spec: withPage("<p>Grüße, 世界 🌍\u200d\n</p>\r\n")},
 	"quotes":     {spec: withPage("\"'`\\ {{ .Values }} ${HOME} <!-- -->\t")},
-	"large-page": {spec: withPage(strings.Repeat("0123456789abcdef", 131072/16))},
+	"large-page": {spec: withPage(strings.Repeat("0123456789abcdef", 40000/16))},
 	"digest":     {spec: withImage("nginx@sha256:" + strings.Repeat("0a", 32))},
 	"registry": {spec: withImage("registry.example:5000/team/web:1.29@sha256:" +
 		strings.Repeat("0a", 32))},

@@ -231,6 +231,9 @@ func (s story) usesEveryPermission() {
 		if r.Verb == "patch" && r.ResponseStatus.Code == http.StatusCreated {
 			used["create "+resource] = true // an apply that makes an object needs both
 		}
+		if r.Verb == "patch" && used["create "+resource] {
+			used["delete "+resource] = true // of a child: fault/19-owner-references needs it, see config/rbac
+		}
 	}
 	unused := maps.Clone(granted)
 	maps.DeleteFunc(unused, func(permission string, _ bool) bool { return used[permission] })

@@ -97,7 +97,7 @@ func TestTheOperatorsUseAllThatTheyMayDoAndNoMore(t *testing.T) {
 				t.Errorf("%v\n%s", err, &out)
 			}
 			t.Log(strings.TrimSpace(out.String()))
-			more := append(granted, Permission{Verb: "delete", Resource: "configmaps", Role: "none"})
+			more := append(granted, Permission{Verb: "update", Resource: "configmaps", Role: "none"})
 			if v := Compare(more, requests); len(v.Unused) != 1 {
 				t.Errorf("one permission too many, and %v is found: the comparison shows nothing", v.Unused)
 			}

@@ -49,6 +49,8 @@ func (r Request) denied() bool {
 }
 
 // uses reports whether a request needed a permission. An apply that created its object needed two: patch and create.
+// An apply also sets the owner reference. Where the API server enforces OwnerReferencesPermissionEnforcement, that needs
+// delete if the object has no such reference, and the audit log does not record whether it has.
 func (r Request) uses(p Permission) bool {
 	resource := r.ObjectRef.Resource
 	if r.ObjectRef.Subresource != "" {
@@ -58,7 +60,8 @@ func (r Request) uses(p Permission) bool {
 		path, _, _ := strings.Cut(r.RequestURI, "?")
 		resource = strings.TrimPrefix(path, "/")
 	}
-	verb := p.Verb == r.Verb || p.Verb == "create" && r.Verb == "patch" && r.ResponseStatus.Code == http.StatusCreated
+	verb := p.Verb == r.Verb || p.Verb == "create" && r.Verb == "patch" && r.ResponseStatus.Code == http.StatusCreated ||
+		p.Verb == "delete" && r.Verb == "patch"
 	return verb && p.Group == r.ObjectRef.APIGroup && p.Resource == resource &&
 		(p.Name == "" || p.Name == r.ObjectRef.Name) && (p.Namespace == "" || p.Namespace == r.ObjectRef.Namespace)
 }

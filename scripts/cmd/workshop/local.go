@@ -102,7 +102,7 @@ func upCommand() *cobra.Command {
 // holdCommand keeps a cluster for a test: it lives exactly as long as the process at the other end of
 // stdin, however that one ends.
 func holdCommand() *cobra.Command {
-	var crds []string
+	var crds, admission []string
 	cmd := newCommand("hold",
 		"Start a cluster of its own, print its state folder, remove it when stdin ends", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) (err error) {
@@ -112,15 +112,17 @@ func holdCommand() *cobra.Command {
 			if w.state, err = os.MkdirTemp("", "workshop-"); err != nil {
 				return err
 			}
+			held := w.cluster()
+			held.Admission = admission
 			defer func() {
-				err = errors.Join(err, w.cluster().Down(context.WithoutCancel(cmd.Context())), os.RemoveAll(w.state))
+				err = errors.Join(err, held.Down(context.WithoutCancel(cmd.Context())), os.RemoveAll(w.state))
 			}()
 			ctx, cancel := context.WithCancel(cmd.Context())
 			go func() {
 				_, _ = io.Copy(io.Discard, os.Stdin)
 				cancel()
 			}()
-			if err := w.cluster().Up(ctx, crds...); err != nil {
+			if err := held.Up(ctx, crds...); err != nil {
 				return err
 			}
 			fmt.Println(w.state)
@@ -128,6 +130,7 @@ func holdCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
+	cmd.Flags().StringArrayVar(&admission, "admission", nil, "an admission plugin to enable; repeatable")
 	return cmd
 }
 

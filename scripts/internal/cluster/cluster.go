@@ -43,6 +43,9 @@ var (
 
 // Cluster is the local environment of one checkout.
 type Cluster struct {
+	// Admission are plugins of the API server that are enabled in addition to the defaults.
+	Admission []string
+
 	bin, state string
 	ports      map[string]int
 	report     func(format string, args ...any)

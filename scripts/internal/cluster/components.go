@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 )
 
 const (
@@ -99,7 +100,7 @@ func (c *Cluster) apiserverArgs() []string {
 		"--etcd-servers=" + fmt.Sprintf("https://%s:%d", loopback, c.ports["etcd"]), "--etcd-cafile=" + pki("etcd-ca.crt"),
 		"--etcd-certfile=" + pki("etcd-client.crt"), "--etcd-keyfile=" + pki("etcd-client.key"),
 		"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC",
-		"--enable-admission-plugins=NodeRestriction",
+		"--enable-admission-plugins=" + strings.Join(append([]string{"NodeRestriction"}, c.Admission...), ","),
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-key-file=" + pki("service-account.pub"),
 		"--service-account-signing-key-file=" + pki("service-account.key"),

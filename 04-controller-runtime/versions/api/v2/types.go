@@ -74,11 +74,11 @@ type MyWebSpec struct {
 type Page struct {
 	// required, so "no page" has one form only: v1 could not tell an empty object from none.
 
-	// html is the page, at most 131072 characters, served as it is written
+	// html is the page, at most 40000 characters, served as it is written
 	// here: nothing is escaped, trimmed or filled in.
 	//
 	// +required
-	// +kubebuilder:validation:MaxLength=131072
+	// +kubebuilder:validation:MaxLength=40000
 	HTML string `json:"html"`
 }
 

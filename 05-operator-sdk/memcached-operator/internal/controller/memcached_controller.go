@@ -26,15 +26,18 @@ import (
 	"github.com/example/memcached-operator/internal/owned"
 )
 
-// The permissions of the operator: exactly the verbs that it uses. controller-gen turns them into
-// config/rbac/role.yaml. There is no get: reads come from the cache, which lists and watches. There is no delete:
-// the garbage collector removes what a Memcached owned. Events are only created: each follows a status write, so
-// no two are about the same version of a Memcached, and none is a repetition to be counted.
+// The permissions of the operator: exactly the verbs that it uses, and delete. controller-gen turns them into
+// config/rbac/role.yaml. There is no get: reads come from the cache, which lists and watches. Events are only created:
+// each follows a status write, so no two are about the same version of a Memcached, and none is a repetition to be
+// counted.
+// The operator never sends delete. But an object with an owner reference is deleted with its owner, so the admission
+// plugin OwnerReferencesPermissionEnforcement, which OpenShift enables, asks for delete of a user who sets the
+// reference on an existing object: when a child has lost it, or is handed over.
 //
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 

@@ -29,14 +29,17 @@ import (
 	"github.com/example/nginx-operator/internal/owned"
 )
 
-// The permissions of the operator: exactly the verbs that it uses. controller-gen turns them into
+// The permissions of the operator: exactly the verbs that it uses, and delete. controller-gen turns them into
 // config/rbac/role.yaml.
+// The operator never sends delete. But an object with an owner reference is deleted with its owner, so the admission
+// plugin OwnerReferencesPermissionEnforcement, which OpenShift enables, asks for delete of a user who sets the
+// reference on an existing object: when a child has lost it, or is handed over.
 //
 // +kubebuilder:rbac:groups=proxy.example.com,resources=nginxes,verbs=list;watch
 // +kubebuilder:rbac:groups=proxy.example.com,resources=nginxes/status,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 

@@ -85,11 +85,12 @@ func TestMissingPermissionsForDeploymentsAndPodsDoNotComeBack(t *testing.T) {
 			}
 		}
 	}
-	// That server-side apply may create is asked for with the verb create, in a PATCH that looks like
-	// any other.
+	// That server-side apply may create is asked for with the verb create, and that it may set an owner reference
+	// with the verb delete, in a PATCH that looks like any other.
 	for p := range maps.Clone(used) {
 		if p.verb == "patch" && p.group != "events.k8s.io" {
 			used[permission{p.group, p.resource, "create"}] = true
+			used[permission{p.group, p.resource, "delete"}] = true
 		}
 	}
 	if diff := cmp.Diff(shipped, used); diff != "" {

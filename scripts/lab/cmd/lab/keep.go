@@ -55,8 +55,8 @@ func keepCommand(use, short string, run func(ctx context.Context, root string) e
 // fixture starts one for an implementation: in the kept cluster where there is one, unless another run has it, or the
 // implementation would leave something behind.
 func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, error) {
-	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root)}
-	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs) == 0 {
+	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root), Admission: i.Admission}
+	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs)+len(i.Admission) == 0 {
 		o.Kept = keptIn(l.root)
 		if w, err := fixture.Start(ctx, o); !errors.Is(err, fixture.ErrBusy) {
 			return w, err

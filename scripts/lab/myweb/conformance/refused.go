@@ -31,7 +31,7 @@ var badFields = []struct {
 	{"fewer than no replicas", "spec.replicas", "0", fields{"replicas": -1}},
 	{"too many replicas", "spec.replicas", "10", fields{"replicas": 11}},
 	{"replicas in words", "spec.replicas", "integer", fields{"replicas": "two"}},
-	{"page too long", "spec.pageContentHtml", "131072", fields{"pageContentHtml": strings.Repeat("x", 131073)}},
+	{"page too long", "spec.pageContentHtml", "40000", fields{"pageContentHtml": strings.Repeat("x", 40001)}},
 	{"page that is a list", "spec.pageContentHtml", "string", fields{"pageContentHtml": []any{"a"}}},
 }
 
@@ -103,7 +103,7 @@ func goodSpecs(t *suite.T) {
 		"the sample":                 {"nodePortNumber": 30100, "pageContentHtml": page},
 		"no page":                    {"pageContentHtml": nil},
 		"an empty page":              {"pageContentHtml": ""},
-		"a page as long as allowed":  {"pageContentHtml": strings.Repeat("ü", 131072)},
+		"a page as long as allowed":  {"pageContentHtml": strings.Repeat("ü", 40000)},
 		"a registry with a port":     {"image": "registry:5000/x@sha256:" + strings.Repeat("0a", 32)},
 		"a registry, tag and digest": {"image": "[::1]:5000/team/web:1.2_3@sha256:" + strings.Repeat("f", 64)},
 		"the lowest port":            {"nodePortNumber": 30000},

@@ -47,6 +47,8 @@ type Implementation struct {
 	// of its lease. Without them it may do everything.
 	Roles      []string `json:"roles,omitempty"`
 	LeaseRoles []string `json:"leaseRoles,omitempty"`
+	// Admission are plugins that the API server has enabled in addition to its defaults.
+	Admission []string `json:"admission,omitempty"`
 	// Webhooks is a file, seen from Folder, with the webhook configurations that the operator ships. With it,
 	// the program is given --webhook-port and --webhook-cert-dir, as cert-manager would have it.
 	Webhooks string `json:"webhooks,omitempty"`

@@ -115,11 +115,11 @@ type MyWebSpec struct {
 	// +kubebuilder:validation:Minimum=30000
 	// +kubebuilder:validation:Maximum=32767
 	NodePortNumber *int32 `json:"nodePortNumber,omitempty"`
-	// pageContentHtml is the page, at most 131072 characters, served as it is
+	// pageContentHtml is the page, at most 40000 characters, served as it is
 	// written here: nothing is escaped, trimmed or filled in.
 	//
 	// +optional
-	// +kubebuilder:validation:MaxLength=131072
+	// +kubebuilder:validation:MaxLength=40000
 	PageContentHTML *string `json:"pageContentHtml,omitempty"`
 	// default: the API server fills it in. A pointer tells 0, which is a choice, from nothing said.
 

@@ -13,7 +13,7 @@ type MyWebSpecApplyConfiguration struct {
 	// nodePortNumber is the port on every node where the page is served.
 	// Without it the cluster allocates a port, which is then kept.
 	NodePortNumber *int32 `json:"nodePortNumber,omitempty"`
-	// pageContentHtml is the page, at most 131072 characters, served as it is
+	// pageContentHtml is the page, at most 40000 characters, served as it is
 	// written here: nothing is escaped, trimmed or filled in.
 	PageContentHTML *string `json:"pageContentHtml,omitempty"`
 	// replicas is the number of pods that serve the page, at most 10.
