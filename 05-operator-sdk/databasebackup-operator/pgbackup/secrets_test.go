@@ -131,6 +131,7 @@ func TestWhatAToolPrintsIsFiltered(t *testing.T) {
 		"with quotes":               `a"hunter2'\ab`,
 		"with the end of a line":    "hunter2-x\n",
 		"of two lines":              "hunter2-x\nhunter3-y",
+		"of short lines":            "hunt\ner-2",
 		"a common word":             "route",
 		"longer than what is shown": strings.Repeat("hunter2 ", errorLineLimit),
 	} {
