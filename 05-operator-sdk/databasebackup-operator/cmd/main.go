@@ -46,6 +46,7 @@ func main() {
 	var o options
 	o.Bind(flag.CommandLine)
 	o.webhooks.Bind(flag.CommandLine)
+	o.allowed.Bind(flag.CommandLine)
 	flag.Parse()
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
 		fmt.Fprintln(os.Stderr, "databasebackup-operator:", err)
@@ -56,12 +57,13 @@ func main() {
 type options struct {
 	program.Options
 	webhooks webhook.Options
+	allowed  controller.Allowed
 }
 
 // run runs the operator until ctx ends. The error says why it could not start, or why it failed.
 func run(ctx context.Context, o options) error {
-	image, err := defaultImage()
-	if err != nil {
+	var err error
+	if o.allowed.Image, err = defaultImage(); err != nil {
 		return err
 	}
 	hooks, err := webhook.New(o.webhooks)
@@ -75,11 +77,11 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := setUpControllers(mgr, image, o.Workers); err != nil {
+	if err := setUpControllers(mgr, o.allowed, o.Workers); err != nil {
 		return err
 	}
 	if hooks.Enabled() {
-		if err := webhookv1.SetupDatabaseBackupWebhookWithManager(mgr, image); err != nil {
+		if err := webhookv1.SetupDatabaseBackupWebhookWithManager(mgr, o.allowed.Image); err != nil {
 			return fmt.Errorf("set up the webhook of DatabaseBackups: %w", err)
 		}
 	}
@@ -87,13 +89,13 @@ func run(ctx context.Context, o options) error {
 	if err := hooks.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up webhooks: %w", err)
 	}
-	setupLog.Info("Starting", "image", image, "namespaces", o.Namespaces, "webhooks", hooks.Enabled())
+	setupLog.Info("Starting", "image", o.allowed.Image, "namespaces", o.Namespaces, "webhooks", hooks.Enabled())
 	return program.Run(ctx, mgr)
 }
 
 // setUpControllers adds both controllers to a manager. When the second kind is missing, the error says what to do, as
 // for the first kind.
-func setUpControllers(mgr ctrl.Manager, image string, workers int) error {
+func setUpControllers(mgr ctrl.Manager, allowed controller.Allowed, workers int) error {
 	restore := controller.RestoreKind
 	if _, err := mgr.GetRESTMapper().RESTMapping(restore.GroupKind(), restore.Version); meta.IsNoMatchError(err) {
 		return fmt.Errorf("the cluster does not know the kind %s: install the CRDs first (make install)", restore.Kind)
@@ -104,7 +106,7 @@ func setUpControllers(mgr ctrl.Manager, image string, workers int) error {
 	}
 	base := controller.Base{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("databasebackup-operator"),
-		Clock: clock.RealClock{}, Image: image,
+		Clock: clock.RealClock{}, Allowed: allowed,
 	}
 	backups := &controller.DatabaseBackupReconciler{Base: base, Metrics: measured}
 	if err := backups.SetupWithManager(mgr, workers); err != nil {

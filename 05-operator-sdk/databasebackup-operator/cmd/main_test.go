@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -93,4 +94,23 @@ func TestItServesAndEndsInTime(t *testing.T) {
 	if strings.Contains(p.Output(), `"level":"error"`) {
 		t.Errorf("it logged an error:\n%s", p.Output())
 	}
+}
+
+func TestItServesOnlyWhatIsAllowed(t *testing.T) {
+	f := newFixture(t)
+	p := launch(t, "--kubeconfig="+f.operator(), "WATCH_NAMESPACE="+f.namespace, "PGBACKUP_IMAGE=pgbackup:17",
+		"--allowed-services=*/site")
+	f.ask("site")
+	f.ask("other")
+	f.served("site")
+	backup := &databasesv1.DatabaseBackup{}
+	f.Eventually(func() (string, error) {
+		err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "other"}, backup)
+		ready := meta.FindStatusCondition(backup.Status.Conditions, databasesv1.ConditionReady)
+		if err != nil || ready == nil {
+			return "", err
+		}
+		return ready.Reason, nil
+	}).Should(gomega.Equal(databasesv1.ReasonServiceNotAllowed))
+	p.Terminate()
 }

@@ -70,9 +70,17 @@
 //	3  failed, and will fail again until a user fixes the cause: InvalidSettings, ToolMissing, VersionMismatch,
 //	   BackupNotFound, FileMissing, QueryInvalid, TargetNotEmpty
 //
-// The Reasons are constants of this package. No password is on a command line, in the log, or in the result. SIGTERM
-// stops the PostgreSQL programs and removes unfinished files, within about five seconds; the reason is
-// Interrupted.
+// The Reasons are constants of this package. SIGTERM stops the PostgreSQL programs and removes unfinished files, within
+// about five seconds; the reason is Interrupted.
+//
+// # Secrets
+//
+// PGUSER, PGPASSWORD and PGSSLPASSWORD come from Secrets: none of them is on a command line, in the log, or in the
+// result. PGUSER is among them, because a wrong reference may put a password there. A line of a PostgreSQL program
+// that contains such a value, a line of it, eight bytes of it, or an escaped form of it, is withheld as a whole, before
+// it is cut. If such a line were shown with stars, the rest of a known message would give a common word away. A line
+// about the identity of the user is always replaced by a sentence of this package. In sentences of this package, stars
+// replace a value of at least eight bytes. Names that the resource shows (host, database, path) stay readable.
 //
 // # Files
 //

@@ -7,18 +7,27 @@ import (
 	"strings"
 )
 
-// toolError is the failure of a program, with the lines of its standard error that report errors.
+// toolError is the failure of a program, with the lines of its standard error that report errors. The lines are as the
+// program wrote them, because they are recognized by their text. Error shows what is no secret, and only then cuts it.
 type toolError struct {
 	name  string
 	lines []string
 	err   error
+	hide  func(string) string // nil where no secret is known
 }
 
 func (e *toolError) Error() string {
 	if len(e.lines) == 0 {
 		return fmt.Sprintf("%s: %v", e.name, e.err)
 	}
-	return strings.Join(e.lines, ", ")
+	var shown []string
+	for _, line := range e.lines {
+		if e.hide != nil {
+			line = e.hide(line)
+		}
+		shown = append(shown, shorten(line, errorLineLimit))
+	}
+	return strings.Join(shown, ", ")
 }
 
 func (e *toolError) Unwrap() error { return e.err }
@@ -26,7 +35,6 @@ func (e *toolError) Unwrap() error { return e.err }
 // errorLines keeps the lines of standard error that report errors, or the last line if there is none.
 // Details are left out: they may show rows of the database.
 type errorLines struct {
-	hide    func(string) string // nil where no secret is known
 	partial []byte
 	lines   []string
 	last    string
@@ -55,9 +63,6 @@ func (c *errorLines) Write(p []byte) (int, error) {
 }
 
 func (c *errorLines) line(text string) {
-	if c.hide != nil {
-		text = c.hide(text) // first, because a secret that is cut or folded is not recognized any more
-	}
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "?")
 	if text == "" {
 		return
@@ -65,7 +70,7 @@ func (c *errorLines) line(text string) {
 	c.last = text
 	for _, marker := range errorMarkers {
 		if strings.Contains(text, marker) && len(c.lines) < errorLineCount {
-			c.lines = append(c.lines, shorten(text, errorLineLimit))
+			c.lines = append(c.lines, text)
 			return
 		}
 	}
@@ -75,7 +80,7 @@ func (c *errorLines) found() []string {
 	c.line(string(c.partial))
 	c.partial = nil
 	if len(c.lines) == 0 && c.last != "" {
-		return []string{shorten(c.last, errorLineLimit)}
+		return []string{c.last}
 	}
 	return c.lines
 }
@@ -90,6 +95,7 @@ type pattern struct {
 var connectionPatterns = []pattern{
 	{"password authentication failed", ReasonAuthenticationFailed},
 	{"no password supplied", ReasonAuthenticationFailed},
+	{"empty password returned", ReasonAuthenticationFailed},
 	{"authentication failed for user", ReasonAuthenticationFailed},
 	{"no pg_hba.conf entry", ReasonAuthenticationFailed},
 	{"pg_hba.conf rejects connection", ReasonAuthenticationFailed},
@@ -148,9 +154,13 @@ func classify(err error, doing string, otherwise Reason, patterns []pattern, nam
 	return failf(reason, "%s: %w", doing, err)
 }
 
+// nameLimit is how many bytes of a name PostgreSQL keeps.
+const nameLimit = 63
+
 func match(line string, patterns []pattern, names []string) Reason {
 	for _, name := range names {
 		line = strings.ReplaceAll(line, `"`+name+`"`, `"?"`)
+		line = strings.ReplaceAll(line, `"`+name[:min(len(name), nameLimit)]+`"`, `"?"`)
 	}
 	for _, s := range patterns {
 		if strings.Contains(line, s.text) {

@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -24,10 +22,10 @@ import (
 func TestEachFaultHasItsReason(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_WAIT_SECONDS", "1")
-	sql(t, "small", `CREATE ROLE weak LOGIN PASSWORD 'w'; REVOKE ALL ON t FROM PUBLIC;`)
+	sql(t, "small", `CREATE ROLE weak_user LOGIN PASSWORD 'w-password'; REVOKE ALL ON t FROM PUBLIC;`)
 	database(t, "closed")
 	sql(t, "postgres", "REVOKE CONNECT ON DATABASE closed FROM PUBLIC;")
-	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE weak;") })
+	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE weak_user;") })
 	readOnly := folder(t)
 	for name, test := range map[string]struct {
 		settings map[string]string
@@ -38,16 +36,16 @@ func TestEachFaultHasItsReason(t *testing.T) {
 		"a name without address": {with(settings, "PGHOST", "no-such-host.invalid"), ReasonTargetNotReady,
 			"no-such-host.invalid"},
 		"a wrong password": {with(settings, "PGPASSWORD", "wrong-password"), ReasonAuthenticationFailed,
-			"password authentication failed"},
-		"no password":         {with(settings, "PGPASSWORD", ""), ReasonAuthenticationFailed, "no password supplied"},
-		"an unknown user":     {with(settings, "PGUSER", "nobody-knows"), ReasonAuthenticationFailed, "nobody-knows"},
+			refusedUser},
+		"no password":         {with(settings, "PGPASSWORD", ""), ReasonAuthenticationFailed, "PGPASSWORD, which is empty"},
+		"an unknown user":     {with(settings, "PGUSER", "nobody-knows"), ReasonAuthenticationFailed, refusedUser},
 		"an unknown database": {with(settings, "BACKUP_DATABASE", "not there"), ReasonDatabaseNotFound, "not there"},
 		"an unknown database with a misleading name": {with(settings, "BACKUP_DATABASE", "password authentication failed"),
 			ReasonDatabaseNotFound, "does not exist"},
 		"a user who may not connect": {
-			with(settings, "PGUSER", "weak", "PGPASSWORD", "w", "BACKUP_DATABASE", "closed"), ReasonPermissionDenied, "closed"},
+			with(settings, "PGUSER", "weak_user", "PGPASSWORD", "w-password", "BACKUP_DATABASE", "closed"), ReasonPermissionDenied, "closed"},
 		"a user who may not read": {
-			with(settings, "PGUSER", "weak", "PGPASSWORD", "w"), ReasonPermissionDenied, "permission denied for table t"},
+			with(settings, "PGUSER", "weak_user", "PGPASSWORD", "w-password"), ReasonPermissionDenied, "permission denied for table t"},
 		"a volume that is not there": {
 			with(settings, "BACKUP_ROOT", "/nowhere", "BACKUP_DIR", "/nowhere/x"), ReasonVolumeMissing, "/nowhere"},
 		"a volume that is another's": {
@@ -215,53 +213,6 @@ func TestPasswordIsOnNoCommandLine(t *testing.T) {
 			t.Errorf("%s shows the password", verb)
 		}
 	}
-}
-
-// A server may answer with what it was sent. The password is taken out of that, too.
-func TestPasswordInAMessageIsHidden(t *testing.T) {
-	tools := chattyTools(t)
-	for name, secret := range map[string]string{
-		"plain":                     "hunter2:x",
-		"with blanks":               "  hunter2  x\t\ty ",
-		"with quotes":               `a"hunter2'\`,
-		"with the end of a line":    "hunter2\n",
-		"longer than what is shown": strings.Repeat("hunter2 ", errorLineLimit),
-	} {
-		t.Run(name, func(t *testing.T) {
-			settings := with(volume(t), "PGUSER", "u", "PGPASSWORD", secret, "PGPORT", "1", "BACKUP_WAIT_SECONDS", "0",
-				"PGHOST", "127.0.0.1", "BACKUP_DATABASE", "d", "BACKUP_TOOLS", tools)
-			o := must(t, verbBackup, settings, ReasonTargetNotReady)
-			if all := o.out + o.errs + o.result.Message; strings.Contains(all, "hunter2") ||
-				!strings.Contains(o.result.Message, "***") {
-				t.Errorf("shown: %s", all)
-			}
-		})
-	}
-}
-
-func TestPasswordInTheLogIsHidden(t *testing.T) {
-	var log bytes.Buffer
-	p := &program{hide: hider([]string{`a"hunter2  \`})}
-	slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: p.hideAttr})).
-		Info(`Said a"hunter2  \`, "error", errors.New(`no a"hunter2  \`), "list", []string{`a"hunter2  \`})
-	if strings.Contains(log.String(), "hunter2") || strings.Count(log.String(), "***") != 3 {
-		t.Errorf("shown: %s", log.String())
-	}
-}
-
-// chattyTools are tools that tell what they should not.
-func chattyTools(t *testing.T) string {
-	t.Helper()
-	dir := folder(t)
-	for name, script := range map[string]string{
-		"pg_dump": "#!/bin/sh\necho 'pg_dump (PostgreSQL) 15.1'\n",
-		"psql":    "#!/bin/sh\necho \"psql: error: no route with $PGPASSWORD\" >&2\nexit 2\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
 }
 
 // The dump is held up by a lock, so that it is surely under way when the signal comes: on a table that has no

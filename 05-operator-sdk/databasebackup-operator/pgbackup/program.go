@@ -40,7 +40,7 @@ func run(ctx context.Context, args, environ []string, out, errs io.Writer, h hoo
 		return exitFinal
 	}
 	config, err := Settings(args[0], environ)
-	p := &program{hooks: h, config: config, target: targetServer(config), out: out, hide: hider(config.secrets())}
+	p := &program{hooks: h, config: config, target: targetServer(config), out: out, hide: newFilter(config).own}
 	p.log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{ReplaceAttr: p.hideAttr}))
 	p.result = Result{Verb: args[0], Started: p.now().UTC().Truncate(time.Millisecond)}
 	if err == nil {
@@ -84,6 +84,9 @@ func (p *program) report(err error, errs io.Writer) int {
 		r.Reason, r.Message = reasonOf(err), p.line(err)
 	}
 	r.Message, r.Warning = p.hide(r.Message), p.hide(r.Warning)
+	if r.Backup != nil && r.Backup.Failure != nil {
+		r.Backup.Failure.Message = p.hide(r.Backup.Failure.Message)
+	}
 	p.step("result")
 	encoded, err2 := r.encode()
 	if err2 == nil {
@@ -108,15 +111,6 @@ func (p *program) line(err error) string { return oneLine(p.hide(err.Error())) }
 
 // oneLine joins the lines of a message.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// hider replaces secrets in a text.
-func hider(secrets []string) func(string) string {
-	var pairs []string
-	for _, secret := range secrets {
-		pairs = append(pairs, secret, "***")
-	}
-	return strings.NewReplacer(pairs...).Replace
-}
 
 // hideAttr takes secrets out of a value of the log, before the handler quotes it.
 func (p *program) hideAttr(_ []string, a slog.Attr) slog.Attr {

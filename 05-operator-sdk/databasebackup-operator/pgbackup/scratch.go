@@ -74,9 +74,11 @@ func (p *program) checkRestore(ctx context.Context, s *store, facts *factsFile) 
 	if err := json.NewDecoder(io.LimitReader(response.Body, verdictLimit)).Decode(&found); err != nil {
 		return scratchLost(ctx, err)
 	}
-	switch {
-	case found == verdict{}:
+	if found == (verdict{}) {
 		return nil
+	}
+	found.Message = p.target.hide(found.Message) // the process does not know what is a secret
+	switch {
 	case verdictReasons[found.Reason]:
 		return failf(found.Reason, "%s", found.Message)
 	}

@@ -21,6 +21,7 @@ type session struct {
 	out    *bufio.Reader
 	mark   string
 	stderr errorLines
+	hide   func(string) string
 	names  []string // of users, that may appear in messages
 	closed bool
 }
@@ -31,7 +32,7 @@ func (s server) dial(ctx context.Context, database string, names ...string) (*se
 	if err != nil {
 		return nil, err
 	}
-	c := &session{cmd: cmd, mark: rand.Text(), names: append(names, database), stderr: errorLines{hide: s.hide}}
+	c := &session{cmd: cmd, mark: rand.Text(), names: append(names, database), hide: s.hide}
 	cmd.Stderr = &c.stderr
 	if c.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (c *session) ended(ctx context.Context) error {
 	if err == nil {
 		err = errors.New("ended too early")
 	}
-	return &toolError{name: "psql", lines: c.stderr.found(), err: err}
+	return &toolError{name: "psql", lines: c.stderr.found(), err: err, hide: c.hide}
 }
 
 // close ends the session and its transaction.

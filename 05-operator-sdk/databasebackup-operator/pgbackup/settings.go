@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 const (
@@ -127,6 +128,9 @@ func (r *reader) server(c *Config) {
 		r.wrong("PGHOST", fmt.Sprintf("is %q, a list of hosts", c.Host), "set one")
 	}
 	c.User = r.required("PGUSER", "set it from the Secret that holds the user's name")
+	if strings.ContainsFunc(c.User, unicode.IsControl) {
+		r.wrong("PGUSER", "has a control character, such as the end of a line", "write only the user's name into the Secret")
+	}
 	c.Port = r.or("PGPORT", "5432")
 	if n, err := strconv.Atoi(c.Port); err != nil || n < 1 || n > 65535 {
 		r.wrong("PGPORT", fmt.Sprintf("is %q", c.Port), "set a port from 1 to 65535")
@@ -164,17 +168,4 @@ func (r *reader) retention(c *Config) {
 		return
 	}
 	c.Location = location
-}
-
-// secrets are the lines of PGPASSWORD, as messages show them. They are never logged.
-func (c Config) secrets() []string {
-	var found []string
-	for _, pair := range c.environ {
-		if password, ok := strings.CutPrefix(pair, "PGPASSWORD="); ok {
-			found = append(found, strings.FieldsFunc(password, func(r rune) bool { return r == '\n' || r == '\r' })...)
-		}
-	}
-	// The longest first: one may be a part of another.
-	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
-	return found
 }

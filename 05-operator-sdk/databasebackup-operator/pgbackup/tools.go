@@ -20,14 +20,14 @@ const grace = 5 * time.Second
 // server is a PostgreSQL server as the tools see it: by their environment alone.
 type server struct {
 	environ []string
-	tools   string // directory of the tools; empty for PATH
-	hide    func(string) string
+	tools   string              // directory of the tools; empty for PATH
+	hide    func(string) string // what is shown of a line of a tool; nil for all of it
 }
 
 // targetServer is the server of the settings. It gets only the variables that libpq and the programs need, and no
 // variable of libpq that names another database or another encoding of messages.
 func targetServer(c Config) server {
-	s := server{environ: plainEnvironment(c.environ), tools: c.Tools, hide: hider(c.secrets())}
+	s := server{environ: plainEnvironment(c.environ), tools: c.Tools, hide: newFilter(c).foreign}
 	dropped := []string{"PGDATABASE", "PGDATA", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE",
 		"PGHOSTADDR", "PGCLIENTENCODING", "PGHOST", "PGPORT", "PGAPPNAME"}
 	for _, pair := range c.environ {
@@ -119,7 +119,7 @@ func (s server) run(ctx context.Context, t tool) error {
 	if err != nil {
 		return err
 	}
-	stderr := errorLines{hide: s.hide}
+	var stderr errorLines
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.stdin, t.stdout, &stderr
 	if err := cmd.Start(); err != nil {
 		return failf(ReasonToolMissing, "start %s: %w", t.name, err)
@@ -133,7 +133,7 @@ func (s server) run(ctx context.Context, t tool) error {
 		return err
 	}
 	if err != nil {
-		return &toolError{name: t.name, lines: stderr.found(), err: err}
+		return &toolError{name: t.name, lines: stderr.found(), err: err, hide: s.hide}
 	}
 	return nil
 }

@@ -106,7 +106,8 @@ type DatabaseBackupSpec struct {
 	//
 	// +optional
 	Auth *Auth `json:"auth,omitempty"`
-	// image has pgbackup and the PostgreSQL programs. Without it the operator's own default is used.
+	// image has pgbackup and the PostgreSQL programs. Without it the operator's own default is used. Another image must
+	// be named by the operator's option --allowed-images.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -233,7 +234,8 @@ type TargetReference struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a StatefulSet of this namespace: lower-case letters, digits and '-', with a letter or a digit at both ends"
 	Name string `json:"name"`
 	// serviceName is the Service through which the server is reached. Without it, that is the name of the
-	// StatefulSet. The host of the connection is serviceName.namespace.svc.
+	// StatefulSet. The host of the connection is serviceName.namespace.svc. The operator's option --allowed-services may
+	// limit the choice.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -26,6 +26,10 @@ const (
 	ReasonIncompleteSpec = "IncompleteSpec"
 	// ReasonInvalidSchedule: the schedule or the time zone cannot be read, or the date never comes.
 	ReasonInvalidSchedule = "InvalidSchedule"
+	// ReasonImageNotAllowed: the operator's option --allowed-images does not name the image.
+	ReasonImageNotAllowed = "ImageNotAllowed"
+	// ReasonServiceNotAllowed: the operator's option --allowed-services does not name the Service.
+	ReasonServiceNotAllowed = "ServiceNotAllowed"
 	// ReasonDeleting: the DatabaseBackup is being deleted, and its files are.
 	ReasonDeleting = "Deleting"
 	// ReasonDeleteFailed: the files could not be deleted.

@@ -77,8 +77,8 @@ type Base struct {
 	Events events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Image is for DatabaseBackups that name none; it may be empty.
-	Image string
+	// Allowed is what users may choose.
+	Allowed
 }
 
 // DatabaseBackupReconciler takes the backups of all DatabaseBackups.
@@ -133,7 +133,7 @@ func sleep(until, now time.Time) time.Duration {
 
 // observe reads the state from which statusFor decides.
 func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.DatabaseBackup) (o observed, err error) {
-	o = observed{now: r.Clock.Now(), image: r.Image}
+	o = observed{now: r.Clock.Now(), image: r.Image, notAllowed: r.refusalOf(b, b.Spec.TargetRef)}
 	if o.jobs, err = r.listJobs(ctx, r.Client, b, labels(b.Name, componentBackup)); err != nil {
 		return o, err
 	}

@@ -16,7 +16,8 @@ import (
 func (r *DatabaseBackupReconciler) reconcileJobs(
 	ctx context.Context, b *databasesv1.DatabaseBackup, o observed,
 ) (requeueAfter time.Duration, err error) {
-	toDelete, create := surplus(b, &b.Status, o), pending(&b.Status, o) && len(Missing(b, r.Image)) == 0
+	runnable := len(Missing(b, r.Image)) == 0 && o.notAllowed == nil
+	toDelete, create := surplus(b, &b.Status, o), pending(&b.Status, o) && runnable
 	if len(toDelete) == 0 && !create {
 		return 0, nil
 	}

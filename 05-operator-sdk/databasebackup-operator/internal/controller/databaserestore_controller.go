@@ -79,7 +79,11 @@ func (r *DatabaseRestoreReconciler) observe(
 	ctx context.Context, restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup,
 ) (o observed, err error) {
 	o = observed{now: r.Clock.Now(), image: r.Image}
-	if err := r.observeTarget(ctx, restore.Namespace, targetOfRestore(restore, backup), &o); err != nil {
+	target := targetOfRestore(restore, backup)
+	if backup != nil {
+		o.notAllowed = r.refusalOf(backup, target)
+	}
+	if err := r.observeTarget(ctx, restore.Namespace, target, &o); err != nil {
 		return o, err
 	}
 	name := restore.Status.JobName

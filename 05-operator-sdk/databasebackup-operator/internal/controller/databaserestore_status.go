@@ -78,12 +78,15 @@ func restoreStatus(
 	return status, 0
 }
 
-// missingObject explains which object a restore waits for, nil when all exist. The password is sent to the target, so
+// missingObject explains which object a restore waits for, or why it is not allowed; nil when nothing is missing. The password is sent to the target, so
 // its StatefulSet and its Service must exist before a Job does. The server need not be ready: pgbackup waits for it.
 func missingObject(restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup, o observed) *explanation {
 	if backup == nil || !backup.DeletionTimestamp.IsZero() {
 		return &explanation{databasesv1.ReasonDatabaseBackupNotFound,
 			fmt.Sprintf("DatabaseBackup %s does not exist, or is being deleted", restore.Spec.DatabaseBackupName)}
+	}
+	if o.notAllowed != nil {
+		return o.notAllowed
 	}
 	if target := targetOfRestore(restore, backup); target != nil {
 		return missingTarget(target, o)

@@ -20,6 +20,8 @@ type observed struct {
 	now time.Time
 	// image is the operator's default.
 	image string
+	// notAllowed is why the operator's options do not allow the image or the target.
+	notAllowed *explanation
 	// jobs are the Jobs of its kind that the object controls.
 	jobs []batchv1.Job
 	// pods are those of the active Job.
@@ -85,7 +87,7 @@ func planFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupSt
 		p.next = when.Coming(last, o.now)
 	}
 	p.requeueAt = p.next
-	if len(p.missing) == 0 && blockedTarget(b, o) == nil {
+	if len(p.missing) == 0 && o.notAllowed == nil && blockedTarget(b, o) == nil {
 		p.claim, p.requeueAt = claimFor(b, status, o, p)
 	}
 	return p
@@ -147,6 +149,9 @@ func readiness(
 	}
 	if p.invalid != "" {
 		return false, explanation{databasesv1.ReasonInvalidSchedule, p.invalid}
+	}
+	if o.notAllowed != nil {
+		return false, *o.notAllowed
 	}
 	if status.InProgress {
 		if blocker := podBlocker(status.ActiveJob, o, condition(b.Status.Conditions,

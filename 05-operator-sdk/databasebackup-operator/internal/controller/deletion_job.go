@@ -29,6 +29,10 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 	if job != nil && metav1.IsControlledBy(job, b) {
 		return r.followDeleteJob(ctx, b, job)
 	}
+	if why := r.refusalOf(b, nil); why != nil {
+		why.message += "; or set spec.deletionPolicy to Retain"
+		return r.reportDeletion(ctx, b, *why)
+	}
 	err = r.createJob(ctx, desired)
 	if errors.Is(err, errNamespaceTerminating) { // the claim with the files is deleted too
 		return 0, r.reconcileFinalizer(ctx, b, false)

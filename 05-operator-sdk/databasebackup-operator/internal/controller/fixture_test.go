@@ -104,7 +104,7 @@ func (b *fixture) replica() *DatabaseBackupReconciler {
 	metrics, err := NewMetrics(prometheus.WrapRegistererWithPrefix(fmt.Sprintf("r%d_", time.Now().UnixNano()), b.registry))
 	b.must(err)
 	return &DatabaseBackupReconciler{Metrics: metrics, Base: Base{
-		Client: b.wired(), Live: b.WithWatch, Events: b.events, Clock: b.clock}}
+		Client: b.wired(), Live: b.WithWatch, Events: b.events, Clock: b.clock, Allowed: Allowed{Images: patterns{"example.com/*"}}}}
 }
 
 // wired is a client that counts writes, and crashes when the test asks for it so.

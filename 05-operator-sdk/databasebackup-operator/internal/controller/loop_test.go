@@ -88,7 +88,8 @@ func newLoop(t *testing.T, change ...func(*backup)) *loop {
 	l.must(err)
 	metrics, err := NewMetrics(l.counts)
 	l.must(err)
-	base := Base{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(manager), Clock: l.ahead}
+	base := Base{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(manager), Clock: l.ahead,
+		Allowed: Allowed{Images: patterns{"example.com/*"}}}
 	l.must((&DatabaseBackupReconciler{Base: base, Metrics: metrics}).SetupWithManager(mgr, 2))
 	l.must((&DatabaseRestoreReconciler{Base: base}).SetupWithManager(mgr, 2))
 	testenv.Run(t, mgr.Start)

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,6 +111,10 @@ func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, o
 	return o, true
 }
 
+// notStarted are the reasons for which a container has an end although it never ran. Then the container runtime wrote
+// the message. The message of a container that ran is what that wrote: no filter has seen it, and it may have a password.
+var notStarted = []string{"StartError", "ContainerCannotRun"}
+
 // withPodState adds to a message what Kubernetes reports of a container that left no result, and of a pod that was
 // evicted.
 func withPodState(text string, last *corev1.ContainerStateTerminated, pods []corev1.Pod) string {
@@ -118,7 +123,7 @@ func withPodState(text string, last *corev1.ContainerStateTerminated, pods []cor
 		if last.Reason != "Error" {
 			text += ", " + last.Reason
 		}
-		if last.Message != "" {
+		if last.Message != "" && slices.Contains(notStarted, last.Reason) {
 			text += ": " + last.Message
 		}
 	}

@@ -61,11 +61,19 @@ type listed struct {
 	State string `json:"state"`
 }
 
+// authenticationFailed is pgbackup's reason for a server that refuses the user. An earlier pgbackup quotes the server
+// then, which names the user; with a wrong reference to a Secret that is a password.
+const authenticationFailed = "AuthenticationFailed"
+
 // parseResult reads a termination message. It returns nil when pgbackup did not write the message.
 func parseResult(message string) *result {
 	r := &result{}
 	if err := json.Unmarshal([]byte(message), r); err != nil || r.Verb == "" || r.Reason == "" {
 		return nil
+	}
+	if r.Reason == authenticationFailed {
+		r.Warning, r.Message = "", "the server refuses the credentials, or its pg_hba.conf does not let the user connect: "+
+			"check the Secrets that spec.auth names; the log of the Job's pod has more"
 	}
 	return r
 }

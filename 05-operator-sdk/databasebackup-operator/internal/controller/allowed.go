@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"path"
+	"strings"
+
+	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+)
+
+// Allowed is what users may choose. The Job of a DatabaseBackup or DatabaseRestore gets every Secret that the object
+// names, so its image and the Service to which it connects decide what happens to their values.
+type Allowed struct {
+	// Image is for DatabaseBackups that name none; it may be empty. It is always allowed.
+	Image string
+	// Images are patterns of more images, Services patterns of NAMESPACE/SERVICE. Without Services, all of the
+	// object's namespace are allowed.
+	Images, Services patterns
+}
+
+// Bind adds the flags.
+func (a *Allowed) Bind(flags *flag.FlagSet) {
+	flags.Func("allowed-images", "images that users may choose in addition to PGBACKUP_IMAGE, separated by commas; "+
+		"* stands for any text without /, and * alone for all images (default: none)", a.Images.set)
+	flags.Func("allowed-services", "NAMESPACE/SERVICE to which Jobs may connect, separated by commas; "+
+		"* stands for any text without / (default: each Service of the object's namespace)", func(text string) error {
+		for name := range strings.SplitSeq(text, ",") {
+			if strings.Count(name, "/") != 1 {
+				return fmt.Errorf("%q is not NAMESPACE/SERVICE: write */SERVICE for all namespaces", name)
+			}
+		}
+		return a.Services.set(text)
+	})
+}
+
+// refusal explains why a Job with an image, or one that connects to a target, is not allowed, nil when it is. The image
+// may be empty, and the target nil.
+func (a *Allowed) refusal(namespace, image string, target *databasesv1.TargetReference) *explanation {
+	if image != "" && image != a.Image && !a.Images.match(image) {
+		message := fmt.Sprintf("spec.image %s is not allowed: choose an image that the operator's option "+
+			"--allowed-images names, or ask an administrator to add it", image)
+		if a.Image != "" {
+			message += "; without spec.image, " + a.Image + " is used"
+		}
+		return &explanation{databasesv1.ReasonImageNotAllowed, message}
+	}
+	if target == nil || len(a.Services) == 0 || a.Services.match(namespace+"/"+serviceOf(target)) {
+		return nil
+	}
+	return new(explain(databasesv1.ReasonServiceNotAllowed, "Service %s is not allowed: choose a Service that the "+
+		"operator's option --allowed-services names, or ask an administrator to add %s/%s",
+		serviceOf(target), namespace, serviceOf(target)))
+}
+
+// refusalOf is refusal for the Jobs of a DatabaseBackup, or of a restore from one into a target.
+func (a *Allowed) refusalOf(b *databasesv1.DatabaseBackup, target *databasesv1.TargetReference) *explanation {
+	return a.refusal(b.Namespace, cmp.Or(b.Spec.Image, a.Image), target)
+}
+
+// patterns are those of path.Match.
+type patterns []string
+
+func (p *patterns) set(text string) error {
+	for pattern := range strings.SplitSeq(text, ",") {
+		if pattern = strings.TrimSpace(pattern); pattern == "" {
+			return errors.New("the list has an empty element: remove it")
+		}
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%q: %w", pattern, err)
+		}
+		*p = append(*p, pattern)
+	}
+	return nil
+}
+
+func (p patterns) match(name string) bool {
+	for _, pattern := range p {
+		if matched, err := path.Match(pattern, name); pattern == "*" || matched && err == nil {
+			return true
+		}
+	}
+	return false
+}

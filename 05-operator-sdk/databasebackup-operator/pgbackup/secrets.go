@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// secretVariables hold values of Secrets. The user's name is one: a wrong reference may put a password there.
+var secretVariables = []string{"PGUSER", "PGPASSWORD", "PGSSLPASSWORD"}
+
+// shortest is the length, in bytes, of the shortest part of a secret that is recognized in a text of another program.
+// A whole secret is always recognized there.
+const shortest = 8
+
+// A filter keeps values of Secrets out of the texts that leave the process.
+type filter struct {
+	forms []string // the values, as programs write them
+	// public are settings that everybody may read in the resource. They stay readable.
+	public []string
+	// own filters a text that this program wrote: stars replace a whole secret. It looks neither for parts of secrets
+	// nor for short ones: stars in place of a common word in a known sentence would give the secret away.
+	own func(text string) string
+}
+
+func newFilter(c Config) (f filter) {
+	for _, pair := range c.environ {
+		key, value, _ := strings.Cut(pair, "=")
+		if !slices.Contains(secretVariables, key) {
+			continue
+		}
+		for _, part := range append(strings.FieldsFunc(value, endsLine), value) {
+			if part = strings.TrimSpace(part); part != "" {
+				f.forms = append(f.forms, formsOf(part)...)
+			}
+		}
+	}
+	for _, text := range []string{c.Host, c.Dir, c.Name, c.Owner, c.Database, c.MaintenanceDatabase} {
+		if text != "" {
+			f.public = append(f.public, text)
+		}
+	}
+	f.own = replacer(f.forms, append(sentences(), f.public...))
+	return f
+}
+
+// replacer replaces secrets by stars, but not inside the texts that are kept.
+func replacer(secrets, kept []string) func(string) string {
+	secrets = slices.DeleteFunc(slices.Clone(secrets), func(secret string) bool { return len(secret) < shortest })
+	// The longest first: one may be a part of another.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, text := range kept {
+		if slices.ContainsFunc(secrets, func(secret string) bool { return strings.Contains(text, secret) }) {
+			pairs = append(pairs, text, text)
+		}
+	}
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, "***")
+	}
+	return strings.NewReplacer(pairs...).Replace
+}
+
+func endsLine(r rune) bool { return r == '\n' || r == '\r' }
+
+// formsOf are the ways in which programs write a value. A value that is a part of a longer text has one of three forms
+// in base64.
+func formsOf(value string) []string {
+	quoted, ascii := strconv.Quote(value), strconv.QuoteToASCII(value)
+	encoded, _ := json.Marshal(value) // of a string there is no error
+	forms := []string{
+		value, quoted[1 : len(quoted)-1], ascii[1 : len(ascii)-1], string(encoded[1 : len(encoded)-1]),
+		strings.ToValidUTF8(value, "?"), oneLine(value), url.QueryEscape(value), url.PathEscape(value),
+		strings.ReplaceAll(value, `'`, `''`), strings.ReplaceAll(value, `"`, `""`),
+		strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value), hex.EncodeToString([]byte(value)),
+		base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
+	}
+	for skipped := range min(3, len(value)) {
+		whole := []byte(value[skipped : skipped+(len(value)-skipped)/3*3]) // the last characters depend on what follows
+		forms = append(forms, base64.StdEncoding.EncodeToString(whole), base64.URLEncoding.EncodeToString(whole))
+	}
+	slices.Sort(forms)
+	return slices.DeleteFunc(slices.Compact(forms), func(form string) bool { return form == "" })
+}
+
+// foreign filters a line that another program wrote. A line about the identity of the user becomes a sentence of ours.
+// A line with a secret, or a part of one, is withheld as a whole.
+func (f filter) foreign(line string) string {
+	rest := line
+	for _, text := range f.public { // a database may be named like a message, or like the user
+		rest = strings.ReplaceAll(rest, `"`+text+`"`, `"?"`)
+	}
+	for _, about := range identity {
+		if strings.Contains(rest, about.text) {
+			return about.sentence
+		}
+	}
+	for _, form := range f.forms {
+		if strings.Contains(rest, form) || sharePart(rest, form) {
+			return withheld
+		}
+	}
+	return line
+}
+
+// sharePart reports whether a text has shortest bytes in a row of another one.
+func sharePart(text, other string) bool {
+	for i := 0; i+shortest <= len(text); i++ {
+		if strings.Contains(other, text[i:i+shortest]) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	withheld    = "the message is withheld, because it contains a part of a Secret: the log of the server has it"
+	refusedUser = "the server refuses the credentials: check the Secrets of PGUSER and PGPASSWORD"
+	noPassword  = "the server asks for PGPASSWORD, which is empty: check its Secret"
+	refusedHost = "the server's pg_hba.conf does not let this user connect to this database from here"
+)
+
+// identity are parts of messages in which the server or libpq name the user, and the sentences that replace them.
+var identity = []struct{ text, sentence string }{
+	{"authentication failed", refusedUser},
+	{"no password supplied", noPassword},
+	{"empty password returned", noPassword},
+	{"pg_hba.conf", refusedHost},
+	{"authentication method requirement", "the server asks for another kind of authentication than PGREQUIREAUTH allows"},
+	{"too many connections for role", "the server allows this user no more connections"},
+	{"is not permitted to log in", "the user of PGUSER may not log in"},
+	{`FATAL:  role "`, refusedUser}, // does not exist
+}
+
+// sentences are those that replace a message.
+func sentences() []string {
+	all := []string{withheld}
+	for _, about := range identity {
+		all = append(all, about.sentence)
+	}
+	return all
+}
