@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -20,7 +19,7 @@ const (
 	look = 100 * time.Millisecond
 	// patience is how long a process may take to end after SIGKILL. One of another user, or one that waits for a
 	// broken disk, never ends.
-	patience = 10 * time.Second
+	patience = 20 * time.Second
 )
 
 // init makes a supervisor of this process when Start has started it. Every program that imports this package, tests
@@ -68,6 +67,7 @@ func serve(control, reports *os.File) error {
 		return err
 	}
 	bound(cmd.Process.Pid)
+	hurry()
 	f := &family{root: cmd.Process.Pid, exited: make(chan Exit, 1)}
 	send := json.NewEncoder(reports)
 	_ = send.Encode(report{PID: f.root}) // a process that is gone needs no report
@@ -168,11 +168,9 @@ func (f *family) killed(limit string) *Exit {
 }
 
 // end ends all members. It signals process groups, not processes: the kernel does that in one step, in which no member
-// of the group can start another. What leaves for another group meanwhile is found in the next turn. This thread must
-// come before the program's processes for that, and sleeps at no time.
+// of the group can start another. What leaves for another group meanwhile is found in the next turn: the loop does not
+// sleep, so that the next turn comes before many others have left.
 func (f *family) end() {
-	debug.SetGCPercent(-1)
-	hurry()
 	for begin := time.Now(); time.Since(begin) < patience; {
 		members := f.members()
 		groups := map[int]bool{f.root: true}
