@@ -121,7 +121,7 @@ func (c Course) original(b Bug) (string, map[string][]byte, error) {
 	if err != nil || len(found) != 1 {
 		return "", nil, errors.Join(err, fmt.Errorf("there is no one chapter %s", b.Of))
 	}
-	files, err := read(found[0])
+	files, err := read(found[0], filepath.Base(found[0]))
 	for name := range files {
 		first, _, _ := strings.Cut(name, string(filepath.Separator))
 		if slices.Contains([]string{"stages", "stages.yaml", "exercises", File, "test", "kind.sh"}, first) ||
@@ -154,7 +154,7 @@ func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
 	if out, err := apply.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("plant %s: %w\n%s", b.Mutant, err, out)
 	}
-	if files, err = read(scratch); err != nil {
+	if files, err = read(scratch, "the copy"); err != nil {
 		return "", err
 	}
 	e := b.Exercise()

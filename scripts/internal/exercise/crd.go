@@ -86,7 +86,7 @@ func cmpErr(first, second error) error {
 
 // renamed copies a manifest into the scratch folder, with the group of the trial.
 func (t *crdTrial) renamed(path, as string) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path, path)
 	if err != nil {
 		return "", err
 	}

@@ -17,6 +17,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/output"
+	"example.com/operator-workshop/scripts/internal/supervisor"
 )
 
 // A Verdict is what a check says of the reader's files.
@@ -154,7 +157,7 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verd
 		return nil, err
 	}
 	lab := j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge", "--fixtures", fmt.Sprint(max(j.Fixtures, 1)))
-	var stderr bytes.Buffer
+	var stderr output.Buffer
 	lab.Stdin, lab.Stderr = bytes.NewReader(input), &stderr
 	out, err := lab.StdoutPipe()
 	if err != nil {
@@ -229,21 +232,30 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 		return nil, err
 	}
 	defer j.wait(func() string { return "compiling and running the tests of " + e.ID }, 2*time.Second)()
-	begin := time.Now()
-	cmd := j.command(ctx, dir, "go", "test", "-overlay", overlay, "-count=1", "-run", e.Test.Run, pkg)
-	cmd.Env = append(slices.Clone(j.Env), "WORKSHOP_ROOT="+j.Root, "KUBEBUILDER_ASSETS="+j.Bin, "GOTMPDIR="+scratch)
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil {
+	program := filepath.Join(scratch, "tests")
+	compile := j.command(ctx, dir, "go", "test", "-c", "-overlay", overlay, "-o", program, pkg)
+	compile.Env = append(slices.Clone(j.Env), "GOTMPDIR="+scratch)
+	if out, err := compile.CombinedOutput(); ctx.Err() != nil {
 		return nil, ctx.Err()
+	} else if err != nil {
+		return nil, compileError(string(out), filepath.Join("work", e.Chapter), err)
+	}
+	begin, limits := time.Now(), supervisor.Usual
+	limits.Time = 5 * time.Minute
+	var out output.Buffer
+	exit, err := supervisor.Run(ctx, supervisor.Command{Path: program, Dir: filepath.Join(dir, pkg), Output: &out,
+		Args: []string{"-test.run=" + e.Test.Run, "-test.paniconexit0"}, Limits: limits,
+		Env: append(slices.Clone(j.Env), "WORKSHOP_ROOT="+j.Root, "KUBEBUILDER_ASSETS="+j.Bin, "TMPDIR="+scratch)})
+	if err != nil {
+		return nil, err
 	}
 	v := Verdict{Check: e.ID + " " + e.Test.Run, Title: e.Title, Verdict: "passed", Seconds: time.Since(begin).Seconds()}
-	switch text := string(out); {
-	case err == nil && strings.Contains(text, "no tests to run"):
+	switch text := out.String(); {
+	case exit.Limit != "":
+		v.Verdict, v.Reason = "failed", "the program with the tests "+exit.String()
+	case exit.Code == 0 && strings.Contains(text, "no tests to run"):
 		return nil, fmt.Errorf("no test matches %s", e.Test.Run)
-	case err == nil:
-	case strings.Contains(text, "[build failed]"), strings.Contains(text, "[setup failed]"):
-		return nil, compileError(text, filepath.Join("work", e.Chapter), err)
-	default:
+	case exit.Code != 0:
 		v.Verdict, v.Reason = "failed", testFailure(text)
 	}
 	return []Verdict{v}, nil
@@ -252,13 +264,21 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 var testNoise = regexp.MustCompile(`^(=== |--- |FAIL|ok |PASS|exit status|\s*$)`)
 var testPlace = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
 
+// A test may print without end: this many lines are shown of the beginning and of the end, and of each this many bytes.
+const mostLines, mostOfLine = 100, 1000
+
 // testFailure is what a test said, without the words of the test runner.
 func testFailure(out string) string {
 	var lines []string
 	for line := range strings.Lines(out) {
 		if !testNoise.MatchString(strings.TrimSpace(line)) {
-			lines = append(lines, testPlace.ReplaceAllString(strings.TrimRight(line, "\n"), ""))
+			line = testPlace.ReplaceAllString(strings.TrimRight(line, "\n"), "")
+			lines = append(lines, line[:min(len(line), mostOfLine)])
 		}
+	}
+	if left := len(lines) - 2*mostLines; left > 0 {
+		lines = slices.Concat(lines[:mostLines], []string{fmt.Sprintf("… %d lines are left out …", left)},
+			lines[len(lines)-mostLines:])
 	}
 	return strings.Join(lines, "\n")
 }

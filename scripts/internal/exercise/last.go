@@ -2,7 +2,6 @@ package exercise
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 )
 
@@ -28,7 +27,7 @@ func (w Workspace) Remember(digest string, r Report) error {
 
 // Last is the report of the last check, when it was of these files.
 func (w Workspace) Last(digest string) (Report, bool) {
-	data, err := os.ReadFile(w.lastPath())
+	data, err := readFile(w.lastPath(), "work/.last.json")
 	if err != nil {
 		return Report{}, false
 	}

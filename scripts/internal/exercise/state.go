@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -37,7 +36,7 @@ func (w Workspace) statePath() string { return filepath.Join(w.Work, ".state.yam
 
 // State reads it; an empty one when there is none.
 func (w Workspace) State() (s State, err error) {
-	data, err := os.ReadFile(w.statePath())
+	data, err := readFile(w.statePath(), "work/.state.yaml")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}

@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,5 +118,40 @@ func TestAMovedCheckout(t *testing.T) {
 	r, err := c.Check(t.Context(), c.All[0])
 	if err != nil || !strings.Contains(r.Failure(), "the sum is 0") {
 		t.Errorf("%v: %s", err, r.Failure())
+	}
+}
+
+// TestAHostileAnswer leaves a process in another session, prints without end, and fails.
+func TestAHostileAnswer(t *testing.T) {
+	hostile := `import ("os"; "os/exec")
+
+func Add(a, b int) int {
+	cmd := exec.Command("sh", "-c", "setsid sleep 300 & yes | head -c 50000000; yes | tr -d '\\n' | head -c 50000000; echo")
+	cmd.Stdout = os.Stdout
+	_ = cmd.Run()
+	return 0
+}`
+	c := small(t, "func Add(a, b int) int { return 0 }->"+hostile)
+	t.Setenv("EXERCISE_TEST", t.TempDir())
+	c.Judge.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")
+	e := c.All[0]
+	if _, err := c.Goto(e); err != nil {
+		t.Fatal(err)
+	}
+	verdicts, err := c.Judge.Test(t.Context(), e, c.Dir(e))
+	if err != nil || len(verdicts) != 1 {
+		t.Fatal(verdicts, err)
+	}
+	if v := verdicts[0]; v.Passed() || len(v.Reason) > 10_000 || !strings.Contains(v.Reason, "lines are left out") ||
+		!strings.Contains(v.Reason, "the sum is 0") {
+		t.Errorf("%s, %d bytes: %.300s", v.Verdict, len(v.Reason), v.Reason)
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		if strings.Contains(string(data), "EXERCISE_TEST="+os.Getenv("EXERCISE_TEST")) && filepath.Dir(file) !=
+			fmt.Sprintf("/proc/%d", os.Getpid()) {
+			t.Errorf("%s is left", file)
+		}
 	}
 }

@@ -43,38 +43,13 @@ func (w Workspace) Files(e Exercise, of string) (map[string][]byte, error) {
 		data, err := os.ReadFile(from)
 		return map[string][]byte{e.File: data}, err
 	}
-	return read(from)
-}
-
-// read returns the files in a folder that a reader may have written: all but those of Go modules and hidden ones.
-func read(dir string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	if real, err := filepath.EvalSymlinks(dir); err == nil { // WalkDir does not follow a link
-		dir = real
-	}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		hidden := strings.HasPrefix(entry.Name(), ".") && name != "."
-		if err == nil && entry.IsDir() && hidden {
-			return filepath.SkipDir
-		}
-		if err != nil || !entry.Type().IsRegular() || hidden || name == "go.mod" || name == "go.sum" {
-			return err
-		}
-		files[name], err = os.ReadFile(path)
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return files, err
+	return read(from, filepath.Join(e.Chapter, of))
 }
 
 // Written are the reader's files.
-func (w Workspace) Written(e Exercise) (map[string][]byte, error) { return read(w.Dir(e)) }
+func (w Workspace) Written(e Exercise) (map[string][]byte, error) {
+	return read(w.Dir(e), filepath.Join("work", e.folder()))
+}
 
 // Put makes files the reader's, after it has saved those that are there and differ. saved is where, seen from the
 // checkout; empty when there was nothing to save.
@@ -158,7 +133,7 @@ func (w Workspace) Module(e Exercise) error {
 
 // write replaces a file in one step: it is as it was, or has all of the data.
 func write(path string, data []byte) (err error) {
-	if is, err := os.ReadFile(path); err == nil && bytes.Equal(is, data) {
+	if is, err := readFile(path, path); err == nil && bytes.Equal(is, data) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

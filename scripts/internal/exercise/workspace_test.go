@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -156,5 +157,89 @@ func TestWaysOn(t *testing.T) {
 		if got := ways(err); !strings.Contains(got.Error(), want) {
 			t.Errorf("%v: %v", err, got)
 		}
+	}
+}
+
+// TestFilesThatAreRefusedUnread has each of them refused in a sentence, at once, and without a loss.
+func TestFilesThatAreRefusedUnread(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		make func(path string) error
+		want string
+	}{
+		"6 GB": {"big.go", func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 6<<30)) },
+			"work/04-controller-runtime/big.go has 6144.0 MiB, and a file may have 1 MiB: it was not read"},
+		"a named pipe": {"pipe.go", func(path string) error { return unix.Mkfifo(path, 0o600) }, "pipe.go is a named pipe"},
+		"a pipe in place of the file": {"main.go", func(path string) error {
+			return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600))
+		}, "main.go is a named pipe"},
+		"a pipe in place of go.mod": {"go.mod", func(path string) error {
+			return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600))
+		}, "go.mod is a named pipe"},
+		"a socket": {"socket.go", func(path string) error { return unix.Mknod(path, unix.S_IFSOCK|0o600, 0) },
+			"socket.go is a socket"},
+		"a device":             {"zero.go", func(path string) error { return os.Symlink("/dev/zero", path) }, "is a symbolic link"},
+		"a link to itself":     {"loop.go", func(path string) error { return os.Symlink("loop.go", path) }, "is a symbolic link"},
+		"a link to a folder":   {"deep", func(path string) error { return os.Symlink("..", path) }, "is a symbolic link"},
+		"many small files":     {"many", manyFiles, "more than 2000 files"},
+		"many files, together": {"large", largeFiles, "or more than 16 MiB"},
+		"a folder that is a link to itself": {".", func(path string) error {
+			return errors.Join(os.Rename(path, path+".real"), os.Symlink(filepath.Base(path), path))
+		}, "work/04-controller-runtime cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourse(t)
+			e := find(t, c, "04.3")
+			if _, err := c.Goto(e); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(c.Dir(e), test.file)
+			if err := test.make(path); err != nil {
+				t.Skip(err)
+			}
+			before := c.Changed()
+			for what, do := range map[string]func() error{
+				"check": func() error { _, err := c.Check(t.Context(), e); return err },
+				"reset": func() error { _, err := c.Goto(e); return err },
+				"begin": func() error {
+					_, err := c.Begin(find(t, c, "04.4"), func(Exercise) bool { return true })
+					return err
+				},
+			} {
+				if err := do(); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("%s: got %v, want %q", what, err, test.want)
+				}
+			}
+			if c.Changed() != before {
+				t.Error("a file was changed")
+			}
+		})
+	}
+}
+
+func manyFiles(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	for n := range mostFiles + 1 {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, strconv.Itoa(n)), nil, 0o600))
+	}
+	return err
+}
+
+func largeFiles(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	for n := range 20 {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, strconv.Itoa(n)), make([]byte, mostBytes), 0o600))
+	}
+	return err
+}
+
+// TestAStateThatIsNoFile is refused before it is read, too.
+func TestAStateThatIsNoFile(t *testing.T) {
+	c := newCourse(t)
+	if err := errors.Join(os.MkdirAll(c.Work, 0o700), unix.Mkfifo(c.statePath(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.State(); err == nil || !strings.Contains(err.Error(), "work/.state.yaml is a named pipe") {
+		t.Errorf("got %v", err)
 	}
 }

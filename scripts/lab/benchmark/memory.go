@@ -136,8 +136,8 @@ func (s *stage) weigh(ctx context.Context, name string) (m Memory, err error) {
 	defer p.Kill()
 	// What was garbage at the end of its start is seen to be that by a later collection, and what a pool
 	// keeps goes with the one after it.
-	earlier := len(collections(p.Output()))
-	enough := func() bool { return len(collections(p.Output())) >= earlier+3 }
+	printed := p.Printed()
+	enough := func() bool { return len(collections(p.OutputSince(printed))) >= 3 }
 	if err := s.litter(ctx, enough); err != nil {
 		return m, err
 	}

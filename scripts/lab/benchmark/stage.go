@@ -299,7 +299,4 @@ func (s *stage) asked(since int64, name string) (at time.Time, err error) {
 }
 
 // lastWords are the last lines that a process printed.
-func lastWords(p *fixture.Process) string {
-	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
-	return strings.Join(lines[max(0, len(lines)-5):], "\n")
-}
+func lastWords(p *fixture.Process) string { return strings.Join(p.LastLines(5, ""), "\n") }

@@ -128,9 +128,9 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 
 // words are the last lines that a process printed.
 func words(p *fixture.Process) string {
-	lines := strings.Split(strings.TrimSpace(p.Output()), "\n")
-	if lines[0] == "" {
+	lines := p.LastLines(6, "")
+	if len(lines) == 0 {
 		return ". It printed nothing"
 	}
-	return ". Its last lines:\n  " + strings.Join(lines[max(0, len(lines)-6):], "\n  ")
+	return ". Its last lines:\n  " + strings.Join(lines, "\n  ")
 }

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -49,7 +50,7 @@ func twoReplicas(t *suite.T) (r replicas) {
 		asked := t.Fixture.Ledger.Count(ledger.Match{
 			Users: []string{second.User.Name}, Resources: []string{"leases.coordination.k8s.io"}, After: mark})
 		if p := second.Process(); asked == 0 && !p.Running() {
-			return fmt.Errorf("it %v: %s", p.Exit(), p.Output())
+			return fmt.Errorf("it %v: %s", p.Exit(), strings.Join(p.LastLines(5, ""), "\n"))
 		} else if asked == 0 {
 			return fmt.Errorf("it did not ask")
 		}

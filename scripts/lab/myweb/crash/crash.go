@@ -267,7 +267,8 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 func supervise(t *suite.T) (stop func()) {
 	end := t.Operator.Supervise(t.Context(), func(p *fixture.Process) error {
 		if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
-			return fmt.Errorf("the operator %v by itself:\n%s", exit, p.Output())
+			return fmt.Errorf("the operator %v by itself:\n%s", exit,
+				strings.Join(append(p.LastLines(3, "panic"), p.LastLines(20, "")...), "\n"))
 		}
 		return nil
 	}, func() error {

@@ -75,7 +75,7 @@ func permissionRevoked(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	restore := revoke(t)
 	mark := t.Mark()
-	words := len(o.Process().Output())
+	printed := o.Process().Printed()
 	t.SetPage("web", "<h1>changed</h1>")
 	t.Eventually("the operator tries", patience, func() error {
 		if len(t.Writes(mark)) == 0 {
@@ -86,7 +86,7 @@ func permissionRevoked(t *suite.T) {
 	wantBackoff(t)
 	t.Eventually("the operator reports that it may not", patience, func() error {
 		reported := get(t, "web").Condition("Degraded").Status == metav1.ConditionTrue ||
-			strings.Contains(strings.ToLower(o.Process().Output()[words:]), "forbidden")
+			strings.Contains(strings.ToLower(o.Process().OutputSince(printed)), "forbidden")
 		for _, e := range t.Events("web") {
 			reported = reported || e.Type == corev1.EventTypeWarning
 		}
@@ -233,13 +233,13 @@ var details = regexp.MustCompile(`"?reconcileID"?[=:]\s*"?[-0-9a-f]+"?|[0-9a-f]{
 // loggedOnce keeps the operator from writing status, which it can report nowhere else, and reads what it prints.
 func loggedOnce(t *suite.T) {
 	t.Serve("web", suite.Sample())
-	printed := len(t.Operator.Process().Output())
+	printed := t.Operator.Process().Printed()
 	missing := t.Rule(proxy.Rule{Match: toWrite(status), Do: proxy.Refuse(http.StatusForbidden, 0)})
 	t.SetPage("web", "<h1>changed</h1>")
 	t.AwaitFault(missing, 3, patience) // it tries again
 	t.Pause(20 * time.Second)
 	times := map[string]int{}
-	for line := range strings.Lines(t.Operator.Process().Output()[printed:]) {
+	for line := range strings.Lines(t.Operator.Process().OutputSince(printed)) {
 		if strings.Contains(line, t.Namespace) && strings.Contains(line, "answers 403") {
 			times[details.ReplaceAllString(line, "0")]++
 		}

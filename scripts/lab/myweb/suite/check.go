@@ -368,10 +368,9 @@ func (t *T) evidence() []string {
 		}
 	}
 	if p := t.Operator.Process(); p != nil {
-		words := strings.Split(strings.TrimSpace(p.Output()), "\n")
-		words = slices.DeleteFunc(words, func(line string) bool { return !strings.Contains(line, t.Namespace) })
+		words := p.LastLines(10, t.Namespace)
 		if !p.Running() {
-			words = append(words, strings.Split(tail(p.Output(), 8), "\n")...)
+			words = append(words, p.LastLines(8, "")...)
 			words = append(words, fmt.Sprintf("its process %v", p.Exit()))
 		}
 		if words = words[max(0, len(words)-10):]; len(words) > 0 {

@@ -94,7 +94,7 @@ func (o *Operator) installCRD(ctx context.Context) error {
 	ctx, stop := p.Context(ctx, func() error { return fmt.Errorf("it %v", p.Exit()) })
 	defer stop()
 	if err := o.fixture.AwaitServed(ctx, myweb.MyWebs); err != nil {
-		return fmt.Errorf("%s did not install its CRD: %w\n%s", o.User.Name, err, tail(p.Output(), 5))
+		return fmt.Errorf("%s did not install its CRD: %w\n%s", o.User.Name, err, strings.Join(p.LastLines(5, ""), "\n"))
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int)
 		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	if err != nil {
-		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, tail(p.Output(), 5))
+		return fmt.Errorf("%s did not begin to watch MyWebs: %w\n%s", o.User.Name, err, strings.Join(p.LastLines(5, ""), "\n"))
 	}
 	return nil
 }
@@ -167,9 +167,3 @@ func (o *Operator) Restart(ctx context.Context) error {
 
 // Requests is what the operator asked for.
 func (o *Operator) Requests() ledger.Match { return ledger.Match{Users: []string{o.User.Name}} }
-
-// tail returns the last n lines of a text.
-func tail(text string, n int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}

@@ -1,0 +1,97 @@
+package supervisor
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// executable is the file that this process runs, also when another has taken its place meanwhile.
+func executable() (string, error) { return "/proc/self/exe", nil }
+
+// adopt makes this process the parent of all descendants whose own parent ends.
+func adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
+	}
+	_ = os.WriteFile("/proc/self/comm", []byte(name), 0) // in a process list; without it, the supervisor works as well
+	return nil
+}
+
+// dieWithParent has the kernel kill the program when the thread that starts it is gone: the supervisor was killed.
+func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
+
+// spare is how many threads more than there are now the user of a program may have.
+const spare = 2048
+
+// bound sets limits that the kernel keeps between two looks. A program takes memory when the machine has no more: then
+// it is the first that the kernel ends. It starts others without end: for a user other than root there is a number of
+// threads, which the kernel counts for all programs of the user.
+func bound(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
+	var running, threads uint64
+	load, _ := os.ReadFile("/proc/loadavg")
+	if n, _ := fmt.Sscanf(string(load), "%f %f %f %d/%d", new(float64), new(float64), new(float64), &running,
+		&threads); n < 5 {
+		return
+	}
+	var limit unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &limit) == nil {
+		limit.Cur = min(limit.Cur, threads+spare)
+		limit.Max = min(limit.Max, limit.Cur)
+		_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil)
+	}
+}
+
+// hurry has all threads of this process run before others, where the system permits it, as it does for root: a program
+// that starts others without end leaves no time for a process that is one of many. Threads inherit it. So do processes:
+// it comes after the start of the program.
+func hurry() {
+	threads, _ := os.ReadDir("/proc/self/task")
+	for _, thread := range threads {
+		id, _ := strconv.Atoi(thread.Name())
+		_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	}
+}
+
+// members are the descendants of this process. As a subreaper it has no other processes to end.
+func (f *family) members() []process {
+	return descendants(table(), os.Getpid())
+}
+
+// table reads the process table. A process that ends meanwhile is not in it.
+func table() (all []process) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		data, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue
+		}
+		// The second field is the name in parentheses, which may hold blanks and parentheses.
+		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+		const parent, group, resident = 1, 2, 21
+		if len(fields) <= resident {
+			continue
+		}
+		p := process{pid: pid}
+		p.parent, _ = strconv.Atoi(string(fields[parent]))
+		p.group, _ = strconv.Atoi(string(fields[group]))
+		pages, _ := strconv.ParseInt(string(fields[resident]), 10, 64)
+		p.memory = pages * int64(os.Getpagesize())
+		all = append(all, p)
+	}
+	return all
+}

@@ -1,0 +1,49 @@
+//go:build !linux
+
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+func executable() (string, error) { return os.Executable() }
+
+// This system has nothing like these.
+func adopt() error                       { return nil }
+func dieWithParent(*syscall.SysProcAttr) {}
+func bound(int)                          {}
+func hurry()                             {}
+
+// members are the program, its descendants, and the processes of its group. A descendant in another group whose parent
+// has ended is not found.
+func (f *family) members() (some []process) {
+	all := table()
+	known := map[int]bool{}
+	for _, p := range descendants(all, f.root) {
+		known[p.pid] = true
+	}
+	for _, p := range all {
+		if p.pid == f.root || p.group == f.root || known[p.pid] {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// table asks ps, the only way that needs no C library here.
+func table() (all []process) {
+	out, _ := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,rss=,state=").Output() // reap may have taken its end
+	for line := range strings.Lines(string(out)) {
+		var p process
+		var state string
+		if n, _ := fmt.Sscan(line, &p.pid, &p.parent, &p.group, &p.memory, &state); n == 5 && state[0] != 'Z' {
+			p.memory <<= 10
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,200 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// name is the first argument of a supervisor, by which the executable file knows that it is one. It is also what
+	// the process list shows: whoever kills the lab by its name does not kill the supervisors.
+	name = "lab-supervisor"
+	// look is the time between two looks at the process table, each of which takes about a millisecond.
+	look = 100 * time.Millisecond
+	// patience is how long a process may take to end after SIGKILL. One of another user, or one that waits for a
+	// broken disk, never ends.
+	patience = 20 * time.Second
+)
+
+// init makes a supervisor of this process when Start has started it. Every program that imports this package, tests
+// included, can thus start one, without another file to install.
+func init() {
+	if len(os.Args) == 0 || os.Args[0] != name {
+		return
+	}
+	runtime.LockOSThread() // the program is to end with this thread, which lasts as long as the process
+	control, reports := os.NewFile(3, "control"), os.NewFile(4, "reports")
+	syscall.CloseOnExec(3)
+	syscall.CloseOnExec(4)
+	if err := serve(control, reports); err != nil {
+		_ = json.NewEncoder(reports).Encode(report{Error: err.Error()})
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// A family is the program, and everything that it has started.
+type family struct {
+	root int
+	// exited gets how the program has ended.
+	exited chan Exit
+}
+
+// serve starts the program that control describes, and returns when nothing of it is left.
+func serve(control, reports *os.File) error {
+	// A caught signal is reset for the program, an ignored one would stay ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGPIPE)
+	if err := adopt(); err != nil {
+		return err
+	}
+	var c Command
+	from := json.NewDecoder(control)
+	if err := from.Decode(&c); err != nil {
+		return fmt.Errorf("read the command: %w", err)
+	}
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	dieWithParent(cmd.SysProcAttr)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	bound(cmd.Process.Pid)
+	hurry()
+	f := &family{root: cmd.Process.Pid, exited: make(chan Exit, 1)}
+	send := json.NewEncoder(reports)
+	_ = send.Encode(report{PID: f.root}) // a process that is gone needs no report
+	go f.reap()
+	asked := make(chan struct{})
+	go func() {
+		_ = from.Decode(&c) // nothing follows the command: this is the end of the pipe
+		close(asked)
+	}()
+	exit, limit := f.watch(c.Limits, asked)
+	if exit == nil {
+		f.end()
+		exit = f.killed(limit)
+	}
+	_ = send.Encode(report{Exit: exit})
+	f.end()
+	return nil
+}
+
+// watch returns how the program has ended by itself, or nil when it must be ended: it was asked for, or a limit was
+// exceeded.
+func (f *family) watch(limits Limits, asked <-chan struct{}) (exit *Exit, limit string) {
+	began, ticker := time.Now(), time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case e := <-f.exited:
+			return &e, ""
+		case <-asked:
+			return nil, ""
+		case <-ticker.C:
+			if limit := limits.exceeded(f.members(), time.Since(began)); limit != "" {
+				return nil, limit
+			}
+		}
+	}
+}
+
+// A process is a line of the process table.
+type process struct {
+	pid, parent, group int
+	// memory is the resident memory in bytes.
+	memory int64
+}
+
+// exceeded is a sentence about the limit that was exceeded, and what to look for in the program.
+func (l Limits) exceeded(members []process, took time.Duration) string {
+	var memory int64
+	for _, m := range members {
+		memory += m.memory
+	}
+	switch {
+	case l.Processes > 0 && len(members) > l.Processes:
+		return fmt.Sprintf("it had %d processes at once, and may have %d; look for a loop that starts programs and does "+
+			"not wait for their end", len(members), l.Processes)
+	case l.Memory > 0 && memory > l.Memory:
+		return fmt.Sprintf("it used %.1f GiB of memory, and may use %.1f GiB; look for a loop that keeps what it reads",
+			float64(memory)/(1<<30), float64(l.Memory)/(1<<30))
+	case l.Time > 0 && took > l.Time:
+		return fmt.Sprintf("it did not end within %s; look for a loop, or a wait, that never ends", l.Time)
+	}
+	return ""
+}
+
+// reap notes the end of each process whose parent is this one, until there is none.
+func (f *family) reap() {
+	for f.wait(0) {
+	}
+}
+
+// wait notes the end of a process, and reports whether there may be others.
+func (f *family) wait(options int) bool {
+	var status syscall.WaitStatus
+	var usage syscall.Rusage
+	pid, err := syscall.Wait4(-1, &status, options, &usage)
+	if err != nil {
+		return err == syscall.EINTR // or ECHILD: no process is left
+	}
+	if pid == f.root {
+		exit := Exit{Code: status.ExitStatus(), CPU: time.Duration(usage.Utime.Nano() + usage.Stime.Nano())}
+		if status.Signaled() {
+			exit.Signal = status.Signal()
+		}
+		f.exited <- exit
+	}
+	return true
+}
+
+// killed is how the program has ended by end.
+func (f *family) killed(limit string) *Exit {
+	exit := Exit{Code: -1, Signal: syscall.SIGKILL}
+	select {
+	case exit = <-f.exited:
+	default: // not even SIGKILL has ended it
+	}
+	exit.Limit = limit
+	return &exit
+}
+
+// end ends all members. It signals process groups, not processes: the kernel does that in one step, in which no member
+// of the group can start another. What leaves for another group meanwhile is found in the next turn: the loop does not
+// sleep, so that the next turn comes before many others have left.
+func (f *family) end() {
+	for begin := time.Now(); time.Since(begin) < patience; {
+		members := f.members()
+		groups := map[int]bool{f.root: true}
+		for _, m := range members {
+			groups[m.group] = true
+		}
+		for group := range groups {
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+		}
+		if !f.wait(syscall.WNOHANG) && len(members) == 0 {
+			return
+		}
+	}
+}
+
+// descendants are the children of a process, and theirs.
+func descendants(all []process, of int) (some []process) {
+	children := map[int][]process{}
+	for _, p := range all {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	some = children[of]
+	for n := 0; n < len(some); n++ { // some grows meanwhile
+		some = append(some, children[some[n].pid]...)
+	}
+	return some
+}

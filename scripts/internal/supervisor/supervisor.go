@@ -1,0 +1,221 @@
+// Package supervisor runs programs that nobody has reviewed: a learner's, or one that the lab examines. It bounds what
+// such a program uses, and ends it together with every process that it has started.
+//
+// Between this process and the program is a supervisor: this executable file once more, in a session of its own. It
+// holds one end of a pipe. When this process ends, however that happens, the pipe is closed, and the supervisor ends
+// the program. On Linux the supervisor is a subreaper: a descendant whose parent has ended becomes its child, in
+// whatever session or process group it is, so none escapes. Other systems have no such thing: there, the descendants
+// that the process table still shows and the program's process group are ended.
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Limits are for a program together with everything that it has started. A zero is no limit.
+type Limits struct {
+	// Memory is the resident memory in bytes.
+	Memory int64 `json:"memory,omitempty"`
+	// Processes is how many there may be at once.
+	Processes int `json:"processes,omitempty"`
+	// Time is how long the program may run.
+	Time time.Duration `json:"time,omitempty"`
+}
+
+// Usual are far above the needs of an operator, and below what makes a laptop unusable.
+var Usual = Limits{Memory: 4 << 30, Processes: 256}
+
+// A Command is a program to run.
+type Command struct {
+	Path string   `json:"path"`
+	Args []string `json:"args,omitempty"`
+	// Env is the whole environment.
+	Env []string `json:"env"`
+	Dir string   `json:"dir,omitempty"`
+	// Output gets what the program prints, stdout and stderr in the order in which they came.
+	Output io.Writer `json:"-"`
+	Limits Limits    `json:"limits"`
+}
+
+// A Process is a program that was started, in a session and a process group of its own.
+type Process struct {
+	path    string
+	pid     int
+	control *os.File
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	exit    Exit
+
+	closing sync.Once
+}
+
+// An Exit is how a process ended.
+type Exit struct {
+	// Code is the exit code, -1 when a signal ended it.
+	Code int `json:"code"`
+	// Signal is 0 when the process ended by itself.
+	Signal syscall.Signal `json:"signal,omitempty"`
+	// CPU is the processor time that it used.
+	CPU time.Duration `json:"cpu,omitempty"`
+	// Limit is a sentence about the limit that it exceeded; empty when it exceeded none.
+	Limit string `json:"limit,omitempty"`
+	// At is when it was reaped.
+	At time.Time `json:"-"`
+}
+
+func (e Exit) String() string {
+	switch {
+	case e.Limit != "":
+		return "was ended: " + e.Limit
+	case e.Signal != 0:
+		return fmt.Sprintf("ended by %v", e.Signal)
+	}
+	return fmt.Sprintf("ended with code %d", e.Code)
+}
+
+// A report is what a supervisor sends: the first one has PID or Error, the second one Exit. The end of the pipe means
+// that no process is left.
+type report struct {
+	PID   int    `json:"pid,omitempty"`
+	Error string `json:"error,omitempty"`
+	Exit  *Exit  `json:"exit,omitempty"`
+}
+
+// Start starts a program.
+func Start(c Command) (*Process, error) {
+	self, err := executable()
+	if err != nil {
+		return nil, err
+	}
+	theirs, control, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	reports, theirReports, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, control.Close())
+	}
+	defer theirReports.Close()
+	p := &Process{path: c.Path, control: control, ended: make(chan struct{})}
+	p.cmd = &exec.Cmd{Path: self, Args: []string{name}, Env: []string{}, Stdout: c.Output, Stderr: c.Output,
+		ExtraFiles: []*os.File{theirs, theirReports}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		WaitDelay: time.Second} // a process that could not be ended may hold the output open
+	if err := p.cmd.Start(); err != nil {
+		return nil, errors.Join(err, control.Close(), reports.Close())
+	}
+	var first report
+	from := json.NewDecoder(reports)
+	if err = json.NewEncoder(control).Encode(c); err == nil {
+		err = from.Decode(&first)
+	}
+	if err == nil && first.Error != "" {
+		err = errors.New(first.Error)
+	}
+	if err != nil {
+		p.close()
+		return nil, errors.Join(err, p.cmd.Wait(), reports.Close())
+	}
+	p.pid = first.PID
+	go p.wait(from, reports)
+	return p, nil
+}
+
+// wait notes how the program ends, and closes ended when all that it had started is gone.
+func (p *Process) wait(from *json.Decoder, reports io.Closer) {
+	var last report
+	if err := from.Decode(&last); err != nil || last.Exit == nil {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // the supervisor was killed: what is left of it is the process group
+		last.Exit = &Exit{Code: -1, Signal: syscall.SIGKILL}
+	}
+	p.exit = *last.Exit
+	p.exit.At = time.Now()
+	_ = from.Decode(&last) // the end of the pipe
+	_ = p.cmd.Wait()       // the report said what matters
+	p.close()
+	_ = reports.Close()
+	close(p.ended)
+}
+
+// close asks the supervisor to end everything.
+func (p *Process) close() { p.closing.Do(func() { _ = p.control.Close() }) }
+
+// PID is the process number, which is also that of its group.
+func (p *Process) PID() int { return p.pid }
+
+// Ended is closed when the process and everything that it had started are gone and reaped.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Running reports whether the process is there. A paused process counts as running.
+func (p *Process) Running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Exit says how the process ended. It waits for that.
+func (p *Process) Exit() Exit {
+	<-p.ended
+	return p.exit
+}
+
+// Signal sends a signal to the process group. For a process that is gone it returns os.ErrProcessDone.
+func (p *Process) Signal(s syscall.Signal) error {
+	if !p.Running() {
+		return fmt.Errorf("signal %s: %w", p.path, os.ErrProcessDone)
+	}
+	err := syscall.Kill(-p.pid, s)
+	if errors.Is(err, syscall.ESRCH) {
+		err = os.ErrProcessDone
+	}
+	if err != nil {
+		return fmt.Errorf("signal %s: %w", p.path, err)
+	}
+	return nil
+}
+
+// Kill ends the process as a crash does, and returns when it and everything that it had started are gone. A process
+// that is gone already stays as it ended.
+func (p *Process) Kill() Exit {
+	_ = p.Signal(syscall.SIGKILL)
+	p.close()
+	return p.Exit()
+}
+
+// Terminate sends a signal, and SIGKILL after the grace period. Exit.Signal says which of them it was when the process
+// did not end by itself.
+func (p *Process) Terminate(s syscall.Signal, grace time.Duration) Exit {
+	_ = p.Signal(s)
+	select {
+	case <-p.ended:
+	case <-time.After(grace):
+		p.Kill()
+	}
+	return p.Exit()
+}
+
+// Run runs a program to its end. When ctx ends, the program gets SIGINT, and SIGKILL after ten seconds.
+func Run(ctx context.Context, c Command) (Exit, error) {
+	p, err := Start(c)
+	if err != nil {
+		return Exit{}, err
+	}
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		p.Terminate(syscall.SIGINT, 10*time.Second)
+	}
+	return p.Exit(), ctx.Err()
+}
