@@ -30,6 +30,10 @@ func leavesNothing(t *suite.T) {
 			t.Errorf("the MyWeb was deleted and is still there: error %v", err)
 		}
 	}
+	t.Pause(fixture.DeletionObserved)
+	mark := t.Mark()
+	t.Pause(quiet)
+	wantNoCreates(t, mark)
 	for range 2 { // and nothing comes back
 		for name := range ways {
 			t.Gone(name)
@@ -42,6 +46,16 @@ func leavesNothing(t *suite.T) {
 			return err
 		})
 		t.Pause(quiet)
+	}
+	wantNoCreates(t, mark)
+}
+
+// wantNoCreates ends the check when the operator has created children since a mark. All MyWebs are being deleted.
+func wantNoCreates(t *suite.T, mark int) {
+	creates := slices.DeleteFunc(about(t.Writes(mark), configMaps, deployments, services),
+		func(e ledger.Entry) bool { return !e.Creates() })
+	if len(creates) > 0 {
+		t.Fatalf("%d creates for MyWebs that have a deletion timestamp, want none:%s", len(creates), suite.Lines(creates))
 	}
 }
 
@@ -72,11 +86,7 @@ func noCreate(t *suite.T) {
 		}
 	}
 	t.Pause(calm)
-	creates := slices.DeleteFunc(about(t.Writes(mark), configMaps, deployments, services),
-		func(e ledger.Entry) bool { return !e.Creates() })
-	if len(creates) > 0 {
-		t.Fatalf("%d creates for MyWebs that have a deletion timestamp, want none:%s", len(creates), suite.Lines(creates))
-	}
+	wantNoCreates(t, mark)
 	for _, release := range releases {
 		t.Must(release(t.Context()), "take the finalizer away")
 	}
