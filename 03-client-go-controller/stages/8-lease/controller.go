@@ -135,7 +135,7 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) err
 	if apierrors.IsNotFound(err) {
 		return nil // it was deleted
 	}
-	if err != nil {
+	if err != nil || !web.DeletionTimestamp.IsZero() { // being deleted: the garbage collector removes the children
 		return err
 	}
 	children := myweb.DesiredChildren(web)

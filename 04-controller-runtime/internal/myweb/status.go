@@ -37,7 +37,11 @@ func StatusFor(web *webv1.MyWeb, deployment *appsv1.Deployment, service *corev1.
 	status.ReadyReplicas = deployment.Status.ReadyReplicas
 	status.NodePort = nodePort(service)
 	status.Completed = blocked == nil && rolledOut(deployment, replicas(web)) && status.NodePort != 0
-	degraded := degradedCondition(deployment, blocked)
+	problem := blocked
+	if blocked == nil || blocked.Transient {
+		problem = rolloutError(deployment, replicas(web))
+	}
+	degraded := degradedCondition(problem)
 	for _, condition := range []metav1.Condition{
 		availableCondition(web, status.ReadyReplicas),
 		progressingCondition(status.Completed, blocked, degraded),
@@ -86,18 +90,41 @@ func progressingCondition(completed bool, blocked *ConditionError, degraded meta
 	return c
 }
 
-func degradedCondition(deployment *appsv1.Deployment, blocked *ConditionError) metav1.Condition {
-	c, progress := metav1.Condition{Type: webv1.ConditionDegraded, Status: metav1.ConditionTrue}, RolloutOf(deployment)
-	switch {
-	case blocked != nil && !blocked.Transient:
-		c.Reason, c.Message = blocked.Reason, blocked.Message
-	case progress != nil && progress.Reason == "ProgressDeadlineExceeded":
-		c.Reason, c.Message = webv1.ReasonProgressDeadlineExceeded, "Deployment: "+progress.Message
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, webv1.ReasonAsExpected, "nothing is wrong"
+func degradedCondition(problem *ConditionError) metav1.Condition {
+	c := metav1.Condition{Type: webv1.ConditionDegraded, Status: metav1.ConditionFalse,
+		Reason: webv1.ReasonAsExpected, Message: "nothing is wrong"}
+	if problem != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, problem.Reason, problem.Message
 	}
 	return c
 }
+
+// rolloutError returns what keeps a rollout from its end, by the Deployment and its own conditions; nil when nothing
+// does. A cause comes before the deadline that passes because of it. Demanded by the checks of behaviour/08.
+func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError {
+	s := deployment.Status
+	if rolledOut(deployment, replicas) {
+		return nil
+	}
+	if deployment.Spec.Paused && (s.UpdatedReplicas == 0 || s.UpdatedReplicas < s.Replicas) { // a paused one still scales
+		return &ConditionError{Reason: webv1.ReasonDeploymentPaused, Message: "Deployment: it is paused, so its pods are " +
+			"not replaced: continue by `kubectl rollout resume deployment " + deployment.Name + "`"}
+	}
+	for _, c := range s.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue || c.Reason == replicaSetRefused {
+			return &ConditionError{Reason: webv1.ReasonReplicaFailure,
+				Message: fmt.Sprintf("Deployment: %s: %s", c.Reason, c.Message)}
+		}
+	}
+	if rollout := RolloutOf(deployment); rollout != nil && rollout.Reason == "ProgressDeadlineExceeded" {
+		return &ConditionError{Reason: webv1.ReasonProgressDeadlineExceeded, Message: "Deployment: " + rollout.Message}
+	}
+	return nil
+}
+
+// replicaSetRefused is the reason of Progressing when the cluster refuses a ReplicaSet. The Deployment controller does
+// not count the generation as observed then.
+const replicaSetRefused = "ReplicaSetCreateError"
 
 // RolloutOf returns the Deployment's own Progressing condition, nil unless it is about the newest template.
 func RolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {

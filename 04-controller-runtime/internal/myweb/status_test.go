@@ -69,7 +69,18 @@ func progress(status corev1.ConditionStatus, reason string, updated time.Time) f
 }
 
 var (
-	late      = progress(corev1.ConditionFalse, "ProgressDeadlineExceeded", noon.Time)
+	// late is a rollout whose new pod did not come in time.
+	late = func(l *live) {
+		l.pods.Status.UpdatedReplicas = 0
+		progress(corev1.ConditionFalse, "ProgressDeadlineExceeded", noon.Time)(l)
+	}
+	// refused is a rollout whose new pod the cluster refuses.
+	refused = func(l *live) {
+		l.pods.Status.UpdatedReplicas = 0
+		l.pods.Status.Conditions = append(l.pods.Status.Conditions, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"})
+	}
+	paused    = func(l *live) { l.pods.Spec.Paused = true }
 	aConflict = &ConditionError{Reason: webv1.ReasonResourceConflict, Message: "ConfigMap site exists"}
 	aDeletion = &ConditionError{Reason: webv1.ReasonWaitingForDeletion,
 		Message: "ConfigMap site is being deleted", Transient: true}
@@ -123,7 +134,7 @@ var situations = map[string]situation{
 		ready: 1, available: "True Serving", progressing: "True WaitingForDeletion", degraded: "False AsExpected"},
 	"the Deployment is being deleted, without a conflict": {change: func(l *live) { l.pods.DeletionTimestamp = &noon },
 		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-	"a deadline passed, old pods serve": {change: func(l *live) { l.pods.Status.UpdatedReplicas = 0; late(l) },
+	"a deadline passed, old pods serve": {change: late,
 		ready: 1, available: "True Serving", progressing: "False ProgressDeadlineExceeded",
 		degraded: "True ProgressDeadlineExceeded"},
 	"a deadline passed, no pod serves": {
@@ -132,6 +143,32 @@ var situations = map[string]situation{
 		degraded: "True ProgressDeadlineExceeded"},
 	"a deadline passed, for an older template": {change: func(l *live) { l.pods.Generation = 3; late(l) },
 		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
+	"pods are refused, old pods serve": {change: refused,
+		ready: 1, available: "True Serving", progressing: "False ReplicaFailure", degraded: "True ReplicaFailure"},
+	"pods are refused, and a deadline passed": {change: func(l *live) { late(l); refused(l) },
+		ready: 1, available: "True Serving", progressing: "False ReplicaFailure", degraded: "True ReplicaFailure"},
+	"pods are refused, and somebody touched the Deployment": {change: func(l *live) { l.pods.Generation = 3; refused(l) },
+		ready: 1, available: "True Serving", progressing: "False ReplicaFailure", degraded: "True ReplicaFailure"},
+	"pods were refused, and all serve": {change: func(l *live) { refused(l); l.pods.Status.UpdatedReplicas = 1 },
+		completed: true, ready: 1, available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
+	"a ReplicaSet is refused, not yet observed": {
+		change: func(l *live) {
+			l.pods.Generation = 3
+			progress(corev1.ConditionFalse, "ReplicaSetCreateError", noon.Time)(l)
+		},
+		ready: 1, available: "True Serving", progressing: "False ReplicaFailure", degraded: "True ReplicaFailure"},
+	"pods are refused, and a conflict": {change: refused, blocked: aConflict,
+		ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
+	"paused, a rollout waits": {change: func(l *live) { late(l); refused(l); paused(l) },
+		ready: 1, available: "True Serving", progressing: "False DeploymentPaused", degraded: "True DeploymentPaused"},
+	"paused, in the middle of a rollout": {change: func(l *live) { paused(l); l.pods.Status.Replicas = 2 },
+		ready: 1, available: "True Serving", progressing: "False DeploymentPaused", degraded: "True DeploymentPaused"},
+	"paused, and all serve": {change: paused, completed: true, ready: 1,
+		available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
+	"paused, and it scales": {web: three, change: func(l *live) {
+		paused(l)
+		l.pods.Status.Replicas, l.pods.Status.UpdatedReplicas, l.pods.Status.ReadyReplicas = 2, 2, 1
+	}, ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
 	"a deadline passed, and a conflict": {change: late, blocked: aConflict,
 		ready: 1, available: "True Serving", progressing: "False ResourceConflict", degraded: "True ResourceConflict"},
 	"a deadline passed, and a transient conflict": {change: late, blocked: aDeletion,

@@ -49,15 +49,33 @@ func conditions(web MyWeb, d Deployment, completed bool) []Condition {
 	progressing := Condition{Type: "Progressing", Status: "True", Reason: "RollingOut",
 		Message: "pods of this generation are coming up"}
 	degraded := Condition{Type: "Degraded", Status: "False", Reason: "AsExpected", Message: "nothing is wrong"}
-	for _, c := range d.Status.Conditions {
-		if c.Reason == "ProgressDeadlineExceeded" && d.Status.ObservedGeneration >= d.Metadata.Generation {
-			degraded.Status, degraded.Reason, degraded.Message = "True", c.Reason, "Deployment: "+c.Message
-			progressing.Status, progressing.Reason, progressing.Message = "False", c.Reason, degraded.Message
-		}
-	}
-	if completed {
+	reason, message := rolloutProblem(d)
+	switch {
+	case completed:
 		progressing.Status, progressing.Reason = "False", "Complete"
 		progressing.Message = "the current generation is fully served"
+	case reason != "" && !rolledOut(d, web.replicas()):
+		degraded.Status, degraded.Reason, degraded.Message = "True", reason, message
+		progressing.Status, progressing.Reason, progressing.Message = "False", reason, message
 	}
 	return []Condition{available, progressing, degraded}
+}
+
+// rolloutProblem is the reason and the message of what keeps a rollout from its end, by what the Deployment reports.
+// Both are empty when nothing does. A cause comes before the deadline that passes because of it.
+func rolloutProblem(d Deployment) (reason, message string) {
+	s := d.Status
+	if d.Spec.Paused && (s.UpdatedReplicas == 0 || s.UpdatedReplicas < s.Replicas) { // a paused one still scales
+		return "DeploymentPaused", "Deployment: it is paused, so its pods are not replaced: continue by " +
+			"`kubectl rollout resume deployment " + d.Metadata.Name + "`"
+	}
+	for _, c := range s.Conditions {
+		switch {
+		case c.Type == "ReplicaFailure" && c.Status == "True", c.Reason == "ReplicaSetCreateError":
+			return "ReplicaFailure", "Deployment: " + c.Reason + ": " + c.Message
+		case c.Reason == "ProgressDeadlineExceeded" && s.ObservedGeneration >= d.Metadata.Generation:
+			reason, message = c.Reason, "Deployment: "+c.Message
+		}
+	}
+	return reason, message
 }

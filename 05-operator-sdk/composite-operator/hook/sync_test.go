@@ -45,6 +45,12 @@ func observed(t *testing.T, r Request, deploymentStatus string) Request {
 	return r
 }
 
+func paused(r *Request) {
+	d := r.Children.Deployments["web"]
+	d.Spec.Paused = true
+	r.Children.Deployments["web"] = d
+}
+
 func conditionsOf(s Status) string {
 	var words []string
 	for _, c := range s.Conditions {
@@ -80,6 +86,18 @@ func TestStatus(t *testing.T) {
 		"the rollout takes too long": {parent, `{"observedGeneration": 7, "readyReplicas": 1,
 			"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]}`, nil, false,
 			"Available=True Serving, Progressing=False ProgressDeadlineExceeded, Degraded=True ProgressDeadlineExceeded"},
+		"pods are refused, and the rollout takes too long": {parent, `{"observedGeneration": 7, "readyReplicas": 1,
+			"conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
+			{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}]}`, nil, false,
+			"Available=True Serving, Progressing=False ReplicaFailure, Degraded=True ReplicaFailure"},
+		"a ReplicaSet is refused": {parent, `{"observedGeneration": 6, "readyReplicas": 1,
+			"conditions": [{"type": "Progressing", "status": "False", "reason": "ReplicaSetCreateError"}]}`, nil, false,
+			"Available=True Serving, Progressing=False ReplicaFailure, Degraded=True ReplicaFailure"},
+		"paused, and a rollout waits": {parent, strings.Replace(served, `"updatedReplicas": 2`, `"updatedReplicas": 0`, 1),
+			paused, false,
+			"Available=True Serving, Progressing=False DeploymentPaused, Degraded=True DeploymentPaused"},
+		"paused, and all is served": {parent, served, paused, true,
+			"Available=True Serving, Progressing=False Complete, Degraded=False AsExpected"},
 	} {
 		r := request(t, "{"+test.parent+"}")
 		if test.deployment != "" {

@@ -43,6 +43,9 @@ func (o Object) has(desired Desired) bool {
 // Deployment has what the status is made of.
 type Deployment struct {
 	Object
+	Spec struct {
+		Paused bool `json:"paused"`
+	} `json:"spec"`
 	Status struct {
 		ObservedGeneration int64       `json:"observedGeneration"`
 		Replicas           int32       `json:"replicas"`

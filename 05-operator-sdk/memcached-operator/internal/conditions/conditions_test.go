@@ -39,7 +39,16 @@ func progress(reason string, updated time.Time) func(*appsv1.Deployment) {
 
 func deleting(d *appsv1.Deployment) { d.DeletionTimestamp = &noon }
 
+func old(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }
+
 func late(d *appsv1.Deployment) { progress("ProgressDeadlineExceeded", noon.Time)(d) }
+
+func refused(d *appsv1.Deployment) {
+	d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{
+		Type: appsv1.DeploymentReplicaFailure, Status: "True", Reason: "FailedCreate", Message: "exceeded quota"})
+}
+
+func paused(d *appsv1.Deployment) { d.Spec.Paused = true }
 
 func TestConditionsReportWhatIsObserved(t *testing.T) {
 	conflict := &ConditionError{Reason: ReasonResourceConflict, Message: "Service site exists"}
@@ -71,8 +80,25 @@ func TestConditionsReportWhatIsObserved(t *testing.T) {
 			finished(3, deleting), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
 		"a deadline passed": {finished(3, unready, late), 3, nil, "False NoReadyPod",
 			"False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
-		"a deadline, old pods are ready": {finished(3, late, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), 3,
-			nil, "True PodsReady", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
+		"a deadline, old pods are ready": {finished(3, late, old), 3, nil,
+			"True PodsReady", "False ProgressDeadlineExceeded", "True ProgressDeadlineExceeded"},
+		"pods are refused, old pods are ready": {
+			finished(3, refused, old), 3, nil, "True PodsReady", "False ReplicaFailure", "True ReplicaFailure"},
+		"pods are refused, and a deadline passed": {finished(3, unready, late, refused), 3, nil, "False NoReadyPod",
+			"False ReplicaFailure", "True ReplicaFailure"},
+		"pods are refused, and somebody touched it": {finished(3, refused, old, unseen3), 3, nil, "True PodsReady",
+			"False ReplicaFailure", "True ReplicaFailure"},
+		"pods were refused, all are ready": {
+			finished(3, refused), 3, nil, "True PodsReady", "False Complete", "False AsExpected"},
+		"a ReplicaSet is refused, not yet observed": {finished(3, progress("ReplicaSetCreateError", noon.Time), unseen3), 3,
+			nil, "True PodsReady", "False ReplicaFailure", "True ReplicaFailure"},
+		"paused, and a rollout waits": {finished(3, paused, old, late, refused), 3, nil, "True PodsReady",
+			"False DeploymentPaused", "True DeploymentPaused"},
+		"paused in the middle of a rollout": {
+			finished(3, paused, func(d *appsv1.Deployment) { d.Status.Replicas = 4 }), 3, nil, "True PodsReady",
+			"False DeploymentPaused", "True DeploymentPaused"},
+		"paused, and all are ready": {finished(3, paused), 3, nil, "True PodsReady", "False Complete", "False AsExpected"},
+		"paused, and it scales":     {finished(3, paused), 5, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
 		"a deadline of an older one": {
 			finished(3, late, unseen3), 3, nil, "True PodsReady", "True RollingOut", "False AsExpected"},
 		"a deadline, and a conflict": {

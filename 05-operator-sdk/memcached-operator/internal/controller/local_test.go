@@ -16,9 +16,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/testenv"
 )
@@ -74,6 +77,9 @@ func TestTheWholeLifeOfTheSample(t *testing.T) {
 	}).Should(gomega.HaveLen(5), "an image rolls the pods")
 	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
 
+	l.reportsRefusedPods(m)
+	l.reportsAPause(m)
+
 	l.Expect(l.admin.Delete(t.Context(), m)).To(gomega.Succeed())
 	l.Eventually(l.left, "60s").Should(gomega.BeEmpty(), "the garbage collector removes what it owned")
 	for what := range l.requests() {
@@ -82,6 +88,41 @@ func TestTheWholeLifeOfTheSample(t *testing.T) {
 		}
 	}
 	l.Expect(l.refused()).To(gomega.BeEmpty())
+}
+
+// reportsRefusedPods has a quota refuse new pods. The Deployment reports that at once, and its deadline ten minutes later.
+func (l *loop) reportsRefusedPods(m *cachev1alpha1.Memcached) {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: "one-pod"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	l.Expect(l.admin.Create(l.t.Context(), quota)).To(gomega.Succeed())
+	l.Eventually(func() (int64, error) {
+		err := l.admin.Get(l.t.Context(), client.ObjectKeyFromObject(quota), quota)
+		return quota.Status.Used.Pods().Value(), err
+	}).Should(gomega.BeEquivalentTo(5))
+	l.merge(m, `{"spec":{"image":"memcached:1.6.38-alpine"}}`)
+	l.Eventually(l.is(m, conditions.Degraded), "10s").Should(gomega.Equal("True ReplicaFailure"))
+	l.Expect(l.is(m, conditions.Progressing)()).To(gomega.Equal("False ReplicaFailure"))
+	l.Expect(l.is(m, conditions.Available)()).To(gomega.Equal("True PodsReady"))
+	l.Expect(l.admin.Get(l.t.Context(), client.ObjectKeyFromObject(m), m)).To(gomega.Succeed())
+	l.Expect(meta.FindStatusCondition(m.Status.Conditions, conditions.Degraded).Message).To(gomega.And(
+		gomega.ContainSubstring("FailedCreate"), gomega.ContainSubstring("exceeded quota: one-pod")))
+	l.Expect(l.admin.Delete(l.t.Context(), quota)).To(gomega.Succeed())
+	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
+	l.Expect(l.is(m, conditions.Degraded)()).To(gomega.Equal(well))
+}
+
+// reportsAPause pauses the rollouts of the Deployment. That is reported when a rollout waits, and not before.
+func (l *loop) reportsAPause(m *cachev1alpha1.Memcached) {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+	l.merge(deployment, `{"spec":{"paused":true}}`)
+	l.quiet()
+	l.Expect(l.is(m, conditions.Degraded)()).To(gomega.Equal(well))
+	l.merge(m, `{"spec":{"image":"memcached:1.6.39-alpine"}}`)
+	l.Eventually(l.is(m, conditions.Degraded), "10s").Should(gomega.Equal("True DeploymentPaused"))
+	l.Expect(l.is(m, conditions.Available)()).To(gomega.Equal("True PodsReady"))
+	l.merge(deployment, `{"spec":{"paused":null}}`)
+	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
+	l.Expect(l.is(m, conditions.Degraded)()).To(gomega.Equal(well))
 }
 
 // readyPods are the names of the pods that are ready, in the namespace of the test.

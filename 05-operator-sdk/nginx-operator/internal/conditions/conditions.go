@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,8 @@ const (
 	ReasonComplete                 = "Complete"
 	ReasonAsExpected               = "AsExpected"
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	ReasonReplicaFailure           = "ReplicaFailure"
+	ReasonDeploymentPaused         = "DeploymentPaused"
 	ReasonResourceConflict         = "ResourceConflict"
 	ReasonWaitingForDeletion       = "WaitingForDeletion"
 	ReasonChildRejected            = "ChildRejected"
@@ -55,7 +58,11 @@ func DeploymentOf(live client.Object) *appsv1.Deployment {
 // pods is about the previous generation, and so is the condition. A new Deployment has no count yet.
 func Set(conditions *[]metav1.Condition, generation int64, deployment *appsv1.Deployment, replicas int32,
 	problem *ConditionError, now time.Time) {
-	degraded := degraded(deployment, problem)
+	wrong := problem
+	if problem == nil || problem.Transient {
+		wrong = rolloutError(deployment, replicas)
+	}
+	degraded := degraded(wrong)
 	set := []metav1.Condition{progressing(problem == nil && rolledOut(deployment, replicas), problem, degraded), degraded}
 	observed := deployment.Status.ObservedGeneration
 	if observed >= deployment.Generation || observed == 0 || meta.FindStatusCondition(*conditions, Available) == nil {
@@ -104,18 +111,40 @@ func progressing(complete bool, problem *ConditionError, degraded metav1.Conditi
 	return c
 }
 
-func degraded(deployment *appsv1.Deployment, problem *ConditionError) metav1.Condition {
-	c := metav1.Condition{Type: Degraded, Status: metav1.ConditionTrue}
-	switch rollout := RolloutOf(deployment); {
-	case problem != nil && !problem.Transient:
-		c.Reason, c.Message = problem.Reason, problem.Message
-	case rollout != nil && rollout.Reason == "ProgressDeadlineExceeded":
-		c.Reason, c.Message = ReasonProgressDeadlineExceeded, "Deployment: "+rollout.Message
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, ReasonAsExpected, "nothing is wrong"
+func degraded(problem *ConditionError) metav1.Condition {
+	c := metav1.Condition{Type: Degraded, Status: metav1.ConditionFalse, Reason: ReasonAsExpected,
+		Message: "nothing is wrong"}
+	if problem != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, problem.Reason, problem.Message
 	}
 	return c
 }
+
+// rolloutError returns what keeps a rollout from its end, by the Deployment and its own conditions. It is nil when
+// nothing does. A cause comes before the deadline that passes because of it. The tests on a local cluster demand it.
+func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError {
+	s := deployment.Status
+	if rolledOut(deployment, replicas) {
+		return nil
+	}
+	if deployment.Spec.Paused && (s.UpdatedReplicas == 0 || s.UpdatedReplicas < s.Replicas) { // a paused one still scales
+		return Errorf(ReasonDeploymentPaused, "Deployment: it is paused, so its pods are not replaced: continue by "+
+			"`kubectl rollout resume deployment %s`", deployment.Name)
+	}
+	for _, c := range s.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue || c.Reason == replicaSetRefused {
+			return Errorf(ReasonReplicaFailure, "Deployment: %s: %s", c.Reason, c.Message)
+		}
+	}
+	if rollout := RolloutOf(deployment); rollout != nil && rollout.Reason == "ProgressDeadlineExceeded" {
+		return Errorf(ReasonProgressDeadlineExceeded, "Deployment: %s", rollout.Message)
+	}
+	return nil
+}
+
+// replicaSetRefused is the reason of Progressing when the cluster refuses a ReplicaSet. The Deployment controller does
+// not count the generation as observed then.
+const replicaSetRefused = "ReplicaSetCreateError"
 
 // RolloutOf returns the Deployment's own Progressing condition. It is nil if that is not about the newest template.
 func RolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {

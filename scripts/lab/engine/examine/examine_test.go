@@ -51,6 +51,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"what a spec says later is ignored": {[]string{"FAULT=no-drift"}, []string{"spec"}, "spec", "accepted, and neither"},
 		"a finalizer that stays": {[]string{"FAULT=finalizer"}, []string{"deletion"}, "deletion",
 			"held by the finalizers"},
+		"a deletion timestamp that nobody looks at": {[]string{"FAULT=ignores-deletion"}, []string{"deletion"}, "deletion",
+			"for a sample that has a deletion timestamp"},
 		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas", "two replicas both write"},
 	})
 }

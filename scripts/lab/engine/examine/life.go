@@ -5,11 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -140,61 +136,4 @@ func restart(r *run) error {
 		}
 		return passed("no write for the sample after the restart"), nil
 	})
-}
-
-// deletion removes the sample, and makes it again under its name.
-func deletion(r *run) error {
-	return r.check("deleted, it leaves nothing; created again, it works", func(t *trial) (Finding, error) {
-		if err := t.serve(); err != nil {
-			return Finding{}, err
-		}
-		name := t.target.sample.GetName()
-		begin := time.Now()
-		if err := t.samples().Delete(t.ctx, name, metav1.DeleteOptions{}); err != nil {
-			return Finding{}, err
-		}
-		if err := t.eventually(20*time.Second, t.nothingLeft); err != nil {
-			return failed("20 s after the deletion %v", err), nil
-		}
-		took := time.Since(begin)
-		for _, c := range slices.DeleteFunc(slices.Clone(t.children), func(c child) bool { return !t.isGiven(c) }) {
-			if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
-				return failed("it deleted %s, which was there before the sample: %v", c, err), t.ctx.Err()
-			}
-		}
-		if err := t.quiet(time.Second); err != nil {
-			return Finding{}, err
-		}
-		if err := t.nothingLeft(); err != nil {
-			return failed("first all was gone, then %v", err).with(lines(t.writes(0))...), nil
-		}
-		if err := t.serve(); err != nil {
-			return failed("created again under the same name: %v", err), nil
-		}
-		if err := t.eventually(10*time.Second, t.asUndisturbed); err != nil {
-			return Finding{}, err
-		}
-		return passed("all was gone after %.1f s, and the same name worked again", took.Seconds()), nil
-	})
-}
-
-// nothingLeft returns nil when the sample and its children are gone.
-func (t *trial) nothingLeft() error {
-	if u, err := t.sample(); err == nil {
-		return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
-	}
-	var left []string
-	for _, c := range t.owns() {
-		switch u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
-		case apierrors.IsNotFound(err):
-		case err == nil && u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0:
-			return fmt.Errorf("%s is left, held by the finalizers %q", c, u.GetFinalizers())
-		default:
-			left = append(left, c.String())
-		}
-	}
-	if len(left) > 0 {
-		return fmt.Errorf("%s is left: it has no owner reference and nothing deleted it", strings.Join(left, ", "))
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -70,6 +71,11 @@ func (e Entry) Accepted() bool {
 
 // Committed reports whether the request changed something, or may have.
 func (e Entry) Committed() bool { return e.Effect == Moved || e.Effect == Unknown }
+
+// Creates reports whether the request made an object, or was to: an apply makes one where there is none.
+func (e Entry) Creates() bool {
+	return !e.DryRun && e.Subresource == "" && (e.Verb == wire.Create || slices.Contains(e.Served, http.StatusCreated))
+}
 
 // String is the entry as evidence: time (UTC), verb, resource, object, code, duration, and what else is
 // worth saying.

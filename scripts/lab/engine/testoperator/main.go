@@ -38,13 +38,14 @@ const (
 	givesUp = "gives-up" // what is refused ends the reconcile, and is only printed
 	atOnce  = "at-once"  // what failed is tried again at once
 
-	blind     = "blind"     // it applies all children in each reconcile, changed or not
-	inMemory  = "in-memory" // which child comes next is remembered, and not observed
-	finalizer = "finalizer" // a finalizer on each child that nobody removes
-	noLease   = "no-lease"  // a replica that does not lead works, too
-	once      = "once"      // no fault: what a policy changed is reported, and applied again when it is gone
-	forgets   = "forgets"   // what failed is not tried again
-	elsewhere = "elsewhere" // its lease is in a namespace where it may not be
+	blind           = "blind"            // it applies all children in each reconcile, changed or not
+	inMemory        = "in-memory"        // which child comes next is remembered, and not observed
+	ignoresDeletion = "ignores-deletion" // a Greeting that is being deleted is taken for one that is not
+	finalizer       = "finalizer"        // a finalizer on each child that nobody removes
+	noLease         = "no-lease"         // a replica that does not lead works, too
+	once            = "once"             // no fault: what a policy changed is reported, and applied again when it is gone
+	forgets         = "forgets"          // what failed is not tried again
+	elsewhere       = "elsewhere"        // its lease is in a namespace where it may not be
 )
 
 func main() {

@@ -46,7 +46,8 @@ func (r *reconciler) get(gvr schema.GroupVersionResource, name cache.ObjectName)
 
 func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error {
 	greeting, err := r.get(greetings, name)
-	if apierrors.IsNotFound(err) || err == nil && greeting.GetDeletionTimestamp() != nil {
+	if apierrors.IsNotFound(err) ||
+		err == nil && greeting.GetDeletionTimestamp() != nil && r.fault != ignoresDeletion {
 		return nil
 	} else if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,6 +19,8 @@ const (
 	resourceConflict         = "ResourceConflict"
 	nodePortUnavailable      = "NodePortUnavailable"
 	progressDeadlineExceeded = "ProgressDeadlineExceeded"
+	replicaFailure           = "ReplicaFailure"
+	deploymentPaused         = "DeploymentPaused"
 )
 
 // conflicts are the checks of one object of somebody else, for each kind of child.
@@ -239,92 +240,4 @@ func portsSwapped(t *suite.T) {
 			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
 		}
 	}
-}
-
-// stuck reports whether a failed rollout is reported, and whether the site is reported to be there.
-func stuck(available metav1.ConditionStatus) func(w *suite.Web) bool {
-	return func(w *suite.Web) bool {
-		return w.Degraded(progressDeadlineExceeded) && w.Condition("Available").Status == available && !w.Status.Completed
-	}
-}
-
-// rolloutStuck gives the Deployment a deadline of a second, which is no field of the operator's, and the
-// namespace a quota of the one pod that it has.
-func rolloutStuck(t *suite.T) {
-	web := t.Serve("web", suite.Sample())
-	merge(t, kindNamed("Deployment").of(t), "web", `{"spec":{"progressDeadlineSeconds":1}}`)
-	t.AwaitQuiet(quiet)
-	if s := t.Children(web).Deployment.Spec.ProgressDeadlineSeconds; s == nil || *s != 1 {
-		t.Skipf("the operator sets the Deployment's progressDeadlineSeconds itself, to %s: 08-old-pods-gone tests it",
-			suite.JSON(s))
-	}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
-	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
-	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
-	t.Must(err, "create a quota")
-	t.Eventually("the quota is full", 0, func() error {
-		q, err := quotas.Get(t.Context(), "one-pod", readNow)
-		if used := q.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != 1 {
-			err = fmt.Errorf("used: %s", used.String())
-		}
-		return err
-	})
-	t.SetPage("web", "<h1>Too much</h1>")
-	web = t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 40*time.Second,
-		stuck(metav1.ConditionTrue))
-	if web.Status.ReadyReplicas != 1 {
-		t.Errorf("status.readyReplicas is %d, the old pod is ready", web.Status.ReadyReplicas)
-	}
-	t.Must(quotas.Delete(t.Context(), "one-pod", metav1.DeleteOptions{}), "delete the quota")
-	web = t.Await("web", "is completed after the quota went", 50*time.Second, (*suite.Web).Is)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
-}
-
-// oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.
-func oldPodsGone(t *suite.T) {
-	web := t.Serve("web", suite.Sample())
-	resume := t.StopControllers()
-	t.Patch("web", `{"spec":{"image":"example.com/never"}}`)
-	t.Eventually("the Deployment has the new image", 0, func() error {
-		if have := image(t, t.Children(web).Deployment); have != "example.com/never" {
-			return fmt.Errorf("it is %s", have)
-		}
-		return nil
-	})
-	rolloutFails(t, web, 1)
-	t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 0, stuck(metav1.ConditionTrue))
-	all := t.Fixture.Kube.CoreV1().Pods(t.Namespace)
-	for _, p := range pods(t, web.Status.Selector) {
-		t.Must(all.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
-	}
-	rolloutFails(t, web, 0)
-	now := t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and not Available", 0,
-		stuck(metav1.ConditionFalse))
-	if now.Status.ReadyReplicas != 0 {
-		t.Errorf("status.readyReplicas is %d, no pod is left", now.Status.ReadyReplicas)
-	}
-	resume()
-	t.Completed("web")
-}
-
-// rolloutFails writes that the rollout of the newest template is given up, and how many old pods are ready.
-func rolloutFails(t *suite.T, web *suite.Web, ready int32) {
-	d := t.Children(web).Deployment
-	available := corev1.ConditionTrue
-	if ready == 0 {
-		available = corev1.ConditionFalse
-	}
-	now := metav1.Now()
-	d.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
-		UnavailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: available, Reason: "ByTheLab", LastUpdateTime: now,
-				LastTransitionTime: now},
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: progressDeadlineExceeded,
-				Message: "ReplicaSet has timed out progressing.", LastUpdateTime: now, LastTransitionTime: now}}}
-	_, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
-	t.Must(err, "write the Deployment's status")
 }

@@ -1,12 +1,16 @@
 package conformance
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -26,6 +30,10 @@ func leavesNothing(t *suite.T) {
 			t.Errorf("the MyWeb was deleted and is still there: error %v", err)
 		}
 	}
+	t.Pause(fixture.DeletionObserved)
+	mark := t.Mark()
+	t.Pause(quiet)
+	wantNoCreates(t, mark)
 	for range 2 { // and nothing comes back
 		for name := range ways {
 			t.Gone(name)
@@ -39,6 +47,51 @@ func leavesNothing(t *suite.T) {
 		})
 		t.Pause(quiet)
 	}
+	wantNoCreates(t, mark)
+}
+
+// wantNoCreates ends the check when the operator has created children since a mark. All MyWebs are being deleted.
+func wantNoCreates(t *suite.T, mark int) {
+	creates := slices.DeleteFunc(about(t.Writes(mark), configMaps, deployments, services),
+		func(e ledger.Entry) bool { return !e.Creates() })
+	if len(creates) > 0 {
+		t.Fatalf("%d creates for MyWebs that have a deletion timestamp, want none:%s", len(creates), suite.Lines(creates))
+	}
+}
+
+// noCreate deletes MyWebs in each way. A finalizer keeps each, as those of other programs do, and its ConfigMap is
+// deleted meanwhile. An operator that does not look at the deletion timestamp makes another one, and works against the
+// garbage collector.
+func noCreate(t *suite.T) {
+	for name := range fixture.Propagations {
+		t.Create(name, suite.Sample())
+	}
+	for name := range fixture.Propagations {
+		t.Completed(name)
+	}
+	t.AwaitQuiet(quiet)
+	var releases []func(context.Context) error
+	for name, how := range fixture.Propagations {
+		release, err := fixture.DeleteHeld(t.Context(), webs(t), name, how)
+		t.Cleanup(func(ctx context.Context) { _ = release(ctx) })
+		t.Must(err, "delete MyWeb "+name)
+		releases = append(releases, release)
+	}
+	t.Pause(fixture.DeletionObserved)
+	mark := t.Mark()
+	for name := range fixture.Propagations {
+		err := kindNamed("ConfigMap").of(t).Delete(t.Context(), name, metav1.DeleteOptions{})
+		if !apierrors.IsNotFound(err) { // in the foreground the garbage collector is faster
+			t.Must(err, "delete ConfigMap "+name)
+		}
+	}
+	t.Pause(calm)
+	wantNoCreates(t, mark)
+	for _, release := range releases {
+		t.Must(release(t.Context()), "take the finalizer away")
+	}
+	t.Gone("background")
+	t.Gone("foreground")
 }
 
 func recreated(t *suite.T) {

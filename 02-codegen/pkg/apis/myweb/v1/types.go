@@ -37,6 +37,10 @@ const (
 	ReasonNodePortUnavailable = "NodePortUnavailable"
 	// ReasonProgressDeadlineExceeded: the Deployment gave up waiting for its pods.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonReplicaFailure: the cluster refuses the Deployment's pods: a quota, a LimitRange, Pod Security, a webhook.
+	ReasonReplicaFailure = "ReplicaFailure"
+	// ReasonDeploymentPaused: a rollout waits until somebody resumes the Deployment.
+	ReasonDeploymentPaused = "DeploymentPaused"
 	// ReasonChildRejected: the API server refuses a child: a quota, a policy, a missing permission.
 	ReasonChildRejected = "ChildRejected"
 	// ReasonChildMutated: an admission policy or a webhook changes what the operator sets on a child.

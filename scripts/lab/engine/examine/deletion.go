@@ -1,0 +1,135 @@
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+)
+
+// deletion removes the sample in each way.
+func deletion(r *run) error {
+	if err := r.check("deleted, it leaves nothing; created again, it works", (*trial).deleteAndCreate); err != nil {
+		return err
+	}
+	ways := slices.Sorted(maps.Keys(fixture.Propagations))
+	if r.target.Fast {
+		ways = []string{"foreground"}
+	}
+	for _, way := range ways {
+		if err := r.check("being deleted ("+way+"), it gets no new children", func(t *trial) (Finding, error) {
+			return t.createsNothing(fixture.Propagations[way])
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createsNothing deletes the sample while a finalizer keeps it, as those of other programs do, and one of its children
+// meanwhile. An operator that does not look at the deletion timestamp makes that again, against the garbage collector.
+func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) {
+	if len(t.owns()) == 0 {
+		return skipped("the operator writes no other object that is its own"), nil
+	}
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	if err := t.quiet(time.Second); err != nil && !errors.Is(err, errRestless) {
+		return Finding{}, err
+	}
+	release, err := fixture.DeleteHeld(t.ctx, t.samples(), t.target.sample.GetName(), how)
+	defer func() { _ = release(context.WithoutCancel(t.ctx)) }() // clean takes away what is left
+	if err != nil {
+		return Finding{}, err
+	}
+	if err := fixture.Pause(t.ctx, fixture.DeletionObserved); err != nil {
+		return Finding{}, err
+	}
+	mark, c := t.fixture.Ledger.Mark(), t.owns()[0]
+	err = t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) { // the garbage collector can be faster
+		return Finding{}, err
+	}
+	const window = 2 * time.Second
+	if err := fixture.Pause(t.ctx, window); err != nil {
+		return Finding{}, err
+	}
+	creates := slices.DeleteFunc(t.writes(mark), func(e ledger.Entry) bool { return !e.Creates() || !t.isOwned(e) })
+	if len(creates) > 0 {
+		return failed("%d creates in %v for a sample that has a deletion timestamp", len(creates), window).
+			with(lines(creates)...), nil
+	}
+	return passed("nothing was created in %v after %s was gone", window, c), nil
+}
+
+// isOwned reports whether a request is about an object that the operator owns.
+func (t *trial) isOwned(e ledger.Entry) bool {
+	return slices.ContainsFunc(t.owns(), func(c child) bool {
+		return c.GVR.Group == e.Group && c.GVR.Resource == e.Resource && c.Name == e.Name
+	})
+}
+
+// deleteAndCreate removes the sample, and makes it again under its name.
+func (t *trial) deleteAndCreate() (Finding, error) {
+	if err := t.serve(); err != nil {
+		return Finding{}, err
+	}
+	name := t.target.sample.GetName()
+	begin := time.Now()
+	if err := t.samples().Delete(t.ctx, name, metav1.DeleteOptions{}); err != nil {
+		return Finding{}, err
+	}
+	if err := t.eventually(20*time.Second, t.nothingLeft); err != nil {
+		return failed("20 s after the deletion %v", err), nil
+	}
+	took := time.Since(begin)
+	for _, c := range slices.DeleteFunc(slices.Clone(t.children), func(c child) bool { return !t.isGiven(c) }) {
+		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
+			return failed("it deleted %s, which was there before the sample: %v", c, err), t.ctx.Err()
+		}
+	}
+	if err := t.quiet(time.Second); err != nil {
+		return Finding{}, err
+	}
+	if err := t.nothingLeft(); err != nil {
+		return failed("first all was gone, then %v", err).with(lines(t.writes(0))...), nil
+	}
+	if err := t.serve(); err != nil {
+		return failed("created again under the same name: %v", err), nil
+	}
+	if err := t.eventually(10*time.Second, t.asUndisturbed); err != nil {
+		return Finding{}, err
+	}
+	return passed("all was gone after %.1f s, and the same name worked again", took.Seconds()), nil
+}
+
+// nothingLeft returns nil when the sample and its children are gone.
+func (t *trial) nothingLeft() error {
+	if u, err := t.sample(); err == nil {
+		return fmt.Errorf("the sample is left, held by the finalizers %q", u.GetFinalizers())
+	}
+	var left []string
+	for _, c := range t.owns() {
+		switch u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); {
+		case apierrors.IsNotFound(err):
+		case err == nil && u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0:
+			return fmt.Errorf("%s is left, held by the finalizers %q", c, u.GetFinalizers())
+		default:
+			left = append(left, c.String())
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%s is left: it has no owner reference and nothing deleted it", strings.Join(left, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// stuck reports whether a rollout that does not end is reported, and whether the site is reported to be there.
+func stuck(reason string, available metav1.ConditionStatus) func(w *suite.Web) bool {
+	return func(w *suite.Web) bool {
+		return w.Degraded(reason) && w.Condition("Available").Status == available && !w.Status.Completed
+	}
+}
+
+// rolloutStuck lets the pods of the next rollout fit on no node, and gives the Deployment a deadline of a second.
+// Neither is a field of the operator.
+func rolloutStuck(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	deployments := kindNamed("Deployment").of(t)
+	merge(t, deployments, "web",
+		`{"spec":{"progressDeadlineSeconds":1,"template":{"spec":{"nodeSelector":{"lab":"nowhere"}}}}}`)
+	t.AwaitQuiet(quiet)
+	spec := t.Children(web).Deployment.Spec
+	if s := spec.ProgressDeadlineSeconds; s == nil || *s != 1 || len(spec.Template.Spec.NodeSelector) == 0 {
+		t.Skipf("the operator restores the Deployment's progressDeadlineSeconds to %s, or its nodeSelector: "+
+			"08-old-pods-gone tests it", suite.JSON(s))
+	}
+	t.SetPage("web", "<h1>Nowhere</h1>")
+	web = t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 40*time.Second,
+		stuck(progressDeadlineExceeded, metav1.ConditionTrue))
+	if web.Status.ReadyReplicas != 1 {
+		t.Errorf("status.readyReplicas is %d, the old pod is ready", web.Status.ReadyReplicas)
+	}
+	merge(t, deployments, "web", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
+	recovers(t, "the pods fit on a node")
+}
+
+// recovers fails the check unless the MyWeb is served, and well.
+func recovers(t *suite.T, after string) {
+	web := t.Await("web", "is completed after "+after, 50*time.Second, (*suite.Web).Is)
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+}
+
+// notWarnedAgain fails the check when there is more than one warning: the reason of what lasts does not change.
+func notWarnedAgain(t *suite.T) {
+	if all := warnings(t, "web"); len(all) > 1 {
+		t.Errorf("%d warnings, want 1: %q", len(all), all)
+	}
+}
+
+// soon is how long the status may take to report what a condition of the Deployment does.
+const soon = 10 * time.Second
+
+// podsRefused gives the namespace a quota of the one pod that it has. The Deployment reports at once that the quota
+// refuses its new pod, and ten minutes later that its deadline has passed.
+func podsRefused(t *suite.T) {
+	t.Serve("web", suite.Sample())
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
+	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
+	t.Must(err, "create a quota")
+	t.Eventually("the quota is full", 0, func() error {
+		q, err := quotas.Get(t.Context(), "one-pod", readNow)
+		if used := q.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != 1 {
+			err = fmt.Errorf("used: %s", used.String())
+		}
+		return err
+	})
+	t.SetPage("web", "<h1>Too much</h1>")
+	web := t.Await("web", "is Degraded by "+replicaFailure+", and Available", soon,
+		stuck(replicaFailure, metav1.ConditionTrue))
+	if message := web.Condition("Degraded").Message; !strings.Contains(message, "exceeded quota: one-pod") {
+		t.Errorf("the message does not name the quota: %q", message)
+	}
+	t.Must(quotas.Delete(t.Context(), "one-pod", metav1.DeleteOptions{}), "delete the quota")
+	recovers(t, "the quota went")
+	notWarnedAgain(t)
+}
+
+// paused pauses the rollouts of a Deployment. While no rollout waits, that is not worth a report: it scales as before.
+func paused(t *suite.T) {
+	t.Serve("web", suite.Sample())
+	deployments, h := kindNamed("Deployment").of(t), follow(t)
+	merge(t, deployments, "web", `{"spec":{"paused":true}}`)
+	t.AwaitQuiet(quiet)
+	t.Patch("web", `{"spec":{"replicas":2}}`)
+	h.neverDegraded(t, t.Completed("web"))
+	t.SetPage("web", "<h1>Paused</h1>")
+	web := t.Await("web", "is Degraded by "+deploymentPaused+", and Available", soon,
+		stuck(deploymentPaused, metav1.ConditionTrue))
+	if c := web.Condition("Progressing"); c.Status != metav1.ConditionFalse || c.Reason != deploymentPaused {
+		t.Errorf("Progressing is %s: %s: %s", c.Status, c.Reason, c.Message)
+	}
+	if message := web.Condition("Degraded").Message; !strings.Contains(message, "kubectl rollout resume") {
+		t.Errorf("the message does not say how the rollout goes on: %q", message)
+	}
+	merge(t, deployments, "web", `{"spec":{"paused":null}}`)
+	recovers(t, "the rollout was resumed")
+	notWarnedAgain(t)
+}
+
+// oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.
+func oldPodsGone(t *suite.T) {
+	web := t.Serve("web", suite.Sample())
+	resume := t.StopControllers()
+	t.Patch("web", `{"spec":{"image":"example.com/never"}}`)
+	t.Eventually("the Deployment has the new image", 0, func() error {
+		if have := image(t, t.Children(web).Deployment); have != "example.com/never" {
+			return fmt.Errorf("it is %s", have)
+		}
+		return nil
+	})
+	rolloutFails(t, web, 1)
+	t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 0,
+		stuck(progressDeadlineExceeded, metav1.ConditionTrue))
+	all := t.Fixture.Kube.CoreV1().Pods(t.Namespace)
+	for _, p := range pods(t, web.Status.Selector) {
+		t.Must(all.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
+	}
+	rolloutFails(t, web, 0)
+	now := t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and not Available", 0,
+		stuck(progressDeadlineExceeded, metav1.ConditionFalse))
+	if now.Status.ReadyReplicas != 0 {
+		t.Errorf("status.readyReplicas is %d, no pod is left", now.Status.ReadyReplicas)
+	}
+	resume()
+	t.Completed("web")
+}
+
+// rolloutFails writes that the rollout of the newest template is given up, and how many old pods are ready.
+func rolloutFails(t *suite.T, web *suite.Web, ready int32) {
+	d := t.Children(web).Deployment
+	available := corev1.ConditionTrue
+	if ready == 0 {
+		available = corev1.ConditionFalse
+	}
+	now := metav1.Now()
+	d.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
+		UnavailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: available, Reason: "ByTheLab", LastUpdateTime: now,
+				LastTransitionTime: now},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: progressDeadlineExceeded,
+				Message: "ReplicaSet has timed out progressing.", LastUpdateTime: now, LastTransitionTime: now}}}
+	_, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
+	t.Must(err, "write the Deployment's status")
+}

@@ -1,0 +1,71 @@
+package faults
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// podsRefused makes a MyWeb in a cluster that accepts its Deployment and refuses the pods. The Deployment reports that
+// at once, and ten minutes later that its deadline has passed. forbidPods returns a part of the message that refuses,
+// and what allows the pods again.
+func podsRefused(forbidPods func(t *suite.T) (message string, allow func())) func(*suite.T) {
+	return func(t *suite.T) {
+		message, allow := forbidPods(t)
+		t.Create("web", suite.Sample())
+		web := t.Await("web", "is Degraded for ReplicaFailure", 15*time.Second, func(w *suite.Web) bool {
+			return w.Degraded("ReplicaFailure") && w.Condition("Available").Status == metav1.ConditionFalse
+		})
+		if got := web.Condition("Degraded").Message; !strings.Contains(got, message) {
+			t.Errorf("the message does not say %q: %q", message, got)
+		}
+		t.StaysQuiet(time.Second)
+		allow()
+		web, _ = converged(t, "web")
+		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+		}
+		if warned := warnings(t, "web"); len(warned) > 1 {
+			t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
+		}
+	}
+}
+
+// limitRange wants memory that no pod here asks for.
+func limitRange(t *suite.T) (message string, allow func()) {
+	limits := t.Fixture.Kube.CoreV1().LimitRanges(t.Namespace)
+	_, err := limits.Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "much"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod,
+			Min: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}}}}, metav1.CreateOptions{})
+	t.Must(err, "create a LimitRange")
+	return "minimum memory usage per Pod is 1Gi", func() {
+		t.Must(limits.Delete(t.Context(), "much", metav1.DeleteOptions{}), "delete the LimitRange")
+	}
+}
+
+// podSecurity lets the namespace enforce a Pod Security Standard, and somebody ask for more in the pods' template.
+func podSecurity(t *suite.T) (message string, allow func()) {
+	label := func(level string) {
+		patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"` + level + `"}}}`
+		_, err := t.Fixture.Kube.CoreV1().Namespaces().Patch(t.Context(), t.Namespace, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{})
+		t.Must(err, "label the namespace")
+	}
+	label("baseline")
+	stop := mutate(t, "apps", "deployments", `[JSONPatch{op: "add", path: "/spec/template/spec/hostPID", value: true}]`)
+	return "violates PodSecurity", func() { stop(); label("privileged") }
+}
+
+func podPolicy(t *suite.T) (message string, allow func()) {
+	return notAllowed, forbid(t, "", "pods", "false", notAllowed)
+}
+
+func replicaSetPolicy(t *suite.T) (message string, allow func()) {
+	return notAllowed, forbid(t, "apps", "replicasets", "false", notAllowed)
+}
