@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,7 +13,7 @@ func (p *program) backup(ctx context.Context) error {
 	return p.withLock(ctx, true, func(s *store) error {
 		taken := s.backup(p.config.Name)
 		reason := ReasonAlreadyComplete
-		if taken.State != StateGood && taken.State != StateUnverified {
+		if taken.State == "" || taken.State == StateBroken || taken.State == StateMissing || taken.State == StateUnknown {
 			if err := p.dump(ctx, s); err != nil {
 				if reasonOf(err) == ReasonVolumeFull {
 					p.tidy(ctx, s) // so that the next try may find space
@@ -39,8 +40,8 @@ func (p *program) backup(ctx context.Context) error {
 			return failed
 		}
 		f := p.result.Backup
-		p.succeed(reason, "backup %s of database %q has %d bytes, %d tables and %d rows, verified: %s",
-			f.Name, f.Database, f.Size, f.Tables, f.Rows, f.verifiedMode())
+		p.succeed(reason, "backup %s of database %q has %d bytes, %d tables and %d rows, verified: %s%s",
+			f.Name, f.Database, f.Size, f.Tables, f.Rows, f.verifiedMode(), f.notCounted())
 		return nil
 	})
 }
@@ -60,9 +61,17 @@ func (f *Facts) verifiedMode() Mode {
 	return f.Verified.Mode
 }
 
-// dump takes a new dump and gives it its final name when all of it is on the disk.
-func (p *program) dump(ctx context.Context, s *store) (err error) {
-	version, major, err := p.target.dumpVersion(ctx)
+// notCounted is the part of a message about tables whose rows were not counted.
+func (f *Facts) notCounted() string {
+	if len(f.NotCounted) == 0 || f.verifiedMode() == ModeNone {
+		return ""
+	}
+	return "; rows were not counted of " + strings.Join(f.NotCounted, ", ")
+}
+
+// dump takes a new dump and gives it its final name when all of it is on the disk. Then it counts the rows.
+func (p *program) dump(ctx context.Context, s *store) error {
+	version, major, err := p.target.version(ctx, "pg_dump")
 	if err != nil {
 		return err
 	}
@@ -81,11 +90,36 @@ func (p *program) dump(ctx context.Context, s *store) (err error) {
 			"the server is PostgreSQL %s, and pg_dump of version %s cannot dump a newer one: use an image of that version",
 			source.Version, version)
 	}
-	tables, err := open.count(ctx)
-	if err != nil {
-		return classify(err, "count the rows", ReasonDumpFailed, workPatterns)
-	}
 	p.step("snapshot")
+	facts := newFactsFile(p.config, s, source, version, started)
+	if err := p.dumpFiles(ctx, s, source, facts); err != nil {
+		return err
+	}
+	p.log.Info("Dumped database", "backup", facts.Name, "bytes", facts.Size, "tables", len(source.Tables),
+		"took", facts.Completed.Sub(started).String())
+	return p.countRows(ctx, s, open, source.Tables, facts)
+}
+
+// countRows counts the rows of a backup that is complete, and adds them to its facts. Without verification no row count
+// is needed.
+func (p *program) countRows(ctx context.Context, s *store, open *session, tables []table, facts *factsFile) error {
+	if p.config.Verify == ModeNone {
+		return nil
+	}
+	found := open.count(ctx, tables)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p.step("counted")
+	facts.Tables, facts.NotCounted = found.rows, found.notCounted
+	if err := s.record(facts); err != nil {
+		p.log.Warn("Failed to record the numbers of rows", "error", p.line(err))
+	}
+	return nil
+}
+
+// dumpFiles writes the files of a backup under temporary names, and commits them.
+func (p *program) dumpFiles(ctx context.Context, s *store, source snapshot, facts *factsFile) (err error) {
 	run := newRun()
 	committing := false
 	defer func() {
@@ -93,11 +127,10 @@ func (p *program) dump(ctx context.Context, s *store) (err error) {
 			s.removeRun(p.config.Name, run)
 		}
 	}()
-	facts := newFactsFile(p.config, s, source, tables, version, started)
-	if facts.Size, facts.SHA256, err = p.dumpDatabase(ctx, s, source.ID, run); err != nil {
+	if facts.Size, facts.SHA256, err = p.dumpDatabase(ctx, s, source, run); err != nil {
 		return err
 	}
-	if facts.Globals, err = p.dumpGlobals(ctx, s, run); err != nil {
+	if facts.Globals, err = p.dumpGlobals(ctx, s, source, run); err != nil {
 		return err
 	}
 	facts.Completed = p.now().UTC().Truncate(time.Millisecond)
@@ -107,22 +140,24 @@ func (p *program) dump(ctx context.Context, s *store) (err error) {
 	}
 	p.step("prepared")
 	committing = true
-	if err := s.commit(facts.Name, run); err != nil {
-		return err
-	}
-	p.log.Info("Dumped database", "backup", facts.Name, "bytes", facts.Size, "tables", len(tables),
-		"took", facts.Completed.Sub(started).String())
-	return nil
+	return s.commit(facts.Name, run)
 }
 
-func newFactsFile(
-	c Config, s *store, source snapshot, tables map[string]int64, version string, started time.Time,
-) *factsFile {
+// newFactsFile has the facts that are known before the dump. No row is counted yet.
+func newFactsFile(c Config, s *store, source snapshot, version string, started time.Time) *factsFile {
+	reason := "the run ended before"
+	if c.Verify == ModeNone {
+		reason = "verification None does not need it"
+	}
 	facts := &factsFile{
 		Format: 1, Name: c.Name, Owner: c.Owner, Database: c.Database, Path: s.path(c.Name, suffixDump), Started: started,
 		ServerVersion: source.Version, PgDumpVersion: version,
 		Encoding: source.Encoding, Collate: source.Row.Collate, CType: source.Row.CType, Provider: source.Row.Provider,
-		Tables: tables, LargeObjects: source.LargeObjects, Roles: source.Roles,
+		Tables: map[string]int64{}, NotCounted: map[string]string{},
+		LargeObjects: source.LargeObjects, Roles: source.Roles,
+	}
+	for _, t := range source.Tables {
+		facts.NotCounted[t.Name] = reason
 	}
 	for _, locale := range []*string{source.Row.ICULocale, source.Row.Locale} {
 		if locale != nil {
@@ -133,15 +168,16 @@ func newFactsFile(
 	return facts
 }
 
-// dumpDatabase dumps what the snapshot shows into a temporary file, and reads back what is in it.
+// dumpDatabase dumps what the snapshot shows into a temporary file, and reads back what is in it. The dump has the
+// encoding of the database, so that no byte is converted: some databases have bytes that their encoding does not allow.
 func (p *program) dumpDatabase(
-	ctx context.Context, s *store, snapshotID, run string,
+	ctx context.Context, s *store, source snapshot, run string,
 ) (size int64, sha string, err error) {
 	path := s.temporary(p.config.Name, suffixDump, run)
-	err = p.target.run(ctx, tool{
+	err = p.target.withEncoding("").run(ctx, tool{
 		name: "pg_dump",
-		args: []string{"--format=custom", "--no-password", "--snapshot=" + snapshotID, "--file=" + path,
-			databaseOption("dbname", p.config.Database)},
+		args: []string{"--format=custom", "--no-password", "--encoding=" + source.Encoding, "--snapshot=" + source.ID,
+			"--file=" + path, databaseOption("dbname", p.config.Database)},
 		started: func() { p.step("dumping") },
 	})
 	if err != nil {
@@ -155,11 +191,12 @@ func (p *program) dumpDatabase(
 
 // dumpGlobals writes the roles of the server, their attributes, memberships and settings, without passwords: hashes
 // on a backup volume invite an attack, and only superusers may read them.
-func (p *program) dumpGlobals(ctx context.Context, s *store, run string) (checksum, error) {
+func (p *program) dumpGlobals(ctx context.Context, s *store, source snapshot, run string) (checksum, error) {
 	path := s.temporary(p.config.Name, suffixGlobals, run)
-	err := p.target.run(ctx, tool{
+	err := p.target.withEncoding("").run(ctx, tool{
 		name: "pg_dumpall",
-		args: []string{"--globals-only", "--no-role-passwords", "--no-password", "--file=" + path,
+		args: []string{"--globals-only", "--no-role-passwords", "--no-password",
+			"--encoding=" + textEncoding(source.Encoding), "--file=" + path,
 			databaseOption("database", p.config.Database)},
 	})
 	if err != nil {

@@ -28,11 +28,12 @@ func (s server) createDatabase(
 	return s.run(ctx, tool{name: "createdb", args: append(args, "--", name)})
 }
 
-// restore has pg_restore read a dump. It ends at the first error.
+// restore has pg_restore read a dump, which names the encoding of its text. It ends at the first error.
 func (s server) restore(ctx context.Context, database string, dump io.Reader, oneTransaction bool) error {
 	args := []string{"--no-password", "--exit-on-error", "--no-tablespaces"}
 	if oneTransaction {
 		args = append(args, "--single-transaction")
 	}
-	return s.run(ctx, tool{name: "pg_restore", args: append(args, databaseOption("dbname", database)), stdin: dump})
+	in := s.withEncoding("")
+	return in.run(ctx, tool{name: "pg_restore", args: append(args, databaseOption("dbname", database)), stdin: dump})
 }

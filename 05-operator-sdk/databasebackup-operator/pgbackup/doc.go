@@ -99,14 +99,20 @@
 // releases it when the process that holds it ends.
 //
 // The rows of each table are counted in the snapshot that pg_dump dumps (pg_export_snapshot), so that the counts match
-// even if the database is busy. That reads each table twice.
+// even if the database is busy. That reads each table twice. With BACKUP_VERIFY=None they are not counted. They are
+// counted when the backup is complete, and a table that cannot be counted costs nothing: the facts and the result have
+// the reason, and a restore does not compare its rows. Examples are an index over a function that is not found with the
+// search_path of pg_dump, an unlogged table on a hot standby, and a table that was truncated after the snapshot.
+//
+// A dump has the encoding of the database, so its bytes are those of the database, whether or not they are UTF-8. In
+// names and messages of a database in SQL_ASCII, a byte that is not UTF-8 is written as \xNN.
 //
 // # Verification
 //
 // Archive compares size and SHA-256 of both files with the facts, and reads the table of contents (pg_restore
 // --list): it must not be empty, and must have the data of as many tables as were counted.
 //
-// Restore does the same, and then sends the dump to the process of the verb scratch, through a unix socket in
+// Restore does the same, has pg_restore read the dump to its end, and then sends the dump to the process of the verb scratch, through a unix socket in
 // BACKUP_SCRATCH. That process makes a PostgreSQL server, by initdb in BACKUP_SCRATCH, with a unix socket and without
 // TCP. The server is always removed afterwards. The process creates the roles of the globals, restores the dump, and
 // compares the rows of each table and the number of large objects with those of the facts. Then BACKUP_QUERY runs, as a
@@ -119,16 +125,18 @@
 // the credentials, and with process IDs of its own. Such a program can also send a false result, and so decide whether
 // its own database counts as verified. The length of the result and its possible reasons are limited.
 //
-// The outcome is recorded in the facts: Verified when it passed, Failure when the dump is bad
-// (ChecksumMismatch, ArchiveUnreadable, ArchiveIncomplete, RestoreFailed, RowsDiffer, QueryFailed). Other failures are
-// not recorded as a fault of the dump (ScratchFailed: no scratch process, no space, no memory, an extension that the
-// image lacks; QueryInvalid; Interrupted). If Archive passed before them, that is recorded.
+// The outcome is recorded in the facts: Verified when it passed, otherwise Failure. The dump is Broken only with evidence
+// against it: ChecksumMismatch, ArchiveUnreadable, ArchiveIncomplete. With any other reason it is Unverifiable. The
+// scratch server is not the server that was dumped: it may lack a locale, a dictionary, an extension, a role, space or
+// memory. It also runs code of the dump. So nothing that it reports is evidence. A backup that passed a verification as
+// strong before stays Good. A run that was stopped records nothing.
 //
 // # Retention
 //
 // Keep decides from the files that exist. Each backup has a State: it is Good if it passed its last verification and
 // its files have the recorded size. The newest good backup is never removed, and neither is the newest dump, even if it
-// is broken. With BACKUP_VERIFY=None no backup is good, and the rules apply to unverified backups. Retention also runs
+// is broken. Backups that were not or could not be verified are kept by the same rules, but are counted separately: they
+// replace no good backup, and no good backup replaces them. With BACKUP_VERIFY=None no backup is good, and the rules apply to unverified backups. Retention also runs
 // after a verification that failed, because a broken dump does not count, and when the volume is full, so that the next
 // try may find space. The backup of the present run stays until the next run, even if the clock is wrong. If a file
 // cannot be removed, prune fails, but backup succeeds with a Warning.

@@ -30,8 +30,10 @@ type factsFile struct {
 	Provider      string `json:"localeProvider,omitempty"` // c, i or b, as in pg_database
 	Locale        string `json:"locale,omitempty"`         // of the provider
 	// Tables are the rows of each table, by its name quoted as in SQL, in the snapshot that was dumped.
-	Tables       map[string]int64 `json:"tables"`
-	LargeObjects int64            `json:"largeObjects"`
+	Tables map[string]int64 `json:"tables"`
+	// NotCounted are the other tables that were dumped, each with the reason why its rows were not counted.
+	NotCounted   map[string]string `json:"notCounted,omitempty"`
+	LargeObjects int64             `json:"largeObjects"`
 	// Roles are those that objects of the database belong or are granted to.
 	Roles []string `json:"roles"`
 
@@ -50,11 +52,34 @@ func (s *factsFile) dump() checksum { return checksum{Size: s.Size, SHA256: s.SH
 func (s *factsFile) facts() *Facts {
 	f := &Facts{Name: s.Name, Database: s.Database, Path: s.Path, Size: s.Size, SHA256: s.SHA256,
 		Started: s.Started, Completed: s.Completed, ServerVersion: s.ServerVersion, PgDumpVersion: s.PgDumpVersion,
-		Tables: len(s.Tables), Verified: s.Verified, Failure: s.Failure}
+		State: s.state(), Tables: len(s.Tables) + len(s.NotCounted), Verified: s.Verified, Failure: s.Failure}
 	for rows := range maps.Values(s.Tables) {
 		f.Rows += rows
 	}
+	for i, table := range sortedKeys(s.NotCounted) {
+		if i == notCountedLimit {
+			f.NotCounted = append(f.NotCounted, fmt.Sprintf("%d other tables", len(s.NotCounted)-i))
+			break
+		}
+		f.NotCounted = append(f.NotCounted, table+": "+s.NotCounted[table])
+	}
 	return f
+}
+
+// notCountedLimit is how many tables a result names that were not counted. The facts have all of them.
+const notCountedLimit = 3
+
+// state says how reliable a dump of the recorded size is.
+func (s *factsFile) state() State {
+	switch {
+	case s.Failure != nil && faulty[s.Failure.Reason]:
+		return StateBroken
+	case s.Failure != nil:
+		return StateUnverifiable
+	case s.Verified == nil || !s.Verified.Mode.includes(ModeArchive):
+		return StateUnverified
+	}
+	return StateGood
 }
 
 // readFacts returns nil if the file does not exist, or has not the facts of this name and owner.

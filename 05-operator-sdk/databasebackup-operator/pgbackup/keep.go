@@ -15,7 +15,11 @@ const (
 	StateGood State = "Good"
 	// StateUnverified is a dump of the recorded size that was not verified.
 	StateUnverified State = "Unverified"
-	// StateBroken is a dump that failed its last verification, or has another size than was recorded.
+	// StateUnverifiable is a dump of the recorded size whose last verification did not pass, without evidence against
+	// the dump: the scratch server may lack a locale, a dictionary, an extension, a role, space or memory.
+	StateUnverifiable State = "Unverifiable"
+	// StateBroken is a dump with evidence against it: another size or checksum than was recorded, or pg_restore cannot
+	// read it.
 	StateBroken State = "Broken"
 	// StateMissing are facts whose dump is gone.
 	StateMissing State = "Missing"
@@ -40,7 +44,8 @@ type Policy struct {
 //
 //   - Good backups are kept by the rules: the KeepLast newest, and the newest of each of the last KeepDaily days,
 //     KeepWeekly weeks (Monday to Sunday) and KeepMonthly months that have one, in the location.
-//   - Unverified backups are kept by the same rules. They are counted separately, so they never replace a good backup.
+//   - Unverified and unverifiable backups are kept by the same rules. They are counted separately, so they never replace
+//     a good backup, and no good backup replaces them.
 //   - Broken and missing backups are kept while there is no newer good backup, the KeepLast newest of them.
 //   - Backups that are older than MaxAgeDays calendar days are removed, even if these rules would keep them.
 //   - The newest good backup is never removed. While no backup is good, the newest unverified one is never removed.
@@ -58,7 +63,7 @@ func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location
 		}
 		return found
 	}
-	good, unverified, failed := with(StateGood), with(StateUnverified), with(StateBroken, StateMissing)
+	good, unverified, failed := with(StateGood), with(StateUnverified, StateUnverifiable), with(StateBroken, StateMissing)
 	stays := map[string]bool{}
 	policy.mark(stays, good, location)
 	policy.mark(stays, unverified, location)
@@ -74,7 +79,7 @@ func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location
 	if last := slices.Concat(good[:min(1, len(good))], unverified[:min(1, len(unverified))]); len(last) > 0 {
 		stays[last[0].Name] = true
 	}
-	if there := with(StateGood, StateUnverified, StateBroken); len(there) > 0 {
+	if there := with(StateGood, StateUnverified, StateUnverifiable, StateBroken); len(there) > 0 {
 		stays[there[0].Name] = true
 	}
 	for _, e := range sorted {

@@ -14,7 +14,7 @@ import (
 // entries reads "G 2026-05-03 02:00" and the like: state, time in UTC. The name is the time.
 func entries(t *testing.T, lines ...string) (found []Entry) {
 	t.Helper()
-	states := map[string]State{"G": StateGood, "U": StateUnverified, "B": StateBroken,
+	states := map[string]State{"G": StateGood, "U": StateUnverified, "V": StateUnverifiable, "B": StateBroken,
 		"M": StateMissing, "?": StateUnknown}
 	for _, line := range lines {
 		state, at, _ := strings.Cut(line, " ")
@@ -83,6 +83,16 @@ var prunings = map[string]pruning{
 		have: []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "U 2026-05-03 00:00", "U 2026-05-04 00:00",
 			"U 2026-05-05 00:00", "B 2026-05-06 00:00", "B 2026-05-07 00:00", "B 2026-05-08 00:00"},
 		policy: Policy{KeepLast: 2}, remove: []string{"B 2026-05-06 00:00", "U 2026-05-03 00:00"}},
+	"unverifiable ones stay within the rules when a newer good one is there": {
+		have:   []string{"V 2026-05-01 00:00", "V 2026-05-02 00:00", "G 2026-05-03 00:00"},
+		policy: Policy{KeepLast: 2}},
+	"unverifiable ones push out no good one, and go by the rules": {
+		have: []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "V 2026-05-03 00:00", "U 2026-05-04 00:00",
+			"V 2026-05-05 00:00"},
+		policy: Policy{KeepLast: 2}, remove: []string{"V 2026-05-03 00:00"}},
+	"while none is good, the newest unverifiable one stays": {
+		have:   []string{"V 2026-01-01 00:00", "V 2026-01-02 00:00", "M 2026-01-03 00:00"},
+		policy: Policy{MaxAgeDays: 5}, remove: []string{"M 2026-01-03 00:00", "V 2026-01-01 00:00"}},
 	"broken and missing ones go when a newer good one is there": {
 		have:   []string{"B 2026-05-01 00:00", "M 2026-05-02 00:00", "G 2026-05-03 00:00", "B 2026-05-04 00:00"},
 		policy: Policy{KeepLast: 7}, remove: []string{"M 2026-05-02 00:00", "B 2026-05-01 00:00"}},
@@ -122,13 +132,13 @@ func TestKeep(t *testing.T) {
 func TestKeepAlways(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC)
-	states := []State{StateGood, StateUnverified, StateBroken, StateMissing, StateUnknown}
+	states := []State{StateGood, StateUnverified, StateUnverifiable, StateBroken, StateMissing, StateUnknown}
 	for round := range 5000 {
 		var have []Entry
 		newest, latest := Entry{}, Entry{}
 		for i := range random.IntN(30) {
 			e := Entry{Name: fmt.Sprint(i), Time: now.Add(-time.Duration(random.IntN(400*24*60)) * time.Minute),
-				State: states[random.IntN(5)]}
+				State: states[random.IntN(len(states))]}
 			if e.State == StateGood && e.Time.After(newest.Time) {
 				newest = e
 			}

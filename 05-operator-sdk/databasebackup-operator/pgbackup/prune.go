@@ -34,7 +34,7 @@ func (p *program) retain(ctx context.Context, s *store) error {
 	keep, remove := Keep(entries, p.config.Policy, p.now(), p.config.Location)
 	// After the clock was ahead for a while, earlier backups seem newer than the one that this run has just taken.
 	taken := func(e Entry) bool {
-		return p.config.Verb == verbBackup && e.Name == p.config.Name && (e.State == StateGood || e.State == StateUnverified)
+		return p.config.Verb == verbBackup && e.Name == p.config.Name && e.State != StateBroken && e.State != StateMissing
 	}
 	if i := slices.IndexFunc(remove, taken); i >= 0 {
 		keep, remove = append(keep, remove[i]), slices.Delete(remove, i, i+1)

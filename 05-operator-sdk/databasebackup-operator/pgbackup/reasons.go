@@ -48,12 +48,16 @@ const (
 	ReasonChecksumMismatch  Reason = "ChecksumMismatch"  // size or SHA-256 are not those of the dump that was taken
 	ReasonArchiveUnreadable Reason = "ArchiveUnreadable" // pg_restore cannot read the dump's table of contents
 	ReasonArchiveIncomplete Reason = "ArchiveIncomplete" // the table of contents lacks tables
-	ReasonScratchFailed     Reason = "ScratchFailed"     // no scratch server: says nothing about the dump
-	ReasonRestoreFailed     Reason = "RestoreFailed"     // pg_restore failed
-	ReasonRowsDiffer        Reason = "RowsDiffer"        // restored, but not the rows that were dumped
-	ReasonQueryInvalid      Reason = "QueryInvalid"      // BACKUP_QUERY does not run: says nothing about the dump
-	ReasonQueryFailed       Reason = "QueryFailed"       // BACKUP_QUERY returned no row, false, NULL or 0
+	ReasonRestoreFailed     Reason = "RestoreFailed"     // the server of a restore refused a part of the dump
 	ReasonTargetNotEmpty    Reason = "TargetNotEmpty"    // restore refused to overwrite
+
+	// The scratch server is not the server that was dumped, and runs code of the dump. So none of these reasons is
+	// evidence against the dump.
+	ReasonScratchFailed        Reason = "ScratchFailed"        // there is no scratch server
+	ReasonScratchRestoreFailed Reason = "ScratchRestoreFailed" // the scratch server refused a part of the dump
+	ReasonRowsDiffer           Reason = "RowsDiffer"           // restored, but not the rows that were dumped
+	ReasonQueryInvalid         Reason = "QueryInvalid"         // BACKUP_QUERY does not run
+	ReasonQueryFailed          Reason = "QueryFailed"          // BACKUP_QUERY returned no row, false, NULL or 0
 )
 
 // final are the reasons of failures that another try cannot fix.
@@ -62,10 +66,9 @@ var final = map[Reason]bool{
 	ReasonBackupNotFound: true, ReasonFileMissing: true, ReasonQueryInvalid: true, ReasonTargetNotEmpty: true,
 }
 
-// faulty are the reasons that are faults of the dump itself. They are recorded in its facts.
+// faulty are the reasons that are evidence against the dump itself. With any other reason it could not be verified.
 var faulty = map[Reason]bool{
 	ReasonChecksumMismatch: true, ReasonArchiveUnreadable: true, ReasonArchiveIncomplete: true,
-	ReasonRestoreFailed: true, ReasonRowsDiffer: true, ReasonQueryFailed: true,
 }
 
 // fault is an error with a reason. Its text is the message of the result.

@@ -36,6 +36,7 @@ type Result struct {
 // Facts are the facts about one backup.
 type Facts struct {
 	Name      string    `json:"name"`
+	State     State     `json:"state"`
 	Database  string    `json:"database"`
 	Path      string    `json:"path"`
 	Size      int64     `json:"size"` // of the dump, in bytes
@@ -46,11 +47,14 @@ type Facts struct {
 	ServerVersion string `json:"serverVersion,omitempty"`
 	PgDumpVersion string `json:"pgDumpVersion,omitempty"`
 	Tables        int    `json:"tables"`
-	Rows          int64  `json:"rows"`
+	Rows          int64  `json:"rows"` // of the tables that were counted
+	// NotCounted names tables whose rows were not counted, each with the reason.
+	NotCounted []string `json:"notCounted,omitempty"`
 
 	// Verified is the strongest verification that passed; nil when there was none, or one failed since.
 	Verified *Verified `json:"verified,omitempty"`
-	// Failure is a verification that failed. A later one that is as strong and passes removes it.
+	// Failure is a verification that failed, or that was not possible: State says which. A later one that is as strong and
+	// passes removes it.
 	Failure *Failure `json:"failure,omitempty"`
 }
 
@@ -60,7 +64,7 @@ type Verified struct {
 	Time time.Time `json:"time"`
 }
 
-// Failure is why and when a verification of a backup failed.
+// Failure is why and when a verification of a backup failed or was not possible.
 type Failure struct {
 	Mode    Mode      `json:"mode"` // the part of the verification that failed
 	Reason  Reason    `json:"reason"`
@@ -113,9 +117,9 @@ func (r Result) encode() ([]byte, error) {
 			r.Omitted++
 		case len(r.Message) > 40 || len(r.Warning) > 40:
 			r.Message, r.Warning = shorten(r.Message, len(r.Message)/2), shorten(r.Warning, len(r.Warning)/2)
-		case r.Backup != nil && r.Backup.Failure != nil:
+		case r.Backup != nil && (r.Backup.Failure != nil || r.Backup.NotCounted != nil):
 			facts := *r.Backup
-			facts.Failure = nil // Reason and Message have it
+			facts.Failure, facts.NotCounted = nil, nil // Reason and Message have them
 			r.Backup = &facts
 		default:
 			r.Backup, r.Restored = nil, nil

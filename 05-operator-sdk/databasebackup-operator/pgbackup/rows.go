@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // compareRows counts what was restored and compares it with what was dumped.
@@ -15,33 +16,44 @@ func compareRows(ctx context.Context, s server, database string, facts *factsFil
 	if _, err := open.ask(ctx, sessionSettings); err != nil {
 		return nil, failf(ReasonConnectionLost, "count the restored rows: %w", err)
 	}
-	tables, err := open.count(ctx)
-	if err != nil {
+	if _, err := open.ask(ctx, "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;"); err != nil {
 		return nil, classify(err, "count the restored rows", ReasonConnectionLost, workPatterns)
 	}
 	large, err := open.largeObjects(ctx)
 	if err != nil {
 		return nil, classify(err, "count the restored large objects", ReasonConnectionLost, workPatterns)
 	}
-	if what := difference(facts, tables, large); what != "" {
-		return tables, failf(ReasonRowsDiffer, "not what was dumped: %s", what)
+	tables, err := open.tables(ctx)
+	if err != nil {
+		return nil, classify(err, "list the restored tables", ReasonConnectionLost, workPatterns)
 	}
-	return tables, nil
+	have := open.count(ctx, tables)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if what := difference(facts, have, large); what != "" {
+		return have.rows, failf(ReasonRowsDiffer, "not what was dumped: %s", what)
+	}
+	return have.rows, nil
 }
 
-// difference describes the first thing, by name, that is not as it was dumped. It is empty if there is none.
-func difference(facts *factsFile, tables map[string]int64, largeObjects int64) string {
-	for _, table := range sortedKeys(facts.Tables) {
-		rows, there := tables[table]
+// difference describes the first thing, by name, that is not as it was dumped. It is empty if there is none. Rows are
+// compared where both sides could be counted.
+func difference(facts *factsFile, have counts, largeObjects int64) string {
+	for _, table := range slices.Concat(sortedKeys(facts.Tables), sortedKeys(facts.NotCounted)) {
+		dumped, known := facts.Tables[table]
+		rows, counted := have.rows[table]
+		_, there := have.notCounted[table]
 		switch {
-		case !there:
+		case !counted && !there:
 			return fmt.Sprintf("table %s is missing", table)
-		case rows != facts.Tables[table]:
-			return fmt.Sprintf("table %s has %d rows, and %d were dumped", table, rows, facts.Tables[table])
+		case known && counted && rows != dumped:
+			return fmt.Sprintf("table %s has %d rows, and %d were dumped", table, rows, dumped)
 		}
 	}
-	for _, table := range sortedKeys(tables) {
-		if _, there := facts.Tables[table]; !there {
+	for _, table := range sortedKeys(have.rows) {
+		_, counted := facts.Tables[table]
+		if _, dumped := facts.NotCounted[table]; !counted && !dumped {
 			return fmt.Sprintf("table %s was not dumped", table)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // trial has the data about a dump that the scratch process needs.
 type trial struct {
 	Facts   *factsFile `json:"facts"`
-	Globals string     `json:"globals"`
+	Globals []byte     `json:"globals"` // as they are: they may have bytes that are not UTF-8
 	Query   string     `json:"query,omitempty"`
 }
 
@@ -32,10 +32,10 @@ type verdict struct {
 	Message string `json:"message,omitempty"`
 }
 
-// verdictReasons are the reasons that a verdict may have. Code in the dump may have written the verdict, so it may
-// only report faults of that dump.
+// verdictReasons are the reasons that a verdict may have. Code in the dump may have written the verdict, so none of them
+// is evidence against a dump.
 var verdictReasons = map[Reason]bool{
-	ReasonRestoreFailed: true, ReasonRowsDiffer: true, ReasonQueryFailed: true,
+	ReasonScratchRestoreFailed: true, ReasonRowsDiffer: true, ReasonQueryFailed: true,
 	ReasonQueryInvalid: true, ReasonToolMissing: true,
 }
 
@@ -55,7 +55,7 @@ func (p *program) checkRestore(ctx context.Context, s *store, facts *factsFile) 
 		return volumeFault("read the dump", err)
 	}
 	defer func() { _ = dump.Close() }()
-	header, err := json.Marshal(trial{Facts: facts, Globals: string(globals), Query: p.config.Query})
+	header, err := json.Marshal(trial{Facts: facts, Globals: globals, Query: p.config.Query})
 	if err != nil {
 		return fmt.Errorf("encode the facts: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -63,15 +62,16 @@ func (p *program) try(ctx context.Context, body io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := server.makeRoles(ctx, asked.Globals); err != nil {
+	if err := server.makeDatabase(ctx, asked.Facts); err != nil {
 		return err
 	}
-	if err := server.makeDatabase(ctx, asked.Facts); err != nil {
+	if err := server.makeRoles(ctx, string(asked.Globals), asked.Facts.Encoding); err != nil {
 		return err
 	}
 	err = server.restore(ctx, scratchDatabase, io.MultiReader(decoder.Buffered(), body), false)
 	if err != nil {
-		return classify(err, "restore into the scratch server", ReasonRestoreFailed, scratchPatterns)
+		return classify(err, "the dump can be read, but the scratch server refused a part of it",
+			ReasonScratchRestoreFailed, nil)
 	}
 	if _, err := compareRows(ctx, server.server, scratchDatabase, asked.Facts); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (p *program) try(ctx context.Context, body io.Reader) (err error) {
 	if asked.Query == "" {
 		return nil
 	}
-	return server.ask(ctx, asked.Query)
+	return server.ask(ctx, asked.Query, asked.Facts.Encoding)
 }
 
 // scratchFault is the error of a step before the dump is touched: it says nothing about the dump.
@@ -90,29 +90,14 @@ func scratchFault(doing string, err error) error {
 	return failf(ReasonScratchFailed, "%s: %w", doing, err)
 }
 
-// scratchPatterns are messages of a restore that lacks space, memory or an extension of the image. They do not mean
-// that the dump is bad.
-var scratchPatterns = []pattern{
-	{"No space left on device", ReasonScratchFailed},
-	{"Disk quota exceeded", ReasonScratchFailed},
-	{"out of memory", ReasonScratchFailed},
-	{"out of shared memory", ReasonScratchFailed},
-	{"server closed the connection", ReasonScratchFailed},
-	{"terminating connection", ReasonScratchFailed},
-	{"the database system is", ReasonScratchFailed},
-	{"is not available", ReasonScratchFailed}, // an extension
-	{"could not access file", ReasonScratchFailed},
-	{"shared_preload_libraries", ReasonScratchFailed},
-}
-
 // ask runs the query of the settings as a user who can read everything and change nothing.
-func (s *scratch) ask(ctx context.Context, sql string) error {
+func (s *scratch) ask(ctx context.Context, sql, encoding string) error {
 	_, err := s.query(ctx, "postgres", "CREATE ROLE "+scratchReader+" LOGIN BYPASSRLS IN ROLE pg_read_all_data;")
 	if err != nil {
 		return scratchFault("make the user of the query", err)
 	}
-	reader := s.server
-	reader.environ = append(slices.Clone(s.environ), "PGUSER="+scratchReader,
+	reader := s.withEncoding(textEncoding(encoding))
+	reader.environ = append(reader.environ, "PGUSER="+scratchReader,
 		"PGOPTIONS=-c default_transaction_read_only=on")
 	var answer strings.Builder
 	err = reader.run(ctx, tool{name: "psql", stdout: &answer,

@@ -121,11 +121,12 @@ func (s *scratch) makeDatabase(ctx context.Context, facts *factsFile) error {
 	return scratchFault("make the scratch database", err)
 }
 
-// makeRoles creates the roles of the globals. A statement may fail, such as a setting of an extension: if a role is
-// missing, the restore fails.
-func (s *scratch) makeRoles(ctx context.Context, globals string) error {
-	err := s.run(ctx, tool{name: "psql", stdin: strings.NewReader(roleStatements(globals)),
-		args: append(psqlArgs("postgres"), "--set=ON_ERROR_STOP=0")})
+// makeRoles creates the roles of the globals, in the database that has the encoding of their names. A statement may fail,
+// such as a setting of an extension: if a role is missing, the restore fails.
+func (s *scratch) makeRoles(ctx context.Context, globals, encoding string) error {
+	in := s.withEncoding(textEncoding(encoding))
+	err := in.run(ctx, tool{name: "psql", stdin: strings.NewReader(roleStatements(globals)),
+		args: append(psqlArgs(scratchDatabase), "--set=ON_ERROR_STOP=0")})
 	return scratchFault("make the roles", err)
 }
 

@@ -28,6 +28,7 @@ type session struct {
 
 // dial starts a session. It does not wait for the connection: the first call of ask does.
 func (s server) dial(ctx context.Context, database string, names ...string) (*session, error) {
+	s = s.withEncoding("") // sessionSettings set it, when the encoding of the database is known
 	cmd, err := s.command(ctx, "psql", psqlArgs(database)...)
 	if err != nil {
 		return nil, err
@@ -126,10 +127,14 @@ func (p *program) connect(ctx context.Context, database string) (*session, error
 	}
 }
 
-// sessionSettings keep the server from ending a session that waits, and from filtering rows.
-const sessionSettings = quietSearch + `
-SET client_encoding = 'UTF8';
+// sessionSettings are those of pg_dump (setup_connection in its source): they keep the server from ending a session that
+// waits, from filtering rows, and from finding functions of users. Of SQL_ASCII nothing can be converted to UTF-8.
+const sessionSettings = `
+SELECT NULL FROM pg_catalog.set_config('search_path', '', false);
+SELECT NULL FROM set_config('client_encoding', CASE current_setting('server_encoding')
+  WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, false);
 SET statement_timeout = 0;
+SET lock_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;
 SET row_security = off;
 SELECT NULL FROM set_config('idle_session_timeout', '0', false)

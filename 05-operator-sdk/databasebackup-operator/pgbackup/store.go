@@ -180,12 +180,10 @@ func (s *store) backup(name string) backup {
 		return b
 	case !there:
 		b.State = StateMissing
-	case b.facts.Failure != nil || info.Size() != b.facts.Size:
+	case info.Size() != b.facts.Size:
 		b.State = StateBroken
-	case b.facts.Verified == nil || !b.facts.Verified.Mode.includes(ModeArchive):
-		b.State = StateUnverified
 	default:
-		b.State = StateGood
+		b.State = b.facts.state()
 	}
 	b.Time = b.facts.Started
 	return b

@@ -43,6 +43,25 @@ func targetServer(c Config) server {
 	return s
 }
 
+// withEncoding is the server for tools that send and receive text in an encoding; without one, in that of the database.
+func (s server) withEncoding(encoding string) server {
+	s.environ = slices.DeleteFunc(slices.Clone(s.environ), func(pair string) bool {
+		return strings.HasPrefix(pair, "PGCLIENTENCODING=")
+	})
+	if encoding != "" {
+		s.environ = append(s.environ, "PGCLIENTENCODING="+encoding)
+	}
+	return s
+}
+
+// textEncoding is the encoding in which text of a database is read: UTF-8, unless nothing is known of its bytes.
+func textEncoding(encoding string) string {
+	if encoding == "SQL_ASCII" {
+		return encoding
+	}
+	return "UTF8"
+}
+
 // plainEnvironment is what every tool gets: no credentials.
 func plainEnvironment(environ []string) []string {
 	kept := []string{"LC_ALL=C"} // messages are recognized by their English text
@@ -154,15 +173,15 @@ func psqlArgs(database string) []string {
 		"--set=ON_ERROR_STOP=1", databaseOption("dbname", database)}
 }
 
-// dumpVersion is the version that pg_dump prints, and its major number.
-func (s server) dumpVersion(ctx context.Context) (version string, major int, err error) {
+// version is the version that a program prints, and its major number.
+func (s server) version(ctx context.Context, name string) (version string, major int, err error) {
 	var out bytes.Buffer
-	if err := s.run(ctx, tool{name: "pg_dump", args: []string{"--version"}, stdout: &out}); err != nil {
+	if err := s.run(ctx, tool{name: name, args: []string{"--version"}, stdout: &out}); err != nil {
 		return "", 0, err
 	}
-	version = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(out.String()), "pg_dump (PostgreSQL)"))
+	version = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(out.String()), name+" (PostgreSQL)"))
 	if _, err := fmt.Sscanf(version, "%d", &major); err != nil {
-		return "", 0, failf(ReasonToolMissing, "pg_dump prints no version, but %q", version)
+		return "", 0, failf(ReasonToolMissing, "%s prints no version, but %q", name, version)
 	}
 	return version, major, nil
 }

@@ -37,8 +37,7 @@ func (p *program) named(s *store) (backup, error) {
 	return found, nil
 }
 
-// verifyAndRecord verifies in the mode of the settings. A fault of the dump is recorded. A fault
-// of this run alone is not.
+// verifyAndRecord verifies in the mode of the settings, and records the outcome.
 func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFile) error {
 	passed, err := p.check(ctx, s, facts, p.config.Verify)
 	if ctx.Err() != nil {
@@ -50,14 +49,13 @@ func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFil
 	if passed != ModeNone {
 		changed = facts.pass(passed, now)
 	}
-	if reason := reasonOf(err); err != nil && faulty[reason] {
+	if err != nil {
 		failedAt := ModeRestore
 		if passed == ModeNone {
 			failedAt = ModeArchive
 		}
-		facts.Verified = nil
-		facts.Failure = &Failure{Mode: failedAt, Reason: reason, Message: shorten(p.line(err), messageLimit), Time: now}
-		changed = true
+		failure := Failure{Mode: failedAt, Reason: reasonOf(err), Message: shorten(p.line(err), messageLimit), Time: now}
+		changed = facts.fail(failure, p.config.Verify) || changed
 	}
 	if changed {
 		err = joinErrors(err, s.record(facts))
@@ -78,6 +76,20 @@ func (s *factsFile) pass(mode Mode, now time.Time) (changed bool) {
 	return true
 }
 
+// fail records a verification that was asked for and did not pass. Without evidence against the dump it changes neither
+// an earlier verification that is as strong, nor earlier evidence.
+func (s *factsFile) fail(failure Failure, asked Mode) (changed bool) {
+	if faulty[failure.Reason] {
+		s.Verified, s.Failure = nil, &failure
+		return true
+	}
+	if s.Verified != nil && s.Verified.Mode.includes(asked) || s.Failure != nil && faulty[s.Failure.Reason] {
+		return false
+	}
+	s.Failure = &failure
+	return true
+}
+
 // check verifies a backup. passed is the strongest part that succeeded.
 func (p *program) check(ctx context.Context, s *store, facts *factsFile, mode Mode) (passed Mode, err error) {
 	if mode == ModeNone {
@@ -88,6 +100,10 @@ func (p *program) check(ctx context.Context, s *store, facts *factsFile, mode Mo
 	}
 	if mode == ModeArchive {
 		return ModeArchive, nil
+	}
+	// All of the dump is read before the scratch server gets it, because a failure of that server is no evidence.
+	if err := p.readArchive(ctx, facts, s.path(facts.Name, suffixDump), "--file=/dev/null", io.Discard); err != nil {
+		return ModeArchive, err
 	}
 	if err := p.checkRestore(ctx, s, facts); err != nil {
 		return ModeArchive, err
@@ -115,7 +131,7 @@ func (p *program) checkArchive(ctx context.Context, s *store, facts *factsFile) 
 				path, have.Size, have.SHA256, file.want.Size, file.want.SHA256)
 		}
 	}
-	entries, tables, err := p.contents(ctx, s.path(facts.Name, suffixDump))
+	entries, tables, err := p.contents(ctx, facts, s.path(facts.Name, suffixDump))
 	if err != nil {
 		return err
 	}
@@ -130,12 +146,11 @@ func (p *program) checkArchive(ctx context.Context, s *store, facts *factsFile) 
 }
 
 // contents reads the table of contents of a dump: how many entries it has, and of how many tables it holds data.
-func (p *program) contents(ctx context.Context, path string) (entries, tables int, err error) {
+func (p *program) contents(ctx context.Context, facts *factsFile, path string) (entries, tables int, err error) {
 	read, write := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := server{environ: plainEnvironment(p.config.environ), tools: p.config.Tools}.
-			run(ctx, tool{name: "pg_restore", args: []string{"--list", path}, stdout: write})
+		err := p.readArchive(ctx, facts, path, "--list", write)
 		_ = write.Close()
 		ended <- err
 	}()
@@ -151,5 +166,27 @@ func (p *program) contents(ctx context.Context, path string) (entries, tables in
 		}
 	}
 	_, _ = io.Copy(io.Discard, read) // after a line that is too long, so that the program does not wait for a reader
-	return entries, tables, classify(<-ended, "read the table of contents", ReasonArchiveUnreadable, nil)
+	return entries, tables, <-ended
+}
+
+// readArchive has pg_restore read a dump without a server. If it cannot, that is evidence against the dump, unless this
+// pg_restore is older than the pg_dump that wrote it.
+func (p *program) readArchive(ctx context.Context, facts *factsFile, path, how string, out io.Writer) error {
+	tools := server{environ: plainEnvironment(p.config.environ), tools: p.config.Tools}
+	err := tools.run(ctx, tool{name: "pg_restore", args: []string{how, path}, stdout: out})
+	if _, failed := errors.AsType[*toolError](err); !failed {
+		return err
+	}
+	version, major, versionErr := tools.version(ctx, "pg_restore")
+	if versionErr != nil {
+		return versionErr
+	}
+	if wrote := 0; facts.PgDumpVersion != "" {
+		if _, err := fmt.Sscan(facts.PgDumpVersion, &wrote); err == nil && major < wrote {
+			return failf(ReasonVersionMismatch,
+				"pg_restore of version %s cannot read a dump of version %s: use an image of that version",
+				version, facts.PgDumpVersion)
+		}
+	}
+	return classify(err, "read the dump", ReasonArchiveUnreadable, nil)
 }

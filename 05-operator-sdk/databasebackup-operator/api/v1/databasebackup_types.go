@@ -471,7 +471,8 @@ type Backup struct {
 	//
 	// +required
 	Name string `json:"name"`
-	// state tells what it is worth, in the words of pgbackup: Good, Unverified, Broken, Missing or Unknown
+	// state says how reliable it is, in the words of pgbackup: Good, Unverified, Unverifiable (its verification was not
+	// possible or did not pass, without evidence against the dump), Broken, Missing or Unknown
 	//
 	// +optional
 	State string `json:"state,omitempty"`

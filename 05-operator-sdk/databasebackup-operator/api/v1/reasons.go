@@ -8,7 +8,8 @@ const (
 	ConditionTargetReady = "TargetReady"
 	// ConditionBackupSucceeded reports how the last run ended.
 	ConditionBackupSucceeded = "BackupSucceeded"
-	// ConditionRestoreVerified is True when the last backup was restored into a scratch server, and was right.
+	// ConditionRestoreVerified is True when the last backup was restored into a scratch server, and was right. It is False
+	// with evidence against the dump, and Unknown when the backup was not verified, or could not be.
 	ConditionRestoreVerified = "RestoreVerified"
 	// ConditionSucceeded reports how a DatabaseRestore ended.
 	ConditionSucceeded = "Succeeded"

@@ -30,6 +30,7 @@ type result struct {
 // facts are those of one backup.
 type facts struct {
 	Name          string        `json:"name"`
+	State         string        `json:"state"`
 	Path          string        `json:"path"`
 	Size          int64         `json:"size"`
 	SHA256        string        `json:"sha256"`
@@ -39,6 +40,9 @@ type facts struct {
 	Verified      *verification `json:"verified"`
 	Failure       *verification `json:"failure"`
 }
+
+// unverifiable is the state of a backup that could not be verified, without evidence against the dump.
+const unverifiable = "Unverifiable"
 
 // verification is the result of a verification: it passed if there is no reason.
 type verification struct {
@@ -134,7 +138,7 @@ func metaTime(t time.Time) *metav1.Time {
 
 func backupOf(f *facts) databasesv1.Backup {
 	b := databasesv1.Backup{
-		Name: f.Name, Path: strings.TrimPrefix(f.Path, volumeRoot), Size: f.Size, SHA256: f.SHA256,
+		Name: f.Name, State: f.State, Path: strings.TrimPrefix(f.Path, volumeRoot), Size: f.Size, SHA256: f.SHA256,
 		StartTime: metaTime(f.Started), CompletionTime: metaTime(f.Completed), ServerVersion: f.ServerVersion,
 		Verified: databasesv1.VerifyNone,
 	}

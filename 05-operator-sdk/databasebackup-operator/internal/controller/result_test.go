@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
@@ -24,5 +26,22 @@ func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
 		if want := fmt.Sprintf("orders-%d", 29000059-i); b.Name != want {
 			t.Errorf("number %d is %s, want %s", i, b.Name, want)
 		}
+	}
+}
+
+// Only evidence against the dump makes the condition False.
+func TestABackupThatCouldNotBeVerifiedIsNotReportedAsBroken(t *testing.T) {
+	for state, want := range map[string]metav1.ConditionStatus{
+		unverifiable: metav1.ConditionUnknown, "Broken": metav1.ConditionFalse} {
+		t.Run(state, func(t *testing.T) {
+			status := databasesv1.DatabaseBackupStatus{ActiveJob: "orders-29000030"}
+			failure := &verification{Mode: databasesv1.VerifyRestore, Reason: "SomeReason", Message: "why"}
+			recordOutcome(&status, &outcome{explanation: explanation{"SomeReason", "why"}, result: &result{
+				Backup: &facts{Name: "orders-29000030", State: state, Failure: failure}}}, setter{&status.Conditions, 1, time.Now()})
+			have := condition(status.Conditions, databasesv1.ConditionRestoreVerified)
+			if have.Status != want || have.Reason != "SomeReason" || status.Backups[0].State != state {
+				t.Errorf("%+v, backups %+v", have, status.Backups)
+			}
+		})
 	}
 }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Rows are counted only for verification, so a count that fails must not cost the backup. A planner may call functions
+// of users (an index, a partial index, statistics), and a hot standby refuses unlogged tables; pg_dump has no error on
+// either. TestCountingNeverCostsTheBackup and TestBackupOfAHotStandby demand this.
+
+// table is a table that pg_dump dumps.
+type table struct {
+	OID  int64  `json:"oid"`
+	Name string `json:"name"` // quoted as in SQL
+}
+
+// counts are the rows of each table that was counted, and why the others were not, by the name of the table.
+type counts struct {
+	rows       map[string]int64
+	notCounted map[string]string
+}
+
+// selectTables selects the tables that pg_dump dumps: not those of the system, of temporary schemas, or of
+// extensions, which come with CREATE EXTENSION.
+const selectTables = `
+SELECT json_agg(json_build_object('oid', c.oid::int8, 'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname)))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND NOT EXISTS (SELECT FROM pg_depend d
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`
+
+// tables lists the tables of the present snapshot.
+func (c *session) tables(ctx context.Context) (found []table, err error) {
+	lines, err := c.ask(ctx, selectTables+";")
+	if err != nil || strings.Join(lines, "") == "" {
+		return nil, err
+	}
+	if err := json.Unmarshal(validJSON(lines), &found); err != nil {
+		return nil, fmt.Errorf("read the names of the tables: %w", err)
+	}
+	return found, nil
+}
+
+// count counts the rows of tables in the transaction of the session. A table whose count fails does not end it.
+func (c *session) count(ctx context.Context, tables []table) counts {
+	found := counts{rows: map[string]int64{}, notCounted: map[string]string{}}
+	// The wait for a lock is short, because another client may hold a table for hours.
+	_, lost := c.ask(ctx, "\\set ON_ERROR_STOP off\nSET lock_timeout = '2s';")
+	for _, t := range tables {
+		rows, reason := int64(0), ""
+		if lost == nil {
+			rows, reason, lost = c.countTable(ctx, t)
+		}
+		if lost != nil {
+			reason = lost.Error()
+		}
+		if reason != "" {
+			found.notCounted[t.Name] = shorten(oneLine(reason), errorLineLimit)
+		} else {
+			found.rows[t.Name] = rows
+		}
+	}
+	return found
+}
+
+// countQuery counts one table. A table whose file is not that of the snapshot was truncated or rewritten since, and then
+// PostgreSQL shows no old rows. Names stay in the server, whose encoding they have. The savepoint releases the lock.
+const countQuery = `
+SAVEPOINT counting;
+SELECT format('SELECT count(*), pg_relation_filenode(%%s) = %%s FROM ONLY %%I.%%I',
+  c.oid, c.relfilenode, n.nspname, c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %d \gexec
+\if :ERROR
+\echo failed :LAST_ERROR_MESSAGE
+\endif
+ROLLBACK TO SAVEPOINT counting;
+RELEASE SAVEPOINT counting;
+`
+
+// countTable counts one table, or returns the reason why it cannot be counted. The error is that of a lost connection.
+func (c *session) countTable(ctx context.Context, t table) (rows int64, reason string, err error) {
+	lines, err := c.ask(ctx, fmt.Sprintf(countQuery, t.OID))
+	if err != nil {
+		return 0, "", err
+	}
+	answer := strings.Join(lines, " ")
+	if message, failed := strings.CutPrefix(answer, "failed "); failed {
+		if c.stderr.hide != nil {
+			message = c.stderr.hide(message)
+		}
+		return 0, validText(message), nil
+	}
+	number, same := strings.CutSuffix(answer, "|t")
+	if rows, err = strconv.ParseInt(number, 10, 64); err != nil || !same {
+		return 0, "it was truncated, rewritten or dropped after the snapshot", nil
+	}
+	return rows, "", nil
+}
+
+// validText writes bytes that are not UTF-8 as \xNN: names and messages of a database in SQL_ASCII may have them.
+func validText(text string) string { return escapeInvalid(text, `\x%02x`) }
+
+// validJSON does the same inside of the strings of JSON.
+func validJSON(lines []string) []byte {
+	return []byte(escapeInvalid(strings.Join(lines, "\n"), `\\x%02x`))
+}
+
+func escapeInvalid(text, format string) string {
+	var valid strings.Builder
+	for text != "" {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == utf8.RuneError && size == 1 {
+			_, _ = fmt.Fprintf(&valid, format, text[0])
+		} else {
+			valid.WriteString(text[:size])
+		}
+		text = text[size:]
+	}
+	return valid.String()
+}
