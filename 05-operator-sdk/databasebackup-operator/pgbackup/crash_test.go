@@ -188,7 +188,7 @@ func afresh(t *testing.T, settings map[string]string, template string) {
 // its end.
 func TestRestoreKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
-	settings := target(t)
+	settings := with(target(t), "BACKUP_RESTORE_UID", "restore-1")
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 	for name, test := range map[string]struct{ before, overwrite, old string }{ // old: what databaseState says of it
 		"missing":   {"", "false", "missing"},
@@ -222,7 +222,8 @@ func TestRestoreKilledAtEveryStep(t *testing.T) {
 				}
 				o := runProgram(t, verbRestore, into)
 				table.next("%s", o.result.Reason)
-				if o.result.Reason != ReasonRestoreSucceeded || o.result.Restored == nil || o.result.Restored.Rows != 100 {
+				if o.result.Reason != ReasonRestoreSucceeded || o.result.Restored == nil || o.result.Restored.Rows != 100 ||
+					o.result.Restored.Replaced != (name == "overwrite") {
 					table.wrong("the next run: %s: %s", o.result.Reason, o.result.Message)
 				}
 				if got := databaseState(t, victim); got != "restored" {

@@ -39,6 +39,8 @@
 //	BACKUP_MAX_AGE_DAYS          backup, prune     0: no limit       see Keep
 //	BACKUP_TIME_ZONE             backup, prune     UTC               zone in which days, weeks and months begin
 //	BACKUP_OVERWRITE             restore           false             replace a database that is not empty
+//	BACKUP_RESTORE_UID           restore           none              UID of the resource that asks for the restore: a
+//	                                                                 later run with it recognises that it has finished
 //	BACKUP_MAINTENANCE_DATABASE  restore           postgres          database to connect to for creating others; the
 //	                                                                 same for all restores into one server
 //	BACKUP_WAIT_SECONDS          all but scratch   120               how long to wait for another run, and for the
@@ -144,21 +146,29 @@
 // # Restore
 //
 // The dump is verified (Archive) before anything is changed. Roles that the dump needs and the server lacks are
-// created without login, attributes and memberships; the globals have those, and a person decides. An empty database
-// is filled in one transaction. A missing database is created with the encoding and locale of the dumped one. A
-// database that is not empty is refused (TargetNotEmpty), unless each of its tables has as many rows as the backup.
-// That is the state after a run that was killed after its last step. Then the reason is RestoreSucceeded, the message
-// says that it was restored already, and nothing is changed. (Rows are counted, not compared. To undo later changes of
-// rows, overwrite.)
+// created without login, attributes and memberships; the globals have those, and a person decides. A database that is
+// not empty is refused (TargetNotEmpty), unless BACKUP_OVERWRITE is true.
 //
-// With BACKUP_OVERWRITE=true the database is replaced: the backup is restored into a new database (pgbackup_restore_
-// and a number). When it has all its rows, the connections to the old database are ended. In one transaction, the old
-// database is renamed (pgbackup_replaced_ and the number) and the new one gets its name. Then the old database is
-// dropped. The new one has the same owner and the same tablespace. In that transaction it also gets the
-// grants, the settings, the connection limit and the comment of the old one (GRANT CONNECT, ALTER DATABASE … SET,
-// ALTER ROLE … IN DATABASE … SET); before that, the public cannot connect to it. Security labels are lost. The volume
-// of the server needs space for both. The next try drops the databases that a killed run left. The user must be allowed
-// to create databases, to own them, to make those settings, and to create extensions and roles if the dump needs them.
+// The backup is restored into a new database (pgbackup_restore_ and a number), in one transaction. It has the encoding
+// and the locale of the dumped one, or those of the empty database that it replaces. When it has all its rows, the
+// connections to an old database are ended. In one transaction, the old database is renamed (pgbackup_replaced_ and
+// the number) and the new one gets its name. Then the old database is dropped. The volume of the server needs space for
+// both. The next run of the restore drops the databases that a killed run left. The user must be allowed to create
+// databases, to own them, to make their settings, and to create extensions and roles if the dump needs them.
+//
+// Besides its content a database has an owner, grants (GRANT CONNECT), settings (ALTER DATABASE … SET, ALTER ROLE … IN
+// DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs to another user
+// than the one of the restore, the new one gets all of them from the old one. Otherwise, and when
+// there is no old database, they come from the archive, as with pg_restore --create. A statement that the server
+// refuses, such as a grant to a role that does not exist, is in the Warning of the result. The tablespace is that
+// of the old database. Security labels of an old one are lost. The public cannot connect to the new database until it has its grants.
+//
+// A run can be killed when the database has its name and the result is not written. So the transaction that gives the
+// name also sets a marker in the database: the default application_name of the user of the restore becomes "restored"
+// or "replaced", BACKUP_RESTORE_UID and the OID of the database. A run that finds the marker of its own UID and this OID
+// succeeds and changes nothing, so that what users wrote since is kept. Rows are never compared for this. Without
+// BACKUP_RESTORE_UID no marker is written. An archive of the database contains the marker as a setting. In a database
+// that is made from it the marker counts for nothing, because that database has another OID.
 //
 // Restores into one database run one after the other: each holds an advisory lock in the maintenance database, and
 // a run that does not get it within BACKUP_WAIT_SECONDS fails with Busy. Even if the lock is lost, only the database

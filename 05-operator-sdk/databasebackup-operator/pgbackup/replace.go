@@ -8,18 +8,22 @@ import (
 	"strings"
 )
 
-// restoreAside restores under another name, and then replaces the old database.
+// restoreAside restores under another name, and then gives the new database the name of the target.
 func (p *program) restoreAside(
 	ctx context.Context, dump string, facts *factsFile, old targetState,
 ) (tables map[string]int64, err error) {
-	aside, replaced := asideNames(p.config)
-	for _, left := range []string{aside, replaced} { // by a run that was killed
-		if err := p.drop(ctx, left); err != nil {
+	properties := archived{}
+	if !old.ownProperties {
+		if properties, err = p.readProperties(ctx, dump); err != nil {
 			return nil, err
 		}
 	}
+	aside, replaced := asideNames(p.config)
+	if err := p.dropLeft(ctx, aside, replaced); err != nil {
+		return nil, err
+	}
 	p.step("aside")
-	err = p.target.createDatabase(ctx, p.config.MaintenanceDatabase, aside, old, facts)
+	err = p.target.createDatabase(ctx, p.config.MaintenanceDatabase, aside, old, collationFor(old, facts))
 	if err != nil {
 		return nil, classify(err, fmt.Sprintf("create database %q", p.config.Database), ReasonRestoreFailed, workPatterns)
 	}
@@ -30,39 +34,72 @@ func (p *program) restoreAside(
 			}
 		}
 	}()
-	made, err := p.createdOID(ctx, aside, old.exists)
+	made, err := p.createdOID(ctx, aside)
 	if err != nil {
 		return nil, err
 	}
-	if tables, err = p.restoreInto(ctx, aside, dump, facts); err != nil {
+	if tables, err = p.fill(ctx, aside, dump, facts); err != nil {
 		return nil, err
+	}
+	if !old.ownProperties {
+		refused, err := p.restoreProperties(ctx, properties, aside)
+		if err != nil {
+			return nil, err
+		}
+		if len(refused) > 0 {
+			p.warn("the server refused to restore: " + strings.Join(refused, "; ") +
+				": create the roles and run these statements")
+		}
 	}
 	p.step("restored")
 	// A signal must not interrupt what follows, or it would be open which of the two has the name.
 	ctx = context.WithoutCancel(ctx)
-	if err = p.swap(ctx, aside, made, replaced, old.exists); err != nil {
+	if err = p.swap(ctx, aside, made, replaced, old); err != nil {
 		return nil, err
 	}
 	p.step("named")
 	if err := p.drop(ctx, replaced); err != nil {
-		p.result.Warning = fmt.Sprintf("the replaced database is still there, as %s: %s", replaced, p.line(err))
-		p.log.Warn("Failed to drop the replaced database", "database", replaced, "error", p.line(err))
+		p.warn(fmt.Sprintf("the replaced database is still there, as %s: %s", replaced, p.line(err)))
 	}
 	p.step("dropped")
 	return tables, nil
 }
 
+// dropLeft drops the databases that a killed run left.
+func (p *program) dropLeft(ctx context.Context, names ...string) error {
+	for _, left := range names {
+		if err := p.drop(ctx, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collationFor has the encoding and the locale of the new database: those of the dumped one, unless the target is
+// empty. So a user can prepare a database on a server that lacks the locale.
+func collationFor(old targetState, facts *factsFile) *factsFile {
+	if !old.exists || !old.empty {
+		return facts
+	}
+	c := old.collation
+	prepared := &factsFile{Encoding: c.Encoding, Collate: c.Row.Collate, CType: c.Row.CType, Provider: c.Row.Provider}
+	for _, locale := range []*string{c.Row.ICULocale, c.Row.Locale} {
+		if locale != nil {
+			prepared.Locale = *locale
+		}
+	}
+	return prepared
+}
+
 // swapAttempts bounds how often the names are swapped. A client that was disconnected may connect again before.
 const swapAttempts = 10
 
-// createdOID is the OID of the database that this run has created. If it replaces another one, the public cannot
-// connect until it gets the grants of that one.
-func (p *program) createdOID(ctx context.Context, database string, closed bool) (string, error) {
-	sql := "SELECT oid FROM pg_database WHERE datname =" + literal(database) + ";\n"
-	if closed {
-		sql += "SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC'," + literal(database) + ") \\gexec\n"
-	}
-	oid, err := p.target.query(ctx, p.config.MaintenanceDatabase, sql)
+// createdOID is the OID of the database that this run has created. The public cannot connect to it until it gets its
+// grants.
+func (p *program) createdOID(ctx context.Context, database string) (string, error) {
+	oid, err := p.target.query(ctx, p.config.MaintenanceDatabase,
+		"SELECT oid FROM pg_database WHERE datname ="+literal(database)+";\n"+
+			"SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC',"+literal(database)+") \\gexec\n")
 	return oid, classify(err, "look for the new database", ReasonRestoreFailed, workPatterns)
 }
 
@@ -92,22 +129,11 @@ SELECT format('COMMENT ON DATABASE %I IS %L',$new, shobj_description(oid, 'pg_da
 FROM pg_database WHERE datname =$old \gexec
 `
 
-// swap renames the old database, gives its name to the restored one, and copies the properties, in one transaction. It
-// fails if the database that gets the name is not the one that this run created: another run may have created its own
-// database of that name, which is still empty.
-func (p *program) swap(ctx context.Context, aside, made, replaced string, exists bool) (err error) {
-	rename := func(from, to string) string {
-		return "SELECT format('ALTER DATABASE %I RENAME TO %I'," + literal(from) + "," + literal(to) + ") \\gexec\n"
-	}
-	sql := "BEGIN;\n"
-	if exists {
-		sql += strings.NewReplacer("$old", literal(p.config.Database), "$new", literal(aside)).Replace(copyProperties) +
-			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname =" + literal(p.config.Database) + ";\n" +
-			rename(p.config.Database, replaced)
-	}
-	ours := "EXISTS (SELECT FROM pg_database WHERE oid = " + made + " AND datname =" + literal(p.config.Database) + ")"
-	sql += rename(aside, p.config.Database) + "DO" + literal("BEGIN IF NOT "+ours+
-		" THEN RAISE EXCEPTION 'another restore took the place of this one'; END IF; END") + ";\nCOMMIT;\n"
+// swap renames the old database, gives its name to the restored one, and sets the marker of this restore, in one
+// transaction. It fails if the database that gets the name is not the one that this run created: another run may have
+// created its own database of that name, which is still empty.
+func (p *program) swap(ctx context.Context, aside, made, replaced string, old targetState) (err error) {
+	sql := p.swapStatements(aside, made, replaced, old)
 	for range swapAttempts {
 		_, err = p.target.query(ctx, p.config.MaintenanceDatabase, sql)
 		if err == nil || !strings.Contains(err.Error(), "is being accessed by other users") {
@@ -116,6 +142,39 @@ func (p *program) swap(ctx context.Context, aside, made, replaced string, exists
 	}
 	doing := fmt.Sprintf("give the restored database the name %q", p.config.Database)
 	return classify(err, doing, ReasonRestoreFailed, workPatterns)
+}
+
+func (p *program) swapStatements(aside, made, replaced string, old targetState) string {
+	database := p.config.Database
+	rename := func(from, to string) string {
+		return "SELECT format('ALTER DATABASE %I RENAME TO %I'," + literal(from) + "," + literal(to) + ") \\gexec\n"
+	}
+	sql := "BEGIN;\n"
+	if old.ownProperties {
+		sql += strings.NewReplacer("$old", literal(database), "$new", literal(aside)).Replace(copyProperties)
+	}
+	if old.exists {
+		sql += "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname =" + literal(database) + ";\n" +
+			rename(database, replaced)
+	}
+	sql += rename(aside, database)
+	if p.config.RestoreUID != "" {
+		word := markRestored
+		if old.exists && !old.empty {
+			word = markReplaced
+		}
+		sql += "SELECT format('ALTER ROLE %I IN DATABASE %I SET application_name = %L', current_user," +
+			literal(database) + "," + p.marker(word, literal(made)) + ") \\gexec\n"
+	}
+	ours := "EXISTS (SELECT FROM pg_database WHERE oid = " + made + " AND datname =" + literal(database) + ")"
+	return sql + "DO" + literal("BEGIN IF NOT "+ours+
+		" THEN RAISE EXCEPTION 'another restore took the place of this one'; END IF; END") + ";\nCOMMIT;\n"
+}
+
+// warn adds a warning to the result, and to the log.
+func (p *program) warn(text string) {
+	p.log.Warn("Restored with a warning", "warning", text)
+	p.result.Warning = strings.TrimPrefix(p.result.Warning+"; "+text, "; ")
 }
 
 // asideNames are the name of the restored database before the swap, and that of the replaced one after it. They are

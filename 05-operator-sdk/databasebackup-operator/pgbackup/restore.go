@@ -8,9 +8,8 @@ import (
 
 // restore restores one backup into the database of the settings.
 //
-// An empty database is filled in one transaction. If the database is missing, or is to be overwritten, the backup is
-// restored under another name first. When the new database has all rows it gets the name, and then the old one is
-// dropped. So a restore that fails changes nothing.
+// The backup is restored under another name first. When the new database has all rows it gets the name, and then the
+// old one is dropped. So a restore that fails changes nothing.
 func (p *program) restore(ctx context.Context) error {
 	s, err := p.open(false)
 	if err != nil {
@@ -45,28 +44,30 @@ func (p *program) restoreFound(ctx context.Context, s *store, found backup) erro
 	if err != nil {
 		return err
 	}
+	if target.finished != "" {
+		return p.finished(ctx, found.facts, target)
+	}
 	if target.exists && !target.empty && !p.config.Overwrite {
-		return p.restoredAlready(ctx, found.facts)
+		return failf(ReasonTargetNotEmpty, "database %q is not empty, and this restore did not write its data: "+
+			"restore into another database, or set overwrite (BACKUP_OVERWRITE=true) to replace it", p.config.Database)
 	}
 	created, err := p.createRoles(ctx, found.facts.Roles)
 	if err != nil {
 		return err
 	}
 	p.step("roles")
-	dump := s.path(found.Name, suffixDump)
-	var tables map[string]int64
-	if target.exists && target.empty {
-		tables, err = p.restoreInto(ctx, p.config.Database, dump, found.facts)
-	} else {
-		tables, err = p.restoreAside(ctx, dump, found.facts, target)
-	}
+	tables, err := p.restoreAside(ctx, s.path(found.Name, suffixDump), found.facts, target)
 	if err != nil {
 		return err
 	}
 	r := p.restored(tables)
 	r.Replaced, r.RolesCreated = target.exists && !target.empty, created
-	p.succeed(ReasonRestoreSucceeded, "backup %s was restored into database %q: %d tables, %d rows",
-		found.Name, r.Database, r.Tables, r.Rows)
+	origin := "of the backup"
+	if target.ownProperties {
+		origin = "that it had before"
+	}
+	p.succeed(ReasonRestoreSucceeded, "backup %s was restored into database %q: %d tables, %d rows; "+
+		"it has the owner, the grants and the settings %s", found.Name, r.Database, r.Tables, r.Rows, origin)
 	return nil
 }
 
@@ -80,27 +81,23 @@ func (p *program) restored(tables map[string]int64) *Restored {
 	return r
 }
 
-// restoredAlready examines a database that is not empty and must not be replaced. If a run was killed after its last
-// step, the rows of the backup are there, and the restore has succeeded. Any other database is refused.
-func (p *program) restoredAlready(ctx context.Context, facts *factsFile) error {
-	tables, err := compareRows(ctx, p.target, p.config.Database, facts)
-	if err != nil && reasonOf(err) != ReasonRowsDiffer {
+// finished handles a restore that an earlier run has finished, and whose end is not known because that run was killed.
+// Whatever users have changed since then stays.
+func (p *program) finished(ctx context.Context, facts *factsFile, target targetState) error {
+	aside, replaced := asideNames(p.config)
+	if err := p.dropLeft(ctx, aside, replaced); err != nil {
 		return err
 	}
-	if err != nil {
-		return failf(ReasonTargetNotEmpty,
-			"database %q is not empty: restore into another one, or set BACKUP_OVERWRITE=true to replace it", p.config.Database)
-	}
-	r := p.restored(tables)
-	p.succeed(ReasonRestoreSucceeded,
-		"database %q was restored already: each table has as many rows as in backup %s, %d tables, %d rows; "+
-			"nothing was changed",
-		r.Database, facts.Name, r.Tables, r.Rows)
+	r := p.restored(facts.Tables)
+	r.Replaced = target.finished == markReplaced
+	p.succeed(ReasonRestoreSucceeded, "an earlier run of this restore has restored backup %s into database %q: %d tables, "+
+		"%d rows; nothing was changed; the log of that run has its warnings",
+		facts.Name, r.Database, r.Tables, r.Rows)
 	return nil
 }
 
-// restoreInto restores into an empty database.
-func (p *program) restoreInto(ctx context.Context, database, dump string, facts *factsFile) (map[string]int64, error) {
+// fill restores into a new database, and compares the rows with those that were dumped.
+func (p *program) fill(ctx context.Context, database, dump string, facts *factsFile) (map[string]int64, error) {
 	p.step("restoring")
 	file, err := os.Open(dump)
 	if err != nil {

@@ -129,23 +129,58 @@ func TestRestoreIntoTheDatabaseThatWasDumped(t *testing.T) {
 	}
 }
 
-// A database that somebody filled otherwise is not taken for a restored one.
-func TestRestoreTwice(t *testing.T) {
+// A restore without BACKUP_OVERWRITE replaces no data, even if each table has as many rows as the backup.
+func TestRestoreRefusesOtherDataWithAsManyRows(t *testing.T) {
 	t.Parallel()
-	settings := with(target(t))
+	settings := with(target(t), "BACKUP_DATABASE", "bank", "BACKUP_RESTORE_UID", "restore-1")
+	database(t, "bank", "CREATE TABLE accounts AS SELECT n AS id, 100 AS balance FROM generate_series(1, 10) n;")
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
-	dropAfter(t, "again")
-	into := with(settings, "BACKUP_DATABASE", "again")
-	must(t, verbRestore, into, ReasonRestoreSucceeded)
-	o := must(t, verbRestore, into, ReasonRestoreSucceeded)
-	if !strings.Contains(o.result.Message, "nothing was changed") {
-		t.Errorf("message: %s", o.result.Message)
+	sql(t, "bank", "UPDATE accounts SET balance = 0;")
+	total := func() string { return sql(t, "bank", "SELECT sum(balance) FROM accounts;") }
+	if o := must(t, verbRestore, settings, ReasonTargetNotEmpty); o.code != exitFinal || total() != "0" {
+		t.Errorf("code %d, total %s: %s", o.code, total(), o.result.Message)
 	}
-	sql(t, "again", "DELETE FROM t WHERE a = 1;")
-	must(t, verbRestore, into, ReasonTargetNotEmpty)
+	must(t, verbRestore, with(settings, "BACKUP_OVERWRITE", "true"), ReasonRestoreSucceeded)
+	if total() != "1000" {
+		t.Errorf("total after the restore: %s", total())
+	}
 }
 
-// The owner of a database who is no superuser can replace it, too.
+// A later try of a finished restore changes nothing. Another restore, and a copy of the database, do not count as
+// finished.
+func TestRestoreRecognisesItsOwnEnd(t *testing.T) {
+	t.Parallel()
+	settings := backedUp(t)
+	for name, overwrite := range map[string]string{"again": "false", "again_over": "true"} {
+		database(t, name)
+		if overwrite == "true" {
+			sql(t, name, "CREATE TABLE old (a int);")
+		}
+		into := with(settings, "BACKUP_DATABASE", name, "BACKUP_OVERWRITE", overwrite, "BACKUP_RESTORE_UID", "restore-1")
+		first := must(t, verbRestore, into, ReasonRestoreSucceeded)
+		sql(t, name, "DELETE FROM t WHERE a = 1;")
+		second := must(t, verbRestore, into, ReasonRestoreSucceeded)
+		if diff := cmp.Diff(first.result.Restored, second.result.Restored); diff != "" {
+			t.Errorf("%s (-first +second):\n%s", name, diff)
+		}
+		if got := databaseState(t, name); got != "99 rows" || !strings.Contains(second.result.Message, "nothing was changed") {
+			t.Errorf("%s: %s: %s", name, got, second.result.Message)
+		}
+		other := with(into, "BACKUP_OVERWRITE", "false", "BACKUP_RESTORE_UID", "restore-2")
+		must(t, verbRestore, other, ReasonTargetNotEmpty)
+		must(t, verbRestore, with(other, "BACKUP_RESTORE_UID", ""), ReasonTargetNotEmpty)
+		if dump := schemaOf(t, name); strings.Contains(dump, "restore-1") {
+			t.Errorf("a dump has the marker:\n%s", dump)
+		}
+	}
+	settings = with(settings, "BACKUP_DATABASE", "again", "BACKUP_RESTORE_UID", "restore-1")
+	must(t, verbBackup, with(settings, "BACKUP_NAME", "later"), ReasonBackupSucceeded)
+	sql(t, "postgres", "DROP DATABASE again WITH (FORCE);")
+	must(t, verbRestore, with(settings, "BACKUP_NAME", "later", "BACKUP_RESTORE_UID", ""), ReasonRestoreSucceeded)
+	must(t, verbRestore, settings, ReasonTargetNotEmpty)
+}
+
+// The owner of a database who is no superuser can replace it, and restore it when it is lost.
 func TestOverwriteByAnOwner(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
@@ -160,9 +195,19 @@ REVOKE CONNECT ON DATABASE rented FROM PUBLIC; ALTER DATABASE rented SET work_me
 	if got := databaseState(t, "rented"); got != "restored" {
 		t.Errorf("in the end: %s", got)
 	}
-	got := sql(t, "postgres", `SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(datacl) a), setconfig
-  FROM pg_database d JOIN pg_db_role_setting ON setdatabase = d.oid WHERE datname = 'rented';`)
-	if got != "=T/tenant tenant=CTc/tenant|{work_mem=5MB}" {
+	properties := func() string {
+		return sql(t, "postgres", `SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(datacl) a), setconfig
+  FROM pg_database d JOIN pg_db_role_setting ON setdatabase = d.oid AND setrole = 0 WHERE datname = 'rented';`)
+	}
+	const want = "=T/tenant tenant=CTc/tenant|{work_mem=5MB}"
+	if got := properties(); got != want {
 		t.Errorf("grants and settings: %s", got)
+	}
+	sql(t, "postgres", "DROP DATABASE rented WITH (FORCE);")
+	for range 2 {
+		must(t, verbRestore, with(settings, "BACKUP_RESTORE_UID", "restore-1"), ReasonRestoreSucceeded)
+		if got := properties(); got != want {
+			t.Errorf("grants and settings of the lost database: %s", got)
+		}
 	}
 }

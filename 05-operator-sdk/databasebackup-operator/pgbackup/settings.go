@@ -22,6 +22,7 @@ type Config struct {
 	Root, Dir           string
 	Owner, Name         string
 	Database            string
+	RestoreUID          string
 	MaintenanceDatabase string
 	Host, Port, User    string
 	Verify              Mode
@@ -39,6 +40,7 @@ type Config struct {
 
 var (
 	ownerForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,62}$`)
+	uidForm   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,35}$`)
 	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$`)
 )
 
@@ -103,6 +105,12 @@ func (r *reader) names(c *Config) {
 	c.Owner = r.required("BACKUP_OWNER", "set the UID of the resource that the backups belong to")
 	if c.Owner != "" && !ownerForm.MatchString(c.Owner) {
 		r.wrong("BACKUP_OWNER", fmt.Sprintf("is %q", c.Owner), "set a UID: letters, digits and -, at most 63")
+	}
+	if c.Verb == verbRestore {
+		c.RestoreUID = r.values["BACKUP_RESTORE_UID"]
+		if c.RestoreUID != "" && !uidForm.MatchString(c.RestoreUID) {
+			r.wrong("BACKUP_RESTORE_UID", fmt.Sprintf("is %q", c.RestoreUID), "set a UID: letters, digits and -, at most 36")
+		}
 	}
 	if c.Verb != verbBackup && c.Verb != verbVerify && c.Verb != verbRestore {
 		return

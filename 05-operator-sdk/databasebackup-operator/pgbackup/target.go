@@ -49,9 +49,55 @@ func (p *program) lockTarget(ctx context.Context) (unlock func(), err error) {
 // state of the database that is restored into.
 type targetState struct {
 	exists, empty bool
-	owner         string
-	tablespace    string // empty for that of template0, for which no permission is needed
+	// ownProperties is true when the database has grants, settings, a connection limit or a comment, or belongs to
+	// another user than the one of the restore. It keeps all of them. Otherwise those of the archive are restored.
+	ownProperties bool
+	// finished is the first word of the marker that an earlier run of this restore left, empty without one.
+	finished   string
+	owner      string
+	tablespace string // empty for that of template0, for which no permission is needed
+	collation  collation
 }
+
+// collation is the encoding and the locale of a database.
+type collation struct {
+	Encoding string `json:"encoding"`
+	Row      struct {
+		Collate   string  `json:"datcollate"`
+		CType     string  `json:"datctype"`
+		Provider  string  `json:"datlocprovider"` // from 15
+		Locale    *string `json:"datlocale"`      // from 17
+		ICULocale *string `json:"daticulocale"`   // 15 and 16
+	} `json:"row"`
+}
+
+// Words that begin a marker: the database was new or empty, or it took the place of one with data.
+const (
+	markRestored = "restored"
+	markReplaced = "replaced"
+)
+
+// marker is SQL for the text by which a later run recognises that this restore has finished. It is the default
+// application_name of the user of the restore in the database. The transaction that names the database can write it, and
+// each user may do so: PostgreSQL permits a custom setting only to superusers. A copy of the database has another OID.
+func (p *program) marker(word, oid string) string {
+	return "(" + literal(word+" "+p.config.RestoreUID+" ") + " || " + oid + ")"
+}
+
+// targetQuery reads one row about the database $name.
+const targetQuery = `
+SELECT json_build_object(
+  'owner', pg_get_userbyid(d.datdba), 'tablespace', spcname,
+  'collation', json_build_object('encoding', pg_encoding_to_char(d.encoding), 'row', to_json(d)),
+  'ownProperties', d.datacl IS NOT NULL OR d.datconnlimit <> -1 OR shobj_description(d.oid, 'pg_database') IS NOT NULL
+    OR pg_get_userbyid(d.datdba) <> current_user OR EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
+      WHERE setdatabase = d.oid AND c !~ '^application_name=(restored|replaced) '),
+  'finished', (SELECT split_part(substr(c, 18), ' ', 1) FROM pg_db_role_setting, unnest(setconfig) c
+    WHERE setdatabase = d.oid AND c IN ('application_name=' || $restored, 'application_name=' || $replaced) LIMIT 1))
+FROM pg_database d JOIN pg_database template0 ON template0.datname = 'template0'
+LEFT JOIN pg_tablespace s ON s.oid = d.dattablespace AND s.oid <> template0.dattablespace
+WHERE d.datname =$name;
+`
 
 // inspect waits for the server and examines the target. It is empty when nothing in it was made by a user:
 // no relation, function, type, schema, extension or large object.
@@ -61,10 +107,8 @@ func (p *program) inspect(ctx context.Context) (targetState, error) {
 	if err != nil {
 		return found, err
 	}
-	lines, err := open.ask(ctx, "SELECT json_build_object('owner', pg_get_userbyid(d.datdba), 'tablespace', spcname)"+
-		" FROM pg_database d JOIN pg_database template0 ON template0.datname = 'template0'"+
-		" LEFT JOIN pg_tablespace s ON s.oid = d.dattablespace AND s.oid <> template0.dattablespace"+
-		" WHERE d.datname ="+literal(p.config.Database)+";")
+	lines, err := open.ask(ctx, strings.NewReplacer("$name", literal(p.config.Database),
+		"$restored", p.marker(markRestored, "d.oid"), "$replaced", p.marker(markReplaced, "d.oid")).Replace(targetQuery))
 	_ = open.close()
 	if err != nil {
 		return found, classify(err, "look for the database", ReasonRestoreFailed, workPatterns)
@@ -72,12 +116,19 @@ func (p *program) inspect(ctx context.Context) (targetState, error) {
 	if len(lines) == 0 {
 		return found, nil
 	}
-	var row struct{ Owner, Tablespace string }
+	var row struct {
+		Owner, Tablespace, Finished string
+		OwnProperties               bool
+		Collation                   collation
+	}
 	if err := json.Unmarshal([]byte(strings.Join(lines, "")), &row); err != nil {
 		return found, fmt.Errorf("read the properties of the database: %w", err)
 	}
-	found.owner, found.tablespace = row.Owner, row.Tablespace
-	found.exists = true
+	found = targetState{exists: true, owner: row.Owner, tablespace: row.Tablespace, collation: row.Collation,
+		ownProperties: row.OwnProperties}
+	if p.config.RestoreUID != "" {
+		found.finished = row.Finished
+	}
 	if open, err = p.connect(ctx, p.config.Database); err != nil {
 		return found, err
 	}

@@ -30,8 +30,11 @@ type DatabaseRestoreSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be a UID: letters, digits and '-'"
 	BackupOwnerUID string `json:"backupOwnerUID,omitempty"`
-	// databaseName is the database that is restored into, by default the one that was dumped. One that does
-	// not exist is made.
+	// databaseName is the database that is restored into, by default the one that was dumped. A database that does
+	// not exist is created. The new database gets the owner, the grants, the settings (ALTER DATABASE … SET), the
+	// connection limit and the comment of the backup. A database that exists keeps its own, if it has any or belongs to
+	// another user than the one of the restore. The message of the condition Succeeded lists what could not be restored,
+	// such as the grants of a role that does not exist.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -48,7 +51,10 @@ type DatabaseRestoreSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.usernameSecretRef) && has(self.passwordSecretRef)",message="must have usernameSecretRef and passwordSecretRef, or be left out"
 	Auth *Auth `json:"auth,omitempty"`
-	// overwrite allows to replace a database that is not empty.
+	// overwrite allows the restore to replace a database that is not empty. Without it, such a database is refused with
+	// TargetNotEmpty and nothing is changed, even if each table has as many rows as the backup. The only exception is
+	// a database that an earlier pod of the same DatabaseRestore has restored: then the restore has succeeded, and
+	// nothing is changed again.
 	//
 	// +optional
 	Overwrite bool `json:"overwrite,omitempty"`

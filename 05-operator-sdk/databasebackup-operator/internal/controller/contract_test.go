@@ -41,9 +41,9 @@ func TestJobsHaveTheEnvironmentOfTheContract(t *testing.T) {
 	b.Spec.Verification = databasesv1.Verification{Mode: databasesv1.VerifyRestore, Query: "SELECT $1 > 0"}
 	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyFull,
 		CA: &databasesv1.CAReference{SecretKeyRef: &databasesv1.KeyReference{Name: "authority", Key: "tls.crt"}}}
-	r := &databasesv1.DatabaseRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday"},
-		Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7",
-			DatabaseName: "other", Overwrite: true}}
+	r := &databasesv1.DatabaseRestore{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday",
+		UID: "c0de"}, Spec: databasesv1.DatabaseRestoreSpec{DatabaseBackupName: orders, BackupName: "orders-7",
+		DatabaseName: "other", Overwrite: true}}
 	have := map[string]map[string]string{}
 	for _, job := range []*batchv1.Job{
 		desiredBackup(b, "orders-29579190", ""), desiredRestore(r, b, ""), desiredDelete(b, "")} {

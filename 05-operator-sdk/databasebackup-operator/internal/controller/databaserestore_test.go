@@ -71,16 +71,20 @@ func TestARestore(t *testing.T) {
 	b.follow()
 	b.want("Unknown Restoring")
 	job := b.job("monday-restore")
+	if env := environmentOf(job.Spec.Template.Spec.Containers[0]); env["BACKUP_RESTORE_UID"] != string(b.restore().UID) {
+		t.Errorf("the Job has the UID %q", env["BACKUP_RESTORE_UID"])
+	}
 	b.follow()
 	if s := b.restore().Status; !s.InProgress || s.StartTime == nil || s.JobName != job.Name {
 		t.Errorf("a working restore: %+v", s)
 	}
 	b.run(job,
 		b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "2 tables",
+			Warning:  `role "guest" does not exist`,
 			Restored: &restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}}))
 	b.finish(job, "")
 	b.follow()
-	b.want("True RestoreSucceeded: 2 tables")
+	b.want(`True RestoreSucceeded: 2 tables; role "guest" does not exist`)
 	s := b.restore().Status
 	if s.InProgress || s.CompletionTime == nil ||
 		*s.Restored != (databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}) {

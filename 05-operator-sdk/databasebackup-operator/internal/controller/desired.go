@@ -131,6 +131,7 @@ func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBacku
 	env := connection(b.Namespace, target, auth, r.Spec.DatabaseName)
 	env = append(env, values(
 		"BACKUP_NAME", r.Spec.BackupName,
+		"BACKUP_RESTORE_UID", string(r.UID), // a later pod of the Job recognises the end of an earlier one by it
 		"BACKUP_OVERWRITE", strconv.FormatBool(r.Spec.Overwrite))...)
 	owner := cmp.Or(r.Spec.BackupOwnerUID, string(b.UID))
 	job := newJob(b, "restore", componentRestore, owner, env, r.Spec.JobLimits, defaultImage)
