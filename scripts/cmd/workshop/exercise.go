@@ -104,7 +104,7 @@ func (w workshop) labIsFresh() bool {
 		return false
 	}
 	fresh := true
-	for _, dir := range []string{labModule, "scripts/internal/cluster", "scripts/internal/lock"} {
+	for _, dir := range []string{labModule, "scripts/internal"} {
 		err := filepath.WalkDir(filepath.Join(w.root, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err
