@@ -182,7 +182,9 @@ func (w workshop) exports() string {
 func envCommand() *cobra.Command {
 	return newCommand("env", `Print what to export: eval "$(scripts/workshop env)"`, cobra.NoArgs,
 		func(_ *cobra.Command, w workshop, _ []string) error {
-			if running, _ := w.cluster().Running(); running == 0 {
+			if err := w.cluster().Elsewhere(); err != nil {
+				fmt.Fprintln(os.Stderr, "note:", err)
+			} else if running, _ := w.cluster().Running(); running == 0 {
 				fmt.Fprintln(os.Stderr, "note:", cluster.ErrNoCluster)
 			}
 			fmt.Print(w.exports())
@@ -194,6 +196,9 @@ func shellCommand() *cobra.Command {
 	return newCommand("shell", "Open a shell that uses the local cluster", cobra.NoArgs,
 		func(_ *cobra.Command, w workshop, _ []string) error {
 			c := w.cluster()
+			if err := c.Elsewhere(); err != nil {
+				return err
+			}
 			if running, all := c.Running(); running == 0 {
 				return cluster.ErrNoCluster
 			} else if running < all {

@@ -140,7 +140,7 @@ func (c *Cluster) bringUp(ctx context.Context, crds []string) error {
 // prepare brings the files of the cluster, and the processes that live already, into one state:
 // whatever was half-written is made anew, and what runs with anything older is stopped.
 func (c *Cluster) prepare() error {
-	if err := c.endStrays(); err != nil {
+	if err := c.endUnknown(); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(c.dir(), "etcd", "member")); err != nil {
@@ -393,10 +393,10 @@ func (c *Cluster) Down(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	if err := c.stopAll(); err != nil {
+	if err := c.endUnknown(); err != nil {
 		return err
 	}
-	if err := c.endStrays(); err != nil {
+	if err := c.stopAll(); err != nil {
 		return err
 	}
 	for _, path := range []string{c.dir(), c.usersDir(), c.PageLogs(), c.KubectlCache(), c.Kubeconfig(),

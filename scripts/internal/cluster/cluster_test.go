@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/process"
 )
 
 func TestUpMakesACompleteControlPlane(t *testing.T) {
@@ -55,7 +57,7 @@ func listensOnLoopback(t *testing.T, c *Cluster) {
 		for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
 			for _, address := range listeners(t, fmt.Sprintf("/proc/%d/net/%s", pid, table), ours) {
 				if count++; !address.IsLoopback() {
-					t.Errorf("process %d listens on %s:\n%s", pid, address, commandLines()[pid])
+					t.Errorf("process %d listens on %s:\n%s", pid, address, process.Command(pid))
 				}
 			}
 		}

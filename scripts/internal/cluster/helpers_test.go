@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/lock"
+	"example.com/operator-workshop/scripts/internal/process"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -84,10 +86,10 @@ func upElsewhere(t *testing.T, c *Cluster) (other *exec.Cmd, output *strings.Bui
 // processes are the numbers of all processes of a cluster, by what the system says of them.
 func processes(c *Cluster) []int {
 	var found []int
-	for pid, command := range commandLines() {
-		if strings.HasPrefix(command, bin+"/") && strings.Contains(command, c.state+"/") {
-			found = append(found, pid)
-		}
+	for _, p := range process.Own(func(command string) bool {
+		return strings.HasPrefix(command, bin+"/") && strings.Contains(command, c.state+"/")
+	}) {
+		found = append(found, p.PID)
 	}
 	slices.Sort(found)
 	return found
@@ -124,7 +126,7 @@ func kill(t *testing.T, c *Cluster, names ...string) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+" is gone", func() bool { return c.pid(name) == 0 })
+		eventually(t, name+" is gone", func() bool { held, err := lock.Held(c.pidFile(name)); return !held && err == nil })
 	}
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,35 +15,10 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/internal/lock"
+	"example.com/operator-workshop/scripts/internal/process"
 )
 
-// A process is running exactly while someone holds the lock on its .pid file: the file is opened and
-// locked here and inherited by the process, so that the kernel drops the lock when it dies, by kill -9
-// or with the machine. A process number alone could belong to a stranger by then.
-
-func (c *Cluster) pidFile(name string) string { return filepath.Join(c.dir(), name+".pid") }
 func (c *Cluster) logFile(name string) string { return filepath.Join(c.dir(), "logs", name+".log") }
-
-// running returns the process number of a component and the mark that it was started with. The number
-// is 0 when the component does not run.
-func (c *Cluster) running(name string) (pid int, mark string) {
-	if held, err := lock.Held(c.pidFile(name)); err != nil || !held {
-		return 0, ""
-	}
-	data, err := os.ReadFile(c.pidFile(name))
-	if err != nil {
-		return 0, ""
-	}
-	if _, err := fmt.Sscan(string(data), &pid, &mark); err != nil {
-		return 0, "" // being started, or its number could not be written: then it is a stray
-	}
-	return pid, mark
-}
-
-func (c *Cluster) pid(name string) int {
-	pid, _ := c.running(name)
-	return pid
-}
 
 // mark sums up what a component is started with. One that runs with another mark has to be restarted.
 func (c *Cluster) mark(p component) string {
@@ -82,11 +58,18 @@ func (c *Cluster) start(p component) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w (fix: `scripts/workshop tools local`)", p.name, err)
 	}
-	go func() { _ = cmd.Wait() }() // reaps it when it dies while we look
-	if _, err := fmt.Fprintf(held, "%d %s\n", cmd.Process.Pid, c.mark(p)); err != nil {
-		return errors.Join(err, cmd.Process.Kill()) // nobody would find it again
+	id, err := process.Of(cmd.Process.Pid)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil // the log has the reason
 	}
-	return nil
+	if err == nil {
+		err = json.NewEncoder(held).Encode(record{id, c.mark(p)})
+	}
+	if err != nil { // no later command could end it
+		err = errors.Join(fmt.Errorf("record the process of %s: %w", p.name, err), cmd.Process.Kill())
+	}
+	go func() { _ = cmd.Wait() }() // reaps it when it dies while we look
+	return err
 }
 
 // takeLock takes the lock of a component that does not run, and empties the file of the number that
@@ -109,28 +92,28 @@ func (c *Cluster) takeLock(name string) (held *os.File, err error) {
 
 // stop ends a component and returns when it is gone: SIGTERM first, SIGKILL after the grace period.
 func (c *Cluster) stop(name string, grace time.Duration) error {
-	pid := c.pid(name)
-	if pid == 0 {
+	r, ok := c.running(name)
+	if !ok {
 		return nil
 	}
 	signal := syscall.SIGTERM
 	if grace == 0 {
 		signal = syscall.SIGKILL
 	}
-	if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("stop %s (process %d): %w", name, pid, err)
+	if err := r.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop %s (process %d): %w", name, r.PID, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace+10*time.Second)
 	defer cancel()
 	killAt := time.Now().Add(grace)
 	return poll(ctx, 20*time.Millisecond, func() error {
-		if c.pid(name) == 0 {
+		if held, err := lock.Held(c.pidFile(name)); err == nil && !held {
 			return nil
 		}
 		if time.Now().After(killAt) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_ = r.Signal(syscall.SIGKILL)
 		}
-		return fmt.Errorf("%s (process %d) does not end", name, pid)
+		return fmt.Errorf("%s (process %d) does not end", name, r.PID)
 	})
 }
 
@@ -148,7 +131,7 @@ func (c *Cluster) stopAll() error {
 // than they would be started with now.
 func (c *Cluster) stopOutdated() error {
 	for _, p := range slices.Backward(c.components()) {
-		if pid, mark := c.running(p.name); pid != 0 && mark != c.mark(p) {
+		if r, ok := c.running(p.name); ok && r.Mark != c.mark(p) {
 			if err := c.stop(p.name, 5*time.Second); err != nil {
 				return err
 			}
@@ -196,57 +179,31 @@ func (c *Cluster) endStrays() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return poll(ctx, 20*time.Millisecond, func() (err error) {
-		for _, pid := range c.strays() {
-			err = errors.Join(fmt.Errorf("process %d of this cluster does not end", pid), err)
-			if kill := syscall.Kill(pid, syscall.SIGKILL); errors.Is(kill, syscall.EPERM) {
-				return fatal{fmt.Errorf("stop process %d of this cluster: %w", pid, kill)}
-			}
+		for _, stray := range c.strays() {
+			err = errors.Join(fmt.Errorf("process %d of this cluster does not end", stray.PID), err)
+			_ = stray.Signal(syscall.SIGKILL)
 		}
 		return err
 	})
 }
 
-// strays returns the processes of this cluster that no .pid file names: its folder was removed while
-// they ran, or the disk was full when they started. Their command lines tell that they are ours.
-func (c *Cluster) strays() []int {
-	known := map[int]bool{}
+// strays returns the processes of this cluster that no .pid file records: its folder was removed while they ran, or
+// the disk was full when they started. User, PID namespace, program and command line show that they are ours.
+func (c *Cluster) strays() []process.Identity {
+	programs, known := []string{}, map[int]bool{}
 	for _, p := range c.components() {
+		program := filepath.Join(c.bin, p.name)
+		programs = append(programs, program)
+		if target, err := filepath.EvalSymlinks(program); err == nil {
+			programs = append(programs, target)
+		}
 		known[c.pid(p.name)] = true
 	}
-	var found []int
-	for pid, command := range commandLines() {
-		ours := slices.ContainsFunc(c.components(), func(p component) bool {
-			return strings.HasPrefix(command, filepath.Join(c.bin, p.name)+" ")
-		})
-		if ours && !known[pid] && strings.Contains(command, "="+c.dir()+"/") {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// commandLines returns the command line of every process, words joined by blanks. A system that does
-// not tell has none.
-func commandLines() map[int]string {
-	lines := map[int]string{}
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		var pid int
-		data, err := os.ReadFile(file)
-		if _, scanErr := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil && scanErr == nil {
-			lines[pid] = strings.ReplaceAll(string(data), "\x00", " ")
-		}
-	}
-	if len(files) > 0 {
-		return lines
-	}
-	out, _ := exec.Command("ps", "-axww", "-o", "pid=", "-o", "command=").Output()
-	for line := range strings.Lines(string(out)) {
-		var pid int
-		if _, err := fmt.Sscan(line, &pid); err == nil {
-			_, command, _ := strings.Cut(strings.TrimSpace(line), " ")
-			lines[pid] = command
-		}
-	}
-	return lines
+	found := process.Own(func(command string) bool {
+		starts := func(program string) bool { return strings.HasPrefix(command, program+" ") }
+		return slices.ContainsFunc(programs, starts) && strings.Contains(command, "="+c.dir()+"/")
+	})
+	return slices.DeleteFunc(found, func(p process.Identity) bool {
+		return known[p.PID] || !slices.Contains(programs, p.Executable)
+	})
 }

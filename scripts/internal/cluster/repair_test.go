@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/process"
 )
 
 // A fault is made to a cluster that runs. `up` must repair it.
@@ -69,6 +71,7 @@ var faults = map[string]fault{
 	"the file of a process number is lost":  removing("cluster", "etcd.pid"),
 	"a process number was not written":      overwriting("", "cluster", "kwok.pid"),
 	"a component has old flags":             {make: startWithOldFlags},
+	"an older workshop started the cluster": {make: writeOldRecords},
 	"the folder of the cluster was removed": losing(removing("cluster")),
 	"etcd and its data were removed":        losing(and(killing("etcd"), removing("cluster", "etcd"))),
 }
@@ -124,13 +127,31 @@ func stranger(t *testing.T) *exec.Cmd {
 func rebootAmongStrangers(t *testing.T, c *Cluster) {
 	kill(t, c, names(c)...)
 	for _, name := range names(c) {
-		number := fmt.Sprintf("%d %s\n", stranger(t).Process.Pid, "0123456789abcdef")
-		if err := os.WriteFile(c.pidFile(name), []byte(number), 0o600); err != nil {
+		r, err := c.record(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.PID = stranger(t).Process.Pid
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(c.pidFile(name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if running, _ := c.Running(); running != 0 {
 		t.Errorf("%d strangers are taken for components", running)
+	}
+}
+
+// writeOldRecords leaves the .pid files as they were when they held a number and a mark.
+func writeOldRecords(t *testing.T, c *Cluster) {
+	for _, name := range names(c) {
+		old := fmt.Sprintf("%d 0123456789abcdef\n", c.pid(name))
+		if err := os.WriteFile(c.pidFile(name), []byte(old), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -182,7 +203,7 @@ func startWithOldFlags(t *testing.T, c *Cluster) {
 	}
 	t.Cleanup(func() {
 		for _, pid := range processes(c) {
-			if strings.Contains(commandLines()[pid], "--node-lease-duration-seconds=41") {
+			if strings.Contains(process.Command(pid), "--node-lease-duration-seconds=41") {
 				t.Errorf("process %d runs with the old flags", pid)
 			}
 		}

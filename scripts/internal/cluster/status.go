@@ -25,8 +25,15 @@ func (c *Cluster) Running() (running, all int) {
 // Status prints what runs and where things lie. It returns an error when the cluster is missing or a
 // part of it does not work.
 func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
+	if err := c.Elsewhere(); err != nil {
+		return err
+	}
 	if strays := c.strays(); len(strays) > 0 {
-		return fmt.Errorf("processes %v belong to a cluster whose files were removed: `make down` ends them", strays)
+		return fmt.Errorf("%d processes belong to a cluster whose files were removed, process %d is one: "+
+			"`make down` ends them", len(strays), strays[0].PID)
+	}
+	if err := c.checkHolders(); err != nil {
+		return err
 	}
 	if err := c.readPorts(); err != nil {
 		return err

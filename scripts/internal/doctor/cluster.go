@@ -25,6 +25,10 @@ func checkCluster(_ context.Context, m Machine) Finding {
 		return Finding{Status: Warning, Why: why, Fix: "Make the folder readable, or remove it.",
 			What: fmt.Sprintf("Its state cannot be read: %s.", oneLine(err.Error()))}
 	}
+	if err := cluster.New("", m.State, func(string, ...any) {}).Elsewhere(); err != nil {
+		return Finding{Status: Warning, What: oneLine(err.Error()) + ".", Why: why,
+			Fix: "Use the cluster there, or end it there with `make down`."}
+	}
 	var alive, gone []string
 	// Each component holds a lock on its file for as long as it lives.
 	for _, component := range cluster.Names() {

@@ -314,6 +314,13 @@ var scenes = map[string]map[string]scene{
 			}
 		}, Warning, "nothing runs", "kubectl", "`make down` removes it"},
 		"all run": {func(w *fixture) { w.cluster(cluster.Names()...) }, OK, "running", "", ""},
+		"all run in a container that shares the folder": {func(w *fixture) {
+			w.cluster(cluster.Names()...)
+			record := `{"pid": 7, "host": "devcontainer-1", "boot": "another", "start": "1", "executable": "/bin/etcd"}`
+			if err := os.WriteFile(filepath.Join(w.State, "cluster", "etcd.pid"), []byte(record), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}, Warning, "was started in another container or machine, devcontainer-1", "kubectl", "end it there"},
 		"a file where the folder should be": {func(w *fixture) {
 			w.State = filepath.Join(w.Repository, "state")
 			if err := os.WriteFile(w.State, nil, 0o600); err != nil {

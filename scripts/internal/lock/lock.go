@@ -54,14 +54,15 @@ func Held(path string) (bool, error) {
 }
 
 // Acquire waits for the lock until ctx ends. When it has to wait it calls waiting once with the
-// process number of the holder.
+// process number of the holder, and the name of the machine or container that counts so.
 func Acquire(ctx context.Context, path string, waiting func(owner string)) (release func(), err error) {
 	reported := false
 	for {
 		f, err := Try(path)
 		if err == nil {
 			_ = f.Truncate(0)
-			_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
+			host, _ := os.Hostname()
+			_, _ = fmt.Fprintf(f, "%d on %s\n", os.Getpid(), host)
 			return func() { f.Close() }, nil
 		}
 		if !errors.Is(err, ErrHeld) {

@@ -49,10 +49,14 @@ func TestAWaiterLearnsTheOwnerAndFollowsIt(t *testing.T) {
 		t.Fatalf("Try of a held lock: %v", err)
 	}
 	calls := 0
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	release, err := Acquire(t.Context(), path, func(owner string) {
 		calls++
-		if owner != fmt.Sprint(other.Process.Pid) {
-			t.Errorf("the owner is said to be %q, it is %d", owner, other.Process.Pid)
+		if want := fmt.Sprintf("%d on %s", other.Process.Pid, host); owner != want {
+			t.Errorf("the owner is said to be %q, it is %s", owner, want)
 		}
 		_ = other.Process.Kill() // kill -9: the kernel alone can release the lock
 	})

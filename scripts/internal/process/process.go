@@ -1,0 +1,213 @@
+// Package process identifies processes. A number is not enough: the system gives it to another process when the first
+// one has ended, and each PID namespace (a container has one) counts its processes by itself.
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// An Identity is what a file records about a process, so that a later command finds this process or none.
+type Identity struct {
+	PID int `json:"pid"`
+	// Host is the name of the machine or container. It is for messages: names change.
+	Host string `json:"host"`
+	// Boot is the kernel's name for the time since its start. The first PID namespace has one number on every Linux.
+	Boot string `json:"boot"`
+	// Namespace is the PID namespace, empty on a system that has none, such as macOS.
+	Namespace string `json:"namespace,omitempty"`
+	// Start is when the process started: clock ticks since the boot on Linux, a date with seconds elsewhere.
+	Start string `json:"start"`
+	// Executable is the file that the process runs.
+	Executable string `json:"executable"`
+}
+
+// Of returns the identity of a process that this process can see. The error is os.ErrProcessDone when it has ended.
+func Of(pid int) (Identity, error) {
+	id, err := here()
+	if err != nil {
+		return id, err
+	}
+	id.PID = pid
+	if !hasProc() {
+		return id, id.readPS()
+	}
+	return id, id.readProc()
+}
+
+// here returns the part of an identity that all processes of a PID namespace share.
+func here() (id Identity, err error) {
+	if id.Host, err = os.Hostname(); err != nil {
+		return id, err
+	}
+	if !hasProc() {
+		boot, err := exec.Command("sysctl", "-n", "kern.bootsessionuuid").Output()
+		id.Boot = string(bytes.TrimSpace(boot))
+		return id, err
+	}
+	// A new PID namespace with the old /proc shows other processes under the numbers of this namespace.
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return id, errors.New("/proc shows the processes of another PID namespace: mount /proc in this one")
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return id, err
+	}
+	id.Boot = string(bytes.TrimSpace(boot))
+	id.Namespace, err = os.Readlink("/proc/self/ns/pid")
+	return id, err
+}
+
+func hasProc() bool {
+	_, err := os.Stat("/proc/self/stat")
+	return err == nil
+}
+
+// readProc completes an identity on Linux. A process that has ended and was not waited for has no executable.
+func (id *Identity) readProc() (err error) {
+	dir := fmt.Sprintf("/proc/%d/", id.PID)
+	stat, err := os.ReadFile(dir + "stat")
+	if err != nil {
+		return ended(err)
+	}
+	// The second field is the name in parentheses, which may hold blanks and parentheses.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const start = 19
+	if len(fields) <= start {
+		return fmt.Errorf("%sstat has %d fields", dir, len(fields))
+	}
+	id.Start = string(fields[start])
+	if id.Namespace, err = os.Readlink(dir + "ns/pid"); err != nil {
+		return ended(err)
+	}
+	id.Executable, err = os.Readlink(dir + "exe")
+	id.Executable = strings.TrimSuffix(id.Executable, " (deleted)") // a new build replaces the file while it runs
+	return ended(err)
+}
+
+func ended(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// readPS completes an identity on a system without /proc. There a start time has a resolution of one second.
+func (id *Identity) readPS() error {
+	cmd := exec.Command("ps", "-ww", "-o", "lstart=", "-o", "comm=", "-p", strconv.Itoa(id.PID))
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC") // the date is the same for every reader
+	out, err := cmd.Output()
+	fields := strings.Fields(string(out))
+	const date = 5 // Wed Nov 25 17:02:36 2026
+	if len(fields) <= date {
+		if exit := new(exec.ExitError); err == nil || errors.As(err, &exit) {
+			err = os.ErrProcessDone
+		}
+		return err
+	}
+	id.Start, id.Executable = strings.Join(fields[:date], " "), strings.Join(fields[date:], " ")
+	return err
+}
+
+// IsValid reports whether an identity that was read from a file is complete.
+func (id Identity) IsValid() bool {
+	return id.PID > 1 && id.Boot != "" && id.Start != "" && id.Executable != ""
+}
+
+// IsLocal reports whether the process is, or was, one of this PID namespace: its number has a meaning here.
+func (id Identity) IsLocal() bool {
+	local, err := here()
+	return err == nil && id.Boot == local.Boot && id.Namespace == local.Namespace
+}
+
+// IsGone reports whether the process has ended for a reason that needs no look at it, when nothing holds its lock: this
+// kernel keeps the locks of all its PID namespaces, and the processes of a machine end when it is started again.
+func (id Identity) IsGone() bool {
+	local, err := here()
+	return err == nil && (id.Boot == local.Boot || id.Host == local.Host)
+}
+
+// IsRunning reports whether the process runs: number, PID namespace, start time and executable agree.
+func (id Identity) IsRunning() bool {
+	now, err := Of(id.PID)
+	now.Host = id.Host
+	return err == nil && id.IsValid() && now == id
+}
+
+// Signal sends a signal to the process, and to no other that has its number by now.
+func (id Identity) Signal(s os.Signal) error {
+	if !id.IsLocal() {
+		return fmt.Errorf("process %d is one of %s, in another PID namespace", id.PID, id.Host)
+	}
+	p, err := os.FindProcess(id.PID) // on Linux a handle: from here on it stands for one process
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Release() }()
+	if !id.IsRunning() {
+		return os.ErrProcessDone
+	}
+	return p.Signal(s)
+}
+
+// Own returns the processes of this user in this PID namespace whose command line, words joined by blanks, matches.
+// Another user can give a process any command line.
+func Own(match func(command string) bool) (found []Identity) {
+	for pid, command := range commands() {
+		if !match(command) {
+			continue
+		}
+		if id, err := Of(pid); err == nil && id.IsLocal() {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+// Command returns the command line of a process of this user, words joined by blanks, empty when there is none.
+func Command(pid int) string { return commands()[pid] }
+
+// commands returns the command lines of all processes of this user.
+func commands() map[int]string {
+	lines := map[int]string{}
+	if !hasProc() {
+		out, _ := exec.Command("ps", "-axww", "-o", "pid=", "-o", "ruid=", "-o", "command=").Output()
+		for line := range strings.Lines(string(out)) {
+			var pid, uid int
+			if n, _ := fmt.Sscan(line, &pid, &uid); n == 2 && uid == os.Getuid() {
+				_, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+				_, lines[pid], _ = strings.Cut(strings.TrimSpace(rest), " ")
+			}
+		}
+		return lines
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil || !isOwn(pid) {
+			continue
+		}
+		if data, err := os.ReadFile(file); err == nil {
+			lines[pid] = strings.TrimSpace(strings.ReplaceAll(string(data), "\x00", " "))
+		}
+	}
+	return lines
+}
+
+// isOwn reports whether a process is one of this user. The owner of its folder in /proc is root for some processes of
+// other users.
+func isOwn(pid int) bool {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "Uid:" {
+			return fields[1] == strconv.Itoa(os.Getuid()) && fields[2] == strconv.Itoa(os.Geteuid())
+		}
+	}
+	return false
+}
