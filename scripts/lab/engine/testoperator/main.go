@@ -1,6 +1,6 @@
 // Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and
-// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. With SECRET=VALUE it also
-// makes a Secret with that value, and prints it. FAULT plants a fault that a test has to find.
+// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. With SECRET=VALUE it
+// also becomes a Secret with that value, which the operator prints. FAULT plants a fault that a test has to find.
 package main
 
 import (
