@@ -52,8 +52,8 @@ doctor: ## Check this machine for what the workshop needs; in one line: make doc
 bundle: ## Pack all that works without a network: make bundle PLATFORMS=linux/amd64,darwin/arm64
 	@$(WORKSHOP) pack --platforms "$$PLATFORMS" $(if $(KIND),--kind)
 
-from-bundle: ## Install a bundle, without a network: make from-bundle FILE=path
-	@$(WORKSHOP) from-bundle --file "$$FILE"
+from-bundle: ## Install a bundle, without a network: make from-bundle FILE=path CODE=abcd-…
+	@$(WORKSHOP) from-bundle --file "$$FILE" --code "$$CODE"
 
 serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8400
 	@$(WORKSHOP) serve-bundle --address "$$ADDRESS"

@@ -30,7 +30,7 @@ mkdir "$learner/home"
 offline() { env -i HOME="$learner/home" PATH="$PATH" "$PWD/scripts/offline.sh" "$@"; }
 there() { offline make -C "$learner/operator-workshop-offline" "$@"; }
 
-# paste_line PLATFORM: serves the bundle, and does what the web page says for that platform.
+# paste_line PLATFORM: serves the bundle, does what the web page says for that platform, and types the code.
 # shellcheck disable=SC2016  # the inner bash expands it
 paste_line() {
   offline bash -euo pipefail -c '
@@ -39,7 +39,8 @@ paste_line() {
     until page=$(curl -fs http://127.0.0.1:8400); do sleep 0.2; done
     line=$(grep -F -A2 "($1):" <<<"$page" | grep "^curl ")
     printf "%s\n" "$line"
-    cd "$2" && eval "$line"' paste "$1" "$learner"
+    code=$(sha256sum out/bundle/SHA256SUMS | cut -c1-20)
+    cd "$2" && eval "$line" <<<"$code"' paste "$1" "$learner"
 }
 step paste_line "$(go env GOHOSTOS)-$(go env GOHOSTARCH)"
 du -sh "$learner/home"

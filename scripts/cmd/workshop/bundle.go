@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/bundle"
+	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
 // bundles is the folder of the bundles for a room without a network.
@@ -38,7 +39,13 @@ func packCommand() *cobra.Command {
 			if err := p.Pack(cmd.Context()); err != nil {
 				return err
 			}
-			fmt.Printf("The bundles are in %s, with their checksums. `make serve-bundle` gives them to a room.\n", p.Out)
+			sums, err := os.ReadFile(filepath.Join(p.Out, unbundle.SumsFile))
+			if err != nil {
+				return err
+			}
+			fmt.Printf("The bundles are in %s, with their checksums. Their code is %s: show it to your attendees, who type it\n"+
+				"after make from-bundle FILE=… CODE=. `make serve-bundle` gives the bundles to a room.\n", p.Out,
+				unbundle.Code(sums))
 			return nil
 		})
 	cmd.Flags().StringVar(&platforms, "platforms", "", "what to pack for, such as linux/amd64,darwin/arm64")
@@ -58,6 +65,7 @@ exercises need a network. The page of 05, "make verify" and "make lint" still do
 			return nil
 		})
 	cmd.Flags().String("file", "", "the bundle")
+	cmd.Flags().String("code", "", "the code on the screen of the person who made it")
 	return cmd
 }
 

@@ -37,9 +37,9 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 		return fmt.Errorf("%w (ADDRESS=HOST:PORT names another address)", err)
 	}
 	base := "http://" + listener.Addr().String()
-	text := lines(string(sums), base)
-	fmt.Fprintf(out, "Attendees open %s in a browser, and copy the line for their machine:\n\n%s%sCtrl-C ends it.\n",
-		base, text, hint(base))
+	code := unbundle.Code(sums)
+	text := lines(string(sums), base, "printf 'Code: '; read -r code")
+	fmt.Fprintf(out, screen, base, code, lines(string(sums), base, "code="+code), hint(base))
 	handler := http.NewServeMux()
 	handler.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -79,23 +79,33 @@ func addresses() (found []string) {
 	return append(found, "127.0.0.1")
 }
 
-// lines are what attendees paste, one for each platform. A download that was cut goes on when a line is run again;
-// whether it is complete, the checksum says.
-func lines(sums, base string) string {
+// screen is what the teacher sees. The web page has no code: what changes a bundle on its way could change it too.
+const screen = `Attendees open %[1]s in a browser, and copy the line for their machine. It asks for the code:
+
+  %[2]s
+
+Show it, or read it out: it is not on the web page, which a stranger in the network can change. The same lines with
+the code, for machines that you prepare:
+
+%[3]s%[4]sCtrl-C ends it.
+`
+
+// lines are what attendees paste, one for each platform; code sets the variable code. A download that was cut goes on
+// when a line is run again; whether it is complete, the checksum says. Nothing is unpacked or run with a wrong code.
+func lines(sums, base, code string) string {
 	var text strings.Builder
-	for line := range strings.Lines(sums) {
-		words := strings.Fields(line)
+	for entry := range strings.Lines(sums) {
+		words := strings.Fields(entry)
 		if len(words) != 2 {
 			continue
 		}
-		check := "sha256sum -c"
+		sha256 := "sha256sum"
 		if strings.Contains(words[1], "-darwin-") {
-			check = "shasum -a 256 -c"
+			sha256 = "shasum -a 256"
 		}
-		sum, file := words[0], words[1]
+		file := words[1]
 		machine := machines[strings.TrimSuffix(strings.TrimPrefix(file, unbundle.Name), ".tar.gz")]
-		fmt.Fprintf(&text, "%s\n\ncurl -fC - -O %s/%s; echo '%s  %s' | %s && tar -xzf %s && make -C %s from-bundle\n\n",
-			machine, base, file, sum, file, check, file, unbundle.Top)
+		fmt.Fprintf(&text, line, machine, code, base, unbundle.SumsFile, file, sha256, unbundle.CodeDigits, unbundle.Top)
 	}
 	fmt.Fprintf(&text, help, unbundle.Top, base)
 	return text.String()
@@ -109,10 +119,21 @@ var machines = map[string]string{
 	"darwin-amd64": "An older Mac, with an Intel processor (darwin-amd64):",
 }
 
+// line is a shell command: the code is compared with that of the checksums, and the checksums with the bundle.
+const line = `%[1]s
+
+%[2]s; curl -fO %[3]s/%[4]s; curl -fC - -O %[3]s/%[5]s; ` +
+	`if [ "$(%[6]s %[4]s | cut -c1-%[7]d)" = "$(echo "$code" | tr -d ' -' | tr A-F a-f)" ]; ` +
+	`then grep %[5]s %[4]s | %[6]s -c && tar -xzf %[5]s && make -C %[8]s from-bundle; ` +
+	`else echo 'WRONG CODE: nothing was unpacked'; fi
+
+`
+
 const help = `The download breaks off?  Run the same line again: it goes on.
 FAILED, but complete?     Remove the file, and run the line again.
+WRONG CODE?               The teacher's screen shows it. If yours is the same, do not install this bundle.
 from-bundle fails?        Fix what it names, then: make -C %[1]s from-bundle
-You have a clone?         Download %[2]s/SHA256SUMS, too. In the clone: make from-bundle FILE=path
+You have a clone?         Download %[2]s/SHA256SUMS, too. In the clone: make from-bundle FILE=path CODE=…
 Only modules are missing? In each terminal: export GOPROXY=%[2]s/modules
 `
 

@@ -5,6 +5,7 @@ package unbundle
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -51,23 +52,28 @@ type About struct {
 func File(platform string) string { return Name + strings.ReplaceAll(platform, "/", "-") + ".tar.gz" }
 
 // Open makes the content of a bundle available in root's Dir, which is replaced in one step, and returns that folder.
-// An empty file stands for the bundle that was unpacked there by hand, or for the one that was made here.
-func Open(ctx context.Context, root, file string) (string, error) {
+// An empty file stands for the bundle that was unpacked there by hand, or for the one that was made here. The code is
+// that of the person who made the bundle, or NoCode; only the bundle that was made here needs none.
+func Open(ctx context.Context, root, file, code string) (string, error) {
 	dir := filepath.Join(root, filepath.FromSlash(Dir))
 	if file == "" {
 		if about, err := Read(dir); err == nil {
+			if code != "" && code != NoCode {
+				return "", errUnpacked
+			}
 			return dir, fits(about)
 		}
 		file = filepath.Join(root, "out", "bundle", File(runtime.GOOS+"/"+runtime.GOARCH))
 		if _, err := os.Stat(file); err != nil {
 			return "", errors.New("no bundle is unpacked or was made here: say which to take, with make from-bundle FILE=…")
 		}
+		code = cmp.Or(code, NoCode)
 	}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		return "", fmt.Errorf("%s is a folder: name the file in it, with FILE=%s", file,
 			filepath.Join(file, File(runtime.GOOS+"/"+runtime.GOARCH)))
 	}
-	if err := verify(ctx, file); err != nil {
+	if err := verify(ctx, file, code); err != nil {
 		return "", err
 	}
 	fresh := dir + ".new"
@@ -105,8 +111,8 @@ func fits(about About) error {
 	return nil
 }
 
-// verify compares a bundle with the checksum that is listed beside it.
-func verify(ctx context.Context, file string) error {
+// verify compares a bundle with the checksum that is listed beside it, and the list with the code.
+func verify(ctx context.Context, file, code string) error {
 	bundle, err := os.Open(file)
 	if err != nil {
 		return err
@@ -116,6 +122,9 @@ func verify(ctx context.Context, file string) error {
 	sums, err := os.ReadFile(filepath.Join(filepath.Dir(file), SumsFile))
 	if err != nil {
 		return fmt.Errorf("%s, which has the checksum of %s, is not beside it: copy it, too", SumsFile, name)
+	}
+	if err := vouched(code, sums); err != nil {
+		return err
 	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, stoppable{ctx, bundle}); err != nil {

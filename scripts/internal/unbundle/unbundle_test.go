@@ -110,7 +110,7 @@ func newRoot(t *testing.T) string {
 
 func TestABundleIsUnpackedBesideTheReadersFiles(t *testing.T) {
 	root, data := newRoot(t), pack(t, good)
-	dir, err := Open(t.Context(), root, put(t, data, checksum(data)))
+	dir, err := Open(t.Context(), root, put(t, data, checksum(data)), NoCode)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestABundleIsUnpackedBesideTheReadersFiles(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, "bin", "hello")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the program: %v %v", info, err)
 	}
-	if found, err := Open(t.Context(), root, ""); err != nil || found != dir {
+	if found, err := Open(t.Context(), root, "", ""); err != nil || found != dir {
 		t.Errorf("what is unpacked is not found: %s %v", found, err)
 	}
 }
@@ -169,7 +169,7 @@ func TestABadBundleChangesNothing(t *testing.T) {
 				sum = checksum(bad.data)
 			}
 			before := list(t, filepath.Dir(root))
-			_, err := Open(t.Context(), root, put(t, bad.data, sum))
+			_, err := Open(t.Context(), root, put(t, bad.data, sum), NoCode)
 			if err == nil || !strings.Contains(err.Error(), bad.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("it says: %v\nwanted one sentence with: %s", err, bad.want)
 			}
@@ -192,7 +192,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		"no checksum":              {lonely, "SHA256SUMS, which has the checksum of bundle.tar.gz, is not beside it"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if _, err := Open(t.Context(), t.TempDir(), test.file); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := Open(t.Context(), t.TempDir(), test.file, NoCode); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("it says %v, wanted %s", err, test.want)
 			}
 		})
@@ -204,7 +204,7 @@ func TestAnInterruptLeavesNothing(t *testing.T) {
 	before := list(t, root)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Open(ctx, root, put(t, data, checksum(data))); !errors.Is(err, context.Canceled) {
+	if _, err := Open(ctx, root, put(t, data, checksum(data)), NoCode); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := unpack(ctx, put(t, data, checksum(data)), t.TempDir()); !errors.Is(err, context.Canceled) {

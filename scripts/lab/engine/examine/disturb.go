@@ -60,7 +60,7 @@ func (t *trial) has(c child, p path, value any) error {
 	}
 	if !samePlace(p, u.Object, value) {
 		_, now, _ := p.find(u.Object)
-		return fmt.Errorf("it is %s, and was %s", text(now), text(value))
+		return fmt.Errorf("it is %s, and was %s", t.shown(c, p, now), t.shown(c, p, value))
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ type Report struct {
 
 func newReport(t *target) *Report {
 	r := &Report{Operator: t.name(), Kind: t.sample.GetKind(), Subject: t.Subject, Date: time.Now().UTC()}
-	r.Subject.Env = slices.Clone(r.Subject.Env)
+	r.Subject.Env, r.Subject.Args = slices.Clone(r.Subject.Env), slices.Clone(r.Subject.Args)
 	for n, variable := range r.Subject.Env { // a value may be a secret
 		r.Subject.Env[n], _, _ = strings.Cut(variable, "=")
 	}

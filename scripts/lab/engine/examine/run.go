@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/redact"
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
@@ -34,6 +35,7 @@ type run struct {
 	options  Options
 	fixture  *fixture.Fixture
 	operator *operator
+	secrets  *redact.Secrets
 	mapper   meta.RESTMapper
 	trials   atomic.Int32
 	deadline time.Time // after it, what can be left out is left out
@@ -67,7 +69,9 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	begin := time.Now()
-	r := &run{ctx: ctx, target: t, options: o, deadline: begin.Add(7 * time.Minute), fields: map[child][]path{}}
+	r := &run{ctx: ctx, target: t, deadline: begin.Add(7 * time.Minute), fields: map[child][]path{},
+		secrets: redact.New()}
+	r.options = r.redacted(o)
 	if s.Fast {
 		r.deadline = begin.Add(85 * time.Second)
 	}
@@ -82,13 +86,18 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in CRD=%s: %w", t.CRD, err)
 	}
 	defer func() { err = errors.Join(err, r.fixture.Stop()) }()
-	if err := r.prepare(); err != nil {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := r.secrets.Watch(watching, r.fixture.Kube); err != nil {
 		return nil, err
+	}
+	if err := r.prepare(); err != nil {
+		return nil, r.withoutSecrets(err)
 	}
 	err = r.all(chosen)
 	r.report.Took = time.Since(begin).Round(time.Second)
 	r.report.Interrupted = ctx.Err() != nil
-	return r.report, err
+	return r.report, r.withoutSecrets(err)
 }
 
 func choose(only []string) (chosen []experiment, err error) {
@@ -118,6 +127,7 @@ func (r *run) prepare() error {
 			return err
 		}
 	}
+	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.sample.GetName(), r.report.Operator)
 	once := &trial{run: r, ctx: r.ctx, namespace: leaseNamespace}
 	for _, u := range r.target.needs { // an operator may ask for what is cluster-scoped at its start
 		mapping, err := r.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)

@@ -36,6 +36,7 @@ func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 		if c != own {
 			delete(u.Object, "status")
 		}
+		t.hideData(c, u.Object)
 		all.Add(c.String(), u.Object, masked)
 	}
 	names := strings.NewReplacer(append(uids, t.namespace, "NAMESPACE")...)

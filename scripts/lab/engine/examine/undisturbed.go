@@ -55,6 +55,7 @@ func (r *run) undisturbed() error {
 	}
 	r.state, r.varying = state.Common(r.states)
 	for _, c := range r.children {
+		r.secrets.Publish(c.Name)
 		verb := "owns"
 		if r.isGiven(c) {
 			verb = "was given"

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"encoding/base64"
+	"os"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,7 +16,17 @@ func childrenOf(greeting *unstructured.Unstructured) []schema.GroupVersionResour
 	if greeting.GetNamespace() == "" {
 		return []schema.GroupVersionResource{namespaces, children[0]}
 	}
+	if os.Getenv("SECRET") != "" {
+		return append(slices.Clone(children), secrets)
+	}
 	return children
+}
+
+// secretData is the content of the Secret. A part of it is in stringData, which the API server puts into data.
+func secretData(value string) map[string]any {
+	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	return map[string]any{"data": map[string]any{"password": encoded(value), "pin": encoded("77")},
+		"stringData": map[string]any{"address": "db://me:" + value + "@example.com"}}
 }
 
 // desired is a child as it should be.
@@ -26,6 +40,8 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 	switch gvr.Resource {
 	case "namespaces":
 		kind = "Namespace"
+	case "secrets":
+		kind, content = "Secret", secretData(os.Getenv("SECRET"))
 	case "configmaps":
 		kind, content["data"] = "ConfigMap", map[string]any{"text": text}
 	case "services":

@@ -1,10 +1,11 @@
 // Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and
-// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. FAULT plants a fault
-// that a test has to find.
+// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. With SECRET=VALUE it
+// also becomes a Secret with that value, which the operator prints. FAULT plants a fault that a test has to find.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,6 +30,7 @@ var (
 		{Version: "v1", Resource: "services"},
 	}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
 // Faults that FAULT plants.
@@ -46,6 +48,7 @@ const (
 	once            = "once"             // no fault: what a policy changed is reported, and applied again when it is gone
 	forgets         = "forgets"          // what failed is not tried again
 	elsewhere       = "elsewhere"        // its lease is in a namespace where it may not be
+	quits           = "quits"            // it ends as soon as the children were made
 )
 
 func main() {
@@ -102,6 +105,9 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 	if os.Getenv("SCOPE") == "Cluster" {
 		watched = append(watched, namespaces)
 	}
+	if os.Getenv("SECRET") != "" {
+		watched = append(watched, secrets)
+	}
 	for _, gvr := range watched {
 		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 			DeleteFunc: enqueue}
@@ -122,7 +128,11 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		if over {
 			return nil
 		}
-		if err := r.reconcile(ctx, name); err != nil {
+		err := r.reconcile(ctx, name)
+		if errors.Is(err, errQuit) {
+			return err
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, name, err)
 			switch fault {
 			case atOnce:

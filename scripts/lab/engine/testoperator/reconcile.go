@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"time"
 
@@ -71,10 +74,37 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 			return errs
 		}
 	}
+	printSecret(name)
+	if r.fault == quits {
+		return errQuit
+	}
 	return errors.Join(errs, r.updateStatus(ctx, greeting, errs))
 }
 
+var errQuit = errors.New("it ends")
+
+// printSecret shows the value of the Secret in the ways of careless programs.
+func printSecret(name cache.ObjectName) {
+	value := os.Getenv("SECRET")
+	if value == "" {
+		return
+	}
+	asJSON, _ := json.Marshal(secretData(value))
+	fmt.Fprintf(os.Stderr, "%s: %s %q %s\n%v\n", name, value, value, asJSON, []byte(value))
+}
+
 var errChanged = errors.New("the cluster changed what was applied")
+
+// stored is an object as the API server keeps it.
+func stored(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	given, _, _ := unstructured.NestedStringMap(u.Object, "stringData")
+	for key, value := range given {
+		u.Object["data"].(map[string]any)[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	delete(u.Object, "stringData")
+	return u
+}
 
 func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	want *unstructured.Unstructured) error {
@@ -85,13 +115,13 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 		return errChanged
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
-	case err == nil && r.fault != blind && (r.fault == noDrift || contains(have.Object, want.Object)):
+	case err == nil && r.fault != blind && (r.fault == noDrift || contains(have.Object, stored(want).Object)):
 		return nil
 	}
 	now, err := r.client.Resource(gvr).Namespace(want.GetNamespace()).Apply(ctx, want.GetName(), want,
 		metav1.ApplyOptions{FieldManager: "testoperator", Force: true})
 	delete(r.changed, key)
-	if err == nil && !contains(now.Object, want.Object) {
+	if err == nil && !contains(now.Object, stored(want).Object) {
 		err, r.changed[key] = errChanged, r.fault == once
 	}
 	return err
@@ -124,7 +154,7 @@ func contains(have, want any) bool {
 }
 
 func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Unstructured, failed error) error {
-	ready, reason, message := "False", "Starting", ""
+	ready, reason, message := "False", "Starting", os.Getenv("SECRET")
 	deployment, err := r.get(children[1], cache.MetaObjectToName(greeting))
 	if greeting.GetNamespace() == "" {
 		ready, reason = "True", "Applied"

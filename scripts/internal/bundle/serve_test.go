@@ -1,0 +1,119 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"example.com/operator-workshop/scripts/internal/unbundle"
+)
+
+// planted is a bundle whose from-bundle leaves the file ran.
+func planted(t *testing.T) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	files := tar.NewWriter(zipped)
+	const text = "from-bundle:\n\t@touch ../ran\n"
+	must(t, files.WriteHeader(&tar.Header{Name: unbundle.Top + "/Makefile", Typeflag: tar.TypeReg, Mode: 0o644,
+		Size: int64(len(text))}))
+	_, err := io.WriteString(files, text)
+	must(t, errors.Join(err, files.Close(), zipped.Close()))
+	return packed.Bytes()
+}
+
+// A terminal keeps what is printed, and may be read meanwhile.
+type terminal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	full chan struct{} // closed after the first text
+}
+
+func (s *terminal) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.text.Len() == 0 {
+		defer close(s.full)
+	}
+	return s.text.Write(p)
+}
+
+// lineIn is the line to paste for Linux.
+func lineIn(t *testing.T, text string) string {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "curl ") && strings.Contains(line, "linux-amd64") {
+			return line
+		}
+	}
+	t.Fatalf("there is no line to paste in:\n%s", text)
+	return ""
+}
+
+// TestALineRunsNothingWithoutTheCode pastes the lines of the web page and of the teacher's screen into a shell.
+func TestALineRunsNothingWithoutTheCode(t *testing.T) {
+	if _, err := exec.LookPath("sha256sum"); err != nil {
+		t.Skip("the line is for Linux")
+	}
+	dir, name := t.TempDir(), unbundle.File("linux/amd64")
+	data := planted(t)
+	sums := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
+	write(t, filepath.Join(dir, name), string(data))
+	write(t, filepath.Join(dir, unbundle.SumsFile), sums)
+	ctx, cancel := context.WithCancel(t.Context())
+	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
+	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", screen) }()
+	<-screen.full
+	base, _, _ := strings.Cut(strings.TrimPrefix(screen.text.String(), "Attendees open "), " in a browser")
+	response, err := http.Get(base)
+	must(t, err)
+	page, err := io.ReadAll(response.Body)
+	must(t, errors.Join(err, response.Body.Close()))
+
+	code := unbundle.Code([]byte(sums))
+	if strings.Contains(string(page), code) || !strings.Contains(screen.text.String(), "\n\n  "+code+"\n") {
+		t.Errorf("the code %s must be on the screen alone; the page:\n%s\nthe screen:\n%s", code, page, &screen.text)
+	}
+	teacher, attendee := lineIn(t, screen.text.String()), lineIn(t, string(page))
+	for what, test := range map[string]struct {
+		line, typed string
+		runs        bool
+	}{
+		"the line of the screen":          {teacher, "", true},
+		"the right code":                  {attendee, code, true},
+		"the right code, as it was heard": {attendee, strings.ToUpper(strings.ReplaceAll(code, "-", " ")), true},
+		"no code":                         {attendee, "", false},
+		"the code of another bundle":      {attendee, unbundle.Code([]byte("other")), false},
+		"the beginning of the code":       {attendee, code[:4], false},
+		"the line for another bundle":     {strings.Replace(teacher, code, unbundle.Code([]byte("other")), 1), "", false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			home := t.TempDir()
+			shell := exec.Command("bash", "-c", test.line)
+			shell.Dir, shell.Stdin = home, strings.NewReader(test.typed+"\n")
+			out, _ := shell.CombinedOutput()
+			_, ran := os.Stat(filepath.Join(home, "ran"))
+			_, unpacked := os.Stat(filepath.Join(home, unbundle.Top))
+			if (ran == nil) != test.runs || (unpacked == nil) != test.runs {
+				t.Errorf("it ran: %v, it was unpacked: %v\n%s", ran == nil, unpacked == nil, out)
+			}
+			if !test.runs && !strings.Contains(string(out), "WRONG CODE: nothing was unpacked") {
+				t.Errorf("it says:\n%s", out)
+			}
+		})
+	}
+	cancel()
+	must(t, <-done)
+}

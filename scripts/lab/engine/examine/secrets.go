@@ -1,0 +1,99 @@
+package examine
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// redacted are the options of a run whose progress shows no data of a Secret.
+func (r *run) redacted(o Options) Options {
+	progress := o.Progress
+	o.Progress = func(format string, args ...any) {
+		progress("%s", r.secrets.Text(fmt.Sprintf(format, args...)))
+	}
+	return o
+}
+
+// A redactedError shows no data of a Secret; errors.Is and errors.As find what it wraps.
+type redactedError struct {
+	error
+	text string
+}
+
+func (e redactedError) Error() string { return e.text }
+func (e redactedError) Unwrap() error { return e.error }
+
+// withoutSecrets replaces the data of Secrets in all that leaves the run: its report, and its error.
+func (r *run) withoutSecrets(err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 5*time.Second)
+	defer cancel()
+	_ = r.secrets.Refresh(ctx, r.fixture.Kube) // the watch knows all but the last moment
+	r.report.replace(r.secrets.Text)
+	if err == nil {
+		return nil
+	}
+	return redactedError{err, r.secrets.Text(err.Error())}
+}
+
+// replace changes all texts of a report that come from the cluster, the operator or the user.
+func (r *Report) replace(change func(string) string) {
+	lists := [][]string{r.Notes, r.Children, r.Subject.Args, r.Subject.Env}
+	for n := range r.Findings {
+		f := &r.Findings[n]
+		f.Title, f.What = change(f.Title), change(f.What)
+		lists = append(lists, f.Evidence)
+	}
+	for _, list := range lists {
+		for n := range list {
+			list[n] = change(list[n])
+		}
+	}
+}
+
+// isSecret reports whether the data of a child are secret.
+func (c child) isSecret() bool {
+	return c.GVR.GroupResource() == schema.GroupResource{Resource: "secrets"}
+}
+
+// lastApplied is where kubectl apply keeps what it sent, data too.
+const lastApplied = corev1.LastAppliedConfigAnnotation
+
+// hideData puts hashes in the place of what is secret in a child, for a comparison.
+func (t *trial) hideData(c child, object map[string]any) {
+	if !c.isSecret() {
+		return
+	}
+	data, _ := object["data"].(map[string]any)
+	for key, value := range data {
+		data[key] = t.hashed(value)
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if value, ok := annotations[lastApplied]; ok {
+		annotations[lastApplied] = t.hashed(value)
+	}
+}
+
+// shown is a value of a child's field, for a reader.
+func (t *trial) shown(c child, p path, value any) string {
+	ofData := p[0].field == "data" || p[len(p)-1].field == lastApplied
+	if c.isSecret() && ofData && value != nil {
+		return t.hashed(value)
+	}
+	return text(value)
+}
+
+// hashed is the hash of a value in the data of a Secret, which the API has in base64.
+func (t *trial) hashed(value any) string {
+	encoded := fmt.Sprint(value)
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		data = []byte(encoded)
+	}
+	return t.secrets.Hash(data)
+}

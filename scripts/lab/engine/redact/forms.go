@@ -1,0 +1,44 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// formsOf are the ways in which logs and messages hold a value: as it is, encoded, and each of these escaped. The
+// message of an error in a log of JSON lines is escaped twice.
+func formsOf(value string) (all []string) {
+	data := []byte(value)
+	encoded := []string{value, fmt.Sprintf("%x", data), fmt.Sprintf("%X", data), strings.Trim(fmt.Sprint(data), "[]")}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
+		base64.RawURLEncoding} {
+		encoded = append(encoded, encoding.EncodeToString(data))
+	}
+	for _, form := range encoded {
+		all = append(all, form, url.QueryEscape(form), url.PathEscape(form), html.EscapeString(form))
+		for _, once := range escaped(form) {
+			all = append(all, once)
+			all = append(all, escaped(once)...)
+		}
+	}
+	return all
+}
+
+// escaped are the ways of JSON and Go to write a text between quotes.
+func escaped(text string) []string {
+	var plain bytes.Buffer
+	encoder := json.NewEncoder(&plain)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string is always encoded
+	safe, _ := json.Marshal(text)
+	return []string{unquoted(strings.TrimSpace(plain.String())), unquoted(string(safe)), unquoted(strconv.Quote(text)),
+		unquoted(strconv.QuoteToASCII(text))}
+}
+
+func unquoted(text string) string { return text[1 : len(text)-1] }
