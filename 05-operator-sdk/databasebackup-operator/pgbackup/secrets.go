@@ -71,7 +71,7 @@ func endsLine(r rune) bool { return r == '\n' || r == '\r' }
 // in base64.
 func formsOf(value string) []string {
 	quoted, ascii := strconv.Quote(value), strconv.QuoteToASCII(value)
-	encoded, _ := json.Marshal(value) // of a string there is no error
+	encoded, _ := json.Marshal(value) // a string can always be encoded
 	forms := []string{
 		value, quoted[1 : len(quoted)-1], ascii[1 : len(ascii)-1], string(encoded[1 : len(encoded)-1]),
 		strings.ToValidUTF8(value, "?"), oneLine(value), url.QueryEscape(value), url.PathEscape(value),
