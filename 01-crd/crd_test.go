@@ -3,6 +3,7 @@ package crd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -128,8 +130,29 @@ func TestBadSamplesAreRefusedWithPathAndSentence(t *testing.T) {
 			if err := checkRefused(err, field, sentence); err != nil {
 				t.Error(err)
 			}
+			if others := causesBesides(err, field, sentence); len(others) > 0 {
+				t.Errorf("the refusal also has the causes %q", others)
+			}
 		})
 	}
+}
+
+// causesBesides returns the causes of a refusal apart from the expected one and from those that the API server adds: one
+// to each CRD with the scale subresource, and one to each CRD with a rule in CEL.
+func causesBesides(err error, field, sentence string) (others []string) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	for _, cause := range status.Status().Details.Causes {
+		isExpected := cause.Field == field && strings.Contains(cause.Message, sentence)
+		isOfScale := cause.Field == ".spec.replicas"
+		isOfRules := cause.Field == "<nil>" && strings.Contains(cause.Message, "some validation rules were not checked")
+		if !isExpected && !isOfScale && !isOfRules {
+			others = append(others, cause.Field+": "+cause.Message)
+		}
+	}
+	return others
 }
 
 // Bounds hold for changes too, not only for new objects.

@@ -1,6 +1,7 @@
 package crd_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
@@ -180,6 +182,9 @@ func defaultsReachStoredObjects(t *testing.T, _ *rest.Config, c client.Client) {
 	if after := get(t, c, "myweb").GetResourceVersion(); after != before {
 		t.Errorf("resourceVersion went from %s to %s, want no write: the default is filled in on reading", before, after)
 	}
+	if diff := cmp.Diff([]string{"spec"}, causesOfNoObject(t, c)); diff != "" {
+		t.Errorf("fields that are blamed for a spec that is a text, without rules (-want +got):\n%s", diff)
+	}
 	for _, bad := range files(t, "samples/bad/*-too-*.yaml") {
 		if strings.Contains(bad, "name") {
 			continue // a rule of the next step
@@ -191,12 +196,30 @@ func defaultsReachStoredObjects(t *testing.T, _ *rest.Config, c client.Client) {
 	}
 }
 
+// causesOfNoObject are the fields that the API server names when spec is a text. One is about the mistake. A CRD with the
+// scale subresource adds the path of its replicas, a CRD with rules in CEL adds that they were not evaluated.
+func causesOfNoObject(t *testing.T, c client.Client) (fields []string) {
+	t.Helper()
+	err := c.Create(t.Context(), readMyWeb(t, "samples/bad/spec-not-object.yaml"), client.DryRunAll)
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		t.Fatalf("not a refusal: %v", err)
+	}
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	return fields
+}
+
 func rulesSpareWhatDoesNotChange(t *testing.T, _ *rest.Config, c client.Client) {
 	eventually(t, func() error {
 		bad := "samples/bad/image-upper-case.yaml"
 		field, sentence := readRefusal(t, bad)
 		return checkRefused(c.Create(t.Context(), readMyWeb(t, bad), client.DryRunAll), field, sentence)
 	})
+	if diff := cmp.Diff([]string{"spec", "<nil>"}, causesOfNoObject(t, c)); diff != "" {
+		t.Errorf("fields that are blamed for a spec that is a text, with rules (-want +got):\n%s", diff)
+	}
 	odd := get(t, c, "odd") // its image, its port and its page are forbidden now
 	if err := c.Patch(t.Context(), odd, mergePatch(`{"spec":{"replicas":2}}`)); err != nil {
 		t.Errorf("change another field: %v", err)
@@ -219,6 +242,9 @@ func rulesSpareWhatDoesNotChange(t *testing.T, _ *rest.Config, c client.Client) 
 func statusAndScaleAreServed(t *testing.T, cfg *rest.Config, c client.Client) {
 	web := newMyWeb("myweb", nil)
 	eventually(t, func() error { return c.SubResource("scale").Get(t.Context(), web, newScale()) })
+	if diff := cmp.Diff([]string{"spec", ".spec.replicas", "<nil>"}, causesOfNoObject(t, c)); diff != "" {
+		t.Errorf("fields that are blamed for a spec that is a text, with scale (-want +got):\n%s", diff)
+	}
 	if err := c.Status().Patch(t.Context(), web,
 		mergePatch(`{"status":{"nodePort":30333,"readyReplicas":1}}`)); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,9 +97,22 @@ func TestTheThreeFormsOfItsScope(t *testing.T) {
 			l.merge(m, `{"spec":{"size":4}}`)
 			l.complete(m, 4)
 			l.Eventually(l.completions(m)).Should(gomega.Equal(2), "an event of a kind that was recorded before")
+			l.adopted(m)
 			l.Expect(l.refused()).To(gomega.BeEmpty(), "denied")
 		})
 	}
+}
+
+// adopted takes the owner reference from the Service of a Memcached, and waits until it is back. The API server permits
+// that only to a user who may delete the Service.
+func (l *loop) adopted(m *cachev1alpha1.Memcached) {
+	l.t.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
+	l.merge(service, `{"metadata":{"ownerReferences":null}}`)
+	l.Eventually(func() (bool, error) {
+		err := l.admin.Get(l.t.Context(), client.ObjectKeyFromObject(service), service)
+		return metav1.IsControlledBy(service, m), err
+	}).Should(gomega.BeTrue(), "the Service is adopted")
 }
 
 // completions is the number of events that report that a Memcached is complete. Events are sent after the status, by

@@ -99,7 +99,9 @@ func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("advertise-address", "127.0.0.1").
-		Set("endpoint-reconciler-type", "none")
+		Set("endpoint-reconciler-type", "none").
+		// As on OpenShift: a user who sets an owner reference on an existing object needs delete on it.
+		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	return env, nil
 }
 

@@ -54,6 +54,9 @@ func (l *loop) serve() {
 	l.Eventually(l.listed(site)).Should(gomega.Equal([]string{"site-1-a"}))
 	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
 	l.Eventually(func() int { return l.requests()["POST events"] }).ShouldNot(gomega.BeZero())
+	edit(l.cluster, site, &corev1.Service{}, func(s *corev1.Service) { s.OwnerReferences = nil })
+	l.Eventually(func() int { return len(get(l.cluster, site, &corev1.Service{}).OwnerReferences) }).
+		Should(gomega.Equal(1), "the Service is adopted")
 }
 
 // The original was not allowed to make Deployments, nor to list pods. Here the operator is a user that has

@@ -110,7 +110,7 @@ type MyWebSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[[][a-fA-F0-9:]+[]])(:[0-9]+)?/)?[a-z0-9]+((__?|[.]|-+)[a-z0-9]+)*(/[a-z0-9]+((__?|[.]|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@(sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$')",message="must be an image reference [registry[:port]/]path[:tag][@digest] without spaces and with a lower-case path, for example nginx:1.29 or registry:5000/team/web@sha256:<64 hex digits>"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[[][a-fA-F0-9:]+[]])(:[0-9]+)?/)?[a-z0-9]+((__?|[.]|-+)[a-z0-9]+)*(/[a-z0-9]+((__?|[.]|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@(sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$')",message="must be an image reference [registry[:port]/]path[:tag][@digest] without spaces and with a lower-case path, for example nginx:1.29 or registry:5000/team/web@sha256:<64 hex digits>"
 	Image string `json:"image"`
 	// nodePortNumber is the port on every node where the page is served.
 	// Without it the cluster allocates a port, which is then kept.
