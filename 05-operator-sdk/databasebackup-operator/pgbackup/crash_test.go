@@ -272,7 +272,7 @@ func TestScratchProcessIsKilled(t *testing.T) {
 	_ = process.Wait()
 	_ = cmd.Wait()
 	if !strings.Contains(errs.String(), "pgbackup backup: ScratchFailed: no answer from the scratch container") ||
-		states(t, settings)[settings["BACKUP_NAME"]] != StateGood {
+		states(t, settings)[settings["BACKUP_NAME"]] != StateUnverifiable {
 		t.Errorf("%s, states %v", errs.String(), states(t, settings))
 	}
 	for id := range tools {

@@ -114,12 +114,12 @@
 // Archive compares size and SHA-256 of both files with the facts, and reads the table of contents (pg_restore
 // --list): it must not be empty, and must have the data of as many tables as were counted.
 //
-// Restore does the same, has pg_restore read the dump to its end, and then sends the dump to the process of the verb scratch, through a unix socket in
-// BACKUP_SCRATCH. That process makes a PostgreSQL server, by initdb in BACKUP_SCRATCH, with a unix socket and without
-// TCP. The server is always removed afterwards. The process creates the roles of the globals, restores the dump, and
-// compares the rows of each table and the number of large objects with those of the facts. Then BACKUP_QUERY runs, as a
-// user who may read all data and change nothing. It passes when it returns at least one row whose first value is not
-// false, NULL, empty or 0.
+// Restore does the same, has pg_restore read the dump to its end, and then sends the dump to the process of the verb
+// scratch, through a unix socket in BACKUP_SCRATCH. That process makes a PostgreSQL server, by initdb in
+// BACKUP_SCRATCH, with a unix socket and without TCP. The server is always removed afterwards. The process creates
+// the roles of the globals, restores the dump, and compares the rows of each table and the number of large objects
+// with those of the facts. Then BACKUP_QUERY runs, as a user who may read all data and change nothing. It passes when
+// it returns at least one row whose first value is not false, NULL, empty or 0.
 //
 // A restore runs code of the database: a CHECK or an index may call functions, and the scratch server restores them
 // as its superuser, who may start programs. So a user who may create tables in the database can run any program
@@ -136,12 +136,13 @@
 // # Retention
 //
 // Keep decides from the files that exist. Each backup has a State: it is Good if it passed its last verification and
-// its files have the recorded size. The newest good backup is never removed, and neither is the newest dump, even if it
-// is broken. Backups that were not or could not be verified are kept by the same rules, but are counted separately: they
-// replace no good backup, and no good backup replaces them. With BACKUP_VERIFY=None no backup is good, and the rules apply to unverified backups. Retention also runs
-// after a verification that failed, because a broken dump does not count, and when the volume is full, so that the next
-// try may find space. The backup of the present run stays until the next run, even if the clock is wrong. If a file
-// cannot be removed, prune fails, but backup succeeds with a Warning.
+// its files have the recorded size. The newest good backup is never removed, and neither is the newest dump, even if
+// it is broken. Backups that were not or could not be verified are kept by the same rules, but are counted
+// separately: they replace no good backup, and no good backup replaces them. With BACKUP_VERIFY=None no backup is
+// good, and the rules apply to unverified backups. Retention also runs after a verification that failed, because a
+// broken dump does not count, and when the volume is full, so that the next try may find space. The backup of the
+// present run stays until the next run, even if the clock is wrong. If a file cannot be removed, prune fails, but
+// backup succeeds with a Warning.
 //
 // # Restore
 //

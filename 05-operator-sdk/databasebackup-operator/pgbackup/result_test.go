@@ -16,7 +16,8 @@ func TestResultKeepsWithinTheLimit(t *testing.T) {
 	long := strings.Repeat("ü", 5000)
 	r := Result{Verb: verbBackup, Reason: ReasonRowsDiffer, Message: long, Warning: long,
 		Backup: &Facts{Name: strings.Repeat("n", 200), Path: "/" + strings.Repeat("p", 700),
-			Database: strings.Repeat("\x01", 63), Failure: &Failure{Message: long[:600]}}}
+			Database: strings.Repeat("\x01", 63), Failure: &Failure{Message: long[:600]},
+			NotCounted: []string{long[:400], long[:400], long[:400]}}}
 	for i := range 500 {
 		r.Backups = append(r.Backups, Listed{Name: fmt.Sprintf("orders-%d", i), State: StateGood})
 		r.Removed = append(r.Removed, fmt.Sprintf("old-%d", i))

@@ -198,6 +198,47 @@ func TestPassKeepsWhatIsStronger(t *testing.T) {
 	}
 }
 
+// Evidence against a dump outlives a verification that was not possible, and so does an earlier one that was as strong.
+func TestFailNeedsEvidence(t *testing.T) {
+	restored, archived := &Verified{Mode: ModeRestore}, &Verified{Mode: ModeArchive}
+	damaged, unsure := Failure{Reason: ReasonChecksumMismatch}, Failure{Reason: ReasonScratchRestoreFailed}
+	for name, test := range map[string]struct {
+		have    factsFile
+		failure Failure
+		want    State
+	}{
+		"the first, without evidence":             {factsFile{}, unsure, StateUnverifiable},
+		"a weaker one passed":                     {factsFile{Verified: archived}, unsure, StateUnverifiable},
+		"one as strong passed":                    {factsFile{Verified: restored}, unsure, StateGood},
+		"one as strong passed, but with evidence": {factsFile{Verified: restored}, damaged, StateBroken},
+		"there was evidence":                      {factsFile{Failure: &damaged}, unsure, StateBroken},
+		"there was none":                          {factsFile{Failure: &unsure}, damaged, StateBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.have.fail(test.failure, ModeRestore)
+			if got := test.have.state(); got != test.want {
+				t.Errorf("%s: %+v", got, test.have)
+			}
+		})
+	}
+}
+
+// A pg_restore that is older than the dump cannot read it. That is no evidence against the dump.
+func TestAnOldToolIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	settings := backedUp(t)
+	old := folder(t)
+	script := "#!/bin/sh\n[ $1 = --version ] && exec echo 'pg_restore (PostgreSQL) 9.6.24'\n" +
+		"echo 'pg_restore: error: unsupported version (1.15) in file header' >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(old, "pg_restore"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	must(t, verbVerify, with(settings, "BACKUP_TOOLS", old), ReasonVersionMismatch)
+	if got := states(t, settings)[settings["BACKUP_NAME"]]; got != StateGood {
+		t.Errorf("it was verified before, and is %s", got)
+	}
+}
+
 func TestRoleStatementsHoldNoCommandsOfPsql(t *testing.T) {
 	globals := "\\restrict x\nSET client_encoding = 'UTF8';\nCREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH " +
 		"LOGIN;\nCREATE ROLE d; \\! touch x\n-- Roles of \"e\n\\! touch y\nCREATE ROLE \"f\n\\! touch z\";\nCREATE ROLE g " +
