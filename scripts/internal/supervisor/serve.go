@@ -15,8 +15,8 @@ const (
 	// name is the first argument of a supervisor, by which the executable file knows that it is one. It is also what
 	// the process list shows: whoever kills the lab by its name does not kill the supervisors.
 	name = "lab-supervisor"
-	// look is the time between two looks at the process table, each of which takes about a millisecond.
-	look = 100 * time.Millisecond
+	// look is the time between two looks at the process table, each of which takes a millisecond or two.
+	look = 200 * time.Millisecond
 	// patience is how long a process may take to end after SIGKILL. One of another user, or one that waits for a
 	// broken disk, never ends.
 	patience = 20 * time.Second
