@@ -13,7 +13,7 @@ import (
 
 const (
 	// name is the first argument of a supervisor, by which the executable file knows that it is one. It is also what
-	// the process list shows: whoever kills the lab by its name does not kill the supervisors.
+	// the process list shows: a user who kills the lab by its name does not kill the supervisors.
 	name = "lab-supervisor"
 	// interval is the time between two looks at the process table, each of which takes a millisecond or two.
 	interval = 200 * time.Millisecond
