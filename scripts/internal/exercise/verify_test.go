@@ -126,7 +126,8 @@ func TestAHostileAnswer(t *testing.T) {
 	hostile := `import ("os"; "os/exec")
 
 func Add(a, b int) int {
-	cmd := exec.Command("sh", "-c", "setsid sleep 300 & yes | head -c 50000000; yes | tr -d '\\n' | head -c 50000000; echo")
+	cmd := exec.Command("sh", "-c", "setsid sleep 300 & "+
+		"yes | head -c 50000000; yes | tr -d '\\n' | head -c 50000000; echo")
 	cmd.Stdout = os.Stdout
 	_ = cmd.Run()
 	return 0

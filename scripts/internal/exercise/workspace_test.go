@@ -167,8 +167,9 @@ func TestFilesThatAreRefusedUnread(t *testing.T) {
 		make func(path string) error
 		want string
 	}{
-		"6 GB": {"big.go", func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 6<<30)) },
-			"work/04-controller-runtime/big.go has 6144.0 MiB, and a file may have 1 MiB: it was not read"},
+		"6 GB": {"big.go", func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 6<<30))
+		}, "work/04-controller-runtime/big.go has 6144.0 MiB, and a file may have 1 MiB: it was not read"},
 		"a named pipe": {"pipe.go", func(path string) error { return unix.Mkfifo(path, 0o600) }, "pipe.go is a named pipe"},
 		"a pipe in place of the file": {"main.go", func(path string) error {
 			return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600))
@@ -178,9 +179,9 @@ func TestFilesThatAreRefusedUnread(t *testing.T) {
 		}, "go.mod is a named pipe"},
 		"a socket": {"socket.go", func(path string) error { return unix.Mknod(path, unix.S_IFSOCK|0o600, 0) },
 			"socket.go is a socket"},
-		"a device":             {"zero.go", func(path string) error { return os.Symlink("/dev/zero", path) }, "is a symbolic link"},
-		"a link to itself":     {"loop.go", func(path string) error { return os.Symlink("loop.go", path) }, "is a symbolic link"},
-		"a link to a folder":   {"deep", func(path string) error { return os.Symlink("..", path) }, "is a symbolic link"},
+		"a device":             {"zero.go", link("/dev/zero"), "zero.go is a symbolic link"},
+		"a link to itself":     {"loop.go", link("loop.go"), "loop.go is a symbolic link"},
+		"a link to a folder":   {"deep", link(".."), "deep is a symbolic link"},
 		"many small files":     {"many", manyFiles, "more than 2000 files"},
 		"many files, together": {"large", largeFiles, "or more than 16 MiB"},
 		"a folder that is a link to itself": {".", func(path string) error {
@@ -215,6 +216,10 @@ func TestFilesThatAreRefusedUnread(t *testing.T) {
 			}
 		})
 	}
+}
+
+func link(to string) func(path string) error {
+	return func(path string) error { return os.Symlink(to, path) }
 }
 
 func manyFiles(dir string) error {

@@ -53,6 +53,6 @@ func (b *Buffer) Since(n int64) string {
 	if left == 0 {
 		return string(first) + string(last)
 	}
-	return fmt.Sprintf("%s\n… %d bytes of output are left out here: the first and the last %d are kept …\n%s", first, left,
-		Kept, last)
+	return fmt.Sprintf("%s\n… %d bytes of output are left out here: the first and the last %d are kept …\n%s",
+		first, left, Kept, last)
 }

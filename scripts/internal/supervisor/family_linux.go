@@ -28,10 +28,10 @@ func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 // spare is how many threads more than there are now the user of a program may have.
 const spare = 2048
 
-// bound sets limits that the kernel keeps between two looks. A program takes memory when the machine has no more: then
-// it is the first that the kernel ends. It starts others without end: for a user other than root there is a number of
-// threads, which the kernel counts for all programs of the user.
-func bound(pid int) {
+// setKernelLimits sets limits that the kernel keeps between two looks. When the machine has no memory left, the program
+// is the first that the kernel ends. For a user other than root the number of threads is limited; the kernel counts
+// those of all programs of the user.
+func setKernelLimits(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
 	var running, threads uint64
 	load, _ := os.ReadFile("/proc/loadavg")
@@ -47,10 +47,10 @@ func bound(pid int) {
 	}
 }
 
-// hurry has all threads of this process run before others, where the system permits it, as it does for root: a program
-// that starts others without end leaves no time for a process that is one of many. Threads inherit it. So do processes:
-// it comes after the start of the program.
-func hurry() {
+// raisePriority has all threads of this process run before others, where the system permits it, as it does for root: a
+// program that starts others without end leaves no time for a process that is one of many. Threads inherit the
+// priority. So do processes: this comes after the start of the program.
+func raisePriority() {
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {
 		id, _ := strconv.Atoi(thread.Name())

@@ -15,8 +15,8 @@ func executable() (string, error) { return os.Executable() }
 // This system has nothing like these.
 func adopt() error                       { return nil }
 func dieWithParent(*syscall.SysProcAttr) {}
-func bound(int)                          {}
-func hurry()                             {}
+func setKernelLimits(int)                {}
+func raisePriority()                     {}
 
 // members are the program, its descendants, and the processes of its group. A descendant in another group whose parent
 // has ended is not found.

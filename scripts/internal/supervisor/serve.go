@@ -13,10 +13,10 @@ import (
 
 const (
 	// name is the first argument of a supervisor, by which the executable file knows that it is one. It is also what
-	// the process list shows: whoever kills the lab by its name does not kill the supervisors.
+	// the process list shows: a user who kills the lab by its name does not kill the supervisors.
 	name = "lab-supervisor"
-	// look is the time between two looks at the process table, each of which takes about a millisecond.
-	look = 100 * time.Millisecond
+	// interval is the time between two looks at the process table, each of which takes a millisecond or two.
+	interval = 200 * time.Millisecond
 	// patience is how long a process may take to end after SIGKILL. One of another user, or one that waits for a
 	// broken disk, never ends.
 	patience = 20 * time.Second
@@ -66,8 +66,8 @@ func serve(control, reports *os.File) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	bound(cmd.Process.Pid)
-	hurry()
+	setKernelLimits(cmd.Process.Pid)
+	raisePriority()
 	f := &family{root: cmd.Process.Pid, exited: make(chan Exit, 1)}
 	send := json.NewEncoder(reports)
 	_ = send.Encode(report{PID: f.root}) // a process that is gone needs no report
@@ -90,7 +90,7 @@ func serve(control, reports *os.File) error {
 // watch returns how the program has ended by itself, or nil when it must be ended: it was asked for, or a limit was
 // exceeded.
 func (f *family) watch(limits Limits, asked <-chan struct{}) (exit *Exit, limit string) {
-	began, ticker := time.Now(), time.NewTicker(look)
+	began, ticker := time.Now(), time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {

@@ -1,4 +1,4 @@
-// Package supervisor runs programs that nobody has reviewed: a learner's, or one that the lab examines. It bounds what
+// Package supervisor runs unreviewed programs: a learner's, or one that the lab examines. It bounds what
 // such a program uses, and ends it together with every process that it has started.
 //
 // Between this process and the program is a supervisor: this executable file once more, in a session of its own. It

@@ -77,7 +77,8 @@ func (c crowd) pids() (all []int) {
 func (c crowd) gone() {
 	c.t.Helper()
 	if left := c.pids(); len(left) > 0 {
-		out, _ := exec.Command("ps", "-o", "pid,ppid,pgid,sid,state,args", "-p", strings.Trim(fmt.Sprint(left), "[]")).Output()
+		pids := strings.Trim(fmt.Sprint(left), "[]")
+		out, _ := exec.Command("ps", "-o", "pid,ppid,pgid,sid,state,args", "-p", pids).Output()
 		c.t.Errorf("%d processes are left:\n%s", len(left), out)
 	}
 }
@@ -118,8 +119,9 @@ func TestNothingIsLeft(t *testing.T) {
 		"20 GB of memory": {env: "SUPERVISOR_TEST=eat", limits: Limits{Memory: 200 << 20},
 			want: "was ended: it used .* GiB of memory, and may use 0.2 GiB"},
 		"memory of many processes": {limits: Limits{Memory: 20 << 20},
-			script: "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do setsid sh -c 'sleep 300; exit' & done; wait",
-			want:   "was ended: it used .* GiB of memory"},
+			script: "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do\n" +
+				"setsid sh -c 'sleep 300; exit' &\ndone\nwait",
+			want: "was ended: it used .* GiB of memory"},
 		"a program that never ends": {script: leaves + "while :; do :; done", limits: Limits{Time: 200 * time.Millisecond},
 			want: "was ended: it did not end within 200ms"},
 	} {
