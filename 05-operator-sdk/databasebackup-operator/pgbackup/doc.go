@@ -159,14 +159,14 @@
 //
 // Besides its content a database has an owner, grants (GRANT CONNECT), settings (ALTER DATABASE … SET, ALTER ROLE … IN
 // DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs to another user
-// than the one of the restore, the new one gets all of them from the old one. Otherwise, and when
-// there is no old database, they come from the archive, as with pg_restore --create. A statement that the server
-// refuses, such as a grant to a role that does not exist, is in the Warning of the result. The tablespace is that
-// of the old database. Security labels of an old one are lost. The public cannot connect to the new database until it has its grants.
+// than the one of the restore, the new one gets all of them from the old one. Otherwise, and when there is no old
+// database, they come from the archive, as with pg_restore --create. A statement that the server refuses, such as a
+// grant to a role that does not exist, is in the Warning of the result. The tablespace is that of the old database.
+// Security labels of an old one are lost. The public cannot connect to the new database until it has its grants.
 //
 // A run can be killed when the database has its name and the result is not written. So the transaction that gives the
 // name also sets a marker in the database: the default application_name of the user of the restore becomes "restored"
-// or "replaced", BACKUP_RESTORE_UID and the OID of the database. A run that finds the marker of its own UID and this OID
+// or "replaced", BACKUP_RESTORE_UID and the OID of the database. A run that finds the marker of its UID and this OID
 // succeeds and changes nothing, so that what users wrote since is kept. Rows are never compared for this. Without
 // BACKUP_RESTORE_UID no marker is written. An archive of the database contains the marker as a setting. In a database
 // that is made from it the marker counts for nothing, because that database has another OID.

@@ -118,18 +118,22 @@ func cutStatement(script string) (found statement, end int) {
 	return found, min(end+1, len(script))
 }
 
-// quotedLength is the length of the constant or the name in quotes with which a text begins. A doubled quote in it looks
-// like the end of one and the beginning of the next, which comes to the same.
+// quotedLength is the length of the quoted constant or name with which a text begins. A doubled quote does not end it.
 func quotedLength(text string) int {
-	closing := strings.IndexByte(text[1:], text[0])
-	if closing < 0 {
-		return len(text)
+	for i := 1; i < len(text); i++ {
+		if text[i] != text[0] {
+			continue
+		}
+		if i+1 == len(text) || text[i+1] != text[0] {
+			return i + 1
+		}
+		i++
 	}
-	return closing + 2
+	return len(text)
 }
 
-// restoreProperties gives a database the properties of an archive. It works in that database, because text that belongs
-// to it has its encoding. It returns a description of the statements that failed, such as for a role that does not exist.
+// restoreProperties gives a database the properties of an archive. It works in that database, because the text of its
+// properties has its encoding. It returns the statements that the server refused, such as for a missing role.
 func (p *program) restoreProperties(ctx context.Context, a archived, database string) (refused []string, err error) {
 	out, err := p.target.query(ctx, database, a.sql(database))
 	if err != nil {
@@ -153,7 +157,8 @@ func (p *program) restoreProperties(ctx context.Context, a archived, database st
 func (a archived) sql(database string) string {
 	const failed = "pgbackup.failed" // a setting of the session
 	var all strings.Builder
-	all.WriteString("SELECT format('GRANT CONNECT, TEMPORARY ON DATABASE %I TO PUBLIC'," + literal(database) + ") \\gexec\n")
+	all.WriteString("SELECT format('GRANT CONNECT, TEMPORARY ON DATABASE %I TO PUBLIC'," +
+		literal(database) + ") \\gexec\n")
 	for i, s := range a.statements {
 		decoded := func(text string) string {
 			return "convert_from(decode('" + hex.EncodeToString([]byte(text)) + "', 'hex')," + literal(a.encoding) + ")"

@@ -81,9 +81,9 @@ func collationFor(old targetState, facts *factsFile) *factsFile {
 	if !old.exists || !old.empty {
 		return facts
 	}
-	c := old.collation
-	prepared := &factsFile{Encoding: c.Encoding, Collate: c.Row.Collate, CType: c.Row.CType, Provider: c.Row.Provider}
-	for _, locale := range []*string{c.Row.ICULocale, c.Row.Locale} {
+	row := old.source.Row
+	prepared := &factsFile{Encoding: old.source.Encoding, Collate: row.Collate, CType: row.CType, Provider: row.Provider}
+	for _, locale := range []*string{row.ICULocale, row.Locale} {
 		if locale != nil {
 			prepared.Locale = *locale
 		}

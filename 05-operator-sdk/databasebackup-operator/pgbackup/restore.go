@@ -90,8 +90,8 @@ func (p *program) finished(ctx context.Context, facts *factsFile, target targetS
 	}
 	r := p.restored(facts.Tables)
 	r.Replaced = target.finished == markReplaced
-	p.succeed(ReasonRestoreSucceeded, "an earlier run of this restore has restored backup %s into database %q: %d tables, "+
-		"%d rows; nothing was changed; the log of that run has its warnings",
+	p.succeed(ReasonRestoreSucceeded, "an earlier run of this restore has restored backup %s into database %q: "+
+		"%d tables, %d rows; nothing was changed; the log of that run has its warnings",
 		facts.Name, r.Database, r.Tables, r.Rows)
 	return nil
 }

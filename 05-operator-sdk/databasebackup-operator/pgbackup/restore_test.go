@@ -163,7 +163,8 @@ func TestRestoreRecognisesItsOwnEnd(t *testing.T) {
 		if diff := cmp.Diff(first.result.Restored, second.result.Restored); diff != "" {
 			t.Errorf("%s (-first +second):\n%s", name, diff)
 		}
-		if got := databaseState(t, name); got != "99 rows" || !strings.Contains(second.result.Message, "nothing was changed") {
+		got := databaseState(t, name)
+		if got != "99 rows" || !strings.Contains(second.result.Message, "nothing was changed") {
 			t.Errorf("%s: %s: %s", name, got, second.result.Message)
 		}
 		other := with(into, "BACKUP_OVERWRITE", "false", "BACKUP_RESTORE_UID", "restore-2")

@@ -55,20 +55,8 @@ type targetState struct {
 	// finished is the first word of the marker that an earlier run of this restore left, empty without one.
 	finished   string
 	owner      string
-	tablespace string // empty for that of template0, for which no permission is needed
-	collation  collation
-}
-
-// collation is the encoding and the locale of a database.
-type collation struct {
-	Encoding string `json:"encoding"`
-	Row      struct {
-		Collate   string  `json:"datcollate"`
-		CType     string  `json:"datctype"`
-		Provider  string  `json:"datlocprovider"` // from 15
-		Locale    *string `json:"datlocale"`      // from 17
-		ICULocale *string `json:"daticulocale"`   // 15 and 16
-	} `json:"row"`
+	tablespace string   // empty for that of template0, for which no permission is needed
+	source     snapshot // only the encoding and the locale
 }
 
 // Words that begin a marker: the database was new or empty, or it took the place of one with data.
@@ -78,8 +66,8 @@ const (
 )
 
 // marker is SQL for the text by which a later run recognises that this restore has finished. It is the default
-// application_name of the user of the restore in the database. The transaction that names the database can write it, and
-// each user may do so: PostgreSQL permits a custom setting only to superusers. A copy of the database has another OID.
+// application_name of the user of the restore in the database. The transaction that names the database can write it,
+// and each user may do so: PostgreSQL permits custom settings only to superusers. A copy of the database has another OID.
 func (p *program) marker(word, oid string) string {
 	return "(" + literal(word+" "+p.config.RestoreUID+" ") + " || " + oid + ")"
 }
@@ -88,7 +76,7 @@ func (p *program) marker(word, oid string) string {
 const targetQuery = `
 SELECT json_build_object(
   'owner', pg_get_userbyid(d.datdba), 'tablespace', spcname,
-  'collation', json_build_object('encoding', pg_encoding_to_char(d.encoding), 'row', to_json(d)),
+  'source', json_build_object('encoding', pg_encoding_to_char(d.encoding), 'row', to_json(d)),
   'ownProperties', d.datacl IS NOT NULL OR d.datconnlimit <> -1 OR shobj_description(d.oid, 'pg_database') IS NOT NULL
     OR pg_get_userbyid(d.datdba) <> current_user OR EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
       WHERE setdatabase = d.oid AND c !~ '^application_name=(restored|replaced) '),
@@ -119,12 +107,12 @@ func (p *program) inspect(ctx context.Context) (targetState, error) {
 	var row struct {
 		Owner, Tablespace, Finished string
 		OwnProperties               bool
-		Collation                   collation
+		Source                      snapshot
 	}
 	if err := json.Unmarshal([]byte(strings.Join(lines, "")), &row); err != nil {
 		return found, fmt.Errorf("read the properties of the database: %w", err)
 	}
-	found = targetState{exists: true, owner: row.Owner, tablespace: row.Tablespace, collation: row.Collation,
+	found = targetState{exists: true, owner: row.Owner, tablespace: row.Tablespace, source: row.Source,
 		ownProperties: row.OwnProperties}
 	if p.config.RestoreUID != "" {
 		found.finished = row.Finished
