@@ -210,7 +210,7 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 			if err := ensure(p); err != nil {
 				return err
 			}
-			return healthy(ctx, client, p.health)
+			return c.works(ctx, client, p)
 		})
 		if err != nil {
 			return fmt.Errorf("wait for %s: %w", p.name, err)
@@ -326,7 +326,7 @@ func (c *Cluster) api(path string) string {
 	return fmt.Sprintf("https://%s:%d%s", loopback, c.ports["apiserver"], path)
 }
 
-// waitUsable waits until pods can be made and will run.
+// waitUsable waits until pods can be made. They run when the nodes are ready, which launch has seen.
 func (c *Cluster) waitUsable(ctx context.Context) error {
 	client, err := c.client()
 	if err != nil {
@@ -338,13 +338,19 @@ func (c *Cluster) waitUsable(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for the default service account: %w", err)
 	}
-	return poll(ctx, 50*time.Millisecond, func() error {
-		ready, total, err := c.nodes(ctx, client)
-		if err == nil && (ready < total || total == 0) {
-			err = fmt.Errorf("%d of %d nodes are ready", ready, total)
-		}
-		return err
-	})
+	return nil
+}
+
+// works returns an error unless a component does its work.
+func (c *Cluster) works(ctx context.Context, client *http.Client, p component) error {
+	if p.health != "" {
+		return healthy(ctx, client, p.health)
+	}
+	ready, total, err := c.nodes(ctx, client)
+	if err == nil && (ready < total || total == 0) {
+		err = fmt.Errorf("%d of %d nodes are ready", ready, total)
+	}
+	return err
 }
 
 // nodes counts the nodes that are ready, and all. One that the reader cordoned or tainted is ready.
@@ -428,21 +434,26 @@ func (c *Cluster) writeFiles() error {
 	)
 }
 
-// client returns an HTTP client with the administrator's certificate.
+// client returns an HTTP client with the administrator's certificate and one for etcd. Each server names the authority
+// that it asks for, and gets the certificate that fits.
 func (c *Cluster) client() (*http.Client, error) {
-	pki := filepath.Join(c.dir(), "pki")
-	cert, err := tls.LoadX509KeyPair(filepath.Join(pki, "admin.crt"), filepath.Join(pki, "admin.key"))
-	if err != nil {
-		return nil, err
+	dir := filepath.Join(c.dir(), "pki")
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	for _, name := range []string{"admin", "etcd-client"} {
+		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = append(config.Certificates, cert)
 	}
-	ca, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
-	if err != nil {
-		return nil, err
+	for _, name := range []string{"ca", "etcd-ca"} {
+		ca, err := os.ReadFile(filepath.Join(dir, name+".crt"))
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs.AppendCertsFromPEM(ca)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool}}
-	return &http.Client{Timeout: 5 * time.Second, Transport: transport}, nil
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config}}, nil
 }
 
 func healthy(ctx context.Context, client *http.Client, url string) error {

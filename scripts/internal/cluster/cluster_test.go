@@ -31,6 +31,8 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 	mustBeWhole(t, c)
 	t.Run("listens on loopback alone", func(t *testing.T) { listensOnLoopback(t, c) })
 	t.Run("etcd wants a certificate", func(t *testing.T) { etcdRefusesStrangers(t, c) })
+	t.Run("without a certificate nobody reads metrics or profiles", func(t *testing.T) { hidesInternals(t, c) })
+	t.Run("the certificate of a user is for the API server alone", func(t *testing.T) { certificatesOfUsers(t, c) })
 	t.Run("a new user may do what roles allow", func(t *testing.T) { rolesRule(t, c) })
 	t.Run("pods run and go", func(t *testing.T) { podsRun(t, c) })
 	t.Run("status reports where everything is", func(t *testing.T) { statusReports(t, c) })
@@ -61,8 +63,8 @@ func listensOnLoopback(t *testing.T, c *Cluster) {
 			}
 		}
 	}
-	if count != 6 {
-		t.Errorf("%d sockets listen, the cluster has 6 ports", count)
+	if count != 5 {
+		t.Errorf("%d sockets listen, the cluster has 5 ports", count)
 	}
 }
 
@@ -103,6 +105,19 @@ func etcdRefusesStrangers(t *testing.T, c *Cluster) {
 	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	if err := healthy(t.Context(), stranger, url); err == nil || !strings.Contains(err.Error(), "certificate required") {
 		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+// hidesInternals asks every port as another user of the machine can.
+func hidesInternals(t *testing.T, c *Cluster) {
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for port, number := range c.ports {
+		for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
+			url := fmt.Sprintf("https://%s:%d%s", loopback, number, path)
+			if err := healthy(t.Context(), stranger, url); err == nil {
+				t.Errorf("port %s answers %s without a certificate", port, path)
+			}
+		}
 	}
 }
 

@@ -18,11 +18,19 @@ import (
 // before; one that was forgotten must still start.
 const validity = 10 * 365 * 24 * time.Hour
 
+// authorities are those of kubeadm: for the API server with its clients, for etcd, and for the proxies whose headers
+// the API server believes. A certificate of one is worth nothing to a server that asks for another.
+var authorities = map[string]string{
+	"ca":             "operator-workshop",
+	"etcd-ca":        "operator-workshop-etcd",
+	"front-proxy-ca": "operator-workshop-front-proxy",
+}
+
 // A leaf is a certificate by the name of its file.
 type leaf struct {
-	file, user string
-	groups     []string
-	ips        []net.IP
+	authority, file, user string
+	groups                []string
+	ips                   []net.IP
 }
 
 func (l leaf) subject() pki.Subject {
@@ -31,14 +39,15 @@ func (l leaf) subject() pki.Subject {
 
 // leaves are the certificates of a cluster: one for each server, one for each client.
 var leaves = []leaf{
-	{"etcd", "etcd", nil, loopbacks},
-	{"apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
-	{"loopback", "loopback", nil, loopbacks},
-	{"front-proxy", "front-proxy-client", nil, nil},
-	{"admin", adminUser, []string{"system:masters"}, nil},
-	{"controller-manager", "system:kube-controller-manager", nil, nil},
-	{"scheduler", "system:kube-scheduler", nil, nil},
-	{"kwok", "system:kwok-controller", nil, nil},
+	{"etcd-ca", "etcd", "etcd", nil, loopbacks},
+	{"etcd-ca", "etcd-client", "kube-apiserver-etcd-client", nil, nil},
+	{"ca", "apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
+	{"ca", "loopback", "loopback", nil, loopbacks},
+	{"front-proxy-ca", "front-proxy", "front-proxy-client", nil, nil},
+	{"ca", "admin", adminUser, []string{"system:masters"}, nil},
+	{"ca", "controller-manager", "system:kube-controller-manager", nil, nil},
+	{"ca", "scheduler", "system:kube-scheduler", nil, nil},
+	{"ca", "kwok", "system:kwok-controller", nil, nil},
 }
 
 var (
@@ -55,7 +64,7 @@ func (c *Cluster) ensurePKI(dir string) error {
 		if err = checkPKI(dir); err == nil {
 			return nil
 		}
-		c.report("the certificates in %s are not whole, making all of them anew: %v", dir, err)
+		c.report("the certificates in %s are not whole, or of an older workshop, making all of them anew: %v", dir, err)
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".new"), os.Mkdir(dir+".new", 0o700)); err != nil {
 		return err
@@ -68,11 +77,11 @@ func (c *Cluster) ensurePKI(dir string) error {
 
 // checkPKI looks for what an interrupted removal or a power cut leaves: missing and empty files.
 func checkPKI(dir string) error {
-	ca, err := readAuthority(dir)
-	if err != nil {
-		return err
-	}
 	for _, leaf := range leaves {
+		ca, err := readAuthority(dir, leaf.authority)
+		if err != nil {
+			return err
+		}
 		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, leaf.file+".crt"), filepath.Join(dir, leaf.file+".key"))
 		if err == nil {
 			err = ca.Verify(cert.Leaf)
@@ -92,20 +101,19 @@ func checkPKI(dir string) error {
 	return err
 }
 
-// writePKI makes one authority, all leaves and the key that signs service account tokens.
+// writePKI makes the authorities, all leaves and the key that signs service account tokens.
 func writePKI(dir string) error {
-	ca, err := newAuthority(dir)
-	if err != nil {
-		return err
+	all := map[string]*pki.Authority{}
+	for name := range authorities {
+		ca, err := newAuthority(dir, name)
+		if err != nil {
+			return err
+		}
+		all[name] = ca
 	}
 	for _, leaf := range leaves {
-		cert, key, err := ca.Issue(leaf.subject())
-		if err != nil {
+		if err := issueLeaf(dir, all[leaf.authority], leaf); err != nil {
 			return fmt.Errorf("issue the certificate of %s: %w", leaf.user, err)
-		}
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, leaf.file+".crt"), cert, 0o600),
-			os.WriteFile(filepath.Join(dir, leaf.file+".key"), key, 0o600)); err != nil {
-			return err
 		}
 	}
 	key, err := pki.NewKey()
@@ -124,9 +132,19 @@ func writePKI(dir string) error {
 		os.WriteFile(filepath.Join(dir, "service-account.pub"), pki.Encode("PUBLIC KEY", public), 0o600))
 }
 
-// newAuthority makes the authority of a cluster, and its files.
-func newAuthority(dir string) (*pki.Authority, error) {
-	ca, err := pki.New("operator-workshop", validity)
+// issueLeaf makes a certificate and its key, and their files.
+func issueLeaf(dir string, ca *pki.Authority, l leaf) error {
+	cert, key, err := ca.Issue(l.subject())
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, l.file+".crt"), cert, 0o600),
+		os.WriteFile(filepath.Join(dir, l.file+".key"), key, 0o600))
+}
+
+// newAuthority makes an authority of a cluster, and its files.
+func newAuthority(dir, name string) (*pki.Authority, error) {
+	ca, err := pki.New(authorities[name], validity)
 	if err != nil {
 		return nil, err
 	}
@@ -134,23 +152,23 @@ func newAuthority(dir string) (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ca, errors.Join(os.WriteFile(filepath.Join(dir, "ca.key"), private, 0o600),
-		os.WriteFile(filepath.Join(dir, "ca.crt"), ca.PEM(), 0o600))
+	return ca, errors.Join(os.WriteFile(filepath.Join(dir, name+".key"), private, 0o600),
+		os.WriteFile(filepath.Join(dir, name+".crt"), ca.PEM(), 0o600))
 }
 
-// readAuthority loads the authority of an existing cluster.
-func readAuthority(dir string) (*pki.Authority, error) {
-	cert, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+// readAuthority loads an authority of an existing cluster.
+func readAuthority(dir, name string) (*pki.Authority, error) {
+	cert, err := os.ReadFile(filepath.Join(dir, name+".crt"))
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(filepath.Join(dir, "ca.key"))
+	key, err := os.ReadFile(filepath.Join(dir, name+".key"))
 	if err != nil {
 		return nil, err
 	}
 	ca, err := pki.Parse(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("ca.crt, ca.key: %w", err)
+		return nil, fmt.Errorf("%s.crt, %s.key: %w", name, name, err)
 	}
 	return ca, nil
 }

@@ -49,14 +49,18 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 		process, state := "-", "stopped"
 		if pid := c.pid(p.name); pid != 0 {
 			process, state = fmt.Sprint(pid), "healthy"
-			if err := healthy(ctx, client, p.health); err != nil {
+			if err := c.works(ctx, client, p); err != nil {
 				state = "not healthy"
 			}
 		}
 		if state != "healthy" {
 			broken++
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s:%d\t%s\n", p.name, process, loopback, c.ports[p.ports[0]], state)
+		address := "-"
+		if len(p.ports) > 0 {
+			address = fmt.Sprintf("%s:%d", loopback, c.ports[p.ports[0]])
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.name, process, address, state)
 	}
 	if err := table.Flush(); err != nil {
 		return err
