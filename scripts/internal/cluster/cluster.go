@@ -216,7 +216,7 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 			if err := ensure(p); err != nil {
 				return err
 			}
-			return p.healthy(ctx, client)
+			return c.works(ctx, client, p)
 		})
 		if err != nil {
 			return fmt.Errorf("wait for %s: %w", p.name, err)
@@ -332,7 +332,7 @@ func (c *Cluster) api(path string) string {
 	return fmt.Sprintf("https://%s:%d%s", loopback, c.ports["apiserver"], path)
 }
 
-// waitUsable waits until pods can be made and will run.
+// waitUsable waits until pods can be made. They run when the nodes are ready, which launch has seen.
 func (c *Cluster) waitUsable(ctx context.Context) error {
 	client, err := c.client()
 	if err != nil {
@@ -344,13 +344,19 @@ func (c *Cluster) waitUsable(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for the default service account: %w", err)
 	}
-	return poll(ctx, 50*time.Millisecond, func() error {
-		ready, total, err := c.nodes(ctx, client)
-		if err == nil && (ready < total || total == 0) {
-			err = fmt.Errorf("%d of %d nodes are ready", ready, total)
-		}
-		return err
-	})
+	return nil
+}
+
+// works returns an error unless a component does its work.
+func (c *Cluster) works(ctx context.Context, client *http.Client, p component) error {
+	if p.health != "" {
+		return healthy(ctx, client, p.health)
+	}
+	ready, total, err := c.nodes(ctx, client)
+	if err == nil && (ready < total || total == 0) {
+		err = fmt.Errorf("%d of %d nodes are ready", ready, total)
+	}
+	return err
 }
 
 // nodes counts the nodes that are ready, and all. One that the reader cordoned or tainted is ready.
@@ -435,35 +441,26 @@ func (c *Cluster) writeFiles() error {
 	)
 }
 
-// client returns an HTTP client with the certificates of the administrator and of etcd's client. A server names the
-// authorities that it trusts, which decides between them.
+// client returns an HTTP client with the administrator's certificate and one for etcd. Each server names the authority
+// that it asks for, and gets the certificate that fits.
 func (c *Cluster) client() (*http.Client, error) {
-	pki := filepath.Join(c.dir(), "pki")
+	dir := filepath.Join(c.dir(), "pki")
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
 	for _, name := range []string{"admin", "etcd-client"} {
-		cert, err := tls.LoadX509KeyPair(filepath.Join(pki, name+".crt"), filepath.Join(pki, name+".key"))
+		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
 		if err != nil {
 			return nil, err
 		}
 		config.Certificates = append(config.Certificates, cert)
 	}
-	for _, name := range []string{clusterCA, etcdCA} {
-		ca, err := os.ReadFile(filepath.Join(pki, name+".crt"))
+	for _, name := range []string{"ca", "etcd-ca"} {
+		ca, err := os.ReadFile(filepath.Join(dir, name+".crt"))
 		if err != nil {
 			return nil, err
 		}
 		config.RootCAs.AppendCertsFromPEM(ca)
 	}
-	transport := &http.Transport{TLSClientConfig: config}
-	return &http.Client{Timeout: 5 * time.Second, Transport: transport}, nil
-}
-
-// healthy reports whether a component answers. One without a server is healthy when it runs.
-func (p component) healthy(ctx context.Context, client *http.Client) error {
-	if p.health == "" {
-		return nil
-	}
-	return healthy(ctx, client, p.health)
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config}}, nil
 }
 
 func healthy(ctx context.Context, client *http.Client, url string) error {

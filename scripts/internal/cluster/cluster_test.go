@@ -31,7 +31,8 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 	mustBeWhole(t, c)
 	t.Run("listens on loopback alone", func(t *testing.T) { listensOnLoopback(t, c) })
 	t.Run("etcd wants a certificate", func(t *testing.T) { etcdRefusesStrangers(t, c) })
-	t.Run("certificates of users are refused elsewhere", func(t *testing.T) { usersAreUsersOfTheAPIServerAlone(t, c) })
+	t.Run("without a certificate nobody reads metrics or profiles", func(t *testing.T) { hidesInternals(t, c) })
+	t.Run("the certificate of a user is for the API server alone", func(t *testing.T) { certificatesOfUsers(t, c) })
 	t.Run("a new user may do what roles allow", func(t *testing.T) { rolesRule(t, c) })
 	t.Run("pods run and go", func(t *testing.T) { podsRun(t, c) })
 	t.Run("status reports where everything is", func(t *testing.T) { statusReports(t, c) })
@@ -107,36 +108,16 @@ func etcdRefusesStrangers(t *testing.T, c *Cluster) {
 	}
 }
 
-// usersAreUsersOfTheAPIServerAlone tries a user's certificate at etcd, where it would read all Secrets, and as that of
-// the front proxy, which may name any user.
-func usersAreUsersOfTheAPIServerAlone(t *testing.T, c *Cluster) {
-	path, err := c.AddUser(t.Context(), "front-proxy-client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, err := readKubeconfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := tls.X509KeyPair(user.Users[0].User.Certificate, user.Users[0].User.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	always := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: always}}}
-	etcd := fmt.Sprintf("https://%s:%d/health", loopback, c.ports["etcd"])
-	if err := healthy(t.Context(), client, etcd); err == nil || !strings.Contains(err.Error(), "tls: ") {
-		t.Errorf("etcd: %v", err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.api("/api/v1/secrets"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("X-Remote-User", adminUser)
-	request.Header.Set("X-Remote-Group", "system:masters")
-	if _, err := answer(client, request); err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("the API server: %v", err)
+// hidesInternals asks every port as another user of the machine can.
+func hidesInternals(t *testing.T, c *Cluster) {
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	for port, number := range c.ports {
+		for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
+			url := fmt.Sprintf("https://%s:%d%s", loopback, number, path)
+			if err := healthy(t.Context(), stranger, url); err == nil {
+				t.Errorf("port %s answers %s without a certificate", port, path)
+			}
+		}
 	}
 }
 

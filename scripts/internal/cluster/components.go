@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 )
 
 const (
@@ -17,12 +16,11 @@ const (
 type component struct {
 	// name of the program in bin/, of its log and of its lock.
 	name string
-	// ports are the names of the loopback ports that it listens on.
+	// ports are the names of the loopback ports that it listens on. The first is its address.
 	ports []string
 	// args are its flags.
 	args []string
-	// health is the URL that answers 200 when the component works. It is empty when the component has no server: kwok
-	// works when nodes are ready.
+	// health is the URL that answers 200 when the component works, empty for kwok: its nodes show that it works.
 	health string
 }
 
@@ -79,12 +77,13 @@ func (c *Cluster) components() []component {
 			"--kube-api-qps=500", "--kube-api-burst=1000",
 		},
 	}, {
+		// Without a server address it listens on no port. Its server asks no client for a certificate, and offers its
+		// metrics and profiles to every user of the machine.
 		name: "kwok",
 		args: []string{
 			kubeconfig("kwok"), "--manage-all-nodes",
 			"--config=kwok.yaml", // in its directory: in a path a comma would separate two files
 			"--cidr=" + podRange, "--node-ip=" + loopback,
-			"--node-port=0", // no server: it would give profiles and metrics to every user of the machine
 			"--node-lease-duration-seconds=40",
 		},
 	}}
@@ -100,18 +99,17 @@ func (c *Cluster) apiserverArgs() []string {
 		"--etcd-servers=" + fmt.Sprintf("https://%s:%d", loopback, c.ports["etcd"]), "--etcd-cafile=" + pki("etcd-ca.crt"),
 		"--etcd-certfile=" + pki("etcd-client.crt"), "--etcd-keyfile=" + pki("etcd-client.key"),
 		"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC",
-		"--enable-admission-plugins=" + strings.Join(append([]string{"NodeRestriction"}, c.Admission...), ","),
+		"--enable-admission-plugins=NodeRestriction",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-key-file=" + pki("service-account.pub"),
 		"--service-account-signing-key-file=" + pki("service-account.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--requestheader-client-ca-file=" + pki("front-proxy-ca.crt"),
-		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-client-ca-file=" + pki("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),
+		// No kubelet listens. Another program at the port of kubelets cannot pass for one.
 		"--kubelet-certificate-authority=" + pki("ca.crt"),
-		"--kubelet-client-certificate=" + pki("admin.crt"), "--kubelet-client-key=" + pki("admin.key"),
 		// A loopback address cannot be the endpoint of the Service "kubernetes".
 		"--endpoint-reconciler-type=none",
 		"--audit-policy-file=" + filepath.Join(c.dir(), "audit-policy.yaml"),

@@ -154,7 +154,7 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (s
 }
 
 func (c *Cluster) issueUser(path, name string, groups []string) error {
-	ca, err := readAuthority(filepath.Join(c.dir(), "pki"), clusterCA)
+	ca, err := readAuthority(filepath.Join(c.dir(), "pki"), "ca")
 	if err != nil {
 		return fmt.Errorf("%w: `make up` repairs the cluster", err)
 	}
@@ -183,7 +183,7 @@ func (c *Cluster) renewUser(path string) error {
 		c.report("%s is damaged (%v): `scripts/workshop user NAME` makes it anew", path, err)
 		return nil
 	}
-	ca, err := readAuthority(filepath.Join(c.dir(), "pki"), clusterCA)
+	ca, err := readAuthority(filepath.Join(c.dir(), "pki"), "ca")
 	if err != nil {
 		return err
 	}

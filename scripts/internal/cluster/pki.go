@@ -18,22 +18,19 @@ import (
 // before; one that was forgotten must still start.
 const validity = 10 * 365 * 24 * time.Hour
 
-// The authorities of a cluster are those that kubeadm makes. With a single one a user of the API server would be a user
-// of etcd, who reads every Secret there, and a user called front-proxy-client could name himself as anybody.
-const (
-	clusterCA    = "ca"
-	etcdCA       = "etcd-ca"
-	frontProxyCA = "front-proxy-ca"
-)
+// authorities are those of kubeadm: for the API server with its clients, for etcd, and for the proxies whose headers
+// the API server believes. A certificate of one is worth nothing to a server that asks for another.
+var authorities = map[string]string{
+	"ca":             "operator-workshop",
+	"etcd-ca":        "operator-workshop-etcd",
+	"front-proxy-ca": "operator-workshop-front-proxy",
+}
 
-var authorities = []string{clusterCA, etcdCA, frontProxyCA}
-
-// A leaf is a certificate by the name of its file, and the authority that signs it.
+// A leaf is a certificate by the name of its file.
 type leaf struct {
-	authority  string
-	file, user string
-	groups     []string
-	ips        []net.IP
+	authority, file, user string
+	groups                []string
+	ips                   []net.IP
 }
 
 func (l leaf) subject() pki.Subject {
@@ -42,15 +39,15 @@ func (l leaf) subject() pki.Subject {
 
 // leaves are the certificates of a cluster: one for each server, one for each client.
 var leaves = []leaf{
-	{etcdCA, "etcd", "etcd", nil, loopbacks},
-	{etcdCA, "etcd-client", "kube-apiserver-etcd-client", nil, nil},
-	{clusterCA, "apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
-	{clusterCA, "loopback", "loopback", nil, loopbacks},
-	{frontProxyCA, "front-proxy", "front-proxy-client", nil, nil},
-	{clusterCA, "admin", adminUser, []string{"system:masters"}, nil},
-	{clusterCA, "controller-manager", "system:kube-controller-manager", nil, nil},
-	{clusterCA, "scheduler", "system:kube-scheduler", nil, nil},
-	{clusterCA, "kwok", "system:kwok-controller", nil, nil},
+	{"etcd-ca", "etcd", "etcd", nil, loopbacks},
+	{"etcd-ca", "etcd-client", "kube-apiserver-etcd-client", nil, nil},
+	{"ca", "apiserver", "kube-apiserver", nil, append(loopbacks, net.ParseIP(firstServiceIP))},
+	{"ca", "loopback", "loopback", nil, loopbacks},
+	{"front-proxy-ca", "front-proxy", "front-proxy-client", nil, nil},
+	{"ca", "admin", adminUser, []string{"system:masters"}, nil},
+	{"ca", "controller-manager", "system:kube-controller-manager", nil, nil},
+	{"ca", "scheduler", "system:kube-scheduler", nil, nil},
+	{"ca", "kwok", "system:kwok-controller", nil, nil},
 }
 
 var (
@@ -67,7 +64,7 @@ func (c *Cluster) ensurePKI(dir string) error {
 		if err = checkPKI(dir); err == nil {
 			return nil
 		}
-		c.report("the certificates in %s are not whole, making all of them anew: %v", dir, err)
+		c.report("the certificates in %s are not whole, or of an older workshop, making all of them anew: %v", dir, err)
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".new"), os.Mkdir(dir+".new", 0o700)); err != nil {
 		return err
@@ -80,17 +77,14 @@ func (c *Cluster) ensurePKI(dir string) error {
 
 // checkPKI looks for what an interrupted removal or a power cut leaves: missing and empty files.
 func checkPKI(dir string) error {
-	signed := map[string]*pki.Authority{}
-	for _, name := range authorities {
-		var err error
-		if signed[name], err = readAuthority(dir, name); err != nil {
+	for _, leaf := range leaves {
+		ca, err := readAuthority(dir, leaf.authority)
+		if err != nil {
 			return err
 		}
-	}
-	for _, leaf := range leaves {
 		cert, err := tls.LoadX509KeyPair(filepath.Join(dir, leaf.file+".crt"), filepath.Join(dir, leaf.file+".key"))
 		if err == nil {
-			err = signed[leaf.authority].Verify(cert.Leaf)
+			err = ca.Verify(cert.Leaf)
 		}
 		if err != nil {
 			return fmt.Errorf("%s.crt: %w", leaf.file, err)
@@ -109,21 +103,17 @@ func checkPKI(dir string) error {
 
 // writePKI makes the authorities, all leaves and the key that signs service account tokens.
 func writePKI(dir string) error {
-	signing := map[string]*pki.Authority{}
-	for _, name := range authorities {
-		var err error
-		if signing[name], err = newAuthority(dir, name); err != nil {
+	all := map[string]*pki.Authority{}
+	for name := range authorities {
+		ca, err := newAuthority(dir, name)
+		if err != nil {
 			return err
 		}
+		all[name] = ca
 	}
 	for _, leaf := range leaves {
-		cert, key, err := signing[leaf.authority].Issue(leaf.subject())
-		if err != nil {
+		if err := issueLeaf(dir, all[leaf.authority], leaf); err != nil {
 			return fmt.Errorf("issue the certificate of %s: %w", leaf.user, err)
-		}
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, leaf.file+".crt"), cert, 0o600),
-			os.WriteFile(filepath.Join(dir, leaf.file+".key"), key, 0o600)); err != nil {
-			return err
 		}
 	}
 	key, err := pki.NewKey()
@@ -142,9 +132,19 @@ func writePKI(dir string) error {
 		os.WriteFile(filepath.Join(dir, "service-account.pub"), pki.Encode("PUBLIC KEY", public), 0o600))
 }
 
+// issueLeaf makes a certificate and its key, and their files.
+func issueLeaf(dir string, ca *pki.Authority, l leaf) error {
+	cert, key, err := ca.Issue(l.subject())
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, l.file+".crt"), cert, 0o600),
+		os.WriteFile(filepath.Join(dir, l.file+".key"), key, 0o600))
+}
+
 // newAuthority makes an authority of a cluster, and its files.
 func newAuthority(dir, name string) (*pki.Authority, error) {
-	ca, err := pki.New("operator-workshop-"+name, validity)
+	ca, err := pki.New(authorities[name], validity)
 	if err != nil {
 		return nil, err
 	}

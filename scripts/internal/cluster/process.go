@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +28,7 @@ func (c *Cluster) mark(p component) string {
 	if program, err := os.Stat(filepath.Join(c.bin, p.name)); err == nil {
 		fmt.Fprintln(sum, program.Size(), program.ModTime().UnixNano())
 	}
-	for _, name := range authorities {
+	for _, name := range slices.Sorted(maps.Keys(authorities)) {
 		authority, _ := os.ReadFile(filepath.Join(c.dir(), "pki", name+".crt"))
 		sum.Write(authority)
 	}

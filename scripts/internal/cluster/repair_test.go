@@ -62,7 +62,7 @@ var faults = map[string]fault{
 	"kwok is killed":                   killing("kwok"),
 	"the machine restarts: all is killed, and strangers have the process numbers": {make: rebootAmongStrangers},
 	"a stranger takes the ports of a stopped API server":                          {make: takePort},
-	"a stranger takes the port of the scheduler while the API server starts":      {make: takePortLate},
+	"a stranger takes a port of the scheduler as the API server starts":           {make: takePortLate},
 	"the kubeconfig is missing, and that of the scheduler half-written": and(removing("kubeconfig"),
 		overwriting("apiVersion: v1\nkin", "cluster", "scheduler.kubeconfig")),
 	"the list of ports is half-written":     overwriting(`{"apiserver": 2`, "cluster", "ports.json"),
@@ -72,6 +72,7 @@ var faults = map[string]fault{
 	"a process number was not written":      overwriting("", "cluster", "kwok.pid"),
 	"a component has old flags":             {make: startWithOldFlags},
 	"an older workshop started the cluster": {make: writeOldRecords},
+	"one authority signs for all servers":   {make: oneAuthority},
 	"the folder of the cluster was removed": losing(removing("cluster")),
 	"etcd and its data were removed":        losing(and(killing("etcd"), removing("cluster", "etcd"))),
 }
@@ -182,7 +183,7 @@ func takePortLate(t *testing.T, c *Cluster) {
 		}
 		taken, err := net.Listen("tcp", address)
 		if err != nil {
-			t.Errorf("kwok was faster: %v", err)
+			t.Errorf("the scheduler was faster: %v", err)
 			return
 		}
 		<-t.Context().Done()
@@ -256,7 +257,7 @@ func TestHalfMadeCertificates(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newAuthority(dir, clusterCA); err != nil {
+	if _, err := newAuthority(dir, "ca"); err != nil {
 		t.Fatal(err)
 	}
 	up(t, c)

@@ -49,7 +49,7 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 		process, state := "-", "stopped"
 		if pid := c.pid(p.name); pid != 0 {
 			process, state = fmt.Sprint(pid), "healthy"
-			if err := p.healthy(ctx, client); err != nil {
+			if err := c.works(ctx, client, p); err != nil {
 				state = "not healthy"
 			}
 		}
