@@ -90,8 +90,8 @@ func (c *session) countTable(ctx context.Context, t table) (rows int64, reason s
 	}
 	answer := strings.Join(lines, " ")
 	if message, failed := strings.CutPrefix(answer, "failed "); failed {
-		if c.stderr.hide != nil {
-			message = c.stderr.hide(message)
+		if c.hide != nil {
+			message = c.hide(message)
 		}
 		return 0, validText(message), nil
 	}
