@@ -183,7 +183,7 @@ func TestWhatTheSpecShowsStaysReadable(t *testing.T) {
 		"a part of a secret: rect-horse-ba":       withheld,
 		"fewer than 8 bytes of a secret: correct": "fewer than 8 bytes of a secret: correct",
 	} {
-		if got := f.foreign(text); got != want {
+		if got := f.fromTool(text); got != want {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
