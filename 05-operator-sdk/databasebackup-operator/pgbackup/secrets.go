@@ -87,9 +87,9 @@ func formsOf(value string) []string {
 	return slices.DeleteFunc(slices.Compact(forms), func(form string) bool { return form == "" })
 }
 
-// foreign filters a line that another program wrote. A line about the identity of the user becomes a sentence of ours.
+// fromTool filters a line that another program wrote. A line about the identity of the user becomes a sentence of ours.
 // A line with a secret, or a part of one, is withheld as a whole.
-func (f filter) foreign(line string) string {
+func (f filter) fromTool(line string) string {
 	rest := line
 	for _, text := range f.public { // a database may be named like a message, or like the user
 		rest = strings.ReplaceAll(rest, `"`+text+`"`, `"?"`)

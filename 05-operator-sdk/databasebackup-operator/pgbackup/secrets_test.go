@@ -61,7 +61,7 @@ func mustHide(t *testing.T, settings map[string]string, o outcome, secrets ...st
 	}
 }
 
-// References to Secrets that are wrong, swapped or empty put a password where the server shows it: into the user's name.
+// Wrong, swapped or empty references put a password where the server shows it: into the user's name.
 func TestAWrongSecretReferencePublishesNothing(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_WAIT_SECONDS", "0")
@@ -183,7 +183,7 @@ func TestWhatTheSpecShowsStaysReadable(t *testing.T) {
 		"a part of a secret: rect-horse-ba":       withheld,
 		"fewer than 8 bytes of a secret: correct": "fewer than 8 bytes of a secret: correct",
 	} {
-		if got := f.foreign(text); got != want {
+		if got := f.fromTool(text); got != want {
 			t.Errorf("%s: %s", text, got)
 		}
 	}

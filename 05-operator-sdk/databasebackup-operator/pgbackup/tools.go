@@ -27,7 +27,7 @@ type server struct {
 // targetServer is the server of the settings. It gets only the variables that libpq and the programs need, and no
 // variable of libpq that names another database or another encoding of messages.
 func targetServer(c Config) server {
-	s := server{environ: plainEnvironment(c.environ), tools: c.Tools, hide: newFilter(c).foreign}
+	s := server{environ: plainEnvironment(c.environ), tools: c.Tools, hide: newFilter(c).fromTool}
 	dropped := []string{"PGDATABASE", "PGDATA", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE",
 		"PGHOSTADDR", "PGCLIENTENCODING", "PGHOST", "PGPORT", "PGAPPNAME"}
 	for _, pair := range c.environ {

@@ -24,7 +24,8 @@ func allow(t *testing.T, args ...string) Allowed {
 }
 
 func TestWhichImagesAndServicesAreAllowed(t *testing.T) {
-	const image, digest = "example.com/pgbackup:v1", "@sha256:4bcff63911fcb4448bd4fdacec207030997caf25e9bea4045fa6c8c44de311d1"
+	const image = "example.com/pgbackup:v1"
+	const digest = "@sha256:4bcff63911fcb4448bd4fdacec207030997caf25e9bea4045fa6c8c44de311d1"
 	for name, test := range map[string]struct {
 		args           []string
 		image, service string
@@ -35,8 +36,9 @@ func TestWhichImagesAndServicesAreAllowed(t *testing.T) {
 		"another image":                     {nil, "example.com/pgbackup:v2", "db", databasesv1.ReasonImageNotAllowed},
 		"the own image in another registry": {nil, "evil.com/" + image, "db", databasesv1.ReasonImageNotAllowed},
 		"the own image by another digest":   {nil, image + digest, "db", databasesv1.ReasonImageNotAllowed},
-		"an image of the list":              {[]string{"--allowed-images=a,example.com/pgbackup:*"}, image + digest, "db", ""},
-		"the own image beside a list":       {[]string{"--allowed-images=a"}, image, "db", ""},
+		"an image of the list": {
+			[]string{"--allowed-images=a,example.com/pgbackup:*"}, image + digest, "db", ""},
+		"the own image beside a list": {[]string{"--allowed-images=a"}, image, "db", ""},
 		"an image below a pattern": {[]string{"--allowed-images=example.com/*"}, "example.com/a/b", "db",
 			databasesv1.ReasonImageNotAllowed},
 		"a pattern inside of another name": {[]string{"--allowed-images=*.example.com/pgbackup"},
@@ -101,7 +103,8 @@ func TestAnImageThatIsNotAllowedGetsNoJob(t *testing.T) {
 	b.reconcile()
 	b.is("Ready: False ImageNotAllowed", "TargetReady: True TargetReady")
 	message := condition(b.backup().Status.Conditions, "Ready").Message
-	for _, part := range []string{"spec.image evil.com/copy:1 is not allowed", "--allowed-images", "example.com/pgbackup:v1"} {
+	for _, part := range []string{
+		"spec.image evil.com/copy:1 is not allowed", "--allowed-images", "example.com/pgbackup:v1"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("%s is not in: %s", part, message)
 		}
@@ -188,7 +191,8 @@ func TestADeletionWithAnImageThatIsNotAllowed(t *testing.T) {
 	b.reconcile()
 	b.removed()
 	b.is("Ready: False ImageNotAllowed")
-	if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, "spec.deletionPolicy to Retain") {
+	m := condition(b.backup().Status.Conditions, "Ready").Message
+	if !strings.Contains(m, "spec.deletionPolicy to Retain") {
 		t.Error(m)
 	}
 	b.edit(func(backup *databasesv1.DatabaseBackup) { backup.Spec.Image = "" })
