@@ -77,6 +77,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 			"BACKUP_TIME_ZONE is \"Mars/Base\": set a name of the IANA"},
 		"the zone of the machine": {verbPrune, "BACKUP_TIME_ZONE", "Local", "BACKUP_TIME_ZONE is \"Local\""},
 		"whether to overwrite":    {verbRestore, "BACKUP_OVERWRITE", "yes", "BACKUP_OVERWRITE is \"yes\": set true or false"},
+		"UID of a restore":        {verbRestore, "BACKUP_RESTORE_UID", "a 'b", "BACKUP_RESTORE_UID is \"a 'b\": set a UID"},
 		"a relative result":       {verbPrune, "BACKUP_RESULT", "result", "BACKUP_RESULT is no absolute path"},
 		"nowhere to restore":      {verbVerify, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH is not set: set the directory"},
 		"no scratch directory":    {verbScratch, "", "", "BACKUP_SCRATCH is not set: set the directory"},
