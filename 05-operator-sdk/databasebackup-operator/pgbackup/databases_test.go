@@ -198,6 +198,18 @@ func psqlIn(t *testing.T, database, statements string) string {
 	return strings.TrimSpace(out.String())
 }
 
+// UTF-8 cannot be converted to or from this encoding.
+func TestEncodingThatCannotBeConverted(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_DATABASE", "mule")
+	sql(t, "postgres", "CREATE DATABASE mule ENCODING 'MULE_INTERNAL' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0;")
+	dropAfter(t, "mule")
+	psqlIn(t, "mule", "CREATE TABLE t (a text); INSERT INTO t VALUES ('plain');")
+	if o := must(t, verbBackup, settings, ReasonBackupSucceeded); o.result.Backup.Rows != 1 {
+		t.Errorf("%+v", o.result.Backup)
+	}
+}
+
 // A hot standby refuses to read unlogged tables, and pg_dump leaves their rows out there.
 func TestBackupOfAHotStandby(t *testing.T) {
 	t.Parallel()

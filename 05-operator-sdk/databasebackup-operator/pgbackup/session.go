@@ -128,11 +128,11 @@ func (p *program) connect(ctx context.Context, database string) (*session, error
 }
 
 // sessionSettings are those of pg_dump (setup_connection in its source): they keep the server from ending a session that
-// waits, from filtering rows, and from finding functions of users. Of SQL_ASCII nothing can be converted to UTF-8.
+// waits, from filtering rows, and from finding functions of users. Two encodings cannot be converted to UTF-8.
 const sessionSettings = `
 SELECT NULL FROM pg_catalog.set_config('search_path', '', false);
-SELECT NULL FROM set_config('client_encoding', CASE current_setting('server_encoding')
-  WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, false);
+SELECT NULL FROM set_config('client_encoding', CASE WHEN current_setting('server_encoding') IN
+  ('SQL_ASCII', 'MULE_INTERNAL') THEN current_setting('server_encoding') ELSE 'UTF8' END, false);
 SET statement_timeout = 0;
 SET lock_timeout = 0;
 SET idle_in_transaction_session_timeout = 0;

@@ -54,9 +54,9 @@ func (s server) withEncoding(encoding string) server {
 	return s
 }
 
-// textEncoding is the encoding in which text of a database is read: UTF-8, unless nothing is known of its bytes.
+// textEncoding is the encoding in which text of a database is read: UTF-8, except where PostgreSQL cannot convert to it.
 func textEncoding(encoding string) string {
-	if encoding == "SQL_ASCII" {
+	if encoding == "SQL_ASCII" || encoding == "MULE_INTERNAL" {
 		return encoding
 	}
 	return "UTF8"
