@@ -2,7 +2,9 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,11 +37,11 @@ func (b Builder) Stamps(ctx context.Context, names ...string) (map[string]string
 		if err != nil {
 			return nil, err
 		}
-		program, err := os.Stat(filepath.Join(b.Bin(), t.Name))
+		sum, err := sum(filepath.Join(b.Bin(), t.Name))
 		if err != nil {
 			return nil, err
 		}
-		stamps[t.Name] = withSize(t.readyMade, program)
+		stamps[t.Name] = withSum(t.readyMade, sum)
 	}
 	return stamps, nil
 }
@@ -48,16 +50,19 @@ func (b Builder) Stamps(ctx context.Context, names ...string) (map[string]string
 func (b Builder) adopt(wanted []pinned) (rest []pinned, err error) {
 	for _, t := range wanted {
 		from := filepath.Join(b.Ready, t.Name)
-		program, err := os.Stat(from)
-		if err != nil {
+		sum, err := sum(from)
+		if errors.Is(err, fs.ErrNotExist) {
 			rest = append(rest, t)
 			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		stamp, err := os.ReadFile(filepath.Join(b.Ready, ".stamps", t.Name))
 		if err != nil {
 			return nil, err
 		}
-		if is, want := string(stamp), withSize(t.readyMade, program); is != want {
+		if is, want := string(stamp), withSum(t.readyMade, sum); is != want {
 			b.Report.Line("%s is compiled: the one that is ready-made is not the pinned one (%s, not %s)",
 				t.Name, strings.TrimSpace(is), strings.TrimSpace(want))
 			rest = append(rest, t)

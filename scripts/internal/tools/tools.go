@@ -161,7 +161,7 @@ func (b Builder) outdated(ctx context.Context, names []string) ([]pinned, error)
 		if err != nil {
 			return nil, err
 		}
-		if !b.isBuilt(name, t.stamp) && !b.isBuilt(name, t.readyMade) {
+		if !b.isBuilt(name, t.stamp, t.readyMade) {
 			wanted = append(wanted, t)
 		}
 	}
@@ -174,22 +174,6 @@ func (b Builder) tools() []Tool {
 		return b.Tools
 	}
 	return All
-}
-
-// isBuilt tells whether bin/ has the program that the stamp describes, and all of it: a power cut after
-// a build can leave a file of the wrong length.
-func (b Builder) isBuilt(name, stamp string) bool {
-	have, err := os.ReadFile(b.stampPath(name))
-	if err != nil {
-		return false
-	}
-	program, err := os.Stat(filepath.Join(b.Bin(), name))
-	return err == nil && program.Mode().IsRegular() && program.Mode()&0o111 != 0 &&
-		string(have) == withSize(stamp, program)
-}
-
-func withSize(stamp string, program fs.FileInfo) string {
-	return fmt.Sprintf("%s %d bytes\n", stamp, program.Size())
 }
 
 // build compiles the tools into a temporary folder and moves them, each with its stamp, into bin/.
@@ -282,7 +266,7 @@ func firstTime(cores int) string {
 // install moves one program into place. The stamp goes first and comes last, so that no moment shows
 // a stamp beside a program that it does not describe.
 func (b Builder) install(from, name, stamp string) error {
-	program, err := os.Stat(from)
+	sum, err := sum(from)
 	if err != nil {
 		return err
 	}
@@ -292,11 +276,14 @@ func (b Builder) install(from, name, stamp string) error {
 	if err := os.Rename(from, filepath.Join(b.Bin(), name)); err != nil {
 		return err
 	}
-	return os.WriteFile(b.stampPath(name), []byte(withSize(stamp, program)), 0o644)
+	program, err := os.Lstat(filepath.Join(b.Bin(), name))
+	if err != nil {
+		return err
+	}
+	return b.writeStamp(name, withSum(stamp, sum), program)
 }
 
-func (b Builder) stampPath(name string) string { return filepath.Join(b.Bin(), ".stamps", name) }
-func (b Builder) moduleDir() string            { return filepath.Join(b.Root, "scripts", "tools") }
+func (b Builder) moduleDir() string { return filepath.Join(b.Root, "scripts", "tools") }
 
 // pins are the versions of scripts/tools/go.mod.
 type pins struct {

@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -201,9 +202,26 @@ func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 		"the program is empty":          func() error { return os.Truncate(program, 0) },
 		"the program has half its size": func() error { return os.Truncate(program, 1<<18) },
 		"the program is not executable": func() error { return os.Chmod(program, 0o644) },
-		"the stamp is missing":          func() error { return os.Remove(stamp) },
-		"the stamp is half-written":     func() error { return os.Truncate(stamp, 10) },
-		"all stamps are missing":        func() error { return os.RemoveAll(filepath.Dir(stamp)) },
+		"another program of its size and time is in its place": func() error {
+			was, err := os.Stat(program)
+			if err != nil {
+				return err
+			}
+			other := make([]byte, was.Size())
+			return errors.Join(os.WriteFile(program+".new", other, 0o755), os.Rename(program+".new", program),
+				os.Chtimes(program, was.ModTime(), was.ModTime()))
+		},
+		"another program was written into its file": func() error {
+			was, err := os.Stat(program)
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(program, make([]byte, was.Size()), 0o755),
+				os.Chtimes(program, was.ModTime(), was.ModTime()))
+		},
+		"the stamp is missing":      func() error { return os.Remove(stamp) },
+		"the stamp is half-written": func() error { return os.Truncate(stamp, 10) },
+		"all stamps are missing":    func() error { return os.RemoveAll(filepath.Dir(stamp)) },
 		"a build was killed": func() error {
 			return errors.Join(os.MkdirAll(r.Bin()+"/.build-1/x", 0o755), os.Remove(stamp))
 		},
@@ -214,6 +232,32 @@ func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 			}
 			repository{t, r.Builder, r.out}.mustBuild("v2.0.0")
 		})
+	}
+}
+
+func TestACopyOfAProgramIsNotBuiltAgain(t *testing.T) {
+	r := newRepository(t)
+	r.mustBuild("v2.0.0")
+	program := filepath.Join(r.Bin(), "hello")
+	data, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(program), os.WriteFile(program, data, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	before := r.out.String()
+	r.mustHave("v2.0.0")
+	if err := r.ensure(); err != nil || strings.Contains(strings.TrimPrefix(r.out.String(), before), "building") {
+		t.Errorf("%v\n%s", err, r.out)
+	}
+	stamp, err := os.ReadFile(r.stampPath("hello"))
+	info, failed := os.Stat(program)
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf(" sha256:%x\n%s", sha256.Sum256(data), identity(info)); !strings.HasSuffix(string(stamp), want) {
+		t.Errorf("the stamp is %q, wanted %q at its end", stamp, want)
 	}
 }
 

@@ -1,0 +1,13 @@
+package tools
+
+import (
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// identity changes when a file is replaced, written or renamed.
+func identity(file fs.FileInfo) string {
+	s := file.Sys().(*syscall.Stat_t) // of each file of a Unix
+	return fmt.Sprintf("%d bytes, inode %d, changed %d.%09d\n", s.Size, s.Ino, s.Ctimespec.Sec, s.Ctimespec.Nsec)
+}
