@@ -82,6 +82,9 @@ func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err er
 	return cfg, env.Stop, nil
 }
 
+// AdmissionPlugins are enabled in API servers that start later, in addition to the defaults.
+var AdmissionPlugins []string
+
 // NewEnvironment returns what StartAPIServer starts, for a test that adds to it, such as webhooks.
 func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 	assets, err := Assets()
@@ -99,9 +102,10 @@ func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("advertise-address", "127.0.0.1").
-		Set("endpoint-reconciler-type", "none").
-		// As on OpenShift: a user who sets an owner reference on an existing object needs delete on it.
-		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+		Set("endpoint-reconciler-type", "none")
+	if len(AdmissionPlugins) > 0 {
+		env.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", AdmissionPlugins...)
+	}
 	return env, nil
 }
 
