@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -87,7 +85,11 @@ func (b Builder) download(ctx context.Context, wanted []pinned) (rest []pinned, 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	b.Report.Line("downloading released programs (about 400 MB for all of the control plane)")
+	recorded, err := b.recordedSums()
+	if err != nil {
+		return nil, err
+	}
+	b.Report.Line("downloading released programs")
 	meter := b.Report.Meter("downloading MB")
 	failed := make([]error, len(wanted))
 	fetched := make([]string, len(wanted))
@@ -97,7 +99,7 @@ func (b Builder) download(ctx context.Context, wanted []pinned) (rest []pinned, 
 		if from, ok := b.Releases.of(t, arch); ok {
 			all.Go(func() {
 				part := filepath.Join(dir, t.Name+"-"+t.version+"-"+arch+".part")
-				fetched[i], failed[i] = b.Releases.fetch(ctx, from, part, &reader{meter: meter, all: &size})
+				fetched[i], failed[i] = b.Releases.fetch(ctx, from, recorded[from.url], part, &reader{meter: meter, all: &size})
 			})
 		}
 	}
@@ -117,7 +119,7 @@ func (b Builder) download(ctx context.Context, wanted []pinned) (rest []pinned, 
 		case fetched[i] == "":
 			rest = append(rest, t)
 		default:
-			b.Report.Line("downloaded %s %s into bin/, its checksum is the published one", t.Name, t.version)
+			b.Report.Line("downloaded %s %s into bin/, its checksum is the recorded one", t.Name, t.version)
 		}
 	}
 	if len(names) > 0 {
@@ -148,19 +150,15 @@ func (r *reader) Read(p []byte) (int, error) {
 // attempts is how often a download is begun; each goes on where the one before stopped.
 const attempts = 3
 
-// fetch returns the path of a program that was downloaded by way of the file part, and has the published checksum.
-func (r Releases) fetch(ctx context.Context, from release, part string, count *reader) (string, error) {
+// fetch returns the path of a program that was downloaded by way of the file part, and has the checksum that is wanted.
+func (r Releases) fetch(ctx context.Context, from release, want, part string, count *reader) (string, error) {
+	if want == "" {
+		return "", fmt.Errorf("scripts/tools/%s has no checksum of it: `scripts/workshop record-sums` records it", sumsFile)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Limit, fmt.Errorf("it was not complete after %s", r.Limit))
 	defer cancel()
-	published, err := r.sums(ctx, from.sums)
-	if err != nil {
-		return "", err
-	}
-	want, err := checksum(published, filepath.Base(from.url))
-	if err != nil {
-		return "", fmt.Errorf("%s %w", from.sums, err)
-	}
 	_, resumed := os.Stat(part)
+	var err error
 	for range attempts {
 		err = r.get(ctx, from.url, part, count)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errAnswer) || errors.Is(err, syscall.ENOSPC) {
@@ -178,11 +176,11 @@ func (r Releases) fetch(ctx context.Context, from release, part string, count *r
 		if err := os.Remove(part); err != nil {
 			return "", err
 		}
-		return r.fetch(ctx, from, part, count)
+		return r.fetch(ctx, from, want, part, count)
 	}
 	if got != want {
 		return "", errors.Join(os.Remove(part),
-			fmt.Errorf("%s has another checksum than the one that is published", from.url))
+			fmt.Errorf("%s has another checksum than scripts/tools/%s records", from.url, sumsFile))
 	}
 	if from.member == "" {
 		return part, os.Chmod(part, 0o755)
@@ -233,20 +231,6 @@ func (r Releases) get(ctx context.Context, url, part string, count *reader) erro
 	return fmt.Errorf("%s: the connection was cut: %w", url, err)
 }
 
-// sums returns the small file at url.
-func (r Releases) sums(ctx context.Context, url string) ([]byte, error) {
-	response, _, err := r.ask(ctx, url, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", url, cmp.Or(context.Cause(response.Request.Context()), err))
-	}
-	return data, nil
-}
-
 // ask requests a file from an offset on. The request ends when alive is not called for longer than r.Stall.
 func (r Releases) ask(ctx context.Context, url string, offset int64) (_ *http.Response, alive func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -271,35 +255,6 @@ func (r Releases) ask(ctx context.Context, url string, offset int64) (_ *http.Re
 	}
 	return nil, nil, errors.Join(fmt.Errorf("%s answers %s: %w", url, response.Status, errAnswer),
 		response.Body.Close())
-}
-
-var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
-// checksum finds the SHA-256 of a file in what its project publishes: the sum alone, a list of sums with names, or
-// GitHub's description of a release.
-func checksum(published []byte, name string) (string, error) {
-	var found string
-	var description struct {
-		Assets []struct{ Name, Digest string }
-	}
-	if json.Unmarshal(published, &description) == nil {
-		for _, asset := range description.Assets {
-			if asset.Name == name {
-				found = strings.TrimPrefix(asset.Digest, "sha256:")
-			}
-		}
-	} else {
-		for line := range strings.Lines(string(published)) {
-			words := strings.Fields(line)
-			if len(words) == 1 || len(words) == 2 && strings.TrimPrefix(words[1], "*") == name {
-				found = words[0]
-			}
-		}
-	}
-	if !sha256Hex.MatchString(found) {
-		return "", fmt.Errorf("has no SHA-256 checksum of %s", name)
-	}
-	return found, nil
 }
 
 // sum is the SHA-256 of a file.

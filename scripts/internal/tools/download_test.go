@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -105,6 +106,8 @@ func newDownload(t *testing.T) (repository, *site) {
 		runtime.GOARCH, hash(kwok))
 	name := "etcd-v3.7.0-linux-" + runtime.GOARCH + ".tar.gz"
 	s.files["/etcd/v3.7.0/"+name] = packed.Bytes()
+	r.write("releases.sum", fmt.Sprintf("%s  %s%s\n%s  %s%s\n%s  %s%s\n", hash(kubectl), s.URL, dir+"/kubectl",
+		hash(kwok), s.URL, "/kwok/v2.0.0/kwok-linux-"+runtime.GOARCH, hash(packed.Bytes()), s.URL, "/etcd/v3.7.0/"+name))
 	s.files["/etcd/v3.7.0/SHA256SUMS"] = fmt.Appendf(nil, "%s  other\n%s  %s\n", hash(nil), hash(packed.Bytes()), name)
 	return r, s
 }
@@ -262,14 +265,14 @@ func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 		make   func(r repository, s *site)
 		reason string
 	}{
-		"another file than the published checksum says": {func(_ repository, s *site) { s.files[kwok] = program("wrong") },
-			"has another checksum than the one that is published"},
+		"another file, with its checksum, on a server that was broken into": {func(_ repository, s *site) {
+			s.files[kwok] = program("planted")
+			s.files[sums] = bytes.ReplaceAll(s.files[sums], []byte(hash(program("released kwok"))),
+				[]byte(hash(s.files[kwok])))
+		}, "has another checksum than scripts/tools/releases.sum records"},
+		"no checksum is recorded": {func(r repository, _ *site) { r.write("releases.sum", "") },
+			"`scripts/workshop record-sums` records it"},
 		"a file that is not there": {func(_ repository, s *site) { delete(s.files, kwok) }, "404 Not Found"},
-		"no checksum is published": {func(_ repository, s *site) { delete(s.files, sums) }, "404 Not Found"},
-		"a checksum of other files": {func(_ repository, s *site) { s.files[sums] = []byte(`{"assets": []}`) },
-			"has no SHA-256 checksum"},
-		"a login page": {func(_ repository, s *site) { s.files[sums] = []byte("<html> log in") },
-			"has no SHA-256 checksum"},
 		"a server that falls silent each time": {func(r repository, s *site) {
 			r.Releases.Stall = time.Second
 			begin := interrupted(func(r *http.Request) { <-r.Context().Done() })
@@ -338,5 +341,58 @@ func TestADownloadShowsHowFarItIs(t *testing.T) {
 	}
 	if err := r.Ensure(t.Context(), "kwok"); err != nil || !strings.Contains(r.out.String(), "  downloading MB: 0") {
 		t.Errorf("%v\n%s", err, r.out)
+	}
+}
+
+func TestChecksumsAreRecorded(t *testing.T) {
+	r, s := newDownload(t)
+	path := filepath.Join(r.moduleDir(), "releases.sum")
+	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
+	for name, data := range maps.Clone(s.files) { // the same programs for the other processor
+		if strings.Contains(name, runtime.GOARCH) {
+			s.files[strings.ReplaceAll(name, runtime.GOARCH, other)] = data
+		}
+	}
+	kwok, sums := "/kwok/v2.0.0/kwok-linux-", "/api/v2.0.0"
+	both := fmt.Appendf(nil, `{"assets": [{"name": "kwok-linux-%s", "digest": "sha256:%s"},
+		{"name": "kwok-linux-%s", "digest": "sha256:%s"}]}`, runtime.GOARCH, hash(s.files[kwok+runtime.GOARCH]),
+		other, hash(s.files[kwok+other]))
+	etcd := "/etcd/v3.7.0/SHA256SUMS"
+	s.files[etcd] = append(s.files[etcd], bytes.ReplaceAll(s.files[etcd], []byte(runtime.GOARCH), []byte(other))...)
+	s.files[sums] = both
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), r.RecordSums(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(before)) {
+		if !strings.Contains(string(after), line) {
+			t.Errorf("recorded\n%swithout %s", after, line)
+		}
+	}
+	if n := strings.Count(string(after), "\n"); n != 6 {
+		t.Errorf("%d checksums are recorded:\n%s", n, after)
+	}
+	for what, fault := range map[string]struct {
+		published, says string
+	}{
+		"a release that was replaced": {strings.ReplaceAll(string(both), hash(s.files[kwok+other]), hash(nil)),
+			"the release was replaced"},
+		"checksums of other files": {`{"assets": []}`, "has no SHA-256 checksum"},
+		"a login page":             {"<html> log in", "has no SHA-256 checksum"},
+	} {
+		s.files[sums] = []byte(fault.published)
+		if err := r.RecordSums(t.Context()); err == nil || !strings.Contains(err.Error(), fault.says) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if data, err := os.ReadFile(path); err != nil || !bytes.Equal(data, after) {
+			t.Errorf("%s changed the file: %v\n%s", what, err, data)
+		}
 	}
 }

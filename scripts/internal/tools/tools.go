@@ -200,7 +200,7 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	start := time.Now()
 	b.Report.Line("building %s", strings.Join(names, ", "))
 	if b.Releases == nil && b.Platform == "" && b.canDownload(wanted) {
-		b.Report.Line("(instead, `make up DOWNLOAD=1` downloads the released programs, about 400 MB)")
+		b.Report.Line("(instead, `make up DOWNLOAD=1` downloads released programs)")
 	}
 	version, err := KubernetesVersion(b.Root)
 	if err != nil {
