@@ -184,12 +184,16 @@ func (p permission) allows(other permission) bool {
 	return fits(p.group, other.group) && fits(p.resource, other.resource) && fits(p.verb, other.verb)
 }
 
-// unused are the permissions that no request needed. A watch counts for list as well: an informer falls back to it.
+// impliedBy are verbs that count as used when a request with another verb was seen. An informer falls back to list. Where
+// the admission plugin OwnerReferencesPermissionEnforcement is enabled, who sets an owner reference on an object that
+// exists needs delete on it.
+var impliedBy = map[string]string{wire.List: wire.Watch, wire.Delete: wire.Patch}
+
+// unused are the permissions that no request needed.
 func unused(granted, used []permission) (idle []permission) {
 	for _, g := range granted {
 		needed := slices.ContainsFunc(used, func(u permission) bool {
-			return g.allows(u) || g.verb == wire.List && u.verb == wire.Watch &&
-				g.allows(permission{g.verb, u.group, u.resource})
+			return g.allows(u) || impliedBy[g.verb] == u.verb && g.allows(permission{g.verb, u.group, u.resource})
 		})
 		if !needed || g.verb == "*" || g.resource == "*" || g.group == "*" {
 			idle = append(idle, g)

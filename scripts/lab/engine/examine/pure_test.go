@@ -214,9 +214,10 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("granted is another one: missing %v", got)
 	}
 	granted := grants([]rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"services", "*"}, Verbs: []string{"list", "patch", "delete"}}})
+		APIGroups: []string{""}, Resources: []string{"services", "*"}, Verbs: []string{"list", "patch", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete"}}})
 	if got, want := strings.Join(texts(unused(granted, used)), ", "),
-		"delete *, delete services, list *, patch *"; got != want {
+		"delete *, delete secrets, list *, patch *"; got != want {
 		t.Errorf("unused: %s, want %s", got, want)
 	}
 }
