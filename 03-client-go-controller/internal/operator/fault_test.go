@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -216,10 +217,9 @@ func (f *fixture) apiserver() *os.Process {
 	f.t.Helper()
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(f.local.AuditLog), "kube-apiserver.pid"))
 	f.Expect(err).NotTo(gomega.HaveOccurred())
-	var pid int
-	_, err = fmt.Sscan(string(data), &pid)
-	f.Expect(err).NotTo(gomega.HaveOccurred())
-	p, err := os.FindProcess(pid)
+	var record struct{ PID int }
+	f.Expect(json.Unmarshal(data, &record)).To(gomega.Succeed())
+	p, err := os.FindProcess(record.PID)
 	f.Expect(err).NotTo(gomega.HaveOccurred())
 	return p
 }

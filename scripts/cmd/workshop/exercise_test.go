@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -227,13 +228,13 @@ func TestNothingIsLostByCtrlC(t *testing.T) {
 	l.interrupted("check", "04.2  Children that are created")
 	l.interrupted("check", "starting a control plane")
 	l.does(false, "check", "failed  behaviour/01-pods-apart", "Where to look: "+mine)
-	pid, err := os.ReadFile(filepath.Join(l.root, ".workshop/lab/cluster/kube-apiserver.pid"))
+	data, err := os.ReadFile(filepath.Join(l.root, ".workshop/lab/cluster/kube-apiserver.pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var n int
-	if _, err := fmt.Sscan(string(pid), &n); err != nil || syscall.Kill(n, syscall.SIGKILL) != nil {
-		t.Fatalf("the API server %q is not killed: %v", pid, err)
+	var apiserver struct{ PID int }
+	if err := json.Unmarshal(data, &apiserver); err != nil || syscall.Kill(apiserver.PID, syscall.SIGKILL) != nil {
+		t.Fatalf("the API server %q is not killed: %v", data, err)
 	}
 	l.does(false, "check", "starting a control plane", "failed  behaviour/01-pods-apart")
 	l.does(false, "check --verbose", "This is what the last check said", "failed  behaviour/01-pods-apart")
