@@ -103,10 +103,10 @@ func TestIdentityFromPS(t *testing.T) {
 		id.Executable != want.Executable {
 		t.Errorf("identity %+v: %v", id, err)
 	}
-	again := Identity{PID: want.PID}
+	second := Identity{PID: want.PID}
 	t.Setenv("TZ", "Asia/Tokyo")
-	if err := again.readPS(); err != nil || again != id {
-		t.Errorf("in another time zone %+v became %+v: %v", id, again, err)
+	if err := second.readPS(); err != nil || second != id {
+		t.Errorf("in another time zone %+v became %+v: %v", id, second, err)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

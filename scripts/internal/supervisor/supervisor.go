@@ -100,23 +100,26 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
 	reports, theirReports, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(err, control.Close())
+		return nil, errors.Join(err, theirs.Close(), control.Close())
 	}
-	defer theirReports.Close()
 	p := &Process{path: c.Path, control: control, ended: make(chan struct{})}
 	p.cmd = &exec.Cmd{Path: self, Args: []string{name}, Env: []string{}, Stdout: c.Output, Stderr: c.Output,
 		ExtraFiles: []*os.File{theirs, theirReports}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay: time.Second} // a process that could not be ended may hold the output open
-	if err := p.cmd.Start(); err != nil {
+	err = p.cmd.Start()
+	_, _ = theirs.Close(), theirReports.Close() // the end of a supervisor that is killed now must be seen
+	if err != nil {
 		return nil, errors.Join(err, control.Close(), reports.Close())
 	}
 	var first report
 	from := json.NewDecoder(reports)
 	if err = json.NewEncoder(control).Encode(c); err == nil {
 		err = from.Decode(&first)
+	}
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("start %s: its supervisor was killed", c.Path)
 	}
 	if err == nil && first.Error != "" {
 		err = errors.New(first.Error)

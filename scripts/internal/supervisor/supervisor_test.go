@@ -177,9 +177,17 @@ func TestTheLabIsGone(t *testing.T) {
 // TestTheSupervisorIsGone kills the supervisor: the program cannot go on without it.
 func TestTheSupervisorIsGone(t *testing.T) {
 	c := newCrowd(t)
-	exit, err := Run(t.Context(), Command{Path: script(t, "sleep 300 &\nkill -9 $PPID; sleep 300"), Env: c.env()})
-	if err != nil || exit.Signal != syscall.SIGKILL {
-		t.Errorf("it %v, %v", exit, err)
+	begin := filepath.Join(t.TempDir(), "begin")
+	p, err := Start(Command{Path: script(t, "sleep 300 &\nuntil [ -e "+begin+" ]; do sleep 0.01; done\n"+
+		"kill -9 $PPID; sleep 300"), Env: c.env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(begin, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
+		t.Errorf("it %v", exit)
 	}
 	eventually(t, "all processes are gone", func() bool { return len(c.pids()) == 0 })
 }
