@@ -15,7 +15,8 @@ import (
 // message of an error in a log of JSON lines is escaped twice.
 func formsOf(value string) (all []string) {
 	data := []byte(value)
-	encoded := []string{value, fmt.Sprintf("%x", data), fmt.Sprintf("%X", data), strings.Trim(fmt.Sprintf("%d", data), "[]")}
+	encoded := []string{value, fmt.Sprintf("%x", data), fmt.Sprintf("%X", data),
+		strings.Trim(fmt.Sprintf("%d", data), "[]")}
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
 		base64.RawURLEncoding} {
 		encoded = append(encoded, encoding.EncodeToString(data))
