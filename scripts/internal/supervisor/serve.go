@@ -20,6 +20,8 @@ const (
 	// patience is how long a process may take to end after SIGKILL. One of another user, or one that waits for a
 	// broken disk, never ends.
 	patience = 20 * time.Second
+	// few members cannot start others faster than they are ended.
+	few = 32
 )
 
 // init makes a supervisor of this process when Start has started it. Every program that imports this package, tests
@@ -168,8 +170,8 @@ func (f *family) killed(limit string) *Exit {
 }
 
 // end ends all members. It signals process groups, not processes: the kernel does that in one step, in which no member
-// of the group can start another. What leaves for another group meanwhile is found in the next turn: the loop does not
-// sleep, so that the next turn comes before many others have left.
+// of the group can start another. What leaves for another group meanwhile is found in the next turn. While there are many,
+// the loop does not sleep, so that the next turn comes before many others have left.
 func (f *family) end() {
 	for begin := time.Now(); time.Since(begin) < patience; {
 		members := f.members()
@@ -182,6 +184,9 @@ func (f *family) end() {
 		}
 		if !f.wait(syscall.WNOHANG) && len(members) == 0 {
 			return
+		}
+		if len(members) <= few {
+			time.Sleep(5 * time.Millisecond) // they need the processor to end
 		}
 	}
 }
