@@ -34,7 +34,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	plantedFaults(t, map[string]planted{
 		"as it is: a permission too many, and a port that server-side apply cannot restore once its key is edited": {nil,
-			[]string{"steady-state", "drift", "permissions"}, "drift permissions", "delete deployments.apps"},
+			[]string{"steady-state", "drift", "permissions"}, "drift permissions", "update deployments.apps"},
 		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state",
 			"apply greetings.test.example.com/status every"},
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
