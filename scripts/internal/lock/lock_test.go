@@ -13,10 +13,14 @@ import (
 	"time"
 )
 
+// release keeps the lock's file from the garbage collector, which closes files that nothing refers to.
+var release func()
+
 // TestMain lets this program play another process: it takes the lock and holds it until it is killed.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LOCK_TEST_HOLD"); path != "" {
-		_, err := Acquire(context.Background(), path, func(string) {})
+		var err error
+		release, err = Acquire(context.Background(), path, func(string) {})
 		fmt.Println("held:", err)
 		select {}
 	}
