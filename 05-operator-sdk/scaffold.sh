@@ -35,6 +35,13 @@ webhook() {
   quietly operator-sdk create webhook "$@" --make=false
 }
 
+# without_go PLUGIN ARG...: the MyWeb project of a plugin that needs no code.
+without_go() {
+  mkdir -p "$out/$1-operator"
+  cd "$out/$1-operator"
+  quietly operator-sdk init --plugins="$1" --domain k8s-summit.org --group operator --version v1 --kind MyWeb "${@:2}"
+}
+
 scaffold() {
   "$root/scripts/workshop" tools operator-sdk
   rm -rf "$out"
@@ -55,11 +62,8 @@ scaffold() {
   quietly operator-sdk edit --multigroup=true
   api --group cache --version v1alpha1 --kind Memcached
   api --group proxy --version v1alpha1 --kind Nginx
-  for plugin in helm ansible; do
-    mkdir -p "$out/$plugin-operator"
-    cd "$out/$plugin-operator"
-    quietly operator-sdk init --plugins="$plugin" --domain k8s-summit.org --group operator --version v1 --kind MyWeb
-  done
+  without_go helm
+  without_go ansible --generate-role
   cd "$out"
   for name in *; do
     printf '%-23s %3d files\n' "$name" "$(files "$name" | wc -l)"
