@@ -48,12 +48,12 @@ func (c *counter) of(name string) int {
 func TestAnUnrelatedServiceTriggersNothing(t *testing.T) {
 	g := gomega.NewWithT(t)
 	g.SetDefaultEventuallyTimeout(30 * time.Second)
+	reconciles := &counter{calls: map[string]int{}}
+	ctrl.SetLogger(funcr.New(reconciles.read, funcr.Options{Verbosity: 5}))
 	cfg := testenv.NewAPIServer(t, "../../config/crd")
 	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, cfg, "default"))
 	c, err := client.New(cfg, client.Options{Scheme: testenv.NewScheme(webv1.AddToScheme)})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	reconciles := &counter{calls: map[string]int{}}
-	ctrl.SetLogger(funcr.New(reconciles.read, funcr.Options{Verbosity: 5}))
 	testenv.Run(t, run)
 
 	for _, name := range []string{"web", "last"} {
@@ -66,6 +66,7 @@ func TestAnUnrelatedServiceTriggersNothing(t *testing.T) {
 		comesBack(g, t.Context(), c, "last", child)
 	}
 	before := reconciles.of("web")
+	g.Expect(before).To(gomega.BeNumerically(">", 0), "the log has no line of a reconcile")
 
 	unrelated := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "unrelated", Namespace: "default"}}
 	unrelated.Spec.Ports = []corev1.ServicePort{{Port: 80}}
