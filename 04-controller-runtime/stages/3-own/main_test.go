@@ -62,8 +62,8 @@ func TestAnUnrelatedServiceTriggersNothing(t *testing.T) {
 		g.Expect(c.Create(t.Context(), web)).To(gomega.Succeed())
 	}
 	for _, child := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
-		comesBack(g, t.Context(), c, "web", child)
-		comesBack(g, t.Context(), c, "last", child)
+		comesBack(t.Context(), g, c, "web", child)
+		comesBack(t.Context(), g, c, "last", child)
 	}
 	before := reconciles.of("web")
 	g.Expect(before).To(gomega.BeNumerically(">", 0), "the log has no line of a reconcile")
@@ -74,18 +74,18 @@ func TestAnUnrelatedServiceTriggersNothing(t *testing.T) {
 	unrelated.Spec.Ports[0].Port = 81
 	g.Expect(c.Update(t.Context(), unrelated)).To(gomega.Succeed())
 	g.Expect(c.Delete(t.Context(), unrelated)).To(gomega.Succeed())
-	comesBack(g, t.Context(), c, "last", &corev1.Service{})
+	comesBack(t.Context(), g, c, "last", &corev1.Service{})
 	n := reconciles.of("unrelated") + reconciles.of("web") - before
 	t.Logf("an unrelated Service was created, changed and deleted: %d reconciles", n)
 	g.Expect(n).To(gomega.BeZero())
 
-	comesBack(g, t.Context(), c, "web", &corev1.Service{})
+	comesBack(t.Context(), g, c, "web", &corev1.Service{})
 	g.Expect(reconciles.of("web")).To(gomega.BeNumerically(">", before))
 	t.Log("the Service of a MyWeb was deleted: the MyWeb was reconciled, and the Service is back")
 }
 
 // comesBack waits for a child of a MyWeb, deletes it, and waits until the operator has created it again.
-func comesBack(g *gomega.WithT, ctx context.Context, c client.Client, name string, child client.Object) {
+func comesBack(ctx context.Context, g *gomega.WithT, c client.Client, name string, child client.Object) {
 	key := client.ObjectKey{Namespace: "default", Name: name}
 	g.Eventually(func() error { return c.Get(ctx, key, child) }).Should(gomega.Succeed())
 	deleted := child.GetUID()
