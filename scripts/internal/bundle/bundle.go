@@ -146,11 +146,13 @@ func (p Packer) git(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "git", append([]string{"-C", p.Builder.Root}, args...)...)
 }
 
-// Modules are those whose dependencies a room needs. The linters are for who changes the workshop.
+// Modules are those whose dependencies a room needs. The linters are for who changes the workshop, operator-sdk is packed
+// as a program, and OLM runs on kind at a machine with a network.
 func Modules(root string) ([]string, error) {
 	all, err := chapter.Modules(root)
 	return slices.DeleteFunc(all, func(dir string) bool {
-		return strings.HasPrefix(filepath.ToSlash(dir), "scripts/linters")
+		dir = filepath.ToSlash(dir)
+		return strings.HasPrefix(dir, "scripts/linters") || dir == "scripts/operator-sdk" || dir == "05-operator-sdk/olm/programs"
 	}), err
 }
 
