@@ -49,7 +49,6 @@ func TestMain(m *testing.M) {
 func run(m *testing.M, dir string) (code int, err error) {
 	program = filepath.Join(dir, "kro")
 	build := exec.Command("go", "build", "-o", program, "github.com/kubernetes-sigs/kro/cmd/controller")
-	build.Dir = "controller"
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build kro: %w\n%s", err, out)

@@ -8,7 +8,7 @@ begin_myweb
 absent crd resourcegraphdefinitions.kro.run
 
 say "building kro's image and starting it in the cluster"
-for_node go build -C controller -ldflags=-s -o "$tmp/kro" github.com/kubernetes-sigs/kro/cmd/controller
+for_node go build -ldflags=-s -o "$tmp/kro" github.com/kubernetes-sigs/kro/cmd/controller
 from_scratch "$tmp" kro
 image kro:workshop "$tmp"
 on_exit kubectl delete crd mywebs.operator.k8s-summit.org --ignore-not-found --wait

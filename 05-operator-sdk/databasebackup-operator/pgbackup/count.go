@@ -69,12 +69,15 @@ func (c *session) count(ctx context.Context, tables []table) counts {
 }
 
 // countQuery counts one table. A table whose file is not that of the snapshot was truncated or rewritten since, and then
-// PostgreSQL shows no old rows. Names stay in the server, whose encoding they have. The savepoint releases the lock.
+// PostgreSQL shows no old rows. The savepoint releases the lock. The statement goes through a variable of psql: after a
+// failed \gexec, psql 17 has no LAST_ERROR_MESSAGE.
 const countQuery = `
 SAVEPOINT counting;
+\unset count_rows
 SELECT format('SELECT count(*), pg_relation_filenode(%%s) = %%s FROM ONLY %%I.%%I',
-  c.oid, c.relfilenode, n.nspname, c.relname)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %d \gexec
+  c.oid, c.relfilenode, n.nspname, c.relname) AS count_rows
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %d \gset
+:count_rows;
 \if :ERROR
 \echo failed :LAST_ERROR_MESSAGE
 \endif

@@ -236,7 +236,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		want   string
 	}{
 		"no such operator":    {func(o *Options) { o.Impl = "07" }, "IMPL=07: there is no such operator: choose 03 or 04"},
-		"no source":           {func(o *Options) { o.Root = t.TempDir() }, "build inside a checkout of the workshop"},
+		"no source":           {func(o *Options) { o.Root = t.TempDir() }, "set WORKSHOP_ROOT to a checkout of the workshop"},
 		"a name that is none": {func(o *Options) { o.Name = "My Operator" }, "--name: "},
 		"no version":          {func(o *Options) { o.Version = "" }, `--version is ""`},
 		"a commit in quotes":  {func(o *Options) { o.Commit = `"x"` }, "--commit is "},

@@ -50,7 +50,7 @@ func (o Options) program() (Program, error) {
 		return p, fmt.Errorf("IMPL=%s: there is no such operator: choose 03 or 04", o.Impl)
 	}
 	if _, err := os.Stat(filepath.Join(o.Root, p.Chapter, "go.mod")); err != nil {
-		return p, fmt.Errorf("the source of the operator should be in %s: %w: build inside a checkout of the workshop",
+		return p, fmt.Errorf("the source of the operator should be in %s: %w: set WORKSHOP_ROOT to a checkout of the workshop",
 			filepath.Join(o.Root, p.Chapter), err)
 	}
 	return p, nil
