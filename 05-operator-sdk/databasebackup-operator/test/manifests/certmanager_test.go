@@ -8,7 +8,7 @@ import (
 )
 
 // ways are the folders of config/ that can be applied.
-var ways = []string{"default", "certmanager", "one-namespace", "several-namespaces", "prometheus", "grafana"}
+var ways = []string{"default", "certmanager", "one-namespace", "several-namespaces", "prometheus"}
 
 // scopes say what each way watches, and whom it gives rights where.
 var scopes = map[string]struct {
