@@ -75,7 +75,7 @@ func (m *Metrics) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: the age of a backup is also known while nobody leads.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: the age of a backup is also known while no replica leads.
 func (m *Metrics) NeedLeaderElection() bool { return false }
 
 // Describe implements prometheus.Collector.
