@@ -18,7 +18,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 	"github.com/example/databasebackup-operator/internal/controller"
@@ -100,9 +99,9 @@ func setUpControllers(mgr ctrl.Manager, allowed controller.Allowed, workers int)
 	if _, err := mgr.GetRESTMapper().RESTMapping(restore.GroupKind(), restore.Version); meta.IsNoMatchError(err) {
 		return fmt.Errorf("the cluster does not know the kind %s: install the CRDs first (make install)", restore.Kind)
 	}
-	measured, err := controller.NewMetrics(metrics.Registry)
-	if err != nil {
-		return fmt.Errorf("register metrics: %w", err)
+	measured := controller.NewMetrics(mgr.GetCache(), clock.RealClock{})
+	if err := mgr.Add(measured); err != nil {
+		return fmt.Errorf("add metrics: %w", err)
 	}
 	base := controller.Base{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("databasebackup-operator"),

@@ -30,6 +30,12 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/testenv"
 )
 
+// folder has the alerts, dashboardFile the dashboard.
+const (
+	folder        = "../../observe"
+	dashboardFile = folder + "/dashboard.json"
+)
+
 // scraped is what the operator exports, by the name of the metric.
 type scraped map[string]*dto.MetricFamily
 

@@ -1,4 +1,4 @@
-// Package observe tests the files of ../../observe about the operator's metrics: alerts, dashboard, page.
+// Package observe tests what is made of an operator's metrics: alerts, dashboard, page.
 package observe
 
 import (
@@ -23,8 +23,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 )
-
-const folder = "../../observe"
 
 // A suite is a file of tests for rules, as promtool reads it.
 type suite struct {
@@ -124,7 +122,7 @@ func (test ruleTest) run(t *testing.T, s suite) func(yield func(string, bool) bo
 	}
 }
 
-// active are the alerts of a rule that fire.
+// active are the alerts of a rule that fire, ordered by their labels.
 func active(t *testing.T, groups map[string]*rules.Group, name string) (got []firing) {
 	t.Helper()
 	found := false
@@ -147,6 +145,7 @@ func active(t *testing.T, groups map[string]*rules.Group, name string) (got []fi
 	if !found {
 		t.Errorf("there is no alert %s", name)
 	}
+	slices.SortFunc(got, func(a, b firing) int { return strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)) })
 	return got
 }
 
@@ -196,7 +195,7 @@ func TestEachAlertSaysWhatItMeans(t *testing.T) {
 	}
 }
 
-// parse reads a file of observe/. A field that the type does not have is an error.
+// parse reads a file of the folder with the alerts. A field that the type does not have is an error.
 func parse(t *testing.T, name string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(folder, name))

@@ -4,7 +4,7 @@
 // This file has the permissions, the watches and Reconcile for DatabaseBackups: observe, decide, update the status,
 // create and delete Jobs. The decisions are pure functions: decide.go and status.go for DatabaseBackups, outcome.go and
 // result.go for the end of a Job, desired.go for the content of a Job. jobs.go and databasebackup_jobs.go create and
-// delete Jobs, deletion.go implements deletionPolicy.
+// delete Jobs, deletion.go implements deletionPolicy, metrics.go has what Prometheus scrapes.
 package controller
 
 import (

@@ -21,11 +21,7 @@ func (r *DatabaseBackupReconciler) updateStatus(
 	ctx context.Context, b *databasesv1.DatabaseBackup, status databasesv1.DatabaseBackupStatus, ended *outcome,
 ) (wait time.Duration, err error) {
 	key := client.ObjectKeyFromObject(b)
-	defer func() {
-		if wait == 0 && err == nil {
-			r.Metrics.observeStatus(key, status)
-		}
-	}()
+	r.Metrics.begin(key)
 	if equality.Semantic.DeepEqual(b.Status, status) {
 		r.written.set(b, status)
 		return 0, nil

@@ -101,8 +101,8 @@ func complete(namespace string) *databasesv1.DatabaseBackup {
 
 // replica is another operator, on the same cluster.
 func (b *fixture) replica() *DatabaseBackupReconciler {
-	metrics, err := NewMetrics(prometheus.WrapRegistererWithPrefix(fmt.Sprintf("r%d_", time.Now().UnixNano()), b.registry))
-	b.must(err)
+	metrics := NewMetrics(b.WithWatch, b.clock)
+	b.must(prometheus.WrapRegistererWithPrefix(fmt.Sprintf("r%d_", time.Now().UnixNano()), b.registry).Register(metrics))
 	return &DatabaseBackupReconciler{Metrics: metrics, Base: Base{
 		Client: b.wired(), Live: b.WithWatch, Events: b.events, Clock: b.clock, Allowed: Allowed{Images: patterns{"example.com/*"}}}}
 }
@@ -332,7 +332,7 @@ func (b *fixture) succeed() {
 func (b *fixture) taken(name string) *result {
 	now := b.clock.Now().UTC()
 	return &result{Verb: "backup", Succeeded: true, Reason: "BackupSucceeded", Message: "1 table, 10 rows", Backup: &facts{
-		Name: name, Path: "/volume/backups/orders/uid/" + name + ".dump", Size: 4711, SHA256: "abc",
+		Name: name, State: stateGood, Path: "/volume/backups/orders/uid/" + name + ".dump", Size: 4711, SHA256: "abc",
 		Started: now.Add(-30 * time.Second), Completed: now,
 		ServerVersion: "17.2", Verified: &verification{Mode: databasesv1.VerifyArchive, Time: now}}}
 }

@@ -86,8 +86,8 @@ func newLoop(t *testing.T, change ...func(*backup)) *loop {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	l.must(err)
-	metrics, err := NewMetrics(l.counts)
-	l.must(err)
+	metrics := NewMetrics(mgr.GetCache(), l.ahead)
+	l.must(l.counts.Register(metrics))
 	base := Base{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(manager), Clock: l.ahead,
 		Allowed: Allowed{Images: patterns{"example.com/*"}}}
 	l.must((&DatabaseBackupReconciler{Base: base, Metrics: metrics}).SetupWithManager(mgr, 2))

@@ -74,7 +74,7 @@ func TestARun(t *testing.T) {
 		t.Error("a second reconcile writes:", b.writes)
 	}
 	b.counted(map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0,
-		"last_duration_seconds": 40, "last_size_bytes": 4711,
+		"newest_good_duration_seconds": 30, "newest_good_size_bytes": 4711,
 		"last_success_timestamp_seconds": float64(b.clock.Now().Unix()),
 		"next_run_timestamp_seconds":     float64(slot.Add(5 * time.Minute).Unix())})
 }
@@ -87,7 +87,7 @@ func (b *fixture) counted(want map[string]float64) {
 	}
 }
 
-// metrics are the sums of those that are named.
+// metrics are the sums of those that are named, of the test's namespace.
 func (b *fixture) metrics(named map[string]float64) map[string]float64 {
 	b.t.Helper()
 	families, err := b.registry.Gather()
@@ -99,7 +99,7 @@ func (b *fixture) metrics(named map[string]float64) map[string]float64 {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			_, name, _ := strings.Cut(f.GetName(), "databasebackup_")
-			if _, asked := named[name]; !asked {
+			if _, asked := named[name]; !asked || !slices.ContainsFunc(m.GetLabel(), b.ofNamespace) {
 				continue
 			}
 			got[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue()

@@ -96,6 +96,17 @@ func (s Schedule) Latest(after, now time.Time) (newest time.Time) {
 	return newest
 }
 
+// longestPeriod is the longest time between two slots of any schedule: February 29 around the year 2100.
+const longestPeriod = 8
+
+// Period returns the longer one of two times: between the newest slot and the next, and between the newest slot and the
+// one before it. A schedule of working days has 24 hours on most days, and 72 hours around the weekend.
+func (s Schedule) Period(now time.Time) time.Duration {
+	newest := s.Latest(now.AddDate(-longestPeriod, 0, 0), now)
+	before := s.Latest(newest.AddDate(-longestPeriod, 0, -1), newest.Add(-time.Second))
+	return max(s.Next(now).Sub(newest), newest.Sub(before))
+}
+
 // ErrMissed is returned with the slot that comes too late.
 var ErrMissed = errors.New("the deadline for its start has passed")
 

@@ -255,3 +255,24 @@ func TestDue(t *testing.T) {
 		}
 	}
 }
+
+func TestPeriod(t *testing.T) {
+	for name, test := range map[string]struct {
+		text, now string
+		want      time.Duration
+	}{
+		"every five minutes":             {"*/5 * * * *", "2026-01-01T10:07:00Z", 5 * time.Minute},
+		"every day":                      {"0 3 * * *", "2026-01-01T10:07:00Z", 24 * time.Hour},
+		"working days, on a Wednesday":   {"0 3 * * 1-5", "2026-01-07T10:00:00Z", 24 * time.Hour},
+		"working days, on a Sunday":      {"0 3 * * 1-5", "2026-01-11T10:00:00Z", 72 * time.Hour},
+		"working days, Monday morning":   {"0 3 * * 1-5", "2026-01-12T03:00:00Z", 72 * time.Hour},
+		"working days, on a Tuesday":     {"0 3 * * 1-5", "2026-01-13T03:00:00Z", 24 * time.Hour},
+		"twice a day, not evenly":        {"0 3,5 * * *", "2026-01-13T04:00:00Z", 22 * time.Hour},
+		"leap days":                      {"0 0 29 2 *", "2026-01-01T00:00:00Z", 4*365*24*time.Hour + 24*time.Hour},
+		"leap days around the year 2100": {"0 0 29 2 *", "2101-01-01T00:00:00Z", 8*365*24*time.Hour + 24*time.Hour},
+	} {
+		if got := parse(t, test.text, "UTC").Period(at(t, test.now)); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
