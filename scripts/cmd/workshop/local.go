@@ -53,7 +53,7 @@ func (w workshop) tools(cmd *cobra.Command, names []string) error {
 // its garbage less often, and needs an eighth less processor time.
 func (w workshop) builder() tools.Builder {
 	b := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
-	free, _, err := doctor.Local(w.root, w.state).Memory(context.Background())
+	free, _, err := doctor.Local(w.root).Memory(context.Background())
 	if err == nil && free/uint64(runtime.NumCPU()) >= 2<<30 && os.Getenv("GOGC") == "" {
 		b.Env = []string{"GOGC=300"}
 	}
