@@ -246,8 +246,8 @@ func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 func (b Bug) Print(w io.Writer, number int) {
 	fmt.Fprintf(w, "bug %d, level %d\n\n", number, b.Level)
 	wrapped(w, "  ", reflowed(b.Symptom))
-	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.Of,
-		strings.Join(b.Checks, ", "))
+	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.planted.Of,
+		strings.Join(b.planted.CaughtBy, ", "))
 	var reading strings.Builder
 	wrapped(&reading, "             ", b.reading())
 	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))
