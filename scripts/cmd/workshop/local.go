@@ -53,7 +53,7 @@ func (w workshop) tools(cmd *cobra.Command, names []string) error {
 // its garbage less often, and needs an eighth less processor time.
 func (w workshop) builder() tools.Builder {
 	b := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
-	free, _, err := doctor.Local(w.root, w.state).Memory(context.Background())
+	free, _, err := doctor.Local(w.root).Memory(context.Background())
 	if err == nil && free/uint64(runtime.NumCPU()) >= 2<<30 && os.Getenv("GOGC") == "" {
 		b.Env = []string{"GOGC=300"}
 	}
@@ -65,8 +65,7 @@ func (w workshop) cluster() *cluster.Cluster {
 }
 
 func upCommand() *cobra.Command {
-	var crds []string
-	var quiet, download bool
+	var download bool
 	cmd := newCommand("up", "Start the local cluster, or repair it", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			builder := w.builder()
@@ -78,11 +77,8 @@ func upCommand() *cobra.Command {
 			}
 			c, start := w.cluster(), time.Now()
 			running, all := c.Running()
-			if err := c.Up(cmd.Context(), crds...); err != nil {
+			if err := c.Up(cmd.Context()); err != nil {
 				return err
-			}
-			if quiet {
-				return nil
 			}
 			if running == all {
 				fmt.Println("The local cluster runs, all of it is healthy.")
@@ -93,8 +89,6 @@ func upCommand() *cobra.Command {
 			fmt.Printf("\nTo use it in this terminal (or run `make shell`):\n\n%s", w.exports())
 			return nil
 		})
-	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
 	cmd.Flags().BoolVar(&download, "download", false, "on Linux: fetch released programs instead of compiling them")
 	return cmd
 }
@@ -135,11 +129,10 @@ func holdCommand() *cobra.Command {
 }
 
 func downCommand() *cobra.Command {
-	var quiet bool
-	cmd := newCommand("down", "Remove the local cluster with all its data", cobra.NoArgs,
+	return newCommand("down", "Remove the local cluster with all its data", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			_, missing := os.Stat(w.cluster().Kubeconfig())
-			if err := w.cluster().Down(cmd.Context()); err != nil || quiet {
+			if err := w.cluster().Down(cmd.Context()); err != nil {
 				return err
 			}
 			if missing != nil {
@@ -149,8 +142,6 @@ func downCommand() *cobra.Command {
 			}
 			return nil
 		})
-	cmd.Flags().BoolVar(&quiet, "quiet", false, "print nothing when all went well")
-	return cmd
 }
 
 func statusCommand() *cobra.Command {

@@ -46,16 +46,13 @@ func pageCommand() *cobra.Command {
 
 // pagesCommand is for who writes a page: what `make verify` does with all of them.
 func pagesCommand() *cobra.Command {
-	var atOnce, record bool
+	var record bool
 	cmd := newCommand("pages FILE...", "Check pages, each on a cluster of its own", cobra.MinimumNArgs(1),
 		func(cmd *cobra.Command, w workshop, files []string) (err error) {
 			for i := range files {
 				if files[i], err = filepath.Abs(files[i]); err != nil {
 					return err
 				}
-			}
-			if atOnce {
-				return w.checkPagesAtOnce(cmd.Context(), os.Stdout, files)
 			}
 			took, err := w.timePages(cmd.Context(), os.Stdout, files)
 			if record {
@@ -64,7 +61,6 @@ func pagesCommand() *cobra.Command {
 			return err
 		})
 	cmd.Flags().BoolVar(&record, "record", false, "write how long they took into "+teaching.MeasuredFile)
-	cmd.Flags().BoolVar(&atOnce, "at-once", false, "the pages of some folders beside those of others")
 	return cmd
 }
 

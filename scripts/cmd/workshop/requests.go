@@ -35,16 +35,14 @@ type requestFilter struct {
 
 func requestsCommand() *cobra.Command {
 	var filter requestFilter
-	var follow bool
 	cmd := newCommand("requests",
 		"Print who asked the local cluster's API server for what, leases left out", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			printRequest(os.Stdout, []string{"TIME", "BY", "VERB", "CODE", "RESOURCE", "OBJECT"})
-			return w.eachRequest(cmd.Context(), filter, follow, func(e auditEvent) { printRequest(os.Stdout, e.columns()) })
+			return w.eachRequest(cmd.Context(), filter, false, func(e auditEvent) { printRequest(os.Stdout, e.columns()) })
 		})
 	bindRequestFilter(cmd, &filter)
 	cmd.Flags().BoolVar(&filter.writes, "writes", false, "only requests that ask for a change")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for further requests, until Ctrl-C")
 	return cmd
 }
 

@@ -27,8 +27,11 @@ func doctorCommand() *cobra.Command {
 	var brief bool
 	cmd := newCommand("doctor", "Look for what may go wrong on this machine", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
-			machine := doctor.Local(w.root, w.state)
+			machine := doctor.Local(w.root)
 			findings := doctor.Examine(cmd.Context(), machine)
+			if err := cmd.Context().Err(); err != nil { // Ctrl-C, and not a fault of the machine
+				return err
+			}
 			if brief { // the line says it; make would add one of its own to a failure
 				fmt.Println(doctor.Brief(cmd.Context(), machine, findings))
 				return nil

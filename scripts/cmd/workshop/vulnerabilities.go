@@ -15,8 +15,7 @@ const govulncheck = "govulncheck"
 
 // vulnerabilitiesCommand is for the workflow: what it finds depends on the day, so `make verify` leaves it out.
 func vulnerabilitiesCommand() *cobra.Command {
-	var database string
-	cmd := newCommand("vulnerabilities", "Search the Go modules for known vulnerabilities that their code calls",
+	return newCommand("vulnerabilities", "Search the Go modules for known vulnerabilities that their code calls",
 		cobra.NoArgs, func(cmd *cobra.Command, w workshop, _ []string) error {
 			err := w.builder().Program(cmd.Context(), filepath.Join(w.root, textModule),
 				"golang.org/x/vuln/cmd/govulncheck", govulncheck)
@@ -33,7 +32,7 @@ func vulnerabilitiesCommand() *cobra.Command {
 					continue
 				}
 				fmt.Println(module)
-				check := w.program(cmd.Context(), filepath.Join(w.bin(), govulncheck), "-db", database, "-test", "./...")
+				check := w.program(cmd.Context(), filepath.Join(w.bin(), govulncheck), "-test", "./...")
 				check.Dir = dir
 				if failed := foreground(check, os.Stdout); failed != nil {
 					err = errors.Join(err, fmt.Errorf("%s: %w", module, failed))
@@ -41,6 +40,4 @@ func vulnerabilitiesCommand() *cobra.Command {
 			}
 			return err
 		})
-	cmd.Flags().StringVar(&database, "db", "https://vuln.go.dev", "the vulnerability database")
-	return cmd
 }

@@ -11,33 +11,28 @@ import (
 func TestBrief(t *testing.T) {
 	for name, test := range map[string]struct {
 		damage func(w *fixture)
-		want   string
+		want   []string
 	}{
-		"a healthy machine": {func(*fixture) {},
-			"ok linux/arm64 go1.26.8 2 cores 8 GiB 107 GB free docker:yes"},
-		"no Docker": {func(w *fixture) { w.remove("docker") },
-			"ok linux/arm64 go1.26.8 2 cores 8 GiB 107 GB free docker:no"},
-		"faults": {func(w *fixture) {
-			w.answers("env GOFLAGS", "-mod=vendor")
-			w.remove("git")
-			w.Hostname = func() (string, error) { return "", errors.New("none") }
-			w.script("docker", "exit 1")
-		}, "FAIL linux/arm64 go1.26.8 2 cores 8 GiB 107 GB free docker:no FAIL:git,host-name warn:goflags,docker"},
+		"a healthy machine": {func(*fixture) {}, []string{"ok linux/", " go1.26.8 ", " 8 GiB 107 GB free docker:yes"}},
+		"no Docker":         {func(w *fixture) { w.remove("docker") }, []string{"ok linux/", " docker:no"}},
+		"faults": {func(w *fixture) { w.remove("git"); w.script("docker", "exit 1") },
+			[]string{"FAIL linux/", " docker:no FAIL:git warn:docker"}},
 		"a warning": {func(w *fixture) { w.script("docker", "exit 1") },
-			"warn linux/arm64 go1.26.8 2 cores 8 GiB 107 GB free docker:no warn:docker"},
+			[]string{"warn linux/", " docker:no warn:docker"}},
 		"nothing is known": {func(w *fixture) {
 			w.remove("go")
 			w.Disk = func(string) (uint64, error) { return 0, errors.New("no answer") }
 			w.Root = "/nowhere"
-		}, "FAIL linux/arm64 go:none 2 cores ? GiB ? GB free docker:yes FAIL:go"},
+		}, []string{"FAIL linux/", " go:none ", "? GiB ? GB free docker:yes FAIL:go warn:disk,memory"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			w.Arch, w.Cores = "arm64", 2
 			test.damage(w)
 			got := Brief(t.Context(), w.Machine, Examine(t.Context(), w.Machine))
-			if !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
-				t.Errorf("got  %s\nwant %s", got, test.want)
+			for _, want := range test.want {
+				if !strings.Contains(got, want) || strings.Contains(got, "\n") {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
 			}
 		})
 	}

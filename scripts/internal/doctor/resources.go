@@ -3,7 +3,9 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,45 +32,31 @@ func grade(have, enough, least uint64) Status {
 	return OK
 }
 
+// checkDisk looks at the repository and, where there is a go command, at its caches.
 func checkDisk(ctx context.Context, m Machine) Finding {
-	const why = "The programs in bin/ take about 600 MB, Go's build cache and module cache about 6 GB."
-	finding := Finding{Why: why}
-	var seen, short []string
-	for _, place := range []struct{ name, path string }{
-		{"repository", m.Repository},
-		{"GOCACHE", m.goEnvOrNothing(ctx, "GOCACHE")},
-		{"GOMODCACHE", m.goEnvOrNothing(ctx, "GOMODCACHE")},
-	} {
-		if place.path == "" || place.path == "off" {
-			continue
-		}
-		path := existing(place.path)
-		free, err := m.Disk(path)
+	short := Finding{
+		Why: "The programs in bin/ take about 600 MB, Go's build cache and module cache about 6 GB.",
+		Fix: "Free some space, or let Go's caches lie on a larger disk:\n" +
+			"go env -w GOCACHE=/larger/disk/gocache GOMODCACHE=/larger/disk/gomod"}
+	places := []string{m.Repository}
+	if caches, err := m.run(ctx, "go", "env", "GOCACHE", "GOMODCACHE"); err == nil {
+		places = append(places, strings.Split(strings.TrimSpace(caches), "\n")...)
+	}
+	least, lowest := "", uint64(math.MaxUint64)
+	for _, place := range places {
+		free, err := m.Disk(existing(place))
 		if err != nil {
-			return Finding{Status: Warning, Why: why, Fix: "See what this says:\ndf -h " + quote(path),
-				What: fmt.Sprintf("The free space for %s is unknown: %s.", place.name, oneLine(err.Error()))}
+			short.Status = Warning
+			return short.because("The free space for %s is unknown: %s.", place, oneLine(err.Error()))
 		}
-		seen = append(seen, fmt.Sprintf("%s %s free", place.name, size(free)))
-		if status := grade(free, diskEnough, diskLeast); status != OK {
-			finding.Status = max(finding.Status, status)
-			short = append(short, fmt.Sprintf("%s free for %s (%s).", size(free), place.name, place.path))
+		if free < lowest {
+			least, lowest = place, free
 		}
 	}
-	if finding.Status == OK {
-		return okay("%s", strings.Join(seen, ", "))
+	if short.Status = grade(lowest, diskEnough, diskLeast); short.Status == OK {
+		return okay("%s free", size(lowest))
 	}
-	finding.What = strings.Join(short, " ")
-	finding.Fix = "Free some space, or let Go's caches lie on a larger disk:\n" +
-		"go env -w GOCACHE=/larger/disk/gocache GOMODCACHE=/larger/disk/gomod"
-	return finding
-}
-
-func (m Machine) goEnvOrNothing(ctx context.Context, name string) string {
-	value, err := m.goEnv(ctx, name)
-	if err != nil {
-		return ""
-	}
-	return value
+	return short.because("Only %s free for %s.", size(lowest), least)
 }
 
 // existing is the path, or the nearest folder above it that exists already.
@@ -81,45 +69,39 @@ func existing(path string) string {
 	}
 }
 
-func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
-
 func checkMemory(ctx context.Context, m Machine) Finding {
-	const why = "Compiling kube-apiserver and running a control plane beside it take 2 to 4 GiB; with less, " +
-		"the kernel kills the compiler (\"signal: killed\")."
-	const fix = "Close other programs, or give the virtual machine or container more memory. While building, " +
-		"fewer compilers at once take less:\nexport GOMAXPROCS=1"
+	short := Finding{
+		Why: "Compiling kube-apiserver and running a control plane beside it take 2 to 4 GiB; with less, " +
+			"the kernel kills the compiler (\"signal: killed\").",
+		Fix: "Close other programs, or give the virtual machine or container more memory. While building, " +
+			"fewer compilers at once take less:\nexport GOMAXPROCS=1"}
 	have, what, err := m.Memory(ctx)
 	if err != nil {
-		return Finding{Status: Warning, Why: why, Fix: "See that at least 4 GiB are free before `make up`.",
-			What: fmt.Sprintf("The available memory is unknown: %s.", oneLine(err.Error()))}
+		short.Status = Warning
+		return short.because("The available memory is unknown: %s.", oneLine(err.Error()))
 	}
-	status := grade(have, memoryEnough, memoryLeast)
-	if status == OK {
+	if short.Status = grade(have, memoryEnough, memoryLeast); short.Status == OK {
 		return okay("%s %s", size(have), what)
 	}
-	return Finding{Status: status, Why: why, Fix: fix, What: fmt.Sprintf("Only %s %s.", size(have), what)}
+	return short.because("Only %s %s.", size(have), what)
 }
 
 // Memory returns bytes and what they are: on Linux what is available, the limit of this control
 // group considered; elsewhere what is built in.
 func (m Machine) Memory(ctx context.Context) (uint64, string, error) {
 	if m.OS != "linux" {
-		answer, err := m.Run(ctx, "sysctl", "-n", "hw.memsize")
+		answer, err := m.run(ctx, "sysctl", "-n", "hw.memsize")
 		if err != nil {
 			return 0, "", err
 		}
 		total, err := strconv.ParseUint(strings.TrimSpace(answer), 10, 64)
 		return total, "of memory in all", err
 	}
-	info, err := keyed(m.file("proc/meminfo"))
+	kilobytes, err := field(m.file("proc/meminfo"), "MemAvailable:")
 	if err != nil {
 		return 0, "", err
 	}
-	available, ok := info["MemAvailable:"]
-	if !ok {
-		return 0, "", fmt.Errorf("%s has no MemAvailable", m.file("proc/meminfo"))
-	}
-	available *= 1024
+	available := kilobytes * 1024
 	if room, limited := m.memoryRoom(); limited && room < available {
 		return room, "left under this container's memory limit", nil
 	}
@@ -127,44 +109,34 @@ func (m Machine) Memory(ctx context.Context) (uint64, string, error) {
 }
 
 // memoryRoom is what the memory limit of a container leaves, in bytes. In a container, the root of
-// the cgroup file system is the container's own group: version 2 and 1 of its files.
+// the cgroup file system is the container's own group.
 func (m Machine) memoryRoom() (room uint64, limited bool) {
-	for _, files := range [][4]string{
-		{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current", "sys/fs/cgroup/memory.stat", "inactive_file"},
-		{"sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory/memory.usage_in_bytes",
-			"sys/fs/cgroup/memory/memory.stat", "total_inactive_file"},
-	} {
-		limit, err := number(m.file(files[0]))
-		if err != nil {
-			continue // no such file, or "max"
-		}
-		used, err := number(m.file(files[1]))
-		if err != nil {
-			continue
-		}
-		// Cached files count as used, but give way.
-		stat, _ := keyed(m.file(files[2]))
-		used -= min(used, stat[files[3]])
-		return limit - min(limit, used), true
+	limit, err := number(m.file("sys/fs/cgroup/memory.max"))
+	if err != nil {
+		return 0, false // no such file, or "max"
 	}
-	return 0, false
+	used, err := number(m.file("sys/fs/cgroup/memory.current"))
+	if err != nil {
+		return 0, false
+	}
+	// Cached files count as used, but give way.
+	cached, _ := field(m.file("sys/fs/cgroup/memory.stat"), "inactive_file")
+	used -= min(used, cached)
+	return limit - min(limit, used), true
 }
 
-// keyed reads a file of lines "name number …".
-func keyed(path string) (map[string]uint64, error) {
+// field reads one value of a file of lines "name number …".
+func field(path, name string) (uint64, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	values := map[string]uint64{}
 	for line := range strings.Lines(string(content)) {
-		if fields := strings.Fields(line); len(fields) > 1 {
-			if value, err := strconv.ParseUint(fields[1], 10, 64); err == nil {
-				values[fields[0]] = value
-			}
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
+			return strconv.ParseUint(fields[1], 10, 64)
 		}
 	}
-	return values, nil
+	return 0, fmt.Errorf("%s has no %s", path, name)
 }
 
 func number(path string) (uint64, error) {
@@ -178,10 +150,13 @@ func number(path string) (uint64, error) {
 // checkInotify holds the limits against those of kind's "Known issues", Pod errors due to "too many
 // open files" (https://kind.sigs.k8s.io/docs/user/known-issues/).
 func checkInotify(_ context.Context, m Machine) Finding {
-	if reason := m.noKind(); reason != "" {
-		return notApplicable("%s", reason)
+	if m.OS != "linux" {
+		return notApplicable("Docker brings its own Linux on this system")
 	}
-	var seen, short, fix []string
+	if _, err := exec.LookPath("docker"); err != nil {
+		return notApplicable("only the kind environment needs it, and there is no Docker")
+	}
+	var seen, fix []string
 	for _, limit := range []struct {
 		name  string
 		least uint64
@@ -192,45 +167,15 @@ func checkInotify(_ context.Context, m Machine) Finding {
 		}
 		seen = append(seen, fmt.Sprintf("%s %d", limit.name, value))
 		if value < limit.least {
-			short = append(short,
-				fmt.Sprintf("fs.inotify.%s is %d, less than %d.", limit.name, value, limit.least))
 			fix = append(fix, fmt.Sprintf("sudo sysctl fs.inotify.%s=%d", limit.name, limit.least))
 		}
 	}
-	if len(short) == 0 {
-		return okay("%s", strings.Join(seen, ", "))
+	what := strings.Join(seen, ", ")
+	if len(fix) == 0 {
+		return okay("%s", what)
 	}
-	return Finding{Status: Warning, What: strings.Join(short, " "),
+	return Finding{Status: Warning, What: "A limit of fs.inotify is too low for kind: " + what + ".",
 		Why: "The containers of a kind node share these limits with your own programs; above them, the " +
 			"kubelet, kube-proxy or the workload stop with \"too many open files\". Only kind is affected.",
 		Fix: strings.Join(fix, "\n") + "\nTo keep this after a restart, write it to /etc/sysctl.d/ too."}
-}
-
-// checkCgroup looks for the file that only the unified hierarchy has at its root; a hybrid one counts
-// as version 1, as it does for the kubelet.
-func checkCgroup(_ context.Context, m Machine) Finding {
-	if reason := m.noKind(); reason != "" {
-		return notApplicable("%s", reason)
-	}
-	if _, err := os.Stat(m.file("sys/fs/cgroup/cgroup.controllers")); err == nil {
-		return okay("version 2")
-	}
-	return Finding{Status: Warning,
-		What: "This machine does not use cgroup version 2 for everything (no cgroup.controllers in /sys/fs/cgroup).",
-		Why: "From Kubernetes 1.35 on, a kubelet refuses to start on cgroup v1 unless failCgroupV1 is false: " +
-			"a kind cluster does not come up. Only kind is affected.",
-		Fix: "Start the kernel with systemd.unified_cgroup_hierarchy=1, or use a distribution that has " +
-			"cgroup v2 by default (Debian 11, Ubuntu 22.04, Fedora 31 and newer). For WSL, in .wslconfig:\n" +
-			"[wsl2]\nkernelCommandLine = cgroup_no_v1=all"}
-}
-
-// noKind says why a condition that only kind needs is of no interest here; "" when it is.
-func (m Machine) noKind() string {
-	if m.OS != "linux" {
-		return "Docker brings its own Linux on this system"
-	}
-	if !m.has("docker") {
-		return "only the kind environment needs it, and there is no Docker"
-	}
-	return ""
 }

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/mutant"
 )
 
 // bugPrefix is that of bugs in the state.
@@ -33,12 +34,7 @@ type Bug struct {
 	Level   int    `json:"level"`
 	Symptom string `json:"symptom"`
 
-	// Of is the operator that it is planted in, Says what is wrong, Checks what must pass when it is fixed.
-	Of     string   `json:"-"`
-	Says   string   `json:"-"`
-	Rights string   `json:"-"`
-	Checks []string `json:"-"`
-	patch  []byte
+	planted mutant.Mutant
 }
 
 // Bugs are all of them, in the order of their numbers, which begin at 1.
@@ -48,24 +44,9 @@ func Bugs(root string) ([]Bug, error) {
 		return nil, fmt.Errorf("read bugs.yaml: %w", err)
 	}
 	for n := range bugs {
-		b := &bugs[n]
 		var err error
-		if b.patch, err = os.ReadFile(filepath.Join(root, "scripts/lab/myweb/mutants/patches",
-			b.Mutant+".patch")); err != nil {
+		if bugs[n].planted, err = mutant.Read(root, bugs[n].Mutant); err != nil {
 			return nil, err
-		}
-		for line := range strings.Lines(string(b.patch)) {
-			field, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			switch field {
-			case "Of":
-				b.Of = value
-			case "Bug":
-				b.Says = value
-			case "Rights":
-				b.Rights = value
-			case "Caught-by":
-				b.Checks = strings.Fields(value)
-			}
 		}
 	}
 	return bugs, nil
@@ -82,7 +63,7 @@ var core = map[string][]string{
 
 // reading is what to read, where, and in which order.
 func (b Bug) reading() string {
-	files := strings.Join(core[b.Of], ", ")
+	files := strings.Join(core[b.planted.Of], ", ")
 	if b.Level == 1 {
 		return "The fault is in one of these files of work/bug; read them in this order: " + files + "."
 	}
@@ -117,9 +98,9 @@ func (b Bug) Exercise() Exercise {
 
 // original are the files of the operator that a bug is planted in, without its stages and pages.
 func (c Course) original(b Bug) (string, map[string][]byte, error) {
-	found, err := filepath.Glob(filepath.Join(c.Root, b.Of+"-*"))
+	found, err := filepath.Glob(filepath.Join(c.Root, b.planted.Of+"-*"))
 	if err != nil || len(found) != 1 {
-		return "", nil, errors.Join(err, fmt.Errorf("there is no one chapter %s", b.Of))
+		return "", nil, errors.Join(err, fmt.Errorf("there is no one chapter %s", b.planted.Of))
 	}
 	files, err := read(found[0], filepath.Base(found[0]))
 	for name := range files {
@@ -148,11 +129,8 @@ func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
 			return "", err
 		}
 	}
-	apply := exec.CommandContext(ctx, "git", "apply", "--unidiff-zero", "-")
-	apply.Dir, apply.Stdin = scratch, bytes.NewReader(b.patch)
-	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(scratch), "GIT_DIR="+os.DevNull)
-	if out, err := apply.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("plant %s: %w\n%s", b.Mutant, err, out)
+	if err := b.planted.Plant(ctx, scratch); err != nil {
+		return "", err
 	}
 	if files, err = read(scratch, "the copy"); err != nil {
 		return "", err
@@ -210,9 +188,9 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 		return r, ways(err)
 	}
 	defer os.RemoveAll(scratch)
-	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.Of]
-	job := Job{Name: "bug", Program: filepath.Join(scratch, "program"), Checks: append(slices.Clone(b.Checks), Fast),
-		Of: b.Of, Rights: b.Rights, Folder: c.Dir(e)}
+	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
+	job := Job{Name: "bug", Program: filepath.Join(scratch, "program"), Checks: append(slices.Clone(b.planted.CaughtBy), Fast),
+		Of: b.planted.Of, Rights: b.planted.Rights, Folder: c.Dir(e)}
 	began := c.Now()
 	err = c.Judge.Build(ctx, c.Dir(e), main, "work/bug", job.Program)
 	if r.Built = c.Now().Sub(began); errors.Is(err, errCompile) {
@@ -228,14 +206,13 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 		job.CRD = filepath.Join(c.Dir(e), crdFile)
 	}
 	began = c.Now()
-	verdicts, err := c.Judge.Lab(ctx, []Job{job}, c.known(b.Checks, began, &r))
+	verdicts, err := c.Judge.Lab(ctx, []Job{job}, c.known(b.planted.CaughtBy, began, &r))
 	r.Took = c.Now().Sub(began)
-	r.Own, r.Earlier = split(verdicts[job.Name], b.Checks)
+	r.Own, r.Earlier = split(verdicts[job.Name], b.planted.CaughtBy)
 	return r, err
 }
 
 // Solution is what is wrong, and the bug as a patch.
 func (b Bug) Solution() string {
-	_, diff, _ := strings.Cut(string(b.patch), "diff --git")
-	return fmt.Sprintf("%s\n\nThe lines that were planted (+), and what was there (-):\n\ndiff --git%s", b.Says, diff)
+	return fmt.Sprintf("%s\n\nThe lines that were planted (+), and what was there (-):\n\n%s", b.planted.Bug, b.planted.Diff)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/mutant"
 )
 
 func TestListsAreRead(t *testing.T) {
@@ -132,7 +134,7 @@ func TestEveryMutantIsABug(t *testing.T) {
 		t.Errorf("%d bugs, %d mutants: %v", len(bugs), len(patches), err)
 	}
 	for of, files := range core {
-		_, all, err := c.original(Bug{Of: of})
+		_, all, err := c.original(Bug{planted: mutant.Mutant{Of: of}})
 		for _, file := range files {
 			if err != nil || all[file] == nil {
 				t.Errorf("the operator of %s has no %s: %v", of, file, err)
@@ -141,13 +143,12 @@ func TestEveryMutantIsABug(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, b := range bugs {
-		if seen[b.Mutant] || b.Level < 1 || b.Level > 3 || b.Symptom == "" || len(b.Checks) == 0 {
+		if seen[b.Mutant] || b.Level < 1 || b.Level > 3 || b.Symptom == "" || len(b.planted.CaughtBy) == 0 {
 			t.Errorf("%s: twice, or without a level from 1 to 3, a symptom or checks", b.Mutant)
 		}
 		seen[b.Mutant] = true
-		for _, line := range strings.Split(string(b.patch), "\n") {
-			file, ok := strings.CutPrefix(line, "+++ b/")
-			if ok && b.Level == 1 && !slices.Contains(core[b.Of], file) {
+		for _, file := range b.planted.Files() {
+			if b.Level == 1 && !slices.Contains(core[b.planted.Of], file) {
 				t.Errorf("%s is of level 1, and its fault is in %s, which is not in the core", b.Mutant, file)
 			}
 		}

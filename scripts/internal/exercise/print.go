@@ -9,37 +9,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mitchellh/go-wordwrap"
 )
 
 // columns is how wide output is.
 const columns = 100
 
-// wrapped writes a text with a margin, in lines that fit.
+// wrapped writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole.
 func wrapped(w io.Writer, margin, text string) {
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		for rest := []rune(line); ; {
-			at := cutAt(rest, columns-len(margin))
-			fmt.Fprintln(w, strings.TrimRight(margin+string(rest[:at]), " "))
-			if rest = []rune(strings.TrimLeft(string(rest[at:]), " ")); len(rest) == 0 {
-				break
-			}
-		}
+	text = wordwrap.WrapString(strings.TrimRight(text, "\n"), uint(columns-len(margin)))
+	for line := range strings.SplitSeq(text, "\n") {
+		fmt.Fprintln(w, strings.TrimRight(margin+line, " "))
 	}
-}
-
-// cutAt is where a line that does not fit is cut: at a space, else after a mark between words, as JSON has them.
-func cutAt(line []rune, room int) int {
-	if len(line) <= room {
-		return len(line)
-	}
-	for _, marks := range []string{" ", ",;}])", "/:=._-"} {
-		for at := room; at > room/2; at-- {
-			if marks == " " && line[at] == ' ' || strings.ContainsRune(marks, line[at-1]) {
-				return at
-			}
-		}
-	}
-	return room
 }
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
@@ -246,8 +228,8 @@ func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 func (b Bug) Print(w io.Writer, number int) {
 	fmt.Fprintf(w, "bug %d, level %d\n\n", number, b.Level)
 	wrapped(w, "  ", reflowed(b.Symptom))
-	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.Of,
-		strings.Join(b.Checks, ", "))
+	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.planted.Of,
+		strings.Join(b.planted.CaughtBy, ", "))
 	var reading strings.Builder
 	wrapped(&reading, "             ", b.reading())
 	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -191,17 +192,51 @@ func TestAnInterruptedPageLeavesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"background", "nested", "child", "block"} {
-		var pid int
-		data, err := os.ReadFile(filepath.Join(dir, "pid."+name))
-		if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
-			t.Fatal(err, scanErr)
-		}
-		for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Errorf("the %s process %d still runs", name, pid)
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-				break
-			}
+		gone(t, dir, name)
+	}
+}
+
+// TestMain is the tests, or a program that runs a page.
+func TestMain(m *testing.M) {
+	path := os.Getenv("PAGE_TEST")
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	page, err := Parse(path)
+	if err == nil {
+		_, err = Runner{Environment: "local", Env: os.Environ(), W: os.Stdout}.Run(context.Background(), page)
+	}
+	fmt.Println(err)
+}
+
+// A page that is killed cannot end its background blocks.
+func TestAKilledPageLeavesNoBackgroundBlock(t *testing.T) {
+	path := write(t, "'''sh background=op until=begun\nset -m; sleep 1000 & echo $! >pid.nested; echo $$ >pid.background\n"+
+		"echo begun; wait\n'''\n'''sh stop=op\nkill -9 $PPID\n'''")
+	runner := exec.Command(os.Args[0])
+	runner.Env = append(os.Environ(), "PAGE_TEST="+path)
+	var exit *exec.ExitError
+	if out, err := runner.CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != -1 {
+		t.Fatalf("it was not killed: %v\n%s", err, out)
+	}
+	for _, name := range []string{"background", "nested"} {
+		gone(t, filepath.Dir(path), name)
+	}
+}
+
+// gone waits until the process whose number a file has is gone.
+func gone(t *testing.T, dir, name string) {
+	t.Helper()
+	var pid int
+	data, err := os.ReadFile(filepath.Join(dir, "pid."+name))
+	if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
+		t.Fatal(err, scanErr)
+	}
+	for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("the %s process %d still runs", name, pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			break
 		}
 	}
 }

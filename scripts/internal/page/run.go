@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
+	"github.com/mitchellh/go-wordwrap"
 )
 
 // A Runner runs pages.
@@ -205,15 +205,7 @@ func wrap(prose string) string {
 	if strings.HasPrefix(prose, "|") {
 		return prose
 	}
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(prose) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return strings.Join(append(lines, line), "\n")
+	return wordwrap.WrapString(strings.Join(strings.Fields(prose), " "), width)
 }
 
 func (r Runner) command(b *Block) {

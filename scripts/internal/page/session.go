@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/internal/output"
+	"example.com/operator-workshop/scripts/internal/supervisor"
 )
 
 // A session is what a reader's terminal is for a page: what one block sets, the next one has.
@@ -21,11 +22,11 @@ type session struct {
 	jobs       map[string]*job
 }
 
-// A job is a background block.
+// A job is a background block. It ends with the page, and so does everything that it has started. The other blocks
+// have no supervisor: what `make up` starts outlives its block.
 type job struct {
-	cmd    *exec.Cmd
+	*supervisor.Process
 	output *output.Buffer
-	done   chan struct{}
 }
 
 // stopGrace is how long a process may take to end after SIGINT or SIGTERM.
@@ -133,20 +134,21 @@ func (s *session) background(ctx context.Context, b *Block) error {
 	if s.jobs[b.Background] != nil {
 		return fmt.Errorf("background=%s runs already", b.Background)
 	}
-	j := &job{cmd: s.command(b, false), output: &output.Buffer{}, done: make(chan struct{})}
-	j.cmd.Stdout, j.cmd.Stderr = j.output, j.output
-	j.cmd.WaitDelay = time.Second
-	if err := j.cmd.Start(); err != nil {
+	cmd := s.command(b, false)
+	j := &job{output: &output.Buffer{}}
+	var err error
+	j.Process, err = supervisor.Start(supervisor.Command{Path: cmd.Path, Args: cmd.Args[1:], Env: cmd.Env, Dir: cmd.Dir,
+		Output: j.output})
+	if err != nil {
 		return err
 	}
 	s.jobs[b.Background] = j
-	go func() { _ = j.cmd.Wait(); close(j.done) }()
 	deadline := time.After(b.Timeout)
 	for b.Until != "" && !strings.Contains(j.output.String(), b.Until) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-j.done:
+		case <-j.Ended():
 			if strings.Contains(j.output.String(), b.Until) {
 				return nil
 			}
@@ -165,32 +167,19 @@ func (s *session) background(ctx context.Context, b *Block) error {
 func (s *session) stop(name string) error {
 	j := s.jobs[name]
 	delete(s.jobs, name)
-	select {
-	case <-j.done:
+	if !j.Running() {
 		return fmt.Errorf("%s ended by itself before it was stopped:\n%s", name, j.output)
-	default:
 	}
-	_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGINT)
-	select {
-	case <-j.done:
-		return nil
-	case <-time.After(stopGrace):
-		_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
-		<-j.done
+	if exit := j.Terminate(syscall.SIGINT, stopGrace); exit.Signal == syscall.SIGKILL {
 		return fmt.Errorf("%s was not gone %s after SIGINT:\n%s", name, stopGrace, j.output)
 	}
+	return nil
 }
 
-// close kills what still runs, when the page failed or was interrupted, and removes the session's files.
+// close ends what still runs, when the page failed or was interrupted, and removes the session's files.
 func (s *session) close() error {
 	for _, j := range s.jobs {
-		_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGTERM)
-		select {
-		case <-j.done:
-		case <-time.After(stopGrace):
-			_ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)
-			<-j.done
-		}
+		j.Terminate(syscall.SIGTERM, stopGrace)
 	}
 	return os.RemoveAll(filepath.Clean(s.state))
 }

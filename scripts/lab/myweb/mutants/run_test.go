@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/operator-workshop/scripts/internal/mutant"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -26,7 +27,7 @@ func TestCaughtForTheStatedReason(t *testing.T) {
 		"the check found nothing": {"", suite.Outcome{Check: failed.Check, Verdict: suite.Skipped, Reason: "no flag"}, false,
 			"skipped no flag"},
 	} {
-		m := Mutant{CaughtBy: []string{failed.Check}}
+		m := Mutant{Mutant: mutant.Mutant{CaughtBy: []string{failed.Check}}}
 		if c.because != "" {
 			m.Because = regexp.MustCompile(c.because)
 		}
