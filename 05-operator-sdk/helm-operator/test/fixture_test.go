@@ -119,7 +119,7 @@ func (f *fixture) grant() {
 
 // newMyWeb returns the sample with a spec of the test's own.
 func (f *fixture) newMyWeb(name string, spec map[string]any) *unstructured.Unstructured {
-	web := testenv.ReadManifest[unstructured.Unstructured](f.t, "..", "config", "samples", "myweb.yaml")
+	web := testenv.ReadManifest[unstructured.Unstructured](f.t, "..", "config", "samples", "operator_v1_myweb.yaml")
 	web.SetName(name)
 	web.SetNamespace(f.namespace)
 	web.Object["spec"] = spec
