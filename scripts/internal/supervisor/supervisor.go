@@ -1,5 +1,6 @@
-// Package supervisor runs unreviewed programs: a learner's, or one that the lab examines. It bounds what
-// such a program uses, and ends it together with every process that it has started.
+// Package supervisor runs programs that may not outlive this process: a learner's, one that the lab examines, or a
+// background block of a page. It bounds what such a program uses, and ends it together with every process that it has
+// started.
 //
 // Between this process and the program is a supervisor: this executable file once more, in a session of its own. It
 // holds one end of a pipe. When this process ends, however that happens, the pipe is closed, and the supervisor ends

@@ -26,16 +26,13 @@ import (
 )
 
 func compareCommand() *cobra.Command {
-	var impls, out, parts string
+	var impls, parts string
 	cmd := &cobra.Command{Use: "compare", Short: "Examine and measure implementations side by side, and write a report",
 		Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&impls, "impl", "",
 		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
-	cmd.Flags().StringVar(&out, "out", "out", "folder for compare.md, compare.html, compare.json and ways.json")
 	o := comparison{}
 	cmd.Flags().BoolVar(&o.fast, "fast", false, "only the fast subset of the checks")
-	cmd.Flags().DurationVar(&o.limit, "limit", 15*time.Minute,
-		"how long each half of the checks of an implementation may take that is run only by name")
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
 		" (default: all, and those that are not times with an implementation that is run only by name)")
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
@@ -51,7 +48,7 @@ func compareCommand() *cobra.Command {
 		if o.fast {
 			r.Commands[0] += " FAST=1"
 		}
-		if err := write(r, out); err != nil {
+		if err := write(r, "out"); err != nil {
 			return err
 		}
 		for _, i := range l.impls {
@@ -69,9 +66,11 @@ func compareCommand() *cobra.Command {
 // A comparison is how much of it is done.
 type comparison struct {
 	fast  bool
-	limit time.Duration
 	parts []string
 }
+
+// onlyByNameLimit is how long each half of the checks of an implementation may take that is run only by name.
+const onlyByNameLimit = 15 * time.Minute
 
 // measures are the options of the benchmark. With an implementation that is run only by name, times and thousands of
 // MyWebs are left out: they would not be done in hours, and times are compared between programs that report status.
@@ -96,7 +95,7 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
 	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
-	e := examination{fast: c.fast, rounds: 1, limit: c.limit}
+	e := examination{fast: c.fast, rounds: 1, limit: onlyByNameLimit}
 	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o suite.Outcome) {
 		if done[i.Name]++; o.Verdict == suite.Failed && !i.OnlyByName { // theirs are many, and in the report
 			fmt.Printf("  of %s:\n", i.Name)
