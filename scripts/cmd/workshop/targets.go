@@ -98,25 +98,6 @@ func labCommand() *cobra.Command {
 	return cmd
 }
 
-// bundleCommand builds bin/olm-bundle, a program and a module of its own, and becomes it.
-func bundleCommand() *cobra.Command {
-	cmd := newCommand("bundle",
-		"Make and check bundles for OLM; --build only builds bin/olm-bundle", cobra.ArbitraryArgs,
-		func(cmd *cobra.Command, w workshop, args []string) error {
-			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, bundleModule), ".", "olm-bundle"); err != nil {
-				return err
-			}
-			if slices.Equal(args, []string{"--build"}) {
-				return nil
-			}
-			return syscall.Exec(filepath.Join(w.bin(), "olm-bundle"), append([]string{"olm-bundle"}, args...), tools.Env())
-		})
-	cmd.DisableFlagParsing = true // they are the program's
-	return cmd
-}
-
-const bundleModule = "scripts/bundle"
-
 // The lab is a product of its own.
 const labModule = "scripts/lab"
 
@@ -213,7 +194,7 @@ func (w workshop) warm(ctx context.Context, chapters []string) error {
 }
 
 // modules are those of the machinery.
-var modules = []string{labModule, "scripts", bundleModule, lintModule}
+var modules = []string{labModule, "scripts", lintModule}
 
 // machinery are the checks of scripts/ and of all shell scripts.
 func (w workshop) machinery() []step {

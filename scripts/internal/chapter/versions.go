@@ -20,7 +20,6 @@ import (
 // versions is scripts/versions.yaml. Its maps but Modules are by the folder of a module.
 type versions struct {
 	Go      string            `json:"go"`
-	NewerGo map[string]string `json:"newerGo"`
 	Beside  map[string]string `json:"beside"`  // the folder that the module may build on
 	Apart   map[string]string `json:"apart"`   // why what it compiles may have other versions
 	Modules map[string]string `json:"modules"` // by path
@@ -57,12 +56,8 @@ func CheckVersions(root string) error {
 		if parseErr != nil {
 			return parseErr
 		}
-		wanted := pins.Go
-		if newer := pins.NewerGo[dir]; newer != "" {
-			wanted = newer
-		}
-		if file.Go.Version != wanted {
-			err = errors.Join(err, fmt.Errorf("%s says go %s, scripts/versions.yaml says %s", name, file.Go.Version, wanted))
+		if file.Go.Version != pins.Go {
+			err = errors.Join(err, fmt.Errorf("%s says go %s, scripts/versions.yaml says %s", name, file.Go.Version, pins.Go))
 		}
 		for _, r := range file.Require {
 			want := pins.Modules[r.Mod.Path]

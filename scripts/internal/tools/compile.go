@@ -85,10 +85,12 @@ func (b Builder) Resolve(ctx context.Context, module string) error {
 	defer meter.Stop()
 	dir, list := filepath.Join(b.Root, module), append(buildFlags("list"), "-deps", "-f", "")
 	needs := [][]string{{"-test", "-tags=e2e,kind", "./..."}, {"tool"}} // with the tests on kind
-	if dir == b.moduleDir() {
+	if dir == b.moduleDir("") {
 		needs = [][]string{nil}
 		for _, t := range b.tools() {
-			needs[0] = append(needs[0], t.Package)
+			if t.Module == "" {
+				needs[0] = append(needs[0], t.Package)
+			}
 		}
 	}
 	for _, what := range needs {
@@ -150,7 +152,7 @@ func Env() []string {
 // output runs the go command and returns what it printed.
 func (b Builder) output(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
-	err := b.run(ctx, b.moduleDir(), args, &out, func(string) {})
+	err := b.run(ctx, b.moduleDir(""), args, &out, func(string) {})
 	return out.String(), err
 }
 

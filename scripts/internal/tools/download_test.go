@@ -67,8 +67,8 @@ func newDownload(t *testing.T) (repository, *site) {
 	}
 	r, s := newRepository(t), newSite(t)
 	r.Releases = &Releases{s.URL + "/k8s", s.URL + "/etcd", s.URL + "/kwok", s.URL + "/api", time.Minute, time.Minute}
-	r.Tools = []Tool{{"kwok", "example.test/hello/v2"}, {"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
-		{"etcd", "go.etcd.io/etcd/server/v3"}}
+	r.Tools = []Tool{{Name: "kwok", Package: "example.test/hello/v2"}, {Name: "kubectl", Package: "k8s.io/kubernetes/cmd/kubectl"},
+		{Name: "etcd", Package: "go.etcd.io/etcd/server/v3"}}
 	requires, replaces := "", ""
 	for path, pkg := range map[string]string{"example.test/hello/v2 v2.0.0": ".",
 		"k8s.io/kubernetes v1.37.1": "cmd/kubectl", "go.etcd.io/etcd/server/v3 v3.7.0": "."} {
@@ -346,7 +346,7 @@ func TestADownloadShowsHowFarItIs(t *testing.T) {
 
 func TestChecksumsAreRecorded(t *testing.T) {
 	r, s := newDownload(t)
-	path := filepath.Join(r.moduleDir(), "releases.sum")
+	path := filepath.Join(r.moduleDir(""), "releases.sum")
 	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
 	for name, data := range maps.Clone(s.files) { // the same programs for the other processor
 		if strings.Contains(name, runtime.GOARCH) {

@@ -24,16 +24,12 @@ func (b Builder) Stamps(ctx context.Context, names ...string) (map[string]string
 	if err := b.Ensure(ctx, names...); err != nil {
 		return nil, err
 	}
-	pins, err := readPins(b.moduleDir())
-	if err != nil {
-		return nil, err
-	}
 	stamps := map[string]string{}
 	for _, tool := range b.tools() {
 		if !slices.Contains(names, tool.Name) {
 			continue
 		}
-		t, err := b.pinned(pins, tool, "")
+		t, err := b.pinned(tool, "")
 		if err != nil {
 			return nil, err
 		}

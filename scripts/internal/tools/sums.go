@@ -21,7 +21,7 @@ const sumsFile = "releases.sum"
 
 // recordedSums are the checksums in sumsFile, by URL.
 func (b Builder) recordedSums() (map[string]string, error) {
-	path := filepath.Join(b.moduleDir(), sumsFile)
+	path := filepath.Join(b.moduleDir(""), sumsFile)
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -41,17 +41,13 @@ func (b Builder) recordedSums() (map[string]string, error) {
 // RecordSums writes the published checksums of the pinned versions into scripts/tools/releases.sum. Checksums of pinned
 // versions that are recorded already stay: a server that publishes another one is an error.
 func (b Builder) RecordSums(ctx context.Context) error {
-	pins, err := readPins(b.moduleDir())
-	if err != nil {
-		return err
-	}
 	recorded, err := b.recordedSums()
 	if err != nil {
 		return err
 	}
 	var lines []string
 	for _, tool := range b.tools() {
-		t, err := b.pinned(pins, tool, "")
+		t, err := b.pinned(tool, "")
 		if err != nil {
 			return err
 		}
@@ -72,7 +68,7 @@ func (b Builder) RecordSums(ctx context.Context) error {
 		}
 	}
 	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
-	path := filepath.Join(b.moduleDir(), sumsFile)
+	path := filepath.Join(b.moduleDir(""), sumsFile)
 	return os.WriteFile(path, []byte(strings.Join(slices.Compact(lines), "")), 0o644)
 }
 

@@ -1,8 +1,9 @@
-// Package tools builds the programs that are not ours, at the versions that scripts/tools/go.mod
-// pins, into the repository's bin/.
+// Package tools builds the programs that are not ours, at the versions that scripts/tools/go.mod and
+// scripts/operator-sdk/go.mod pin, into the repository's bin/.
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -30,27 +31,48 @@ type Tool struct {
 	Name string
 	// Package is the import path of its main package.
 	Package string
+	// Module is the folder in scripts/ whose go.mod pins it; empty is tools. A program that needs other versions than
+	// Kubernetes has a module of its own, and is compiled only when it is asked for.
+	Module string
+	// Tags are the build tags that it needs, separated by commas.
+	Tags string
+	// Versions are the variables of the program that the linker sets to its module's version.
+	Versions []string
 }
 
 // All lists every program that the workshop uses and that is not ours.
 var All = []Tool{
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
-	{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler"},
-	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
-	{"kwok", "sigs.k8s.io/kwok/cmd/kwok"},
-	{"controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"},
-	{"deepcopy-gen", "k8s.io/code-generator/cmd/deepcopy-gen"},
-	{"register-gen", "k8s.io/code-generator/cmd/register-gen"},
-	{"applyconfiguration-gen", "k8s.io/code-generator/cmd/applyconfiguration-gen"},
-	{"client-gen", "k8s.io/code-generator/cmd/client-gen"},
-	{"lister-gen", "k8s.io/code-generator/cmd/lister-gen"},
-	{"informer-gen", "k8s.io/code-generator/cmd/informer-gen"},
-	{"kind", "sigs.k8s.io/kind"},
-	{"kustomize", "sigs.k8s.io/kustomize/kustomize/v5"},
-	{"kubebuilder", "sigs.k8s.io/kubebuilder/v4"},
-	{"present", "golang.org/x/tools/cmd/present"},
+	{Name: "etcd", Package: "go.etcd.io/etcd/server/v3"},
+	{Name: "kube-apiserver", Package: "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{Name: "kube-controller-manager", Package: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{Name: "kube-scheduler", Package: "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{Name: "kubectl", Package: "k8s.io/kubernetes/cmd/kubectl"},
+	{Name: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok"},
+	{Name: "controller-gen", Package: "sigs.k8s.io/controller-tools/cmd/controller-gen"},
+	{Name: "deepcopy-gen", Package: "k8s.io/code-generator/cmd/deepcopy-gen"},
+	{Name: "register-gen", Package: "k8s.io/code-generator/cmd/register-gen"},
+	{Name: "applyconfiguration-gen", Package: "k8s.io/code-generator/cmd/applyconfiguration-gen"},
+	{Name: "client-gen", Package: "k8s.io/code-generator/cmd/client-gen"},
+	{Name: "lister-gen", Package: "k8s.io/code-generator/cmd/lister-gen"},
+	{Name: "informer-gen", Package: "k8s.io/code-generator/cmd/informer-gen"},
+	{Name: "kind", Package: "sigs.k8s.io/kind"},
+	{Name: "kustomize", Package: "sigs.k8s.io/kustomize/kustomize/v5"},
+	{Name: "kubebuilder", Package: "sigs.k8s.io/kubebuilder/v4"},
+	{Name: "present", Package: "golang.org/x/tools/cmd/present"},
+	operatorSDK,
+}
+
+// operatorSDK is built without the C libraries for signatures and storage of images. Its releases set the variables.
+var operatorSDK = Tool{
+	Name:    "operator-sdk",
+	Package: "github.com/operator-framework/operator-sdk/cmd/operator-sdk",
+	Module:  "operator-sdk",
+	Tags:    "containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper",
+	Versions: []string{
+		"github.com/operator-framework/operator-sdk/internal/version.Version",
+		"github.com/operator-framework/operator-sdk/internal/version.GitVersion",
+		"github.com/operator-framework/operator-sdk/internal/version.ImageVersion",
+	},
 }
 
 // Sets of programs by the purpose they serve.
@@ -142,10 +164,6 @@ type pinned struct {
 
 // outdated returns the tools whose program or stamp is missing or differs from what the pins say.
 func (b Builder) outdated(ctx context.Context, names []string) ([]pinned, error) {
-	pins, err := readPins(b.moduleDir())
-	if err != nil {
-		return nil, err
-	}
 	goVersion, err := b.output(ctx, "env", "GOVERSION")
 	if err != nil {
 		return nil, err
@@ -157,7 +175,7 @@ func (b Builder) outdated(ctx context.Context, names []string) ([]pinned, error)
 		if i < 0 {
 			return nil, fmt.Errorf("no tool is called %q: scripts/internal/tools lists them", name)
 		}
-		t, err := b.pinned(pins, all[i], strings.TrimSpace(goVersion))
+		t, err := b.pinned(all[i], strings.TrimSpace(goVersion))
 		if err != nil {
 			return nil, err
 		}
@@ -193,9 +211,12 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 
-	var names, packages []string
+	var names, kubernetes []string
 	for _, t := range wanted {
-		names, packages = append(names, t.Name), append(packages, t.Package)
+		names = append(names, t.Name)
+		if strings.HasPrefix(t.Package, "k8s.io/kubernetes/") {
+			kubernetes = append(kubernetes, t.Package)
+		}
 	}
 	start := time.Now()
 	b.Report.Line("building %s", strings.Join(names, ", "))
@@ -206,14 +227,13 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	if err != nil {
 		return err
 	}
-	if hasKubernetes(wanted) && b.isNew(ctx, version) {
+	if len(kubernetes) > 0 && b.isNew(ctx, version) {
 		b.Report.Line("%s", firstTime(runtime.NumCPU()))
-		if err := b.downloadSources(ctx, packages); err != nil {
+		if err := b.downloadSources(ctx, kubernetes); err != nil {
 			return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
 		}
 	}
-	flags := []string{"-ldflags", versionFlags(version), "-o", tmp + string(os.PathSeparator)}
-	if err := b.compile(ctx, b.moduleDir(), packages, flags...); err != nil {
+	if err := b.compileAll(ctx, wanted, versionFlags(version), tmp+string(os.PathSeparator)); err != nil {
 		return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
 	}
 	for _, t := range wanted {
@@ -225,9 +245,32 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	return nil
 }
 
-// hasKubernetes reports whether one of the tools is built from Kubernetes, which takes longest.
-func hasKubernetes(wanted []pinned) bool {
-	return slices.ContainsFunc(wanted, func(t pinned) bool { return strings.HasPrefix(t.Package, "k8s.io/kubernetes/") })
+// compileAll compiles the tools into a folder, those of one module at once.
+func (b Builder) compileAll(ctx context.Context, wanted []pinned, ldflags, folder string) error {
+	type unit struct{ module, tags string }
+	units := map[unit][]pinned{}
+	for _, t := range wanted {
+		of := unit{t.Module, t.Tags}
+		units[of] = append(units[of], t)
+	}
+	for of, tools := range units {
+		var packages []string
+		flags := ldflags
+		for _, t := range tools {
+			packages = append(packages, t.Package)
+			for _, variable := range t.Versions {
+				flags += " -X " + variable + "=" + t.version
+			}
+		}
+		alone := b
+		if of.tags != "" {
+			alone.Env = append(slices.Clone(b.Env), "GOFLAGS=-mod=readonly -tags="+of.tags)
+		}
+		if err := alone.compile(ctx, b.moduleDir(of.module), packages, "-ldflags", flags, "-o", folder); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isNew reports whether the sources of Kubernetes are still to be downloaded, and so all is to be compiled.
@@ -246,10 +289,10 @@ func (b Builder) downloadSources(ctx context.Context, packages []string) error {
 	var compiling sync.WaitGroup
 	compiling.Go(func() { // what it does not finish is left to the real build, which also reports errors
 		args := append(buildFlags("build"), "-o", os.DevNull, packages[0])
-		_ = b.run(ahead, b.moduleDir(), args, io.Discard, func(string) {})
+		_ = b.run(ahead, b.moduleDir(""), args, io.Discard, func(string) {})
 	})
 	meter := b.Report.Meter("downloading sources")
-	_, err := b.countStale(ctx, b.moduleDir(), packages, meter)
+	_, err := b.countStale(ctx, b.moduleDir(""), packages, meter)
 	meter.Stop()
 	stop()
 	compiling.Wait()
@@ -283,9 +326,12 @@ func (b Builder) install(from, name, stamp string) error {
 	return b.writeStamp(name, withSum(stamp, sum), program)
 }
 
-func (b Builder) moduleDir() string { return filepath.Join(b.Root, "scripts", "tools") }
+// moduleDir is the folder of a tool's module.
+func (b Builder) moduleDir(module string) string {
+	return filepath.Join(b.Root, "scripts", cmp.Or(module, "tools"))
+}
 
-// pins are the versions of scripts/tools/go.mod.
+// pins are the versions in a go.mod.
 type pins struct {
 	modules map[string]string
 	sum     string
@@ -324,10 +370,15 @@ func (p pins) module(pkg string) (string, string) {
 
 // pinned adds to a tool its version and its stamps. The stamp of what is built here describes all that the program
 // depends on: its module's version, the Go version, the platform and the checksum of every pinned module.
-func (b Builder) pinned(p pins, t Tool, goVersion string) (pinned, error) {
+func (b Builder) pinned(t Tool, goVersion string) (pinned, error) {
+	p, err := readPins(b.moduleDir(t.Module))
+	if err != nil {
+		return pinned{}, err
+	}
 	m, v := p.module(t.Package)
 	if v == "" {
-		return pinned{}, fmt.Errorf("scripts/tools/go.mod pins no module for %s (package %s)", t.Name, t.Package)
+		return pinned{}, fmt.Errorf("scripts/%s/go.mod pins no module for %s (package %s)",
+			cmp.Or(t.Module, "tools"), t.Name, t.Package)
 	}
 	goos, arch := b.platform()
 	what, where := t.Name+" "+m+"@"+v, goos+"/"+arch

@@ -48,7 +48,7 @@ func newRepository(t *testing.T) repository {
 	r := repository{t, Builder{
 		Root:   filepath.Join(t.TempDir(), `a learner's "repository"`),
 		Report: Reporter{W: out, Every: time.Millisecond},
-		Tools:  []Tool{{"hello", "example.test/hello/v2"}, {"unpinned", "example.test/unpinned"}},
+		Tools:  []Tool{{Name: "hello", Package: "example.test/hello/v2"}, {Name: "unpinned", Package: "example.test/unpinned"}},
 	}, out}
 	r.write("hello/go.mod", "module example.test/hello/v2\n\ngo 1.26.0\n")
 	r.write("go.sum", "")
@@ -58,7 +58,7 @@ func newRepository(t *testing.T) repository {
 
 func (r repository) write(path, text string) {
 	r.t.Helper()
-	path = filepath.Join(r.moduleDir(), path)
+	path = filepath.Join(r.moduleDir(""), path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
@@ -469,4 +469,34 @@ func alive(pid int) bool {
 	}
 	out, err := exec.Command("/bin/ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
 	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}
+
+func TestAToolThatHasAModuleOfItsOwn(t *testing.T) {
+	r := newRepository(t)
+	r.Tools = append(r.Tools, Tool{Name: "other", Package: "example.test/other", Module: "other", Tags: "tagged",
+		Versions: []string{"main.version"}})
+	r.write("../other/go.mod", "module example.test/others\n\ngo 1.26.0\n\ntool example.test/other\n\n"+
+		"require example.test/other v1.0.0\n\nreplace example.test/other => ./other\n")
+	r.write("../other/go.sum", "")
+	r.write("../other/other/go.mod", "module example.test/other\n\ngo 1.26.0\n")
+	r.write("../other/other/main.go", "package main\n\nvar version, tag string\n\nfunc main() { println(version + tag) }\n")
+	r.write("../other/other/tagged.go", "//go:build tagged\n\npackage main\n\nfunc init() { tag = \" tagged\" }\n")
+	if err := r.Ensure(t.Context(), "hello", "other"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"hello": "hello v2.0.0", "other": "v1.0.0 tagged"} {
+		out, err := exec.Command(filepath.Join(r.Bin(), name)).CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%s prints %q (%v), wanted %q", name, got, err, want)
+		}
+	}
+	before := r.stampPath("hello")
+	r.write("../other/go.sum", "\n") // another pin of the one is not a reason to build the other
+	stamp, err := os.ReadFile(before)
+	if err != nil || r.ensure() != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(before); err != nil || string(after) != string(stamp) {
+		t.Errorf("the other program was built again: %q, %q, %v", stamp, after, err)
+	}
 }

@@ -69,6 +69,7 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 63",message="must have at most 63 bytes: PostgreSQL cuts longer names"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: make another DatabaseBackup"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	DatabaseName string `json:"databaseName"`
 	// schedule is when backups are taken: five fields of cron (minute, hour, day of month, month, day of
 	// week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. The zone is timeZone.
@@ -79,6 +80,7 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="must not contain TZ= or CRON_TZ=: name the zone in spec.timeZone"
 	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|[^ @]+( +[^ ]+){4})$')",message="must be five fields of cron, as in '0 3 * * *', or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Schedule string `json:"schedule"`
 	// backupPath is an absolute directory inside the volume. It never changes: the files at another place would not be
 	// pruned any more, nor deleted.
@@ -90,6 +92,7 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.split('/').exists(part, part == '..')",message="must not contain the part '..': it would lead out of the volume"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: make another DatabaseBackup"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackupPath string `json:"backupPath"`
 
 	// engine is the kind of database.
@@ -97,14 +100,17 @@ type DatabaseBackupSpec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=PostgreSQL
 	// +kubebuilder:default=PostgreSQL
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Engine string `json:"engine,omitempty"`
 	// targetRef says where the server is. Required to run.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 	// auth says where the credentials are. Required to run.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Auth *Auth `json:"auth,omitempty"`
 	// image has pgbackup and the PostgreSQL programs. Without it the operator's own default is used. Another image must
 	// be named by the operator's option --allowed-images.
@@ -112,12 +118,14 @@ type DatabaseBackupSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Image string `json:"image,omitempty"`
 	// destination is where the files go. Required to run. Once it is set it never changes: the files at another
 	// place would not be pruned any more, nor deleted.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable once it is set: make another DatabaseBackup"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Destination *Destination `json:"destination,omitempty"`
 
 	// timeZone is the zone of the schedule and of the days in retention: a name of the IANA database, like
@@ -129,14 +137,17 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'local'",message="must not be Local: the zone of the operator's pod is nobody's"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+/-]*$')",message="must be a name of the IANA database, like Europe/Berlin"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	TimeZone string `json:"timeZone,omitempty"`
 	// suspend stops the schedule. A run that works goes on, and triggers are still followed.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Suspend bool `json:"suspend,omitempty"`
 	// immediate takes the first backup without waiting for the schedule.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Immediate bool `json:"immediate,omitempty"`
 	// startingDeadlineSeconds is how late a run may start. Without it, a missed run starts however late,
 	// but only the latest one.
@@ -144,22 +155,26 @@ type DatabaseBackupSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 	// concurrencyPolicy says what happens when a run is due and the one before it still works.
 	//
 	// +optional
 	// +kubebuilder:default=Forbid
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
 	// retention says which backups are kept. The newest good one always is.
 	//
 	// +optional
 	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Retention Retention `json:"retention,omitzero"`
 	// verification says what a backup must prove.
 	//
 	// +optional
 	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Verification Verification `json:"verification,omitzero"`
 
 	// JobLimits are those of the Jobs.
@@ -170,6 +185,7 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 	// failedJobsHistoryLimit is how many Jobs that failed are kept.
 	//
@@ -177,11 +193,13 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 	// deletionPolicy says what happens to the files when the DatabaseBackup is deleted.
 	//
 	// +optional
 	// +kubebuilder:default=Retain
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
@@ -418,43 +436,53 @@ type DatabaseBackupStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that this status speaks of.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// inProgress is true while the Job of activeJob works.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	InProgress bool `json:"inProgress"`
 	// activeJob is the Job that works, or is about to be made.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ActiveJob string `json:"activeJob,omitempty"`
 	// lastJob is the Job that ended last.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastJob string `json:"lastJob,omitempty"`
 	// lastBackupTime is when the last successful run was complete.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastBackupTime *metav1.Time `json:"lastBackupTime,omitempty"`
 	// lastScheduleTime is the time of the schedule that was handled last, successfully or not. One that was missed
 	// was not handled.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 	// nextScheduleTime is when the schedule comes next. Empty when it does not, or is suspended.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 	// lastVerifiedTime is when a backup passed its verification last.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastVerifiedTime *metav1.Time `json:"lastVerifiedTime,omitempty"`
 	// lastHandledTrigger is the value of the annotation databases.test.io/trigger that was followed last.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastHandledTrigger string `json:"lastHandledTrigger,omitempty"`
 	// backups are the newest backups on the volume, as the last run left them, newest first.
 	//
@@ -462,6 +490,7 @@ type DatabaseBackupStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=50
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	Backups []Backup `json:"backups,omitempty"`
 }
 
@@ -522,6 +551,7 @@ type Backup struct {
 // +kubebuilder:printcolumn:name=Verified,type=date,JSONPath=`.status.lastVerifiedTime`,description="The time since a backup passed its verification."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseBackup was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: Jobs are named <name>-<minute>, and have 63"
+// +operator-sdk:csv:customresourcedefinitions:displayName="Database Backup",resources={{Job,v1,""}}
 type DatabaseBackup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

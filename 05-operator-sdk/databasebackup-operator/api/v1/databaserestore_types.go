@@ -15,6 +15,7 @@ type DatabaseRestoreSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=52
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	DatabaseBackupName string `json:"databaseBackupName"`
 	// backupName is the backup, as status.backups of the DatabaseBackup names it.
 	//
@@ -22,6 +23,7 @@ type DatabaseRestoreSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a name from status.backups of the DatabaseBackup, like orders-29012345"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackupName string `json:"backupName"`
 	// backupOwnerUID is for a backup of a DatabaseBackup that was deleted and retained its files: the UID
 	// that it had, which is the name of the folder with the files.
@@ -29,6 +31,7 @@ type DatabaseRestoreSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be a UID: letters, digits and '-'"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackupOwnerUID string `json:"backupOwnerUID,omitempty"`
 	// databaseName is the database that is restored into, by default the one that was dumped. A database that does
 	// not exist is created. The new database gets the owner, the grants, the settings (ALTER DATABASE … SET), the
@@ -41,15 +44,18 @@ type DatabaseRestoreSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 63",message="must have at most 63 bytes: PostgreSQL cuts longer names"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	DatabaseName string `json:"databaseName,omitempty"`
 	// targetRef says where the server is, by default that of the DatabaseBackup.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 	// auth says where the credentials are, by default those of the DatabaseBackup.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.usernameSecretRef) && has(self.passwordSecretRef)",message="must have usernameSecretRef and passwordSecretRef, or be left out"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Auth *Auth `json:"auth,omitempty"`
 	// overwrite allows the restore to replace a database that is not empty. Without it, such a database is refused with
 	// TargetNotEmpty and nothing is changed, even if each table has as many rows as the backup. The only exception is
@@ -57,6 +63,7 @@ type DatabaseRestoreSpec struct {
 	// nothing is changed again.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Overwrite bool `json:"overwrite,omitempty"`
 	// JobLimits are those of the Job.
 	JobLimits `json:",inline"`
@@ -69,30 +76,37 @@ type DatabaseRestoreStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that this status speaks of.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// jobName is the Job that restores, made or about to be made. There is never a second one.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	JobName string `json:"jobName,omitempty"`
 	// inProgress is true while the Job works.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	InProgress bool `json:"inProgress"`
 	// startTime is when the Job was seen first.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// completionTime is when it ended, successfully or not.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// restored tells what was made.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	Restored *Restored `json:"restored,omitempty"`
 }
 
@@ -127,6 +141,7 @@ type Restored struct {
 // +kubebuilder:printcolumn:name=Completed,type=date,JSONPath=`.status.completionTime`,description="The time since it ended."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseRestore was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 52 characters, only lower-case letters, digits and '-', with a letter or a digit at both ends: its Job is named <name>-restore"
+// +operator-sdk:csv:customresourcedefinitions:displayName="Database Restore",resources={{Job,v1,""}}
 type DatabaseRestore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -27,6 +27,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	Size int32 `json:"size,omitempty"`
 	// containerPort is where memcached listens, and the port of the Service.
 	//
@@ -34,6 +35,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:default=11211
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ContainerPort int32 `json:"containerPort,omitempty"`
 	// image is the container image. Without it the operator's own default is used, which may
 	// change with the operator.
@@ -41,11 +43,13 @@ type MemcachedSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Image string `json:"image,omitempty"`
 	// configRef names a ConfigMap in the same namespace whose keys memoryMB, maxConnections and
 	// verbose become flags of memcached. When they change, the pods are replaced.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ConfigRef *ConfigReference `json:"configRef,omitempty"`
 }
 
@@ -70,19 +74,23 @@ type MemcachedStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that this status speaks of.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// readyReplicas is the number of pods that are ready.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// selector finds the pods of this Memcached, in the form that kubectl get
 	// pods -l takes. Autoscalers read it.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	Selector string `json:"selector,omitempty"`
 }
 
@@ -100,6 +108,7 @@ type MemcachedStatus struct {
 // +kubebuilder:printcolumn:name=Image,type=string,JSONPath=`.spec.image`,priority=1,description="The container image, empty for the operator's default."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the Memcached was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 63 characters, only lower-case letters, digits and '-', start with a letter and end with a letter or a digit: a Service and a label take this name"
+// +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",resources={{Deployment,v1,""},{Service,v1,""}}
 type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -22,16 +22,19 @@ type NginxSpec struct {
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	Count int32 `json:"count"`
 	// image is the container image: nginx, or what behaves like it. Without it the operator chooses.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Image string `json:"image,omitempty"`
 	// contentRef names what nginx serves. Without it the image's own page is served.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ContentRef *ContentReference `json:"contentRef,omitempty"`
 	// default={}: an absent service becomes an empty one, which then gets the default of its type.
 
@@ -39,6 +42,7 @@ type NginxSpec struct {
 	//
 	// +optional
 	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Service NginxService `json:"service,omitzero"`
 }
 
@@ -70,24 +74,29 @@ type NginxStatus struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	Nodes []string `json:"nodes,omitempty"`
 	// readyReplicas is the number of pods that are ready.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 	// selector finds the pods of this Nginx, in the form that kubectl get pods -l takes. Autoscalers read it.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	Selector string `json:"selector,omitempty"`
 	// conditions report the state: Available, Progressing and Degraded, each with a reason and a message.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that this status speaks of.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
@@ -104,6 +113,7 @@ type NginxStatus struct {
 // +kubebuilder:printcolumn:name=Image,type=string,priority=1,JSONPath=`.spec.image`,description="The container image, empty when the operator chooses."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the Nginx was created."
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",fieldPath=`.metadata`,message="metadata.name must have at most 63 characters, only lower-case letters, digits and '-', start with a letter and end with a letter or a digit"
+// +operator-sdk:csv:customresourcedefinitions:displayName="Nginx",resources={{Deployment,v1,""},{Service,v1,""}}
 type Nginx struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
