@@ -5,10 +5,10 @@ set -euo pipefail
 # shellcheck source=../../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/kind-chapter.sh"
 
-programs=$here/programs
 olm_module=github.com/operator-framework/operator-lifecycle-manager
-olm_image=workshop/olm:$(go list -C programs -m -f '{{.Version}}' $olm_module)
-scorecard_image=quay.io/operator-framework/scorecard-test:v1.42.2 # config/scorecard of the operators names it
+olm_image=olm:workshop
+sdk_version=$(go list -C "$root/scripts/operator-sdk" -m -f '{{.Version}}' github.com/operator-framework/operator-sdk)
+scorecard_image=quay.io/operator-framework/scorecard-test:$sdk_version # the bundles name it
 operator=memcached-operator
 operator_image=example.com/$operator
 
