@@ -116,7 +116,7 @@ catalogue() {
       before=$version
     done
     for version in "$@"; do
-      opm render "$tmp/$version/$operator/bundle" --output yaml \
+      opm render "$tmp/$version/$operator/bundle" --output yaml --migrate-level bundle-object-to-csv-metadata \
         --alpha-image-ref-template "localhost:5000/$operator-bundle:v$version"
     done
   } >"$dir/configs/catalog.yaml"
