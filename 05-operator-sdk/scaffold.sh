@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Runs kubebuilder to write the scaffolds of this chapter into ../work/scaffold, and compares them with the projects
-# here: scaffold.sh writes them again, scaffold.sh compare PROJECT compares file by file.
+# Runs operator-sdk to write the scaffolds of this chapter into ../work/scaffold, and compares them:
+#   scaffold.sh                  writes them again
+#   scaffold.sh compare PROJECT  lists how the files of the project here differ from its scaffold
+#   scaffold.sh kubebuilder      lists how the scaffold of kubebuilder alone differs from that of operator-sdk
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/.." && pwd)
@@ -17,33 +19,51 @@ quietly() {
   }
 }
 
-# project NAME [DOMAIN]: an empty project in the folder NAME, which gives it its name.
+# project NAME [DOMAIN]: an empty Go project in the folder NAME, which gives it its name.
 project() {
   mkdir -p "$out/$1"
   cd "$out/$1"
-  quietly kubebuilder init --domain "${2-example.com}" --repo "github.com/example/$1" --fetch-deps=false
+  quietly operator-sdk init --domain "${2-example.com}" --repo "github.com/example/$1" --fetch-deps=false
+}
+
+# api ARG...: an API with its controller, in the project of the working directory.
+api() {
+  quietly operator-sdk create api "$@" --resource --controller --make=false
+}
+
+webhook() {
+  quietly operator-sdk create webhook "$@" --make=false
+}
+
+# without_go PLUGIN ARG...: the MyWeb project of a plugin that needs no code.
+without_go() {
+  mkdir -p "$out/$1-operator"
+  cd "$out/$1-operator"
+  quietly operator-sdk init --plugins="$1" --domain k8s-summit.org --group operator --version v1 --kind MyWeb "${@:2}"
 }
 
 scaffold() {
-  "$root/scripts/workshop" tools kubebuilder
+  "$root/scripts/workshop" tools operator-sdk
   rm -rf "$out"
   project memcached-operator
-  quietly kubebuilder create api --group cache --version v1alpha1 --kind Memcached --resource --controller --make=false
-  quietly kubebuilder create webhook --group cache --version v1alpha1 --kind Memcached --defaulting --programmatic-validation --make=false
+  api --group cache --version v1alpha1 --kind Memcached
+  webhook --group cache --version v1alpha1 --kind Memcached --defaulting --programmatic-validation
   project nginx-operator
-  quietly kubebuilder create api --group proxy --version v1alpha1 --kind Nginx --resource --controller --make=false
+  api --group proxy --version v1alpha1 --kind Nginx
   project databasebackup-operator test.io
-  quietly kubebuilder create api --group databases --version v1 --kind DatabaseBackup --resource --controller --make=false
-  quietly kubebuilder create webhook --group databases --version v1 --kind DatabaseBackup --programmatic-validation --make=false
-  quietly kubebuilder create api --group databases --version v1 --kind DatabaseRestore --resource --controller --make=false
+  api --group databases --version v1 --kind DatabaseBackup
+  webhook --group databases --version v1 --kind DatabaseBackup --programmatic-validation
+  api --group databases --version v1 --kind DatabaseRestore
   project deploy-image
-  quietly kubebuilder create api --group cache --version v1alpha1 --kind Memcached --plugins=deploy-image/v1-alpha --make=false \
+  quietly operator-sdk create api --group cache --version v1alpha1 --kind Memcached --plugins=deploy-image/v1-alpha \
     --image=memcached:1.6-alpine --image-container-command="memcached,--memory-limit=64,-o,modern,-v" \
-    --image-container-port=11211 --run-as-user=1001
+    --image-container-port=11211 --run-as-user=1001 --make=false
   project multi-group
-  quietly kubebuilder edit --multigroup=true
-  quietly kubebuilder create api --group cache --version v1alpha1 --kind Memcached --resource --controller --make=false
-  quietly kubebuilder create api --group proxy --version v1alpha1 --kind Nginx --resource --controller --make=false
+  quietly operator-sdk edit --multigroup=true
+  api --group cache --version v1alpha1 --kind Memcached
+  api --group proxy --version v1alpha1 --kind Nginx
+  without_go helm
+  without_go ansible --generate-role
   cd "$out"
   for name in *; do
     printf '%-23s %3d files\n' "$name" "$(files "$name" | wc -l)"
@@ -59,7 +79,7 @@ files() (
 compare() {
   local file now
   [[ -n $1 && -d $out/$1 && -d $here/$1 ]] || {
-    printf 'scaffold: there is nothing to compare "%s" with: run ./scaffold.sh first, then name memcached-operator, nginx-operator or databasebackup-operator\n' "$1" >&2
+    printf 'scaffold: there is nothing to compare "%s" with: run ./scaffold.sh first, then name memcached-operator, nginx-operator, databasebackup-operator or helm-operator\n' "$1" >&2
     exit 1
   }
   while read -r file; do
@@ -73,11 +93,37 @@ compare() {
   done < <(files "$here/$1")
 }
 
+# kubebuilder writes the Memcached scaffold with kubebuilder alone, and compares file by file.
+kubebuilder_alone() {
+  local alone=$root/work/scaffold-kubebuilder/memcached-operator sdk=$out/memcached-operator file
+  [[ -d $sdk ]] || {
+    printf 'scaffold: there is no scaffold to compare with: run ./scaffold.sh first\n' >&2
+    exit 1
+  }
+  "$root/scripts/workshop" tools kubebuilder
+  rm -rf "$alone"
+  mkdir -p "$alone"
+  cd "$alone"
+  quietly kubebuilder init --domain example.com --repo github.com/example/memcached-operator --fetch-deps=false
+  quietly kubebuilder create api --group cache --version v1alpha1 --kind Memcached --resource --controller --make=false
+  quietly kubebuilder create webhook --group cache --version v1alpha1 --kind Memcached --defaulting --programmatic-validation --make=false
+  while read -r file; do
+    if [[ ! -e $alone/$file ]]; then
+      printf 'operator-sdk only  %s\n' "$file"
+    elif [[ ! -e $sdk/$file ]]; then
+      printf 'kubebuilder only   %s\n' "$file"
+    elif ! cmp -s "$alone/$file" "$sdk/$file"; then
+      printf 'differs            %s\n' "$file"
+    fi
+  done < <({ files "$alone"; files "$sdk"; } | LC_ALL=C sort -u) | LC_ALL=C sort -s -k1,2
+}
+
 case ${1-} in
 "") scaffold ;;
 compare) compare "${2-}" ;;
+kubebuilder) kubebuilder_alone ;;
 *)
-  printf 'scaffold: %s is no verb: run ./scaffold.sh, or ./scaffold.sh compare memcached-operator\n' "$1" >&2
+  printf 'scaffold: "%s" is not a command: run ./scaffold.sh, ./scaffold.sh compare memcached-operator or ./scaffold.sh kubebuilder\n' "$1" >&2
   exit 1
   ;;
 esac

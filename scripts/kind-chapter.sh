@@ -48,7 +48,7 @@ e2e() {
 
 # sample IMAGE: the sample, with an image that was loaded. Without a tag the kubelet always pulls, and the cluster may
 # have no registry.
-sample() { sed "s|image: nginx\$|image: $1|" config/samples/myweb.yaml; }
+sample() { sed "s|image: nginx\$|image: $1|" config/samples/*myweb.yaml; }
 
 serves() { fetch 30100 | grep -qF -- "$1"; }
 web_is_served() {

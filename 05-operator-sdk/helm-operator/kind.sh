@@ -9,14 +9,14 @@ begin_myweb
 
 say "building the operator's image and starting it in the cluster"
 for_node go build -o "$tmp/helm-operator" github.com/operator-framework/helm-operator-plugins
-cp -R watches.yaml charts "$tmp"
-image helm-operator:workshop "$tmp" -f Dockerfile
-on_exit kubectl delete -k config --ignore-not-found --wait
-kubectl apply -k config
-eventually 60 kubectl wait --for=condition=Established -f config/crd/generated --timeout=60s
+cp -R watches.yaml helm-charts "$tmp"
+image controller:latest "$tmp" -f Dockerfile
+on_exit kubectl delete -k config/default --ignore-not-found --wait
+kubectl apply -k config/default
+eventually 60 kubectl wait --for=condition=Established -f config/crd/bases --timeout=60s
 # Before the operator goes: it removes their finalizers.
 on_exit kubectl delete web --all --ignore-not-found --wait --timeout=60s
-kubectl -n helm-operator rollout status deployment/helm-operator --timeout=180s
+kubectl -n helm-operator-system rollout status deployment/helm-operator-controller-manager --timeout=180s
 
 releases() { kubectl get secrets -l owner=helm,name=myweb -o name; }
 sample nginx:1.29-alpine | kubectl apply -f -
@@ -29,6 +29,6 @@ delete_service
 delete_web
 [[ -z $(releases) ]] || fail "the deletion left a release behind."
 
-kubectl -n helm-operator logs --prefix --tail=-1 -l app.kubernetes.io/name=helm-operator >"$tmp/log"
+kubectl -n helm-operator-system logs --prefix --tail=-1 -l app.kubernetes.io/name=helm-operator >"$tmp/log"
 ! grep -i forbidden "$tmp/log" || fail "the operator lacks the permission above."
 say "the end-to-end test is done"

@@ -24,8 +24,8 @@ row_of() {
   printf '%s' "$best"
 }
 
-for project in ../*/PROJECT; do # the projects that were scaffolded
-  project=$(dirname "$project")
+for project in ../*/cmd/main.go; do # the projects in Go that were scaffolded
+  project=${project%/cmd/main.go}
   files=0
   while read -r file; do
     files=$((files + 1))

@@ -36,7 +36,7 @@ const user = "helm-operator"
 var (
 	config *rest.Config
 	binary string
-	crd    = filepath.Join("..", "config", "crd", "generated")
+	crd    = filepath.Join("..", "config", "crd", "bases")
 )
 
 func TestMain(m *testing.M) {

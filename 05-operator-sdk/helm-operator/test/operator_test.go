@@ -127,7 +127,7 @@ func TestAConfigMapOfSomebodyElseStays(t *testing.T) {
 
 // Why config/crd changes the CRD of the contract: with that, there is no status, and a MyWeb cannot be deleted.
 func TestTheStatusOfTheContractIsRefused(t *testing.T) {
-	contract := filepath.Join("..", "config", "crd", "operator.k8s-summit.org_mywebs.yaml")
+	contract := filepath.Join("..", "config", "crd", "contract", "operator.k8s-summit.org_mywebs.yaml")
 	f := newFixture(t, testenv.NewAPIServer(t, contract))
 	web := f.newMyWeb("refused", map[string]any{"image": "nginx"})
 	f.Eventually(f.logged).WithArguments("Release installed").Should(gomega.BeTrue())
