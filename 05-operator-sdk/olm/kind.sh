@@ -32,7 +32,7 @@ images() {
   printf 'FROM busybox:1.37\nCOPY . /bin/\nUSER 1001\n' >"$tmp/node.Dockerfile"
   image "$olm_image" "$tmp/node" -f "$tmp/node.Dockerfile"
   printf 'FROM scratch\nCOPY scorecard-test /bin/\nUSER 1001\n' >"$tmp/scorecard/Dockerfile"
-  image $scorecard_image "$tmp/scorecard"
+  image "$scorecard_image" "$tmp/scorecard"
 }
 
 # scorecard OPERATOR: all its tests pass; busybox has the tar that unpacks the bundle in their pods.
