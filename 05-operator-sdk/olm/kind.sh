@@ -59,6 +59,8 @@ install_olm() {
     --set "olm.image.ref=$olm_image,catalog.image.ref=$olm_image,package.image.ref=$olm_image" \
     --set "catalog.commandArgs=,catalog.opmImageArgs=--opmImage=$olm_image" >"$tmp/olm.yaml"
   on_exit remove_olm
+  kubectl apply --server-side -f "$chart/chart/crds" >/dev/null
+  kubectl wait --for=condition=Established -f "$chart/chart/crds" --timeout=60s >/dev/null
   kubectl apply --server-side -f "$tmp/olm.yaml" >/dev/null
   kubectl -n olm rollout status deployment/olm-operator deployment/catalog-operator --timeout=180s
   csv_succeeded olm packageserver
