@@ -26,9 +26,14 @@ compile() {
   export PATH=$tmp/bin:$PATH
 }
 
-# images: of the programs, in the node. The pods of OLM need cp, and call the health probe by a name of its own.
+# images: of the programs, in the node. The pods of OLM need cp; with crane the image is also that of the registry. OLM
+# calls the health probe in the image of opm by a name of its own.
 images() {
-  mv "$tmp/node/grpc-health-probe" "$tmp/node/grpc_health_probe"
+  mkdir "$tmp/opm"
+  mv "$tmp/node/opm" "$tmp/opm/"
+  mv "$tmp/node/grpc-health-probe" "$tmp/opm/grpc_health_probe"
+  printf 'FROM scratch\nCOPY opm grpc_health_probe /bin/\nUSER 1001\n' >"$tmp/opm/Dockerfile"
+  docker build -q -t opm:workshop "$tmp/opm" >/dev/null
   printf 'FROM busybox:1.37\nCOPY . /bin/\nUSER 1001\n' >"$tmp/node.Dockerfile"
   image "$olm_image" "$tmp/node" -f "$tmp/node.Dockerfile"
   printf 'FROM scratch\nCOPY scorecard-test /bin/\nUSER 1001\n' >"$tmp/scorecard/Dockerfile"
@@ -57,7 +62,7 @@ install_olm() {
   helm template olm "$chart/chart" --include-crds --values "$chart/upstream/values.yaml" \
     --set installType=,certManager.enabled=false,package.replicaCount=1,package.image.pullPolicy=IfNotPresent \
     --set "olm.image.ref=$olm_image,catalog.image.ref=$olm_image,package.image.ref=$olm_image" \
-    --set "catalog.commandArgs=,catalog.opmImageArgs=--opmImage=$olm_image" >"$tmp/olm.yaml"
+    --set "catalog.commandArgs=,catalog.opmImageArgs=--opmImage=localhost:5000/opm:workshop" >"$tmp/olm.yaml"
   on_exit remove_olm
   kubectl apply --server-side -f "$chart/chart/crds" >/dev/null
   kubectl wait --for=condition=Established -f "$chart/chart/crds" --timeout=60s >/dev/null
@@ -199,11 +204,12 @@ images
 say "the scorecard examines three bundles"
 scorecards
 
-say "OLM goes into the cluster"
+say "a registry goes into the cluster, then OLM"
+start_registry
+push opm:workshop opm:workshop # OLM pulls the image of opm whenever a pod needs it
 install_olm
 
-say "a registry, 0.0.1 of the operator, and a catalogue with it"
-start_registry
+say "0.0.1 of the operator is published, and a catalogue with it"
 publish 0.0.1
 catalogue 0.0.1
 
