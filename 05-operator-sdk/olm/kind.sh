@@ -45,7 +45,8 @@ scorecard() {
   local out=$tmp/$1.scorecard
   operator-sdk scorecard "../$1/bundle" --namespace scorecard --untar-image busybox:1.37 --wait-time 2m >"$out" ||
     { cat "$out"; fail "the scorecard of $1 found what is above."; }
-  printf '%s: %s tests passed\n' "$1" "$(grep -c 'State: pass' "$out")"
+  printf '%s:\n' "$1"
+  grep -E '(Name|State):' "$out"
 }
 scorecards() {
   on_exit kubectl delete namespace scorecard --ignore-not-found --wait
@@ -71,10 +72,11 @@ install_olm() {
   csv_succeeded olm packageserver
 }
 
-csv_phase() { kubectl -n "$1" get csv "$2" -o jsonpath='{.status.phase}'; }
+# csv_succeeded NAMESPACE NAME: OLM installed this version.
 csv_succeeded() {
-  eventually 60 kubectl -n "$1" get csv "$2"
-  kubectl -n "$1" wait "csv/$2" --for=jsonpath='{.status.phase}'=Succeeded --timeout=180s
+  eventually 120 kubectl -n "$1" get csv "$2"
+  kubectl -n "$1" wait "csv/$2" --for=jsonpath='{.status.phase}'=Succeeded --timeout=180s >/dev/null ||
+    { kubectl -n "$1" describe csv "$2"; fail "OLM did not install $2."; }
 }
 
 # start_registry: in the cluster; $registry is its address for this script, localhost:5000 the one for the node.
@@ -138,14 +140,16 @@ subscribe() {
   kubectl apply -f manifests/subscription.yaml
   on_exit remove_operator
   csv_succeeded operators $operator.v0.0.1
+  kubectl -n operators get installplans,csv
   kubectl apply -f ../$operator/config/samples/cache_v1alpha1_memcached.yaml
   kubectl wait memcached/memcached-sample --for=condition=Available --timeout=120s
   kubectl wait memcached/memcached-sample --for=condition=Progressing=false --timeout=60s
+  owned
 }
 
-# owned: what must not change in an upgrade: the Memcached, its children and their pods, each with its UID.
+# owned: what an upgrade must not change: the Memcached with its spec, its children and their pods, each with its UID.
 owned() {
-  kubectl get memcacheds,deployments,services,pods -l "app.kubernetes.io/instance in (memcached-sample)" \
+  kubectl get deployments,services,pods -l app.kubernetes.io/instance=memcached-sample \
     -o 'jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid}{"\n"}{end}'
   kubectl get memcached memcached-sample -o 'jsonpath={.kind}/{.metadata.name} {.metadata.uid} {.spec}{"\n"}'
 }
@@ -156,9 +160,11 @@ upgrade() {
   catalogue 0.0.1 0.0.2
   csv_succeeded operators $operator.v0.0.2
   eventually 60 csv_gone $operator.v0.0.1
+  kubectl -n operators get installplans,csv
   diff <(printf '%s\n' "$before") <(owned) || fail "the upgrade changed what is above (< before, > after)."
   kubectl -n operators get deployment $operator-controller-manager \
     -o 'jsonpath={.metadata.name} runs {.spec.template.spec.containers[0].image}{"\n"}'
+  say "the same Memcached, Deployment, Service and pods run, each with its UID"
   kubectl scale memcached memcached-sample --replicas=2
   eventually 60 scaled
 }
@@ -171,6 +177,7 @@ remove() {
   kubectl -n operators delete csv $operator.v0.0.2 --wait
   eventually 60 no_operator
   kubectl get memcached memcached-sample
+  kubectl get pods -l app.kubernetes.io/instance=memcached-sample
 }
 no_operator() {
   [[ -z $(kubectl get deployments -n operators -o name) ]] &&
