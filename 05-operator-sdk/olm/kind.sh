@@ -46,7 +46,7 @@ scorecard() {
   operator-sdk scorecard "../$1/bundle" --namespace scorecard --untar-image busybox:1.37 --wait-time 2m >"$out" ||
     { cat "$out"; fail "the scorecard of $1 found what is above."; }
   printf '%s:\n' "$1"
-  grep -E '(Name|State):' "$out"
+  grep -E $'^\t(Name|State):' "$out"
 }
 scorecards() {
   on_exit kubectl delete namespace scorecard --ignore-not-found --wait
@@ -94,7 +94,7 @@ start_registry() {
 # push IMAGE NAME: an image of Docker becomes NAME of the registry.
 push() {
   docker save -o "$tmp/image.tar" "$1"
-  on_exit docker rmi -f "$1"
+  docker rmi -f "$1" >/dev/null
   crane push --insecure "$tmp/image.tar" "$registry/$2" >/dev/null 2>&1 || fail "the image $1 could not be pushed to the registry."
 }
 
@@ -144,6 +144,7 @@ subscribe() {
   kubectl apply -f ../$operator/config/samples/cache_v1alpha1_memcached.yaml
   kubectl wait memcached/memcached-sample --for=condition=Available --timeout=120s
   kubectl wait memcached/memcached-sample --for=condition=Progressing=false --timeout=60s
+  eventually 30 wrong_image_refused
   owned
 }
 
@@ -160,13 +161,20 @@ upgrade() {
   catalogue 0.0.1 0.0.2
   csv_succeeded operators $operator.v0.0.2
   eventually 60 csv_gone $operator.v0.0.1
-  kubectl -n operators get installplans,csv
   diff <(printf '%s\n' "$before") <(owned) || fail "the upgrade changed what is above (< before, > after)."
-  kubectl -n operators get deployment $operator-controller-manager \
-    -o 'jsonpath={.metadata.name} runs {.spec.template.spec.containers[0].image}{"\n"}'
   say "the same Memcached, Deployment, Service and pods run, each with its UID"
   kubectl scale memcached memcached-sample --replicas=2
   eventually 60 scaled
+  eventually 60 wrong_image_refused
+  csv_succeeded operators $operator.v0.0.2 # OLM checks it once more when 0.0.1 is gone
+  kubectl -n operators get installplans,csv
+  kubectl -n operators get deployment $operator-controller-manager \
+    -o 'jsonpath={.metadata.name} runs {.spec.template.spec.containers[0].image}{"\n"}'
+}
+# wrong_image_refused: by the webhook, whose certificate is OLM's. Without an answer of the webhook it is accepted.
+wrong_image_refused() {
+  ! kubectl patch memcached memcached-sample --dry-run=server --type=merge -p '{"spec":{"image":"memcached:1.6:alpine"}}' 2>"$tmp/refused" &&
+    grep -q 'admission webhook' "$tmp/refused"
 }
 csv_gone() { ! kubectl -n operators get csv "$1" >/dev/null 2>&1; }
 scaled() { [[ $(kubectl get memcached memcached-sample -o jsonpath='{.status.readyReplicas}') == 2 ]]; }
