@@ -174,7 +174,7 @@ upgrade() {
 # wrong_image_refused: by the webhook, whose certificate is OLM's. Without an answer of the webhook it is accepted.
 wrong_image_refused() {
   ! kubectl patch memcached memcached-sample --dry-run=server --type=merge -p '{"spec":{"image":"memcached:1.6:alpine"}}' 2>"$tmp/refused" &&
-    grep -q 'admission webhook' "$tmp/refused"
+    grep -q 'spec.image' "$tmp/refused"
 }
 csv_gone() { ! kubectl -n operators get csv "$1" >/dev/null 2>&1; }
 scaled() { [[ $(kubectl get memcached memcached-sample -o jsonpath='{.status.readyReplicas}') == 2 ]]; }
