@@ -71,7 +71,8 @@ func testCommand() *cobra.Command {
 var testFlags = []string{"-vet=off", "-ldflags=-w"}
 
 func kindTestCommand() *cobra.Command {
-	return chapterCommand("kind-test", "Run the end-to-end tests of chapters on kind", func(ctx context.Context, w workshop, dirs []string) error {
+	const short = "Run the end-to-end tests of chapters on kind"
+	return selectCommand("kind-test", short, chapter.SelectKind, func(ctx context.Context, w workshop, dirs []string) error {
 		if err := w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx, os.Stdout); err != nil {
 			return errors.Join(errSaid, err) // the script has said what differs
 		}
@@ -264,10 +265,15 @@ func (w workshop) chapterEnv() []string {
 
 // chapterCommand makes a command that --ch narrows.
 func chapterCommand(name, short string, do func(ctx context.Context, w workshop, dirs []string) error) *cobra.Command {
+	return selectCommand(name, short, chapter.Select, do)
+}
+
+func selectCommand(name, short string, choose func(root, prefixes string) ([]string, error),
+	do func(ctx context.Context, w workshop, dirs []string) error) *cobra.Command {
 	var ch string
 	cmd := newCommand(name, short, cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
-			dirs, err := chapter.Select(w.root, ch)
+			dirs, err := choose(w.root, ch)
 			if err != nil {
 				return err
 			}

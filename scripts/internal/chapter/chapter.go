@@ -79,8 +79,36 @@ func Modules(root string) (found []string, err error) {
 // "05/mem" is 05-operator-sdk/memcached-operator, "05" all of that folder. Without one all are meant.
 func Select(root, prefixes string) ([]string, error) {
 	all, err := All(root)
-	if err != nil || prefixes == "" {
-		return all, err
+	if err != nil {
+		return nil, err
+	}
+	return choose(all, prefixes)
+}
+
+// SelectKind does so for the tests on kind: a folder inside a chapter's folder may have one and no module of its own.
+func SelectKind(root, prefixes string) ([]string, error) {
+	all, err := All(root)
+	if err != nil {
+		return nil, err
+	}
+	scripts, err := filepath.Glob(filepath.Join(root, "[0-9][0-9]-*", "*", "kind.sh"))
+	if err != nil {
+		return nil, err
+	}
+	for _, script := range scripts {
+		name, err := filepath.Rel(root, filepath.Dir(script))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return choose(slices.Compact(all), prefixes)
+}
+
+func choose(all []string, prefixes string) ([]string, error) {
+	if prefixes == "" {
+		return all, nil
 	}
 	wanted := map[string]bool{}
 	for prefix := range strings.SplitSeq(prefixes, ",") {

@@ -72,6 +72,21 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+func TestSelectKind(t *testing.T) {
+	root := tree(t, map[string]string{"01-crd/go.mod": "", "05-operator-sdk/memcached-operator/go.mod": "",
+		"05-operator-sdk/memcached-operator/kind.sh": "", "05-operator-sdk/olm/kind.sh": "", "05-operator-sdk/ways/README.md": ""})
+	for prefix, want := range map[string][]string{
+		"":       {"01-crd", "05-operator-sdk/memcached-operator", "05-operator-sdk/olm"},
+		"05":     {"05-operator-sdk/memcached-operator", "05-operator-sdk/olm"},
+		"05/olm": {"05-operator-sdk/olm"},
+	} {
+		got, err := SelectKind(root, prefix)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("CH=%s: %v\n%s", prefix, err, diff)
+		}
+	}
+}
+
 func TestModulesOf(t *testing.T) {
 	root := tree(t,
 		map[string]string{"04-c/go.mod": "", "04-c/tool/go.mod": "", "05-sdk/a-operator/go.mod": "",

@@ -211,6 +211,7 @@ type JobLimits struct {
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 	// activeDeadlineSeconds is how long a run may take, all tries together. Each waits for the server, and for another
 	// run on the same volume, until a minute before that.
@@ -219,6 +220,7 @@ type JobLimits struct {
 	// +kubebuilder:default=3600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 	// resources are those of each container: the Job's pod has a second one in verification mode Restore. The limit of
 	// ephemeral-storage is also the size of the scratch folder in which that one restores the database: a pod that needs
@@ -227,6 +229,7 @@ type JobLimits struct {
 	//
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "100m", memory: "256Mi", "ephemeral-storage": "1Gi"}, limits: {memory: "1Gi", "ephemeral-storage": "10Gi"}}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Resources Resources `json:"resources,omitzero"`
 }
 
