@@ -140,7 +140,8 @@ subscribe() {
   kubectl apply -f manifests/subscription.yaml
   on_exit remove_operator
   csv_succeeded operators $operator.v0.0.1
-  kubectl -n operators get installplans,csv
+  kubectl -n operators get installplans
+  kubectl -n operators get csv
   kubectl apply -f ../$operator/config/samples/cache_v1alpha1_memcached.yaml
   kubectl wait memcached/memcached-sample --for=condition=Available --timeout=120s
   kubectl wait memcached/memcached-sample --for=condition=Progressing=false --timeout=60s
@@ -167,7 +168,8 @@ upgrade() {
   eventually 60 scaled
   eventually 60 wrong_image_refused
   csv_succeeded operators $operator.v0.0.2 # OLM checks it once more when 0.0.1 is gone
-  kubectl -n operators get installplans,csv
+  kubectl -n operators get installplans
+  kubectl -n operators get csv
   kubectl -n operators get deployment $operator-controller-manager \
     -o 'jsonpath={.metadata.name} runs {.spec.template.spec.containers[0].image}{"\n"}'
 }
@@ -202,6 +204,7 @@ remove_operator() {
 remove_olm() {
   kubectl -n olm delete csv packageserver --ignore-not-found --wait
   kubectl delete --ignore-not-found --wait -f "$tmp/olm.yaml"
+  kubectl delete clusterroles -l olm.managed=true # OLM may leave those of the bundle and of its groups
 }
 
 kind_up
