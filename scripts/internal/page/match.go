@@ -2,6 +2,7 @@ package page
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -26,9 +27,18 @@ var volatile = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// normalise splits a text into lines without what differs from run to run and without blank edges.
+// progress are the lines that report the building of programs into bin/. A command prints them only where bin/ lacks a
+// program, so they are not what a page shows.
+var progress = regexp.MustCompile("^(building .*|built into bin/: .*|the first time this takes .*|" +
+	"\\(instead, `make up DOWNLOAD=1` .*|(compiling packages|downloading( and reading)? sources): .*)$")
+
+// normalise splits a text into lines without what differs from run to run, progress included, and without blank edges.
 func normalise(text string) []string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	lines = slices.DeleteFunc(lines, progress.MatchString)
 	for i, line := range lines {
 		for _, v := range volatile {
 			line = v.pattern.ReplaceAllString(line, v.instead)

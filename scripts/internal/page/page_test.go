@@ -61,6 +61,8 @@ func TestPagesThatAreTrue(t *testing.T) {
 		"an output with a gap": {"'''sh\nseq 9\n'''\n'''console\n1\n…\n9\n'''", Counts{Executed: 1, Compared: 1}},
 		"a line with a gap": {
 			"'''sh\necho one two three\n'''\n'''console\none … three\n'''", Counts{Executed: 1, Compared: 1}},
+		"an output with the progress of a build": {"'''sh\necho 'building kind' >&2; echo '  compiling packages: 1 of 2, 3s'; " +
+			"echo 'built into bin/: 1 of 1, in 3s'; echo a\n'''\n'''console\na\n'''", Counts{Executed: 1, Compared: 1}},
 		"some lines of an output": {"'''sh\nseq 9\n'''\n'''console contains\n3\n7\n'''", Counts{Executed: 1, Compared: 1}},
 		"the output of an expected failure": {
 			"'''sh fails\necho no; exit 3\n'''\n'''console\nno\n'''", Counts{Executed: 1, Compared: 1}},
