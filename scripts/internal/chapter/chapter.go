@@ -85,7 +85,7 @@ func Select(root, prefixes string) ([]string, error) {
 	return choose(all, prefixes)
 }
 
-// SelectKind does so for the tests on kind: a folder inside a chapter's folder may have one and no module of its own.
+// SelectKind does so for the tests on kind: a folder inside a chapter's folder may have a test and no module.
 func SelectKind(root, prefixes string) ([]string, error) {
 	all, err := All(root)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/modfile"
@@ -17,7 +18,8 @@ import (
 type copied struct {
 	// From is the path of the source in the repository, a file or a folder.
 	From string `json:"from"`
-	// To are the paths that must hold the same, of a folder all of it and nothing else.
+	// To are the paths that must hold the same, of a folder all of it and nothing else. Tests of a folder stay beside the
+	// source: they prove the copies too, which are equal.
 	To []string `json:"to"`
 	// As is "manifest" when a generator makes the copies and only the meaning must be the same.
 	As string `json:"as,omitempty"`
@@ -57,7 +59,9 @@ func (c copied) files(root string) (all []copied, err error) {
 			return nil, err
 		}
 		for _, entry := range entries {
-			names[entry.Name()] = true
+			if !strings.HasSuffix(entry.Name(), "_test.go") {
+				names[entry.Name()] = true
+			}
 		}
 	}
 	for name := range names {

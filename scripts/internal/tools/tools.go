@@ -32,7 +32,7 @@ type Tool struct {
 	// Package is the import path of its main package.
 	Package string
 	// Module is the folder in scripts/ whose go.mod pins it; empty is tools. A program that needs other versions than
-	// Kubernetes has a module of its own, and is compiled only when it is asked for.
+	// Kubernetes has another module. It is compiled only on request.
 	Module string
 	// Tags are the build tags that it needs, separated by commas.
 	Tags string

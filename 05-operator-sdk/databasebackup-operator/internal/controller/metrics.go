@@ -104,7 +104,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collectBackup sends the gauges of one DatabaseBackup. What is not known has no series, which is not the same as 0.
+// collectBackup sends the gauges of one DatabaseBackup. An unknown value has no series, because 0 would be a value.
 func collectBackup(b *databasesv1.DatabaseBackup, now time.Time, to chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, more ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value,

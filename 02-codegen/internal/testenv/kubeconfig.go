@@ -1,0 +1,28 @@
+package testenv
+
+import (
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// WriteKubeconfig writes a kubeconfig that connects as the configuration does, in a namespace, and returns its path.
+func WriteKubeconfig(t *testing.T, cfg *rest.Config, namespace string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a kubeconfig") // a home folder may have a blank too
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"test": {Server: cfg.Host,
+			CertificateAuthority: cfg.CAFile, CertificateAuthorityData: cfg.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"test": {Token: cfg.BearerToken,
+			ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData, Impersonate: cfg.Impersonate.UserName}},
+		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test", Namespace: namespace}},
+		CurrentContext: "test",
+	}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
