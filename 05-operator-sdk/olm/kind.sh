@@ -205,6 +205,7 @@ remove_olm() {
   kubectl -n olm delete csv packageserver --ignore-not-found --wait
   kubectl delete --ignore-not-found --wait -f "$tmp/olm.yaml"
   kubectl delete clusterroles -l olm.managed=true # OLM may leave those of the bundle and of its groups
+  kubectl -n kube-system delete rolebindings -l olm.managed=true # and these, by which its API services read
 }
 
 kind_up
