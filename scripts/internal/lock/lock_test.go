@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,16 +14,16 @@ import (
 	"time"
 )
 
-// release keeps the lock's file from the garbage collector, which closes files that nothing refers to.
-var release func()
-
-// TestMain lets this program play another process: it takes the lock and holds it until it is killed.
+// TestMain lets this program play another process: it takes the lock and holds it until it is killed
+// or its standard input ends. Waiting for input, and not for nothing, matters: a program in which
+// nothing can happen any more is ended by Go's runtime.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LOCK_TEST_HOLD"); path != "" {
-		var err error
-		release, err = Acquire(context.Background(), path, func(string) {})
+		release, err := Acquire(context.Background(), path, func(string) {})
 		fmt.Println("held:", err)
-		select {}
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		release()
+		return
 	}
 	os.Exit(m.Run())
 }
@@ -34,6 +35,9 @@ func hold(t *testing.T, path string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "LOCK_TEST_HOLD="+path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cmd.StdinPipe(); err != nil { // stays open until Wait
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
