@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
-	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
+	"example.com/operator-workshop/04-controller-runtime/internal/operator"
 )
 
 // Options say among what the cache is measured.
@@ -51,7 +51,7 @@ var variants = []struct {
 	seen client.Object // what is asked for
 }{
 	{"everything", cache.ByObject{}, &corev1.ConfigMap{}},
-	{"transform: unmanaged by name", cache.ByObject{Transform: hardening.Trim}, &corev1.ConfigMap{}},
+	{"transform: unmanaged by name", cache.ByObject{Transform: operator.Trim}, &corev1.ConfigMap{}},
 	{"label selector: owned only", cache.ByObject{Label: labels.SelectorFromSet(ownLabels)}, &corev1.ConfigMap{}},
 	{"metadata only", cache.ByObject{}, &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}},

@@ -1,9 +1,6 @@
-// Package controller turns MyWebs into ConfigMaps, Deployments and Services, with controller-runtime.
-//
-// A manager brings the cache, the client, the work queue, the workers and the lease. The core is in
-// controller.go (what is watched), reconcile.go (the loop) and apply.go (how a child is written); what
-// should be there is decided in package myweb. The other files are hardening: each names in its first
-// comment the check that demands it.
+// Package controller is the core of the operator: it turns MyWebs into ConfigMaps, Deployments and Services. It is stage
+// 9 in files: controller.go says what is watched, reconcile.go is the loop, children.go writes a child. What should be
+// there is decided in package myweb. Package operator composes hardening around it.
 package controller
 
 import (
@@ -13,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
@@ -30,38 +27,24 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// SetupWithManager adds the reconciler to a manager whose cache has CacheOptions. Several MyWebs are
-// reconciled at once, but one MyWeb never twice at once.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := startInformers(context.Background(), mgr.GetCache()); err != nil {
-		return err
-	}
-	return r.builder(mgr).Complete(finishInFlight(r))
-}
-
-// builder declares what enqueues a MyWeb: the MyWeb itself; the children that it owns; and the objects that
-// it does not own, but that may be in conflict with it.
+// Builder declares what enqueues a MyWeb: the MyWeb itself, the children that it owns, and objects of their kinds that
+// have its name and may be in conflict with it. Several MyWebs are reconciled at once, but one MyWeb never twice.
 //
-// For has no GenerationChangedPredicate, which would save a reconcile after each write of a status: it would
-// also hide a status that somebody else falsified (check fault/21-status-falsified).
-//
-// What is not declared here stays as controller-runtime has it. A panic becomes an error, so one MyWeb that
-// causes it does not take the others down. The queue is a priority queue: what the first list brings waits
-// behind what changes now, so after a restart a user's edit does not wait for thousands of MyWebs.
-func (r *Reconciler) builder(mgr ctrl.Manager) *builder.Builder {
-	conflicts := handler.EnqueueRequestsFromMapFunc(r.mapToMyWebs)
+// For has no GenerationChangedPredicate, which would save a reconcile after each write of a status: it would also hide
+// a status that somebody else wrote.
+func Builder(mgr ctrl.Manager) *builder.Builder {
+	sameName := handler.EnqueueRequestsFromMapFunc(mapToMyWeb)
 	return ctrl.NewControllerManagedBy(mgr).
-		Named("myweb").
 		For(&webv1.MyWeb{}).
 		Owns(&corev1.ConfigMap{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&webv1.MyWeb{}, conflicts).
-		Watches(&corev1.ConfigMap{}, conflicts).
-		Watches(&appsv1.Deployment{}, conflicts).
-		Watches(&corev1.Service{}, conflicts).
-		WithOptions(controller.Options{
-			RateLimiter:           newBackoff(),
-			ReconciliationTimeout: reconcileTimeout,
-		})
+		Watches(&corev1.ConfigMap{}, sameName).
+		Watches(&appsv1.Deployment{}, sameName).
+		Watches(&corev1.Service{}, sameName)
+}
+
+// mapToMyWeb returns the MyWeb that an object has the name of. Owns enqueues only owners.
+func mapToMyWeb(_ context.Context, obj client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }

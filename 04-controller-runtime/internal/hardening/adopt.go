@@ -1,34 +1,42 @@
 package hardening
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
-	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Demanded by fault/22-orphans-unseen: who deletes a MyWeb with --cascade=orphan wants to keep the children. The
-// garbage collector takes their owner references away, and a cache may show that before it shows that the MyWeb is
+// Demanded by fault/22-orphans-unseen: who deletes an owner with --cascade=orphan wants to keep the children. The
+// garbage collector takes their owner references away, and a cache may show that before it shows that the owner is
 // deleted. An operator that restored a reference now would have the child deleted.
 
 // adoptRetry is when to look again after a child was not taken back: the cache should have caught up by then.
 const adoptRetry = time.Second
 
-// CanAdopt returns a RequeueAfter when a child has lost its owner reference and its MyWeb is being deleted, or gone.
-// The cache cannot tell, so read asks the API server for the MyWebs of that name. Kubernetes' own controllers do the
-// same (RecheckDeletionTimestamp in k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
-func CanAdopt(web *webv1.MyWeb, child *myweb.Child, read func() ([]webv1.MyWeb, error)) error {
-	if child.Live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.Live) != nil {
+// mayAdopt returns a RequeueAfter when a child has lost its owner reference, and its owner is being deleted or gone.
+// The cache cannot tell, so it asks the API server: by a list, because the operator's role has no get. Kubernetes' own
+// controllers do the same (RecheckDeletionTimestamp in k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
+func (c children) mayAdopt(ctx context.Context, child *child) error {
+	if child.live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.live) != nil {
 		return nil
 	}
-	webs, err := read()
+	kind, err := apiutil.GVKForObject(c.h.Owner, c.Scheme())
 	if err != nil {
 		return err
 	}
-	for i := range webs {
-		if webs[i].UID == web.UID && webs[i].DeletionTimestamp == nil {
+	owners := &metav1.PartialObjectMetadataList{}
+	owners.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err = c.h.Live.List(ctx, owners, client.InNamespace(child.live.GetNamespace()),
+		client.MatchingFields{metav1.ObjectNameField: child.owner.Name})
+	if err != nil {
+		return fmt.Errorf("list the owners of %s: %w", child, err)
+	}
+	for i := range owners.Items {
+		if owners.Items[i].UID == child.owner.UID && owners.Items[i].DeletionTimestamp == nil {
 			return nil
 		}
 	}

@@ -9,12 +9,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
-
-	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
 )
 
 // Demanded by fault/16-leader-stopped: a process that was suspended for longer than its lease resumes in the
-// middle of its work, and must not write any more. The manager elects, renews and releases; hardening.LeaseLock
+// middle of its work, and must not write any more. The manager elects, renews and releases; LeaseLock
 // knows, at each write, whether the lease is still held.
 
 const (
@@ -47,7 +45,7 @@ func elect(cfg *rest.Config, options *ctrl.Options) (*rest.Config, error) {
 
 // newLease returns a lease in the given namespace, or in the pod's own when that is empty. Its requests must
 // neither pass the fence nor wait in line behind others.
-func newLease(cfg *rest.Config, namespace string) (*hardening.LeaseLock, error) {
+func newLease(cfg *rest.Config, namespace string) (*LeaseLock, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.RateLimiter, cfg.QPS = nil, -1
 	lock, err := leaderelection.NewResourceLock(cfg, noEvents{}, leaderelection.Options{LeaderElection: true,
@@ -55,7 +53,7 @@ func newLease(cfg *rest.Config, namespace string) (*hardening.LeaseLock, error) 
 	if err != nil {
 		return nil, fmt.Errorf("--leader-elect, which outside a cluster needs --leader-election-namespace: %w", err)
 	}
-	return hardening.NewLeaseLock(lock), nil
+	return NewLeaseLock(lock), nil
 }
 
 // noEvents records no events of the election: they would need one more permission.

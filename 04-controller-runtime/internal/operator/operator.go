@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
-	"example.com/operator-workshop/04-controller-runtime/internal/controller"
 	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 	"example.com/operator-workshop/04-controller-runtime/internal/webhook"
@@ -92,7 +91,7 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	options.WebhookServer = hooks.Server()
 	// A reconcile reads what the one before it wrote, even when the watch is a moment behind.
 	options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
-	options.Cache = controller.CacheOptions(o.Namespaces)
+	options.Cache = cacheOptions(o.Namespaces)
 	options.GracefulShutdownTimeout = new(drainTimeout)
 	if options.Metrics.SecureServing { // the API server is asked who sends a token, and whether it may get /metrics
 		options.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -115,13 +114,13 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 
 // setup adds to a manager what it runs.
 func setup(mgr ctrl.Manager, hooks *webhook.Webhooks) error {
-	web := controller.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(myweb.FieldOwner))
-	if err := web.SetupWithManager(mgr); err != nil {
+	if err := startInformers(context.Background(), mgr.GetCache()); err != nil {
 		return err
 	}
 	return errors.Join(
+		addController(mgr),
 		hooks.SetupWithManager(mgr),
-		mgr.Add(manager.RunnableFunc(controller.ServeConditionCounts(mgr.GetCache()))),
+		mgr.Add(manager.RunnableFunc(serveConditionCounts(mgr.GetCache()))),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", func(r *http.Request) error {
 			ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)

@@ -215,9 +215,7 @@ func portsSwapped(t *suite.T) {
 		}
 	})
 	for name := range wants {
-		web := t.Await(name, "is Degraded, and waits for the other one", 0, func(w *suite.Web) bool {
-			return taken(w) && strings.Contains(w.Condition("Degraded").Message, "wait")
-		})
+		web := t.Await(name, "is Degraded", 0, taken)
 		message := web.Condition("Degraded").Message
 		for _, word := range []string{other[name], fmt.Sprint(wants[name])} {
 			if !strings.Contains(message, word) {

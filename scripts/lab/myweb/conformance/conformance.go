@@ -81,7 +81,7 @@ var checks = []suite.Check{
 	{ID: "behaviour/07-port-of-another-myweb", Group: "7", Needs: status, Alone: true, Run: portOfAnother,
 		Title: "of two MyWebs with one node port the first is served; the second recovers with another port"},
 	{ID: "behaviour/07-ports-swapped", Group: "7", Needs: status, Alone: true, Within: 2 * time.Minute, Run: portsSwapped,
-		Title: "two MyWebs that swap their node ports both report that they wait for each other; a third port resolves it"},
+		Title: "two MyWebs that swap their node ports both report who holds theirs; a third port resolves it"},
 	{ID: "behaviour/08-rollout-stuck", Group: "8", Needs: status, Fast: true, Within: 90 * time.Second, Run: rolloutStuck,
 		Title: "a rollout that exceeds its deadline is reported; the old pod stays Available; it recovers"},
 	{ID: "behaviour/08-pods-refused", Group: "8", Needs: status, Fast: true, Within: 90 * time.Second, Run: podsRefused,

@@ -1,4 +1,4 @@
-package controller
+package operator
 
 import (
 	"context"
@@ -24,9 +24,9 @@ var conditionCountsDesc = prometheus.NewDesc("myweb_conditions",
 	"MyWebs by type and status of a condition; Unknown when the operator has not reported it yet.",
 	[]string{"type", "status"}, nil)
 
-// ServeConditionCounts is a manager.RunnableFunc: it keeps the metric registered until ctx ends. The manager
+// serveConditionCounts is a manager.RunnableFunc: it keeps the metric registered until ctx ends. The manager
 // runs it while it leads: replicas that wait would count the same MyWebs once more.
-func ServeConditionCounts(webs client.Reader) func(ctx context.Context) error {
+func serveConditionCounts(webs client.Reader) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		defer metrics.Registry.Unregister(conditionCounts{webs})
 		if err := metrics.Registry.Register(conditionCounts{webs}); err != nil {

@@ -1,4 +1,4 @@
-package hardening
+package operator
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package hardening
+package operator
 
 // Demanded by fault/16-leader-stopped and fault/16-lease-stolen, and by TestBothClocksEndALease for a machine that was
 // suspended. An elector notices a lost lease up to its renew deadline later.

@@ -1,0 +1,48 @@
+package operator
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/controller"
+	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
+	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+)
+
+// addController adds the core to a manager, with all hardening around it. The core alone would be
+//
+//	controller.Builder(mgr).Complete(&controller.Reconciler{Client: mgr.GetClient(), Events: ...})
+func addController(mgr ctrl.Manager) error {
+	h := NewHardening(mgr.GetClient(), mgr.GetAPIReader())
+	return controller.Builder(mgr).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapToWaiting(mgr.GetCache()))).
+		WithOptions(h.Options()).
+		Complete(Compose(h, mgr.GetEventRecorder(myweb.FieldOwner)))
+}
+
+// NewHardening returns what decorates the core. The client reads from a cache that has its own writes, and live from the
+// API server.
+func NewHardening(c client.Client, live client.Reader) *hardening.Hardening {
+	return hardening.New(hardening.Hardening{
+		Owner:      &webv1.MyWeb{},
+		Annotation: myweb.AnnotationApplied,
+		Report: func(reason, message string, retry bool) error {
+			return &myweb.ConditionError{Reason: reason, Message: message, Retry: retry}
+		},
+		Client: hardening.Reads(c), // a read that waits for the cache, but not for long
+		Live:   live,
+	})
+}
+
+// Compose returns the core with its decorators.
+func Compose(h *hardening.Hardening, recorder events.EventRecorder) reconcile.Reconciler {
+	c := newNodePorts(h.Client)                                              // who has a node port
+	c = h.Children(c)                                                        // drift, mutations, orphans, edited elements, refusals
+	c = h.Statuses(c)                                                        // status writes that wait
+	return h.Reconciler(&controller.Reconciler{Client: c, Events: recorder}) // an end in order, errors to results
+}
