@@ -1,4 +1,4 @@
-package controller
+package controller_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/operator"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
@@ -46,7 +49,9 @@ func TestMain(m *testing.M) {
 type fixture struct {
 	t testing.TB
 	client.WithWatch
-	Reconciler *Reconciler
+	reconcile.Reconciler
+	client   client.WithWatch // of the operator
+	recorder events.EventRecorder
 	*wire
 	key    client.ObjectKey
 	clock  *clocktesting.FakePassiveClock
@@ -66,11 +71,11 @@ func newFixture(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	b.must(err)
 	counted := rest.CopyConfig(config)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { b.next = next; return b.wire })
-	operator, err := client.NewWithWatch(counted, client.Options{Scheme: newScheme()})
+	own, err := client.NewWithWatch(counted, client.Options{Scheme: newScheme()})
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
-	b.Reconciler = New(interceptor.NewClient(operator, interceptor.Funcs{List: listByIndex}), operator, recorder)
-	b.Reconciler.Clock, b.events = b.clock, recorder.Events
+	b.client, b.recorder, b.events = interceptor.NewClient(own, interceptor.Funcs{List: listByIndex}), recorder, recorder.Events
+	b.restart()
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}
 	b.must(b.Create(t.Context(), namespace))
@@ -84,26 +89,36 @@ func newFixture(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	return b
 }
 
+// restart makes a reconciler that remembers nothing.
+func (b *fixture) restart() {
+	h := operator.NewHardening(b.client, b.WithWatch)
+	h.Clock = b.clock
+	b.Reconciler = operator.Compose(h, b.recorder)
+}
+
 // newServed is newFixture, with a MyWeb that has its desired state.
 func newServed(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	t.Helper()
 	b := newFixture(t, change...)
-	b.reconcile()
+	b.reconciled()
 	b.deploy()
-	b.reconcile()
+	b.reconciled()
 	return b
 }
 
 // listByIndex answers from the API server what a cache answers from its index of node ports.
 func listByIndex(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-	services := list.(*corev1.ServiceList)
+	services, ok := list.(*corev1.ServiceList)
+	if !ok {
+		return c.List(ctx, list, opts...)
+	}
 	asked := (&client.ListOptions{}).ApplyOptions(opts).FieldSelector
 	if err := c.List(ctx, services); err != nil {
 		return err
 	}
 	services.Items = slices.DeleteFunc(services.Items, func(s corev1.Service) bool {
-		return !slices.ContainsFunc(nodePorts(&s), func(port string) bool {
-			return asked.Matches(fields.Set{byNodePort: port})
+		return !slices.ContainsFunc(s.Spec.Ports, func(port corev1.ServicePort) bool {
+			return asked.Matches(fields.Set{"heldNodePort": strconv.Itoa(int(port.NodePort))})
 		})
 	})
 	return nil
@@ -128,7 +143,7 @@ func (b *fixture) reconcileNow() (ctrl.Result, error) {
 }
 
 // reconcile does so, without an error, and returns how many writes it sent.
-func (b *fixture) reconcile() int64 {
+func (b *fixture) reconciled() int64 {
 	b.t.Helper()
 	before := b.writes()
 	_, err := b.reconcileLater()
@@ -136,12 +151,23 @@ func (b *fixture) reconcile() int64 {
 	return b.writes() - before
 }
 
+// eventually waits until something has happened.
+func (b *fixture) eventually(done func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatal("it did not happen within 20 s")
+		}
+	}
+}
+
 // recorded are the events that were recorded since the last call, as "type reason".
 func (b *fixture) recorded() []string { return testenv.Recorded(b.events) }
 
 // intercept steps between the reconciler and its client.
 func (b *fixture) intercept(funcs interceptor.Funcs) {
-	b.Reconciler.Client = interceptor.NewClient(b.Reconciler.Client.(client.WithWatch), funcs)
+	b.client = interceptor.NewClient(b.client, funcs)
+	b.restart()
 }
 
 func get[T client.Object](b *fixture, obj T) T {
@@ -184,24 +210,24 @@ func (b *fixture) deploy() {
 
 func TestFromNothingToCompletedTakesFiveWrites(t *testing.T) {
 	b := newFixture(t)
-	if n := b.reconcile(); n != 4 {
+	if n := b.reconciled(); n != 4 {
 		t.Errorf("the first reconcile sent %d writes, want 3 children and 1 status", n)
 	}
 	if web := get(b, &webv1.MyWeb{}); web.Status.Completed || b.condition("Progressing").Status != metav1.ConditionTrue {
 		t.Errorf("no pod runs, status reports %+v", web.Status)
 	}
-	if n := b.reconcile(); n != 0 {
+	if n := b.reconciled(); n != 0 {
 		t.Errorf("nothing changed, %d writes were sent", n)
 	}
 	b.deploy()
-	if n := b.reconcile(); n != 1 {
+	if n := b.reconciled(); n != 1 {
 		t.Errorf("the pods are ready, %d writes were sent, want 1", n)
 	}
 	web := get(b, &webv1.MyWeb{})
 	if !web.Status.Completed || web.Status.ReadyReplicas != 1 || web.Status.NodePort < 30000 {
 		t.Errorf("all is ready, status reports %+v", web.Status)
 	}
-	if n := b.reconcile(); n != 0 {
+	if n := b.reconciled(); n != 0 {
 		t.Errorf("in steady state %d writes were sent", n)
 	}
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
@@ -217,7 +243,7 @@ func TestFromNothingToCompletedTakesFiveWrites(t *testing.T) {
 
 func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	b := newFixture(t)
-	b.reconcile()
+	b.reconciled()
 	pods, service := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
 	hash := pods.Spec.Template.Annotations["operator.k8s-summit.org/page-hash"]
 
@@ -226,7 +252,7 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 		w.Spec = webv1.MyWebSpec{Image: "nginx:1.29-alpine", Replicas: new(int32(3)),
 			PageContentHTML: new("<p>new</p>"), NodePortNumber: &port}
 	})
-	b.reconcile()
+	b.reconciled()
 	newPods, newService := get(b, &appsv1.Deployment{}), get(b, &corev1.Service{})
 	if newPods.UID != pods.UID || newService.UID != service.UID || newService.Spec.ClusterIP != service.Spec.ClusterIP {
 		t.Error("a child was made anew instead of changed")
@@ -242,11 +268,11 @@ func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	}
 
 	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.NodePortNumber = nil })
-	b.reconcile()
+	b.reconciled()
 	if got := get(b, &corev1.Service{}).Spec.Ports[0].NodePort; got != port {
 		t.Errorf("the node port was removed from the spec and is %d, want the old one kept", got)
 	}
-	if n := b.reconcile(); n != 0 {
+	if n := b.reconciled(); n != 0 {
 		t.Errorf("in steady state %d writes were sent", n)
 	}
 }
@@ -313,7 +339,7 @@ func damages(b *fixture) map[string]damage {
 
 func TestOwnedFieldsAreRestored(t *testing.T) {
 	b := newFixture(t)
-	b.reconcile()
+	b.reconciled()
 	for name, test := range damages(b) {
 		t.Run(name, func(t *testing.T) {
 			test.spoil()
@@ -321,10 +347,10 @@ func TestOwnedFieldsAreRestored(t *testing.T) {
 			if strings.HasPrefix(name, "the port of ") {
 				want = 2 // an apply is refused, and its element replaced
 			}
-			if n := b.reconcile(); n != want || !test.repaired() {
+			if n := b.reconciled(); n != want || !test.repaired() {
 				t.Errorf("%d writes, want %d, restored: %v", n, want, test.repaired())
 			}
-			if n := b.reconcile(); n != 0 {
+			if n := b.reconciled(); n != 0 {
 				t.Errorf("restored, and %d writes more", n)
 			}
 		})
@@ -333,17 +359,17 @@ func TestOwnedFieldsAreRestored(t *testing.T) {
 
 func TestFieldsOfOthersStay(t *testing.T) {
 	b := newFixture(t)
-	b.reconcile()
+	b.reconciled()
 	edit(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
 		d.Labels["team"], d.Annotations["note"] = "blue", "mine"
 		sidecar := corev1.Container{Name: "a-sidecar", Image: "proxy"}
 		d.Spec.Template.Spec.Containers = append([]corev1.Container{sidecar}, d.Spec.Template.Spec.Containers...)
 	})
-	if n := b.reconcile(); n != 0 {
+	if n := b.reconciled(); n != 0 {
 		t.Errorf("others changed what is theirs, %d writes were sent", n)
 	}
 	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(2)) })
-	b.reconcile()
+	b.reconciled()
 	d := get(b, &appsv1.Deployment{})
 	if d.Labels["team"] != "blue" || d.Annotations["note"] != "mine" || len(d.Spec.Template.Spec.Containers) != 2 {
 		t.Errorf("an apply took away what others set: %v %v %v", d.Labels, d.Annotations, d.Spec.Template.Spec.Containers)
@@ -353,27 +379,27 @@ func TestFieldsOfOthersStay(t *testing.T) {
 func TestAChangedPortIsRestoredBesideAFixedNodePort(t *testing.T) {
 	port := freePort()
 	b := newFixture(t, asking(port))
-	b.reconcile()
+	b.reconciled()
 	edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 })
-	b.reconcile()
+	b.reconciled()
 	if ports := get(b, &corev1.Service{}).Spec.Ports; len(ports) != 1 || ports[0].Port != 80 || ports[0].NodePort != port {
 		t.Errorf("the ports are %+v", ports)
 	}
-	if n := b.reconcile(); n != 0 {
+	if n := b.reconciled(); n != 0 {
 		t.Errorf("restored, and %d writes more", n)
 	}
 }
 
 func TestADeletedChildComesBackOnce(t *testing.T) {
 	b := newFixture(t)
-	b.reconcile()
+	b.reconciled()
 	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
 		b.must(b.Delete(t.Context(), get(b, obj)))
-		if n := b.reconcile(); n != 1 {
+		if n := b.reconciled(); n != 1 {
 			t.Errorf("%T: %d writes", obj, n)
 		}
 		get(b, obj)
-		if n := b.reconcile(); n != 0 {
+		if n := b.reconciled(); n != 0 {
 			t.Errorf("%T is back, %d writes more", obj, n)
 		}
 	}
@@ -386,7 +412,7 @@ func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
 	b := newServed(t)
 	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
 	b.must(b.Create(t.Context(), mywebtest.Unmanaged("ConfigMap", b.key.Namespace, b.key.Name)))
-	b.reconcile()
+	b.reconciled()
 	if s := get(b, &webv1.MyWeb{}).Status; s.ReadyReplicas != 1 || s.NodePort == 0 || s.Completed {
 		t.Errorf("the pods serve, the MyWeb does not own the page's ConfigMap; status reports %+v", s)
 	}
@@ -411,7 +437,7 @@ func TestAStatusThatBecameZeroIsRead(t *testing.T) {
 			return err
 		},
 	})
-	b.reconcile()
+	b.reconciled()
 	if n := get(b, &webv1.MyWeb{}).Status.ReadyReplicas; n != 0 {
 		t.Errorf("no pod is ready, status reports %d", n)
 	}
@@ -423,7 +449,7 @@ func TestAnObjectOfSomebodyElseIsNeverChanged(t *testing.T) {
 			b := newFixture(t)
 			unmanaged := mywebtest.Unmanaged(kind, b.key.Namespace, b.key.Name)
 			b.must(b.Create(t.Context(), unmanaged))
-			if n := b.reconcile(); n != 1 {
+			if n := b.reconciled(); n != 1 {
 				t.Errorf("%d writes were sent, want only the status", n)
 			}
 			c := b.condition(webv1.ConditionDegraded)
@@ -436,7 +462,7 @@ func TestAnObjectOfSomebodyElseIsNeverChanged(t *testing.T) {
 				t.Error("the unmanaged object was changed")
 			}
 			b.must(b.Delete(t.Context(), unmanaged))
-			b.reconcile()
+			b.reconciled()
 			if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
 				t.Errorf("the conflict is over, Degraded is %+v", c)
 			}
@@ -451,7 +477,7 @@ func TestAConflictThatAppearsBetweenObserveAndApplyIsNotChanged(t *testing.T) {
 				b := newFixture(t)
 				unmanaged := mywebtest.Unmanaged(kind, b.key.Namespace, b.key.Name)
 				if exists {
-					b.reconcile()
+					b.reconciled()
 					edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) {
 						w.Spec = webv1.MyWebSpec{Image: "new", PageContentHTML: new("new"), NodePortNumber: new(freePort())}
 					})
@@ -483,11 +509,11 @@ func TestAConflictThatAppearsBetweenObserveAndApplyIsNotChanged(t *testing.T) {
 func TestAMyWebThatIsGoneOrGoingIsLeftAlone(t *testing.T) {
 	b := newFixture(t, func(w *webv1.MyWeb) { w.Finalizers = []string{"example.com/keep"} })
 	b.must(b.Delete(t.Context(), get(b, &webv1.MyWeb{})))
-	if n := b.reconcile(); n != 0 {
+	if n := b.reconciled(); n != 0 {
 		t.Errorf("a MyWeb is being deleted, %d writes were sent", n)
 	}
 	edit(b, &webv1.MyWeb{}, func(w *webv1.MyWeb) { w.Finalizers = nil })
-	if n := b.reconcile(); n != 0 {
+	if n := b.reconciled(); n != 0 {
 		t.Errorf("a MyWeb is gone, %d writes were sent", n)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 )
 
-// cacheOptions are for the manager's cache, of all namespaces or of the named ones. It holds the MyWebs and
+// CacheOptions are for the manager's cache, of all namespaces or of the named ones. It holds the MyWebs and
 // everything that may be a child of one, or in conflict with it.
-func cacheOptions(namespaces []string) cache.Options {
+func CacheOptions(namespaces []string) cache.Options {
 	options := cache.Options{DefaultTransform: Trim}
 	if len(namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,10 +16,13 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 )
 
-// addController adds the core to a manager, with all hardening around it. The core alone would be
+// AddController adds the core to a manager, with all hardening around it. The core alone would be
 //
 //	controller.Builder(mgr).Complete(&controller.Reconciler{Client: mgr.GetClient(), Events: ...})
-func addController(mgr ctrl.Manager) error {
+func AddController(mgr ctrl.Manager) error {
+	if err := startInformers(context.Background(), mgr.GetCache()); err != nil {
+		return err
+	}
 	h := NewHardening(mgr.GetClient(), mgr.GetAPIReader())
 	return controller.Builder(mgr).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapToWaiting(mgr.GetCache()))).

@@ -11,8 +11,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-const leaseDuration = 15 * time.Second
-
 // storedLease is a lock without an API server.
 type storedLease struct {
 	resourcelock.Interface

@@ -91,7 +91,7 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	options.WebhookServer = hooks.Server()
 	// A reconcile reads what the one before it wrote, even when the watch is a moment behind.
 	options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
-	options.Cache = cacheOptions(o.Namespaces)
+	options.Cache = CacheOptions(o.Namespaces)
 	options.GracefulShutdownTimeout = new(drainTimeout)
 	if options.Metrics.SecureServing { // the API server is asked who sends a token, and whether it may get /metrics
 		options.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -114,11 +114,8 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 
 // setup adds to a manager what it runs.
 func setup(mgr ctrl.Manager, hooks *webhook.Webhooks) error {
-	if err := startInformers(context.Background(), mgr.GetCache()); err != nil {
-		return err
-	}
 	return errors.Join(
-		addController(mgr),
+		AddController(mgr),
 		hooks.SetupWithManager(mgr),
 		mgr.Add(manager.RunnableFunc(serveConditionCounts(mgr.GetCache()))),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
