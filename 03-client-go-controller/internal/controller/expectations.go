@@ -40,7 +40,8 @@ func (e *expectations) satisfied(web cache.ObjectName) bool {
 	defer e.mu.Unlock()
 	for kind, version := range e.written[web] {
 		// Resource versions of one kind can be compared, since Kubernetes 1.35.
-		order, err := resourceversion.CompareResourceVersion(e.informers[kind].GetStore().LastStoreSyncResourceVersion(), version)
+		shown := e.informers[kind].GetStore().LastStoreSyncResourceVersion()
+		order, err := resourceversion.CompareResourceVersion(shown, version)
 		if err == nil && order < 0 {
 			return false
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // There is no limit of the client's own: with client-go's default of 5 requests a second, ConfigMaps and Services of
-// 200 MyWebs alone would take 80 s. The API server runs alone: controllers and simulated nodes would need the processor.
+// 200 MyWebs alone would take 80 s. The API server runs alone: controllers and nodes would need the processor.
 func TestThereIsNoHiddenLimit(t *testing.T) {
 	t.Parallel()
 	const many = 200
