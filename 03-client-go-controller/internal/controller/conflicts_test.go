@@ -2,9 +2,7 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,13 +10,10 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/test/mywebtest"
 )
@@ -145,55 +140,10 @@ func TestAConflictBetweenReadAndWriteIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestAConflictBeforeElementsAreReplacedIsNotChanged(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	var version string
-	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if r.kind == "PATCH services" && r.Header.Get("Content-Type") == "application/json-patch+json" {
-			f.between(nil)
-			f.remove("Service", "site")
-			version = f.put(mywebtest.Unmanaged("Service", "", "site")).GetResourceVersion()
-		}
-		return pass()
-	})
-	f.patch("Service", "site", replace("/spec/ports/0/port", "81"))
-	f.blocked("site", webv1.ReasonResourceConflict)
-	if got := f.child("Service", "site").GetResourceVersion(); got != version || version == "" {
-		t.Errorf("the unmanaged Service had version %q, now %q", version, got)
-	}
-	if got := f.warnings(); !slices.Equal(got, []string{"Warning ResourceConflict"}) {
-		t.Errorf("the warnings are %v", got)
-	}
-}
-
 // holding returns a Service that holds a node port.
 func holding(name string, port int32) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
-}
-
-func TestANodePortThatAnotherServiceHolds(t *testing.T) {
-	t.Parallel()
-	port := freePort()
-	elsewhere := newFixture(t) // node ports are one for the whole cluster
-	elsewhere.put(holding("other", port))
-	f := newFixture(t)
-	f.start()
-	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
-	f.blocked("site", webv1.ReasonNodePortUnavailable)
-	f.sentExactly(map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1, "PUT mywebs/status": 1})
-	want := fmt.Sprintf("node port %d is taken by Service %s/other", port, elsewhere.namespace)
-	if got := f.message("site", webv1.ConditionDegraded); got != want {
-		t.Errorf("the message is %q, want %q", got, want)
-	}
-	f.Consistently(f.total, 3*time.Second).Should(Equal(3))
-	elsewhere.remove("Service", "other")
-	f.recovered("site")
-	if got := f.web("site").Status.NodePort; got != port {
-		t.Errorf("status.nodePort is %d, want %d", got, port)
-	}
-	f.Eventually(f.events).Should(ConsistOf("Warning NodePortUnavailable", "Normal Recovered", "Normal Complete"))
 }
 
 // newBlockedByPort returns a fixture with a MyWeb that asks for the node port of another Service.
@@ -286,30 +236,6 @@ func TestTwoMyWebsThatSwapTheirNodePorts(t *testing.T) {
 	f.recovered("a")
 }
 
-func TestOrphansAreReportedAtOnce(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	for kind := range resources {
-		left := mywebtest.Unmanaged(kind, "", "site")
-		left.SetAnnotations(map[string]string{myweb.AnnotationApplied: "gone/0123456789abcdef"})
-		f.put(left)
-	}
-	f.start()
-	f.create("site")
-	f.blocked("site", webv1.ReasonResourceConflict)
-	f.sentExactly(map[string]int{"PUT mywebs/status": 1})
-	for kind := range resources {
-		if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got,
-			kind+" site was left behind by an earlier MyWeb") {
-			t.Errorf("the message does not name the %s: %s", kind, got)
-		}
-	}
-	for kind := range resources {
-		f.remove(kind, "site")
-	}
-	f.recovered("site")
-}
-
 func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -333,29 +259,6 @@ func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 	}
 }
 
-func TestWhatAPredecessorLeftIsWaitedFor(t *testing.T) {
-	forEachKind(t, func(f *fixture, kind string) {
-		left := mywebtest.Unmanaged(kind, "", "site")
-		left.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: webv1.SchemeGroupVersion.String(), Kind: "MyWeb",
-			Name: "site", UID: "gone", Controller: new(true)}})
-		version := f.put(left).GetResourceVersion()
-		f.start()
-		f.create("site")
-		f.Eventually(f.condition("site", webv1.ConditionProgressing)).Should(Equal("True " + webv1.ReasonWaitingForDeletion))
-		if got := f.condition("site", webv1.ConditionDegraded)(); got != "False AsExpected" {
-			t.Errorf("Degraded is %s", got)
-		}
-		f.Consistently(f.requests).Should(Equal(map[string]int{"PUT mywebs/status": 1}))
-		if f.child(kind, "site").GetResourceVersion() != version {
-			t.Error("what the predecessor left was changed")
-		}
-		f.remove(kind, "site") // as the garbage collector would
-		f.Eventually(f.exists("Service", "site"), atOnce).Should(BeTrue())
-		f.complete("site")
-		f.Eventually(f.events).Should(Equal([]string{"Normal Complete"}))
-	})
-}
-
 func TestAChildThatAFinalizerHoldsIsReported(t *testing.T) {
 	t.Parallel()
 	f := newServed(t)
@@ -372,94 +275,4 @@ func TestAChildThatAFinalizerHoldsIsReported(t *testing.T) {
 		t.Error("the ConfigMap is still being deleted")
 	}
 	f.Eventually(f.warnings).Should(Equal([]string{"Warning WaitingForDeletion"}))
-}
-
-func TestAProgressDeadlineThatPassed(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	f.edit("site", func(s *webv1.MyWebSpec) { s.Image = "nginx:none" })
-	f.Eventually(f.condition("site", webv1.ConditionProgressing)).Should(Equal("True " + webv1.ReasonRollingOut))
-	f.rollout("site", func(d *appsv1.Deployment) { // the old pod serves, the new one never will
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, UpdatedReplicas: 1,
-			ReadyReplicas: 1, AvailableReplicas: 1,
-			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
-				Reason: "ProgressDeadlineExceeded", Message: "timed out progressing", LastUpdateTime: metav1.Now()}}}
-	})
-	f.blocked("site", webv1.ReasonProgressDeadlineExceeded)
-	if got := f.condition("site", webv1.ConditionAvailable)(); got != "True Serving" {
-		t.Errorf("Available is %s", got)
-	}
-	f.edit("site", func(s *webv1.MyWebSpec) { s.Image = "nginx" })
-	f.recovered("site")
-	f.Eventually(f.events).Should(ConsistOf("Normal Complete", "Warning ProgressDeadlineExceeded", "Normal Recovered",
-		"Normal Complete"))
-}
-
-// forbid makes a quota that allows no node port in the namespace, and plays its controller.
-func (f *fixture) forbid() {
-	f.Helper()
-	none := corev1.ResourceList{corev1.ResourceServicesNodePorts: resource.MustParse("0")}
-	quotas := f.kube.CoreV1().ResourceQuotas(f.namespace)
-	quota, err := quotas.Create(f.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec: corev1.ResourceQuotaSpec{Hard: none}}, metav1.CreateOptions{})
-	f.must(err)
-	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
-	_, err = quotas.UpdateStatus(f.Context(), quota, metav1.UpdateOptions{})
-	f.must(err)
-	f.Eventually(func() error { // the admission of quotas has a cache of its own
-		_, err := f.kube.CoreV1().Services(f.namespace).Create(f.Context(), holding("probe", 0),
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
-	}).Should(MatchError(ContainSubstring("exceeded quota")))
-}
-
-func TestAChildThatTheAPIServerRefuses(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.forbid()
-	f.start()
-	began := time.Now()
-	f.create("site")
-	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonChildRejected))
-	if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, "Service") ||
-		!strings.Contains(got, "exceeded quota") {
-		t.Errorf("the message is %q", got)
-	}
-	tries := func() int { return f.requests()["PATCH services"] }
-	f.Consistently(tries, 3*time.Second).Should(BeNumerically("<=", 12)) // 5 ms, doubled each time
-	if n := tries(); n < 5 {
-		t.Errorf("%d tries in %s: no watch reports when it is allowed", n, time.Since(began))
-	}
-	got := f.requests()
-	delete(got, "PATCH services")
-	if want := map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1,
-		"PUT mywebs/status": 1}; !maps.Equal(want, got) {
-		t.Errorf("the requests are %v, want %v", got, want)
-	}
-	f.must(f.kube.CoreV1().ResourceQuotas(f.namespace).Delete(t.Context(), "none", metav1.DeleteOptions{}))
-	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("False AsExpected"))
-	f.complete("site")
-	f.Eventually(f.events).Should(ConsistOf("Warning ChildRejected", "Normal Recovered", "Normal Complete"))
-}
-
-func TestANamespaceThatEndsIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	f.must(f.kube.CoreV1().Namespaces().Delete(t.Context(), f.namespace, metav1.DeleteOptions{}))
-	f.Eventually(func() error {
-		_, err := f.kube.CoreV1().ConfigMaps(f.namespace).Create(t.Context(),
-			mywebtest.Unmanaged("ConfigMap", "", "probe").(*corev1.ConfigMap),
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
-	}).Should(MatchError(ContainSubstring("being terminated")))
-	f.forget()
-	f.remove("ConfigMap", "site") // as the namespace controller would
-	f.Eventually(f.total).Should(Equal(1))
-	f.Consistently(f.requests, 2*time.Second).Should(Equal(map[string]int{"PATCH configmaps": 1}))
-	if got := f.condition("site", webv1.ConditionDegraded)(); got != "False AsExpected" {
-		t.Errorf("Degraded is %s", got)
-	}
-	if got := f.events(); slices.Contains(got, "Warning ChildRejected") {
-		t.Errorf("the events are %v", got)
-	}
 }

@@ -1,31 +1,30 @@
-// Package controller turns MyWebs into ConfigMaps, Deployments and Services, with client-go alone.
+// Package controller turns MyWebs into ConfigMaps, Deployments and Services, with client-go alone. It is stage 8, in
+// files, with what the 14 behaviours of a MyWeb demand besides.
 //
 // Informers fill caches and deliver every change. A handler maps a change to the name of a MyWeb, a work
 // queue collapses and delays these names, workers take them, and syncHandler compares the observed state with
 // the desired state. Read the files in that order: informers.go, handlers.go, controller.go, sync.go,
-// apply.go. The other files are hardening. Each names the check that demands it.
+// apply.go. The other files each name the check of the lab that demands them.
 package controller
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
-	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
+	"example.com/operator-workshop/03-client-go-controller/pkg/generated/informers/externalversions"
 )
-
-// Name is the name of the controller in events.
-const Name = "myweb-operator"
 
 const (
 	// firstRetry and lastRetry are the shortest and the longest wait after a failure. Each failure of the same
@@ -37,56 +36,51 @@ const (
 	// staleCacheRetry is when to look again while the caches lack an own write. Almost always an event comes
 	// before. None comes for an object that was created and deleted in a gap of the watch.
 	staleCacheRetry = 5 * time.Second
+	// inFlightTimeout is what syncs in flight get to end when the controller is asked to stop.
+	inFlightTimeout = 8 * time.Second
 )
 
 // Controller keeps the children and the status of all MyWebs up to date.
 type Controller struct {
-	kube      kubernetes.Interface
-	web       versioned.Interface
-	informers *Informers
-	recorder  events.EventRecorder
-	clock     clock.PassiveClock
+	kube          kubernetes.Interface
+	web           versioned.Interface
+	recorder      events.EventRecorder
+	webInformers  externalversions.SharedInformerFactory
+	kubeInformers informers.SharedInformerFactory
+	informers     map[string]cache.SharedIndexInformer // by kind
 	// workqueue holds names of MyWebs. A name that is in it is not added twice, and one that is being handled
 	// is given out again only afterwards, so two workers never handle the same MyWeb.
 	workqueue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	expectations *expectations
-	stores       map[string]cache.Store // the caches by kind
-	memory       hardening.Memory
-	desired      func(*webv1.MyWeb) []*myweb.Child
 }
 
-// NewController returns a controller that reads from informers, which must not be started yet, and writes
-// with the clients.
+// NewController returns a controller whose informers are not started yet.
 func NewController(
-	kube kubernetes.Interface, web versioned.Interface, informers *Informers, recorder events.EventRecorder,
+	kube kubernetes.Interface, web versioned.Interface, recorder events.EventRecorder,
 ) (*Controller, error) {
 	c := &Controller{
-		kube:         kube,
-		web:          web,
-		informers:    informers,
-		recorder:     recorder,
-		clock:        clock.RealClock{},
-		workqueue:    NewWorkqueue(),
-		expectations: newExpectations(informers.stores()),
-		stores:       informers.stores(),
-		desired:      myweb.DesiredChildren,
+		kube:     kube,
+		web:      web,
+		recorder: recorder,
+		// No resync: it repeats what the cache holds, and only helps a controller that forgets to retry.
+		webInformers:  externalversions.NewSharedInformerFactory(web, 0),
+		kubeInformers: informers.NewSharedInformerFactory(kube, 0),
+		workqueue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "myweb"}),
 	}
-	return c, informers.AddEventHandlers(c.workqueue.Add)
+	err := c.addInformers()
+	c.expectations = newExpectations(c.informers)
+	return c, err
 }
 
-// NewWorkqueue returns a queue of names of MyWebs that retries with exponential backoff.
-func NewWorkqueue() workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "myweb"})
-}
-
-// Run handles MyWebs with the given number of workers until ctx ends. Then it waits for the syncs in flight.
-// Names that are still in the queue are dropped: the next leader finds their MyWebs in its caches.
+// Run handles MyWebs with the given number of workers until ctx ends. Then it waits for the syncs in flight: a request
+// that is cancelled may still be executed, when the next leader works already. It cancels them when that takes too
+// long. Names that are still in the queue are dropped: the next leader finds their MyWebs in its caches.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer c.workqueue.ShutDown()
 	logger := klog.FromContext(ctx)
-	if !c.informers.WaitForCacheSync(ctx) {
+	if !cache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
 		return
 	}
 	logger.Info("Starting workers", "count", workers)
@@ -98,7 +92,8 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	}
 	<-ctx.Done()
 	c.workqueue.ShutDown()
-	finishInFlight(&running, cancel)
+	defer time.AfterFunc(inFlightTimeout, cancel).Stop()
+	running.Wait()
 	logger.Info("Stopped workers")
 }
 
@@ -122,7 +117,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer cancel()
 
 	start := time.Now()
-	requeueAfter, err := c.recoverPanic(ctx, name)
+	requeueAfter, err := c.syncHandler(ctx, name)
 	observeSync(start, err)
 	if err != nil {
 		logSyncError(logger, err)
@@ -135,4 +130,16 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 		c.workqueue.AddAfter(name, requeueAfter)
 	}
 	return true
+}
+
+// logSyncError logs why a sync has to be retried. What status reports is not logged, too.
+func logSyncError(logger klog.Logger, err error) {
+	if _, ok := errors.AsType[*myweb.ConditionError](err); ok {
+		return
+	}
+	if apierrors.IsConflict(err) || errors.Is(err, errNodePortNotFree) {
+		logger.V(1).Info("Could not sync yet, retrying", "err", err)
+		return
+	}
+	logger.Error(err, "Could not sync, retrying with backoff")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
-	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
 func TestWhatIsLogged(t *testing.T) {
@@ -28,7 +26,6 @@ func TestWhatIsLogged(t *testing.T) {
 		want bool
 	}{
 		"a failure":              {errors.New("no route to host"), true},
-		"a panic":                {&panicError{value: "x"}, true},
 		"what status reports":    {&myweb.ConditionError{Reason: "A", Message: "a"}, false},
 		"a conflict":             {fmt.Errorf("apply: %w", conflict), false},
 		"a port that gets freed": {fmt.Errorf("%w: apply", errNodePortNotFree), false},
@@ -41,44 +38,6 @@ func TestWhatIsLogged(t *testing.T) {
 				t.Errorf("logged: %v, want %v:\n%s", logged, test.want, text)
 			}
 		})
-	}
-}
-
-func TestAPanicDoesNotStopTheOthers(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	var mu sync.Mutex
-	panics := 0
-	f.start(func(c *Controller) {
-		desired := c.desired
-		c.desired = func(web *webv1.MyWeb) []*myweb.Child {
-			if web.Name == "broken" {
-				mu.Lock()
-				defer mu.Unlock()
-				panics++
-				panic("no such thing")
-			}
-			return desired(web)
-		}
-	})
-	before := counted(t)["panic"]
-	f.create("broken")
-	for _, name := range []string{"a", "b", "c", "d", "e"} { // more than the workers
-		f.create(name)
-		f.complete(name)
-	}
-	count := func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		return panics
-	}
-	f.Eventually(count).Should(BeNumerically(">", 3))
-	f.Consistently(count, 2*time.Second).Should(BeNumerically("<=", 14)) // 5 ms, doubled each time
-	if f.exists("ConfigMap", "broken")() {
-		t.Error("the broken one has a child")
-	}
-	if counted(t)["panic"] == before {
-		t.Error("no panic was counted")
 	}
 }
 
@@ -213,41 +172,4 @@ func TestNoMyWebIsHandledByTwoWorkersAtOnce(t *testing.T) {
 		t.Error("the MyWebs were handled one after the other")
 	}
 	mu.Unlock()
-}
-
-func TestTheQueueHoldsANameOnce(t *testing.T) {
-	q := NewWorkqueue()
-	defer q.ShutDown()
-	site, other := cache.NewObjectName("default", "site"), cache.NewObjectName("default", "other")
-	q.Add(site)
-	q.Add(other)
-	q.Add(site)
-	var got []string
-	for q.Len() > 0 {
-		name, _ := q.Get()
-		got = append(got, name.Name)
-	}
-	if !slices.Equal(got, []string{"site", "other"}) {
-		t.Errorf("the queue gave %v", got)
-	}
-	q.Add(site)
-	if q.Len() != 0 {
-		t.Error("a MyWeb that is being handled is given out again")
-	}
-	if q.Done(site); q.Len() != 1 {
-		t.Error("an event during a sync is forgotten")
-	}
-}
-
-func TestFailuresAreCountedUntilASuccess(t *testing.T) {
-	q := NewWorkqueue()
-	defer q.ShutDown()
-	site := cache.NewObjectName("default", "site")
-	q.AddRateLimited(site)
-	if q.NumRequeues(site) != 1 {
-		t.Errorf("%d failures are counted, want 1", q.NumRequeues(site))
-	}
-	if q.Forget(site); q.NumRequeues(site) != 0 {
-		t.Error("failures are counted after a success")
-	}
 }

@@ -13,14 +13,14 @@ import (
 // behind. A controller that decides by one without its own last write creates a child twice, or overwrites a
 // newer status. The API server would refuse both, but the requests would be useless.
 type expectations struct {
-	stores map[string]cache.Store // by kind
+	informers map[string]cache.SharedIndexInformer // by kind
 
 	mu      sync.Mutex
 	written map[cache.ObjectName]map[string]string // MyWeb, kind, resource version of the last write
 }
 
-func newExpectations(stores map[string]cache.Store) *expectations {
-	return &expectations{stores: stores, written: map[cache.ObjectName]map[string]string{}}
+func newExpectations(informers map[string]cache.SharedIndexInformer) *expectations {
+	return &expectations{informers: informers, written: map[cache.ObjectName]map[string]string{}}
 }
 
 // expect notes the resource version that an object of a MyWeb got from a write.
@@ -40,7 +40,8 @@ func (e *expectations) satisfied(web cache.ObjectName) bool {
 	defer e.mu.Unlock()
 	for kind, version := range e.written[web] {
 		// Resource versions of one kind can be compared, since Kubernetes 1.35.
-		order, err := resourceversion.CompareResourceVersion(e.stores[kind].LastStoreSyncResourceVersion(), version)
+		shown := e.informers[kind].GetStore().LastStoreSyncResourceVersion()
+		order, err := resourceversion.CompareResourceVersion(shown, version)
 		if err == nil && order < 0 {
 			return false
 		}

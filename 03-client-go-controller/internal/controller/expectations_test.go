@@ -6,14 +6,22 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// synced are stores that show everything up to the given resource versions, by kind.
-func synced(versions map[string]string) map[string]cache.Store {
-	stores := map[string]cache.Store{}
+// synced are informers whose caches show everything up to the given resource versions, by kind.
+func synced(versions map[string]string) map[string]cache.SharedIndexInformer {
+	informers := map[string]cache.SharedIndexInformer{}
 	for kind := range versions {
-		stores[kind] = &cache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string { return versions[kind] }}
+		informers[kind] = informer{store: &cache.FakeCustomStore{
+			LastStoreSyncResourceVersionFunc: func() string { return versions[kind] }}}
 	}
-	return stores
+	return informers
 }
+
+type informer struct {
+	cache.SharedIndexInformer
+	store cache.Store
+}
+
+func (i informer) GetStore() cache.Store { return i.store }
 
 func TestExpectationsAreSatisfiedWhenTheCachesShowTheWrites(t *testing.T) {
 	type versions = map[string]string

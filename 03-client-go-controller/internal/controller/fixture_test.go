@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/onsi/gomega"
 
@@ -24,9 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/util/workqueue"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
@@ -38,10 +36,8 @@ import (
 var resources = map[string]string{"ConfigMap": "configmaps", "Deployment": "deployments", "Service": "services"}
 
 const (
-	workers    = 4 // of every controller
-	driftBurst = 5 // corrections at once
-	stalled    = 5 * time.Second
-	pageFile   = "index.html"
+	workers  = 4 // of every controller
+	pageFile = "index.html"
 
 	pageHashKey = "operator.k8s-summit.org/page-hash"
 )
@@ -53,14 +49,15 @@ func pageHash(web *webv1.MyWeb) string {
 
 func three(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) }
 
-// A fastClock makes ten seconds of every call.
-type fastClock struct {
-	clock.RealClock
-	calls atomic.Int64
+// A countingQueue counts the syncs that have ended.
+type countingQueue struct {
+	workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	syncs atomic.Int64
 }
 
-func (c *fastClock) Now() time.Time {
-	return time.Now().Add(time.Duration(c.calls.Add(1)) * 10 * time.Second)
+func (q *countingQueue) Done(name cache.ObjectName) {
+	q.TypedRateLimitingInterface.Done(name)
+	q.syncs.Add(1)
 }
 
 // A fixture is a namespace of one test, with a controller behind a wire.
@@ -71,8 +68,8 @@ type fixture struct {
 	controller *Controller
 	kube       kubernetes.Interface // the test's own, not counted
 	webs       webclient.MyWebInterface
-	syncs      atomic.Int64 // how often a MyWeb was synced
-	stop       func()       // ends the controller and waits for it
+	queue      *countingQueue
+	stop       func() // ends the controller and waits for it
 }
 
 // newFixture creates a namespace in which nothing runs yet.
@@ -87,35 +84,29 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// start runs a controller, changed, until the test ends. Nothing that it sent before is counted.
-func (f *fixture) start(change ...func(*Controller)) {
+// start runs a controller until the test ends. Nothing that it sent before is counted.
+func (f *fixture) start() {
 	f.Helper()
 	cfg := rest.CopyConfig(config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { f.next = next; return f.wire })
 	kube, web := kubernetes.NewForConfigOrDie(cfg), versioned.NewForConfigOrDie(cfg)
-	informers, err := NewInformers(kube, web, hardening.Trim)
-	f.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
 	f.must(broadcaster.StartRecordingToSinkWithContext(context.WithoutCancel(ctx)))
-	c, err := NewController(kube, web, informers, broadcaster.NewRecorder(webscheme.Scheme, "myweb-operator"))
+	c, err := NewController(kube, web, broadcaster.NewRecorder(webscheme.Scheme, "myweb-operator"))
 	f.must(err)
-	desired := c.desired
-	c.desired = func(web *webv1.MyWeb) []*myweb.Child { f.syncs.Add(1); return desired(web) }
-	for _, change := range change {
-		change(c)
-	}
-	f.controller = c
-	informers.Start(ctx)
+	f.queue = &countingQueue{TypedRateLimitingInterface: c.workqueue}
+	c.workqueue, f.controller = f.queue, c
+	c.StartInformers(ctx)
 	ended := make(chan struct{})
 	f.stop = sync.OnceFunc(func() {
 		cancel()
 		<-ended
-		informers.Shutdown()
+		c.ShutdownInformers()
 		broadcaster.Shutdown()
 	})
 	f.Cleanup(func() { f.stop() })
-	if !informers.WaitForCacheSync(ctx) {
+	if !cache.WaitForCacheSync(ctx.Done(), c.HasSynced) {
 		f.Fatal("the caches have not synced")
 	}
 	f.forget()
@@ -324,9 +315,9 @@ func (f *fixture) warnings() []string {
 func (f *fixture) sync(name string) {
 	f.Helper()
 	for range 2 {
-		before := f.syncs.Load()
+		before := f.queue.syncs.Load()
 		f.controller.workqueue.Add(cache.NewObjectName(f.namespace, name))
-		f.Eventually(f.syncs.Load).Should(gomega.BeNumerically(">", before))
+		f.Eventually(f.queue.syncs.Load).Should(gomega.BeNumerically(">", before))
 	}
 }
 

@@ -1,60 +1,49 @@
 package controller
 
 import (
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// AddEventHandlers calls enqueue with the name of each MyWeb that a change may affect, once for each change.
-// enqueue must return quickly: it runs in the goroutine that delivers an informer's events.
-func (i *Informers) AddEventHandlers(enqueue func(web cache.ObjectName)) error {
-	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { i.handleObject(enqueue, obj) },
-		// The old state may have had another owner, or held another node port.
-		UpdateFunc: func(old, new any) { i.handleObject(enqueue, old, new) },
-		DeleteFunc: func(obj any) { i.handleObject(enqueue, obj) },
-	}
-	for _, informer := range i.byKind() {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// handleObject enqueues the MyWebs that the given states of one object may affect.
-func (i *Informers) handleObject(enqueue func(web cache.ObjectName), states ...any) {
-	webs := sets.New[cache.ObjectName]()
-	for _, obj := range states {
-		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = tombstone.Obj // the watch missed the deletion: this is the last known state
-		}
-		webs.Insert(i.ownerOf(obj.(myweb.Object))...)
-		webs.Insert(i.mapToMyWebs(obj.(myweb.Object))...)
-	}
-	for web := range webs {
-		enqueue(web)
+// eventHandlers enqueue the MyWebs that a change of an object may affect. They run in the goroutine that delivers an
+// informer's events, so they do no more than that.
+func (c *Controller) eventHandlers() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: c.handleObject,
+		UpdateFunc: func(old, new any) {
+			c.handleObject(old) // it may have had another owner, or held another node port
+			c.handleObject(new)
+		},
+		DeleteFunc: c.handleObject,
 	}
 }
 
-// ownerOf returns a MyWeb itself, and the MyWeb that owns another object.
-func (i *Informers) ownerOf(obj myweb.Object) []cache.ObjectName {
-	if web, ok := obj.(*webv1.MyWeb); ok {
-		return []cache.ObjectName{nameOf(web)}
+// handleObject enqueues the MyWebs that one state of an object may affect.
+func (c *Controller) handleObject(obj any) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj // the watch missed the deletion: this is the last known state
 	}
-	return i.indexed(byUID, string(myweb.OwnerUID(obj)))
+	for _, web := range c.mapToMyWebs(obj.(myweb.Object)) {
+		c.workqueue.Add(web) // a name that waits in the queue is not added twice
+	}
 }
 
-// indexed returns the MyWebs that an index has under a value.
-func (i *Informers) indexed(index, value string) (webs []cache.ObjectName) {
-	found, err := i.MyWebs.Informer().GetIndexer().ByIndex(index, value)
-	if err != nil {
-		panic(err) // there is no such index
+// mapToMyWebs returns a MyWeb itself, the MyWeb that owns another object, and the MyWebs that the object may be in
+// conflict with: the one that has its name, and those that ask for a node port that it has. No owner reference leads
+// to these, and they recover at once when the object is gone: behaviour/06-*, behaviour/07-*.
+func (c *Controller) mapToMyWebs(obj myweb.Object) (webs []cache.ObjectName) {
+	name := cache.MetaObjectToName(obj)
+	_, isMyWeb := obj.(*webv1.MyWeb)
+	if _, exists, _ := c.informers["MyWeb"].GetStore().GetByKey(name.String()); isMyWeb || exists {
+		webs = append(webs, name)
 	}
-	for _, web := range found {
+	affected := c.indexed("MyWeb", byUID, string(myweb.OwnerUID(obj)))
+	for _, port := range myweb.NodePorts(obj) {
+		affected = append(affected, c.indexed("MyWeb", byNodePort, port)...)
+	}
+	for _, web := range affected {
 		webs = append(webs, nameOf(web.(*webv1.MyWeb)))
 	}
 	return webs

@@ -8,36 +8,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
 	"example.com/operator-workshop/03-client-go-controller/test/mywebtest"
 )
 
-// filled returns informers that were never started, with the given objects in their caches.
-func filled(t *testing.T, objects ...myweb.Object) *Informers {
+// filled returns a controller whose informers were never started, with the given MyWebs in its cache.
+func filled(t *testing.T, webs ...*webv1.MyWeb) *Controller {
 	t.Helper()
 	nowhere := &rest.Config{Host: "http://192.0.2.1"}
-	i, err := NewInformers(kubernetes.NewForConfigOrDie(nowhere), versioned.NewForConfigOrDie(nowhere), hardening.Trim)
+	c, err := NewController(kubernetes.NewForConfigOrDie(nowhere), versioned.NewForConfigOrDie(nowhere), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects {
-		var informer cache.SharedIndexInformer
-		switch obj.(type) {
-		case *webv1.MyWeb:
-			informer = i.MyWebs.Informer()
-		case *corev1.Service:
-			informer = i.Services.Informer()
-		}
-		if err := informer.GetIndexer().Add(obj); err != nil {
+	for _, web := range webs {
+		if err := c.informers["MyWeb"].GetIndexer().Add(web); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return i
+	return c
 }
 
 func service(spec corev1.ServiceSpec) myweb.Object { return &corev1.Service{Spec: spec} }
@@ -62,7 +53,7 @@ func TestWhichMyWebsAnObjectAffects(t *testing.T) {
 	})
 	far := mywebtest.New(func(w *webv1.MyWeb) { w.Namespace, w.UID = "far", "u-3" }) // it asks for the port of site, too
 	holder := mywebtest.New(func(w *webv1.MyWeb) { w.Name, w.UID, w.Status.NodePort = "holder", "u-4", 30200 })
-	i := filled(t, site, other, far)
+	c := filled(t, site, other, far)
 	for name, test := range map[string]struct {
 		obj  myweb.Object
 		want []string
@@ -94,7 +85,7 @@ func TestWhichMyWebsAnObjectAffects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, web := range append(i.ownerOf(test.obj), i.mapToMyWebs(test.obj)...) {
+			for _, web := range c.mapToMyWebs(test.obj) {
 				got = append(got, web.String())
 			}
 			slices.Sort(got)

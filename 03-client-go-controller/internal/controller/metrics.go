@@ -14,7 +14,7 @@ import (
 var (
 	syncTotal = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "myweb_sync_total",
-		Help: "Syncs of a MyWeb by result: success, condition (status reports it), error, panic.",
+		Help: "Syncs of a MyWeb by result: success, condition (status reports it), error.",
 	}, []string{"result"})
 	syncSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 		Name:    "myweb_sync_duration_seconds",
@@ -30,8 +30,6 @@ func observeSync(start time.Time, err error) {
 	result := "success"
 	if _, ok := errors.AsType[*myweb.ConditionError](err); ok {
 		result = "condition"
-	} else if _, ok := errors.AsType[*panicError](err); ok {
-		result = "panic"
 	} else if err != nil {
 		result = "error"
 	}

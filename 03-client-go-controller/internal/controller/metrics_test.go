@@ -38,7 +38,6 @@ func TestSyncsAreCountedByResult(t *testing.T) {
 		"no error":      {nil, "success"},
 		"a condition":   {&myweb.ConditionError{Reason: "A", Message: "a"}, "condition"},
 		"a failure":     {errors.New("no answer"), "error"},
-		"a panic":       {&panicError{value: "nil map"}, "panic"},
 		"a wrapped one": {fmt.Errorf("apply: %w", &myweb.ConditionError{}), "condition"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
@@ -13,7 +16,7 @@ import (
 )
 
 // Demanded by the checks of behaviour/07 (a node port that is taken: reported, no hot loop, recovers); for a
-// Service that is made again by behaviour/05-deleted-service and behaviour/09-recreated.
+// Service that is made again by behaviour/05-deleted-service and behaviour/05-allocated-port.
 
 // chooseNodePort lets a Service that has to be made again request the port on which the MyWeb was served. It
 // returns a ConditionError when another Service holds the port that the MyWeb names.
@@ -39,11 +42,7 @@ func (c *Controller) chooseNodePort(web *webv1.MyWeb, child *myweb.Child) error 
 
 // nodePortHolder is the Service that has a node port, nil when the port is free or the MyWeb's own.
 func (c *Controller) nodePortHolder(web *webv1.MyWeb, port int32) *corev1.Service {
-	found, err := c.informers.Services.Informer().GetIndexer().ByIndex(byNodePort, strconv.Itoa(int(port)))
-	if err != nil {
-		panic(err) // there is no such index
-	}
-	for _, obj := range found {
+	for _, obj := range c.indexed("Service", byNodePort, strconv.Itoa(int(port))) {
 		if service := obj.(*corev1.Service); !myweb.IsOwnedBy(service, web) || service.Name != web.Name {
 			return service
 		}
@@ -55,7 +54,7 @@ func (c *Controller) nodePortHolder(web *webv1.MyWeb, port int32) *corev1.Servic
 // neither Service can take the port of the other, so a user must help.
 func (c *Controller) nodePortMessage(web *webv1.MyWeb, port int32, holder *corev1.Service) string {
 	message := fmt.Sprintf("node port %d is taken by Service %s/%s", port, holder.Namespace, holder.Name)
-	other, err := c.informers.MyWebs.Lister().MyWebs(holder.Namespace).Get(holder.Name)
+	other, err := c.webInformers.Operator().V1().MyWebs().Lister().MyWebs(holder.Namespace).Get(holder.Name)
 	if err != nil || !myweb.IsOwnedBy(holder, other) {
 		return message
 	}
@@ -80,23 +79,15 @@ func (c *Controller) mayBecomeFree(web *webv1.MyWeb) bool {
 	return c.workqueue.NumRequeues(nameOf(web)) < freeingTries
 }
 
+// isNodePortTaken reports whether an apply was refused because another Service has the node port.
+func isNodePortTaken(err error) bool {
+	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return found && strings.HasSuffix(cause.Field, ".nodePort") && strings.Contains(cause.Message, "already allocated")
+}
+
 func (c *Controller) nodePortRefused(web *webv1.MyWeb, err error) error {
 	if c.mayBecomeFree(web) {
 		return fmt.Errorf("%w: %w", errNodePortNotFree, err)
 	}
 	return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
 }
-
-// byNodePort is an index of the MyWebs that ask for a node port, and of the Services that have one.
-const byNodePort = "nodePort"
-
-// askedNodePort is the node port that a MyWeb asks for.
-func askedNodePort(obj any) ([]string, error) {
-	if port := obj.(*webv1.MyWeb).Spec.NodePortNumber; port != nil {
-		return []string{strconv.Itoa(int(*port))}, nil
-	}
-	return nil, nil
-}
-
-// nodePorts indexes the objects that have a node port.
-func nodePorts(obj any) ([]string, error) { return myweb.NodePorts(obj), nil }

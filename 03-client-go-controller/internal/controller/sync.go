@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
@@ -29,27 +26,23 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) (re
 	if !c.expectations.satisfied(name) {
 		return staleCacheRetry, nil
 	}
-	web, err := c.informers.MyWebs.Lister().MyWebs(name.Namespace).Get(name.Name)
+	web, err := c.webInformers.Operator().V1().MyWebs().Lister().MyWebs(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {
-		c.memory.Forget(types.NamespacedName(name))
-		return 0, nil
+		return 0, nil // it was deleted
 	}
 	if err != nil || !web.DeletionTimestamp.IsZero() { // the garbage collector removes the children
 		return 0, err
 	}
-	children := c.desired(web)
-	blocked, err := c.observe(web, children)
-	if err == nil && blocked == nil {
-		blocked, err = c.applyChildren(ctx, web, children)
+	children := myweb.DesiredChildren(web)
+	problem := c.observe(web, children)
+	for _, child := range children {
+		if problem == nil {
+			problem = c.applyChild(ctx, web, child)
+		}
 	}
-	if wait, ok := errors.AsType[hardening.RequeueAfter](err); ok {
-		return time.Duration(wait), nil
-	}
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return 0, nil // the MyWeb will be deleted, too
-	}
-	if err != nil {
-		return 0, err
+	blocked, ok := errors.AsType[*myweb.ConditionError](problem)
+	if problem != nil && !ok {
+		return 0, problem
 	}
 	requeueAfter, err = c.updateStatus(ctx, web, children, blocked)
 	if err == nil && blocked != nil && blocked.Retry {
@@ -58,14 +51,14 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) (re
 	return requeueAfter, err
 }
 
-// observe reads the live children from the caches. It returns the conflicts with objects that have the name of
-// a child, and which the MyWeb does not own.
-func (c *Controller) observe(web *webv1.MyWeb, children []*myweb.Child) (*myweb.ConditionError, error) {
+// observe reads the live children from the caches. It returns a ConditionError that names all objects that have the
+// name of a child, and which the MyWeb does not own.
+func (c *Controller) observe(web *webv1.MyWeb, children []*myweb.Child) error {
 	var conflicts []*myweb.ConditionError
 	for _, child := range children {
-		cached, exists, err := c.stores[child.Kind].GetByKey(nameOf(web).String())
+		cached, exists, err := c.informers[child.Kind].GetStore().GetByKey(nameOf(web).String())
 		if err != nil {
-			return nil, fmt.Errorf("get %s %s from the cache: %w", child.Kind, nameOf(web), err)
+			return fmt.Errorf("get %s %s from the cache: %w", child.Kind, nameOf(web), err)
 		}
 		if !exists {
 			continue
@@ -78,7 +71,10 @@ func (c *Controller) observe(web *webv1.MyWeb, children []*myweb.Child) (*myweb.
 			child.Live = live
 		}
 	}
-	return myweb.Combine(conflicts), nil
+	if len(conflicts) > 0 {
+		return myweb.Combine(conflicts)
+	}
+	return nil
 }
 
 // updateStatus writes a status that differs from the one that was read, and records the transition as events.
@@ -88,15 +84,13 @@ func (c *Controller) updateStatus(
 	ctx context.Context, web *webv1.MyWeb, children []*myweb.Child, blocked *myweb.ConditionError,
 ) (requeueAfter time.Duration, err error) {
 	deployment, service := myweb.LiveOf(children)
-	now, updated := c.clock.Now(), web.DeepCopy() // objects from a cache are shared: never change them
+	now, updated := time.Now(), web.DeepCopy() // objects from a cache are shared: never change them
 	updated.Status = myweb.StatusFor(web, deployment, service, blocked, now)
 	if equality.Semantic.DeepEqual(web.Status, updated.Status) {
-		c.memory.Of(web).StatusWritten(web.Status)
 		return 0, nil
 	}
-	guard := c.memory.GuardStatus(updated, web.Status, deployment, now)
-	if guard.Wait > 0 {
-		return guard.Wait, nil
+	if wait := statusWriteDelay(web.Status, updated.Status, deployment, now); wait > 0 {
+		return wait, nil
 	}
 	updated, err = c.web.OperatorV1().MyWebs(web.Namespace).
 		UpdateStatus(ctx, updated, metav1.UpdateOptions{FieldManager: myweb.FieldOwner})
@@ -104,11 +98,10 @@ func (c *Controller) updateStatus(
 		return 0, nil // it was deleted meanwhile
 	}
 	if err != nil {
-		c.memory.Of(web).StatusNotWritten(err)
 		return 0, fmt.Errorf("update the status of MyWeb %s: %w", nameOf(web), err)
 	}
 	c.expectations.expect(nameOf(web), "MyWeb", updated.ResourceVersion)
-	for _, e := range guard.Written(web.Status, updated.Status) {
+	for _, e := range myweb.EventsFor(web.Status, updated.Status) {
 		klog.FromContext(ctx).Info(e.Note, "reason", e.Reason)
 		c.recorder.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}

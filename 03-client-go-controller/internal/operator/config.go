@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/flowcontrol"
 
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
@@ -31,11 +30,9 @@ func Config(o Options) (*rest.Config, error) {
 		return nil, fmt.Errorf("find a cluster: %w: set KUBECONFIG or --kubeconfig", err)
 	}
 	cfg.UserAgent = userAgent
-	// client-go's default, 5 requests a second for each API group, is invisible and rarely intended.
+	// client-go's default, 5 requests a second for each API group, is invisible and rarely intended. The API server
+	// has priority and fairness.
 	cfg.QPS = -1
-	if o.QPS > 0 { // one limiter for all: otherwise each clientset has its own
-		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.QPS), o.Burst)
-	}
 	return cfg, nil
 }
 

@@ -77,7 +77,6 @@ type fixture struct {
 	// A fixture without controllers has neither.
 	local *testenv.Local
 	audit *programtest.Audit
-	rest  sync.Mutex // while it is locked, nobody changes a MyWeb all the time
 }
 
 var starting sync.Mutex // of two clusters that start at once, both may choose the same port

@@ -35,10 +35,6 @@ func TestAFailedStartIsReportedInOneLine(t *testing.T) {
 		"an unknown flag": {[]string{"--colour"}, "flag provided but not defined: -colour"},
 		"no worker": {[]string{cluster, "--max-concurrent-reconciles=0"},
 			"--max-concurrent-reconciles is 0: it must be at least 1"},
-		"fewer requests than none": {[]string{cluster, "--kube-api-qps=-1"},
-			"--kube-api-qps is -1: it must be 0, for no limit, or more"},
-		"no request at once": {[]string{cluster, "--kube-api-qps=5", "--kube-api-burst=0"},
-			"--kube-api-burst is 0: it must be at least 1"},
 		"metrics for everybody": {[]string{cluster, "--metrics-bind-address=:8080"},
 			`--metrics-bind-address is ":8080": it must be 0 or 127.0.0.1:port`},
 		"metrics on every address": {[]string{cluster, "--metrics-bind-address=0.0.0.0:8080"},
@@ -87,7 +83,7 @@ func pointedTo(t *testing.T, kubeconfig, server string) string {
 	return path
 }
 
-// A CRD that is removed takes its MyWebs with it. The operator logs it once, goes on, and serves again
+// A CRD that is removed takes its MyWebs with it. The operator logs it, goes on, and serves again
 // when it is back.
 func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	t.Parallel()
@@ -109,6 +105,5 @@ func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	f.Eventually(func() int64 { return f.get("default", "after").Status.ObservedGeneration }, "40s").
 		Should(gomega.Equal(int64(1)))
 	t.Logf("the CRD was back, and MyWebs were served again after %.1f s", time.Since(begin).Seconds())
-	f.Expect(p.Logged("Could not list or watch")).To(gomega.HaveLen(1), "it is logged once")
 	p.Terminate()
 }

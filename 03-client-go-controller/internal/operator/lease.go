@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -15,8 +14,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
-
-	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
 )
 
 const (
@@ -37,12 +34,11 @@ const (
 // A lease ensures that only one of several replicas works.
 type lease struct {
 	elector *leaderelection.LeaderElector
-	lock    *hardening.LeaseLock
 	started chan context.Context // receives the context of the leader
 }
 
 // newLease returns a lease in the given namespace, or in the pod's own when that is empty, not held yet. Its
-// requests have a client of their own: they must pass the fence, and must not wait behind other requests.
+// requests have a client of their own: they must not wait behind other requests.
 func newLease(cfg *rest.Config, namespace string) (*lease, error) {
 	if namespace == "" {
 		var err error
@@ -61,14 +57,13 @@ func newLease(cfg *rest.Config, namespace string) (*lease, error) {
 		return nil, err
 	}
 	l := &lease{started: make(chan context.Context, 1)}
-	l.lock = hardening.NewLeaseLock(&resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
-		Client:     client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-	})
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name:            leaseName,
-		Lock:            l.lock,
+		Name: leaseName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
+			Client:     client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
 		LeaseDuration:   leaseDuration,
 		RenewDeadline:   leaseRenew,
 		RetryPeriod:     leaseRetry,
@@ -100,7 +95,6 @@ func (l *lease) run(ctx context.Context, work func(context.Context)) error {
 		working, stop := context.WithCancel(ctx)
 		defer stop()
 		context.AfterFunc(leading, stop)
-		context.AfterFunc(l.lock.Lost(), stop)
 		work(working)
 	case <-ctx.Done():
 	}
@@ -115,9 +109,6 @@ func (l *lease) run(ctx context.Context, work func(context.Context)) error {
 	}
 	return nil
 }
-
-// fence returns what a client sends its requests through.
-func (l *lease) fence(next http.RoundTripper) http.RoundTripper { return l.lock.RoundTripper(next) }
 
 // podNamespace is the namespace of the pod that runs this program.
 func podNamespace() (string, error) {

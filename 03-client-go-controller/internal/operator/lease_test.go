@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
@@ -30,11 +29,9 @@ func TestOneLeadsAtATime(t *testing.T) {
 	f.releasesTheLease(a, b)
 	c := f.replica("replica-c")
 	f.diesWithTheLease(b, c)
-	d := f.replica("replica-d")
-	f.oversleepsTheLease(c, d)
-	f.losesTheLeaseToAThief(d)
+	f.losesTheLeaseToAThief(c)
 
-	f.wroteOneAtATime(a, b, c, d)
+	f.wroteOneAtATime(a, b, c)
 	waiting()
 }
 
@@ -46,7 +43,7 @@ func (f *fixture) replica(user string) *process {
 	return p
 }
 
-// keepChanging changes a MyWeb, again and again, until the test ends; not while f.rest is locked.
+// keepChanging changes a MyWeb, again and again, until the test ends.
 func (f *fixture) keepChanging() {
 	f.create("default", "restless", nil)
 	ctx, stop := context.WithCancel(f.t.Context())
@@ -55,10 +52,8 @@ func (f *fixture) keepChanging() {
 	go func() {
 		defer close(stopped)
 		for i := 0; ctx.Err() == nil; i++ {
-			f.rest.Lock()
 			_, err := f.web.OperatorV1().MyWebs("default").Patch(ctx, "restless", types.MergePatchType,
 				fmt.Appendf(nil, `{"spec":{"pageContentHtml":"%d"}}`, i), metav1.PatchOptions{})
-			f.rest.Unlock()
 			if err != nil && ctx.Err() == nil {
 				f.t.Error(err)
 			}
@@ -91,45 +86,11 @@ func (f *fixture) diesWithTheLease(old, next *process) {
 	f.t.Logf("SIGKILL: the next one worked after %.1f s", time.Since(begin).Seconds())
 }
 
-// oversleepsTheLease: a leader that was suspended for longer than its lease resumes in the middle of its work,
-// and must not continue it. To leave it some work, the next leader is suspended too, for a moment. It is
-// suspended in steady state, because a request that is on its way already cannot be recalled.
-func (f *fixture) oversleepsTheLease(old, next *process) {
-	f.rest.Lock()
-	f.served("default", "restless")
-	begin := time.Now()
-	old.Signal(syscall.SIGSTOP)
-	f.rest.Unlock()
-	next.EventuallyPrints("Starting workers", "20s")
-	f.t.Logf("SIGSTOP: the next one worked after %.1f s", time.Since(begin).Seconds())
-	f.Eventually(func() int {
-		return len(programtest.Writes(f.audit.Of(f.t, next.Name)))
-	}).Should(gomega.BeNumerically(">", 0))
-	next.Signal(syscall.SIGSTOP)
-	f.create("default", "undone", nil)
-	begin = time.Now()
-	old.Signal(syscall.SIGCONT)
-	// Most often it tries to write, and is refused. When it was suspended in the middle of a renewal, it ends at once.
-	f.Eventually(old.Output, "15s").Should(gomega.Or(gomega.ContainSubstring("the lease is not held any more"),
-		gomega.ContainSubstring("lost the lease")))
-	next.Signal(syscall.SIGCONT)
-	f.exitsWithoutTheLease(old)
-	f.t.Logf("SIGCONT: the old leader ended after %.1f s", time.Since(begin).Seconds())
-	for _, r := range f.audit.Of(f.t, old.Name) { // an update of the lease itself is a conflict by then
-		if r.Changes() && !r.OfLease() && r.RequestReceivedTimestamp.After(begin) {
-			f.t.Errorf("%s resumed and sent: %s", old.Name, r)
-		}
-	}
-	f.served("default", "undone")
-}
-
 // exitsWithoutTheLease: the kubelet would start the program again, without any state.
 func (f *fixture) exitsWithoutTheLease(p *process) {
 	f.t.Helper()
 	f.Expect(p.ExitCode("15s")).NotTo(gomega.BeZero())
 	f.Expect(p.Output()).To(gomega.ContainSubstring("\nmyweb-controller: lost the lease myweb-operator: "))
-	f.Expect(len(p.Logged(`"level":"ERROR"`))).To(gomega.BeNumerically("<=", concurrent),
-		"what each worker could not write, once")
 }
 
 // losesTheLeaseToAThief: somebody writes another holder into the lease.
@@ -139,7 +100,7 @@ func (f *fixture) losesTheLeaseToAThief(p *process) {
 	f.exitsWithoutTheLease(p)
 	f.t.Logf("stolen: the old leader ended after %.1f s", time.Since(begin).Seconds())
 	for _, r := range programtest.Writes(f.audit.Of(f.t, p.Name)) {
-		if r.RequestReceivedTimestamp.After(begin.Add(leaseRetry + 5*time.Second)) {
+		if r.RequestReceivedTimestamp.After(begin.Add(leaseRenew + leaseRetry + 5*time.Second)) {
 			f.t.Errorf("%s had lost the lease %s before, and sent: %s", p.Name, r.RequestReceivedTimestamp.Sub(begin), r)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/controller"
-	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
 	webscheme "example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned/scheme"
 )
@@ -23,7 +23,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	klog.SetLoggerWithOptions(hardening.Deduplicate(ctx, o.logger(os.Stderr)), klog.ContextualLogger(true))
+	klog.SetLoggerWithOptions(o.logger(os.Stderr), klog.ContextualLogger(true))
 	probes, err := listen("health-probe-bind-address", o.Probes)
 	if err != nil {
 		return err
@@ -48,7 +48,6 @@ func run(ctx context.Context, cfg *rest.Config, o Options, probes, metrics net.L
 		if held, err = newLease(cfg, o.LeaderElectionNamespace); err != nil {
 			return err
 		}
-		cfg.Wrap(held.fence)
 	}
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -63,28 +62,23 @@ func run(ctx context.Context, cfg *rest.Config, o Options, probes, metrics net.L
 	} else if err != nil {
 		return err
 	}
-	informers, err := controller.NewInformers(kube, web, hardening.Trim)
-	if err != nil {
-		return err
-	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kube.EventsV1()})
 	defer broadcaster.Shutdown()
 	// Events that were recorded before the end are still sent, if there is time.
 	if err := broadcaster.StartRecordingToSinkWithContext(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	recorder := broadcaster.NewRecorder(webscheme.Scheme, controller.Name)
-	c, err := controller.NewController(kube, web, informers, recorder)
+	c, err := controller.NewController(kube, web, broadcaster.NewRecorder(webscheme.Scheme, myweb.FieldOwner))
 	if err != nil {
 		return err
 	}
-	serve(ctx, probes, probeHandler(informers.HasSynced, held))
+	serve(ctx, probes, probeHandler(c.HasSynced, held))
 	serve(ctx, metrics, legacyregistry.Handler())
 
 	watching, stop := context.WithCancel(ctx)
-	defer informers.Shutdown()
+	defer c.ShutdownInformers()
 	defer stop()
-	informers.Start(watching)
+	c.StartInformers(watching)
 	work := func(ctx context.Context) { c.Run(ctx, o.Workers) }
 	if held == nil {
 		work(ctx)

@@ -15,10 +15,6 @@ import (
 type Options struct {
 	// Kubeconfig is a file; empty means KUBECONFIG, then the cluster of the pod, then ~/.kube/config.
 	Kubeconfig string
-	// QPS is how many requests a second the program sends at most, 0 is no limit. Burst is how many it
-	// may send at once before QPS applies.
-	QPS   float64
-	Burst int
 	// Metrics and Probes are host:port to listen on; "0" is off.
 	Metrics, Probes string
 	// LeaderElect makes the program work only while it holds a lease.
@@ -36,10 +32,6 @@ type Options struct {
 func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"kubeconfig file (default: KUBECONFIG, then the cluster of the pod, then ~/.kube/config)")
-	flags.Float64Var(&o.QPS, "kube-api-qps", 0,
-		"requests a second to the API server; 0 = no limit: the API server has priority and fairness")
-	flags.IntVar(&o.Burst, "kube-api-burst", 30,
-		"requests at once before --kube-api-qps applies")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", "0",
 		"127.0.0.1:port for metrics, without encryption and authentication; 0 = off")
 	flags.StringVar(&o.Probes, "health-probe-bind-address", "127.0.0.1:8081",
@@ -58,10 +50,6 @@ func (o *Options) validate() error {
 	switch {
 	case o.Workers < 1:
 		return fmt.Errorf("--max-concurrent-reconciles is %d: it must be at least 1", o.Workers)
-	case o.QPS < 0:
-		return fmt.Errorf("--kube-api-qps is %g: it must be 0, for no limit, or more", o.QPS)
-	case o.QPS > 0 && o.Burst < 1:
-		return fmt.Errorf("--kube-api-burst is %d: it must be at least 1", o.Burst)
 	case o.LogFormat != "json" && o.LogFormat != "text":
 		return fmt.Errorf("--log-format is %q: it must be json or text", o.LogFormat)
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/hardening"
+	"example.com/operator-workshop/03-client-go-controller/internal/compare"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
@@ -164,7 +164,7 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 		}
 		child.Live = cached.(myweb.Object)
 	}
-	if differences, err := hardening.Differences(child.Fields, child.Live); err != nil || len(differences) == 0 {
+	if upToDate, err := compare.IsUpToDate(child.Fields, child.Live); err != nil || upToDate {
 		return err
 	}
 	options := metav1.ApplyOptions{FieldManager: myweb.FieldOwner, Force: true}

@@ -105,9 +105,6 @@ var sentences = map[string]sentence{
 	"stripped-page": {
 		spec: withPage("x"), then: editChild("ConfigMap", `{"metadata":{"ownerReferences":null,"labels":null}}`)},
 	"labelled-service": {spec: specWith(), then: editChild("Service", `{"metadata":{"labels":{"team":"blue"}}}`)},
-	"swapped-volume": {spec: withReplicas(0),
-		then: editChild("Deployment", `{"spec":{"template":{"spec":{"volumes":[{"name":"page","emptyDir":{}},`+
-			`{"name":"run","emptyDir":{}},{"name":"cache","emptyDir":{}},{"name":"lib","emptyDir":{}}]}}}}`)},
 	"a-port-more": {spec: withPort(30017),
 		then: editChild("Service", `{"spec":{"ports":[{"name":"http","port":81,"targetPort":"http","nodePort":30017}]}}`)},
 	"z" + strings.Repeat("0123456", 8): {spec: specWith(), then: changed(func(s *webv1.MyWebSpec) {

@@ -224,7 +224,7 @@ func TestWebhooksAndMonitorsNameServicesThatThereAre(t *testing.T) {
 func TestThePodGetsTheTimeThatTheProgramTakes(t *testing.T) {
 	const needs = 10 * time.Second // both programs end within it: the processes' tests of 03 and 04 say so
 	for _, file := range []string{
-		"03-client-go-controller/internal/controller/shutdown.go", "04-controller-runtime/internal/operator/operator.go"} {
+		"03-client-go-controller/internal/controller/controller.go", "04-controller-runtime/internal/operator/operator.go"} {
 		source, err := os.ReadFile("../../../" + file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // this folder stands alone

@@ -67,8 +67,8 @@ func (b Bug) reading() string {
 	if b.Level == 1 {
 		return "The fault is in one of these files of work/bug; read them in this order: " + files + "."
 	}
-	return "Begin with the core, in this order: " + files + ". Then follow its calls, to internal/hardening and to the " +
-		"files beside it."
+	return "Begin with the core, in this order: " + files + ". Then follow its calls, to the files beside it and to " +
+		"internal/hardening, where there is one."
 }
 
 // ChooseBug returns the one with a number, or one of a level, or any (0 and 0), that is not fixed yet where there is

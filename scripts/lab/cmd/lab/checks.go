@@ -97,7 +97,7 @@ func suiteCommand(use, short string, run runner) *cobra.Command {
 			if err != nil {
 				return errors.Join(err, out.close())
 			}
-			failed = failed || suite.Count(outcomes, suite.Failed) > 0
+			failed = failed || suite.Unexpected(outcomes) > 0
 		}
 		if err := out.close(); err != nil || !failed {
 			return err
@@ -107,10 +107,15 @@ func suiteCommand(use, short string, run runner) *cobra.Command {
 	return cmd
 }
 
-// tally counts verdicts.
+// tally counts verdicts. Failures that the list of implementations names are counted apart.
 func tally(outcomes []suite.Outcome) string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped", suite.Count(outcomes, suite.Passed),
-		suite.Count(outcomes, suite.Failed), suite.Count(outcomes, suite.Skipped))
+	failed, unexpected := suite.Count(outcomes, suite.Failed), suite.Unexpected(outcomes)
+	text := fmt.Sprintf("%d passed, %d failed, %d skipped", suite.Count(outcomes, suite.Passed), unexpected,
+		suite.Count(outcomes, suite.Skipped))
+	if failed > unexpected {
+		text += fmt.Sprintf(", %d failed as expected", failed-unexpected)
+	}
+	return text
 }
 
 // words splits a list with commas.

@@ -18,9 +18,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/lab/benchmark"
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/conformance"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/faults"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 	"example.com/operator-workshop/scripts/lab/report"
 )
@@ -35,6 +37,19 @@ func compareCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.fast, "fast", false, "only the fast subset of the checks")
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
 		" (default: all, and those that are not times with an implementation that is run only by name)")
+	var named bool
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if named = impls != ""; named {
+			return nil
+		}
+		root, err := fixture.Here()
+		if err != nil {
+			return err
+		}
+		names, err := impl.Compared(root)
+		impls = strings.Join(names, ",")
+		return err
+	}
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
 		o.parts = words(parts)
 		r, err := l.compare(ctx, o)
@@ -42,7 +57,7 @@ func compareCommand() *cobra.Command {
 			return err
 		}
 		r.Commands = []string{"make compare"}
-		if impls != "" {
+		if named {
 			r.Commands[0] += " IMPL=" + impls
 		}
 		if o.fast {
@@ -53,7 +68,7 @@ func compareCommand() *cobra.Command {
 		}
 		for _, i := range l.impls {
 			for _, f := range r.Families {
-				if !i.OnlyByName && suite.Count(f.Outcomes[i.Name], suite.Failed) > 0 {
+				if i.MustPass() && suite.Unexpected(f.Outcomes[i.Name]) > 0 {
 					return errFailed
 				}
 			}
@@ -97,7 +112,7 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
 	e := examination{fast: c.fast, rounds: 1, limit: onlyByNameLimit}
 	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o suite.Outcome) {
-		if done[i.Name]++; o.Verdict == suite.Failed && !i.OnlyByName { // theirs are many, and in the report
+		if done[i.Name]++; o.Verdict == suite.Failed && !o.Expected && i.MustPass() { // theirs are many, and in the report
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout)
 		}

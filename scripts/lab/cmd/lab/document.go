@@ -55,8 +55,10 @@ type checkOutput struct {
 	Name    string        `json:"name"`
 	Title   string        `json:"title"`
 	Verdict suite.Verdict `json:"verdict"`
-	Seconds float64       `json:"seconds"`
-	Needs   []suite.Need  `json:"needs"`
+	// Expected is a failure that the list of implementations names.
+	Expected bool         `json:"expected,omitempty"`
+	Seconds  float64      `json:"seconds"`
+	Needs    []suite.Need `json:"needs"`
 	// Reason is what differed, or why the check was skipped; the first line is enough for a short message.
 	Reason   string   `json:"reason,omitempty"`
 	Evidence []string `json:"evidence"`
@@ -77,7 +79,7 @@ func (d *document) end(i implementation, outcomes []suite.Outcome, took time.Dur
 }
 
 func outputOf(o suite.Outcome) checkOutput {
-	return checkOutput{Name: o.Check, Title: o.Title, Verdict: o.Verdict, Seconds: seconds(o.Took),
+	return checkOutput{Name: o.Check, Title: o.Title, Verdict: o.Verdict, Expected: o.Expected, Seconds: seconds(o.Took),
 		Needs: append([]suite.Need{}, o.Needs...), Reason: o.Reason, Evidence: append([]string{}, o.Evidence...)}
 }
 

@@ -181,7 +181,7 @@ func (l *lab) program(ctx context.Context, j judgement) (i implementation, err e
 		i = chosen[0]
 	}
 	i.Name, i.Title, i.Path, i.Package, i.Folder = j.Name, "the reader's", j.Program, "", cmp.Or(j.Folder, i.Folder)
-	i.Program, i.Admission = "", nil // the kept cluster has no more plugins than the reader's own
+	i.Program, i.Admission, i.Fails = "", nil, nil // the kept cluster has no more plugins than the reader's own
 	if j.Rights == "all" {
 		i.Roles, i.LeaseRoles = nil, nil
 	}

@@ -141,7 +141,7 @@ var checks = []suite.Check{
 		Title: "children that lost their labels get them back"},
 	{ID: "fault/20-key-removed", Group: "20", Fast: true, Within: 2 * time.Minute, Run: keyRemoved,
 		Title: "a page and a replica count that are taken out of the spec are gone from the children"},
-	{ID: "fault/21-status-falsified", Group: "21", Run: statusFalsified,
+	{ID: "fault/21-status-falsified", Group: "21", Fast: true, Run: statusFalsified,
 		Title: "a status that somebody falsifies is corrected soon, by one write and without an event"},
 	{ID: "fault/21-status-fought", Group: "21", Within: 2 * time.Minute, Run: statusFought,
 		Title: "a status that is falsified ten times a second for ten seconds is not corrected as fast; in the " +

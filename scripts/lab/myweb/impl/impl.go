@@ -34,6 +34,12 @@ type Implementation struct {
 	Carries []string `json:"carries,omitempty"`
 	// OnlyByName leaves the implementation out where none is named. What it cannot do is a finding, not an error.
 	OnlyByName bool `json:"onlyByName,omitempty"`
+	// OnlyCompared leaves the implementation out where none is named, but not of a comparison. What it cannot do is a
+	// finding, too.
+	OnlyCompared bool `json:"onlyCompared,omitempty"`
+	// Fails are the checks that the implementation does not pass, as the lab measured. A check that fails and is not
+	// listed is an error, and so is one that is listed and passes.
+	Fails []string `json:"fails,omitempty"`
 	// Needs are manifests that are applied before the first start, in this order.
 	Needs []string `json:"needs,omitempty"`
 	// OwnCRD is for a program that installs the CRD of MyWebs itself: the lab does not. CRDFile is one in Folder that
@@ -80,15 +86,29 @@ func Listed(root string) ([]Implementation, error) {
 	return list.Implementations, nil
 }
 
+// MustPass reports whether a check that the implementation does not pass is an error, and not a finding.
+func (i Implementation) MustPass() bool { return !i.OnlyByName && !i.OnlyCompared }
+
+// Compared are the names of those that a comparison is about where none is named.
+func Compared(root string) (names []string, err error) {
+	listed, err := Listed(root)
+	for _, i := range listed {
+		if !i.OnlyByName {
+			names = append(names, i.Name)
+		}
+	}
+	return names, err
+}
+
 // Choose returns the implementations that the words mean: names of the list, or name=path of a program;
-// without words all of the list but those that are run only by name.
+// without words all of the list but those that are run only by name, or only compared.
 func Choose(root string, words ...string) ([]Implementation, error) {
 	listed, err := Listed(root)
 	if err != nil {
 		return nil, err
 	}
 	if len(words) == 0 {
-		return slices.DeleteFunc(listed, func(i Implementation) bool { return i.OnlyByName }), nil
+		return slices.DeleteFunc(listed, func(i Implementation) bool { return !i.MustPass() }), nil
 	}
 	var names []string
 	for _, i := range listed {

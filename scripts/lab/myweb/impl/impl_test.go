@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// checkout makes a folder with a list of two, and a third that is run only by name.
+// checkout makes a folder with a list of two, a third that is run only by name, and one that is only compared.
 func checkout(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -19,7 +19,8 @@ func checkout(t *testing.T) string {
 		t.Fatal(err)
 	}
 	list := "implementations:\n- {name: \"03\", folder: a, package: ./cmd/a}\n- {name: \"04\", folder: b, " +
-		"package: ./cmd/b}\n- {name: shell, folder: c, program: operator.sh, onlyByName: true}\n"
+		"package: ./cmd/b}\n- {name: shell, folder: c, program: operator.sh, onlyByName: true}\n" +
+		"- {name: stage, folder: b, package: ./stages/9, onlyCompared: true}\n"
 	if err := os.WriteFile(filepath.Join(root, "scripts", "lab", "operators.yaml"), []byte(list), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +48,11 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%q chose %s, want %s", words, got, want)
 		}
 	}
+	if names, err := Compared(root); err != nil || strings.Join(names, " ") != "03 04 stage" {
+		t.Errorf("compared are %v, %v", names, err)
+	}
 	for word, want := range map[string]string{
-		"05":         `there is no implementation "05": there are 03, 04, shell; your own is name=path/to/binary`,
+		"05":         `there is no implementation "05": there are 03, 04, shell, stage; your own is name=path/to/binary`,
 		"03=file":    "03 is the name of one of the workshop's own",
 		"Mine=file":  "is not name=path/to/binary",
 		"mine=":      "is not name=path/to/binary",
@@ -187,7 +191,7 @@ func TestListed(t *testing.T) {
 	}
 	always := []string{}
 	for _, i := range listed {
-		if !i.OnlyByName {
+		if i.MustPass() {
 			always = append(always, i.Name)
 		}
 		if (i.Package == "") == (i.Program == "") {

@@ -38,3 +38,21 @@ func TestSelect(t *testing.T) {
 		t.Errorf("fast: %v", got)
 	}
 }
+
+func TestExpectedFailuresAreComparedBothWays(t *testing.T) {
+	fails := []string{"fault/a", "fault/b"}
+	var all []Outcome
+	for _, o := range []Outcome{{Check: "fault/a", Verdict: Failed}, {Check: "fault/b", Verdict: Passed},
+		{Check: "fault/c", Verdict: Failed}, {Check: "fault/d", Verdict: Passed}, {Check: "fault/b", Verdict: Skipped}} {
+		all = append(all, o.compared(fails))
+	}
+	if o := all[0]; o.Verdict != Failed || !o.Expected {
+		t.Errorf("a failure that is listed: %+v", o)
+	}
+	if o := all[1]; o.Verdict != Failed || o.Expected || !strings.Contains(o.Reason, "take it off the list") {
+		t.Errorf("a check that is listed and passed: %+v", o)
+	}
+	if n := Unexpected(all); n != 2 {
+		t.Errorf("%d unexpected failures, want the one that is not listed and the one that passed", n)
+	}
+}

@@ -1,4 +1,4 @@
-package hardening
+package controller
 
 import (
 	"time"
@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
@@ -16,14 +17,12 @@ import (
 // stalled is how long a rollout must stand still before a part of it is worth a status write.
 const stalled = 5 * time.Second
 
-// statusWriteDelay returns how long the write of a status can wait, 0 for not at all. rollout is the
-// Progressing condition of the Deployment, nil when that is not about the newest template. A rollout that
-// moves is not reported pod by pod. One that stands still is, and so is all that is no step of a rollout.
+// statusWriteDelay returns how long the write of a status can wait, 0 for not at all. A rollout that moves is not
+// reported pod by pod: only a change of the ready pods waits, until the Deployment has not moved for some time.
 //
 // A Deployment that somebody touched, if only to annotate it, has a new generation. What that means for the
 // pods its controller reports a moment later, in an event of a watch: until then nothing is reported.
-func statusWriteDelay(old, status webv1.MyWebStatus, deployment *appsv1.Deployment,
-	rollout *appsv1.DeploymentCondition, now time.Time) time.Duration {
+func statusWriteDelay(old, status webv1.MyWebStatus, deployment *appsv1.Deployment, now time.Time) time.Duration {
 	if observed := deployment.Status.ObservedGeneration; 0 < observed && observed < deployment.Generation &&
 		deployment.DeletionTimestamp.IsZero() && old.ObservedGeneration == status.ObservedGeneration &&
 		!meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded) {
@@ -35,6 +34,7 @@ func statusWriteDelay(old, status webv1.MyWebStatus, deployment *appsv1.Deployme
 	if was != nil && meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionAvailable) {
 		meta.SetStatusCondition(&rest.Conditions, *was)
 	}
+	rollout := myweb.RolloutOf(deployment)
 	if rollout != nil && equality.Semantic.DeepEqual(rest, old) &&
 		meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionProgressing) {
 		return max(0, rollout.LastUpdateTime.Add(stalled).Sub(now))

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/myweb/conformance"
+	"example.com/operator-workshop/scripts/lab/myweb/faults"
+	"example.com/operator-workshop/scripts/lab/myweb/impl"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+// A name that no check has would be a failure that nobody compares.
+func TestExpectedFailuresAreChecks(t *testing.T) {
+	root, err := fixture.Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := impl.Listed(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := slices.Concat(conformance.Checks(), faults.Checks())
+	for _, i := range listed {
+		for _, id := range i.Fails {
+			if !slices.ContainsFunc(checks, func(c suite.Check) bool { return c.ID == id && c.NotApplicable == "" }) {
+				t.Errorf("%s fails %s, which is no check", i.Name, id)
+			}
+		}
+	}
+}
+
+// The page of chapter 03 says what a user sees of each fault that its operator does not survive.
+func TestThePageNamesEachExpectedFailure(t *testing.T) {
+	root, err := fixture.Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := impl.Choose(root, "03")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(chosen[0].Folder, "internal", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| fault, by the name of its check |")
+	named := regexp.MustCompile("`(fault/[^`]+)`").FindAllStringSubmatch(table, -1)
+	var ids []string
+	for _, match := range named {
+		ids = append(ids, match[1])
+	}
+	slices.Sort(ids)
+	if !slices.Equal(ids, slices.Sorted(slices.Values(chosen[0].Fails))) {
+		t.Errorf("the page names %q, operators.yaml lists %q", ids, chosen[0].Fails)
+	}
+}
