@@ -29,7 +29,7 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 	if upToDate, err := compare.IsUpToDate(child.Fields, child.Live); err != nil || upToDate {
 		return err
 	}
-	if err := c.chooseNodePort(web, child); err != nil {
+	if err := c.checkNodePort(web, child); err != nil {
 		return err
 	}
 	if uid := child.Live.GetUID(); uid != "" {

@@ -207,35 +207,6 @@ func TestANodePortThatTwoMyWebsWant(t *testing.T) {
 	f.complete("first")
 }
 
-func TestTwoMyWebsThatSwapTheirNodePorts(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	one, two, third := freePort(), freePort(), freePort()
-	f.start()
-	ask := func(port int32) func(*webv1.MyWeb) { return func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port } }
-	f.create("a", ask(one))
-	f.create("b", ask(two))
-	f.complete("a")
-	f.complete("b")
-	f.edit("a", func(s *webv1.MyWebSpec) { s.NodePortNumber = &two })
-	f.blocked("a", webv1.ReasonNodePortUnavailable)
-	f.edit("b", func(s *webv1.MyWebSpec) { s.NodePortNumber = &one })
-	for name, want := range map[string]string{
-		"a": fmt.Sprintf("node port %d is taken by Service %s/b, and MyWeb %[2]s/b waits for node port %[3]d of this MyWeb: ",
-			two, f.namespace, one),
-		"b": fmt.Sprintf("node port %d is taken by Service %s/a, and MyWeb %[2]s/a waits for node port %[3]d of this MyWeb: ",
-			one, f.namespace, two),
-	} {
-		f.Eventually(f.condition(name, webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
-		f.Eventually(func() string { return f.message(name, webv1.ConditionDegraded) }, atOnce).Should(HavePrefix(want))
-	}
-	f.edit("a", func(s *webv1.MyWebSpec) { s.NodePortNumber = &third })
-	f.recovered("a")
-	f.recovered("b")
-	f.edit("a", func(s *webv1.MyWebSpec) { s.NodePortNumber = &two })
-	f.recovered("a")
-}
-
 func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
@@ -40,8 +41,11 @@ func (c *Controller) mapToMyWebs(obj myweb.Object) (webs []cache.ObjectName) {
 		webs = append(webs, name)
 	}
 	affected := c.indexed("MyWeb", byUID, string(myweb.OwnerUID(obj)))
-	for _, port := range myweb.NodePorts(obj) {
-		affected = append(affected, c.indexed("MyWeb", byNodePort, port)...)
+	if service, ok := obj.(*corev1.Service); ok {
+		ports, _ := heldNodePorts(service)
+		for _, port := range ports {
+			affected = append(affected, c.indexed("MyWeb", byNodePort, port)...)
+		}
 	}
 	for _, web := range affected {
 		webs = append(webs, nameOf(web.(*webv1.MyWeb)))

@@ -61,7 +61,7 @@ func TestWhichMyWebsAnObjectAffects(t *testing.T) {
 		"a MyWeb": {site, []string{"default/site"}},
 		"a MyWeb that is not in the cache": {
 			mywebtest.New(func(w *webv1.MyWeb) { w.Name = "new" }), []string{"default/new"}},
-		"a MyWeb whose port another one asks for": {holder, []string{"default/holder", "default/other"}},
+		"a MyWeb with a port":            {holder, []string{"default/holder"}},
 		"a child":                        {mywebtest.Owned("site", "u-1"), []string{"default/site"}},
 		"a child with a name of its own": {at("default", "x", mywebtest.Owned("site", "u-1")), []string{"default/site"}},
 		"a child by its annotation": {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
@@ -81,4 +81,17 @@ func wantedNodePort(obj any) ([]string, error) {
 	return nil, nil
 }
 
-func heldNodePorts(obj any) ([]string, error) { return myweb.NodePorts(obj), nil }
+// heldNodePorts returns the ports that no other Service can have while this one does.
+func heldNodePorts(obj any) (ports []string, err error) {
+	spec := obj.(*corev1.Service).Spec
+	held := []int32{spec.HealthCheckNodePort}
+	for _, port := range spec.Ports {
+		held = append(held, port.NodePort)
+	}
+	for _, port := range held {
+		if port != 0 {
+			ports = append(ports, strconv.Itoa(int(port)))
+		}
+	}
+	return ports, nil
+}

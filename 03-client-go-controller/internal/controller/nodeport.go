@@ -18,24 +18,16 @@ import (
 // Demanded by the checks of behaviour/07 (a node port that is taken: reported, no hot loop, recovers); for a
 // Service that is made again by behaviour/05-deleted-service and behaviour/05-allocated-port.
 
-// chooseNodePort lets a Service that has to be made again request the port on which the MyWeb was served. It
-// returns a ConditionError when another Service holds the port that the MyWeb names.
-func (c *Controller) chooseNodePort(web *webv1.MyWeb, child *myweb.Child) error {
+// checkNodePort returns a ConditionError when another Service holds the port that the Service of the MyWeb names.
+func (c *Controller) checkNodePort(web *webv1.MyWeb, child *myweb.Child) error {
 	service, ok := child.Desired.(*corev1ac.ServiceApplyConfiguration)
-	if !ok {
+	if !ok || service.Spec.Ports[0].NodePort == nil {
 		return nil
 	}
-	port, served := &service.Spec.Ports[0], web.Status.NodePort
-	if port.NodePort == nil && child.Live.GetUID() == "" && served != 0 &&
-		c.nodePortHolder(web, served) == nil && c.mayBecomeFree(web) {
-		port.NodePort = &served
-	}
-	if port.NodePort == nil {
-		return nil
-	}
-	if holder := c.nodePortHolder(web, *port.NodePort); holder != nil {
+	port := *service.Spec.Ports[0].NodePort
+	if holder := c.nodePortHolder(web, port); holder != nil {
 		return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable,
-			Message: c.nodePortMessage(web, *port.NodePort, holder)}
+			Message: fmt.Sprintf("node port %d is taken by Service %s/%s", port, holder.Namespace, holder.Name)}
 	}
 	return nil
 }
@@ -48,21 +40,6 @@ func (c *Controller) nodePortHolder(web *webv1.MyWeb, port int32) *corev1.Servic
 		}
 	}
 	return nil
-}
-
-// nodePortMessage names the Service that has a node port. Two MyWebs that swap their ports wait for each other:
-// neither Service can take the port of the other, so a user must help.
-func (c *Controller) nodePortMessage(web *webv1.MyWeb, port int32, holder *corev1.Service) string {
-	message := fmt.Sprintf("node port %d is taken by Service %s/%s", port, holder.Namespace, holder.Name)
-	other, err := c.webInformers.Operator().V1().MyWebs().Lister().MyWebs(holder.Namespace).Get(holder.Name)
-	if err != nil || !myweb.IsOwnedBy(holder, other) {
-		return message
-	}
-	if wanted := other.Spec.NodePortNumber; wanted != nil && *wanted == web.Status.NodePort {
-		message += fmt.Sprintf(", and MyWeb %s waits for node port %d of this MyWeb: "+
-			"give one of the two a third port first", nameOf(other), *wanted)
-	}
-	return message
 }
 
 // freeingTries is how often a node port that no Service in the cache has is requested before it is reported as

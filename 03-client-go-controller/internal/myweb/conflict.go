@@ -1,6 +1,7 @@
 package myweb
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -67,4 +68,21 @@ func Combine(all []*ConditionError) *ConditionError {
 		combined.Retry = combined.Retry || e.Retry
 	}
 	return &combined
+}
+
+// Join returns one error for several, nil for none: those that no condition reports, or else all others, combined.
+func Join(all []error) error {
+	var failures []error
+	var problems []*ConditionError
+	for _, err := range all {
+		if problem := AsCondition(err); problem != nil {
+			problems = append(problems, problem)
+		} else {
+			failures = append(failures, err)
+		}
+	}
+	if err := errors.Join(failures...); err != nil || len(problems) == 0 {
+		return err
+	}
+	return Combine(problems)
 }

@@ -9,8 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -22,25 +20,6 @@ import (
 
 // FieldOwner is the field manager of this operator: it owns the fields that the operator applies.
 const FieldOwner = "myweb-operator"
-
-// An Object is a Kubernetes object in its Go type.
-type Object interface {
-	runtime.Object
-	metav1.Object
-}
-
-// A Child is an object that a MyWeb owns: its desired state, and its live state.
-type Child struct {
-	Kind string
-	// Desired is an apply configuration. The operator owns the fields that it names, and no others.
-	Desired runtime.ApplyConfiguration
-	// Meta is the metadata of Desired.
-	Meta *metav1ac.ObjectMetaApplyConfiguration
-	// Fields is Desired as a tree of fields, to be compared with the live state.
-	Fields map[string]any
-	// Live is the child in the cluster. It is empty, without a UID, while there is none that the MyWeb owns.
-	Live Object
-}
 
 // DesiredChildren returns all children of a MyWeb, in the order in which they are applied: pods need their
 // page. Their live state is still empty.
@@ -54,12 +33,10 @@ func DesiredChildren(web *webv1.MyWeb) []*Child {
 	for _, child := range children {
 		setAppliedHash(web, child)
 	}
+	if port := &service.Spec.Ports[0]; port.NodePort == nil && web.Status.NodePort != 0 {
+		port.NodePort = new(web.Status.NodePort) // a Service that must be made again keeps its port
+	}
 	return children
-}
-
-// LiveOf returns the live Deployment and Service among the children.
-func LiveOf(children []*Child) (*appsv1.Deployment, *corev1.Service) {
-	return children[1].Live.(*appsv1.Deployment), children[2].Live.(*corev1.Service)
 }
 
 // DesiredConfigMap returns the ConfigMap that holds the page.

@@ -25,6 +25,8 @@ func setAppliedHash(web *webv1.MyWeb, child *Child) {
 	child.Meta.Annotations = map[string]string{AnnotationApplied: string(web.UID) + "/" + hash(data)}
 	child.Fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired)
 	utilruntime.Must(err)
+	delete(child.Fields, "apiVersion") // not set on objects from a typed client
+	delete(child.Fields, "kind")
 }
 
 // ownerReference makes the garbage collector remove a child together with its MyWeb. It is what

@@ -1,6 +1,7 @@
 package myweb
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,15 @@ type ConditionError struct {
 
 // Error implements error.
 func (e *ConditionError) Error() string { return e.Message }
+
+// MustRetry reports whether to try again.
+func (e *ConditionError) MustRetry() bool { return e.Retry }
+
+// AsCondition returns the ConditionError that an error is or wraps, nil when there is none.
+func AsCondition(err error) *ConditionError {
+	problem, _ := errors.AsType[*ConditionError](err)
+	return problem
+}
 
 // StatusFor returns the status of a MyWeb with the given children, which are empty when they are missing.
 // blocked is what keeps them from being as they should be, nil when they are. The time of a condition moves

@@ -52,9 +52,10 @@ func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, childre
 	old := web.Status
 	web.Status = myweb.StatusFor(web, deployment, service, myweb.AsCondition(problem), time.Now())
 	// The Deployment controller has not looked at the newest template yet: its status is about to change, and enqueues
-	// the MyWeb when it does. What was reported of this generation of the MyWeb stays until then.
-	unobserved := problem == nil && deployment.Status.ObservedGeneration < deployment.Generation &&
-		!meta.IsStatusConditionTrue(web.Status.Conditions, webv1.ConditionDegraded)
+	// the MyWeb when it does. What was reported of this generation of the MyWeb stays until then, unless it is wrong.
+	observed := deployment.Status.ObservedGeneration
+	unobserved := problem == nil && 0 < observed && observed < deployment.Generation &&
+		!isDegraded(old) && !isDegraded(web.Status)
 	if equality.Semantic.DeepEqual(old, web.Status) || unobserved && old.ObservedGeneration == web.Generation {
 		return nil
 	}
@@ -66,4 +67,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, childre
 		r.Events.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}
 	return nil
+}
+
+func isDegraded(status webv1.MyWebStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded)
 }

@@ -48,10 +48,16 @@ func (c *Child) IsApplied() bool {
 func (c *Child) Difference() string {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
 	utilruntime.Must(err)
-	return difference("", c.Fields, live)
+	return difference("", "", c.Fields, live)
 }
 
-func difference(path string, desired, live any) string {
+// mergeKeys are the lists to which others may add elements of their own, in any place, and the field that identifies an
+// element. All other lists are ours as a whole.
+var mergeKeys = map[string]string{
+	"containers": "name", "volumes": "name", "ports": "name", "volumeMounts": "mountPath", "ownerReferences": "uid",
+}
+
+func difference(path, field string, desired, live any) string {
 	switch desired := desired.(type) {
 	case map[string]any:
 		live, ok := live.(map[string]any)
@@ -59,44 +65,38 @@ func difference(path string, desired, live any) string {
 			return path
 		}
 		for _, key := range slices.Sorted(maps.Keys(desired)) {
-			if found := difference(path+"."+key, desired[key], live[key]); found != "" {
+			if found := difference(path+"."+key, key, desired[key], live[key]); found != "" {
 				return found
 			}
 		}
 		return ""
 	case []any:
-		if _, named := desired[0].(map[string]any); named { // others may add elements of their own, in any place
-			for _, element := range desired {
-				key := keyOf(element)
-				if found := difference(fmt.Sprintf("%s[%v]", path, key), element, elementOf(live, key)); found != "" {
-					return found
-				}
-			}
-			return ""
+		live, _ := live.([]any)
+		key := mergeKeys[field]
+		if key == "" && len(live) != len(desired) {
+			return path
 		}
+		for i, element := range desired {
+			if key == "" {
+				if difference(path, "", element, live[i]) != "" {
+					return path
+				}
+				continue
+			}
+			value := element.(map[string]any)[key]
+			j := slices.IndexFunc(live, func(other any) bool { return other.(map[string]any)[key] == value })
+			at := fmt.Sprintf("%s[%v]", path, value)
+			if j < 0 {
+				return at
+			}
+			if found := difference(at, "", element, live[j]); found != "" {
+				return found
+			}
+		}
+		return ""
 	}
 	if reflect.DeepEqual(desired, live) {
 		return ""
 	}
 	return path
-}
-
-// elementOf returns the element of a list that has a key, nil when there is none.
-func elementOf(list, key any) any {
-	elements, _ := list.([]any)
-	for _, element := range elements {
-		if keyOf(element) == key {
-			return element
-		}
-	}
-	return nil
-}
-
-// keyOf returns what identifies an element among the others of its list: a mount its path, all others their name.
-func keyOf(element any) any {
-	fields := element.(map[string]any)
-	if path, ok := fields["mountPath"]; ok {
-		return path
-	}
-	return fields["name"]
 }

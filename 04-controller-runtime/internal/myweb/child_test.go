@@ -58,7 +58,7 @@ func TestWhatDiffersInADeployment(t *testing.T) {
 			".spec.template.spec.containers[nginx].image"},
 		"other replicas": {func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) }, ".spec.replicas"},
 		"no replicas":    {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, ".spec.replicas"},
-		"no owner":       {func(d *appsv1.Deployment) { d.OwnerReferences = nil }, ".metadata.ownerReferences[site]"},
+		"no owner":       {func(d *appsv1.Deployment) { d.OwnerReferences = nil }, ".metadata.ownerReferences[u-1]"},
 		"a label gone": {func(d *appsv1.Deployment) { delete(d.Labels, "app.kubernetes.io/part-of") },
 			".metadata.labels.app.kubernetes.io/part-of"},
 		"another hash": {func(d *appsv1.Deployment) { d.Annotations[AnnotationApplied] = "u-1/x" },

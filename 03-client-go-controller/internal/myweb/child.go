@@ -1,0 +1,102 @@
+package myweb
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
+// An Object is a Kubernetes object in its Go type.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// A Child is an object that a MyWeb owns: its desired state, and its live state.
+type Child struct {
+	Kind string
+	// Desired is an apply configuration. The operator owns the fields that it names, and no others.
+	Desired runtime.ApplyConfiguration
+	// Meta is the metadata of Desired.
+	Meta *metav1ac.ObjectMetaApplyConfiguration
+	// Fields is Desired as a tree of fields, to be compared with the live state.
+	Fields map[string]any
+	// Live is the child in the cluster. It is empty, without a UID, while there is none that the MyWeb owns.
+	Live Object
+}
+
+// LiveOf returns the live Deployment and Service among the children.
+func LiveOf(children []*Child) (*appsv1.Deployment, *corev1.Service) {
+	return children[1].Live.(*appsv1.Deployment), children[2].Live.(*corev1.Service)
+}
+
+// IsApplied reports whether the live state is what became of the desired state, whoever changed it since.
+func (c *Child) IsApplied() bool {
+	return c.Live.GetAnnotations()[AnnotationApplied] == c.Meta.Annotations[AnnotationApplied]
+}
+
+// Difference returns the path of a field whose live value is not the desired one, "" when the child is up to date. What
+// else there is belongs to others: defaults of the API server, labels, sidecars.
+func (c *Child) Difference() string {
+	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
+	utilruntime.Must(err)
+	return difference("", "", c.Fields, live)
+}
+
+// mergeKeys are the lists to which others may add elements of their own, in any place, and the field that identifies an
+// element. All other lists are ours as a whole.
+var mergeKeys = map[string]string{
+	"containers": "name", "volumes": "name", "ports": "name", "volumeMounts": "mountPath", "ownerReferences": "uid",
+}
+
+func difference(path, field string, desired, live any) string {
+	switch desired := desired.(type) {
+	case map[string]any:
+		live, ok := live.(map[string]any)
+		if !ok {
+			return path
+		}
+		for _, key := range slices.Sorted(maps.Keys(desired)) {
+			if found := difference(path+"."+key, key, desired[key], live[key]); found != "" {
+				return found
+			}
+		}
+		return ""
+	case []any:
+		live, _ := live.([]any)
+		key := mergeKeys[field]
+		if key == "" && len(live) != len(desired) {
+			return path
+		}
+		for i, element := range desired {
+			if key == "" {
+				if difference(path, "", element, live[i]) != "" {
+					return path
+				}
+				continue
+			}
+			value := element.(map[string]any)[key]
+			j := slices.IndexFunc(live, func(other any) bool { return other.(map[string]any)[key] == value })
+			at := fmt.Sprintf("%s[%v]", path, value)
+			if j < 0 {
+				return at
+			}
+			if found := difference(at, "", element, live[j]); found != "" {
+				return found
+			}
+		}
+		return ""
+	}
+	if reflect.DeepEqual(desired, live) {
+		return ""
+	}
+	return path
+}
