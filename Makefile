@@ -17,8 +17,8 @@ help: ## Show this list
 demo: ## See it work: a cluster, an operator, a web page that becomes running children
 	@$(WORKSHOP) demo $(DEMO) $(if $(PAUSE),--pause)
 
-up: ## Start the local cluster (no Docker needed), or repair it: make up DOWNLOAD=1
-	@$(WORKSHOP) up $(if $(DOWNLOAD),--download)
+up: ## Start the local cluster (no Docker needed), or repair it
+	@$(WORKSHOP) up
 
 status: ## Show what of the local cluster runs and where its files are
 	@$(WORKSHOP) status
