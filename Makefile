@@ -42,7 +42,7 @@ verify: ## Check pages, generated files, versions, copies, machinery
 lint: ## Run the linters, on all modules or on a chapter: make lint CH=02
 	@$(WORKSHOP) lint --ch "$$CH"
 
-sync: ## Copy what chapters share, record what pages execute, write the run sheets
+sync: ## Copy what chapters share, record what pages execute
 	@$(WORKSHOP) sync
 
 doctor: ## Check this machine for what the workshop needs; in one line: make doctor BRIEF=1
