@@ -17,8 +17,8 @@ help: ## Show this list
 demo: ## See it work: a cluster, an operator, a web page that becomes running children
 	@$(WORKSHOP) demo $(DEMO) $(if $(PAUSE),--pause)
 
-up: ## Start the local cluster (no Docker needed), or repair it: make up DOWNLOAD=1
-	@$(WORKSHOP) up $(if $(DOWNLOAD),--download)
+up: ## Start the local cluster (no Docker needed), or repair it
+	@$(WORKSHOP) up
 
 status: ## Show what of the local cluster runs and where its files are
 	@$(WORKSHOP) status
@@ -42,7 +42,7 @@ verify: ## Check pages, generated files, versions, copies, machinery
 lint: ## Run the linters, on all modules or on a chapter: make lint CH=02
 	@$(WORKSHOP) lint --ch "$$CH"
 
-sync: ## Copy what chapters share, record what pages execute, write the run sheets
+sync: ## Copy what chapters share, record what pages execute
 	@$(WORKSHOP) sync
 
 doctor: ## Check this machine for what the workshop needs; in one line: make doctor BRIEF=1

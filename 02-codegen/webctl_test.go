@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -19,8 +20,8 @@ import (
 )
 
 // linesOf returns the lines that were printed so far.
-func linesOf(o *testenv.Output) func() []string {
-	return func() []string { return strings.Split(strings.TrimSpace(o.String()), "\n") }
+func linesOf(o *gbytes.Buffer) func() []string {
+	return func() []string { return strings.Split(strings.TrimSpace(string(o.Contents())), "\n") }
 }
 
 // The commands of the page, with a watcher beside them.
@@ -28,7 +29,7 @@ func TestWebctlAsOnThePage(t *testing.T) {
 	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, newNamespace(t)))
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	watched, ended := &testenv.Output{}, make(chan error, 1)
+	watched, ended := gbytes.NewBuffer(), make(chan error, 1)
 	go func() { ended <- webctl.Run(ctx, []string{"watch"}, watched) }()
 	g := gomega.NewWithT(t)
 	sees := func(line string) {
@@ -53,7 +54,7 @@ func TestWebctlAsOnThePage(t *testing.T) {
 		{"get shop", "shop 3 httpd 3/3 tier=front", ""},
 		{"delete shop", "deleted shop", "DELETED  shop"},
 	} {
-		out := &testenv.Output{}
+		out := gbytes.NewBuffer()
 		if err := webctl.Run(t.Context(), strings.Fields(step.command), out); err != nil {
 			t.Fatalf("%s: %v", step.command, err)
 		}
@@ -79,7 +80,7 @@ func TestWebctlWatchSelectsAndResyncs(t *testing.T) {
 	tiers(t, newClientset(t).OperatorV1().MyWebs(namespace))
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	watched, ended := &testenv.Output{}, make(chan error, 1)
+	watched, ended := gbytes.NewBuffer(), make(chan error, 1)
 	go func() { ended <- webctl.Run(ctx, strings.Fields("watch -l tier=back --resync 1s"), watched) }()
 
 	gomega.NewWithT(t).Eventually(linesOf(watched), 10*time.Second).
@@ -102,7 +103,9 @@ func TestWebctlWatchSelectsAndResyncs(t *testing.T) {
 
 func TestWebctlApplyMeetsAnotherOwner(t *testing.T) {
 	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, newNamespace(t)))
-	run := func(command string) error { return webctl.Run(t.Context(), strings.Fields(command), &testenv.Output{}) }
+	run := func(command string) error {
+		return webctl.Run(t.Context(), strings.Fields(command), gbytes.NewBuffer())
+	}
 	if err := run("apply --image nginx shop"); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +146,7 @@ func TestWebctlFailsWithASentence(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("did not fail in time"))
 			defer cancel()
-			err := webctl.Run(ctx, args, &testenv.Output{})
+			err := webctl.Run(ctx, args, gbytes.NewBuffer())
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v, want %q", test.command, err, test.want)
 			}

@@ -17,8 +17,7 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
-
-	"example.com/operator-workshop/03-client-go-controller/internal/testenv"
+	"github.com/onsi/gomega/gbytes"
 )
 
 // A Process is a program while it runs.
@@ -28,7 +27,7 @@ type Process struct {
 
 	t      *testing.T
 	cmd    *exec.Cmd
-	output testenv.Output
+	output *gbytes.Buffer
 	ended  chan struct{}
 }
 
@@ -36,7 +35,8 @@ type Process struct {
 // killed when the test ends.
 func Start(t *testing.T, program string, args ...string) *Process {
 	t.Helper()
-	p := &Process{Name: filepath.Base(program), t: t, cmd: exec.Command(program), ended: make(chan struct{})}
+	p := &Process{Name: filepath.Base(program), t: t, cmd: exec.Command(program),
+		output: gbytes.NewBuffer(), ended: make(chan struct{})}
 	p.cmd.Env = os.Environ()
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "--") {
@@ -45,7 +45,7 @@ func Start(t *testing.T, program string, args ...string) *Process {
 			p.cmd.Env = append(p.cmd.Env, arg)
 		}
 	}
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func Start(t *testing.T, program string, args ...string) *Process {
 
 // Output is what the process has printed so far.
 func (p *Process) Output() string {
-	return p.output.String()
+	return string(p.output.Contents())
 }
 
 // EventuallyPrints waits until the process has printed a text.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,14 +64,14 @@ type fixture struct {
 	client.Client
 	t         *testing.T
 	namespace string
-	output    testenv.Output
+	output    *gbytes.Buffer
 }
 
 // newFixture starts the operator for a namespace of the test's own. It reconciles when something changes, and not
 // because time has passed.
 func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 	t.Helper()
-	f := &fixture{WithT: gomega.NewWithT(t), t: t}
+	f := &fixture{WithT: gomega.NewWithT(t), t: t, output: gbytes.NewBuffer()}
 	f.SetDefaultEventuallyTimeout(30 * time.Second)
 	var err error
 	f.Client, err = client.New(cfg, client.Options{})
@@ -84,7 +85,7 @@ func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 	as.Impersonate.UserName = user
 	cmd := exec.Command(binary, "run", "--reconcile-period=1h", "--metrics-bind-address=0",
 		"--health-probe-bind-address=0", "--zap-stacktrace-level=panic")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = "..", &f.output, &f.output
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "..", f.output, f.output
 	cmd.Env = append(os.Environ(), "WATCH_NAMESPACE="+f.namespace,
 		"KUBECONFIG="+testenv.WriteKubeconfig(t, as, f.namespace))
 	f.Expect(cmd.Start()).To(gomega.Succeed())
@@ -94,7 +95,7 @@ func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 		if f.logged("forbidden") {
 			t.Error("the roles in config/rbac lack a permission")
 		}
-		if lines := strings.Split(f.output.String(), "\n"); t.Failed() {
+		if lines := strings.Split(string(f.output.Contents()), "\n"); t.Failed() {
 			t.Log(strings.Join(lines[max(0, len(lines)-20):], "\n"))
 		}
 	})
@@ -103,7 +104,7 @@ func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 
 // logged reports whether the operator has logged what a regular expression finds.
 func (f *fixture) logged(pattern string) bool {
-	return regexp.MustCompile(pattern).MatchString(f.output.String())
+	return regexp.MustCompile(pattern).Match(f.output.Contents())
 }
 
 // grant gives the operator's user its role, once for an API server.

@@ -65,14 +65,9 @@ func (w workshop) cluster() *cluster.Cluster {
 }
 
 func upCommand() *cobra.Command {
-	var download bool
-	cmd := newCommand("up", "Start the local cluster, or repair it", cobra.NoArgs,
+	return newCommand("up", "Start the local cluster, or repair it", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
-			builder := w.builder()
-			if download {
-				builder.Releases = tools.Published()
-			}
-			if err := builder.Ensure(cmd.Context(), tools.Local...); err != nil {
+			if err := w.tools(cmd, tools.Local); err != nil {
 				return err
 			}
 			c, start := w.cluster(), time.Now()
@@ -89,8 +84,6 @@ func upCommand() *cobra.Command {
 			fmt.Printf("\nTo use it in this terminal (or run `make shell`):\n\n%s", w.exports())
 			return nil
 		})
-	cmd.Flags().BoolVar(&download, "download", false, "on Linux: fetch released programs instead of compiling them")
-	return cmd
 }
 
 // holdCommand keeps a cluster for a test: it lives exactly as long as the process at the other end of

@@ -72,7 +72,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(toolsCommand(), recordSumsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(),
+	root.AddCommand(toolsCommand(), upCommand(), holdCommand(), downCommand(), statusCommand(), envCommand(),
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
 		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), kindTestCommand(), chaptersCommand(),
 		labCommand(), stagesCommand(), requestsCommand(), writesCommand(), packCommand(), fromBundleCommand(),

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +20,6 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
-	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -46,22 +44,15 @@ func pageCommand() *cobra.Command {
 
 // pagesCommand is for who writes a page: what `make verify` does with all of them.
 func pagesCommand() *cobra.Command {
-	var record bool
-	cmd := newCommand("pages FILE...", "Check pages, each on a cluster of its own", cobra.MinimumNArgs(1),
+	return newCommand("pages FILE...", "Check pages, each on a cluster of its own", cobra.MinimumNArgs(1),
 		func(cmd *cobra.Command, w workshop, files []string) (err error) {
 			for i := range files {
 				if files[i], err = filepath.Abs(files[i]); err != nil {
 					return err
 				}
 			}
-			took, err := w.timePages(cmd.Context(), os.Stdout, files)
-			if record {
-				err = errors.Join(err, w.recordTimes(took))
-			}
-			return err
+			return w.checkPages(cmd.Context(), os.Stdout, files)
 		})
-	cmd.Flags().BoolVar(&record, "record", false, "write how long they took into "+teaching.MeasuredFile)
-	return cmd
 }
 
 // demoPage is where a chapter shows its finished operator at work.
@@ -157,29 +148,22 @@ func (w workshop) play(cmd *cobra.Command, path, until string, pause bool, crds 
 // checkPages runs each page on a cluster of its own and prints what was done with its blocks. It
 // goes on after a page that fails, and fails when a page executes fewer blocks than recorded.
 func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string) error {
-	_, err := w.timePages(ctx, out, paths)
-	return err
-}
-
-// timePages does that, and returns the seconds that each page took.
-func (w workshop) timePages(ctx context.Context, out io.Writer, paths []string) (map[string]int, error) {
 	recorded, err := w.recordedBlocks()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	took := map[string]int{}
 	var sum page.Counts
 	var failed []error
 	for _, path := range paths {
 		name, err := filepath.Rel(w.root, path)
 		if err != nil {
-			return took, err
+			return err
 		}
 		fmt.Fprintf(out, "%s\n", name)
 		start := time.Now()
 		counts, err := w.checkPage(ctx, out, path)
 		if ctx.Err() != nil {
-			return took, ctx.Err()
+			return ctx.Err()
 		}
 		sum = sum.Add(counts)
 		if err == nil {
@@ -190,12 +174,10 @@ func (w workshop) timePages(ctx context.Context, out io.Writer, paths []string) 
 			failed = append(failed, fmt.Errorf("page %s failed", name))
 			continue
 		}
-		seconds := int(time.Since(start).Round(time.Second).Seconds())
-		fmt.Fprintf(out, "  ok, %s (%d s)\n", counts, seconds)
-		took[name] = seconds
+		fmt.Fprintf(out, "  ok, %s (%.0f s)\n", counts, time.Since(start).Seconds())
 	}
 	fmt.Fprintf(out, "%d pages: %s\n", len(paths), sum)
-	return took, errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
 // onlinePages is the folder whose pages need a network: kubebuilder asks for the modules of a new project.
@@ -308,19 +290,4 @@ func (w workshop) recordBlocks() error {
 		return err
 	}
 	return os.WriteFile(w.blocksFile(), append([]byte("# Blocks that each page executes in the local environment. Written by `make sync`.\n"), data...), 0o644)
-}
-
-// recordTimes adds the seconds that pages took on this machine to those that the run sheets are made of.
-func (w workshop) recordTimes(took map[string]int) error {
-	if len(took) == 0 {
-		return nil
-	}
-	m, err := teaching.ReadMeasured(w.root)
-	if err != nil {
-		return err
-	}
-	maps.Copy(m.Seconds, took)
-	m.Machine = fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
-		time.Now().Format(time.DateOnly))
-	return m.Write(w.root)
 }

@@ -19,7 +19,6 @@ import (
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/doctor"
 	"example.com/operator-workshop/scripts/internal/page"
-	"example.com/operator-workshop/scripts/internal/teaching"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -127,7 +126,7 @@ func syncCommand() *cobra.Command {
 			for _, path := range written {
 				fmt.Println("copied to", path)
 			}
-			return errors.Join(w.recordBlocks(), teaching.Sync(w.root))
+			return w.recordBlocks()
 		})
 }
 
@@ -159,7 +158,6 @@ func verifyCommand() *cobra.Command {
 				return chapter.CheckShared(ctx, w.root)
 			}},
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
-			{"run sheets", func(context.Context, io.Writer) error { return teaching.Check(w.root) }},
 			{"slides", w.checkSlides},
 		}...)
 		steps = append(steps, w.lint(dirs, whole)...)

@@ -30,8 +30,7 @@ var volatile = []struct {
 // progress are the lines that report the building of programs into bin/. A command prints them only where bin/ lacks a
 // program, so they are not what a page shows.
 var progress = regexp.MustCompile("^(building [a-z0-9-]+(, [a-z0-9-]+)*|built into bin/: .*|" +
-	"the first time this takes .*|\\(instead, `make up DOWNLOAD=1` .*|" +
-	"(compiling packages|downloading( and reading)? sources): .*)$")
+	"the first time this takes .*|(compiling packages|downloading( and reading)? sources): .*)$")
 
 // normalise splits a text into lines without what differs from run to run, progress included, and without blank edges.
 func normalise(text string) []string {

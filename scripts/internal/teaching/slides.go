@@ -1,3 +1,4 @@
+// Package teaching shows the slides of TEACHING.md, and checks them.
 package teaching
 
 import (
@@ -30,19 +31,6 @@ const (
 	slideLines   = 22
 	maxSlides    = 40
 )
-
-// slideTitles returns the titles of the slides, the first one that of the workshop.
-func slideTitles(root string) ([]string, error) {
-	doc, err := parseSlides(root)
-	if err != nil {
-		return nil, err
-	}
-	titles := []string{doc.Title}
-	for _, section := range doc.Sections {
-		titles = append(titles, section.Title)
-	}
-	return titles, nil
-}
 
 func parseSlides(root string) (*present.Doc, error) {
 	path := filepath.Join(root, slidesDir, Slides)

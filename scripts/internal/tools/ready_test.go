@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +32,7 @@ func TestWhatIsReadyMadeIsNotCompiled(t *testing.T) {
 			stamp, was := test.stamp, stamps["hello"]
 			switch stamp {
 			case "":
-				stamp = strings.Replace(was, fileSum(t, filepath.Join(r.Bin(), "hello")), hash(program), 1)
+				stamp = strings.Replace(was, fileSum(t, filepath.Join(r.Bin(), "hello")), fmt.Sprintf("%x", sha256.Sum256(program)), 1)
 			case "as it was":
 				stamp = was
 			}

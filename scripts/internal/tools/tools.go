@@ -98,8 +98,6 @@ type Builder struct {
 	Cgo bool
 	// Tools are what can be built; none means All.
 	Tools []Tool
-	// Releases are where programs are downloaded from instead; nil compiles all.
-	Releases *Releases
 	// Ready is a folder with programs that were built elsewhere, and their stamps.
 	Ready string
 	// Platform is what the programs are for, such as darwin/arm64; empty is this machine.
@@ -146,9 +144,6 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	if err == nil && b.Ready != "" {
 		wanted, err = b.adopt(wanted)
 	}
-	if err == nil && b.Releases != nil {
-		wanted, err = b.download(ctx, wanted)
-	}
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
@@ -156,7 +151,7 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 }
 
 // A pinned tool is one that bin/ lacks, with its module's version, and what its stamp will say when it was built
-// here, or ready-made: downloaded, or out of a bundle.
+// here, or ready-made: out of a bundle.
 type pinned struct {
 	Tool
 	version, stamp, readyMade string
@@ -220,9 +215,6 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	}
 	start := time.Now()
 	b.Report.Line("building %s", strings.Join(names, ", "))
-	if b.Releases == nil && b.Platform == "" && b.canDownload(wanted) {
-		b.Report.Line("(instead, `make up DOWNLOAD=1` downloads released programs)")
-	}
 	version, err := KubernetesVersion(b.Root)
 	if err != nil {
 		return err
