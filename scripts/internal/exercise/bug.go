@@ -58,7 +58,7 @@ var core = map[string][]string{
 		"internal/controller/controller.go", "internal/controller/sync.go", "internal/myweb/desired.go",
 		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/apply.go"},
 	"04": {crdFile, "internal/controller/controller.go", "internal/controller/reconcile.go", "internal/myweb/desired.go",
-		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/apply.go"},
+		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/children.go"},
 }
 
 // reading is what to read, where, and in which order.
