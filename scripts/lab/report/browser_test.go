@@ -70,7 +70,7 @@ func TestInABrowser(t *testing.T) {
 					t.Fatal(err)
 				}
 				title := regexp.MustCompile(`(?s)<title>(.*?)</title>`).FindStringSubmatch(string(out))
-				if len(title) == 0 || !strings.HasPrefix(title[1], "measured 6 plots") {
+				if len(title) == 0 || !strings.HasPrefix(title[1], "measured 5 plots") {
 					t.Fatalf("the page was not measured: %.300s", out)
 				}
 				if _, found, _ := strings.Cut(title[1], "; "); found != "" {

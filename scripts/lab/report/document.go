@@ -344,8 +344,8 @@ var terms = []term{
 	{"sync", "The operator looked at one MyWeb, by its own metric."},
 	{"A B B A", "The order of the runs in a pair: both operators come first and last equally often, so a machine that " +
 		"grows slower harms both alike."},
-	{"interval", "The range that holds the true value in 95 of 100 such runs, found by drawing the measured pairs anew " +
-		"many times (bootstrap). When the interval of a ratio holds 1, no difference can be stated."},
+	{"interval", "The range that holds the true median in at least 95 of 100 such runs, whatever the distribution of the " +
+		"times is. It needs six pairs. When the interval of a ratio holds 1, no difference can be stated."},
 	{"A/A control", "The same measurement of A against itself: it should be 1. When its interval leaves 0.95 to 1.05, " +
 		"the machine is too noisy, and no ratio is printed."},
 	{"p50, p99", "Half of the MyWebs were completed within the first, 99 of 100 within the second; the latter is only " +
@@ -354,6 +354,5 @@ var terms = []term{
 		"cannot slow down its own test."},
 	{"efficiency",
 		"The time of a bare loop of the same writes, divided by the operator's time: 1.00 is as fast as can be."},
-	{"heap, resident set", "What the last garbage collection left, and what the operating system counts: the second " +
-		"holds the first, the program's code and space kept for later."},
+	{"resident set", "The memory that the operating system counts: the heap, the program's code and space kept for later."},
 }

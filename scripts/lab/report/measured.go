@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/operator-workshop/scripts/lab/benchmark"
@@ -29,7 +28,6 @@ func (m *measurements) sections() (all []section) {
 	add("ratios", "Ratios", m.ratios())
 	add("efficiency", "Efficiency", m.efficiency())
 	add("recovery", "Recovery", m.recovery())
-	add("limits", "What a rate limit costs", m.limits())
 	add("static", "What can be counted without running", m.static())
 	return all
 }
@@ -178,7 +176,6 @@ func (m *measurements) figures() []block {
 	converged := figure{ID: "converge", Title: "Convergence", X: "time, s", Y: "MyWebs served", Step: true}
 	latency := figure{ID: "latency", Title: "Latency from creation to completed", X: "latency, ms",
 		Y: "share of MyWebs, %", Step: true}
-	heap := figure{ID: "heap", Title: "Heap after a garbage collection", X: "MyWebs", Y: "heap, MiB"}
 	rss := figure{ID: "rss", Title: "Resident set", X: "MyWebs", Y: "resident set, MiB"}
 	for _, i := range m.ordered() {
 		add := func(f *figure, n int, point func(int) (x, y float64)) {
@@ -201,12 +198,10 @@ func (m *measurements) figures() []block {
 		}
 		memory := slices.Clone(i.Memory)
 		slices.SortFunc(memory, func(a, b benchmark.Memory) int { return cmp.Compare(a.MyWebs, b.MyWebs) })
-		heaps := filter(memory, func(m benchmark.Memory) bool { return m.Heap > 0 })
 		sets := filter(memory, func(m benchmark.Memory) bool { return m.RSS > 0 })
-		add(&heap, len(heaps), func(k int) (x, y float64) { return float64(heaps[k].MyWebs), float64(heaps[k].Heap) / miB })
 		add(&rss, len(sets), func(k int) (x, y float64) { return float64(sets[k].MyWebs), float64(sets[k].RSS) / miB })
 	}
-	figures := filter([]figure{converged, latency, heap, rss}, func(f figure) bool { return len(f.Series) > 0 })
+	figures := filter([]figure{converged, latency, rss}, func(f figure) bool { return len(f.Series) > 0 })
 	if len(figures) == 0 {
 		return nil
 	}
@@ -283,10 +278,10 @@ func (m *measurements) memory() []block {
 		return nil
 	}
 	t := &table{Caption: "Memory and processor time, by the number of MyWebs", Numbers: true, Head: []string{"operator",
-		"MyWebs", "heap", "resident set", "goroutines", "operator's processor time", "API server's meanwhile"}}
+		"MyWebs", "resident set", "goroutines", "operator's processor time", "API server's meanwhile"}}
 	for _, i := range with {
 		for _, at := range i.Memory {
-			t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: number(at.MyWebs)}, {Text: mebibytes(at.Heap)},
+			t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: number(at.MyWebs)},
 				{Text: mebibytes(at.RSS)}, {Text: known(at.Goroutines)}, {Text: duration(at.CPU)}, {Text: duration(at.APIServer)}}})
 		}
 	}
@@ -332,6 +327,8 @@ func reading(c benchmark.Comparison) string {
 	switch {
 	case c.TooNoisy:
 		return fmt.Sprintf("The machine is too noisy to say: %s against itself left 0.95 to 1.05.", c.A)
+	case c.Ratio.High == 0:
+		return "There are too few pairs to say: an interval needs six."
 	case c.Ratio.Low <= 1 && c.Ratio.High >= 1:
 		return "No difference can be seen: the interval holds 1."
 	case c.Ratio.Value > 1:
@@ -376,32 +373,6 @@ func (m *measurements) recovery() []block {
 	return []block{{Table: t}}
 }
 
-func (m *measurements) limits() []block {
-	with := m.of("the lesson of rate limits", func(i benchmark.Measured) bool { return len(i.Limiter) > 0 })
-	if len(with) == 0 {
-		return nil
-	}
-	t := &table{Caption: "Time to converge under a client-side rate limit", Numbers: true,
-		Head: []string{"operator", "requests a" + space + "second", "requests", "predicted", "measured", "difference"}}
-	for _, i := range with {
-		for _, l := range i.Limiter {
-			qps, predicted, difference := digits(l.QPS), "–", "–"
-			if l.QPS == 0 {
-				qps = "unlimited"
-			}
-			if l.Predicted > 0 {
-				predicted = duration(l.Predicted)
-				percent := fmt.Sprintf("%+.1f"+space+"%%", 100*(l.Measured-l.Predicted).Seconds()/l.Predicted.Seconds())
-				difference = strings.Replace(percent, "-", "−", 1)
-			}
-			t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: qps}, {Text: number(l.Requests)}, {Text: predicted},
-				{Text: duration(l.Measured)}, {Text: difference}}})
-		}
-	}
-	return []block{{Text: "A client that limits itself needs as long as its requests divided by its limit, " +
-		"whatever the machine: the prediction should hold within 10 %."}, {Table: t}}
-}
-
 func (m *measurements) static() []block {
 	with := m.of("sizes of the programs", func(i benchmark.Measured) bool { return i.Static != benchmark.Static{} })
 	if len(with) == 0 {
@@ -423,8 +394,7 @@ func (m *measurements) static() []block {
 	}
 	line("size of the binary", func(i benchmark.Measured) string { return mebibytes(i.Static.BinaryBytes) })
 	line("modules linked", func(i benchmark.Measured) string { return known(i.Static.Modules) })
-	line("lines of Go written", func(i benchmark.Measured) string { return lines(i.Static.Written) })
-	line("lines of Go generated", func(i benchmark.Measured) string { return lines(i.Static.Generated) })
+	line("lines written", func(i benchmark.Measured) string { return lines(i.Static.Written) })
 	line("goroutines in steady state", func(i benchmark.Measured) string {
 		if len(i.Memory) == 0 {
 			return "–"

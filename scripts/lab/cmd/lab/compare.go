@@ -78,7 +78,7 @@ func (l *lab) measures(c comparison) benchmark.Options {
 	o := benchmark.Options{Root: l.root, Implementations: l.impls, Parts: c.parts, Report: progress}
 	weak := slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName })
 	if weak && len(o.Parts) == 0 {
-		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Heap}
+		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Resident}
 	}
 	if weak || c.fast {
 		o.Memory = []int{0, 100}
