@@ -18,17 +18,17 @@ type measurements struct {
 }
 
 func (m *measurements) sections() (all []section) {
-	add := func(id, title string, blocks []block) {
+	add := func(title string, blocks []block) {
 		if len(blocks) > 0 {
-			all = append(all, section{id, title, blocks})
+			all = append(all, section{title, blocks})
 		}
 	}
-	add("requests", "Requests", m.requests())
-	add("time-memory", "Time and memory", slices.Concat(m.figures(), m.convergence(), m.latency(), m.memory()))
-	add("ratios", "Ratios", m.ratios())
-	add("efficiency", "Efficiency", m.efficiency())
-	add("recovery", "Recovery", m.recovery())
-	add("static", "What can be counted without running", m.static())
+	add("Requests", m.requests())
+	add("Time and memory", slices.Concat(m.convergence(), m.latency(), m.memory()))
+	add("Ratios", m.ratios())
+	add("Efficiency", m.efficiency())
+	add("Recovery", m.recovery())
+	add("What can be counted without running", m.static())
 	return all
 }
 
@@ -134,30 +134,8 @@ func (m *measurements) requests() []block {
 	return []block{
 		{Text: "Counts do not depend on the machine. For one MyWeb an operator cannot do with less than three writes of " +
 			"children and one of status."},
-		{Figures: m.requestFigures(with, names, kinds)}, {Table: t},
+		{Table: t},
 	}
-}
-
-// requestFigures show the requests of each phase by their kinds.
-func (m *measurements) requestFigures(with []benchmark.Measured, names []string, kinds map[string][]string) []figure {
-	var figures []figure
-	for n, name := range names {
-		f := figure{ID: fmt.Sprintf("requests-%d", n+1), Title: capital(name) + ": requests by kind",
-			X: "requests for each MyWeb", Kinds: kinds[name]}
-		for _, i := range with {
-			if c, ok := phase(i, name); ok && c.Objects > 0 && sum(c.Requests) >= c.Objects { // else no bar could be seen
-				s := m.series(i.Name)
-				for _, kind := range f.Kinds {
-					s.Values = append(s.Values, float64(c.Requests[kind])/float64(c.Objects))
-				}
-				f.Series = append(f.Series, s)
-			}
-		}
-		if len(f.Series) > 0 {
-			figures = append(figures, f)
-		}
-	}
-	return figures
 }
 
 func sum(counts map[string]int) (n int) {
@@ -165,66 +143,6 @@ func sum(counts map[string]int) (n int) {
 		n += c
 	}
 	return n
-}
-
-func (m *measurements) series(name string) series {
-	return series{Name: name, Style: slices.Index(m.names, name)}
-}
-
-// figures are the curves of this section, in the order of its tables.
-func (m *measurements) figures() []block {
-	converged := figure{ID: "converge", Title: "Convergence", X: "time, s", Y: "MyWebs served", Step: true}
-	latency := figure{ID: "latency", Title: "Latency from creation to completed", X: "latency, ms",
-		Y: "share of MyWebs, %", Step: true}
-	rss := figure{ID: "rss", Title: "Resident set", X: "MyWebs", Y: "resident set, MiB"}
-	for _, i := range m.ordered() {
-		add := func(f *figure, n int, point func(int) (x, y float64)) {
-			if n == 0 {
-				return
-			}
-			s := m.series(i.Name)
-			for _, k := range thinned(n) {
-				x, y := point(k)
-				s.Points = append(s.Points, xy(x, y))
-			}
-			f.Series = append(f.Series, s)
-		}
-		add(&converged, len(i.Curve), func(k int) (x, y float64) { return i.Curve[k].At.Seconds(), float64(i.Curve[k].Done) })
-		if i.Latency != nil {
-			samples := slices.Sorted(slices.Values(i.Latency.Samples))
-			add(&latency, len(samples), func(k int) (x, y float64) {
-				return float64(samples[k]) / 1e6, 100 * float64(k+1) / float64(len(samples))
-			})
-		}
-		memory := slices.Clone(i.Memory)
-		slices.SortFunc(memory, func(a, b benchmark.Memory) int { return cmp.Compare(a.MyWebs, b.MyWebs) })
-		sets := filter(memory, func(m benchmark.Memory) bool { return m.RSS > 0 })
-		add(&rss, len(sets), func(k int) (x, y float64) { return float64(sets[k].MyWebs), float64(sets[k].RSS) / miB })
-	}
-	figures := filter([]figure{converged, latency, rss}, func(f figure) bool { return len(f.Series) > 0 })
-	if len(figures) == 0 {
-		return nil
-	}
-	return []block{{Figures: figures}}
-}
-
-// ordered returns what was measured, in the order of the names.
-func (m *measurements) ordered() []benchmark.Measured {
-	return slices.SortedFunc(slices.Values(m.Implementations), func(a, b benchmark.Measured) int {
-		return cmp.Compare(slices.Index(m.names, a.Name), slices.Index(m.names, b.Name))
-	})
-}
-
-// thinned returns at most 200 of n indexes, the first and the last among them: enough for any screen.
-func thinned(n int) (at []int) {
-	const most = 200
-	for k := range min(n, most) {
-		if n > most {
-			k = k * (n - 1) / (most - 1)
-		}
-		at = append(at, k)
-	}
-	return at
 }
 
 func (m *measurements) convergence() []block {
@@ -303,7 +221,7 @@ func (m *measurements) ratios() []block {
 		}
 		return nil
 	}
-	t := &table{Caption: "Ratios of times, with their 95 % intervals", Prose: true,
+	t := &table{Caption: "Ratios of times, with their 95 % intervals",
 		Head: []string{"what was timed", "pairs", "ratio", "interval", "A/A control", "in words"}}
 	for _, c := range m.Comparisons {
 		ratio, interval := fmt.Sprintf("%.2f", c.Ratio.Value), limits(c.Ratio)
