@@ -18,12 +18,11 @@ const (
 	Converging = "converge"
 	Arrivals   = "latency"
 	Recovering = "recovery"
-	Limits     = "limiter"
-	Heap       = "memory"
+	Resident   = "memory"
 )
 
 // Parts are all of them.
-var Parts = []string{Lines, Counts, Converging, Arrivals, Recovering, Limits, Heap}
+var Parts = []string{Lines, Counts, Converging, Arrivals, Recovering, Resident}
 
 // Options say what is measured, and how much of it.
 type Options struct {
@@ -98,7 +97,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	for _, i := range b.Implementations {
 		b.result.Implementations = append(b.result.Implementations,
-			Measured{Name: i.Name, Static: Static{Written: -1, Generated: -1}})
+			Measured{Name: i.Name, Static: Static{Written: -1}})
 		if i.AnotherCRD() {
 			b.own = append(b.own, i)
 		} else {
@@ -114,7 +113,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := b.times(ctx); err != nil {
 		return b.result, err
 	}
-	return b.result, b.timed(ctx, Heap, b.memory)
+	return b.result, b.timed(ctx, Resident, b.memory)
 }
 
 // times runs the parts that measure time, all in one quiet fixture.
@@ -124,7 +123,7 @@ func (b *bench) times(ctx context.Context) error {
 		run  func(context.Context, *stage) error
 	}
 	parts := slices.DeleteFunc([]part{
-		{Converging, b.converge}, {Arrivals, b.latency}, {Recovering, b.recovery}, {Limits, b.limiter}},
+		{Converging, b.converge}, {Arrivals, b.latency}, {Recovering, b.recovery}},
 		func(p part) bool { return !slices.Contains(b.Parts, p.name) })
 	if len(parts) == 0 {
 		return nil

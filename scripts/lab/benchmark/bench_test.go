@@ -82,14 +82,11 @@ func checkMeasures(t *testing.T, m Measured) {
 	if len(m.Recovery) != 1 || m.Recovery[0] <= 0 {
 		t.Errorf("recovery: %v", m.Recovery)
 	}
-	if len(m.Limiter) != 3 || m.Limiter[0].Requests != 20 || m.Limiter[0].Measured < m.Limiter[0].Predicted*8/10 {
-		t.Errorf("limiter: %+v", m.Limiter)
-	}
-	if len(m.Memory) != 2 || m.Memory[1].Heap == 0 || m.Memory[1].RSS <= m.Memory[1].Heap || m.Memory[1].Goroutines == 0 ||
-		m.Memory[1].CPU == 0 || m.Memory[1].APIServer == 0 {
+	if len(m.Memory) != 2 || m.Memory[1].RSS == 0 || m.Memory[1].Goroutines == 0 || m.Memory[1].CPU == 0 ||
+		m.Memory[1].APIServer == 0 {
 		t.Errorf("memory: %+v", m.Memory)
 	}
-	if s := m.Static; s.BinaryBytes == 0 || s.Modules < 2 || s.Written == 0 || s.Generated == 0 {
+	if s := m.Static; s.BinaryBytes == 0 || s.Modules < 2 || s.Written == 0 {
 		t.Errorf("static: %+v", s)
 	}
 }

@@ -156,7 +156,7 @@ type seen struct {
 }
 
 // converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it.
-func (s *stage) converging(ctx context.Context, name, namespace string, n int, args ...string) (r seen, err error) {
+func (s *stage) converging(ctx context.Context, name, namespace string, n int) (r seen, err error) {
 	if r.board, err = newBoard(ctx, s.Fixture, namespace, converged); err != nil {
 		return r, err
 	}
@@ -171,7 +171,7 @@ func (s *stage) converging(ctx context.Context, name, namespace string, n int, a
 	if err != nil {
 		return r, err
 	}
-	p, err := s.launch(name, args...)
+	p, err := s.launch(name)
 	if err != nil {
 		return r, err
 	}

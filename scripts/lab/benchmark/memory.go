@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
@@ -22,13 +18,10 @@ import (
 // memory measures each operator in a fixture of its own, whose MyWebs become more and more.
 func (b *bench) memory(ctx context.Context) error {
 	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and " +
-		"goroutines are those of a process with the defaults of its language, once it is in steady state. " +
-		"Heap is what a garbage collection left in a second process in steady state (GODEBUG=gctrace=1, GOGC=10): the " +
-		"runtime tells it in whole MiB, rounded down. The collections in steady state are provoked by changes of an " +
-		"unmanaged ConfigMap, which are garbage to the operator as soon as it has seen them.")
+		"goroutines are those of a process with the defaults of its language, once it is in steady state.")
 	for n, i := range b.Implementations {
 		err := b.memoryOf(ctx, i, &b.result.Implementations[n])
-		if err := b.forgive(ctx, Heap, i.Name, err); err != nil {
+		if err := b.forgive(ctx, Resident, i.Name, err); err != nil {
 			return err
 		}
 	}
@@ -57,10 +50,6 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 		measured, err := s.weigh(ctx, i.Name)
 		if err != nil {
 			return fmt.Errorf("%d MyWebs: %w", n, err)
-		}
-		if measured.Heap == 0 {
-			b.note("%s: its heap with %d MyWebs is not known, for it reported no garbage collection in steady state as Go "+
-				"programs do.", i.Name, n)
 		}
 		if measured.Goroutines == 0 {
 			b.note("%s: its goroutines are not known, for it does not list them on SIGQUIT as Go programs do.", i.Name)
@@ -97,7 +86,7 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 	return s.settled(ctx, p) // its events are still under way
 }
 
-// weigh starts an operator twice over what is there, and measures it in steady state.
+// weigh starts an operator over what is there, and measures it in steady state.
 func (s *stage) weigh(ctx context.Context, name string) (m Memory, err error) {
 	before, err := cpu(s.apiServer)
 	if err != nil {
@@ -125,51 +114,7 @@ func (s *stage) weigh(ctx context.Context, name string) (m Memory, err error) {
 	}
 	p.Kill()
 	m.Goroutines = goroutines(p.Output())
-
-	o := s.operators[name]
-	o.Env = []string{"GODEBUG=gctrace=1", "GOGC=10"}
-	p, err = s.atRest(ctx, name)
-	o.Env = nil
-	if err != nil {
-		return m, err
-	}
-	defer p.Kill()
-	// What was garbage at the end of its start is seen to be that by a later collection, and what a pool
-	// keeps goes with the one after it.
-	printed := p.Printed()
-	enough := func() bool { return len(collections(p.OutputSince(printed))) >= 3 }
-	if err := s.litter(ctx, enough); err != nil {
-		return m, err
-	}
-	p.Kill()
-	if enough() {
-		m.Heap = liveHeap(p.Output())
-	}
 	return m, nil
-}
-
-// litter makes an operator that watches ConfigMaps allocate memory that it does not keep, until it is enough.
-func (s *stage) litter(ctx context.Context, enough func() bool) error {
-	ns, err := s.namespace(ctx)
-	if err != nil {
-		return err
-	}
-	maps := s.Kube.CoreV1().ConfigMaps(ns)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"},
-		Data: map[string]string{"page": strings.Repeat("litter ", 15_000)}}
-	if cm, err = maps.Create(ctx, cm, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	for i := 0; i < mostLitter && !enough(); i++ {
-		cm.Data["number"] = strconv.Itoa(i)
-		if cm, err = maps.Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
-			return err
-		}
-	}
-	if err := maps.Delete(ctx, cm.Name, metav1.DeleteOptions{}); err != nil {
-		return err
-	}
-	return fixture.Pause(ctx, look)
 }
 
 // atRest starts an operator and returns when it knows what is there and does nothing more.
@@ -203,8 +148,6 @@ const (
 	look = 250 * time.Millisecond
 	idle = 10 * time.Millisecond
 	calm = 6
-	// mostLitter is how many changes of a ConfigMap must be enough for some garbage collections.
-	mostLitter = 500
 )
 
 // settled returns when a process has used almost no processor time for a while.
@@ -270,26 +213,6 @@ func ofProcesses(pid int, ask func(*process.Process) error) error {
 		_ = ofProcesses(int(child.Pid), ask)
 	}
 	return nil
-}
-
-// collection is a line of GODEBUG=gctrace=1: the heap when it began, when it ended, and what lives of it.
-var collection = regexp.MustCompile(`(?m)^gc \d+ @.* \d+->\d+->(\d+) MB,`)
-
-// collections are the sizes of what each garbage collection left, in bytes.
-func collections(words string) (left []int64) {
-	for _, m := range collection.FindAllStringSubmatch(words, -1) {
-		n, _ := strconv.ParseInt(m[1], 10, 64)
-		left = append(left, n<<20)
-	}
-	return left
-}
-
-// liveHeap is what the last garbage collection left; 0 when there was none.
-func liveHeap(words string) int64 {
-	if all := collections(words); len(all) > 0 {
-		return all[len(all)-1]
-	}
-	return 0
 }
 
 // goroutines counts those that a Go program lists when SIGQUIT ends it; 0 when it lists none.

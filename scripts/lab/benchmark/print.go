@@ -23,7 +23,6 @@ func (r *Result) Print(w io.Writer) {
 	r.printTimes(w)
 	r.printComparisons(w)
 	r.printMemory(w)
-	r.printLimiter(w)
 	r.printStatic(w)
 	if len(r.Notes) > 0 {
 		fmt.Fprintf(w, "\nNotes\n")
@@ -218,56 +217,40 @@ func (r *Result) printComparisons(w io.Writer) {
 
 func (r *Result) printMemory(w io.Writer) {
 	t := &table{out: w}
-	t.row("", "MYWEBS", "HEAP MiB", "RSS MiB", "GOROUTINES", "CPU", "CPU OF API SERVER")
+	t.row("", "MYWEBS", "RSS MiB", "GOROUTINES", "CPU", "CPU OF API SERVER")
 	for _, m := range r.Implementations {
 		for _, x := range m.Memory {
-			t.row(m.Name, x.MyWebs, known(x.Heap>>20), known(x.RSS>>20), known(int64(x.Goroutines)), seconds(x.CPU),
+			t.row(m.Name, x.MyWebs, known(x.RSS>>20), known(int64(x.Goroutines)), seconds(x.CPU),
 				seconds(x.APIServer))
 		}
 	}
 	t.write("Memory after a restart, in steady state")
 }
 
-func (r *Result) printLimiter(w io.Writer) {
-	t := &table{out: w}
-	t.row("", "QPS", "REQUESTS", "PREDICTED", "MEASURED", "WITHIN 10 %")
-	for _, m := range r.Implementations {
-		for _, l := range m.Limiter {
-			qps, predicted, verdict := "unlimited", "-", "-"
-			if l.QPS > 0 {
-				qps, predicted, verdict = fmt.Sprint(l.QPS), seconds(l.Predicted), "no"
-			}
-			if l.Agrees() {
-				verdict = "yes"
-			}
-			t.row(m.Name, qps, l.Requests, predicted, seconds(l.Measured), verdict)
-		}
-	}
-	t.write("Client-side limits")
-}
-
 func (r *Result) printStatic(w io.Writer) {
 	t := &table{out: w}
-	t.row("", "BINARY MiB", "MODULES", "LINES WRITTEN", "GENERATED")
+	t.row("", "BINARY MiB", "MODULES", "LINES WRITTEN")
 	for _, m := range r.Implementations {
 		s := m.Static
 		if s.BinaryBytes == 0 {
 			continue
 		}
-		lines := func(n int) string {
-			if n < 0 {
-				return "-"
-			}
-			return fmt.Sprint(n)
+		lines := "-"
+		if s.Written >= 0 {
+			lines = fmt.Sprint(s.Written)
 		}
-		t.row(m.Name, fmt.Sprintf("%.1f", float64(s.BinaryBytes)/(1<<20)), known(int64(s.Modules)), lines(s.Written),
-			lines(s.Generated))
+		t.row(m.Name, fmt.Sprintf("%.1f", float64(s.BinaryBytes)/(1<<20)), known(int64(s.Modules)), lines)
 	}
 	t.write("The programs")
 }
 
-// String is the estimate with its interval.
-func (i Interval) String() string { return fmt.Sprintf("%.2f [%.2f, %.2f]", i.Value, i.Low, i.High) }
+// String is the estimate with its interval, if there is one.
+func (i Interval) String() string {
+	if i.High == 0 {
+		return fmt.Sprintf("%.2f", i.Value)
+	}
+	return fmt.Sprintf("%.2f [%.2f, %.2f]", i.Value, i.Low, i.High)
+}
 
 // seconds keeps what is worth reading of a duration.
 func seconds(d time.Duration) string {

@@ -8,8 +8,8 @@ import (
 const (
 	// recovered is how many MyWebs change while the operator is dead.
 	recovered = 20
-	// recoveries is how many pairs of runs are made.
-	recoveries = 5
+	// recoveries is how many pairs of runs are made: the least that an interval needs.
+	recoveries = 6
 )
 
 // recovery kills an operator, changes the pages of all MyWebs, starts it at once, and measures from the start

@@ -32,9 +32,7 @@ type Measured struct {
 	Processor *Processor `json:"processor,omitempty"`
 	// Memory at several numbers of MyWebs.
 	Memory []Memory `json:"memory,omitempty"`
-	// Limiter is the lesson of client-side rate limits.
-	Limiter []Limited `json:"limiter,omitempty"`
-	Static  Static    `json:"static"`
+	Static Static   `json:"static"`
 }
 
 // Processor time for one MyWeb: it says where the time beyond the bare loop goes.
@@ -86,23 +84,13 @@ type Latency struct {
 // Memory of the operator with a number of MyWebs, and what they cost in processor time.
 type Memory struct {
 	MyWebs int `json:"myWebs"`
-	// Heap is what the last garbage collection left, RSS the resident set, both in bytes.
-	Heap int64 `json:"heap"`
-	RSS  int64 `json:"rss"`
+	// RSS is the resident set in bytes.
+	RSS int64 `json:"rss"`
 	// Goroutines that live in steady state.
 	Goroutines int `json:"goroutines"`
 	// CPU is the operator's processor time since its start, APIServer that of the API server meanwhile.
 	CPU       time.Duration `json:"cpu"`
 	APIServer time.Duration `json:"apiServer"`
-}
-
-// Limited is a time to converge under a client-side limit.
-type Limited struct {
-	// QPS is 0 for unlimited.
-	QPS       float64       `json:"qps"`
-	Requests  int           `json:"requests"`
-	Predicted time.Duration `json:"predicted"`
-	Measured  time.Duration `json:"measured"`
 }
 
 // Static is what can be said without running.
@@ -113,14 +101,14 @@ type Static struct {
 	Permissions string `json:"permissions"`
 	// Modules that the program is linked from.
 	Modules int `json:"modules"`
-	// Written and Generated are lines that are more than blank or comment, tests apart; -1 when the source is not known.
-	Written   int `json:"written"`
-	Generated int `json:"generated"`
+	// Written are lines that are more than blank or comment, without tests and generated files; -1 when the source is
+	// not known.
+	Written int `json:"written"`
 	// Files are those with the lines that are written.
 	Files int `json:"files"`
 }
 
-// An Interval is an estimate and the limits of its 95 % bootstrap interval.
+// An Interval is an estimate and the limits of its 95 % interval, which are 0 where there were too few measurements.
 type Interval struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`

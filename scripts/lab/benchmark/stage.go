@@ -253,9 +253,9 @@ func parallel(atOnce, n int, do func(i int) error) (err error) {
 }
 
 // launch starts an operator with the usual number of workers.
-func (s *stage) launch(name string, args ...string) (*fixture.Process, error) {
+func (s *stage) launch(name string) (*fixture.Process, error) {
 	o := s.operators[name]
-	return o.Launch(append(o.Impl.With(fmt.Sprint("--max-concurrent-reconciles=", workers)), args...)...)
+	return o.Launch(o.Impl.With(fmt.Sprint("--max-concurrent-reconciles=", workers))...)
 }
 
 // auditEnd is the place where the audit log ends now.

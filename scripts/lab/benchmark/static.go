@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"go/scanner"
 	"go/token"
 	"io"
 	"os"
@@ -112,7 +111,7 @@ func rulesOf(roles []rbacv1.Role) (all [][]rbacv1.PolicyRule) {
 
 // count counts the lines and files that the author of an implementation writes.
 func (s *Static) count(ctx context.Context, i impl.Implementation) error {
-	s.Written, s.Generated = 0, 0
+	s.Written = 0
 	patterns := i.Written
 	if len(patterns) == 0 {
 		patterns = []string{cmp.Or(i.Package, i.Program)}
@@ -136,15 +135,10 @@ func (s *Static) count(ctx context.Context, i impl.Implementation) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case filepath.Ext(name) != ".go":
-			s.Written += plainLines(text)
-		case isGenerated(text):
-			s.Generated += codeLines(text)
+		if filepath.Ext(name) == ".go" && isGenerated(text) {
 			continue
-		default:
-			s.Written += codeLines(text)
 		}
+		s.Written += writtenLines(text)
 		s.Files++
 	}
 	return nil
@@ -159,10 +153,11 @@ func filesOf(_ context.Context, folder, pattern string) ([]string, error) {
 	return found, err
 }
 
-// plainLines counts the lines of a manifest, a template or a script that hold more than comments.
-func plainLines(text []byte) (n int) {
+// writtenLines counts the lines of a program, a manifest, a template or a script that hold more than comments.
+func writtenLines(text []byte) (n int) {
 	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "//") {
 			n++
 		}
 	}
@@ -202,25 +197,4 @@ func sourceOf(ctx context.Context, folder, name string) (files []string, err err
 func isGenerated(text []byte) bool {
 	f, err := parser.ParseFile(token.NewFileSet(), "", text, parser.PackageClauseOnly|parser.ParseComments)
 	return err == nil && ast.IsGenerated(f)
-}
-
-// codeLines counts the lines that hold more than comments.
-func codeLines(text []byte) int {
-	file := token.NewFileSet().AddFile("", -1, len(text))
-	var s scanner.Scanner
-	s.Init(file, text, func(token.Position, string) {}, 0)
-	lines := map[int]bool{}
-	for {
-		pos, tok, literal := s.Scan()
-		if tok == token.EOF {
-			return len(lines)
-		}
-		if tok == token.SEMICOLON && literal == "\n" { // the scanner's own
-			continue
-		}
-		first := file.Line(pos)
-		for n := range strings.Count(literal, "\n") + 1 {
-			lines[first+n] = true
-		}
-	}
 }

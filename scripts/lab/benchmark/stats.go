@@ -2,13 +2,11 @@ package benchmark
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
-)
 
-// resamples is how often the bootstrap draws.
-const resamples = 10_000
+	"golang.org/x/perf/benchmath"
+)
 
 // quantile is the smallest value that at least the share q of all values does not exceed. The values are
 // sorted.
@@ -19,32 +17,17 @@ func quantile[T any](sorted []T, q float64) (v T) {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// median of values that are sorted.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	if n == 0 {
-		return 0
-	}
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-// medianOf is the median and its 95 % bootstrap interval. It is the same for the same values.
+// medianOf is the median and its 95 % interval, which needs six values.
 func medianOf(values []float64) Interval {
 	if len(values) == 0 {
 		return Interval{}
 	}
-	sorted := slices.Sorted(slices.Values(values))
-	random := rand.New(rand.NewPCG(1, 2))
-	medians, drawn := make([]float64, resamples), make([]float64, len(values))
-	for i := range medians {
-		for j := range drawn {
-			drawn[j] = sorted[random.IntN(len(sorted))]
-		}
-		slices.Sort(drawn)
-		medians[i] = median(drawn)
+	sample := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
+	median := benchmath.AssumeNothing.Summary(sample, 0.95)
+	if math.IsInf(median.Lo, 0) || math.IsInf(median.Hi, 0) {
+		return Interval{Value: median.Center}
 	}
-	slices.Sort(medians)
-	return Interval{Value: median(sorted), Low: quantile(medians, 0.025), High: quantile(medians, 0.975)}
+	return Interval{Value: median.Center, Low: median.Lo, High: median.Hi}
 }
 
 // ratios divides the durations of pairs.

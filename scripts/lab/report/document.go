@@ -10,15 +10,15 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A document is what both pages say, before it becomes Markdown or HTML.
+// A document is what the page says, before it becomes Markdown.
 type document struct {
 	Title, Lead string
 	Sections    []section
 }
 
 type section struct {
-	ID, Title string
-	Blocks    []block
+	Title  string
+	Blocks []block
 }
 
 // A block is the one of its fields that is set.
@@ -26,7 +26,6 @@ type block struct {
 	Text     string
 	List     []string
 	Table    *table
-	Figures  []figure // HTML alone shows them
 	Failures []failure
 	Code     []string // lines of a shell
 	Terms    []term
@@ -36,10 +35,8 @@ type table struct {
 	Caption string
 	Head    []string
 	Rows    []row
-	// Numbers stand in all columns but the first; Prose in the last.
-	Numbers, Prose bool
-	// Folded tables are shut at first, Overview tables are left out of Markdown, which has the whole anyway.
-	Folded, Overview bool
+	// Numbers stand in all columns but the first.
+	Numbers bool
 }
 
 type row struct {
@@ -50,7 +47,7 @@ type row struct {
 
 type cell struct {
 	Code, Text string
-	// Verdict colours the cell and gives it a mark.
+	// Verdict is what the text is about: a failure stands out.
 	Verdict suite.Verdict
 }
 
@@ -59,12 +56,9 @@ type failure struct {
 	Evidence                   []string
 }
 
-// Lines is how much evidence there is.
-func (f failure) Lines() string { return count(len(f.Evidence), "line") }
-
 type term struct{ Word, Meaning string }
 
-// names returns the implementations: the columns of each table, and the styles of the curves.
+// names returns the implementations: the columns of each table.
 func (r *Report) names() (names []string) {
 	add := func(name string) {
 		if !slices.Contains(names, name) {
@@ -98,29 +92,29 @@ func (r *Report) titled(name string) string {
 }
 
 func (r *Report) document() document {
-	d := document{Title: "MyWeb operators, compared", Lead: r.lead()}
-	add := func(id, title string, blocks ...block) {
-		d.Sections = append(d.Sections, section{id, title, blocks})
+	d := document{Title: Title, Lead: r.lead()}
+	add := func(title string, blocks ...block) {
+		d.Sections = append(d.Sections, section{title, blocks})
 	}
 	var left []string // what is not in the report
 	if len(r.Impls) > 0 {
-		add("ways", "A row for each", block{Text: waysText}, block{Table: r.Ways().table()})
+		add("A row for each", block{Text: waysText}, block{Table: r.Ways().table()})
 	}
 	if len(r.Families) > 0 {
-		add("verdict", "The verdict at a glance", r.glance()...)
+		add("The verdict at a glance", r.glance()...)
 	} else {
 		left = append(left, "the checks: behaviours, crash points and faults")
 	}
-	for i, f := range r.Families {
+	for _, f := range r.Families {
 		if len(checksOf(f)) == 0 {
 			left = append(left, "the checks of "+f.Name)
 			continue
 		}
-		add(fmt.Sprintf("family-%d", i+1), capital(f.Name), r.matrix(f)...)
+		add(capital(f.Name), r.matrix(f)...)
 	}
 	if len(r.Families) > 0 {
-		add("failures", "What failed", r.failures()...)
-		add("skips", "What was skipped", r.skips()...)
+		add("What failed", r.failures()...)
+		add("What was skipped", r.skips()...)
 	}
 	m := measurements{Result: cmp.Or(r.Bench, &benchmark.Result{}), names: r.names()}
 	if len(m.Implementations) == 0 {
@@ -128,19 +122,19 @@ func (r *Report) document() document {
 	}
 	d.Sections = append(d.Sections, m.sections()...)
 	if left = append(left, m.left...); len(left) > 0 {
-		add("left-out", "Not in this run",
+		add("Not in this run",
 			block{Text: "Run make compare in the root of the workshop, leaving nothing out, to get what this page lacks; " +
 				"a note on this page says when something could not be measured on this machine."},
 			block{List: left})
 	}
 	if notes := slices.Concat(r.Notes, m.Notes); len(notes) > 0 {
-		add("notes", "Notes", block{List: notes})
+		add("Notes", block{List: notes})
 	}
 	if len(r.Commands) > 0 {
-		add("commands", "How to repeat it", block{Text: "These commands made this page, in the root of the workshop. " +
+		add("How to repeat it", block{Text: "These commands made this page, in the root of the workshop. " +
 			"They need Go and nothing else: no Docker, no cluster."}, block{Code: r.Commands})
 	}
-	add("read", "How to read this page", block{Terms: terms})
+	add("How to read this page", block{Terms: terms})
 	return d
 }
 
@@ -250,26 +244,24 @@ func groupsOf(f Family) []Group {
 // matrix is a family's groups, with their checks beneath, over the implementations.
 func (r *Report) matrix(f Family) []block {
 	names, checks := r.names(), checksOf(f)
-	short := &table{Caption: capital(f.Name) + ", by group", Head: append([]string{"group"}, names...), Overview: true}
-	long := &table{Caption: fmt.Sprintf("Every check of %s (%d)", f.Name, len(checks)),
-		Head: append([]string{"check"}, names...), Folded: true}
+	t := &table{Caption: fmt.Sprintf("Every check of %s (%d)", f.Name, len(checks)),
+		Head: append([]string{"check"}, names...)}
 	for _, g := range groupsOf(f) {
 		in := func(o suite.Outcome) bool { return o.Group == g.ID }
 		cells := []cell{{Text: strings.TrimSuffix(g.ID+": "+g.Title, ": ")}}
 		for _, name := range names {
 			cells = append(cells, summary(filter(f.Outcomes[name], in)))
 		}
-		short.Rows = append(short.Rows, row{Cells: cells})
-		long.Rows = append(long.Rows, row{Group: true, Cells: cells})
+		t.Rows = append(t.Rows, row{Group: true, Cells: cells})
 		for _, c := range filter(checks, in) {
 			cells := []cell{{Code: c.Check, Text: c.Title}}
 			for _, name := range names {
 				cells = append(cells, summary(filter(f.Outcomes[name], func(o suite.Outcome) bool { return o.Check == c.Check })))
 			}
-			long.Rows = append(long.Rows, row{Cells: cells})
+			t.Rows = append(t.Rows, row{Cells: cells})
 		}
 	}
-	return []block{{Text: f.About}, {Table: short}, {Table: long}}
+	return []block{{Text: f.About}, {Table: t}}
 }
 
 // summary is the verdict on some checks, in words.
@@ -307,7 +299,7 @@ func (r *Report) failures() []block {
 
 // skips lists the reasons once for all implementations that share them.
 func (r *Report) skips() []block {
-	t := &table{Caption: "Checks that were skipped, and why", Head: []string{"check", "operators", "reason"}, Prose: true}
+	t := &table{Caption: "Checks that were skipped, and why", Head: []string{"check", "operators", "reason"}}
 	at := map[[2]string]int{}
 	for _, f := range r.Families {
 		for _, name := range r.names() {
@@ -344,8 +336,8 @@ var terms = []term{
 	{"sync", "The operator looked at one MyWeb, by its own metric."},
 	{"A B B A", "The order of the runs in a pair: both operators come first and last equally often, so a machine that " +
 		"grows slower harms both alike."},
-	{"interval", "The range that holds the true value in 95 of 100 such runs, found by drawing the measured pairs anew " +
-		"many times (bootstrap). When the interval of a ratio holds 1, no difference can be stated."},
+	{"interval", "The range that holds the true median in at least 95 of 100 such runs, whatever the distribution of the " +
+		"times is. It needs six pairs. When the interval of a ratio holds 1, no difference can be stated."},
 	{"A/A control", "The same measurement of A against itself: it should be 1. When its interval leaves 0.95 to 1.05, " +
 		"the machine is too noisy, and no ratio is printed."},
 	{"p50, p99", "Half of the MyWebs were completed within the first, 99 of 100 within the second; the latter is only " +
@@ -354,6 +346,5 @@ var terms = []term{
 		"cannot slow down its own test."},
 	{"efficiency",
 		"The time of a bare loop of the same writes, divided by the operator's time: 1.00 is as fast as can be."},
-	{"heap, resident set", "What the last garbage collection left, and what the operating system counts: the second " +
-		"holds the first, the program's code and space kept for later."},
+	{"resident set", "The memory that the operating system counts: the heap, the program's code and space kept for later."},
 }

@@ -87,8 +87,7 @@ func measuredBy(names []string) *benchmark.Result {
 		f := 1 + 0.3*float64(n)
 		m := benchmark.Measured{
 			Name: name, Efficiency: &benchmark.Interval{Value: 0.71 / f, Low: 0.66 / f, High: 0.75 / f},
-			Static: benchmark.Static{BinaryBytes: int64(46e6 * f), Modules: 71 + 13*n, Written: 1240 / (n + 1),
-				Generated: 5210 - 900*n},
+			Static: benchmark.Static{BinaryBytes: int64(46e6 * f), Modules: 71 + 13*n, Written: 1240 / (n + 1)},
 		}
 		m.Counts = countsOf(n)
 		for i := range 101 {
@@ -104,14 +103,13 @@ func measuredBy(names []string) *benchmark.Result {
 		m.Latency = l
 		for _, k := range []int{0, 1000, 5000} {
 			m.Memory = append(m.Memory,
-				benchmark.Memory{MyWebs: k, Heap: int64((8e6 + 9000*float64(k)) * f), RSS: int64((41e6 + 21000*float64(k)) * f),
+				benchmark.Memory{MyWebs: k, RSS: int64((41e6 + 21000*float64(k)) * f),
 					Goroutines: 38 + 11*n, CPU: time.Duration(k) * 9 * time.Millisecond,
 					APIServer: time.Duration(k) * 31 * time.Millisecond})
 		}
 		for range 10 {
 			m.Recovery = append(m.Recovery, time.Duration((900+random.Float64()*400)*f)*time.Millisecond)
 		}
-		m.Limiter = limitsOf(n)
 		b.Implementations = append(b.Implementations, m)
 	}
 	if len(names) > 1 {
@@ -147,18 +145,6 @@ func countsOf(n int) (all []benchmark.Count) {
 			c.Syncs = -1
 		}
 		all = append(all, c)
-	}
-	return all
-}
-
-func limitsOf(n int) (all []benchmark.Limited) {
-	for _, q := range []float64{5, 20, 0} {
-		x := benchmark.Limited{QPS: q, Requests: 500, Measured: 2100 * time.Millisecond}
-		if q > 0 {
-			x.Predicted = time.Duration(500 / q * float64(time.Second))
-			x.Measured = x.Predicted*time.Duration(97+4*n)/100 + 200*time.Millisecond
-		}
-		all = append(all, x)
 	}
 	return all
 }

@@ -102,8 +102,11 @@ func per(total, objects int) string {
 	}
 }
 
-// limits is an interval in words: "1.25 to 1.38".
+// limits is an interval in words: "1.25 to 1.38". Of too few measurements there is none.
 func limits(i benchmark.Interval) string {
+	if i.High == 0 {
+		return "–"
+	}
 	return fmt.Sprintf("%.2f"+space+"to"+space+"%.2f", i.Low, i.High)
 }
 

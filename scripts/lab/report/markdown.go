@@ -10,8 +10,11 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// WriteMarkdown writes the report as tables and text, without the plots.
-func (r *Report) WriteMarkdown(w io.Writer) error {
+// Title is that of the page.
+const Title = "MyWeb operators, compared"
+
+// Markdown is the report as tables and text.
+func (r *Report) Markdown() string {
 	var b bytes.Buffer
 	d := r.document()
 	fmt.Fprintf(&b, "# %s\n\n%s\n", paragraph(d.Title), paragraph(d.Lead))
@@ -21,19 +24,15 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 			block.markdown(&b)
 		}
 	}
-	_, err := b.WriteTo(w)
-	return err
+	return b.String()
 }
 
 func (b block) markdown(w io.Writer) {
 	if b.Text != "" {
 		fmt.Fprintf(w, "\n%s\n", paragraph(b.Text))
 	}
-	if b.Table != nil && !b.Table.Overview {
+	if b.Table != nil {
 		b.Table.markdown(w)
-	}
-	if len(b.Figures) > 0 {
-		fmt.Fprint(w, "\nThe plots of this section are in compare.html.\n")
 	}
 	for _, f := range b.Failures {
 		f.markdown(w)
@@ -86,7 +85,11 @@ func (t *table) markdown(w io.Writer) {
 }
 
 func (f failure) markdown(w io.Writer) {
-	fmt.Fprintf(w, "\n### %s: %s\n\n%s: %s\n", paragraph(f.Impl), code(f.Check), paragraph(f.Title), inCell(f.Reason))
+	reason, more, _ := strings.Cut(f.Reason, "\n")
+	fmt.Fprintf(w, "\n### %s: %s\n\n%s: %s\n", paragraph(f.Impl), code(f.Check), paragraph(f.Title), inCell(reason))
+	if more != "" {
+		fmt.Fprint(w, "\n", fenced("text", []string{more}))
+	}
 	if len(f.Evidence) > 0 {
 		fmt.Fprint(w, "\n", fenced("text", f.Evidence))
 	}
@@ -105,7 +108,7 @@ func inCell(s string) string {
 		line = special.ReplaceAllString(strings.TrimSpace(line), `\$0`)
 		lines[i] = marker.ReplaceAllString(line, `$1\$2$3`) // else a list, or a rule
 	}
-	return strings.NewReplacer("\t", " ", space, " ").Replace(strings.Join(lines, "<br>"))
+	return strings.NewReplacer("\t", " ", space, " ").Replace(strings.Join(lines, " "))
 }
 
 // paragraph is text on lines that are as short as in a page written by hand.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/operator-workshop/scripts/lab/benchmark"
@@ -19,18 +18,17 @@ type measurements struct {
 }
 
 func (m *measurements) sections() (all []section) {
-	add := func(id, title string, blocks []block) {
+	add := func(title string, blocks []block) {
 		if len(blocks) > 0 {
-			all = append(all, section{id, title, blocks})
+			all = append(all, section{title, blocks})
 		}
 	}
-	add("requests", "Requests", m.requests())
-	add("time-memory", "Time and memory", slices.Concat(m.figures(), m.convergence(), m.latency(), m.memory()))
-	add("ratios", "Ratios", m.ratios())
-	add("efficiency", "Efficiency", m.efficiency())
-	add("recovery", "Recovery", m.recovery())
-	add("limits", "What a rate limit costs", m.limits())
-	add("static", "What can be counted without running", m.static())
+	add("Requests", m.requests())
+	add("Time and memory", slices.Concat(m.convergence(), m.latency(), m.memory()))
+	add("Ratios", m.ratios())
+	add("Efficiency", m.efficiency())
+	add("Recovery", m.recovery())
+	add("What can be counted without running", m.static())
 	return all
 }
 
@@ -136,30 +134,8 @@ func (m *measurements) requests() []block {
 	return []block{
 		{Text: "Counts do not depend on the machine. For one MyWeb an operator cannot do with less than three writes of " +
 			"children and one of status."},
-		{Figures: m.requestFigures(with, names, kinds)}, {Table: t},
+		{Table: t},
 	}
-}
-
-// requestFigures show the requests of each phase by their kinds.
-func (m *measurements) requestFigures(with []benchmark.Measured, names []string, kinds map[string][]string) []figure {
-	var figures []figure
-	for n, name := range names {
-		f := figure{ID: fmt.Sprintf("requests-%d", n+1), Title: capital(name) + ": requests by kind",
-			X: "requests for each MyWeb", Kinds: kinds[name]}
-		for _, i := range with {
-			if c, ok := phase(i, name); ok && c.Objects > 0 && sum(c.Requests) >= c.Objects { // else no bar could be seen
-				s := m.series(i.Name)
-				for _, kind := range f.Kinds {
-					s.Values = append(s.Values, float64(c.Requests[kind])/float64(c.Objects))
-				}
-				f.Series = append(f.Series, s)
-			}
-		}
-		if len(f.Series) > 0 {
-			figures = append(figures, f)
-		}
-	}
-	return figures
 }
 
 func sum(counts map[string]int) (n int) {
@@ -167,69 +143,6 @@ func sum(counts map[string]int) (n int) {
 		n += c
 	}
 	return n
-}
-
-func (m *measurements) series(name string) series {
-	return series{Name: name, Style: slices.Index(m.names, name)}
-}
-
-// figures are the curves of this section, in the order of its tables.
-func (m *measurements) figures() []block {
-	converged := figure{ID: "converge", Title: "Convergence", X: "time, s", Y: "MyWebs served", Step: true}
-	latency := figure{ID: "latency", Title: "Latency from creation to completed", X: "latency, ms",
-		Y: "share of MyWebs, %", Step: true}
-	heap := figure{ID: "heap", Title: "Heap after a garbage collection", X: "MyWebs", Y: "heap, MiB"}
-	rss := figure{ID: "rss", Title: "Resident set", X: "MyWebs", Y: "resident set, MiB"}
-	for _, i := range m.ordered() {
-		add := func(f *figure, n int, point func(int) (x, y float64)) {
-			if n == 0 {
-				return
-			}
-			s := m.series(i.Name)
-			for _, k := range thinned(n) {
-				x, y := point(k)
-				s.Points = append(s.Points, xy(x, y))
-			}
-			f.Series = append(f.Series, s)
-		}
-		add(&converged, len(i.Curve), func(k int) (x, y float64) { return i.Curve[k].At.Seconds(), float64(i.Curve[k].Done) })
-		if i.Latency != nil {
-			samples := slices.Sorted(slices.Values(i.Latency.Samples))
-			add(&latency, len(samples), func(k int) (x, y float64) {
-				return float64(samples[k]) / 1e6, 100 * float64(k+1) / float64(len(samples))
-			})
-		}
-		memory := slices.Clone(i.Memory)
-		slices.SortFunc(memory, func(a, b benchmark.Memory) int { return cmp.Compare(a.MyWebs, b.MyWebs) })
-		heaps := filter(memory, func(m benchmark.Memory) bool { return m.Heap > 0 })
-		sets := filter(memory, func(m benchmark.Memory) bool { return m.RSS > 0 })
-		add(&heap, len(heaps), func(k int) (x, y float64) { return float64(heaps[k].MyWebs), float64(heaps[k].Heap) / miB })
-		add(&rss, len(sets), func(k int) (x, y float64) { return float64(sets[k].MyWebs), float64(sets[k].RSS) / miB })
-	}
-	figures := filter([]figure{converged, latency, heap, rss}, func(f figure) bool { return len(f.Series) > 0 })
-	if len(figures) == 0 {
-		return nil
-	}
-	return []block{{Figures: figures}}
-}
-
-// ordered returns what was measured, in the order of the names.
-func (m *measurements) ordered() []benchmark.Measured {
-	return slices.SortedFunc(slices.Values(m.Implementations), func(a, b benchmark.Measured) int {
-		return cmp.Compare(slices.Index(m.names, a.Name), slices.Index(m.names, b.Name))
-	})
-}
-
-// thinned returns at most 200 of n indexes, the first and the last among them: enough for any screen.
-func thinned(n int) (at []int) {
-	const most = 200
-	for k := range min(n, most) {
-		if n > most {
-			k = k * (n - 1) / (most - 1)
-		}
-		at = append(at, k)
-	}
-	return at
 }
 
 func (m *measurements) convergence() []block {
@@ -283,10 +196,10 @@ func (m *measurements) memory() []block {
 		return nil
 	}
 	t := &table{Caption: "Memory and processor time, by the number of MyWebs", Numbers: true, Head: []string{"operator",
-		"MyWebs", "heap", "resident set", "goroutines", "operator's processor time", "API server's meanwhile"}}
+		"MyWebs", "resident set", "goroutines", "operator's processor time", "API server's meanwhile"}}
 	for _, i := range with {
 		for _, at := range i.Memory {
-			t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: number(at.MyWebs)}, {Text: mebibytes(at.Heap)},
+			t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: number(at.MyWebs)},
 				{Text: mebibytes(at.RSS)}, {Text: known(at.Goroutines)}, {Text: duration(at.CPU)}, {Text: duration(at.APIServer)}}})
 		}
 	}
@@ -308,7 +221,7 @@ func (m *measurements) ratios() []block {
 		}
 		return nil
 	}
-	t := &table{Caption: "Ratios of times, with their 95 % intervals", Prose: true,
+	t := &table{Caption: "Ratios of times, with their 95 % intervals",
 		Head: []string{"what was timed", "pairs", "ratio", "interval", "A/A control", "in words"}}
 	for _, c := range m.Comparisons {
 		ratio, interval := fmt.Sprintf("%.2f", c.Ratio.Value), limits(c.Ratio)
@@ -332,6 +245,8 @@ func reading(c benchmark.Comparison) string {
 	switch {
 	case c.TooNoisy:
 		return fmt.Sprintf("The machine is too noisy to say: %s against itself left 0.95 to 1.05.", c.A)
+	case c.Ratio.High == 0:
+		return "There are too few pairs to say: an interval needs six."
 	case c.Ratio.Low <= 1 && c.Ratio.High >= 1:
 		return "No difference can be seen: the interval holds 1."
 	case c.Ratio.Value > 1:
@@ -376,32 +291,6 @@ func (m *measurements) recovery() []block {
 	return []block{{Table: t}}
 }
 
-func (m *measurements) limits() []block {
-	with := m.of("the lesson of rate limits", func(i benchmark.Measured) bool { return len(i.Limiter) > 0 })
-	if len(with) == 0 {
-		return nil
-	}
-	t := &table{Caption: "Time to converge under a client-side rate limit", Numbers: true,
-		Head: []string{"operator", "requests a" + space + "second", "requests", "predicted", "measured", "difference"}}
-	for _, i := range with {
-		for _, l := range i.Limiter {
-			qps, predicted, difference := digits(l.QPS), "–", "–"
-			if l.QPS == 0 {
-				qps = "unlimited"
-			}
-			if l.Predicted > 0 {
-				predicted = duration(l.Predicted)
-				percent := fmt.Sprintf("%+.1f"+space+"%%", 100*(l.Measured-l.Predicted).Seconds()/l.Predicted.Seconds())
-				difference = strings.Replace(percent, "-", "−", 1)
-			}
-			t.Rows = append(t.Rows, row{Cells: []cell{{Text: i.Name}, {Text: qps}, {Text: number(l.Requests)}, {Text: predicted},
-				{Text: duration(l.Measured)}, {Text: difference}}})
-		}
-	}
-	return []block{{Text: "A client that limits itself needs as long as its requests divided by its limit, " +
-		"whatever the machine: the prediction should hold within 10 %."}, {Table: t}}
-}
-
 func (m *measurements) static() []block {
 	with := m.of("sizes of the programs", func(i benchmark.Measured) bool { return i.Static != benchmark.Static{} })
 	if len(with) == 0 {
@@ -423,8 +312,7 @@ func (m *measurements) static() []block {
 	}
 	line("size of the binary", func(i benchmark.Measured) string { return mebibytes(i.Static.BinaryBytes) })
 	line("modules linked", func(i benchmark.Measured) string { return known(i.Static.Modules) })
-	line("lines of Go written", func(i benchmark.Measured) string { return lines(i.Static.Written) })
-	line("lines of Go generated", func(i benchmark.Measured) string { return lines(i.Static.Generated) })
+	line("lines written", func(i benchmark.Measured) string { return lines(i.Static.Written) })
 	line("goroutines in steady state", func(i benchmark.Measured) string {
 		if len(i.Memory) == 0 {
 			return "–"

@@ -1,4 +1,4 @@
-// Package report writes what the lab found: a page of Markdown, and one self-contained page of HTML.
+// Package report writes what the lab found, as a page of Markdown.
 package report
 
 import (

@@ -50,7 +50,11 @@ func TestWays(t *testing.T) {
 	if w, err = ReadWays(file); err != nil {
 		t.Fatal(err)
 	}
-	printed := written(t, w.Print)
+	var out strings.Builder
+	if err := w.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	printed := out.String()
 	lines := strings.Split(printed, "\n")
 	if len(strings.Fields(lines[1])) != len(columns) || !strings.HasPrefix(strings.TrimSpace(lines[3]), "shell") {
 		t.Errorf("a row for each, and in it a cell for each column:\n%s", printed)

@@ -93,7 +93,7 @@ func (l *lab) measures(c comparison) benchmark.Options {
 	o := benchmark.Options{Root: l.root, Implementations: l.impls, Parts: c.parts, Report: progress}
 	weak := slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName })
 	if weak && len(o.Parts) == 0 {
-		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Heap}
+		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Resident}
 	}
 	if weak || c.fast {
 		o.Memory = []int{0, 100}
@@ -175,26 +175,15 @@ func write(r *report.Report, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	asJSON := func(value any) func(*os.File) error {
-		return func(f *os.File) error {
-			encoder := json.NewEncoder(f)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(value)
-		}
+	page := r.Markdown()
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "compare.md"), []byte(page), 0o644),
+		writeHTML(filepath.Join(dir, "compare.html"), report.Title, page))
+	for name, value := range map[string]any{"compare.json": r, "ways.json": r.Ways()} {
+		data, e := json.MarshalIndent(value, "", "  ")
+		err = errors.Join(err, e, os.WriteFile(filepath.Join(dir, name), append(data, '\n'), 0o644))
 	}
-	for name, form := range map[string]func(*os.File) error{
-		"compare.md":   func(f *os.File) error { return r.WriteMarkdown(f) },
-		"compare.html": func(f *os.File) error { return r.WriteHTML(f) },
-		"compare.json": asJSON(r),
-		"ways.json":    asJSON(r.Ways()),
-	} {
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(form(f), f.Close()); err != nil {
-			return fmt.Errorf("write %s: %w", f.Name(), err)
-		}
+	if err != nil {
+		return err
 	}
 	fmt.Printf("\nIn %s: compare.html to look at, compare.md to read, compare.json for programs (%d min).\n", dir,
 		int(r.Took.Minutes()+0.5))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/extension"
 
 	"example.com/operator-workshop/scripts/lab/engine/examine"
 )
@@ -98,17 +95,7 @@ func written(report *examine.Report, out string) error {
 	if err != nil {
 		return err
 	}
-	var page bytes.Buffer
-	page.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>" + report.Operator +
-		"</title>\n" +
-		"<style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 " +
-		"1em}pre{background:#f4f4f4;padding:.5em;overflow-x:auto}" +
-		"td,th{padding:.2em 1em .2em 0;text-align:left}</style>\n")
-	if err := goldmark.New(goldmark.WithExtensions(extension.Table)).Convert([]byte(report.Markdown()),
-		&page); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(out, "examine.html"), page.Bytes(), 0o644); err != nil {
+	if err := writeHTML(filepath.Join(out, "examine.html"), report.Operator, report.Markdown()); err != nil {
 		return err
 	}
 	fmt.Printf("-- %d passed, %d failed, %d skipped (%v): %s\n", report.Count(examine.Passed),

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWriteHTML(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.html")
+	markdown := "# A page\n\n| check | verdict |\n| --- | --- |\n| a | <script>alert(1)</script> |\n"
+	if err := writeHTML(file, "<a title>", markdown); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	for _, want := range []string{"<title>&lt;a title&gt;</title>", "<h1>A page</h1>", "<th>check</th>", "<td>a</td>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "<script>") {
+		t.Errorf("HTML of a report is HTML of the page:\n%s", page)
+	}
+}
