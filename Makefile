@@ -6,7 +6,7 @@ DEMO := 04-controller-runtime
 # Recipes read "$$CH", which make exports: an apostrophe in $(CH) would end a word of the shell.
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor up down status shell demo page test verify lint sync kind-up kind-down kind-test \
+.PHONY: help doctor up down status shell watch demo page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
 	slides new-chapter \
 	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
@@ -25,6 +25,9 @@ status: ## Show what of the local cluster runs and where its files are
 
 shell: ## Open a shell whose kubectl talks to the local cluster
 	@$(WORKSHOP) shell
+
+watch: ## See the control loop of programs as it happens: make watch BY=3-own
+	@$(WORKSHOP) watch --by "$$BY"
 
 down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down

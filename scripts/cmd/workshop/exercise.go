@@ -91,20 +91,20 @@ func (w workshop) lab(ctx context.Context) error {
 	if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
 		return err
 	}
-	if w.labIsFresh() {
+	if w.isFresh("lab", labModule, "scripts/internal") { // to link it takes longer than many a check
 		return nil
 	}
 	return w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lab", "lab")
 }
 
-// labIsFresh reports whether bin/lab is newer than its sources: to link it takes longer than many a check.
-func (w workshop) labIsFresh() bool {
-	program, err := os.Stat(filepath.Join(w.bin(), "lab"))
+// isFresh reports whether a program in bin/ is newer than its sources.
+func (w workshop) isFresh(name string, sources ...string) bool {
+	program, err := os.Stat(filepath.Join(w.bin(), name))
 	if err != nil {
 		return false
 	}
 	fresh := true
-	for _, dir := range []string{labModule, "scripts/internal"} {
+	for _, dir := range sources {
 		err := filepath.WalkDir(filepath.Join(w.root, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err

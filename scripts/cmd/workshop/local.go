@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -61,13 +62,32 @@ func (w workshop) builder() tools.Builder {
 }
 
 func (w workshop) cluster() *cluster.Cluster {
-	return cluster.New(w.bin(), w.state, tools.NewReporter(os.Stderr).Line)
+	c := cluster.New(w.bin(), w.state, tools.NewReporter(os.Stderr).Line)
+	c.WithLens = true
+	return c
+}
+
+// ensureLens compiles the lens, which is a part of the lab. Without it the cluster works, and nothing is recorded.
+func (w workshop) ensureLens(ctx context.Context) error {
+	if w.isFresh(cluster.Lens, filepath.Join(labModule, "cmd", "lens"), filepath.Join(labModule, "engine"),
+		"scripts/internal/loop") {
+		return nil
+	}
+	err := w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lens", cluster.Lens)
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(os.Stderr, "note: the lens cannot be compiled, so that `make watch` has nothing to show: %v\n", err)
+		return nil
+	}
+	return err
 }
 
 func upCommand() *cobra.Command {
 	return newCommand("up", "Start the local cluster, or repair it", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if err := w.tools(cmd, tools.Local); err != nil {
+				return err
+			}
+			if err := w.ensureLens(cmd.Context()); err != nil {
 				return err
 			}
 			c, start := w.cluster(), time.Now()
@@ -100,7 +120,7 @@ func holdCommand() *cobra.Command {
 				return err
 			}
 			held := w.cluster()
-			held.Admission = admission
+			held.Admission, held.WithLens = admission, false
 			defer func() {
 				err = errors.Join(err, held.Down(context.WithoutCancel(cmd.Context())), os.RemoveAll(w.state))
 			}()

@@ -127,6 +127,9 @@ func (w workshop) play(cmd *cobra.Command, path, until string, pause bool, crds 
 	if err := w.tools(cmd, tools.Local); err != nil {
 		return err
 	}
+	if err := w.ensureLens(cmd.Context()); err != nil {
+		return err
+	}
 	if err := w.cluster().Up(cmd.Context(), crds...); err != nil {
 		return err
 	}

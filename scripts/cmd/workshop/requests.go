@@ -1,30 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/internal/loop"
 )
-
-// auditEvent is the part of a line of the API server's audit log that the tables show.
-type auditEvent struct {
-	Stage, Verb, UserAgent   string
-	RequestReceivedTimestamp time.Time
-	User                     struct{ Username string }
-	ObjectRef                struct{ Resource, Namespace, Name, Subresource, APIGroup string }
-	ResponseStatus           struct{ Code int }
-}
 
 // A requestFilter chooses requests, never those about leases or about no object.
 type requestFilter struct {
@@ -36,10 +25,10 @@ type requestFilter struct {
 func requestsCommand() *cobra.Command {
 	var filter requestFilter
 	cmd := newCommand("requests",
-		"Print who asked the local cluster's API server for what, leases left out", cobra.NoArgs,
+		"Print which program asked the local cluster's API server for what, leases left out", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			printRequest(os.Stdout, []string{"TIME", "BY", "VERB", "CODE", "RESOURCE", "OBJECT"})
-			return w.eachRequest(cmd.Context(), filter, false, func(e auditEvent) { printRequest(os.Stdout, e.columns()) })
+			return w.eachRequest(cmd.Context(), filter, false, func(r loop.Record) { printRequest(os.Stdout, columns(r)) })
 		})
 	bindRequestFilter(cmd, &filter)
 	cmd.Flags().BoolVar(&filter.writes, "writes", false, "only requests that ask for a change")
@@ -55,9 +44,9 @@ func writesCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), duration)
 			defer cancel()
 			count := 0
-			err := w.eachRequest(ctx, filter, true, func(e auditEvent) {
+			err := w.eachRequest(ctx, filter, true, func(r loop.Record) {
 				count++
-				printRequest(os.Stdout, e.columns())
+				printRequest(os.Stdout, columns(r))
 			})
 			if err == nil && cmd.Context().Err() == nil {
 				fmt.Printf("written in %s: %d\n", duration, count)
@@ -69,110 +58,73 @@ func writesCommand() *cobra.Command {
 	return cmd
 }
 
-func bindRequestFilter(cmd *cobra.Command, filter *requestFilter) {
-	cmd.Flags().StringSliceVar(&filter.by, "by", nil, "only requests of these programs (kubectl, myweb-operator) or users")
+func watchCommand() *cobra.Command {
+	var by []string
+	cmd := newCommand("watch", "Print the loop as it happens: events that are delivered, and requests after them",
+		cobra.NoArgs, func(cmd *cobra.Command, w workshop, _ []string) error {
+			filter, printer := requestFilter{by: by, since: time.Now()}, loop.Printer{W: os.Stdout}
+			fmt.Println("Each event that is delivered to a program, and each request after it; Ctrl-C ends this.")
+			err := w.eachRecord(cmd.Context(), filter, true, printer.Print)
+			return errors.Join(err, printer.Close())
+		})
+	bindBy(cmd, &by)
+	return cmd
 }
 
-// eachRequest calls f for each chosen request in the audit log. With follow it waits for more until ctx ends.
-func (w workshop) eachRequest(ctx context.Context, filter requestFilter, follow bool, f func(auditEvent)) error {
-	c := w.cluster()
-	if running, _ := c.Running(); running == 0 {
-		return cluster.ErrNoCluster
-	}
-	return readAuditLog(ctx, c.AuditLog(), follow, func(line []byte) error {
-		var e auditEvent
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("read the audit log: %w in %s", err, line)
-		}
-		if filter.matches(e) {
-			f(e)
+func bindRequestFilter(cmd *cobra.Command, filter *requestFilter) { bindBy(cmd, &filter.by) }
+
+func bindBy(cmd *cobra.Command, by *[]string) {
+	cmd.Flags().StringSliceVar(by, "by", nil, "only these programs (kubectl, myweb-operator, 4711) or users")
+}
+
+// eachRequest calls f for each chosen request that passed the lens. With follow it waits for more until ctx ends.
+func (w workshop) eachRequest(ctx context.Context, filter requestFilter, follow bool, f func(loop.Record)) error {
+	return w.eachRecord(ctx, filter, follow, func(r loop.Record) error {
+		if filter.matches(r) {
+			f(r)
 		}
 		return nil
 	})
 }
 
-// auditPoll is how often a followed log is read: a file does not report that it grew.
-const auditPoll = 100 * time.Millisecond
-
-// readAuditLog calls f for each line of a log. With follow it waits for more until ctx ends, also in the file that
-// replaces the log when the API server rotates it.
-func readAuditLog(ctx context.Context, path string, follow bool, f func(line []byte) error) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
+// eachRecord calls f for each record of the chosen programs.
+func (w workshop) eachRecord(ctx context.Context, filter requestFilter, follow bool,
+	f func(loop.Record) error) error {
+	c := w.cluster()
+	if running, _ := c.Running(); running == 0 {
+		return cluster.ErrNoCluster
 	}
-	defer func() { _ = file.Close() }()
-	lines, begun := bufio.NewReader(file), []byte(nil)
-	var next *os.File // the log that has replaced this one, which is read to its end first
-	for {
-		part, err := lines.ReadBytes('\n')
-		begun = append(begun, part...) // a line may be written only in part yet
-		switch {
-		case err == nil:
-			if err := f(begun); err != nil {
-				return err
-			}
-			begun = nil
-			continue
-		case !errors.Is(err, io.EOF):
-			return err
-		case next != nil:
-			_ = file.Close()
-			file, lines, begun, next = next, bufio.NewReader(next), nil, nil
-			continue
-		case !follow:
+	if _, err := os.Stat(c.Ledger()); err != nil {
+		return errors.New("this cluster runs without the lens, which records requests: `make up` starts it")
+	}
+	chosen := func(r loop.Record) error {
+		if !r.IsBy(filter.by) || r.Time.Before(filter.since) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			follow = false // what was written meanwhile is read
-		case <-time.After(auditPoll):
-		}
-		if next, err = replaced(file, path); err != nil {
+		return f(r)
+	}
+	if !follow { // what came before the newest records
+		err := loop.Read(ctx, loop.Backup(c.Ledger()), false, chosen)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-}
-
-// replaced opens the file at path when it is another one than the open file, else it returns nil.
-func replaced(open *os.File, path string) (*os.File, error) {
-	was, err := open.Stat()
-	is, missing := os.Stat(path)
-	if err != nil || missing != nil || os.SameFile(was, is) {
-		return nil, err // the log is still the same, or is being replaced just now
+	err := loop.Read(ctx, c.Ledger(), follow, chosen)
+	if errors.Is(err, loop.ErrGone) {
+		return errors.New("the local cluster was removed: there is nothing more to see")
 	}
-	return os.Open(path)
+	return err
 }
 
 // matches reports whether a request is chosen: a watch when it begins, every other one when it is answered.
-func (f requestFilter) matches(e auditEvent) bool {
-	stage := "ResponseComplete"
-	if e.Verb == "watch" {
-		stage = "ResponseStarted"
-	}
-	return e.Stage == stage && e.ObjectRef.Resource != "" && e.ObjectRef.Resource != "leases" &&
-		(len(f.by) == 0 || slices.Contains(f.by, e.program()) || slices.Contains(f.by, e.User.Username)) &&
-		(!f.writes || e.changes()) && !e.RequestReceivedTimestamp.Before(f.since)
+func (f requestFilter) matches(r loop.Record) bool {
+	begun := r.Open == (r.Verb == "watch" && r.Code/100 == 2)
+	return begun && r.Is == loop.Request && r.Resource != "" && r.Resource != "leases" &&
+		(!f.writes || r.Changes())
 }
 
-// changes reports whether a request asks for a change. Questions about permissions are creates that store nothing.
-func (e auditEvent) changes() bool {
-	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
-		!slices.Contains([]string{"authorization.k8s.io", "authentication.k8s.io"}, e.ObjectRef.APIGroup) &&
-		e.ObjectRef.Subresource != "token"
-}
-
-// program is the first word of the user agent: kubectl of "kubectl/v1.37.1 (linux/amd64) kubernetes/0123456".
-func (e auditEvent) program() string {
-	name, _, _ := strings.Cut(e.UserAgent, "/")
-	return name
-}
-
-func (e auditEvent) columns() []string {
-	resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
-	object := strings.TrimPrefix(e.ObjectRef.Namespace+"/"+e.ObjectRef.Name, "/")
-	return []string{e.RequestReceivedTimestamp.Local().Format(time.TimeOnly), e.program(), e.Verb,
-		fmt.Sprint(e.ResponseStatus.Code), resource, object}
+func columns(r loop.Record) []string {
+	return []string{r.Time.Local().Format(time.TimeOnly), r.By.Name, r.Verb, fmt.Sprint(r.Code), r.What(), r.Which()}
 }
 
 // requestWidths are the widths of the columns: with a blank between them, 100 in all. What is longer is cut.

@@ -45,6 +45,8 @@ var (
 type Cluster struct {
 	// Admission are plugins of the API server that are enabled in addition to the defaults.
 	Admission []string
+	// WithLens has users go to the API server through the lens, when bin/ has that program.
+	WithLens bool
 
 	bin, state string
 	ports      map[string]int
@@ -66,6 +68,9 @@ func (c *Cluster) KubectlCache() string { return filepath.Join(c.state, "cache")
 
 // AuditLog is the API server's audit log: one JSON object a line.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.dir(), "audit.log") }
+
+// Ledger is what the lens records: one JSON object a line, a loop.Record.
+func (c *Cluster) Ledger() string { return filepath.Join(c.dir(), "ledger.jsonl") }
 
 // PageLogs is the folder of the logs that commands of pages write. Up makes it.
 func (c *Cluster) PageLogs() string { return filepath.Join(c.state, "logs") }
@@ -415,11 +420,11 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return nil
 }
 
-// kubectl runs the pinned kubectl as the administrator.
+// kubectl runs the pinned kubectl as the administrator, past the lens, which may not run yet.
 func (c *Cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(c.dir(), "cache"),
-		"KUBERC=off") // the reader's own preferences are for the reader's own commands
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.componentKubeconfig("admin"),
+		"KUBECACHEDIR="+filepath.Join(c.dir(), "cache"), "KUBERC=off") // the reader's own preferences are for the reader's own commands
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))

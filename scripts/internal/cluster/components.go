@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
@@ -11,6 +12,10 @@ const (
 	firstServiceIP = "10.96.0.1"
 	podRange       = "10.244.0.1/16"
 )
+
+// Lens is the program before the API server that records the requests of users, and what is delivered to them. It is
+// the lab's proxy (scripts/lab/cmd/lens).
+const Lens = "lens"
 
 // A component is one process of the control plane.
 type component struct {
@@ -38,7 +43,7 @@ func (c *Cluster) components() []component {
 	url := func(port string) string { return fmt.Sprintf("https://%s:%d", loopback, c.ports[port]) }
 	kubeconfig := func(name string) string { return "--kubeconfig=" + c.componentKubeconfig(name) }
 	port := func(name string) string { return fmt.Sprint(c.ports[name]) }
-	return []component{{
+	all := []component{{
 		name: "etcd", ports: []string{"etcd", "etcd-peer"}, health: url("etcd") + "/health",
 		args: []string{
 			"--data-dir=" + filepath.Join(c.dir(), "etcd"), "--log-level=warn",
@@ -87,6 +92,32 @@ func (c *Cluster) components() []component {
 			"--node-lease-duration-seconds=40",
 		},
 	}}
+	if c.hasLens() {
+		all = append(all, component{
+			name: Lens, ports: []string{Lens}, health: url(Lens) + "/readyz",
+			args: []string{"--address=" + loopback + ":" + port(Lens), "--server=" + url("apiserver"),
+				"--pki=" + filepath.Join(c.dir(), "pki"), "--ledger=" + c.Ledger()},
+		})
+	}
+	return all
+}
+
+// hasLens reports whether the lens is wanted, and there. A cluster without it works, too.
+func (c *Cluster) hasLens() bool {
+	if !c.WithLens {
+		return false
+	}
+	_, program := os.Stat(filepath.Join(c.bin, Lens))
+	_, started := os.Stat(c.pidFile(Lens))
+	return program == nil || started == nil
+}
+
+// address is where users reach the API server: through the lens, where there is one.
+func (c *Cluster) address() string {
+	if c.hasLens() {
+		return fmt.Sprintf("https://%s:%d", loopback, c.ports[Lens])
+	}
+	return c.api("")
 }
 
 func (c *Cluster) apiserverArgs() []string {

@@ -48,24 +48,25 @@ func (c *Cluster) componentKubeconfig(name string) string {
 }
 
 // writeKubeconfigs writes the files of the administrator and of the components that are clients, and
-// renews those of users when the API server or the authority is another one.
+// renews those of users when the API server, the lens or the authority is another one.
 func (c *Cluster) writeKubeconfigs() error {
 	pki := filepath.Join(c.dir(), "pki")
-	for name, path := range map[string]string{
-		"controller-manager": c.componentKubeconfig("controller-manager"),
-		"scheduler":          c.componentKubeconfig("scheduler"),
-		"kwok":               c.componentKubeconfig("kwok"),
-		"admin":              c.Kubeconfig(),
+	for _, way := range []struct{ path, server, name string }{
+		{c.componentKubeconfig("controller-manager"), c.api(""), "controller-manager"},
+		{c.componentKubeconfig("scheduler"), c.api(""), "scheduler"},
+		{c.componentKubeconfig("kwok"), c.api(""), "kwok"},
+		{c.componentKubeconfig("admin"), c.api(""), "admin"},
+		{c.Kubeconfig(), c.address(), "admin"},
 	} {
-		cert, err := os.ReadFile(filepath.Join(pki, name+".crt"))
+		cert, err := os.ReadFile(filepath.Join(pki, way.name+".crt"))
 		if err != nil {
 			return err
 		}
-		key, err := os.ReadFile(filepath.Join(pki, name+".key"))
+		key, err := os.ReadFile(filepath.Join(pki, way.name+".key"))
 		if err != nil {
 			return err
 		}
-		if err := c.writeKubeconfig(path, name, cert, key); err != nil {
+		if err := c.writeKubeconfig(way.path, way.server, way.name, cert, key); err != nil {
 			return err
 		}
 	}
@@ -83,13 +84,13 @@ func (c *Cluster) writeKubeconfigs() error {
 
 // writeKubeconfig writes a kubeconfig for a user. One that already leads the same user to the same
 // cluster stays as it is: its reader may have set a namespace.
-func (c *Cluster) writeKubeconfig(path, user string, cert, key []byte) error {
+func (c *Cluster) writeKubeconfig(path, address, user string, cert, key []byte) error {
 	ca, err := os.ReadFile(filepath.Join(c.dir(), "pki", "ca.crt"))
 	if err != nil {
 		return err
 	}
 	server := namedCluster{Name: "workshop"}
-	server.Cluster.Server, server.Cluster.Authority = fmt.Sprintf("https://%s:%d", loopback, c.ports["apiserver"]), ca
+	server.Cluster.Server, server.Cluster.Authority = address, ca
 	client := namedUser{Name: user}
 	client.User.Certificate, client.User.Key = cert, key
 	want := kubeconfig{APIVersion: "v1", Kind: "Config", CurrentContext: "workshop",
@@ -165,7 +166,7 @@ func (c *Cluster) issueUser(path, name string, groups []string) error {
 	if err := os.MkdirAll(c.usersDir(), 0o700); err != nil {
 		return err
 	}
-	return c.writeKubeconfig(path, name, cert, key)
+	return c.writeKubeconfig(path, c.address(), name, cert, key)
 }
 
 // renewUser keeps the kubeconfig of a user useful: the API server may have moved, and an authority
@@ -190,7 +191,7 @@ func (c *Cluster) renewUser(path string) error {
 	if ca.Verify(pair.Leaf) != nil {
 		return c.issueUser(path, old.Users[0].Name, pair.Leaf.Subject.Organization)
 	}
-	return c.writeKubeconfig(path, old.Users[0].Name, old.Users[0].User.Certificate, old.Users[0].User.Key)
+	return c.writeKubeconfig(path, c.address(), old.Users[0].Name, old.Users[0].User.Certificate, old.Users[0].User.Key)
 }
 
 // userName is what can be a user of Kubernetes, the common name of a certificate and a file name.

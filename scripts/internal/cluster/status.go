@@ -70,6 +70,9 @@ func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "kubeconfig  %s\naudit log   %s\nlogs        %s\n",
 		c.Kubeconfig(), c.AuditLog(), filepath.Join(c.dir(), "logs"))
+	if c.hasLens() {
+		fmt.Fprintf(w, "ledger      %s\n", c.Ledger())
+	}
 	if broken > 0 {
 		return fmt.Errorf("%d of %d components do not work: `make up` repairs the cluster, `make down` removes it",
 			broken, len(c.components()))

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/lru"
+
+	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
@@ -41,6 +44,8 @@ type Entry struct {
 	Open bool
 	// User is the client, by the name of its kubeconfig.
 	User string
+	// Peer is the program that sent the request.
+	Peer *loop.Peer
 	wire.Request
 	// Code is that of the answer on its way to the client; 0 as long as there is none, and when it was dropped.
 	Code int
@@ -62,6 +67,8 @@ type Entry struct {
 	Events int
 	// Faults are the names of the rules that acted on the request.
 	Faults []string
+
+	order int // among all requests and events
 }
 
 // Accepted reports whether the API server answered a request for a resource with success.
@@ -124,11 +131,18 @@ type Ledger struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	entries []*Entry
-	learnt  int                  // how often anything was learnt
-	known   map[string][]version // by UID, oldest first
-	changed chan struct{}        // closed and replaced when anything changes
+	entries []*Entry      // nil for one that was forgotten
+	first   int           // how many entries before these were forgotten
+	bounded bool          // forgets what has ended
+	order   int           // how many requests and events there were
+	learnt  int           // how often anything was learnt
+	known   *lru.Cache    // a history by UID
+	changed chan struct{} // closed and replaced when anything changes
+	copy    func(loop.Record)
 }
+
+// A history is the versions of an object, oldest first.
+type history []version
 
 // A version is a resourceVersion, and the count of Ledger.learnt when it was seen first.
 type version struct {
@@ -141,14 +155,30 @@ func New(clock func() time.Time) *Ledger {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &Ledger{now: clock, known: map[string][]version{}, changed: make(chan struct{})}
+	return &Ledger{now: clock, known: lru.New(0), changed: make(chan struct{})}
+}
+
+// Of a bounded ledger, these are the objects whose versions are known, and the versions of each.
+const (
+	boundObjects  = 20_000
+	boundVersions = 16
+)
+
+// NewBounded returns a ledger that may be written to for months: a request is forgotten when it ends, an object when
+// many others came after it.
+func NewBounded() *Ledger {
+	l := New(nil)
+	l.bounded, l.known = true, lru.New(boundObjects)
+	return l
 }
 
 // Begin enters a request that just came and returns its ID.
-func (l *Ledger) Begin(user string, request wire.Request, sent int64) int {
+func (l *Ledger) Begin(user string, request wire.Request, peer *loop.Peer) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := &Entry{ID: len(l.entries) + 1, Start: l.now(), Open: true, User: user, Request: request, Sent: sent}
+	l.order++
+	e := &Entry{ID: l.first + len(l.entries) + 1, Start: l.now(), Open: true, User: user, Request: request, Peer: peer,
+		order: l.order}
 	l.entries = append(l.entries, e)
 	l.notify()
 	return e.ID
@@ -158,13 +188,19 @@ func (l *Ledger) Begin(user string, request wire.Request, sent int64) int {
 func (l *Ledger) Change(id int, f func(*Entry)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f(l.entries[id-1])
+	f(l.entries[id-1-l.first])
 	l.notify()
 }
 
 // End says that nothing more comes of a request.
 func (l *Ledger) End(id int) {
-	l.Change(id, func(e *Entry) { e.Open, e.Took = false, l.now().Sub(e.Start) })
+	l.Change(id, func(e *Entry) {
+		e.Open, e.Took = false, l.now().Sub(e.Start)
+		l.record(recordOf(e))
+	})
+	if l.bounded {
+		l.forget(id)
+	}
 }
 
 func (l *Ledger) notify() {
@@ -180,9 +216,22 @@ func (l *Ledger) Learn(o wire.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.learnt++
-	if newer(o.ResourceVersion, newest(l.known[o.UID])) {
-		l.known[o.UID] = append(l.known[o.UID], version{o.ResourceVersion, l.learnt})
+	versions := l.history(o.UID)
+	if !newer(o.ResourceVersion, newest(versions)) {
+		return
 	}
+	versions = append(versions, version{o.ResourceVersion, l.learnt})
+	if l.bounded {
+		versions = versions[max(0, len(versions)-boundVersions):]
+	}
+	l.known.Add(o.UID, versions)
+}
+
+// history needs the lock.
+func (l *Ledger) history(uid string) history {
+	versions, _ := l.known.Get(uid)
+	known, _ := versions.(history)
+	return known
 }
 
 // Learnt is a moment that KnownAt understands.
@@ -197,14 +246,14 @@ func (l *Ledger) Learnt() int {
 func (l *Ledger) KnownAt(moment int, uid string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	versions := l.known[uid]
+	versions := l.history(uid)
 	for len(versions) > 0 && versions[len(versions)-1].at > moment {
 		versions = versions[:len(versions)-1]
 	}
 	return newest(versions)
 }
 
-func newest(versions []version) string {
+func newest(versions history) string {
 	if len(versions) == 0 {
 		return ""
 	}
@@ -243,7 +292,7 @@ func newer(a, b string) bool {
 func (l *Ledger) Entry(id int) Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.entries[id-1].clone()
+	return l.entries[id-1-l.first].clone()
 }
 
 // Entries returns copies of the entries that match all of the given, in the order of their ID.
@@ -252,7 +301,7 @@ func (l *Ledger) Entries(matches ...Match) []Entry {
 	defer l.mu.Unlock()
 	var found []Entry
 	for _, e := range l.entries {
-		if matchesAll(*e, matches) {
+		if e != nil && matchesAll(*e, matches) {
 			found = append(found, e.clone())
 		}
 	}
@@ -284,7 +333,7 @@ func (l *Ledger) CountBy(key func(Entry) string, matches ...Match) map[string]in
 func (l *Ledger) Mark() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.entries)
+	return l.first + len(l.entries)
 }
 
 // Print writes the entries that match, one a line.

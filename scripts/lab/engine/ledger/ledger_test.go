@@ -137,7 +137,7 @@ func TestEntriesAreCopies(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 50 {
-				id := l.Begin("op", wire.Request{Verb: wire.Create, Resource: "pods"}, 0)
+				id := l.Begin("op", wire.Request{Verb: wire.Create, Resource: "pods"}, nil)
 				l.Change(id, func(e *Entry) { e.Served = append(e.Served, 201) })
 				l.End(id)
 				l.Entries(Match{After: id - 1})[0].Served[0] = 500
@@ -162,7 +162,7 @@ func TestAwait(t *testing.T) {
 	pods := Match{Resources: []string{"pods"}}
 	go func() {
 		for range 2 {
-			l.End(l.Begin("op", wire.Request{Resource: "pods"}, 0))
+			l.End(l.Begin("op", wire.Request{Resource: "pods"}, nil))
 		}
 	}()
 	if err := l.Await(t.Context(), 2, pods); err != nil {
@@ -178,8 +178,8 @@ func TestAwait(t *testing.T) {
 
 func TestAwaitQuiet(t *testing.T) {
 	l := New(nil)
-	l.Begin("op", wire.Request{Verb: wire.Watch, Resource: "pods"}, 0) // goes on
-	busy := l.Begin("op", wire.Request{Verb: wire.List, Resource: "pods"}, 0)
+	l.Begin("op", wire.Request{Verb: wire.Watch, Resource: "pods"}, nil) // goes on
+	busy := l.Begin("op", wire.Request{Verb: wire.List, Resource: "pods"}, nil)
 	const window = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 2*window)
 	defer cancel()

@@ -216,6 +216,7 @@ func (x *Exchange) pass(out *http.Request) *http.Response {
 		}
 	})
 	if x.stream != nil {
+		x.proxy.ledger.Opened(x.id)
 		response.Body = x.stream
 		return response
 	}

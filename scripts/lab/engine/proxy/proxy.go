@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/internal/pki"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -44,6 +45,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	clients map[string]*client
+	front   *front    // in place of clients
 	ways    []*client // also those that were replaced
 	faults  []*Fault  // installed, in the order in which they act
 	all     []*Fault  // also those that were removed
@@ -78,12 +80,22 @@ func Start(l *ledger.Ledger, dir string) (*Proxy, error) {
 		return nil, fmt.Errorf("make the proxy's certificates: %w", err)
 	}
 	p := &Proxy{ledger: l, ca: ca, clients: map[string]*client{}, streams: map[*Stream]bool{}}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("open the proxy's port: %w", err)
-	}
 	if p.dir, err = os.MkdirTemp(dir, "workshop-proxy-"); err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, err
+	}
+	err = p.serve("127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool()})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(p.dir))
+	}
+	return p, nil
+}
+
+// serve begins to listen.
+func (p *Proxy) serve(address string, trust *tls.Config) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("open the proxy's port: %w", err)
 	}
 	p.url = "https://" + listener.Addr().String()
 	p.server = &http.Server{
@@ -92,14 +104,26 @@ func Start(l *ledger.Ledger, dir string) (*Proxy, error) {
 		ErrorLog:          log.New(io.Discard, "", 0), // clients that are killed are no news
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{},
-				c)
+			return context.WithValue(ctx, connKey{}, p.connected(c))
 		},
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert},
-			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool()},
+		TLSConfig: trust,
 	}
 	p.serving.Go(func() { _ = p.server.ServeTLS(listener, "", "") }) // returns when the server is closed
-	return p, nil
+	return nil
+}
+
+// A connection is the one that a request came on, and whose it is.
+type connection struct {
+	net.Conn
+	peer *loop.Connection
+}
+
+func (p *Proxy) connected(c net.Conn) connection {
+	if !p.ledger.IsCopied() {
+		return connection{Conn: c}
+	}
+	port := func(a net.Addr) int { return a.(*net.TCPAddr).Port }
+	return connection{c, loop.Connect(port(c.RemoteAddr()), port(c.LocalAddr()))}
 }
 
 // validity is longer than any run of the lab. The authority's key is never written to a file.
@@ -181,13 +205,19 @@ func newClient(name string, cfg *rest.Config) (*client, error) {
 
 // ServeHTTP handles one request of a client.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := p.enter(r.TLS.PeerCertificates[0].Subject.CommonName)
+	p.enter()
 	defer p.leave()
+	c, user := p.clientOf(r)
 	x := &Exchange{proxy: p, client: c, ctx: r.Context()}
-	x.id = p.ledger.Begin(c.name, wire.Of(r), 0)
+	x.id = p.ledger.Begin(user, wire.Of(r), peerOf(r, user))
 	defer p.ledger.End(x.id)
 	(&httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(c.target) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(c.target)
+			if p.front != nil {
+				p.front.identify(r)
+			}
+		},
 		Transport:     x,
 		FlushInterval: -1, // every event of a watch at once
 		ErrorHandler:  x.abort,
@@ -195,15 +225,33 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// enter lets a client in, unless the proxy is closed.
-func (p *Proxy) enter(name string) *client {
+// enter lets a request in, unless the proxy is closed.
+func (p *Proxy) enter() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		panic(http.ErrAbortHandler)
 	}
 	p.serving.Add(1)
-	return p.clients[name]
+}
+
+// clientOf returns the way of a request to the API server, and the user who sent it.
+func (p *Proxy) clientOf(r *http.Request) (c *client, user string) {
+	if p.front != nil {
+		return p.front.clientOf(r)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c = p.clients[r.TLS.PeerCertificates[0].Subject.CommonName]
+	return c, c.name
+}
+
+func peerOf(r *http.Request, user string) *loop.Peer {
+	peer := &loop.Peer{Agent: r.UserAgent(), User: user}
+	if c, ok := r.Context().Value(connKey{}).(connection); ok {
+		peer.Connection = c.peer
+	}
+	return peer
 }
 
 // leave keeps what a rule's function panicked with: net/http would swallow it.
@@ -234,7 +282,8 @@ func (x *Exchange) abort(_ http.ResponseWriter, r *http.Request, err error) {
 
 // sever resets the connection that a request came on, with all its other requests.
 func sever(ctx context.Context) {
-	secure, ok := ctx.Value(connKey{}).(*tls.Conn)
+	c, _ := ctx.Value(connKey{}).(connection)
+	secure, ok := c.Conn.(*tls.Conn)
 	if !ok {
 		return
 	}

@@ -37,14 +37,24 @@ type Stream struct {
 	waiting int     // bytes in frames
 	frozen  map[*Fault]bool
 	end     error  // after the frames
-	current []byte // being passed on, with so many events
-	events  int
+	current []byte // being passed on, with these frames
+	passing []frame
 }
 
 // A frame is an event, or bytes that cannot be parsed.
 type frame struct {
 	data    []byte
 	isEvent bool
+	event   wire.Event
+}
+
+// frameOf reads an event, if it can.
+func (s *Stream) frameOf(data []byte) frame {
+	event, err := s.framing.Event(data)
+	if err != nil {
+		event = wire.Event{}
+	}
+	return frame{data, s.framing != wire.Unframed, event}
 }
 
 // openStream begins to read an answer that does not end.
@@ -132,7 +142,7 @@ func (s *Stream) Expire() error {
 	if err != nil {
 		return err
 	}
-	s.finish(io.EOF, frame{event, true})
+	s.finish(io.EOF, s.frameOf(event))
 	return nil
 }
 
@@ -148,7 +158,7 @@ func (s *Stream) Inject(kind string, object runtime.Object) error {
 	if s.end != nil {
 		return errors.New("the stream is over")
 	}
-	s.put(frame{event, true})
+	s.put(s.frameOf(event))
 	return nil
 }
 
@@ -200,11 +210,11 @@ func (s *Stream) pump() {
 // read records in the ledger what events report of objects.
 func (s *Stream) read(whole [][]byte) (frames []frame) {
 	for _, data := range whole {
-		event, err := s.framing.Event(data)
-		if err == nil && event.Type != "ERROR" {
-			s.exchange.proxy.ledger.Learn(event.Object)
+		f := s.frameOf(data)
+		if f.event.Type != "ERROR" {
+			s.exchange.proxy.ledger.Learn(f.event.Object)
 		}
-		frames = append(frames, frame{data, s.framing != wire.Unframed})
+		frames = append(frames, f)
 	}
 	return frames
 }
@@ -239,26 +249,27 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 	n := copy(p, s.current)
 	s.current = s.current[n:]
-	events := 0
+	var passed []wire.Event
 	if len(s.current) == 0 {
-		events = s.events
+		for _, f := range s.passing {
+			if f.isEvent {
+				passed = append(passed, f.event)
+			}
+		}
 	}
 	s.mu.Unlock()
-	s.exchange.change(func(e *ledger.Entry) { e.Received, e.Events = e.Received+int64(n), e.Events+events })
+	s.exchange.change(func(e *ledger.Entry) { e.Received, e.Events = e.Received+int64(n), e.Events+len(passed) })
+	s.exchange.proxy.ledger.Deliver(s.exchange.id, passed)
 	return n, nil
 }
 
 // advance makes all frames the current bytes. It needs the lock.
 func (s *Stream) advance() {
-	s.events = 0
 	var data bytes.Buffer
 	for _, f := range s.frames {
 		data.Write(f.data)
-		if f.isEvent {
-			s.events++
-		}
 	}
-	s.frames, s.waiting = nil, 0
+	s.passing, s.frames, s.waiting = s.frames, nil, 0
 	s.changed.Broadcast()
 	s.current = data.Bytes()
 	if s.packed {

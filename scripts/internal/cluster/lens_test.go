@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/internal/tools"
+)
+
+// seenByLens are the changes in the ledger: program, verb, object, effect.
+func seenByLens(t *testing.T, c *Cluster) (lines []string, last loop.Record) {
+	t.Helper()
+	if err := loop.Read(t.Context(), c.Ledger(), false, func(r loop.Record) error {
+		if r.Changes() && r.By.Name == "kubectl" {
+			lines, last = append(lines, r.By.Name+" "+r.RequestText()), r
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return lines, last
+}
+
+// TestLens uses a cluster through the lens, as users do.
+func TestLens(t *testing.T) {
+	t.Parallel()
+	root := filepath.Dir(bin)
+	builder := tools.Builder{Root: root, Report: tools.NewReporter(os.Stderr)}
+	if err := builder.Program(t.Context(), filepath.Join(root, "scripts", "lab"), "./cmd/lens", Lens); err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t)
+	c.WithLens = true
+	up(t, c)
+	mustKubectl(t, c.Kubeconfig(), "create", "configmap", "one", "-n", "default")
+	mustKubectl(t, c.Kubeconfig(), "label", "configmap", "one", "-n", "default", "a=b")
+	mustKubectl(t, c.Kubeconfig(), "label", "configmap", "one", "-n", "default", "a=b", "--overwrite")
+	want := "kubectl create configmaps one 201 moved|kubectl patch configmaps one 200 moved"
+	eventually(t, "the ledger has two changes", func() bool { lines, _ := seenByLens(t, c); return len(lines) == 2 })
+	lines, last := seenByLens(t, c)
+	if got := strings.Join(lines, "|"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if last.By.User != adminUser || last.By.Port == 0 || last.ResourceVersion == "" || last.Took <= 0 {
+		t.Errorf("the record is not whole: %+v", last)
+	}
+	lensKeepsIdentities(t, c)
+	kill(t, c, Lens)
+	if _, ok := kubectl(t, c.Kubeconfig(), "get", "nodes"); ok {
+		t.Error("the lens is passed by")
+	}
+	up(t, c)
+	mustKubectl(t, c.Kubeconfig(), "get", "configmap", "one", "-n", "default")
+	if cost, err := c.LensCost(context.WithoutCancel(t.Context()), 20); err != nil || cost.Through <= 0 || cost.Direct <= 0 {
+		t.Errorf("cost %v: %v", cost, err)
+	}
+}
+
+// lensKeepsIdentities checks that a user is to the API server who its certificate says, and nobody else.
+func lensKeepsIdentities(t *testing.T, c *Cluster) {
+	nodes := c.address() + "/api/v1/nodes"
+	alice := usersClient(t, c, "alice")
+	if err := healthy(t.Context(), alice, nodes); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("alice reads nodes: %v", err)
+	}
+	plain := usersClient(t, c, "bob")
+	plain.Transport.(*http.Transport).TLSClientConfig.GetClientCertificate = nil
+	for name, client := range map[string]*http.Client{"alice": alice, "a client without a certificate": plain} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, nodes, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Remote-User", adminUser)
+		request.Header.Set("X-Remote-Group", "system:masters")
+		if _, err := answer(client, request); err == nil || !strings.Contains(err.Error(), ": 40") {
+			t.Errorf("%s acts as the administrator: %v", name, err)
+		}
+	}
+}

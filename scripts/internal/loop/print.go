@@ -1,0 +1,149 @@
+package loop
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A Printer prints the loop of programs as it happens: each event that was delivered, and after it the requests that
+// came, with the time between them. What was delivered before a request is what came before it. Nothing says that it is
+// the cause.
+type Printer struct {
+	// W is written to. After an event the line is open: the request that follows completes it.
+	W io.Writer
+
+	open   *Record              // the event of the open line
+	last   map[Program][]Record // events by program, the newest at the end
+	pids   map[string]int       // the first process of a name
+	column int
+}
+
+// recent is how many events of a program are kept: a request is printed when it is answered, and more events may have
+// been delivered by then.
+const recent = 64
+
+// Print prints one record. Records of housekeeping are left out, and so is the end of a watch.
+func (p *Printer) Print(r Record) error {
+	if r.IsHousekeeping() {
+		return nil
+	}
+	switch r.Is {
+	case Mark:
+		return p.line(r.clock() + "  " + r.Text + "\n")
+	case Event:
+		return p.event(r)
+	}
+	if r.Verb == "watch" && !r.Open && r.Code/100 == 2 {
+		return nil
+	}
+	return p.request(r)
+}
+
+func (p *Printer) event(r Record) error {
+	if p.last == nil {
+		p.last = map[Program][]Record{}
+	}
+	key := r.By.key()
+	events := append(p.last[key], r)
+	p.last[key] = events[max(0, len(events)-recent):]
+	err := p.line(p.begin(r) + r.EventText())
+	p.open = &r
+	return err
+}
+
+func (p *Printer) request(r Record) error {
+	text := r.RequestText()
+	before, ok := p.before(r)
+	if ok {
+		text = "→ " + gap(r.Time.Sub(before.Time)) + " → " + text
+	}
+	if ok && p.open != nil && p.open.N == before.N && p.open.By.key() == r.By.key() {
+		p.open = nil
+		_, err := fmt.Fprintf(p.W, " %s\n", text)
+		return err
+	}
+	return p.line(p.begin(r) + text + "\n")
+}
+
+// before is the newest event that was delivered to the program before it sent the request.
+func (p *Printer) before(r Record) (Record, bool) {
+	events := p.last[r.By.key()]
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].N < r.N {
+			return events[i], true
+		}
+	}
+	return Record{}, false
+}
+
+// line closes the open line and writes a text.
+func (p *Printer) line(text string) error {
+	if err := p.Close(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(p.W, text)
+	return err
+}
+
+// Close ends the open line.
+func (p *Printer) Close() (err error) {
+	if p.open != nil {
+		_, err = io.WriteString(p.W, "\n")
+	}
+	p.open = nil
+	return err
+}
+
+// begin is the time and the program. The second process of a name has its number.
+func (p *Printer) begin(r Record) string {
+	if p.pids == nil {
+		p.pids = map[string]int{}
+	}
+	name := r.By.Name
+	if first, known := p.pids[name]; !known {
+		p.pids[name] = r.By.PID
+	} else if first != r.By.PID {
+		name = fmt.Sprintf("%s[%d]", name, r.By.PID)
+	}
+	p.column = max(p.column, len(name))
+	return fmt.Sprintf("%s  %-*s  ", r.clock(), p.column, name)
+}
+
+func (r Record) clock() string { return r.Time.Local().Format("15:04:05.000") }
+
+// EventText is an event in words: Deployment myweb MODIFIED delivered.
+func (r Record) EventText() string {
+	kind := r.Kind
+	if kind == "" {
+		kind = r.Resource
+	}
+	return strings.Join([]string{kind, r.object(), r.Type, "delivered"}, " ")
+}
+
+// RequestText is a request in words: update mywebs/status myweb 200 moved.
+func (r Record) RequestText() string {
+	code := "no answer"
+	if r.Code > 0 {
+		code = fmt.Sprint(r.Code)
+	}
+	words := []string{r.Verb, r.What()}
+	for _, word := range []string{r.object(), code, r.Effect} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// object leaves out the namespace that everything is in unless something else was asked for.
+func (r Record) object() string { return strings.TrimPrefix(r.Which(), "default/") }
+
+// gap is a time between an event and a request.
+func gap(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return d.Round(time.Second).String()
+}

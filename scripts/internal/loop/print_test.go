@@ -1,0 +1,39 @@
+package loop
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A request is printed after the event that was delivered before it came, whenever it was answered.
+func TestTheLoopIsPrinted(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	at := func(r Record, n, ms, pid int) Record {
+		r.N, r.Time, r.By = n, noon.Add(time.Duration(ms)*time.Millisecond), Program{Name: "3-own", PID: pid}
+		r.Namespace, r.Name = "default", "myweb"
+		return r
+	}
+	modified := Record{Is: Event, Kind: "Deployment", Resource: "deployments", Type: "MODIFIED"}
+	update := Record{Is: Request, Verb: "update", Resource: "mywebs", Subresource: "status", Code: 200, Effect: "moved"}
+	lease := Record{Is: Request, Verb: "update", Resource: "leases", Code: 200}
+	var out strings.Builder
+	p := Printer{W: &out}
+	for _, r := range []Record{at(update, 1, 0, 7), at(modified, 2, 10, 7), at(lease, 3, 11, 7), at(update, 4, 14, 7),
+		at(modified, 6, 21, 7), at(update, 5, 20, 7), at(update, 7, 30, 8), {Is: Mark, Time: noon, Text: "failed"}} {
+		if err := p.Print(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `3-own  update mywebs/status myweb 200 moved
+3-own  Deployment myweb MODIFIED delivered → 4 ms → update mywebs/status myweb 200 moved
+3-own  Deployment myweb MODIFIED delivered
+3-own  → 10 ms → update mywebs/status myweb 200 moved
+3-own[8]  update mywebs/status myweb 200 moved
+failed
+`
+	if got := regexp.MustCompile(`(?m)^[0-9:.]+  `).ReplaceAllString(out.String(), ""); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

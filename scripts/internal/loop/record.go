@@ -1,0 +1,124 @@
+// Package loop is the control loop of a program, seen from outside: the events that were delivered to it and the
+// requests that it sent, in order. The lab's proxy records them in a file; a terminal, a browser and checks read it.
+package loop
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a record is about.
+const (
+	Event   = "event"
+	Request = "request"
+	Mark    = "mark"
+)
+
+// A Record is one line of a ledger: an event that was delivered to a program, a request of a program, or a mark
+// that a check has set. No body of an object is in it.
+type Record struct {
+	// Is says which of them: Event, Request or Mark.
+	Is string `json:"is"`
+	// N is the order in which events were delivered and requests came, from 1. A request has its line when it is
+	// answered, so that a line may have a smaller number than the one before it.
+	N int `json:"n"`
+	// Time is when the event was delivered, or when the request came.
+	Time time.Time `json:"time"`
+	// By is the program.
+	By Program `json:"by,omitzero"`
+	// The object. Of an answer that is not one object, Name, UID and ResourceVersion may be empty.
+	Group           string `json:"group,omitempty"`
+	Version         string `json:"version,omitempty"`
+	Resource        string `json:"resource,omitempty"`
+	Subresource     string `json:"subresource,omitempty"`
+	Namespace       string `json:"namespace,omitempty"`
+	Name            string `json:"name,omitempty"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+
+	// Type of an event: ADDED, MODIFIED, DELETED or ERROR. Bookmarks are left out.
+	Type string `json:"type,omitempty"`
+	// Kind of the object of an event.
+	Kind string `json:"kind,omitempty"`
+	// Watch is the number of the request that the event answers.
+	Watch int `json:"watch,omitempty"`
+
+	// Verb of the API; of a request for no resource, the HTTP method in lower case.
+	Verb string `json:"verb,omitempty"`
+	// Path is set for requests for no resource.
+	Path string `json:"path,omitempty"`
+	// Code is that of the answer, 0 when the client got none.
+	Code int `json:"code,omitempty"`
+	// Effect of a write: moved (the object has another resourceVersion, or is gone), same, or unknown.
+	Effect string `json:"effect,omitempty"`
+	// Known is the newest resourceVersion of the object that had passed before the request.
+	Known string `json:"known,omitempty"`
+	// Took is how many milliseconds passed until the client had the answer.
+	Took float64 `json:"took,omitempty"`
+	// Open is a watch that was opened and goes on. It has a second line when it ends.
+	Open   bool `json:"open,omitempty"`
+	DryRun bool `json:"dryRun,omitempty"`
+
+	// Text of a mark.
+	Text string `json:"text,omitempty"`
+
+	peer *Peer // completes By
+}
+
+// With returns the record as one of a peer, which may not be identified yet.
+func (r Record) With(p *Peer) Record {
+	r.peer = p
+	return r
+}
+
+// A Program is who sent a request, and to whom an event was delivered.
+type Program struct {
+	// Name is the first word of the user agent: kubectl of "kubectl/v1.37.1 (linux/amd64) kubernetes/0123456".
+	Name string `json:"name,omitempty"`
+	// PID and Executable of the process; they are missing where the system does not report them.
+	PID        int    `json:"pid,omitempty"`
+	Executable string `json:"executable,omitempty"`
+	// Port of its connection.
+	Port int `json:"port,omitempty"`
+	// User as whom the API server knows it.
+	User string `json:"user,omitempty"`
+}
+
+// key tells programs apart, also those of one name.
+func (p Program) key() Program {
+	if p.PID != 0 {
+		return Program{Name: p.Name, PID: p.PID}
+	}
+	return Program{Name: p.Name, Port: p.Port}
+}
+
+// Writes are the verbs that ask for a change.
+var Writes = []string{"create", "update", "patch", "apply", "delete", "deletecollection"}
+
+// Changes reports whether a request asks for a change. Questions about permissions are creates that store nothing.
+func (r Record) Changes() bool {
+	return r.Is == Request && slices.Contains(Writes, r.Verb) && r.Subresource != "token" &&
+		r.Group != "authorization.k8s.io" && r.Group != "authentication.k8s.io"
+}
+
+// IsHousekeeping reports whether a record is about leases, about events that programs report, or about no resource.
+func (r Record) IsHousekeeping() bool {
+	return r.Is != Mark && (r.Resource == "" || r.Resource == "leases" || r.Resource == "events")
+}
+
+// What is the resource with its subresource: deployments/status.
+func (r Record) What() string { return strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/") }
+
+// Which is the object: namespace/name. It is empty where a request is for all.
+func (r Record) Which() string {
+	if r.Name == "" || r.Namespace == "" || r.Resource == "namespaces" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// IsBy reports whether a record is of one of the programs or users, by name, number or executable. None means all.
+func (r Record) IsBy(names []string) bool {
+	return len(names) == 0 || slices.ContainsFunc(names, r.By.is)
+}

@@ -1,0 +1,67 @@
+package process
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// AtPort returns the process of this user that has a connection from one port of this machine to another. Only Linux
+// reports it. The error is os.ErrProcessDone when no process that can be seen has the connection.
+func AtPort(from, to int) (Identity, error) {
+	socket := socketOf(from, to)
+	if socket == "" {
+		return Identity{}, os.ErrProcessDone
+	}
+	for _, pid := range newestFirst() {
+		files := fmt.Sprintf("/proc/%d/fd", pid)
+		entries, err := os.ReadDir(files) // fails for processes of other users
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			if link, err := os.Readlink(filepath.Join(files, entry.Name())); err == nil && link == socket {
+				return Of(pid)
+			}
+		}
+	}
+	return Identity{}, os.ErrProcessDone
+}
+
+// socketOf is how /proc calls the socket at the near end of a connection, empty when there is none.
+func socketOf(from, to int) string {
+	// An address is in hexadecimal digits; that of IPv4 may also be the end of one of IPv6.
+	const address, local, remote, inode = "0100007F:%04X", 1, 2, 9
+	near, far := fmt.Sprintf(address, from), fmt.Sprintf(address, to)
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		file, err := os.Open(table)
+		if err != nil {
+			continue
+		}
+		defer file.Close()
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			fields := strings.Fields(lines.Text())
+			if len(fields) > inode && strings.HasSuffix(fields[local], near) && strings.HasSuffix(fields[remote], far) {
+				return "socket:[" + fields[inode] + "]"
+			}
+		}
+	}
+	return ""
+}
+
+// newestFirst are the numbers of all processes. Who has just connected has often just started.
+func newestFirst() (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.SortFunc(pids, func(a, b int) int { return cmp.Compare(b, a) })
+	return pids
+}

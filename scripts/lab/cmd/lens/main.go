@@ -1,0 +1,61 @@
+// Command lens stands for the API server of the local cluster before its clients, and records what passes: the events
+// that are delivered to each program, and the requests of each program. `make up` starts it.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	address := flag.String("address", "", "where to listen")
+	server := flag.String("server", "", "the URL of the API server")
+	pki := flag.String("pki", "", "the folder of the cluster's certificates")
+	path := flag.String("ledger", "", "the file of the records")
+	flag.Parse()
+	if err := run(ctx, *address, *server, *pki, *path); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, address, server, pki, path string) error {
+	file := func(name string) string { return filepath.Join(pki, name) }
+	certificate, err := tls.LoadX509KeyPair(file("loopback.crt"), file("loopback.key"))
+	if err != nil {
+		return err
+	}
+	authority, err := os.ReadFile(file("ca.crt"))
+	if err != nil {
+		return err
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(authority)
+	records, err := loop.Create(path, loop.Limit)
+	if err != nil {
+		return err
+	}
+	l := ledger.NewBounded()
+	l.Copy(records.Write)
+	p, err := proxy.StartFront(l, proxy.Front{Address: address, Certificate: certificate, Clients: clients,
+		Target: server, Authority: file("ca.crt"), CertFile: file("front-proxy.crt"), KeyFile: file("front-proxy.key")})
+	if err != nil {
+		return errors.Join(err, records.Close())
+	}
+	<-ctx.Done()
+	return errors.Join(p.Close(), records.Close())
+}

@@ -1,0 +1,81 @@
+package ledger
+
+import (
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// Copy hands a record of each event that is delivered, and of each request that is answered, to a function. Call it
+// before the first request. The function must not block, and must not call the ledger.
+func (l *Ledger) Copy(to func(loop.Record)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.copy = to
+}
+
+// IsCopied reports whether records are wanted.
+func (l *Ledger) IsCopied() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.copy != nil
+}
+
+// record needs the lock.
+func (l *Ledger) record(r loop.Record) {
+	if l.copy != nil {
+		l.copy(r)
+	}
+}
+
+// Annotate writes a text between the records.
+func (l *Ledger) Annotate(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.order++
+	l.record(loop.Record{Is: loop.Mark, N: l.order, Time: l.now(), Text: text})
+}
+
+// Opened says that a watch is answered and goes on.
+func (l *Ledger) Opened(id int) {
+	l.Change(id, func(e *Entry) { l.record(recordOf(e)) })
+}
+
+// Deliver enters events of a watch that its client gets now.
+func (l *Ledger) Deliver(id int, events []wire.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	watch := l.entries[id-1-l.first]
+	for _, event := range events {
+		if event.Type == "BOOKMARK" {
+			continue
+		}
+		l.order++
+		l.record(loop.Record{Is: loop.Event, N: l.order, Time: l.now(), Type: event.Type, Watch: watch.order,
+			Group: watch.Group, Version: watch.Version, Resource: watch.Resource, Kind: event.Kind,
+			Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion,
+		}.With(watch.Peer))
+	}
+}
+
+func recordOf(e *Entry) loop.Record {
+	r := loop.Record{Is: loop.Request, N: e.order, Time: e.Start, Group: e.Group, Version: e.Version,
+		Resource: e.Resource, Subresource: e.Subresource, Namespace: e.Namespace, Name: e.Name, UID: e.UID,
+		ResourceVersion: e.ResourceVersion, Verb: e.Verb, Code: e.Code, Effect: string(e.Effect), Known: e.Known,
+		Took: float64(e.Took) / float64(time.Millisecond), Open: e.Open, DryRun: e.DryRun}
+	if e.Resource == "" {
+		r.Path = e.Path
+	}
+	return r.With(e.Peer)
+}
+
+// forget drops an entry, and moves on behind those that were dropped.
+func (l *Ledger) forget(id int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries[id-1-l.first] = nil
+	for len(l.entries) > 0 && l.entries[0] == nil {
+		l.entries, l.first = l.entries[1:], l.first+1
+	}
+}

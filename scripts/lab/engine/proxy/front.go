@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+)
+
+// Front is what a proxy needs in order to stand for an API server before all its clients: they use the certificates
+// and the tokens that they have.
+type Front struct {
+	// Address is where the proxy listens.
+	Address string
+	// Certificate is shown to clients. Its authority is the API server's.
+	Certificate tls.Certificate
+	// Clients are the authorities of client certificates.
+	Clients *x509.CertPool
+	// Target is the URL of the API server, whose certificate is one of the authority in the file Authority.
+	Target, Authority string
+	// CertFile and KeyFile are the certificate of a front proxy: the API server takes from it who a client is
+	// (kube-apiserver's flags --requestheader-…).
+	CertFile, KeyFile string
+}
+
+// A front has two ways to the API server.
+type front struct {
+	// named is for clients with a certificate, whose names are in headers; other is for those with a token.
+	named, other *client
+}
+
+// StartFront returns a proxy that all clients of an API server can use. Close ends it.
+func StartFront(l *ledger.Ledger, f Front) (*Proxy, error) {
+	other := &rest.Config{Host: f.Target, TLSClientConfig: rest.TLSClientConfig{CAFile: f.Authority}}
+	named := rest.CopyConfig(other)
+	named.CertFile, named.KeyFile = f.CertFile, f.KeyFile
+	ways := &front{}
+	var err error
+	if ways.named, err = newClient("named", named); err != nil {
+		return nil, err
+	}
+	if ways.other, err = newClient("other", other); err != nil {
+		return nil, err
+	}
+	p := &Proxy{ledger: l, front: ways, ways: []*client{ways.named, ways.other}, streams: map[*Stream]bool{}}
+	return p, p.serve(f.Address, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{f.Certificate},
+		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: f.Clients})
+}
+
+func (f *front) clientOf(r *http.Request) (c *client, user string) {
+	if cert := certificate(r); cert != nil {
+		return f.named, cert.Subject.CommonName
+	}
+	return f.other, ""
+}
+
+func certificate(r *http.Request) *x509.Certificate {
+	if len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return r.TLS.PeerCertificates[0]
+}
+
+const remote = "X-Remote-"
+
+// identify says in headers who a client with a certificate is. What a client itself says there is not passed on.
+func (f *front) identify(r *httputil.ProxyRequest) {
+	for name := range r.Out.Header {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), remote) {
+			delete(r.Out.Header, name)
+		}
+	}
+	cert := certificate(r.In)
+	if cert == nil {
+		return
+	}
+	r.Out.Header.Set(remote+"User", cert.Subject.CommonName)
+	r.Out.Header[remote+"Group"] = cert.Subject.Organization
+	id := "X509SHA256=" + fingerprint(cert)
+	r.Out.Header.Set(remote+"Extra-"+url.PathEscape("authentication.kubernetes.io/credential-id"), id)
+}
+
+// fingerprint is how the API server calls a certificate.
+func fingerprint(cert *x509.Certificate) string { return fmt.Sprintf("%x", sha256.Sum256(cert.Raw)) }
