@@ -192,6 +192,7 @@ func (s story) stopsRetryingInANamespaceThatIsGoing() {
 	s.ns = s.namespace()
 	s.ask(s.ns, "site")
 	s.served(s.ns, "site")
+	s.Eventually(func() []string { return s.events(s.ns, "site") }).ShouldNot(gomega.BeEmpty(), "it is recorded beside")
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.ns, Name: "kept", Finalizers: []string{"example.com/keep"}}}
 	s.create(kept)
