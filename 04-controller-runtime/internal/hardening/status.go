@@ -130,8 +130,9 @@ func (w statusWriter) stepDelay(ctx context.Context, old, owner client.Object, n
 
 // withoutSteps returns a status without what changes at each step of a rollout.
 func withoutSteps(owner client.Object) map[string]any {
-	status, _ := statusOf(owner).(map[string]any)
-	status = maps.Clone(status)
+	status := map[string]any{} // an owner that is new has none
+	reported, _ := statusOf(owner).(map[string]any)
+	maps.Copy(status, reported)
 	delete(status, "readyReplicas")
 	conditions, _ := status["conditions"].([]any)
 	status["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {

@@ -16,9 +16,12 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/controller"
+	"github.com/example/memcached-operator/internal/operator"
 	"github.com/example/memcached-operator/internal/program"
 	"github.com/example/memcached-operator/internal/webhook"
 	webhookv1alpha1 "github.com/example/memcached-operator/internal/webhook/v1alpha1"
@@ -72,8 +75,14 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	memcacheds := controller.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("memcached-operator"), image)
-	if err := memcacheds.SetupWithManager(mgr, o.Workers); err != nil {
+	h := operator.NewHardening(&cachev1alpha1.Memcached{}, controller.Owner, mgr.GetClient(), mgr.GetAPIReader())
+	memcacheds := operator.Compose(h, func(c client.Client) reconcile.Reconciler {
+		recorder := mgr.GetEventRecorder("memcached-operator")
+		return &controller.MemcachedReconciler{Client: c, Events: recorder, Image: image}
+	})
+	settings := h.Options()
+	settings.MaxConcurrentReconciles = o.Workers
+	if err := controller.SetupWithManager(mgr, memcacheds, settings); err != nil {
 		return fmt.Errorf("set up the controller of Memcacheds: %w", err)
 	}
 	if hooks.Enabled() {

@@ -14,9 +14,12 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/controller"
+	"github.com/example/nginx-operator/internal/operator"
 	"github.com/example/nginx-operator/internal/program"
 	// +kubebuilder:scaffold:imports
 )
@@ -58,8 +61,18 @@ func run(ctx context.Context, o program.Options) error {
 	if err != nil {
 		return err
 	}
-	nginx := controller.New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("nginx-operator"), image)
-	if err := nginx.SetupWithManager(mgr, o.Workers, o.Namespaces...); err != nil {
+	pods, err := controller.NewPodCache(mgr, o.Namespaces)
+	if err != nil {
+		return err
+	}
+	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, controller.Owner, mgr.GetClient(), mgr.GetAPIReader())
+	nginxes := operator.Compose(h, func(c client.Client) reconcile.Reconciler {
+		recorder := mgr.GetEventRecorder("nginx-operator")
+		return &controller.NginxReconciler{Client: operator.Paced(c, h.Clock), Pods: pods, Events: recorder, Image: image}
+	})
+	settings := h.Options()
+	settings.MaxConcurrentReconciles = o.Workers
+	if err := controller.SetupWithManager(mgr, pods, nginxes, settings); err != nil {
 		return fmt.Errorf("set up the controller of Nginxes: %w", err)
 	}
 	// +kubebuilder:scaffold:builder

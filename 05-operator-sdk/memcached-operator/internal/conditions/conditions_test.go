@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -212,24 +213,49 @@ func TestLongMessagesAreShortened(t *testing.T) {
 	}
 }
 
-func TestCombine(t *testing.T) {
+func TestAnOutdatedStatusOfADeploymentIsNotReported(t *testing.T) {
+	degraded := []metav1.Condition{{Type: Degraded, Status: metav1.ConditionTrue}}
+	for name, test := range map[string]struct {
+		old, now []metav1.Condition
+		pods     *appsv1.Deployment
+		want     bool
+	}{
+		"its controller has seen it":     {nil, nil, finished(3), false},
+		"its controller has not seen it": {nil, nil, finished(3, unseen3), true},
+		"a new one":                      {nil, nil, finished(0, func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 0 }), false},
+		"one that is being deleted":      {nil, nil, finished(3, unseen3, deleting), false},
+		"a problem is to be reported":    {nil, degraded, finished(3, unseen3), false},
+		"a problem that ended":           {degraded, nil, finished(3, unseen3), false},
+	} {
+		if got := IsUnobserved(test.old, test.now, test.pods); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
 	conflict, rejected := Errorf(ReasonResourceConflict, "c"), &ConditionError{Reason: ReasonChildRejected,
 		Message: "r", Retry: true}
 	mutated, waiting := Errorf(ReasonChildMutated, "m"), Transientf(ReasonWaitingForDeletion, "w")
 	for name, test := range map[string]struct {
-		all  []*ConditionError
+		all  []error
 		want *ConditionError
 	}{
-		"none":                      {[]*ConditionError{nil, nil}, nil},
-		"one":                       {[]*ConditionError{nil, rejected}, rejected},
-		"two of one reason":         {[]*ConditionError{conflict, conflict}, Errorf(ReasonResourceConflict, "c; c")},
-		"a conflict comes first":    {[]*ConditionError{mutated, conflict}, Errorf(ReasonResourceConflict, "c; m")},
-		"what lasts hides the rest": {[]*ConditionError{waiting, mutated}, mutated},
+		"none":                      {[]error{nil, nil}, nil},
+		"one":                       {[]error{nil, rejected}, rejected},
+		"two of one reason":         {[]error{conflict, conflict}, Errorf(ReasonResourceConflict, "c; c")},
+		"a conflict comes first":    {[]error{mutated, conflict}, Errorf(ReasonResourceConflict, "c; m")},
+		"what lasts hides the rest": {[]error{waiting, mutated}, mutated},
 		"one of two must be retried": {
-			[]*ConditionError{mutated, rejected}, &ConditionError{Reason: ReasonChildMutated, Message: "m; r", Retry: true}},
+			[]error{mutated, rejected}, &ConditionError{Reason: ReasonChildMutated, Message: "m; r", Retry: true}},
 	} {
-		if diff := cmp.Diff(test.want, AsError(Combine(test.all))); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+		err := Join(test.all)
+		if diff := cmp.Diff(test.want, AsError(err)); diff != "" || err != nil && test.want == nil {
+			t.Errorf("%s: %v %s", name, err, diff)
 		}
+	}
+	failed := errors.New("connection refused")
+	if err := Join([]error{mutated, failed, nil}); !errors.Is(err, failed) || AsError(err) != nil {
+		t.Errorf("a failure of the API server is not reported, and tried again: got %v", err)
 	}
 }

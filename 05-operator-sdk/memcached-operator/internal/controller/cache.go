@@ -5,7 +5,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/memcached-operator/internal/hardening"
 	"github.com/example/memcached-operator/internal/owned"
 )
 
@@ -15,16 +14,16 @@ import (
 // object that no Memcached owns it keeps only the metadata that identifies it.
 func Trim(obj any) (any, error) {
 	o, ok := obj.(client.Object)
-	if !ok || (owned.Kind{GroupVersionKind: Kind}).UID(o) != "" {
+	if !ok || Owner.UID(o) != "" {
 		return obj, nil
 	}
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
-		return &appsv1.Deployment{ObjectMeta: hardening.NameOf(obj)}, nil
+		return &appsv1.Deployment{ObjectMeta: owned.NameOf(obj)}, nil
 	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: hardening.NameOf(obj)}, nil
+		return &corev1.Service{ObjectMeta: owned.NameOf(obj)}, nil
 	case *corev1.ConfigMap:
-		kept := &corev1.ConfigMap{ObjectMeta: hardening.NameOf(obj)}
+		kept := &corev1.ConfigMap{ObjectMeta: owned.NameOf(obj)}
 		for _, key := range []string{KeyMemory, KeyConnections, KeyVerbose} {
 			if value, found := obj.Data[key]; found {
 				if kept.Data == nil {

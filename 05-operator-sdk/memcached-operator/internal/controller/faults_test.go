@@ -165,7 +165,7 @@ func TestFault4OnlyTheSizeReconciled(t *testing.T) {
 	f := newFixture(t, named, func(m *cachev1alpha1.Memcached) { m.Spec.ContainerPort = 80 })
 	f.configure(map[string]string{KeyVerbose: "3"})
 	f.complete()
-	config, err := f.Reconciler.config(t.Context(), f.memcached())
+	config, err := f.core.config(t.Context(), f.memcached())
 	f.must(err)
 	total := 0
 	for name, test := range map[string]struct {

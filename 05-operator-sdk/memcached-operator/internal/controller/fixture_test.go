@@ -13,12 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/operator"
 	"github.com/example/memcached-operator/internal/testenv"
 )
 
@@ -31,11 +34,13 @@ const defaultImage = "memcached:1.6-alpine"
 type fixture struct {
 	t *testing.T
 	client.Client
-	Reconciler *MemcachedReconciler
+	core       *MemcachedReconciler
+	reconciler reconcile.Reconciler // the core with its hardening
 	*wire
-	key    client.ObjectKey
-	clock  *clocktesting.FakePassiveClock
-	events chan string
+	operator client.Client // whose requests the wire carries
+	key      client.ObjectKey
+	clock    *clocktesting.FakePassiveClock
+	events   chan string
 }
 
 // sample is the original sample.
@@ -63,17 +68,29 @@ func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture
 	f.key = client.ObjectKeyFromObject(m)
 	counted := rest.CopyConfig(cfg)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { f.next = next; return f.wire })
-	operator, err := client.New(counted, client.Options{Scheme: newScheme()})
+	f.operator, err = client.New(counted, client.Options{Scheme: newScheme()})
 	f.must(err)
-	f.restart(operator)
+	f.restart(f.operator)
 	return f
 }
 
 // restart puts a reconciler with an empty memory in the place of the one before.
-func (f *fixture) restart(operator client.Client) {
+func (f *fixture) restart(c client.Client) {
 	recorder := events.NewFakeRecorder(100)
-	f.Reconciler, f.events = New(operator, operator, recorder, defaultImage), recorder.Events
-	f.Reconciler.Children.Clock = f.clock
+	f.events = recorder.Events
+	f.core, f.reconciler = compose(c, c, recorder, f.clock)
+}
+
+// compose returns the core, and the core with its hardening, as the program has it.
+func compose(c client.Client, live client.Reader, recorder events.EventRecorder, now clock.PassiveClock) (
+	core *MemcachedReconciler, all reconcile.Reconciler) {
+	h := operator.NewHardening(&cachev1alpha1.Memcached{}, Owner, c, live)
+	h.Clock = now
+	all = operator.Compose(h, func(c client.Client) reconcile.Reconciler {
+		core = &MemcachedReconciler{Client: c, Events: recorder, Image: defaultImage}
+		return core
+	})
+	return core, all
 }
 
 func (f *fixture) must(err error) {
@@ -91,7 +108,7 @@ func (f *fixture) reconcileLater() (ctrl.Result, error) {
 
 // reconcileNow runs the loop once, at the same time as the last.
 func (f *fixture) reconcileNow() (ctrl.Result, error) {
-	return f.Reconciler.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: f.key})
+	return f.reconciler.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: f.key})
 }
 
 // reconcile runs the loop once, without an error, and returns how many writes it sent.

@@ -33,7 +33,7 @@ func TestAMutatedChildIsReportedAndNotSentAgain(t *testing.T) {
 	f.is(conditions.Degraded, "True ChildMutated")
 	f.is(conditions.Progressing, "False ChildMutated")
 	if c := f.condition(conditions.Degraded); c.ObservedGeneration != f.memcached().Generation ||
-		!strings.Contains(c.Message, "Deployment memcached-sample: spec.template.spec.containers[memcached].image;") {
+		!strings.Contains(c.Message, "a webhook changes spec.template.spec.containers[memcached].image:") {
 		t.Errorf("the condition is %+v", c)
 	}
 	if n := f.writes("PATCH"); n != 2 {

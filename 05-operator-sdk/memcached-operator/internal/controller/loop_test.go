@@ -17,11 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/conditions"
@@ -35,11 +38,11 @@ import (
 type loop struct {
 	*gomega.WithT
 	*wire
-	t          *testing.T
-	admin      client.Client
-	reconciler *MemcachedReconciler
-	here       string // a namespace of the test's own
-	stop       func() // ends the manager and waits for it
+	t     *testing.T
+	admin client.Client
+	cache client.Reader // of the manager
+	here  string        // a namespace of the test's own
+	stop  func()        // ends the manager and waits for it
 }
 
 func newLoop(t *testing.T) *loop {
@@ -64,9 +67,11 @@ func (l *loop) namespace() string {
 }
 
 // setup is what a test may do in place of SetupWithManager.
-type setup func(r *MemcachedReconciler, mgr ctrl.Manager) error
+type setup func(r reconcile.Reconciler, mgr ctrl.Manager) error
 
-func twoWorkers(r *MemcachedReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, 2) }
+func twoWorkers(r reconcile.Reconciler, mgr ctrl.Manager) error {
+	return SetupWithManager(mgr, r, controller.Options{MaxConcurrentReconciles: 2})
+}
 
 // start runs the manager, as a user and for the given namespaces, until the test ends.
 func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
@@ -82,8 +87,10 @@ func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	l.Expect(err).NotTo(gomega.HaveOccurred())
-	l.reconciler = New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("memcached-operator"), defaultImage)
-	l.Expect(setUp(l.reconciler, mgr)).To(gomega.Succeed())
+	l.cache = mgr.GetCache()
+	recorder := mgr.GetEventRecorder("memcached-operator")
+	_, hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
+	l.Expect(setUp(hardened, mgr)).To(gomega.Succeed())
 	l.stop = testenv.Run(l.t, mgr.Start)
 }
 
@@ -190,7 +197,7 @@ func TestWhatOneMemcachedCosts(t *testing.T) {
 	restarted.start(cfg, []string{l.here}, twoWorkers)
 	restarted.Eventually(func() int { return restarted.requests()["WATCH configmaps"] }).Should(gomega.Equal(1))
 	restarted.Eventually(func() error {
-		return restarted.reconciler.Get(t.Context(), client.ObjectKeyFromObject(m), &corev1.Service{})
+		return restarted.cache.Get(t.Context(), client.ObjectKeyFromObject(m), &corev1.Service{})
 	}).Should(gomega.Succeed())
 	restarted.Consistently(func() int { return restarted.writes() }).Should(gomega.BeZero(), "the operator started again")
 	t.Logf("creation to complete: %d child writes, %d status writes; %s in steady state: 0 requests; a restart: %d writes",
@@ -214,7 +221,7 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	theirs := l.configMap("theirs", map[string]string{"much": "text", KeyMemory: "1"})
 	kept := &corev1.ConfigMap{}
 	l.Eventually(func() error {
-		return l.reconciler.Get(t.Context(), client.ObjectKeyFromObject(theirs), kept)
+		return l.cache.Get(t.Context(), client.ObjectKeyFromObject(theirs), kept)
 	}).Should(gomega.Succeed())
 	l.Expect(kept.Data).To(gomega.Equal(map[string]string{KeyMemory: "1"}), "what nobody reads is not kept")
 	l.Expect(kept.ManagedFields).To(gomega.BeEmpty())
@@ -283,10 +290,10 @@ func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {
 
 func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	l := newLoop(t)
-	l.start(cfg, []string{l.here}, func(r *MemcachedReconciler, mgr ctrl.Manager) error {
+	l.start(cfg, []string{l.here}, func(r reconcile.Reconciler, mgr ctrl.Manager) error {
 		return errors.Join(mgr.GetFieldIndexer().
 			IndexField(t.Context(), &cachev1alpha1.Memcached{}, configRefField, indexConfigRef),
-			r.builder(mgr, 1).WithEventFilter(predicate.GenerationChangedPredicate{}).Complete(r))
+			watches(mgr).WithEventFilter(predicate.GenerationChangedPredicate{}).Complete(r))
 	})
 	m := l.create(l.here)
 	l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal(well))

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,17 +29,20 @@ func indexConfigRef(obj client.Object) []string {
 }
 
 // mapByConfigRef returns the Memcacheds that name a ConfigMap.
-func (r *MemcachedReconciler) mapByConfigRef(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
-	var all cachev1alpha1.MemcachedList
-	err := r.List(ctx, &all, client.InNamespace(obj.GetNamespace()), client.MatchingFields{configRefField: obj.GetName()},
-		client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy) // only names are read, and nothing waited for
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not list who names a ConfigMap", "configMap", client.ObjectKeyFromObject(obj))
+func mapByConfigRef(memcacheds client.Reader) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+		var all cachev1alpha1.MemcachedList // of which only the names are read
+		err := memcacheds.List(ctx, &all, client.InNamespace(obj.GetNamespace()),
+			client.MatchingFields{configRefField: obj.GetName()}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Could not list who names a ConfigMap",
+				"configMap", client.ObjectKeyFromObject(obj))
+		}
+		for i := range all.Items {
+			requests = append(requests, mapByName(ctx, &all.Items[i])...)
+		}
+		return requests
 	}
-	for i := range all.Items {
-		requests = append(requests, mapByName(ctx, &all.Items[i])...)
-	}
-	return requests
 }
 
 // mapByName returns the Memcached that has the name of an object. When there is none, Reconcile does not find it in

@@ -2,27 +2,27 @@
 //
 // This file has the permissions, Reconcile and the watches. desired.go and config.go compute the desired children,
 // status.go the status. mapping.go maps an event to Memcacheds, cache.go says what the cache keeps.
+// This is the core: package operator composes hardening around it.
 package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/conditions"
-	"github.com/example/memcached-operator/internal/hardening"
 	"github.com/example/memcached-operator/internal/owned"
 )
 
@@ -44,70 +44,51 @@ import (
 // Kind is the kind that this controller reconciles.
 var Kind = cachev1alpha1.GroupVersion.WithKind("Memcached")
 
-// MemcachedReconciler keeps the children and the status of all Memcacheds in their desired state. Make it with New.
+// Owner says whose the children are.
+var Owner = owned.Kind{GroupVersionKind: Kind}
+
+// MemcachedReconciler keeps the children and the status of all Memcacheds in their desired state.
 type MemcachedReconciler struct {
-	hardening.Client
-	// Children are what Memcacheds own.
-	Children owned.Applier
+	// Client reads from a cache, and writes to the API server.
+	client.Client
 	// Events receives what changed.
 	Events events.EventRecorder
 	// Image is for Memcacheds that name none.
 	Image string
-
-	backoff hardening.Backoff
-}
-
-// New returns a reconciler that uses the image for Memcacheds without an image. The client should read from a cache
-// that contains the client's own writes.
-func New(c client.Client, live client.Reader, recorder events.EventRecorder, image string) *MemcachedReconciler {
-	hardened := hardening.Client{Client: c, Live: live}
-	return &MemcachedReconciler{
-		Client: hardened,
-		Children: owned.Applier{Client: hardened, Owner: owned.Kind{GroupVersionKind: Kind}, FieldOwner: fieldOwner,
-			Clock: clock.RealClock{}, Memory: &hardening.Memory{}},
-		Events:  recorder,
-		Image:   image,
-		backoff: hardening.NewBackoff(),
-	}
 }
 
 // Reconcile brings the children of one Memcached to their desired state, and its status to what it observed. It
 // reads from the cache, writes what differs, and never asks which event it was called for.
 func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memcached := &cachev1alpha1.Memcached{}
-	err := r.Get(ctx, req.NamespacedName, memcached)
-	if apierrors.IsNotFound(err) {
-		r.Children.Memory.Forget(req.NamespacedName)
-		return hardening.Result(r.backoff, req, 0, nil)
+	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // deleted: there is nothing to do
 	}
-	if err != nil || !memcached.DeletionTimestamp.IsZero() { // the garbage collector removes the children
-		return hardening.Result(r.backoff, req, 0, err)
+	if !memcached.DeletionTimestamp.IsZero() { // the garbage collector removes the children
+		return ctrl.Result{}, nil
 	}
 	config, err := r.config(ctx, memcached)
 	deployment, service := desired(memcached, config, r.Image)
-	driftDelay, err := r.reconcileChildren(ctx, memcached, err, deployment, service)
-	problem := conditions.AsError(err)
-	if err != nil && problem == nil {
-		return hardening.Result(r.backoff, req, 0, err)
+	problem := r.reconcileChildren(ctx, memcached, err, deployment, service)
+	if problem != nil && conditions.AsError(problem) == nil {
+		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
-	statusDelay, updateErr := r.updateStatus(ctx, memcached, conditions.DeploymentOf(deployment.Live), problem)
-	if updateErr != nil {
-		err = updateErr
-	}
-	return hardening.Result(r.backoff, req, hardening.Sooner(driftDelay, statusDelay), err)
+	live := conditions.DeploymentOf(deployment.Live)
+	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, memcached, live, problem), problem)
 }
 
 // reconcileChildren applies the children. When the configuration cannot be read, it only observes them: running pods
 // are not changed, and the status still reports them.
 func (r *MemcachedReconciler) reconcileChildren(ctx context.Context, m *cachev1alpha1.Memcached, configErr error,
-	children ...*owned.Child) (driftDelay time.Duration, err error) {
+	children ...*owned.Child) error {
+	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
 	if configErr == nil {
-		return r.Children.Apply(ctx, m, children...)
+		return applier.Apply(ctx, m, children...)
 	}
-	if err := r.Children.Observe(ctx, m, children...); err != nil && conditions.AsError(err) == nil {
-		return 0, err
+	if err := applier.Observe(ctx, m, children...); err != nil && conditions.AsError(err) == nil {
+		return err
 	}
-	return 0, configErr
+	return configErr
 }
 
 // config reads the ConfigMap that a Memcached names. It returns a ConditionError when there is none, or when
@@ -133,18 +114,17 @@ func (r *MemcachedReconciler) config(ctx context.Context, m *cachev1alpha1.Memca
 	return config, nil
 }
 
-// SetupWithManager adds the reconciler to a manager. At most workers Memcacheds are handled at once, and one
-// Memcached never twice at once.
-func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
+// SetupWithManager adds a reconciler of Memcacheds to a manager.
+func SetupWithManager(mgr ctrl.Manager, memcacheds reconcile.Reconciler, options controller.Options) error {
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &cachev1alpha1.Memcached{},
 		configRefField, indexConfigRef)
 	if err != nil {
 		return err
 	}
-	return r.builder(mgr, workers).Complete(hardening.FinishInFlight(r))
+	return watches(mgr).WithOptions(options).Complete(memcacheds)
 }
 
-// builder says which events enqueue a Memcached, and how many reconciles run at once.
+// watches says which events enqueue a Memcached.
 //
 // For: any change of a Memcached. The operator's own status writes enqueue it too, which costs a read from the cache.
 // So does a status that another client wrote, which is corrected.
@@ -155,7 +135,7 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, workers int) er
 // Watches: a Deployment or a Service that no Memcached controls can have the name of a child, and Owns does not
 // see that it is created or deleted. A ConfigMap enqueues the Memcacheds that name it. A second watch of one kind
 // costs no request: all of them use the same cache.
-func (r *MemcachedReconciler) builder(mgr ctrl.Manager, workers int) *builder.Builder {
+func watches(mgr ctrl.Manager) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		For(&cachev1alpha1.Memcached{}).
@@ -163,11 +143,6 @@ func (r *MemcachedReconciler) builder(mgr ctrl.Manager, workers int) *builder.Bu
 		Owns(&corev1.Service{}).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(mapByName), builder.WithPredicates(unmanaged)).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapByName), builder.WithPredicates(unmanaged)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.mapByConfigRef),
-			builder.WithPredicates(dataChanged)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             hardening.NewBackoff(),
-			ReconciliationTimeout:   hardening.ReconcileTimeout,
-		})
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(mapByConfigRef(mgr.GetCache())),
+			builder.WithPredicates(dataChanged))
 }

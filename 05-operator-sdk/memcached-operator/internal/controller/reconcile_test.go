@@ -47,7 +47,7 @@ func TestFromNothingToCompleteTakesFourWrites(t *testing.T) {
 		t.Errorf("in steady state %d writes were sent", n)
 	}
 	f.records("Normal Complete")
-	f.restart(f.Reconciler.Client)
+	f.restart(f.operator)
 	if n := f.reconcile(); n != 0 {
 		t.Errorf("the operator restarted in the desired state, and sent %d writes", n)
 	}
@@ -269,7 +269,7 @@ func TestAnOperatorThatDiedAfterAnyWriteIsReplacedByTheNext(t *testing.T) {
 					t.Error("the process lives")
 				}
 				f.between(nil)
-				f.restart(f.Reconciler.Client)
+				f.restart(f.operator)
 				f.reconcile()
 			}
 			f.deploy()
@@ -277,7 +277,7 @@ func TestAnOperatorThatDiedAfterAnyWriteIsReplacedByTheNext(t *testing.T) {
 				t.Errorf("the pods are ready, the reconcile ended with %v", err)
 			}
 			f.between(nil)
-			f.restart(f.Reconciler.Client)
+			f.restart(f.operator)
 			f.reconcile()
 			f.is(conditions.Progressing, "False Complete")
 			if patches := f.writes("PATCH"); patches != 2 {

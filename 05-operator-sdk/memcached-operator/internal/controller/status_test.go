@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
 )
 
 var noon = metav1.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -26,10 +25,6 @@ func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deploym
 	}
 	return d
 }
-
-func touched(d *appsv1.Deployment) { d.Generation++ }
-
-func overdue(d *appsv1.Deployment) { d.Status.Conditions[0].Reason = "ProgressDeadlineExceeded" }
 
 func TestStatusFor(t *testing.T) {
 	m := sample(t)
@@ -49,41 +44,5 @@ func TestStatusFor(t *testing.T) {
 	}
 	if len(conditions) != 3 || len(m.Status.Conditions) != 0 {
 		t.Errorf("%d conditions; the Memcached has %v", len(conditions), m.Status.Conditions)
-	}
-}
-
-func TestHowLongAStatusCanWait(t *testing.T) {
-	missing := &conditions.ConditionError{Reason: cachev1alpha1.ReasonConfigNotFound, Message: "it does not exist"}
-	second := noon.Add(time.Second)
-	for name, test := range map[string]struct {
-		before, now *appsv1.Deployment
-		was, is     *conditions.ConditionError
-		newer       bool // the spec changed
-		wait        time.Duration
-	}{
-		"the first pod is ready":              {before: deployment(0), now: deployment(1), wait: 4 * time.Second},
-		"one pod more":                        {before: deployment(1), now: deployment(2), wait: 4 * time.Second},
-		"the last pod":                        {before: deployment(2), now: deployment(3)},
-		"the last pod is lost":                {before: deployment(1), now: deployment(0)},
-		"a deadline passed":                   {before: deployment(1), now: deployment(1, overdue)},
-		"somebody touched the Deployment":     {before: deployment(3), now: deployment(3, touched), wait: 5 * time.Second},
-		"the same, for the spec changed":      {before: deployment(3), now: deployment(3, touched), newer: true},
-		"the ConfigMap is gone":               {before: deployment(3), now: deployment(3), is: missing},
-		"the ConfigMap is gone, and touched":  {before: deployment(3), now: deployment(3, touched), is: missing},
-		"the ConfigMap came, pods are to go":  {before: deployment(3), now: deployment(3, touched), was: missing},
-		"the ConfigMap came, all is as it is": {before: deployment(3), now: deployment(3), was: missing},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := sample(t)
-			m.Generation = 1
-			m.Status = statusFor(m, test.before, test.was, noon.Time)
-			if test.newer {
-				m.Generation++
-			}
-			status := statusFor(m, test.now, test.is, second)
-			if got := statusWriteDelay(m.Status, status, test.now, second); got != test.wait {
-				t.Errorf("it can wait %s, want %s", got, test.wait)
-			}
-		})
 	}
 }

@@ -13,8 +13,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
@@ -67,8 +69,9 @@ var _ = BeforeSuite(func() {
 		Metrics: server.Options{BindAddress: "0"},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("memcached-operator"), "memcached:1.6-alpine").
-		SetupWithManager(mgr, 1)).To(Succeed())
+	recorder := mgr.GetEventRecorder("memcached-operator")
+	_, hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
+	Expect(SetupWithManager(mgr, hardened, controller.Options{})).To(Succeed())
 	go func() {
 		defer GinkgoRecover()
 		Expect(mgr.Start(ctx)).To(Succeed())

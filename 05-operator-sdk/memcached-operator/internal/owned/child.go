@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/internal/conditions"
-	"github.com/example/memcached-operator/internal/hardening"
 )
 
 // A Child is an object that a resource owns.
@@ -50,37 +50,27 @@ func Service(desired *corev1ac.ServiceApplyConfiguration) *Child {
 // String is the kind and the name, for messages.
 func (c *Child) String() string { return c.Kind + " " + *c.meta.Name }
 
-// setAppliedHash annotates the desired state with its owner and its own hash, "UID/hash", and returns that. The
-// hash shows that a field is no longer desired, which a comparison of the desired fields cannot. The UID
-// identifies a child that lost its owner reference.
-func (c *Child) setAppliedHash(kind Kind, owner client.Object) (applied string, err error) {
+// setOwner adds to the desired state the reference to the owner and an annotation, "UID/hash". The hash shows that a
+// field is no longer desired, which a comparison of the desired fields cannot. The UID identifies a child that lost its
+// owner reference.
+func (c *Child) setOwner(kind Kind, owner client.Object) {
 	c.meta.OwnerReferences = []metav1ac.OwnerReferenceApplyConfiguration{*kind.reference(owner)}
 	c.meta.Annotations = nil
 	data, err := json.Marshal(c.desired)
+	utilruntime.Must(err) // apply configurations are made of strings, numbers, maps and lists
 	sum := sha256.Sum256(data)
-	applied = string(owner.GetUID()) + "/" + hex.EncodeToString(sum[:8])
-	c.meta.Annotations = map[string]string{kind.annotation(): applied}
-	if err == nil {
-		c.fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(c.desired)
-	}
-	return applied, err
-}
-
-// differences are the fields whose live value is not the desired value.
-func (c *Child) differences() []hardening.Difference {
-	if c.Live == nil {
-		return nil
-	}
-	differences, err := hardening.Differences(c.fields, c.Live)
-	utilruntime.Must(err) // an object of a typed client can be converted
-	return differences
+	c.meta.Annotations = map[string]string{kind.Annotation(): string(owner.GetUID()) + "/" + hex.EncodeToString(sum[:8])}
+	c.fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(c.desired)
+	utilruntime.Must(err)
+	delete(c.fields, "apiVersion") // not set on objects from a typed client
+	delete(c.fields, "kind")
 }
 
 // A Kind is the kind of the owners.
 type Kind struct{ schema.GroupVersionKind }
 
-// annotation is the name under which a child carries its owner's UID and the hash of what was applied.
-func (k Kind) annotation() string { return k.Group + "/applied" }
+// Annotation is the name under which a child carries its owner's UID and the hash of what was applied.
+func (k Kind) Annotation() string { return k.Group + "/applied" }
 
 // reference is the owner reference that controllerutil.SetControllerReference would add. That function takes an object,
 // and an apply of an object would own its empty fields too. blockOwnerDeletion is left out: it needs one more
@@ -96,7 +86,7 @@ func (k Kind) reference(owner client.Object) *metav1ac.OwnerReferenceApplyConfig
 func (k Kind) UID(obj metav1.Object) types.UID {
 	controller := metav1.GetControllerOfNoCopy(obj)
 	if controller == nil {
-		uid, _, _ := strings.Cut(obj.GetAnnotations()[k.annotation()], "/")
+		uid, _, _ := strings.Cut(obj.GetAnnotations()[k.Annotation()], "/")
 		return types.UID(uid)
 	}
 	group, err := schema.ParseGroupVersion(controller.APIVersion)
@@ -113,7 +103,7 @@ func (k Kind) conflict(owner, obj client.Object, what string) (owned bool, err *
 	owned = uid == owner.GetUID() || controller != nil && controller.UID == owner.GetUID()
 	// Two resources cannot have one name.
 	stale := controller != nil && uid == controller.UID && controller.Name == owner.GetName()
-	switch held := hardening.HeldBy(obj); {
+	switch held := heldBy(obj); {
 	case owned && obj.GetDeletionTimestamp() == nil:
 		return owned, nil
 	case (owned || stale) && len(held) > 0:
@@ -127,9 +117,27 @@ func (k Kind) conflict(owner, obj client.Object, what string) (owned bool, err *
 			"name: the garbage collector will remove it", what, k.Kind)
 	case controller == nil && uid != "":
 		return owned, conditions.Errorf(conditions.ReasonResourceConflict, "%s was left behind by an earlier %s: delete "+
-			"it, or hand it over: set its annotation %s to %s", what, k.Kind, k.annotation(), owner.GetUID())
+			"it, or hand it over: set its annotation %s to %s", what, k.Kind, k.Annotation(), owner.GetUID())
 	default:
 		return owned, conditions.Errorf(conditions.ReasonResourceConflict, "%s exists and is not controlled by "+
 			"this %s: delete or rename it", what, k.Kind)
 	}
+}
+
+// heldBy returns the finalizers that keep an object which is being deleted, apart from the garbage collector's own,
+// which end by themselves.
+func heldBy(obj metav1.Object) []string {
+	if obj.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
+		return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+	})
+}
+
+// NameOf is the metadata that identifies an object, its version and its owners: what a cache keeps of an object that no
+// resource owns.
+func NameOf(obj client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion(), OwnerReferences: obj.GetOwnerReferences()}
 }

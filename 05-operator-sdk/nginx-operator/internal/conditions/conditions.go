@@ -75,6 +75,15 @@ func Set(conditions *[]metav1.Condition, generation int64, deployment *appsv1.De
 	}
 }
 
+// IsUnobserved reports whether the Deployment controller has not seen the newest template yet. Its status is about to
+// change, and enqueues the resource when it does: what is reported can stay until then, unless it is about a problem.
+// A new Deployment has no status that could be outdated.
+func IsUnobserved(old, now []metav1.Condition, deployment *appsv1.Deployment) bool {
+	observed := deployment.Status.ObservedGeneration
+	return 0 < observed && observed < deployment.Generation && deployment.DeletionTimestamp.IsZero() &&
+		!meta.IsStatusConditionTrue(old, Degraded) && !meta.IsStatusConditionTrue(now, Degraded)
+}
+
 // rolledOut reports whether exactly the desired pods run, all of the newest template and available.
 func rolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 	s := deployment.Status
@@ -136,7 +145,7 @@ func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError
 			return Errorf(ReasonReplicaFailure, "Deployment: %s: %s", c.Reason, c.Message)
 		}
 	}
-	if rollout := RolloutOf(deployment); rollout != nil && rollout.Reason == "ProgressDeadlineExceeded" {
+	if rollout := rolloutOf(deployment); rollout != nil && rollout.Reason == "ProgressDeadlineExceeded" {
 		return Errorf(ReasonProgressDeadlineExceeded, "Deployment: %s", rollout.Message)
 	}
 	return nil
@@ -146,8 +155,8 @@ func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError
 // not count the generation as observed then.
 const replicaSetRefused = "ReplicaSetCreateError"
 
-// RolloutOf returns the Deployment's own Progressing condition. It is nil if that is not about the newest template.
-func RolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {
+// rolloutOf returns the Deployment's own Progressing condition. It is nil if that is not about the newest template.
+func rolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return nil
 	}

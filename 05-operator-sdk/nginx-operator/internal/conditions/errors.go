@@ -30,36 +30,48 @@ func Transientf(reason, format string, args ...any) *ConditionError {
 // Error implements error.
 func (e *ConditionError) Error() string { return e.Message }
 
+// MustRetry reports whether to try again.
+func (e *ConditionError) MustRetry() bool { return e.Retry }
+
 // AsError returns the ConditionError that err is or wraps, nil when there is none.
 func AsError(err error) *ConditionError {
 	problem, _ := errors.AsType[*ConditionError](err)
 	return problem
 }
 
-// Combine returns one error for several, of which some may be nil; it returns nil if all are. The result is the worst
-// of them, with the messages of all errors of the same sort. A conflict is worst, then an error that does not end by
-// itself.
-func Combine(all []*ConditionError) error {
-	all = slices.DeleteFunc(all, func(e *ConditionError) bool { return e == nil })
-	if len(all) == 0 {
-		return nil
-	}
-	rank := func(e *ConditionError) int {
-		switch {
-		case e.Reason == ReasonResourceConflict:
-			return 0
-		case !e.Transient:
-			return 1
+// Join returns one error for several, of which some may be nil; it returns nil if all are. Errors that no condition
+// reports come first: without them, the result is the worst ConditionError, with the messages of all of the same sort.
+// A conflict is worst, then an error that does not end by itself.
+func Join(all []error) error {
+	var failures []error
+	var problems []*ConditionError
+	for _, err := range all {
+		if problem := AsError(err); problem != nil {
+			problems = append(problems, problem)
+		} else {
+			failures = append(failures, err)
 		}
-		return 2
 	}
-	all = slices.SortedStableFunc(slices.Values(all), func(a, b *ConditionError) int { return rank(a) - rank(b) })
-	combined := *all[0]
-	for _, e := range all[1:] {
+	if err := errors.Join(failures...); err != nil || len(problems) == 0 {
+		return err
+	}
+	slices.SortStableFunc(problems, func(a, b *ConditionError) int { return a.rank() - b.rank() })
+	combined := *problems[0]
+	for _, e := range problems[1:] {
 		if e.Transient == combined.Transient {
 			combined.Message += "; " + e.Message
 		}
 		combined.Retry = combined.Retry || e.Retry
 	}
 	return &combined
+}
+
+func (e *ConditionError) rank() int {
+	switch {
+	case e.Reason == ReasonResourceConflict:
+		return 0
+	case !e.Transient:
+		return 1
+	}
+	return 2
 }

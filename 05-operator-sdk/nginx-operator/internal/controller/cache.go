@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/hardening"
 	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/program"
 )
@@ -58,36 +57,36 @@ func replicaSet() *metav1.PartialObjectMetadata {
 	return meta
 }
 
-// A podCache holds pods and ReplicaSets. It is separate from the manager's cache, because a label selects the objects
+// A PodCache holds pods and ReplicaSets. It is separate from the manager's cache, because a label selects the objects
 // that the API server sends: a cluster has many pods, each changes often, and few belong to an Nginx.
-type podCache struct{ cache.Cache }
+type PodCache struct{ cache.Cache }
 
 // NeedLeaderElection lets the cache sync while another replica leads.
-func (podCache) NeedLeaderElection() bool { return false }
+func (PodCache) NeedLeaderElection() bool { return false }
 
-// newPodCache returns a cache that the manager runs, and for which its readiness waits. The pods of an Nginx
+// NewPodCache returns a cache that the manager runs, and for which its readiness waits. The pods of an Nginx
 // always have the labels that it selects by, or their ReplicaSet releases them; likewise a ReplicaSet and its
 // Deployment. Other labels, such as managed-by, can be removed from a pod that stays the Nginx's own.
-func newPodCache(mgr ctrl.Manager, namespaces []string) (podCache, error) {
+func NewPodCache(mgr ctrl.Manager, namespaces []string) (PodCache, error) {
 	ours, err := apilabels.NewRequirement(labelName, selection.Equals, []string{"nginx"})
 	if err != nil {
-		return podCache{}, err
+		return PodCache{}, err
 	}
 	named, err := apilabels.NewRequirement(labelInstance, selection.Exists, nil)
 	if err != nil {
-		return podCache{}, err
+		return PodCache{}, err
 	}
 	options := program.CacheOptions(namespaces, Trim)
 	options.Scheme, options.Mapper, options.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
 	options.DefaultLabelSelector = apilabels.NewSelector().Add(*ours, *named)
 	pods, err := cache.New(mgr.GetConfig(), options)
 	if err != nil {
-		return podCache{}, fmt.Errorf("make the cache of pods: %w", err)
+		return PodCache{}, fmt.Errorf("make the cache of pods: %w", err)
 	}
-	return podCache{pods}, errors.Join(
+	return PodCache{pods}, errors.Join(
 		pods.IndexField(context.Background(), &corev1.Pod{}, controllerField, indexController),
 		pods.IndexField(context.Background(), replicaSet(), controllerField, indexController),
-		mgr.Add(podCache{pods}),
+		mgr.Add(PodCache{pods}),
 		mgr.AddReadyzCheck("pods", func(r *http.Request) error {
 			ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
 			defer cancel()
@@ -105,10 +104,10 @@ func newPodCache(mgr ctrl.Manager, namespaces []string) (podCache, error) {
 // changed: the first list is transformed twice.
 func Trim(obj any) (any, error) {
 	o, ok := obj.(client.Object)
-	if !ok || (owned.Kind{GroupVersionKind: Kind}).UID(o) != "" {
+	if !ok || Owner.UID(o) != "" {
 		return obj, nil
 	}
-	name := hardening.NameOf(o)
+	name := owned.NameOf(o)
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		return &appsv1.Deployment{ObjectMeta: name}, nil
@@ -128,7 +127,7 @@ func Trim(obj any) (any, error) {
 // chainOf is the metadata of a pod or a ReplicaSet: what identifies it and its Nginx, and whether it is being
 // deleted.
 func chainOf(obj client.Object) metav1.ObjectMeta {
-	kept := hardening.NameOf(obj)
+	kept := owned.NameOf(obj)
 	kept.DeletionTimestamp = obj.GetDeletionTimestamp()
 	kept.Labels = map[string]string{labelInstance: obj.GetLabels()[labelInstance]}
 	return kept

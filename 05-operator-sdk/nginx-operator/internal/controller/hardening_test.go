@@ -30,7 +30,7 @@ func TestAMutatedServiceIsReportedAndNotSentAgain(t *testing.T) {
 	nginx := b.nginx(site)
 	c := meta.FindStatusCondition(nginx.Status.Conditions, conditions.Degraded)
 	if c == nil || c.Reason != conditions.ReasonChildMutated || c.ObservedGeneration != nginx.Generation ||
-		!strings.Contains(c.Message, "Service site: spec.type;") {
+		!strings.Contains(c.Message, "Service site: an admission policy or a webhook changes spec.type:") {
 		t.Errorf("Degraded is %+v", c)
 	}
 	if diff := cmp.Diff([]string{"site-1-a"}, nginx.Status.Nodes); diff != "" {

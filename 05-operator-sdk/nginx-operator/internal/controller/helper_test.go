@@ -17,15 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/operator"
 	"github.com/example/nginx-operator/internal/program"
 	"github.com/example/nginx-operator/internal/testenv"
 )
@@ -197,8 +201,8 @@ type loop struct {
 	*wire
 	user       string // whom the operator is, the administrator when empty
 	namespaces []string
-	setUp      func(*NginxReconciler, ctrl.Manager) error // instead of SetupWithManager
-	stop       func()                                     // ends the manager and waits for it
+	setUp      func(ctrl.Manager, PodCache, reconcile.Reconciler) error // instead of SetupWithManager
+	stop       func()                                                   // ends the manager and waits for it
 }
 
 func newLoop(t *testing.T) *loop {
@@ -215,13 +219,34 @@ func (l *loop) start() *loop {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
 	mgr, err := newManager(cfg, l.namespaces...)
 	l.must(err)
-	reconciler := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("nginx-operator"), DefaultImage)
-	if l.setUp == nil {
-		l.setUp = func(r *NginxReconciler, mgr ctrl.Manager) error { return r.SetupWithManager(mgr, 2, l.namespaces...) }
-	}
-	l.must(l.setUp(reconciler, mgr))
+	l.must(addController(mgr, l.setUp, l.namespaces...))
 	l.stop = testenv.Run(l.t, mgr.Start)
 	return l
+}
+
+// addController adds the reconciler with its hardening to a manager, as the program does.
+func addController(mgr ctrl.Manager, setUp func(ctrl.Manager, PodCache, reconcile.Reconciler) error,
+	namespaces ...string) error {
+	pods, err := NewPodCache(mgr, namespaces)
+	if err != nil {
+		return err
+	}
+	recorder := mgr.GetEventRecorder("nginx-operator")
+	hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), pods, recorder, clock.RealClock{})
+	if setUp == nil {
+		return SetupWithManager(mgr, pods, hardened, controller.Options{MaxConcurrentReconciles: 2})
+	}
+	return setUp(mgr, pods, hardened)
+}
+
+// compose returns the core with its hardening, as the program has it.
+func compose(c client.Client, live, pods client.Reader, recorder events.EventRecorder,
+	now clock.PassiveClock) reconcile.Reconciler {
+	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, Owner, c, live)
+	h.Clock = now
+	return operator.Compose(h, func(c client.Client) reconcile.Reconciler {
+		return &NginxReconciler{Client: operator.Paced(c, now), Pods: pods, Events: recorder, Image: DefaultImage}
+	})
 }
 
 // quiet waits until nothing is sent for longer than a status may have to wait.
@@ -237,7 +262,7 @@ func (l *loop) quiet() {
 			n, since = sum, time.Now()
 		}
 		return time.Since(since)
-	}, "30s").Should(gomega.BeNumerically(">", statusEvery+500*time.Millisecond), "the operator comes to rest")
+	}, "30s").Should(gomega.BeNumerically(">", 2500*time.Millisecond), "the operator comes to rest")
 }
 
 // A fixture is a cluster with one Nginx, called site, and a reconciler that is called by hand, with a client
@@ -246,9 +271,9 @@ func (l *loop) quiet() {
 type fixture struct {
 	*cluster
 	*wire
-	*NginxReconciler
-	clock  *clocktesting.FakePassiveClock
-	events chan string
+	reconciler reconcile.Reconciler
+	clock      *clocktesting.FakePassiveClock
+	events     chan string
 }
 
 const site = "site"
@@ -258,13 +283,12 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	b := &fixture{cluster: newCluster(t), wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	cfg := rest.CopyConfig(config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { b.next = next; return b.wire })
-	operator, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme()})
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme()})
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
-	trimmed := interceptor.NewClient(operator, interceptor.Funcs{Get: getTrimmed})
-	b.NginxReconciler = New(trimmed, operator, recorder, DefaultImage)
-	b.PodReader = interceptor.NewClient(operator, interceptor.Funcs{List: listByController})
-	b.Children.Clock, b.events = b.clock, recorder.Events
+	b.events = recorder.Events
+	trimmed := interceptor.NewClient(c, interceptor.Funcs{Get: getTrimmed})
+	b.reconciler = compose(trimmed, c, interceptor.NewClient(c, interceptor.Funcs{List: listByController}), recorder, b.clock)
 	b.ask(site, change...)
 	return b
 }
@@ -308,7 +332,7 @@ func (b *fixture) reconcileLater() (ctrl.Result, error) {
 
 // reconcileNow runs the loop once, at the same time as the last.
 func (b *fixture) reconcileNow() (ctrl.Result, error) {
-	return b.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: site}})
+	return b.reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: site}})
 }
 
 // reconcile runs the loop once, without an error, and returns how many writes it sent.

@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/conditions"
@@ -143,7 +144,7 @@ func TestTheBudget(t *testing.T) {
 	}
 	l.Eventually(l.listed(site)).Should(gomega.HaveLen(3))
 	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
-	most := 3 + int(time.Since(began)/(2*statusEvery)) // a rollout that takes long is reported
+	most := 3 + int(time.Since(began)/(2*(2*time.Second))) // a rollout that takes long is reported
 	l.quiet()
 	cost := map[string]int{}
 	for what, n := range l.requests() {
@@ -296,12 +297,9 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 		"with a filter for all": {[]predicate.Predicate{predicate.GenerationChangedPredicate{}}, false}} {
 		t.Run(name, func(t *testing.T) {
 			l := newLoop(t)
-			l.setUp = func(r *NginxReconciler, mgr ctrl.Manager) error {
-				pods, err := newPodCache(mgr, l.namespaces)
-				l.must(err)
-				r.PodReader = pods
+			l.setUp = func(mgr ctrl.Manager, pods PodCache, r reconcile.Reconciler) error {
 				l.must(mgr.GetFieldIndexer().IndexField(t.Context(), &proxyv1alpha1.Nginx{}, contentField, indexContent))
-				b := r.builder(mgr, pods, 1)
+				b := watches(mgr, pods)
 				for _, p := range test.filter {
 					b.WithEventFilter(p)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,16 +25,18 @@ func mapByLabel(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // mapByContent returns the Nginxes whose content a ConfigMap is.
-func (r *NginxReconciler) mapByContent(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
-	var all proxyv1alpha1.NginxList
-	err := r.List(ctx, &all, client.InNamespace(obj.GetNamespace()), client.MatchingFields{contentField: obj.GetName()},
-		client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy) // only names are read, and nothing waited for
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Could not list whose content a ConfigMap is",
-			"configMap", client.ObjectKeyFromObject(obj))
+func mapByContent(nginxes client.Reader) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
+		var all proxyv1alpha1.NginxList // of which only the names are read
+		err := nginxes.List(ctx, &all, client.InNamespace(obj.GetNamespace()),
+			client.MatchingFields{contentField: obj.GetName()}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Could not list whose content a ConfigMap is",
+				"configMap", client.ObjectKeyFromObject(obj))
+		}
+		for i := range all.Items {
+			requests = append(requests, mapByName(ctx, &all.Items[i])...)
+		}
+		return requests
 	}
-	for i := range all.Items {
-		requests = append(requests, mapByName(ctx, &all.Items[i])...)
-	}
-	return requests
 }

@@ -2,30 +2,29 @@
 //
 // This file has the permissions, Reconcile and the watches. desired.go computes the desired children, pods.go finds
 // the pods of an Nginx, status.go computes the status, and pace.go limits how often it is written. mapping.go maps an
-// event to Nginxes, cache.go says what the caches keep.
+// event to Nginxes, cache.go says what the caches keep. This is the core: package operator composes hardening around it.
 package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/conditions"
-	"github.com/example/nginx-operator/internal/hardening"
 	"github.com/example/nginx-operator/internal/owned"
 )
 
@@ -46,79 +45,57 @@ import (
 // Kind is the kind that this controller reconciles.
 var Kind = proxyv1alpha1.GroupVersion.WithKind("Nginx")
 
-// NginxReconciler keeps the children and the status of all Nginxes in their desired state. Make it with New.
+// Owner says whose the children are.
+var Owner = owned.Kind{GroupVersionKind: Kind}
+
+// NginxReconciler keeps the children and the status of all Nginxes in their desired state.
 type NginxReconciler struct {
-	hardening.Client
-	// Children are what Nginxes own.
-	Children owned.Applier
-	// PodReader reads pods and ReplicaSets, which have a cache of their own.
-	PodReader client.Reader
+	// Client reads from a cache, and writes to the API server.
+	client.Client
+	// Pods reads pods and ReplicaSets, which have a cache of their own.
+	Pods client.Reader
 	// Events receives what changed.
 	Events events.EventRecorder
 	// Image is for an Nginx that names none.
 	Image string
-
-	backoff      hardening.Backoff
-	statusWrites pace
-}
-
-// New returns a reconciler that uses image for Nginxes without an image. It needs SetupWithManager, or a PodReader,
-// before it can reconcile.
-func New(c client.Client, live client.Reader, recorder events.EventRecorder, image string) *NginxReconciler {
-	hardened := hardening.Client{Client: c, Live: live}
-	return &NginxReconciler{
-		Client: hardened,
-		Children: owned.Applier{Client: hardened, Owner: owned.Kind{GroupVersionKind: Kind}, FieldOwner: fieldOwner,
-			Clock: clock.RealClock{}, Memory: &hardening.Memory{}},
-		Events:  recorder,
-		Image:   image,
-		backoff: hardening.NewBackoff(),
-	}
 }
 
 // Reconcile brings the children of one Nginx to their desired state, and its status to what it observed. It reads
 // from the caches, writes what differs, and never asks which event it was called for.
 func (r *NginxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	nginx := &proxyv1alpha1.Nginx{}
-	err := r.Get(ctx, req.NamespacedName, nginx)
-	if apierrors.IsNotFound(err) {
-		r.Children.Memory.Forget(req.NamespacedName)
-		r.statusWrites.forget(req.NamespacedName)
-		return hardening.Result(r.backoff, req, 0, nil)
+	if err := r.Get(ctx, req.NamespacedName, nginx); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // deleted: there is nothing to do
 	}
-	if err != nil || !nginx.DeletionTimestamp.IsZero() { // the garbage collector removes the children
-		return hardening.Result(r.backoff, req, 0, err)
+	if !nginx.DeletionTimestamp.IsZero() { // the garbage collector removes the children
+		return ctrl.Result{}, nil
 	}
 	hash, err := r.contentHash(ctx, nginx)
 	deployment, service := desired(nginx, r.Image, hash)
-	driftDelay, err := r.reconcileChildren(ctx, nginx, err, deployment, service)
-	problem := conditions.AsError(err)
-	if err != nil && problem == nil {
-		return hardening.Result(r.backoff, req, 0, err)
+	problem := r.reconcileChildren(ctx, nginx, err, deployment, service)
+	if problem != nil && conditions.AsError(problem) == nil {
+		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
 	live := conditions.DeploymentOf(deployment.Live)
-	nodes, listErr := r.nodes(ctx, live)
-	if listErr != nil {
-		return hardening.Result(r.backoff, req, 0, listErr)
+	nodes, err := r.nodes(ctx, live)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	statusDelay, updateErr := r.updateStatus(ctx, nginx, live, nodes, problem)
-	if updateErr != nil {
-		err = updateErr
-	}
-	return hardening.Result(r.backoff, req, hardening.Sooner(driftDelay, statusDelay), err)
+	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, nginx, live, nodes, problem), problem)
 }
 
 // reconcileChildren applies the children. While the content is missing, it only observes them: running pods are not
 // changed, and the status still reports them.
 func (r *NginxReconciler) reconcileChildren(ctx context.Context, nginx *proxyv1alpha1.Nginx, contentErr error,
-	children ...*owned.Child) (driftDelay time.Duration, err error) {
+	children ...*owned.Child) error {
+	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
 	if contentErr == nil {
-		return r.Children.Apply(ctx, nginx, children...)
+		return applier.Apply(ctx, nginx, children...)
 	}
-	if err := r.Children.Observe(ctx, nginx, children...); err != nil && conditions.AsError(err) == nil {
-		return 0, err
+	if err := applier.Observe(ctx, nginx, children...); err != nil && conditions.AsError(err) == nil {
+		return err
 	}
-	return 0, contentErr
+	return contentErr
 }
 
 // contentHash returns the hash of the content that an Nginx serves, empty when it serves the content of the image.
@@ -138,22 +115,16 @@ func (r *NginxReconciler) contentHash(ctx context.Context, nginx *proxyv1alpha1.
 	return content.Data[contentHash], nil // the cache keeps nothing else
 }
 
-// SetupWithManager adds the reconciler to a manager whose cache has Trim, and gives it a cache of the pods in the
-// named namespaces, or in all. At most workers Nginxes are handled at once, and one never twice at once.
-func (r *NginxReconciler) SetupWithManager(mgr ctrl.Manager, workers int, namespaces ...string) error {
-	pods, err := newPodCache(mgr, namespaces)
+// SetupWithManager adds a reconciler of Nginxes to a manager whose cache has Trim.
+func SetupWithManager(mgr ctrl.Manager, pods PodCache, nginxes reconcile.Reconciler, options controller.Options) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &proxyv1alpha1.Nginx{}, contentField, indexContent)
 	if err != nil {
 		return err
 	}
-	r.PodReader = pods
-	err = mgr.GetFieldIndexer().IndexField(context.Background(), &proxyv1alpha1.Nginx{}, contentField, indexContent)
-	if err != nil {
-		return err
-	}
-	return r.builder(mgr, pods, workers).Complete(hardening.FinishInFlight(r))
+	return watches(mgr, pods).WithOptions(options).Complete(nginxes)
 }
 
-// builder says which events enqueue an Nginx, and how many reconciles run at once.
+// watches says which events enqueue an Nginx.
 //
 // For: any change of an Nginx. The operator's own status writes enqueue it too, which costs a read from the cache. So
 // does a status that another client wrote, which is corrected. A predicate that is an event filter of the whole
@@ -161,7 +132,7 @@ func (r *NginxReconciler) SetupWithManager(mgr ctrl.Manager, workers int, namesp
 //
 // Owns finds the owner by the owner reference of a child. An unmanaged object with the name of a child has no such
 // reference, so its name is used. Both share one watch for each kind.
-func (r *NginxReconciler) builder(mgr ctrl.Manager, pods podCache, workers int) *builder.Builder {
+func watches(mgr ctrl.Manager, pods PodCache) *builder.Builder {
 	byLabel, changed := handler.EnqueueRequestsFromMapFunc(mapByLabel), predicate.Funcs{UpdateFunc: podChanged}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nginx").
@@ -170,12 +141,7 @@ func (r *NginxReconciler) builder(mgr ctrl.Manager, pods podCache, workers int) 
 		Owns(&corev1.Service{}).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.mapByContent)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(mapByContent(mgr.GetCache()))).
 		WatchesRawSource(source.Kind[client.Object](pods, replicaSet(), byLabel, changed)).
-		WatchesRawSource(source.Kind[client.Object](pods, &corev1.Pod{}, byLabel, changed)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             hardening.NewBackoff(),
-			ReconciliationTimeout:   hardening.ReconcileTimeout,
-		})
+		WatchesRawSource(source.Kind[client.Object](pods, &corev1.Pod{}, byLabel, changed))
 }

@@ -42,7 +42,7 @@ func (r *NginxReconciler) nodes(ctx context.Context, deployment *appsv1.Deployme
 // controlledBy lists the objects of a controller. The list is only read, so the objects are not copied.
 func (r *NginxReconciler) controlledBy(ctx context.Context, list client.ObjectList, namespace string,
 	controller types.UID) error {
-	return r.PodReader.List(ctx, list, client.InNamespace(namespace),
+	return r.Pods.List(ctx, list, client.InNamespace(namespace),
 		client.MatchingFields{controllerField: string(controller)}, client.UnsafeDisableDeepCopy)
 }
 

@@ -58,8 +58,7 @@ var _ = BeforeSuite(func() {
 	namespace = ns.Name
 	mgr, err := newManager(config, namespace)
 	Expect(err).NotTo(HaveOccurred())
-	nginx := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("nginx-operator"), DefaultImage)
-	Expect(nginx.SetupWithManager(mgr, 1, namespace)).To(Succeed())
+	Expect(addController(mgr, nil, namespace)).To(Succeed())
 	go func() { stopped <- mgr.Start(ctx) }()
 })
 

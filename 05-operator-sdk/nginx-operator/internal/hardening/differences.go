@@ -5,21 +5,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Demanded by the checks of behaviour/10: an apply that changes nothing is a request all the same.
-//
-// client-go's ExtractDeployment returns the fields that a field manager owns, which can be compared with the
-// desired ones as well. It needs managed fields in the cache, 2,124 bytes for one Deployment, takes three
-// times as long and allocates 227 KB instead of 64 KB (BenchmarkIsUpToDate in chapter 04); and messages still
-// need the paths of the fields that differ.
+// Demanded by the checks of fault/34 and fault/18: which fields an admission policy changes, and which element of a list
+// somebody edited.
 
-// A Difference is a field whose live value is not the desired one.
-type Difference struct {
-	// Path names the field as a reader would: spec.template.spec.containers[nginx].image.
-	Path string
+// A difference is a field whose live value is not the desired one.
+type difference struct {
+	// path names the field as a reader would: spec.template.spec.containers[nginx].image.
+	path string
 	// live is the value of the field.
 	live any
 	// element is the JSON pointer of the replaceable part that holds the field, and desiredElement and
@@ -38,49 +32,27 @@ var mergeKeys = map[string]string{
 // goes by the name of its list.
 var replaceable = []string{"ports", "volumes", "readinessProbe"}
 
-// Differences returns where a live object differs from desired fields, nothing when it is up to date. What
+// differences returns where a live object differs from desired fields, nothing when it is up to date. What
 // else the live object has belongs to others: defaults of the API server, labels, sidecars.
-func Differences(desired map[string]any, live runtime.Object) ([]Difference, error) {
-	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	if err != nil {
-		return nil, err
-	}
+func differences(desired, live map[string]any) []difference {
 	var w walker
 	for field, value := range desired {
 		if field != "apiVersion" && field != "kind" { // not set on objects from a typed cache
-			w.compare(Difference{Path: field}, "/"+field, field, value, tree[field])
+			w.compare(difference{path: field}, "/"+field, field, value, live[field])
 		}
 	}
-	slices.SortFunc(w.found, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
-	return w.found, nil
-}
-
-// Paths joins the paths of differences, for messages.
-func Paths(differences []Difference) string {
-	var paths []string
-	for _, d := range differences {
-		paths = append(paths, d.Path)
-	}
-	return strings.Join(paths, ", ")
+	slices.SortFunc(w.found, func(a, b difference) int { return strings.Compare(a.path, b.path) })
+	return w.found
 }
 
 // jsonPointer escapes a key, as RFC 6901 says.
 var jsonPointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Identify returns a text that changes when a path or a live value does.
-func Identify(differences []Difference) string {
-	var text strings.Builder
-	for _, d := range differences {
-		fmt.Fprintf(&text, " %s=%v", d.Path, d.live)
-	}
-	return text.String()
-}
-
-type walker struct{ found []Difference }
+type walker struct{ found []difference }
 
 // compare adds the differences between the values of one field. at is where they are found, and pointer the
 // same as a JSON pointer into the live object.
-func (w *walker) compare(at Difference, pointer, field string, desired, live any) {
+func (w *walker) compare(at difference, pointer, field string, desired, live any) {
 	switch desired := desired.(type) {
 	case map[string]any:
 		if live, ok := live.(map[string]any); ok {
@@ -89,7 +61,7 @@ func (w *walker) compare(at Difference, pointer, field string, desired, live any
 			}
 			for key, value := range desired {
 				below := at
-				below.Path += pathOf(key)
+				below.path += pathOf(key)
 				w.compare(below, pointer+"/"+jsonPointer.Replace(key), key, value, live[key])
 			}
 			return
@@ -115,9 +87,9 @@ func (w *walker) compare(at Difference, pointer, field string, desired, live any
 }
 
 // compareElement compares one element of a list with the live one that has the same key.
-func (w *walker) compareElement(at Difference, pointer, field string, desired map[string]any, list []any) {
+func (w *walker) compareElement(at difference, pointer, field string, desired map[string]any, list []any) {
 	key := mergeKeys[field]
-	at.Path += fmt.Sprintf("[%v]", desired[key])
+	at.path += fmt.Sprintf("[%v]", desired[key])
 	i := slices.IndexFunc(list, func(live any) bool {
 		element, ok := live.(map[string]any)
 		return ok && element[key] == desired[key]
@@ -131,7 +103,7 @@ func (w *walker) compareElement(at Difference, pointer, field string, desired ma
 
 func isSubset(desired, live any) bool {
 	var w walker
-	w.compare(Difference{}, "", "", desired, live)
+	w.compare(difference{}, "", "", desired, live)
 	return len(w.found) == 0
 }
 

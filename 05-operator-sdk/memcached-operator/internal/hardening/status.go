@@ -1,0 +1,162 @@
+package hardening
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Demanded by fault/21-status-falsified and fault/21-status-fought (a status that somebody else wrote is put back as it
+// was, with its times and without events, but not endlessly), and by behaviour/10-cost-of-three-pods: two status writes
+// from creation to completed, however many pods there are.
+
+// aStatus is the name under which corrections of a status are counted: no kind of child has it.
+const aStatus = ""
+
+// restoreStatus puts back the status that the operator wrote last, when somebody else wrote another one since. It
+// returns the owner as the cache has it, nil when there is none.
+func (h *Hardening) restoreStatus(ctx context.Context, req ctrl.Request) (client.Object, error) {
+	owner := h.Owner.DeepCopyObject().(client.Object)
+	if err := h.Client.Get(ctx, req.NamespacedName, owner); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	m, now := h.of(owner.GetUID()), h.Clock.Now()
+	if !m.falsified(owner) || m.driftDelay(aStatus, now) > 0 {
+		return owner, nil
+	}
+	fields := fieldsOf(owner)
+	fields["status"] = m.status
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, owner); err != nil {
+		return nil, err
+	}
+	if err := h.Client.Status().Update(ctx, owner); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	m.driftCorrected(aStatus, now)
+	return owner, nil
+}
+
+// statusIsRight remembers the status of an owner whose reconcile had nothing to write into it.
+func (h *Hardening) statusIsRight(owner client.Object) {
+	if owner == nil {
+		return
+	}
+	if m := h.of(owner.GetUID()); m.status == nil {
+		m.status = statusOf(owner)
+	}
+}
+
+// falsified reports whether somebody else wrote the status of an owner since the operator did.
+func (m *memory) falsified(owner client.Object) bool {
+	return m.status != nil && !reflect.DeepEqual(m.status, statusOf(owner))
+}
+
+// Statuses decorates a client: the write of a status may have to wait.
+func (h *Hardening) Statuses(c client.Client) client.Client { return statuses{c, h} }
+
+type statuses struct {
+	client.Client
+	h *Hardening
+}
+
+// Status implements client.StatusClient.
+func (c statuses) Status() client.SubResourceWriter { return statusWriter{c.Client.Status(), c.h} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+	h *Hardening
+}
+
+// Update implements client.SubResourceWriter. It returns a RequeueAfter when the write has to wait.
+func (w statusWriter) Update(ctx context.Context, owner client.Object, opts ...client.SubResourceUpdateOption) error {
+	old, m, now := w.h.Owner.DeepCopyObject().(client.Object), w.h.of(owner.GetUID()), w.h.Clock.Now()
+	if err := w.h.Client.Get(ctx, client.ObjectKeyFromObject(owner), old); err != nil {
+		return err
+	}
+	falsified := m.falsified(old)
+	wait := m.driftDelay(aStatus, now)
+	if !falsified {
+		var err error
+		if wait, err = w.stepDelay(ctx, old, owner, now); err != nil {
+			return err
+		}
+	}
+	if wait > 0 {
+		return RequeueAfter(wait)
+	}
+	err := w.SubResourceWriter.Update(ctx, owner, opts...)
+	switch {
+	case err == nil:
+		m.status = statusOf(owner)
+		if falsified {
+			m.driftCorrected(aStatus, now)
+		}
+	case !apierrors.IsConflict(err): // nobody knows: the API server may have carried the write out
+		m.status = nil
+	}
+	return err
+}
+
+// stalled is how long a rollout must stand still before a part of it is worth a status write.
+const stalled = 5 * time.Second
+
+// stepDelay returns how long the write of a status can wait that is only a step of a rollout, 0 for not at all. A
+// rollout that moves is not reported pod by pod; one that stands still is. The Deployment has the name of its owner.
+func (w statusWriter) stepDelay(ctx context.Context, old, owner client.Object, now time.Time) (time.Duration, error) {
+	was, is := withoutSteps(old), withoutSteps(owner)
+	if !reflect.DeepEqual(was, is) || conditionStatus(owner, "Progressing") != "True" ||
+		conditionStatus(owner, "Available") != "True" && conditionStatus(old, "Available") == "True" {
+		return 0, nil
+	}
+	deployment := &appsv1.Deployment{}
+	err := w.h.Client.Get(ctx, client.ObjectKeyFromObject(owner), deployment)
+	for _, c := range deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && deployment.Status.ObservedGeneration >= deployment.Generation {
+			return max(0, c.LastUpdateTime.Add(stalled).Sub(now)), err
+		}
+	}
+	return 0, client.IgnoreNotFound(err)
+}
+
+// withoutSteps returns a status without what changes at each step of a rollout.
+func withoutSteps(owner client.Object) map[string]any {
+	status := map[string]any{} // an owner that is new has none
+	reported, _ := statusOf(owner).(map[string]any)
+	maps.Copy(status, reported)
+	delete(status, "readyReplicas")
+	conditions, _ := status["conditions"].([]any)
+	status["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
+		return c.(map[string]any)["type"] == "Available"
+	})
+	return status
+}
+
+// conditionStatus returns the status of a condition, "" when there is none.
+func conditionStatus(owner client.Object, kind string) any {
+	conditions, _, _ := unstructured.NestedSlice(fieldsOf(owner), "status", "conditions")
+	for _, c := range conditions {
+		if c := c.(map[string]any); c["type"] == kind {
+			return c["status"]
+		}
+	}
+	return ""
+}
+
+func statusOf(owner client.Object) any { return fieldsOf(owner)["status"] }
+
+// fieldsOf returns an object as a tree of fields.
+func fieldsOf(obj any) map[string]any {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	utilruntime.Must(err) // objects of typed clients are made of texts, numbers, maps and lists
+	return fields
+}

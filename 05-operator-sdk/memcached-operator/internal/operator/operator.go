@@ -1,0 +1,32 @@
+// Package operator composes hardening around the core of an operator.
+package operator
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/hardening"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+// NewHardening returns what decorates the core. The client reads from a cache that has its own writes, and live from
+// the API server.
+func NewHardening(resource client.Object, kind owned.Kind, c client.Client, live client.Reader) *hardening.Hardening {
+	return hardening.New(hardening.Hardening{
+		Owner:      resource,
+		Annotation: kind.Annotation(),
+		Report: func(reason, message string, retry bool) error {
+			return &conditions.ConditionError{Reason: reason, Message: message, Retry: retry}
+		},
+		Client: hardening.Reads(c), // a read that waits for the cache, but not for long
+		Live:   live,
+	})
+}
+
+// Compose returns a core with its decorators. The core alone works, too: core(mgr.GetClient()).
+func Compose(h *hardening.Hardening, core func(client.Client) reconcile.Reconciler) reconcile.Reconciler {
+	c := h.Children(h.Client)    // drift, mutations, orphans, edited elements, refusals
+	c = h.Statuses(c)            // status writes that wait
+	return h.Reconciler(core(c)) // an end in order, errors to results
+}

@@ -1,0 +1,98 @@
+package hardening
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Children decorates a client: its applies of children. A correction of drift may have to wait, what an admission policy
+// changes is not sent again, an orphan is not taken back, a part that somebody edited is replaced, and a refusal is
+// reported.
+func (h *Hardening) Children(c client.Client) client.Client { return children{c, h} }
+
+type children struct {
+	client.Client
+	h *Hardening
+}
+
+// Apply implements client.Writer.
+func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	child, err := c.childOf(ctx, desired)
+	if err != nil {
+		return err
+	}
+	m, now := c.h.of(child.owner.UID), c.h.Clock.Now()
+	if m.isMutated(child) { // another apply would end the same way
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(fieldsOf(child.live), desired)
+	}
+	isDrift := m.isDrift(child, c.h.Annotation)
+	if wait := m.driftDelay(child.kind, now); isDrift && wait > 0 {
+		return RequeueAfter(wait)
+	}
+	if err := c.mayAdopt(ctx, child); err != nil {
+		return err
+	}
+	err = c.Client.Apply(ctx, desired, opts...)
+	if mustReplaceElements(err) && child.hasElements() {
+		err = c.replaceElements(ctx, child, desired, opts)
+	}
+	if err != nil {
+		return c.refused(fmt.Errorf("apply %s: %w", child, err))
+	}
+	m.applied[child.kind] = child.applied
+	if isDrift {
+		m.driftCorrected(child.kind, now)
+	}
+	child.diff = differences(child.fields, fieldsOf(desired)) // the answer
+	m.setMutated(child)
+	return nil
+}
+
+// A child is a desired state that is to be applied, and what there is of it.
+type child struct {
+	kind, name string
+	owner      *metav1.OwnerReference
+	applied    string         // the annotation
+	fields     map[string]any // that are desired
+	live       client.Object  // without a UID when there is none
+	diff       []difference   // of the live object
+}
+
+// String names the child in messages.
+func (c *child) String() string { return c.kind + " " + c.name }
+
+// childOf reads what there is of a child.
+func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguration) (*child, error) {
+	obj := unstructured.Unstructured{Object: fieldsOf(desired)}
+	owner, kind := metav1.GetControllerOf(&obj), obj.GroupVersionKind()
+	if owner == nil {
+		return nil, fmt.Errorf("apply %s %s: it names no owner", kind.Kind, obj.GetName())
+	}
+	live, err := c.Scheme().New(kind)
+	if err != nil {
+		return nil, err
+	}
+	found := &child{kind: kind.Kind, name: obj.GetName(), owner: owner, applied: obj.GetAnnotations()[c.h.Annotation],
+		fields: obj.Object, live: live.(client.Object)}
+	for _, condition := range []string{"uid", "resourceVersion"} { // of the write, and no desired fields
+		unstructured.RemoveNestedField(found.fields, "metadata", condition)
+	}
+	err = c.h.Client.Get(ctx, client.ObjectKeyFromObject(&obj), found.live)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get %s: %w", found, err)
+	}
+	if err == nil {
+		found.diff = differences(found.fields, fieldsOf(found.live))
+	}
+	return found, nil
+}
+
+// isDrift reports whether the write of a child corrects what somebody else did, and follows no change of its owner.
+func (m *memory) isDrift(child *child, annotation string) bool {
+	return child.applied == m.applied[child.kind] || child.applied == child.live.GetAnnotations()[annotation]
+}

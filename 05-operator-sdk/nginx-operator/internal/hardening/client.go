@@ -1,0 +1,35 @@
+package hardening
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How long a reconcile keeps its worker until the cache has what this process wrote, and when to try again
+// after that. Almost always it is a matter of milliseconds. But a watch can hang; and the client, which waits
+// for an event, gets none for an object that was made and deleted in a gap of the watch.
+const (
+	readTimeout = time.Second
+	readRetry   = 5 * time.Second
+)
+
+// Reads decorates a client: a read waits until the cache has what this process wrote, but not for long. Demanded by
+// fault/10 and by TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly: the worker would be lost for all others.
+func Reads(c client.Client) client.Client { return boundedReads{c} }
+
+type boundedReads struct{ client.Client }
+
+// Get implements client.Reader. It returns a RequeueAfter when the cache does not catch up soon.
+func (c boundedReads) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
+	opts ...client.GetOption) error {
+	waiting, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err := c.Client.Get(waiting, key, obj, opts...)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return RequeueAfter(readRetry)
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+package hardening
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Demanded by behaviour/14-leader-stops: a request that is cancelled when the manager stops might yet be carried out,
+// when the next leader works already. And by the checks of fault/05 and fault/32, and the alert on reconcile errors:
+// conflicts and refusals are tried again with backoff, and are no failures of the operator.
+
+// Reconciler decorates a reconciler. A reconcile that is under way when the manager stops ends, within the one time
+// limit of Options; what is queued is dropped, and the next leader finds it again in its cache. Its errors become
+// results.
+func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+		if ctx.Err() != nil {
+			return ctrl.Result{}, nil
+		}
+		inFlight := context.WithoutCancel(ctx)
+		if deadline, ok := ctx.Deadline(); ok {
+			var cancel context.CancelFunc
+			inFlight, cancel = context.WithDeadline(inFlight, deadline)
+			defer cancel()
+		}
+		before, err := h.restoreStatus(inFlight, req)
+		if err != nil {
+			return h.result(req, err)
+		}
+		_, err = next.Reconcile(inFlight, req)
+		if err == nil {
+			h.statusIsRight(before)
+		}
+		return h.result(req, err)
+	})
+}
+
+// A Reported is an error that the status of the owner reports.
+type Reported interface {
+	error
+	// MustRetry reports whether no watch reports its end.
+	MustRetry() bool
+}
+
+// result ends a reconcile in one of three ways:
+//   - nothing: all is well, or a watch reports what ends the wait;
+//   - a time: to reconcile again then. What status reports, and a conflict of versions, are not errors: they
+//     would be logged and counted as such at every try. They have a backoff of their own;
+//   - an error: the API server failed. It is logged, counted, and tried again with backoff.
+func (h *Hardening) result(req ctrl.Request, errs ...error) (result ctrl.Result, failure error) {
+	retry := false
+	for _, err := range flat(errs) {
+		wait, waits := errors.AsType[RequeueAfter](err)
+		problem, isReported := errors.AsType[Reported](err)
+		switch {
+		case waits:
+			result.RequeueAfter = sooner(result.RequeueAfter, wait)
+		case isReported:
+			retry = retry || problem.MustRetry()
+		case apierrors.IsConflict(err):
+			retry = true
+		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // the owner is deleted next
+		default:
+			failure = errors.Join(failure, err)
+		}
+	}
+	switch {
+	case failure != nil:
+		return ctrl.Result{}, failure
+	case retry:
+		result.RequeueAfter = sooner(result.RequeueAfter, RequeueAfter(h.backoff.When(req)))
+	case result.RequeueAfter == 0:
+		h.backoff.Forget(req)
+	}
+	return result, nil
+}
+
+// flat returns the errors that are joined in others, without nil.
+func flat(errs []error) (all []error) {
+	for _, err := range errs {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			all = append(all, flat(joined.Unwrap())...)
+		} else if err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// sooner returns the shorter of two times, of which 0 means none.
+func sooner(a time.Duration, b RequeueAfter) time.Duration {
+	if a == 0 {
+		return time.Duration(b)
+	}
+	return min(a, time.Duration(b))
+}
