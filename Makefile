@@ -6,7 +6,7 @@ DEMO := 04-controller-runtime
 # Recipes read "$$CH", which make exports: an apostrophe in $(CH) would end a word of the shell.
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor up down status shell demo page test verify lint sync kind-up kind-down kind-test \
+.PHONY: help doctor up down status shell demo open page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
 	slides new-chapter \
 	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
@@ -16,6 +16,9 @@ help: ## Show this list
 
 demo: ## See it work: a cluster, an operator, a web page that becomes running children
 	@$(WORKSHOP) demo $(DEMO) $(if $(PAUSE),--pause)
+
+open: ## Read, run and check in a browser: make open PRESENT=1; CHECK=1 runs its tests
+	@$(WORKSHOP) open --port "$${PORT:-4180}" $(if $(CHECK),--check) $(if $(PRESENT),--present)
 
 up: ## Start the local cluster (no Docker needed), or repair it
 	@$(WORKSHOP) up

@@ -76,7 +76,7 @@ func command() *cobra.Command {
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
 		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), kindTestCommand(), chaptersCommand(),
 		labCommand(), stagesCommand(), requestsCommand(), writesCommand(), packCommand(), fromBundleCommand(),
-		serveCommand(), slidesCommand(), newChapterCommand())
+		serveCommand(), slidesCommand(), openCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root
 }

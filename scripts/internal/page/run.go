@@ -143,7 +143,7 @@ func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
 	for {
 		output, err := s.run(ctx, b)
 		if err == nil {
-			err = judge(b, output)
+			err = Judge(b, output)
 		}
 		if err == nil {
 			r.output(output)
@@ -162,8 +162,8 @@ func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
 	}
 }
 
-// judge compares an output with the console block.
-func judge(b *Block, output string) error {
+// Judge compares an output with the console block of a sh block.
+func Judge(b *Block, output string) error {
 	if b.Expected == nil || b.Expected.Skip != "" {
 		return nil
 	}

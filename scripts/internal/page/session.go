@@ -33,12 +33,14 @@ type job struct {
 const stopGrace = 10 * time.Second
 
 // Each block runs in a bash of its own that first loads the variables and the directory which the
-// block before it left, and saves them at its end. Bash 3.2 must understand it.
+// block before it left, and saves them at its end. Bash 3.2 must understand it. PAGE_STATE is the folder for them.
 const (
-	prologue = `
+	// Load is what loads them.
+	Load = `
 if [ -f "$PAGE_STATE/vars" ]; then . "$PAGE_STATE/vars" 2>/dev/null || true; cd "$(cat "$PAGE_STATE/cwd")"; fi
 `
-	epilogue = `
+	// Save defines __save, which saves them.
+	Save = `
 __save() {
   local __v __d __f
   for __v in $(compgen -v); do
@@ -51,7 +53,8 @@ __save() {
   mv "$PAGE_STATE/vars.new" "$PAGE_STATE/vars"
   pwd >"$PAGE_STATE/cwd"
 }
-trap '__code=$?; set +e; __save; exit $__code' EXIT
+`
+	epilogue = Save + `trap '__code=$?; set +e; __save; exit $__code' EXIT
 set -eo pipefail
 `
 )
@@ -67,9 +70,9 @@ func newSession(dir string, env []string) (*session, error) {
 
 // command prepares a block as a process group of its own. A block that reads its input finds none.
 func (s *session) command(b *Block, save bool) *exec.Cmd {
-	script := prologue + "set -eo pipefail\n" + b.Text
+	script := Load + "set -eo pipefail\n" + b.Text
 	if save {
-		script = prologue + epilogue + b.Text
+		script = Load + epilogue + b.Text
 	}
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Dir, cmd.Env = s.dir, s.env

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/window"
+)
+
+// openGrace is how long what runs in the window's terminals may take to end.
+const openGrace = 10 * time.Second
+
+func openCommand() *cobra.Command {
+	var check, present bool
+	var port int
+	cmd := newCommand("open", "Show the workshop in a browser", cobra.NoArgs,
+		func(cmd *cobra.Command, w workshop, _ []string) error {
+			if check {
+				return w.goCommand(cmd.Context(), os.Stdout, "scripts", "test", "-count=1", "./internal/window")
+			}
+			course, err := w.course()
+			if err != nil {
+				return err
+			}
+			server, err := window.New(window.Config{Root: w.root, State: w.state, Env: w.pageEnv(), Course: course,
+				Port: port, Present: present, Grace: openGrace})
+			if err != nil {
+				return err
+			}
+			fmt.Printf("Open this address in your browser. Its key lets in nobody else; Ctrl-C here ends the window.\n\n  %s\n\n",
+				server.Address())
+			return server.Serve(cmd.Context(), os.Stdout)
+		})
+	cmd.Flags().BoolVar(&check, "check", false, "run the tests in a browser, and end")
+	cmd.Flags().BoolVar(&present, "present", false, "large letters and one pane, for a projector")
+	cmd.Flags().IntVar(&port, "port", 4180, "the port on 127.0.0.1; another one when it is taken")
+	return cmd
+}

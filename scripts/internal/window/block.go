@@ -1,0 +1,95 @@
+package window
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/alecthomas/chroma/v2"
+	chromahtml "github.com/alecthomas/chroma/v2/formatters/html"
+	"github.com/alecthomas/chroma/v2/lexers"
+	"github.com/alecthomas/chroma/v2/styles"
+	"github.com/yuin/goldmark/util"
+
+	"example.com/operator-workshop/scripts/internal/page"
+)
+
+var blockTemplate = template.Must(template.New("").Parse(`<section class="block {{.Kind}}" aria-label="{{.Label}}"` +
+	`{{if .Run}} data-block="{{.Number}}" data-terminal="{{.Terminal}}"{{end}}>` +
+	`<header><span class="kind">{{.Label}}</span>{{if .Note}}<span class="note">{{.Note}}</span>{{end}}` +
+	`{{if .Run}}<button class="copy" type="button">Copy</button>` +
+	`<button class="run" type="button">Run</button>{{end}}</header>` +
+	`<pre tabindex="0"><code>{{.Code}}</code></pre>{{if .Run}}<div class="verdict" role="status"></div>{{end}}</section>
+`))
+
+// drawBlock writes a block with what it is. A reader can run each sh block, also one that the page runner skips.
+func drawBlock(w util.BufWriter, number int, b *page.Block) {
+	view := struct {
+		Kind, Label, Note, Terminal string
+		Number                      int
+		Run                         bool
+		Code                        template.HTML
+	}{Kind: "included", Label: cmp.Or(b.File, b.Lang), Note: b.Func, Number: number,
+		Code: template.HTML(colored(b.Lang, strings.TrimRight(b.Text, "\n")))}
+	switch b.Lang {
+	case "mermaid":
+		fmt.Fprintf(w, `<figure class="picture"><pre>%s</pre></figure>`, template.HTMLEscapeString(b.Text))
+		return
+	case "console":
+		view.Kind, view.Label = "console", "Expected output"
+		if b.Contains {
+			view.Label = "Expected among the output"
+		}
+	case "sh":
+		view.Kind, view.Label, view.Run, view.Terminal = "command", "Command", true, cmp.Or(b.Background, "page")
+		view.Note = noteOf(b)
+	}
+	_ = blockTemplate.Execute(w, view)
+}
+
+// noteOf says in words what the words of a block do.
+func noteOf(b *page.Block) string {
+	switch {
+	case b.Skip != "":
+		return "not run by tests: " + b.Skip
+	case b.Environment == "kind":
+		return "needs kind"
+	case b.Background != "":
+		return "runs in the terminal “" + b.Background + "”"
+	case b.Stop != "":
+		return "ends what runs in “" + b.Stop + "”"
+	case b.Fails:
+		return "fails, as it should"
+	case b.Within > 0:
+		return fmt.Sprintf("is repeated for up to %s", b.Within)
+	}
+	return ""
+}
+
+var formatter = chromahtml.New(chromahtml.WithClasses(true), chromahtml.PreventSurroundingPre(true))
+
+// colored is source as HTML whose words have classes. A language is named, or found by a file's name.
+func colored(language, source string) string {
+	if language == "console" {
+		return template.HTMLEscapeString(source)
+	}
+	lexer := cmp.Or(lexers.Get(language), lexers.Match(language), lexers.Fallback)
+	var html bytes.Buffer
+	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, source)
+	if err == nil {
+		err = formatter.Format(&html, styles.Fallback, tokens)
+	}
+	if err != nil {
+		return template.HTMLEscapeString(source)
+	}
+	return html.String()
+}
+
+// pictureFrame is the frame that draws pictures.
+func (s *Server) pictureFrame(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Security-Policy", picturePolicy)
+	http.ServeFileFS(w, r, s.assets, "picture.html")
+}

@@ -1,0 +1,194 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// browser opens the window in Chromium. The test fails at the end when the page violated the content security policy or
+// threw an error.
+func (f *fixture) browser(t *testing.T) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("Debian's package chromium is not installed")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.WindowSize(1280, 800))
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(end)
+	return f.tab(t, allocator)
+}
+
+// tab opens the window in another tab.
+func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
+	t.Helper()
+	ctx, end := chromedp.NewContext(parent)
+	t.Cleanup(end)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(cancel)
+	chromedp.ListenTarget(ctx, func(event any) {
+		if entry, ok := event.(*cdplog.EventEntryAdded); ok && entry.Entry.Level == cdplog.LevelError {
+			t.Errorf("the browser reports: %s %s", entry.Entry.Text, entry.Entry.URL)
+		}
+	})
+	do(t, ctx, cdplog.Enable(), chromedp.Navigate(f.Address()), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`))
+	return ctx
+}
+
+func do(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
+	t.Helper()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// block is the selector of the block whose text has a part.
+func block(t *testing.T, ctx context.Context, part string) string {
+	t.Helper()
+	var number string
+	do(t, ctx, chromedp.Evaluate(fmt.Sprintf(
+		`[...document.querySelectorAll("[data-block]")].find(b => b.textContent.includes(%q))?.dataset.block ?? ""`, part), &number))
+	if number == "" {
+		t.Fatalf("no block has %q", part)
+	}
+	return fmt.Sprintf(`[data-block="%s"]`, number)
+}
+
+// says waits until an element holds a text.
+func says(t *testing.T, ctx context.Context, selector, want string) {
+	t.Helper()
+	var got string
+	deadline := time.Now().Add(30 * time.Second)
+	for !strings.Contains(got, want) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s says %q, want %q", selector, got, want)
+		}
+		do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector), &got))
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestBlocksRunAndAreComparedWithThePage(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	for _, test := range []struct{ part, want string }{
+		{"echo one", "passed The output is what the page shows"},
+		{"echo other", "failed The output is not what the page shows"},
+		{"ready with", "passed It runs: it printed “ready”"},
+		{"stopping", "passed"},
+		{"fails, as it should", "passed"},
+		{"wc -l", "passed The output is what the page shows"},
+	} {
+		selector := block(t, ctx, test.part)
+		do(t, ctx, chromedp.Click(selector+" .run"))
+		says(t, ctx, selector+" .verdict", test.want)
+	}
+	says(t, ctx, block(t, ctx, "echo other")+" .difference", "-something")
+	says(t, ctx, `#panel-server .xterm-accessibility`, "ready with 1")
+	says(t, ctx, block(t, ctx, "ready with")+" .verdict", "It has ended")
+}
+
+func TestAReaderPassesAnExercise(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	check := `//button[text()="Check"]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
+	says(t, ctx, "#panel-exercises .verdict", "failed")
+	if err := os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
+	says(t, ctx, "#panel-exercises .verdict", "passed")
+	says(t, ctx, "#panel-exercises .difference", "+package main // right")
+}
+
+func TestByKeyboardAlone(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	alt := chromedp.KeyModifiers(1)
+	press := func(key string) chromedp.Action { return chromedp.KeyEvent(key, alt) }
+	do(t, ctx, press("n"), press("r"))
+	says(t, ctx, block(t, ctx, "echo one")+" .verdict", "passed")
+	do(t, ctx, press("t"), chromedp.KeyEvent("echo $((6*7))"), chromedp.KeyEvent(kb.Enter))
+	says(t, ctx, "#panel-page .xterm-accessibility", "42")
+	var focused string
+	do(t, ctx, press("w"), chromedp.Evaluate(`document.activeElement.id`, &focused))
+	if focused != "page" {
+		t.Errorf("Alt W leads to %q", focused)
+	}
+}
+
+func TestReloadAndASecondTabShowTheSameTerminal(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	selector := block(t, ctx, "echo begin")
+	do(t, ctx, chromedp.Click(selector+" .run"))
+	says(t, ctx, "#panel-page .xterm-accessibility", "begin")
+	do(t, ctx, chromedp.Reload(), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`))
+	says(t, ctx, "#panel-page .xterm-accessibility", "begin")
+	says(t, ctx, selector+" .verdict", "running")
+	other := f.tab(t, ctx)
+	says(t, other, selector+" .verdict", "running")
+	do(t, other, chromedp.Click("#panel-page .xterm"), chromedp.KeyEvent("words"), chromedp.KeyEvent(kb.Enter))
+	for _, tab := range []context.Context{ctx, other} {
+		do(t, tab, cdppage.BringToFront()) // a hidden tab draws nothing
+		says(t, tab, "#panel-page .xterm-accessibility", "got words")
+		says(t, tab, selector+" .verdict", "passed")
+	}
+}
+
+func TestPicturesAreDrawn(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	var width int
+	do(t, ctx, chromedp.WaitVisible("figure.picture img"),
+		chromedp.Poll(`document.querySelector("figure.picture img").naturalWidth`, &width))
+	if width < 50 {
+		t.Errorf("the picture is %d pixels wide", width)
+	}
+}
+
+// TestScreenshots writes pictures into WINDOW_SCREENSHOTS, for a person to look at.
+func TestScreenshots(t *testing.T) {
+	folder := os.Getenv("WINDOW_SCREENSHOTS")
+	if folder == "" {
+		t.Skip("WINDOW_SCREENSHOTS names no folder")
+	}
+	f := start(t)
+	if root := os.Getenv("WINDOW_ROOT"); root != "" {
+		f.Root = root
+		var err error
+		if f.pages, err = findPages(root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := f.browser(t)
+	for _, width := range []int64{1024, 1280, 1920} {
+		for _, scheme := range []string{"light", "dark"} {
+			var shot []byte
+			do(t, ctx, chromedp.EmulateViewport(width, width*5/8),
+				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+				chromedp.Navigate("http://"+f.host()+"/"+os.Getenv("WINDOW_PAGE")), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
+				chromedp.WaitVisible("figure.picture img"), chromedp.CaptureScreenshot(&shot))
+			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d-%s.png", width, scheme)), shot, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

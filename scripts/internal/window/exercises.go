@@ -1,0 +1,158 @@
+package window
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"example.com/operator-workshop/scripts/internal/exercise"
+)
+
+// Progress is all exercises, and where the reader is.
+type Progress struct {
+	Current   string            `json:"current"`
+	Next      string            `json:"next"`
+	Passed    int               `json:"passed"`
+	Exercises []ProgressOfOne   `json:"exercises"`
+	Chapters  map[string]string `json:"chapters"`
+}
+
+// ProgressOfOne is one exercise of the list.
+type ProgressOfOne struct {
+	ID      string `json:"id"`
+	Title   string `json:"title"`
+	Chapter string `json:"chapter"`
+	Minutes int    `json:"minutes"`
+	Passed  bool   `json:"passed"`
+	Begun   bool   `json:"begun"`
+}
+
+// Task is one exercise, with what the reader has written.
+type Task struct {
+	ProgressOfOne
+	Story string `json:"story"`
+	// Path is the file to edit, Difference what the reader has changed in the starter.
+	Path       string `json:"path"`
+	Difference string `json:"difference"`
+	// Editor is the command that the button runs, empty when there is none.
+	Editor string `json:"editor"`
+}
+
+func (s *Server) exercises(w http.ResponseWriter, _ *http.Request) {
+	state, err := s.Course.State()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	p := Progress{Current: state.Exercise, Chapters: map[string]string{}}
+	for _, e := range s.Course.All {
+		one := progressOf(e, state)
+		if one.Passed {
+			p.Passed++
+		}
+		p.Exercises = append(p.Exercises, one)
+		p.Chapters[e.Chapter] = e.Chapter
+		if title := s.pages.titles[e.Chapter+"/README.md"]; title != "" {
+			p.Chapters[e.Chapter] = title
+		}
+	}
+	if next, ok := s.Course.Next(state); ok {
+		p.Next = next.ID
+	}
+	answer(w, p)
+}
+
+func progressOf(e exercise.Exercise, state exercise.State) ProgressOfOne {
+	return ProgressOfOne{ID: e.ID, Title: e.Title, Chapter: e.Chapter, Minutes: e.Minutes,
+		Passed: state.Passed[e.ID] != "", Begun: state.Begun[e.Chapter] == e.ID}
+}
+
+func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
+	e, state, ok := s.named(w, r)
+	if !ok {
+		return
+	}
+	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Story, Path: e.Path(), Editor: strings.Join(editor(), " ")}
+	if task.Begun {
+		var err error
+		if task.Difference, err = s.difference(e); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	answer(w, task)
+}
+
+// named is the exercise of a request's path.
+func (s *Server) named(w http.ResponseWriter, r *http.Request) (exercise.Exercise, exercise.State, bool) {
+	e, err := exercise.Find(s.Course.All, r.PathValue("id"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return e, exercise.State{}, false
+	}
+	state, err := s.Course.State()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+	return e, state, err == nil
+}
+
+// difference is what the reader has changed in the starter.
+func (s *Server) difference(e exercise.Exercise) (string, error) {
+	mine, err := s.Course.Written(e)
+	if err != nil {
+		return "", err
+	}
+	starter, err := s.Course.Files(e, e.Starter)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, name := range exercise.Names(starter, mine) {
+		text.WriteString(udiff.Unified("starter "+name, filepath.Join(filepath.Dir(e.Path()), name), string(starter[name]),
+			strings.ReplaceAll(string(mine[name]), "\r\n", "\n")))
+	}
+	return text.String(), nil
+}
+
+// editor is the command of the reader's editor, when it has a window of its own.
+func editor() []string {
+	if visual := strings.Fields(os.Getenv("VISUAL")); len(visual) > 0 {
+		return visual
+	}
+	if code, err := exec.LookPath("code"); err == nil {
+		return []string{code}
+	}
+	return nil
+}
+
+// openFile opens the file of an exercise in the reader's editor.
+func (s *Server) openFile(w http.ResponseWriter, r *http.Request) {
+	e, _, ok := s.named(w, r)
+	if !ok {
+		return
+	}
+	command := editor()
+	if len(command) == 0 {
+		http.Error(w, "Neither $VISUAL is set nor is there a program code: open the file by its path.", http.StatusNotFound)
+		return
+	}
+	cmd := exec.Command(command[0], append(command[1:], s.below(e.Path()))...)
+	cmd.Dir = s.Root
+	if err := cmd.Start(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	go func() { _ = cmd.Wait() }() // it is the reader's and stays when the window ends
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func answer(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value)
+}

@@ -1,0 +1,82 @@
+package window
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// policy is the content security policy of a page. Scripts and styles come from files only; the nonce is for the style
+// sheets that the terminal makes while it runs.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; " +
+	"connect-src 'self' ws://%s; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// picturePolicy is that of the frame that draws pictures: Mermaid measures with styles of its own. The frame has no
+// data but the text of a picture, cannot connect, and can be shown by the window only.
+const picturePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'self'"
+
+// guard answers only a browser that came from the first address, on a page of this server. Host and Origin are compared
+// on each request: a web page of somebody else, also under a name that leads to 127.0.0.1, has another one.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", fmt.Sprintf(policy, rand.Text(), s.host()))
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		origin := r.Header.Get("Origin")
+		changes := r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != ""
+		switch {
+		case r.Host != s.host():
+			http.Error(w, "This server answers only at 127.0.0.1.", http.StatusMisdirectedRequest)
+		case origin != "" && origin != "http://"+s.host(), origin == "" && changes:
+			http.Error(w, "This request comes from another web page.", http.StatusForbidden)
+		case r.URL.Path == "/enter":
+			s.enter(w, r)
+		case !s.isKnown(r):
+			http.Error(w, "Open the address that `make open` printed: it has the key.", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// cookieName has the port: browsers send cookies to all ports of a host.
+func (s *Server) cookieName() string {
+	_, port, _ := net.SplitHostPort(s.host())
+	return "workshop-" + port
+}
+
+func (s *Server) isKnown(r *http.Request) bool {
+	cookie, err := r.Cookie(s.cookieName())
+	return err == nil && equal(cookie.Value, s.cookie)
+}
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// enter gives the cookie for the key. A page leads on, not a redirection: with SameSite=Strict a browser that followed a
+// link of another site would not send the cookie.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+	if !equal(r.URL.Query().Get("key"), s.key) {
+		http.Error(w, "This key is not that of this window: open the address that `make open` printed.", http.StatusForbidden)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: s.cookieName(), Value: s.cookie, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, `<!doctype html><html lang="en"><title>Operator workshop</title>`+
+		`<link rel="icon" href="/web/icon.svg"><meta http-equiv="refresh" content="0; url=/"><p><a href="/">Open the workshop</a></p>`)
+}
+
+// nonce is that of the response's policy.
+func nonce(w http.ResponseWriter) string {
+	_, after, _ := strings.Cut(w.Header().Get("Content-Security-Policy"), "'nonce-")
+	value, _, _ := strings.Cut(after, "'")
+	return value
+}

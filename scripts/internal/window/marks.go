@@ -1,0 +1,53 @@
+package window
+
+import (
+	"bytes"
+	"regexp"
+)
+
+// A mark is what the shell of a terminal writes between its prompt, a command and the end of it. Terminals ignore it.
+type mark struct {
+	// kind is 'P' where the prompt begins, 'C' where the output of a command begins, 'E' where it ends.
+	kind byte
+	// code of a command that has ended.
+	code string
+}
+
+// markPattern is a mark in the output of a shell; shell.sh writes it.
+var markPattern = regexp.MustCompile("\x1b\\]7717;([PCE])([0-9]*)\a")
+
+// markBegin is how a mark begins that has not come to its end.
+const markBegin = "\x1b]7717;"
+
+// A scanner separates marks from output, also one that comes in two pieces.
+type scanner struct{ kept []byte }
+
+// scan calls text and found in the order of what was written.
+func (s *scanner) scan(data []byte, text func([]byte), found func(mark)) {
+	data = append(s.kept, data...)
+	s.kept = nil
+	for {
+		at := markPattern.FindSubmatchIndex(data)
+		if at == nil {
+			break
+		}
+		text(data[:at[0]])
+		found(mark{kind: data[at[2]], code: string(data[at[4]:at[5]])})
+		data = data[at[1]:]
+	}
+	end := len(data)
+	if begin := bytes.LastIndexByte(data, '\x1b'); begin >= 0 && mayBegin(data[begin:]) {
+		end = begin
+	}
+	text(data[:end])
+	s.kept = bytes.Clone(data[end:])
+}
+
+// mayBegin reports whether more output can make a mark of data.
+func mayBegin(data []byte) bool {
+	const longest = len(markBegin) + len("E255")
+	if len(data) < len(markBegin) {
+		return bytes.HasPrefix([]byte(markBegin), data)
+	}
+	return bytes.HasPrefix(data, []byte(markBegin)) && len(data) <= longest
+}

@@ -1,0 +1,279 @@
+package window
+
+import (
+	"bytes"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"example.com/operator-workshop/scripts/internal/page"
+)
+
+// pages are what the window shows of the checkout: its pages, and the files that they link to. Nothing else is served.
+type pages struct {
+	root  string
+	names []string
+	// titles are the first headings of the pages, by name.
+	titles map[string]string
+	// files are linked by a page.
+	files map[string]bool
+}
+
+func findPages(root string) (*pages, error) {
+	found, err := page.Find(root)
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{root: root, titles: map[string]string{}, files: map[string]bool{}}
+	for _, file := range found {
+		name, err := filepath.Rel(root, file)
+		if err != nil {
+			return nil, err
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		name = filepath.ToSlash(name)
+		p.names = append(p.names, name)
+		p.titles[name] = name
+		doc := markdown(nil).Parser().Parse(text.NewReader(source))
+		if title := firstHeading(doc, source); title != "" {
+			p.titles[name] = title
+		}
+		for _, target := range linkTargets(doc) {
+			if file, _, ok := p.target(name, target); ok {
+				p.files[file] = true
+			}
+		}
+	}
+	return p, nil
+}
+
+func firstHeading(doc ast.Node, source []byte) string {
+	for node := doc.FirstChild(); node != nil; node = node.NextSibling() {
+		if heading, ok := node.(*ast.Heading); ok {
+			return string(heading.Lines().Value(source))
+		}
+	}
+	return ""
+}
+
+func linkTargets(doc ast.Node) (targets []string) {
+	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if link, ok := node.(*ast.Link); ok && entering {
+			targets = append(targets, string(link.Destination))
+		}
+		return ast.WalkContinue, nil
+	})
+	return targets
+}
+
+// target is the regular file of the checkout that a link of a page leads to, and the part of it. A folder stands for its
+// README.md.
+func (p *pages) target(from, link string) (file, fragment string, ok bool) {
+	link, fragment, _ = strings.Cut(link, "#")
+	if strings.Contains(link, ":") {
+		return "", "", false
+	}
+	file = from
+	if link != "" {
+		file = path.Join(path.Dir(from), link)
+	}
+	if !filepath.IsLocal(filepath.FromSlash(file)) {
+		return "", "", false
+	}
+	info, err := fs.Stat(os.DirFS(p.root), file)
+	if err == nil && info.IsDir() {
+		file = path.Join(file, "README.md")
+		info, err = fs.Stat(os.DirFS(p.root), file)
+	}
+	return file, fragment, err == nil && info.Mode().IsRegular()
+}
+
+func (p *pages) has(name string) bool { return p.titles[name] != "" }
+
+// markdown reads pages as the page runner does. Blocks are drawn by draw, in their order.
+func markdown(draw func(util.BufWriter)) goldmark.Markdown {
+	options := []goldmark.Option{goldmark.WithExtensions(extension.GFM),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID())}
+	if draw != nil {
+		options = append(options, goldmark.WithRendererOptions(
+			renderer.WithNodeRenderers(util.Prioritized(blocks(draw), 100))))
+	}
+	return goldmark.New(options...)
+}
+
+type blocks func(util.BufWriter)
+
+// RegisterFuncs takes the place of the renderer of fenced blocks.
+func (draw blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			draw(w)
+		}
+		return ast.WalkSkipChildren, nil
+	})
+}
+
+// parsed returns the blocks of a page, in their order.
+func (s *Server) parsed(name string) ([]*page.Block, error) {
+	p, err := page.Parse(s.below(name))
+	if err != nil {
+		return nil, err
+	}
+	var all []*page.Block
+	for _, part := range p.Parts {
+		if part.Block != nil {
+			all = append(all, part.Block)
+		}
+	}
+	return all, nil
+}
+
+// render makes HTML of a page.
+func (s *Server) render(name string) (template.HTML, error) {
+	source, err := os.ReadFile(s.below(name))
+	if err != nil {
+		return "", err
+	}
+	all, err := s.parsed(name)
+	if err != nil {
+		return "", err
+	}
+	number := 0
+	md := markdown(func(w util.BufWriter) {
+		drawBlock(w, number, all[number])
+		number++
+	})
+	doc := md.Parser().Parse(text.NewReader(source))
+	s.lead(doc, name)
+	var html bytes.Buffer
+	err = md.Renderer().Render(&html, source, doc)
+	return template.HTML(html.String()), err // goldmark leaves out HTML that a page has
+}
+
+// lead makes links lead to the window's pages and files. What is in no page of the window has its address in words.
+func (s *Server) lead(doc ast.Node, name string) {
+	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		link, ok := node.(*ast.Link)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		file, fragment, ok := s.pages.target(name, string(link.Destination))
+		if !ok {
+			link.SetAttributeString("rel", []byte("noopener noreferrer"))
+			link.SetAttributeString("target", []byte("_blank"))
+			return ast.WalkContinue, nil
+		}
+		address := "/file/" + file
+		if s.pages.has(file) {
+			address = "/page/" + file
+		}
+		if fragment != "" {
+			address += "#" + fragment
+		}
+		link.Destination = []byte(address)
+		return ast.WalkContinue, nil
+	})
+}
+
+var layout = template.Must(template.ParseFS(web, "web/layout.html"))
+
+// A chapter of the list beside a page.
+type entry struct {
+	Name, Title string
+	Current     bool
+	Below       []entry
+}
+
+// list are the pages by folder: those of a chapter are below its page.
+func (p *pages) list(current string) (all []entry) {
+	for _, name := range p.names {
+		one := entry{Name: name, Title: strings.NewReplacer("`", "", "*", "").Replace(p.titles[name]), Current: name == current}
+		folder, _, inside := strings.Cut(path.Dir(name), "/")
+		if inside && len(all) > 0 && strings.HasPrefix(all[len(all)-1].Name, folder+"/") {
+			all[len(all)-1].Below = append(all[len(all)-1].Below, one)
+			continue
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// shown is what the layout needs.
+type shown struct {
+	Name, Title, Nonce string
+	Body               template.HTML
+	Chapters           []entry
+	Background         []string
+	Present            bool
+}
+
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("path")
+	if !s.pages.has(name) {
+		http.NotFound(w, r)
+		return
+	}
+	body, err := s.render(name)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	view := shown{Name: name, Title: s.pages.titles[name], Body: body}
+	all, _ := s.parsed(name)
+	for _, block := range all {
+		if block.Background != "" {
+			view.Background = append(view.Background, block.Background)
+		}
+	}
+	s.show(w, view)
+}
+
+// file shows a file that a page links to.
+func (s *Server) file(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("path")
+	if !s.pages.files[name] {
+		http.NotFound(w, r)
+		return
+	}
+	root, err := os.OpenRoot(s.Root)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer root.Close()
+	source, err := root.ReadFile(filepath.FromSlash(name))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	var body bytes.Buffer
+	body.WriteString("<h1>" + template.HTMLEscapeString(path.Base(name)) + "</h1><p>" + template.HTMLEscapeString(name) + "</p>")
+	body.WriteString(`<pre class="source" tabindex="0">` + colored(name, string(source)) + "</pre>")
+	s.show(w, shown{Name: "README.md", Title: name, Body: template.HTML(body.String())})
+}
+
+func (s *Server) show(w http.ResponseWriter, view shown) {
+	view.Nonce, view.Present, view.Chapters = nonce(w), s.Present, s.pages.list(view.Name)
+	var html bytes.Buffer
+	if err := layout.Execute(&html, view); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = html.WriteTo(w)
+}

@@ -1,0 +1,349 @@
+package window
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/creack/pty"
+
+	"example.com/operator-workshop/scripts/internal/output"
+)
+
+//go:embed shell.sh
+var shellScript []byte
+
+const (
+	// scrollback is how many bytes of a terminal a page gets that is opened later, or again.
+	scrollback = 256 << 10
+	// backlog is how many pieces of output may wait for a slow page before it must come again.
+	backlog = 256
+)
+
+// A terminal is a shell on a pseudo-terminal, for all browser tabs that show it. It lives in the server: a page that is
+// loaded again finds it as it was.
+type terminal struct {
+	command func() *exec.Cmd
+
+	mu      sync.Mutex
+	shell   *exec.Cmd
+	file    *os.File // of the pseudo-terminal, nil when no shell runs
+	ended   chan struct{}
+	closed  bool
+	size    pty.Winsize
+	scroll  []byte
+	viewers map[*viewer]bool
+	states  map[string]State
+	fresh   bool // the shell has started and not shown its prompt yet
+	idle    bool // the shell shows its prompt
+	prompts bool // a command has ended, and the next prompt is a new one, not one that is drawn again
+	now     *run
+	waiting *run // for the first prompt
+}
+
+// A viewer is a browser tab that shows a terminal.
+type viewer struct {
+	// pieces are output ([]byte) and what a tab needs to know (Message). It is closed when the tab must come again.
+	pieces chan any
+}
+
+// A Message is what a tab needs to know besides output.
+type Message struct {
+	State    *State  `json:"state,omitempty"`
+	States   []State `json:"states,omitempty"`
+	Size     *Size   `json:"size,omitempty"`
+	Replayed bool    `json:"replayed,omitempty"`
+}
+
+// A Size is that of a terminal, in characters.
+type Size struct {
+	Columns uint16 `json:"columns"`
+	Rows    uint16 `json:"rows"`
+}
+
+// A State is what came of a command that a page has typed.
+type State struct {
+	// ID is the block's number, or the name of what a button did.
+	ID string `json:"id"`
+	// Is: running, passed, failed, refused.
+	Is string `json:"is"`
+	// Says is one sentence, Detail what was expected and what came.
+	Says   string `json:"says,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// A run is a command that a page has typed.
+type run struct {
+	id, text string
+	// until is a text whose appearance makes the command a success while it goes on.
+	until string
+	// judge says what came of a command that has ended.
+	judge func(printed string, code string) State
+	// within is how long a command is repeated that is not what the page says.
+	within time.Time
+	// then is called after success.
+	then func()
+
+	out  output.Buffer
+	code string
+	// printing: a command of the text runs now.
+	printing bool
+	passed   bool
+}
+
+func newTerminal(command func() *exec.Cmd) *terminal {
+	return &terminal{command: command, viewers: map[*viewer]bool{}, states: map[string]State{},
+		size: pty.Winsize{Cols: 96, Rows: 24}}
+}
+
+// start starts the shell unless it runs. The caller holds the lock.
+func (t *terminal) start() error {
+	if t.file != nil || t.closed {
+		return nil
+	}
+	cmd := t.command()
+	file, err := pty.StartWithSize(cmd, &t.size)
+	if err != nil {
+		return err
+	}
+	t.shell, t.file, t.ended, t.idle = cmd, file, make(chan struct{}), false
+	t.fresh = true
+	go t.read(cmd, file, t.ended)
+	return nil
+}
+
+// read takes what the shell prints until it has ended.
+func (t *terminal) read(cmd *exec.Cmd, file *os.File, ended chan struct{}) {
+	var marks scanner
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := file.Read(buffer)
+		t.mu.Lock()
+		marks.scan(buffer[:n], t.print, t.found)
+		t.mu.Unlock()
+		if err != nil {
+			break
+		}
+	}
+	_ = cmd.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.now != nil {
+		t.set(State{ID: t.now.id, Is: "failed", Says: "The shell has ended."})
+	}
+	t.print([]byte("\r\n[the shell has ended: press Enter for another one]\r\n"))
+	_ = file.Close()
+	t.file, t.now, t.idle = nil, nil, false
+	close(ended)
+}
+
+// print keeps output and gives it to the tabs. The caller holds the lock.
+func (t *terminal) print(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	text = bytes.Clone(text)
+	t.scroll = append(t.scroll, text...)
+	if over := len(t.scroll) - scrollback; over > 0 {
+		if newline := bytes.IndexByte(t.scroll[over:], '\n'); newline >= 0 {
+			over += newline + 1
+		}
+		t.scroll = bytes.Clone(t.scroll[over:])
+	}
+	t.give(text)
+	if r := t.now; r != nil && r.printing {
+		_, _ = r.out.Write(text)
+		if !r.passed && r.until != "" && strings.Contains(r.out.String(), r.until) {
+			r.passed = true
+			t.set(State{ID: r.id, Is: "passed", Says: "It runs: it printed “" + r.until + "”."})
+		}
+	}
+}
+
+// give hands a piece to all tabs; one that does not take them is closed, and its page connects again.
+func (t *terminal) give(piece any) {
+	for v := range t.viewers {
+		select {
+		case v.pieces <- piece:
+		default:
+			delete(t.viewers, v)
+			close(v.pieces)
+		}
+	}
+}
+
+// found does what a mark means. The caller holds the lock.
+func (t *terminal) found(m mark) {
+	r := t.now
+	switch m.kind {
+	case 'C':
+		t.idle = false
+		if r != nil {
+			r.printing = true
+		}
+	case 'E':
+		t.prompts = true
+		if r != nil {
+			r.printing = false
+			if r.code == "" || r.code == "0" {
+				r.code = m.code
+			}
+		}
+	case 'P':
+		if !t.prompts {
+			return
+		}
+		t.prompts, t.fresh, t.idle = false, false, true
+		if r != nil {
+			t.now = nil
+			t.end(r)
+		}
+		if next := t.waiting; next != nil {
+			t.waiting = nil
+			t.write(next)
+		}
+	}
+}
+
+// end judges a command that has ended. The caller holds the lock.
+func (t *terminal) end(r *run) {
+	state := r.judge(r.out.String(), r.code)
+	state.ID = r.id
+	again := state.Is == "failed" && time.Now().Before(r.within)
+	if again {
+		state.Is, state.Says, state.Detail = "running", "Not yet: it is repeated until it matches.", ""
+	}
+	t.set(state)
+	switch {
+	case again:
+		time.AfterFunc(time.Second, func() { t.repeat(r) })
+	case state.Is == "passed" && r.then != nil:
+		go r.then()
+	}
+}
+
+// repeat types a command again, unless the reader has typed another one meanwhile.
+func (t *terminal) repeat(r *run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.idle || t.now != nil || t.file == nil {
+		t.set(State{ID: r.id, Is: "failed", Says: "It was not repeated: the terminal is in use."})
+		return
+	}
+	t.write(&run{id: r.id, text: r.text, judge: r.judge, within: r.within, then: r.then})
+}
+
+// set keeps a state and gives it to the tabs. The caller holds the lock.
+func (t *terminal) set(s State) {
+	t.states[s.ID] = s
+	t.give(Message{State: &s})
+}
+
+// write types a command. It comes as pasted text, so that all lines of a block are one input. The caller holds the lock.
+func (t *terminal) write(r *run) {
+	t.now, t.idle = r, false
+	const toEnd, clear = "\x05", "\x15"
+	_, err := io.WriteString(t.file, toEnd+clear+"\x1b[200~"+strings.TrimRight(r.text, "\n")+"\x1b[201~\r")
+	if err != nil {
+		t.now = nil
+		t.set(State{ID: r.id, Is: "failed", Says: err.Error()})
+	}
+}
+
+// run types a command, or says why not.
+func (t *terminal) run(r *run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.start(); err != nil {
+		t.set(State{ID: r.id, Is: "failed", Says: err.Error()})
+		return
+	}
+	if t.now != nil || t.waiting != nil || !t.idle && !t.fresh {
+		t.set(State{ID: r.id, Is: "refused", Says: "Something runs in this terminal: wait for it, or press Ctrl-C there."})
+		return
+	}
+	t.set(State{ID: r.id, Is: "running", Says: "It runs."})
+	if !t.idle {
+		t.waiting = r
+		return
+	}
+	t.write(r)
+}
+
+// keys hands keys to the shell; Enter starts another one when it has ended.
+func (t *terminal) keys(keys []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file == nil {
+		if bytes.ContainsAny(keys, "\r\n") {
+			return t.start()
+		}
+		return nil
+	}
+	_, err := t.file.Write(keys)
+	return err
+}
+
+// interrupt is Ctrl-C.
+func (t *terminal) interrupt() { _ = t.keys([]byte{3}) }
+
+// resize takes the size of the tab that was changed last.
+func (t *terminal) resize(size Size) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if size.Columns < 2 || size.Rows < 2 || size.Columns == t.size.Cols && size.Rows == t.size.Rows {
+		return nil
+	}
+	t.size.Cols, t.size.Rows = size.Columns, size.Rows
+	t.give(Message{Size: &size})
+	if t.file == nil {
+		return nil
+	}
+	return pty.Setsize(t.file, &t.size)
+}
+
+// view adds a tab, which first gets what was printed before.
+func (t *terminal) view() *viewer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := &viewer{pieces: make(chan any, backlog)}
+	v.pieces <- Message{Size: &Size{t.size.Cols, t.size.Rows}}
+	v.pieces <- bytes.Clone(t.scroll)
+	states := slices.Collect(maps.Values(t.states))
+	v.pieces <- Message{States: states, Replayed: true}
+	t.viewers[v] = true
+	return v
+}
+
+// leave removes a tab.
+func (t *terminal) leave(v *viewer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.viewers, v)
+}
+
+// stop ends the shell and everything that it has started in its session.
+func (t *terminal) stop(grace time.Duration, forever bool) error {
+	t.mu.Lock()
+	t.closed = t.closed || forever
+	shell, file, ended := t.shell, t.file, t.ended
+	t.mu.Unlock()
+	if file == nil {
+		return nil
+	}
+	err := endSession(shell.Process.Pid, grace)
+	select {
+	case <-ended:
+	case <-time.After(grace):
+		err = errors.Join(err, errors.New("the terminal's shell was not gone in time"))
+	}
+	return err
+}

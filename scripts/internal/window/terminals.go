@@ -1,0 +1,287 @@
+package window
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"example.com/operator-workshop/scripts/internal/page"
+)
+
+// terminals are those of a window, by page and name. "page" is where the blocks of a page run, "commands" (of no page)
+// where buttons type; the others have the names of background blocks.
+type terminals struct {
+	config Config
+	state  string
+
+	mu     sync.Mutex
+	all    map[string]*terminal
+	closed bool
+}
+
+const commands = "commands"
+
+func (ts *terminals) open(c Config) (err error) {
+	ts.config, ts.all = c, map[string]*terminal{}
+	if err := os.MkdirAll(c.State, 0o755); err != nil {
+		return err
+	}
+	if ts.state, err = os.MkdirTemp(c.State, "window-"); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(ts.state, "shell.sh"), shellScript, 0o600)
+}
+
+// close ends all terminals at the same time.
+func (ts *terminals) close(grace time.Duration) error {
+	ts.mu.Lock()
+	ts.closed = true
+	all := ts.all
+	ts.mu.Unlock()
+	errs := make(chan error)
+	for _, t := range all {
+		go func() { errs <- t.stop(grace, true) }()
+	}
+	var err error
+	for range all {
+		err = errors.Join(err, <-errs)
+	}
+	return errors.Join(err, os.RemoveAll(ts.state))
+}
+
+// get returns a terminal of a page, whose shell begins in the page's folder.
+func (ts *terminals) get(name, of string, background bool) (*terminal, error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed {
+		return nil, errors.New("the window is closing")
+	}
+	key := of + "\n" + name
+	if t := ts.all[key]; t != nil {
+		return t, nil
+	}
+	env := append(slices.Clone(ts.config.Env), "TERM=xterm-256color", "COLORTERM=", "PAGER=cat")
+	dir := ts.config.Root
+	if name != commands {
+		dir = filepath.Join(dir, filepath.FromSlash(filepath.Dir(of)))
+		variables := filepath.Join(ts.state, strings.ReplaceAll(of, "/", "-"))
+		if err := os.MkdirAll(variables, 0o700); err != nil {
+			return nil, err
+		}
+		env = append(env, "PAGE_STATE="+variables)
+		if background {
+			env = append(env, "WINDOW_LOAD="+page.Load)
+		} else {
+			env = append(env, "WINDOW_SAVE="+page.Save+"__save")
+		}
+	}
+	t := newTerminal(func() *exec.Cmd {
+		cmd := exec.Command("bash", "--noprofile", "--rcfile", filepath.Join(ts.state, "shell.sh"), "-i")
+		cmd.Dir, cmd.Env = dir, env
+		return cmd
+	})
+	ts.all[key] = t
+	return t, nil
+}
+
+// terminal connects a tab to a terminal, until one of the two has gone.
+func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
+	name, of := r.URL.Query().Get("name"), r.URL.Query().Get("page")
+	blocks, background, err := s.blocksOf(name, of)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	t, err := s.terminals.get(name, of, background)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	connection, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return // it has answered
+	}
+	defer connection.CloseNow()
+	if !background {
+		t.mu.Lock()
+		err = t.start()
+		t.mu.Unlock()
+	}
+	if err != nil {
+		_ = connection.Close(websocket.StatusInternalError, err.Error())
+		return
+	}
+	v := t.view()
+	defer t.leave(v)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		defer cancel()
+		s.listen(ctx, connection, t, blocks, of)
+	}()
+	send(ctx, connection, v)
+}
+
+// blocksOf returns the blocks of the page that a terminal is of.
+func (s *Server) blocksOf(name, of string) (blocks []*page.Block, background bool, err error) {
+	if name == commands && of == "" {
+		return nil, false, nil
+	}
+	if !s.pages.has(of) {
+		return nil, false, errors.New("there is no such page")
+	}
+	if blocks, err = s.parsed(of); err != nil || name == "page" {
+		return blocks, false, err
+	}
+	if !slices.ContainsFunc(blocks, func(b *page.Block) bool { return b.Background == name }) {
+		return nil, false, errors.New("the page has no such terminal")
+	}
+	return blocks, true, nil
+}
+
+// send gives a tab what its terminal prints.
+func send(ctx context.Context, connection *websocket.Conn, v *viewer) {
+	alive := time.NewTicker(20 * time.Second)
+	defer alive.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-alive.C: // a laptop that slept has lost its connections without a word
+			ping, cancel := context.WithTimeout(ctx, 10*time.Second)
+			err = connection.Ping(ping)
+			cancel()
+		case piece, ok := <-v.pieces:
+			if !ok {
+				_ = connection.Close(websocket.StatusTryAgainLater, "too slow")
+				return
+			}
+			err = sendOne(ctx, connection, piece)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func sendOne(ctx context.Context, connection *websocket.Conn, piece any) error {
+	if text, ok := piece.([]byte); ok {
+		return connection.Write(ctx, websocket.MessageBinary, text)
+	}
+	data, err := json.Marshal(piece)
+	if err != nil {
+		return err
+	}
+	return connection.Write(ctx, websocket.MessageText, data)
+}
+
+// A request is what a tab wants of a terminal.
+type request struct {
+	Size *Size `json:"size"`
+	// Block is the number of a block of the page, to be run.
+	Block *int `json:"block"`
+	// Command is one that a button stands for; ID names what it does.
+	ID      string `json:"id"`
+	Command string `json:"command"`
+}
+
+// listen takes keys and requests of a tab.
+func (s *Server) listen(ctx context.Context, connection *websocket.Conn, t *terminal, blocks []*page.Block, of string) {
+	connection.SetReadLimit(1 << 20)
+	for {
+		kind, data, err := connection.Read(ctx)
+		if err != nil {
+			return
+		}
+		if kind == websocket.MessageBinary {
+			err = t.keys(data)
+		} else {
+			var want request
+			if err = json.Unmarshal(data, &want); err == nil {
+				err = s.do(t, want, blocks, of)
+			}
+		}
+		if err != nil {
+			_ = connection.Close(websocket.StatusPolicyViolation, err.Error())
+			return
+		}
+	}
+}
+
+func (s *Server) do(t *terminal, want request, blocks []*page.Block, of string) error {
+	switch {
+	case want.Size != nil:
+		return t.resize(*want.Size)
+	case want.Block != nil:
+		if *want.Block < 0 || *want.Block >= len(blocks) || blocks[*want.Block].Lang != "sh" {
+			return errors.New("the page has no such block")
+		}
+		s.runBlock(t, *want.Block, blocks[*want.Block], of)
+	case want.Command != "":
+		t.run(&run{id: want.ID, text: want.Command, judge: byCode})
+	}
+	return nil
+}
+
+// runBlock types a block. A background block gets a new shell, which has the variables of the page's terminal.
+func (s *Server) runBlock(t *terminal, number int, b *page.Block, of string) {
+	r := &run{id: strconv.Itoa(number), text: b.Text, until: b.Until,
+		judge: func(printed, code string) State { return judge(b, printed, code) }}
+	if b.Within > 0 {
+		r.within = time.Now().Add(b.Within)
+	}
+	if b.Background != "" {
+		if err := t.stop(s.Grace, false); err != nil {
+			t.mu.Lock()
+			t.set(State{ID: r.id, Is: "failed", Says: err.Error()})
+			t.mu.Unlock()
+			return
+		}
+	}
+	if b.Stop != "" {
+		if other, err := s.terminals.get(b.Stop, of, true); err == nil {
+			r.then = other.interrupt
+		}
+	}
+	t.run(r)
+}
+
+// byCode judges a command by its exit code.
+func byCode(_, code string) State {
+	if code == "0" || code == "" {
+		return State{Is: "passed", Says: "It succeeded."}
+	}
+	return State{Is: "failed", Says: "It failed with code " + code + "."}
+}
+
+// judge compares what a block has printed with the page, as the page runner does.
+func judge(b *page.Block, printed, code string) State {
+	failed := code != "0" && code != ""
+	switch {
+	case b.Background != "":
+		return State{Is: "passed", Says: "It has ended, with code " + code + "."}
+	case b.Fails && !failed:
+		return State{Is: "failed", Says: "It succeeded; the page says that it fails."}
+	case failed && !b.Fails:
+		return State{Is: "failed", Says: "It failed with code " + code + "."}
+	}
+	if err := page.Judge(b, printed); err != nil {
+		return State{Is: "failed", Says: "The output is not what the page shows.", Detail: err.Error()}
+	}
+	if b.Expected == nil || b.Expected.Skip != "" {
+		return State{Is: "passed", Says: "It succeeded; the page expects no particular output."}
+	}
+	return State{Is: "passed", Says: "The output is what the page shows."}
+}

@@ -1,0 +1,46 @@
+package window
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"testing"
+)
+
+func TestFilesOfOthersAreThoseThatWereRecorded(t *testing.T) {
+	vendor, err := fs.Sub(web, "web/vendor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := fs.ReadFile(vendor, "SHA256SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := map[string]string{}
+	for line := range bytes.Lines(sums) {
+		sum, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte("  "))
+		recorded[string(name)] = string(sum)
+	}
+	for _, folder := range []string{"xterm", "mermaid"} {
+		files, err := fs.ReadDir(vendor, folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name := folder + "/" + file.Name()
+			data, err := fs.ReadFile(vendor, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256(data)
+			if recorded[name] != hex.EncodeToString(sum[:]) {
+				t.Errorf("%s is not the file that SHA256SUMS records", name)
+			}
+			delete(recorded, name)
+		}
+	}
+	for name := range recorded {
+		t.Errorf("%s is recorded and is not there", name)
+	}
+}

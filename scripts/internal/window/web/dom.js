@@ -1,0 +1,70 @@
+// Small helpers for the page's elements.
+
+/**
+ * Makes an element with attributes and children.
+ * @param {string} name
+ * @param {Record<string, string | boolean | EventListener>} [attributes]
+ * @param {...(Node | string)} children
+ * @returns {HTMLElement}
+ */
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(key, value);
+    else if (typeof value === "boolean") made.toggleAttribute(key, value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+/**
+ * Returns the element that a selector finds.
+ * @param {string} selector
+ * @param {ParentNode} [within]
+ * @returns {HTMLElement}
+ */
+export function find(selector, within = document) {
+  const found = within.querySelector(selector);
+  if (!(found instanceof HTMLElement)) throw new Error(`there is no ${selector}`);
+  return found;
+}
+
+/**
+ * Says a sentence to who does not see the page.
+ * @param {string} text
+ */
+export function announce(text) {
+  find("#announce").textContent = text;
+}
+
+/**
+ * Shows a difference: added and removed lines have a sign and a colour.
+ * @param {string} text
+ * @returns {HTMLElement}
+ */
+export function difference(text) {
+  const pre = element("pre", { class: "difference", tabindex: "0" });
+  for (const line of text.replace(/\n$/, "").split("\n")) {
+    const kind = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@") ? "place" : "";
+    pre.append(element("span", { class: kind }, line + "\n"));
+  }
+  return pre;
+}
+
+const words = { running: "… running", passed: "✓ passed", failed: "✗ failed", refused: "! not run" };
+
+/**
+ * Shows what came of a command.
+ * @param {Element} place
+ * @param {State} state
+ * @typedef {{id: string, is: "running" | "passed" | "failed" | "refused", says?: string, detail?: string}} State
+ */
+export function showState(place, state) {
+  place.className = `verdict ${state.is}`;
+  place.replaceChildren(element("strong", {}, words[state.is]), ` ${state.says ?? ""}`);
+  if (state.detail) {
+    place.append(element("details", { open: true }, element("summary", {}, "What was expected (−) and what came (+)"),
+      difference(state.detail)));
+  }
+}

@@ -1,0 +1,111 @@
+// The exercises: the list of all chapters, and one of them with its buttons. Each button types its command.
+
+import { difference, element, showState } from "./dom.js";
+
+/** @typedef {import("./dom.js").State} State */
+/** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
+/** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
+/** @typedef {One & {story: string, path: string, difference: string, editor: string}} Task */
+
+const actions = [
+  { name: "Begin", target: "exercise", does: "puts the starter into work/, or goes on" },
+  { name: "Check", target: "check", does: "lets the lab judge what you wrote" },
+  { name: "Hint", target: "hint", does: "gives a hint that fits the last failure" },
+  { name: "Solution", target: "solution", does: "shows what makes a solution of your files" },
+  { name: "Goto", target: "goto", does: "begins it with everything before it solved" },
+];
+
+export class Exercises {
+  /**
+   * @param {HTMLElement} place
+   * @param {(id: string, command: string, onState: (state: State) => void) => void} run
+   */
+  constructor(place, run) {
+    this.place = place;
+    this.run = run;
+    this.id = "";
+    /** @type {Map<string, State>} */
+    this.states = new Map();
+  }
+
+  /** Takes what is on the disk now. */
+  async refresh() {
+    const answer = await fetch("/exercises");
+    if (!answer.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await answer.text()));
+    /** @type {Progress} */
+    const progress = await answer.json();
+    this.id ||= progress.current || progress.next || progress.exercises[0]?.id || "";
+    const task = await fetch(`/exercises/${encodeURIComponent(this.id)}`);
+    if (!task.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await task.text()));
+    this.place.replaceChildren(this.one(await task.json()), this.all(progress));
+  }
+
+  /** @param {Task} task */
+  one(task) {
+    const verdict = element("div", { class: "verdict", role: "status" });
+    const state = this.states.get(task.id);
+    if (state) showState(verdict, state);
+    const buttons = actions.map((action) => {
+      const command = `make ${action.target} EX=${task.id}`;
+      return element("div", { class: "action" },
+        element("button", { type: "button", click: () => this.act(task.id, action.target, command) }, action.name),
+        element("code", {}, command), element("span", {}, action.does));
+    });
+    const open = task.editor
+      ? element("button", { type: "button", click: () => this.open(task) }, "Open in your editor")
+      : element("button", { type: "button", click: () => navigator.clipboard.writeText(task.path) }, "Copy the path");
+    return element("section", { "aria-label": "The exercise" },
+      element("h2", {}, `${task.id} ${task.title}`),
+      element("p", { class: "note" }, `${task.minutes} minutes, ${task.passed ? "✓ passed" : task.begun ? "begun" : "not begun"}`),
+      element("p", { class: "story" }, task.story),
+      element("p", {}, open, " ", element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)),
+      ...buttons, verdict,
+      task.difference
+        ? element("details", {}, element("summary", {}, "What you have changed in the starter"), difference(task.difference))
+        : element("p", { class: "note" }, task.begun ? "You have changed nothing in the starter." : ""));
+  }
+
+  /** @param {Progress} progress */
+  all(progress) {
+    const section = element("section", { "aria-label": "Progress" },
+      element("h2", {}, `${progress.passed} of ${progress.exercises.length} passed`));
+    for (const chapter of new Set(progress.exercises.map((one) => one.chapter))) {
+      const mine = progress.exercises.filter((one) => one.chapter === chapter);
+      section.append(element("h3", {}, progress.chapters[chapter]),
+        element("ol", { class: "exercises" }, ...mine.map((one) => element("li", {},
+          element("button", { type: "button", class: "plain", ...(one.id === this.id ? { "aria-current": "true" } : {}),
+            click: () => this.choose(one.id) }, `${one.passed ? "✓ passed" : "○ open"}  ${one.id} ${one.title}`)))));
+    }
+    return section;
+  }
+
+  /** @param {string} id */
+  choose(id) {
+    this.id = id;
+    this.refresh();
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} target
+   * @param {string} command
+   */
+  act(id, target, command) {
+    this.run(`${target} ${id}`, command, (state) => this.take(id, state));
+  }
+
+  /**
+   * @param {string} id
+   * @param {State} state
+   */
+  take(id, state) {
+    this.states.set(id, state);
+    this.refresh();
+  }
+
+  /** @param {Task} task */
+  async open(task) {
+    const answer = await fetch(`/exercises/${encodeURIComponent(task.id)}/open`, { method: "POST" });
+    if (!answer.ok) alert(await answer.text());
+  }
+}

@@ -1,0 +1,143 @@
+// The window's page: its tabs, its blocks and its keys.
+
+import "./styles.js";
+import { announce, element, find, showState } from "./dom.js";
+import { Exercises } from "./exercises.js";
+import { drawPictures } from "./pictures.js";
+import { PageTerminal } from "./terminal.js";
+
+const page = document.body.dataset.page ?? "";
+const aside = find("aside");
+/** @type {HTMLElement[]} */
+const tabs = [...document.querySelectorAll('[role="tab"]')].filter((tab) => tab instanceof HTMLElement);
+/** @type {Map<string, PageTerminal>} */
+const terminals = new Map();
+/** @type {Map<string, (state: import("./dom.js").State) => void>} */
+const waiting = new Map();
+
+/**
+ * Runs a command in the terminal of the buttons.
+ * @param {string} id
+ * @param {string} command
+ * @param {(state: import("./dom.js").State) => void} onState
+ */
+function run(id, command, onState) {
+  waiting.set(id, onState);
+  select("commands");
+  terminals.get("commands")?.runCommand(id, command);
+}
+
+for (const tab of tabs) {
+  const name = tab.dataset.terminal;
+  if (!name) continue;
+  const panel = element("div", { class: "panel terminal", role: "tabpanel", id: `panel-${name}`, hidden: true });
+  aside.append(panel);
+  terminals.set(name, new PageTerminal(panel, name, name === "commands" ? "" : page, (state) => {
+    const place = name === "commands" ? null : document.querySelector(`[data-block="${state.id}"] .verdict`);
+    if (place) showState(place, state);
+    waiting.get(state.id)?.(state);
+    if (state.is !== "running") announce(`${state.is}: ${state.says ?? ""}`);
+  }));
+}
+const exercises = new Exercises(find("#panel-exercises"), run);
+
+/**
+ * @param {HTMLElement} tab
+ * @returns {string}
+ */
+function nameOf(tab) {
+  return tab.dataset.terminal ?? tab.dataset.panel ?? "";
+}
+
+/**
+ * Shows a tab.
+ * @param {string} name
+ */
+function select(name) {
+  for (const tab of tabs) {
+    const chosen = nameOf(tab) === name;
+    tab.ariaSelected = String(chosen);
+    tab.tabIndex = chosen ? 0 : -1;
+    find(`#panel-${CSS.escape(nameOf(tab))}`).hidden = !chosen;
+  }
+  terminals.get(name)?.show();
+  if (name === "exercises") exercises.refresh();
+  sessionStorage.setItem("tab", name);
+}
+
+for (const tab of tabs) {
+  tab.setAttribute("aria-controls", `panel-${nameOf(tab)}`);
+  tab.id = `tab-${nameOf(tab)}`;
+  find(`#panel-${CSS.escape(nameOf(tab))}`).setAttribute("aria-labelledby", tab.id);
+  tab.addEventListener("click", () => select(nameOf(tab)));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+    select(nameOf(next));
+    next.focus();
+  });
+}
+const last = sessionStorage.getItem("tab");
+select(last && tabs.some((tab) => nameOf(tab) === last) ? last : "page");
+
+/** @type {HTMLElement[]} */
+const blocks = [...document.querySelectorAll("section[data-block]")].filter((block) => block instanceof HTMLElement);
+for (const block of blocks) {
+  find(".run", block).addEventListener("click", () => runBlock(block));
+  find(".copy", block).addEventListener("click", async () => {
+    await navigator.clipboard.writeText(find("code", block).textContent ?? "");
+    announce("Copied.");
+  });
+}
+
+/** @param {HTMLElement} block */
+function runBlock(block) {
+  const name = block.dataset.terminal ?? "page";
+  select(name);
+  terminals.get(name)?.runBlock(Number(block.dataset.block));
+}
+
+/** @param {number} step */
+function move(step) {
+  const here = blocks.findIndex((block) => block.contains(document.activeElement));
+  const next = blocks[here < 0 ? 0 : Math.min(Math.max(here + step, 0), blocks.length - 1)];
+  if (!next) return;
+  find(".run", next).focus();
+  next.scrollIntoView({ block: "center" });
+}
+
+const help = /** @type {HTMLDialogElement} */ (find("#help"));
+find("#keys").addEventListener("click", () => help.showModal());
+
+addEventListener("keydown", (event) => {
+  if (!event.altKey || event.ctrlKey || event.metaKey) return;
+  const number = /^Digit([1-9])$/.exec(event.code);
+  const shown = terminals.get(tabs.find((tab) => tab.ariaSelected === "true")?.dataset.terminal ?? "");
+  if (number && tabs[Number(number[1]) - 1]) select(nameOf(tabs[Number(number[1]) - 1]));
+  else if (event.code === "KeyN") move(1);
+  else if (event.code === "KeyP") move(-1);
+  else if (event.code === "KeyR") blocks.filter((block) => block.contains(document.activeElement)).forEach(runBlock);
+  else if (event.code === "KeyT") shown?.focus();
+  else if (event.code === "KeyW") find("#page").focus();
+  else return;
+  event.preventDefault();
+});
+
+const projector = find("#projector");
+const other = find("#switch");
+/** @param {boolean} on */
+function project(on) {
+  document.documentElement.classList.toggle("projector", on);
+  projector.ariaPressed = String(on);
+  other.hidden = !on;
+  localStorage.setItem("projector", on ? "yes" : "");
+  terminals.forEach((terminal) => terminal.resize());
+}
+projector.addEventListener("click", () => project(projector.ariaPressed !== "true"));
+other.addEventListener("click", () => {
+  const beside = document.documentElement.classList.toggle("beside");
+  other.textContent = beside ? "Show the page" : "Show the terminal";
+});
+project(projector.ariaPressed === "true" || localStorage.getItem("projector") === "yes");
+drawPictures();

@@ -1,0 +1,138 @@
+// A terminal of the page: it shows what a shell in the server prints, and sends it keys.
+
+import { FitAddon } from "./vendor/xterm/addon-fit.mjs";
+import { Terminal } from "./vendor/xterm/xterm.mjs";
+
+/** @typedef {import("./dom.js").State} State */
+
+const themes = {
+  light: { background: "#fbfaf7", foreground: "#24292e", cursor: "#1f6f8b", selectionBackground: "#c9dfe7",
+    black: "#24292e", red: "#b3261e", green: "#2e6b34", yellow: "#7a5b00", blue: "#1f5fa8", magenta: "#84329b",
+    cyan: "#1f6f8b", white: "#5c646c", brightBlack: "#5c646c", brightRed: "#b3261e", brightGreen: "#2e6b34",
+    brightYellow: "#7a5b00", brightBlue: "#1f5fa8", brightMagenta: "#84329b", brightCyan: "#1f6f8b", brightWhite: "#24292e" },
+  dark: { background: "#14181b", foreground: "#dfe3e6", cursor: "#7cc4dc", selectionBackground: "#2d4a55" },
+};
+const scheme = matchMedia("(prefers-color-scheme: dark)");
+
+/** A terminal in an element, by the names of its page and itself. */
+export class PageTerminal {
+  /**
+   * @param {HTMLElement} place
+   * @param {string} name
+   * @param {string} page
+   * @param {(state: State) => void} onState
+   */
+  constructor(place, name, page, onState) {
+    this.name = name;
+    this.place = place;
+    this.onState = onState;
+    this.address = `ws://${location.host}/terminal?` + new URLSearchParams({ name, page });
+    this.silent = true; // while old output is shown, answers to what it asks are not for the shell
+    this.pause = 250;
+    /** @type {string[]} */
+    this.unsent = [];
+    /** @type {WebSocket | undefined} */
+    this.socket = undefined;
+    this.terminal = new Terminal({ fontFamily: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace",
+      fontSize: 14, screenReaderMode: true, convertEol: false, scrollback: 5000, theme: themes.light });
+    this.fit = new FitAddon();
+    this.terminal.loadAddon(this.fit);
+    this.terminal.onData((keys) => this.sendKeys(keys));
+    this.terminal.attachCustomKeyEventHandler((event) => !event.altKey || event.ctrlKey);
+    scheme.addEventListener("change", () => this.paint());
+    this.paint();
+    this.opened = false;
+    this.connect();
+  }
+
+  paint() {
+    this.terminal.options.theme = scheme.matches ? themes.dark : themes.light;
+  }
+
+  /** Shows the terminal at the size of its place. */
+  show() {
+    if (!this.opened) {
+      this.terminal.open(this.place);
+      this.opened = true;
+      new ResizeObserver(() => this.resize()).observe(this.place);
+    }
+    this.resize();
+  }
+
+  resize() {
+    if (this.place.hidden || this.place.clientHeight === 0) return;
+    const large = document.documentElement.classList.contains("projector");
+    this.terminal.options.fontSize = large ? 22 : 14;
+    const size = this.fit.proposeDimensions();
+    if (!size || Number.isNaN(size.cols) || (size.cols === this.sent?.cols && size.rows === this.sent?.rows)) return;
+    this.sent = size;
+    this.fit.fit();
+    this.send(JSON.stringify({ size: { columns: size.cols, rows: size.rows } }));
+  }
+
+  focus() {
+    this.terminal.focus();
+  }
+
+  connect() {
+    const socket = new WebSocket(this.address);
+    socket.binaryType = "arraybuffer";
+    this.socket = socket;
+    this.silent = true;
+    socket.addEventListener("open", () => {
+      this.terminal.reset();
+      this.pause = 250;
+      for (const text of this.unsent.splice(0)) socket.send(text);
+    });
+    socket.addEventListener("message", (event) => this.take(event.data));
+    socket.addEventListener("close", () => {
+      this.place.dataset.connected = "no";
+      setTimeout(() => this.connect(), this.pause);
+      this.pause = Math.min(2 * this.pause, 5000);
+    });
+  }
+
+  /** @param {ArrayBuffer | string} data */
+  take(data) {
+    if (typeof data !== "string") {
+      this.terminal.write(new Uint8Array(data));
+      return;
+    }
+    const message = JSON.parse(data);
+    if (message.size) this.terminal.resize(message.size.columns, message.size.rows);
+    for (const state of message.states ?? []) this.onState(state);
+    if (message.state) this.onState(message.state);
+    if (message.replayed) {
+      this.terminal.write("", () => {
+        this.silent = false;
+        this.place.dataset.connected = "yes";
+      });
+      this.sent = undefined;
+      this.resize();
+    }
+  }
+
+  /** @param {string} keys */
+  sendKeys(keys) {
+    if (!this.silent && this.socket?.readyState === WebSocket.OPEN) this.socket.send(new TextEncoder().encode(keys));
+  }
+
+  /** @param {string} text */
+  send(text) {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(text);
+    else this.unsent.push(text);
+  }
+
+  /** @param {number} block */
+  runBlock(block) {
+    this.send(JSON.stringify({ block }));
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} command
+   */
+  runCommand(id, command) {
+    this.send(JSON.stringify({ id, command }));
+  }
+}

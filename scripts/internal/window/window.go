@@ -1,0 +1,117 @@
+// Package window is the workshop in a browser: its pages, terminals whose commands the pages type, and the
+// exercises. Everything in it is done by the packages and commands that the targets of make use.
+package window
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"example.com/operator-workshop/scripts/internal/exercise"
+)
+
+//go:embed web
+var web embed.FS
+
+// A Config is what the window knows of a checkout.
+type Config struct {
+	// Root is the checkout.
+	Root string
+	// State is a folder in which the window makes one for its shells.
+	State string
+	// Env holds the variables of terminals, as in os.Environ. Its PATH leads to kubectl.
+	Env []string
+	// Course are the exercises.
+	Course exercise.Course
+	// Port on 127.0.0.1; 0 is any that is free.
+	Port int
+	// Present shows large letters and one pane.
+	Present bool
+	// Grace is how long a program in a terminal may take to end when the window ends.
+	Grace time.Duration
+}
+
+// A Server is one window. It has a secret that only its first address holds.
+type Server struct {
+	Config
+	listener net.Listener
+	// key is in the first address, cookie in the browser that came from there.
+	key, cookie string
+	pages       *pages
+	terminals   terminals
+	assets      fs.FS
+}
+
+// New listens; Serve answers.
+func New(c Config) (*Server, error) {
+	s := &Server{Config: c, key: rand.Text(), cookie: rand.Text()}
+	var err error
+	if s.assets, err = fs.Sub(web, "web"); err != nil {
+		return nil, err
+	}
+	if s.pages, err = findPages(c.Root); err != nil {
+		return nil, err
+	}
+	if err := s.terminals.open(c); err != nil {
+		return nil, err
+	}
+	s.listener, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", c.Port))
+	if err != nil && c.Port != 0 { // another window has it
+		s.listener, err = net.Listen("tcp4", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.terminals.close(0))
+	}
+	return s, nil
+}
+
+// host is the only one that a browser may name.
+func (s *Server) host() string { return s.listener.Addr().String() }
+
+// Address is the first one, with the secret.
+func (s *Server) Address() string { return "http://" + s.host() + "/enter?key=" + s.key }
+
+// Serve answers until the context ends, and then ends every program that a terminal has started.
+func (s *Server) Serve(ctx context.Context, out io.Writer) error {
+	connections, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	server := &http.Server{Handler: s.guard(s.routes()), ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return connections }}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(s.listener) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		fmt.Fprintln(out, "ending what runs in the terminals")
+	}
+	cut()
+	return errors.Join(err, server.Close(), s.terminals.close(s.Grace))
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/page/README.md", http.StatusSeeOther)
+	})
+	mux.HandleFunc("GET /page/{path...}", s.page)
+	mux.HandleFunc("GET /file/{path...}", s.file)
+	mux.Handle("GET /web/", http.StripPrefix("/web/", http.FileServerFS(s.assets)))
+	mux.HandleFunc("GET /picture", s.pictureFrame)
+	mux.HandleFunc("GET /terminal", s.terminal)
+	mux.HandleFunc("GET /exercises", s.exercises)
+	mux.HandleFunc("GET /exercises/{id}", s.exercise)
+	mux.HandleFunc("POST /exercises/{id}/open", s.openFile)
+	return mux
+}
+
+// below returns the path of a file of the checkout.
+func (s *Server) below(path string) string { return filepath.Join(s.Root, filepath.FromSlash(path)) }

@@ -1,0 +1,300 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/process"
+)
+
+// fence is what begins and ends a block.
+const fence = "```"
+
+// pageOfTest has a block of each kind that a terminal treats in a way of its own.
+const pageOfTest = `# A page
+
+See [the source](code/main.go), [below](#below) and [outside](../secret.txt).
+
+<script>document.title = "attacked"</script>
+
+` + fence + `sh
+x=1
+echo one; echo "two $x"
+` + fence + `
+` + fence + `console
+one
+two 1
+` + fence + `
+` + fence + `sh
+echo other
+` + fence + `
+` + fence + `console
+something
+` + fence + `
+` + fence + `sh background=server until=ready
+echo "ready with $x"; sleep 1000
+` + fence + `
+` + fence + `sh stop=server
+false || echo stopping
+` + fence + `
+` + fence + `sh fails
+false
+` + fence + `
+` + fence + `sh within=30s
+echo x >>count; wc -l <count
+` + fence + `
+` + fence + `console
+3
+` + fence + `
+` + fence + `sh
+echo begin; read -r line; echo "got $line"
+` + fence + `
+` + fence + `mermaid skip="a picture"
+flowchart LR
+  a[users] --> b[operator]
+` + fence + `
+
+## Below
+`
+
+// fixture serves a small checkout, whose make target check passes when work/04 says so.
+type fixture struct {
+	*Server
+	client *http.Client
+	root   string
+	end    context.CancelFunc
+	ended  chan error
+}
+
+func start(t *testing.T) *fixture {
+	t.Helper()
+	top := t.TempDir()
+	root := filepath.Join(top, "checkout")
+	files := map[string]string{"README.md": pageOfTest, "code/main.go": "package main\n", "unlinked.txt": "nobody links it\n",
+		"Makefile":               "check:\n\t@grep -q right work/04-x/main.go && echo passed\n",
+		"04-x/README.md":         "# Chapter four\n",
+		"04-x/stages/1/main.go":  "package main // wrong\n",
+		"04-x/stages/2/main.go":  "package main // right\n",
+		"work/04-x/main.go":      "package main // wrong\n",
+		"work/.state.yaml":       "current: \"04.1\"\nexercise: \"04.1\"\nbegun: {04-x: \"04.1\"}\n",
+		"../secret.txt":          "a secret\n",
+		"scripts/tools/.gitkeep": ""}
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	course := exercise.Course{Workspace: exercise.Workspace{Root: root, Work: filepath.Join(root, "work"), Now: time.Now},
+		All: []exercise.Exercise{{ID: "04.1", Title: "Say right", Minutes: 5, Story: "The file says wrong.", Chapter: "04-x",
+			Starter: "stages/1", Solution: "stages/2", File: "main.go"}}}
+	server, err := New(Config{Root: root, State: filepath.Join(root, ".workshop"), Env: os.Environ(), Course: course,
+		Grace: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	f := &fixture{Server: server, root: root, end: end, ended: make(chan error, 1)}
+	go func() { f.ended <- server.Serve(ctx, io.Discard) }()
+	jar, _ := cookiejar.New(nil)
+	f.client = &http.Client{Jar: jar}
+	t.Cleanup(func() { f.close(t) })
+	return f
+}
+
+// close ends the window as Ctrl-C does.
+func (f *fixture) close(t *testing.T) {
+	t.Helper()
+	f.end()
+	select {
+	case err := <-f.ended:
+		if err != nil {
+			t.Error(err)
+		}
+		f.ended <- nil
+	case <-time.After(30 * time.Second):
+		t.Fatal("the window did not end")
+	}
+}
+
+func (f *fixture) enter(t *testing.T) {
+	t.Helper()
+	if code, body := f.get(t, f.Address()); code != http.StatusOK {
+		t.Fatalf("the first address: %d %s", code, body)
+	}
+}
+
+func (f *fixture) get(t *testing.T, address string) (int, string) {
+	t.Helper()
+	response, err := f.client.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func TestOnlyTheReadersBrowserIsAnswered(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	if code, _ := f.get(t, "http://"+f.host()+"/page/README.md"); code != http.StatusOK {
+		t.Fatalf("the reader gets %d", code)
+	}
+	cookie := f.cookieName() + "=" + f.cookie
+	tests := map[string]struct {
+		method, path, host, origin, cookie string
+		upgrade                            bool
+	}{
+		"no cookie":                      {path: "/page/README.md"},
+		"the cookie of another window":   {path: "/page/README.md", cookie: f.cookieName() + "=AAAA"},
+		"an asset without a cookie":      {path: "/web/main.js"},
+		"a wrong key":                    {path: "/enter?key=AAAA"},
+		"no key":                         {path: "/enter"},
+		"a name that leads to 127.0.0.1": {path: "/page/README.md", host: "attacker.example", cookie: cookie},
+		"such a name with the key":       {path: "/enter?key=" + f.key, host: "attacker.example:80"},
+		"a page of another site":         {path: "/exercises", origin: "https://attacker.example", cookie: cookie},
+		"another port of this machine":   {path: "/exercises", origin: "http://127.0.0.1:1", cookie: cookie},
+		"an opaque origin":               {path: "/exercises", origin: "null", cookie: cookie},
+		"a change without an origin":     {method: "POST", path: "/exercises/04.1/open", cookie: cookie},
+		"a change by another site":       {method: "POST", path: "/exercises/04.1/open", cookie: cookie, origin: "http://attacker.example"},
+		"a terminal without a cookie":    {path: "/terminal?name=commands&page=", origin: "http://" + f.host(), upgrade: true},
+		"a terminal without an origin":   {path: "/terminal?name=commands&page=", cookie: cookie, upgrade: true},
+		"a terminal for another site":    {path: "/terminal?name=commands&page=", cookie: cookie, origin: "http://attacker.example", upgrade: true},
+		"a terminal by DNS rebinding":    {path: "/terminal?name=commands&page=", cookie: cookie, host: "attacker.example", origin: "http://attacker.example", upgrade: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			request, err := http.NewRequest(test.method, "http://"+f.host()+test.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.host != "" {
+				request.Host = test.host
+			}
+			for key, value := range map[string]string{"Origin": test.origin, "Cookie": test.cookie} {
+				if value != "" {
+					request.Header.Set(key, value)
+				}
+			}
+			if test.upgrade {
+				for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket",
+					"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="} {
+					request.Header.Set(key, value)
+				}
+			}
+			response, err := http.DefaultTransport.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusMisdirectedRequest {
+				t.Errorf("got %s", response.Status)
+			}
+		})
+	}
+}
+
+func TestTheSameTerminalRequestIsAcceptedFromTheWindow(t *testing.T) {
+	f := start(t)
+	connection := f.dial(t, "commands", "")
+	_ = connection.CloseNow()
+}
+
+func (f *fixture) dial(t *testing.T, name, page string) *websocket.Conn {
+	t.Helper()
+	f.enter(t)
+	address := "ws://" + f.host() + "/terminal?" + url.Values{"name": {name}, "page": {page}}.Encode()
+	connection, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPClient: f.client,
+		HTTPHeader: http.Header{"Origin": {"http://" + f.host()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.SetReadLimit(1 << 20)
+	return connection
+}
+
+func TestNoOtherFileOfTheMachineIsServed(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	for _, path := range []string{"/page/../secret.txt", "/page/..%2fsecret.txt", "/file/..%2f..%2fsecret.txt", "/file/unlinked.txt",
+		"/page/unlinked.txt", "/file//etc/passwd", "/page/%2fetc%2fpasswd", "/web/../window.go", "/web/..%2fwindow.go", "/file/",
+		"/file/../secret.txt"} {
+		code, body := f.get(t, "http://"+f.host()+path)
+		if code == http.StatusOK && !strings.Contains(body, "vendor/") || strings.Contains(body, "a secret") || strings.Contains(body, "nobody links") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code, body := f.get(t, "http://"+f.host()+"/file/code/main.go"); code != http.StatusOK || !strings.Contains(body, "package") {
+		t.Errorf("a linked file: %d", code)
+	}
+}
+
+func TestPolicyHasNoInlineScriptOrStyle(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	response, err := f.client.Get("http://" + f.host() + "/page/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	policy := response.Header.Get("Content-Security-Policy")
+	if strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") {
+		t.Errorf("the policy is %s", policy)
+	}
+	for _, inline := range []string{"<style", " style=", "onclick", `"attacked"`} {
+		if strings.Contains(string(body), inline) {
+			t.Errorf("the page has %s", inline)
+		}
+	}
+}
+
+func TestNoProcessStaysWhenTheWindowEnds(t *testing.T) {
+	f := start(t)
+	connection := f.dial(t, "page", "README.md")
+	defer func() { _ = connection.CloseNow() }()
+	const stubborn = `bash -c 'trap "" HUP INT TERM; echo $$ >pid; while :; do read -t 1000 </dev/zero; sleep 1000; done' & sleep 1000`
+	err := connection.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"id":"x","command":%q}`, stubborn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := filepath.Join(f.root, "pid")
+	eventually(t, func() bool { data, err := os.ReadFile(pid); return err == nil && len(data) > 0 })
+	data, _ := os.ReadFile(pid)
+	var number int
+	if _, err := fmt.Sscan(string(data), &number); err != nil {
+		t.Fatal(err)
+	}
+	f.close(t)
+	if _, err := process.Of(number); err == nil {
+		t.Errorf("process %d runs when the window has ended", number)
+	}
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come in 20 s")
+		}
+	}
+}
