@@ -217,13 +217,13 @@ func (t *terminal) found(m mark) {
 func (t *terminal) end(r *run) {
 	state := r.judge(r.out.String(), r.code)
 	state.ID = r.id
-	repeats := state.Is == "failed" && time.Now().Before(r.within)
-	if repeats {
+	retry := state.Is == "failed" && time.Now().Before(r.within)
+	if retry {
 		state.Is, state.Says, state.Detail = "running", "Not yet: it is repeated until it matches.", ""
 	}
 	t.set(state)
 	switch {
-	case repeats:
+	case retry:
 		time.AfterFunc(time.Second, func() { t.repeat(r) })
 	case state.Is == "passed" && r.then != nil:
 		go r.then()
