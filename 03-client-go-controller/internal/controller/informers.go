@@ -35,8 +35,18 @@ func (c *Controller) addInformers() error {
 		if _, err := informer.AddEventHandler(c.eventHandlers()); err != nil {
 			return err
 		}
+		if err := informer.SetWatchErrorHandlerWithContext(logWatchError); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// logWatchError logs that a watch could not begin or ended, unless the program is to end: that is no error.
+func logWatchError(ctx context.Context, r *cache.Reflector, err error) {
+	if ctx.Err() == nil {
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	}
 }
 
 // StartInformers starts the informers. They run until ctx ends.
