@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The shell of a terminal of the window. It writes marks around each command, by which the window knows its output.
 set -o pipefail
 set +H
