@@ -112,9 +112,10 @@ func (c *Cluster) hasLens() bool {
 	return program == nil || started == nil
 }
 
-// address is where users reach the API server: through the lens, where there is one.
+// address is where users reach the API server: through the lens, where the cluster has one. A cluster that is held for a
+// command has none, and so no port of it.
 func (c *Cluster) address() string {
-	if c.hasLens() {
+	if c.hasLens() && c.ports[Lens] != 0 {
 		return fmt.Sprintf("https://%s:%d", loopback, c.ports[Lens])
 	}
 	return c.api("")
