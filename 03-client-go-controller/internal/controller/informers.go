@@ -42,7 +42,7 @@ func (c *Controller) addInformers() error {
 	return nil
 }
 
-// logWatchError logs that a watch could not begin or ended, unless the program is to end: that is no error.
+// logWatchError logs that a watch could not begin or ended, unless the program ends: that is not an error.
 func logWatchError(ctx context.Context, r *cache.Reflector, err error) {
 	if ctx.Err() == nil {
 		cache.DefaultWatchErrorHandler(ctx, r, err)
