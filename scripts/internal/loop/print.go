@@ -29,10 +29,7 @@ func (p *Printer) Print(r Record) error {
 	if r.IsHousekeeping() {
 		return nil
 	}
-	switch r.Is {
-	case Mark:
-		return p.line(r.clock() + "  " + r.Text + "\n")
-	case Event:
+	if r.Is == Event {
 		return p.event(r)
 	}
 	if r.Verb == "watch" && !r.Open && r.Code/100 == 2 {

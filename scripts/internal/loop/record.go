@@ -12,13 +12,12 @@ import (
 const (
 	Event   = "event"
 	Request = "request"
-	Mark    = "mark"
 )
 
-// A Record is one line of a ledger: an event that was delivered to a program, a request of a program, or a mark
-// that a check has set. No body of an object is in it.
+// A Record is one line of a ledger: an event that was delivered to a program, or a request of a program. No body of an
+// object is in it.
 type Record struct {
-	// Is says which of them: Event, Request or Mark.
+	// Is says which of them: Event or Request.
 	Is string `json:"is"`
 	// N is the order in which events were delivered and requests came, from 1. A request has its line when it is
 	// answered, so that a line may have a smaller number than the one before it.
@@ -59,9 +58,6 @@ type Record struct {
 	// Open is a watch that was opened and goes on. It has a second line when it ends.
 	Open   bool `json:"open,omitempty"`
 	DryRun bool `json:"dryRun,omitempty"`
-
-	// Text of a mark.
-	Text string `json:"text,omitempty"`
 
 	peer *Peer // completes By
 }
@@ -104,7 +100,7 @@ func (r Record) Changes() bool {
 
 // IsHousekeeping reports whether a record is about leases, about events that programs report, or about no resource.
 func (r Record) IsHousekeeping() bool {
-	return r.Is != Mark && (r.Resource == "" || r.Resource == "leases" || r.Resource == "events")
+	return r.Resource == "" || r.Resource == "leases" || r.Resource == "events"
 }
 
 // What is the resource with its subresource: deployments/status.

@@ -29,14 +29,6 @@ func (l *Ledger) record(r loop.Record) {
 	}
 }
 
-// Annotate writes a text between the records.
-func (l *Ledger) Annotate(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.order++
-	l.record(loop.Record{Is: loop.Mark, N: l.order, Time: l.now(), Text: text})
-}
-
 // Opened says that a watch is answered and goes on.
 func (l *Ledger) Opened(id int) {
 	l.Change(id, func(e *Entry) { l.record(recordOf(e)) })
