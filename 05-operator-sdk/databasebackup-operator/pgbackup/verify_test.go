@@ -288,7 +288,7 @@ func TestCodeInADumpDoesNotFindThePassword(t *testing.T) {
 	sql(t, "curious", `CREATE ROLE spy; GRANT CREATE ON SCHEMA public TO spy; SET ROLE spy;
 CREATE FUNCTION public.look() RETURNS boolean LANGUAGE plpgsql AS $f$ BEGIN
   IF current_user = '`+scratchUser+`' THEN
-    COPY (SELECT 1) TO PROGRAM 'cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat &&
+    COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; cd `+loot+` && read a b c p d < /proc/$PPID/stat && read a b c q d < /proc/$p/stat &&
       cat /proc/$q/cmdline > ran; cat /proc/$p/environ /proc/$q/environ > found; true';
   END IF;
   RETURN true;
