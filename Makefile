@@ -141,7 +141,8 @@ stages: ## See each stage of a chapter demanded by a check of the lab: make stag
 examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
 	@$(WORKSHOP) lab examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \
 	--env "$$ENV" --role "$$ROLE" --namespace "$$NAMESPACE" --needs "$$NEEDS" --out "$$OUT" --run "$$RUN" \
-	--fail-on "$$FAIL_ON" --file "$$FILE" $(if $(filter-out 0,$(FAST)),--fast)
+	--webhooks "$$WEBHOOKS" --samples "$$SAMPLES" --period "$${PERIOD:-0}" --baseline "$$BASELINE" \
+	--against "$$AGAINST" --fail-on "$$FAIL_ON" --file "$$FILE" $(if $(filter-out 0,$(FAST)),--fast)
 
 # Used by the machinery and by tests.
 tools: ; @$(WORKSHOP) tools

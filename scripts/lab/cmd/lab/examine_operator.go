@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ import (
 // examineCommand is for the owner of any operator.
 func examineCommand() *cobra.Command {
 	var s examine.Subject
-	var file, args, env, role, needs string
+	var file, args, env, role, needs, webhooks, more, against string
 	var only []string
 	cmd := &cobra.Command{Use: "examine", Short: "Examine any operator: a program, its CRDs and a sample",
 		Args: cobra.NoArgs}
@@ -33,13 +34,19 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&role, "role", "", "files with its roles, separated by commas (default: it may do everything)")
 	f.StringVar(&s.Namespace, "namespace", "", "the namespace that it watches (default: all)")
 	f.StringVar(&needs, "needs", "", "manifests that must exist before the sample, separated by commas")
+	f.StringVar(&webhooks, "webhooks", "",
+		"manifests of the webhooks that it serves, separated by commas (default: config/webhook beside the CRDs)")
+	f.StringVar(&more, "samples", "", "files with further samples, for its permissions, separated by commas")
+	f.DurationVar(&s.Period.Duration, "period", 0, "after how long it looks at everything again, such as 30s")
+	f.StringVar(&s.Baseline, "baseline", "", "file with accepted findings: what else fails makes the exit code 1")
+	f.StringVar(&against, "against", "", "another program, or the examine.json of one: what became better and worse")
 	f.StringVar(&s.Out, "out", "", "folder of the report (default: out/examine)")
 	f.BoolVar(&s.Fast, "fast", false, "leave out what takes long: at most 2 minutes")
 	f.StringSliceVar(&only, "run", nil, "only these experiments: "+strings.Join(examine.IDs(), ", "))
 	f.StringSliceVar(&s.FailOn, "fail-on", nil, "experiments whose failure makes the exit code 1, or any (default: none)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s.Args, s.Env = strings.Fields(args), strings.Fields(env)
-		s.Role, s.Needs = words(role), words(needs)
+		s.Role, s.Needs, s.Webhooks, s.More = words(role), words(needs), words(webhooks), words(more)
 		subject, err := withFile(s, file)
 		if err != nil {
 			return err
@@ -49,16 +56,58 @@ func examineCommand() *cobra.Command {
 				return fmt.Errorf("--fail-on %s: there are %s", id, strings.Join(all, ", "))
 			}
 		}
-		report, err := examine.Run(cmd.Context(), subject, examine.Options{Only: only, Progress: func(format string,
-			args ...any) {
+		var baseline examine.Baseline
+		if subject.Baseline != "" {
+			if baseline, err = examine.ReadBaseline(subject.Baseline); err != nil {
+				return err
+			}
+			subject.FailOn = append(subject.FailOn, "any")
+		}
+		options := examine.Options{Only: only, Progress: func(format string, args ...any) {
 			fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
-		}})
+		}}
+		var older *examine.Report
+		if against != "" {
+			if older, err = olderReport(cmd.Context(), subject, options, against); err != nil {
+				return fmt.Errorf("AGAINST=%s: %w", against, err)
+			}
+		}
+		report, err := examine.Run(cmd.Context(), subject, options)
 		if report == nil {
 			return err
 		}
-		return errors.Join(err, written(report, subject.Out), gate(report, subject.FailOn))
+		report.Accept(baseline)
+		err = errors.Join(err, written(report, subject.Out), gate(report, subject.FailOn))
+		if older != nil {
+			err = errors.Join(err, compared(older, report, subject.Out))
+		}
+		return err
 	}
 	return cmd
+}
+
+// olderReport is the report that another one is held against: a file, or that of a program that is examined now.
+func olderReport(ctx context.Context, s examine.Subject, o examine.Options, against string) (*examine.Report, error) {
+	if filepath.Ext(against) == ".json" {
+		return examine.ReadReport(against)
+	}
+	s.Program, s.Out = against, filepath.Join(s.Out, "against")
+	report, err := examine.Run(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	return report, written(report, s.Out)
+}
+
+// compared writes and prints what became better and worse. What became worse is an error.
+func compared(older, newer *examine.Report, out string) error {
+	page := examine.Compare(older, newer)
+	fmt.Print("\n", page)
+	err := os.WriteFile(filepath.Join(out, "against.md"), []byte(page), 0o644)
+	if worse := examine.Worse(older, newer); len(worse) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d findings passed before and fail now: %s", len(worse), strings.Join(worse, ", ")))
+	}
+	return err
 }
 
 // withFile adds what a file says to what was given on the command line, which wins.
@@ -80,12 +129,14 @@ func withFile(s examine.Subject, file string) (examine.Subject, error) {
 	s.Ready, s.Namespace, s.Out = cmp.Or(s.Ready, base.Ready), cmp.Or(s.Namespace, base.Namespace), cmp.Or(s.Out,
 		cmp.Or(base.Out, filepath.Join("out", "examine")))
 	for _, pair := range []struct{ given, base *[]string }{{&s.Args, &base.Args}, {&s.Env, &base.Env},
-		{&s.Role, &base.Role}, {&s.Needs, &base.Needs}, {&s.FailOn, &base.FailOn}} {
+		{&s.Role, &base.Role}, {&s.Needs, &base.Needs}, {&s.FailOn, &base.FailOn}, {&s.Webhooks, &base.Webhooks},
+		{&s.More, &base.More}} {
 		if len(*pair.given) == 0 {
 			*pair.given = *pair.base
 		}
 	}
 	s.Fast = s.Fast || base.Fast
+	s.Baseline, s.Period.Duration = cmp.Or(s.Baseline, base.Baseline), cmp.Or(s.Period.Duration, base.Period.Duration)
 	return s, nil
 }
 
@@ -98,9 +149,16 @@ func written(report *examine.Report, out string) error {
 	if err := writeHTML(filepath.Join(out, "examine.html"), report.Operator, report.Markdown()); err != nil {
 		return err
 	}
-	fmt.Printf("-- %d passed, %d failed, %d skipped (%v): %s\n", report.Count(examine.Passed),
+	came := ""
+	if n := report.Count(examine.Late); n > 0 {
+		came = fmt.Sprintf("%d late, ", n)
+	}
+	fmt.Printf("-- %d passed, %s%d failed, %d skipped (%v): %s\n", report.Count(examine.Passed), came,
 		report.Count(examine.Failed),
 		report.Count(examine.Skipped), report.Took, path)
+	for _, id := range report.Gone {
+		fmt.Printf("the baseline accepts %s, which no longer fails: take it off the list\n", id)
+	}
 	return nil
 }
 
@@ -108,7 +166,7 @@ func written(report *examine.Report, out string) error {
 func gate(report *examine.Report, gates []string) error {
 	for _, id := range report.Failed() {
 		if slices.Contains(gates, "any") || slices.Contains(gates, id) {
-			return fmt.Errorf("the experiment %s failed, which --fail-on names", id)
+			return fmt.Errorf("the experiment %s failed, which FAIL_ON or BASELINE does not allow", id)
 		}
 	}
 	return nil

@@ -1,14 +1,18 @@
 package examine
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
@@ -18,11 +22,13 @@ type crdVersion struct {
 	gvr     schema.GroupVersionResource
 	cluster bool
 	spec    map[string]any // the schema of spec
+	// statusless versions have no status subresource: a write of the status is one of the spec, too.
+	statusless bool
 }
 
 // readCRDs finds the CRDs in a file or below a folder. Whatever else is there, such as a kustomization, is left out.
 func (t *target) readCRDs() error {
-	t.kinds = map[schema.GroupVersionKind]crdVersion{}
+	t.kinds, t.conversions = map[schema.GroupVersionKind]crdVersion{}, map[string]string{}
 	err := filepath.WalkDir(t.CRD, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 			return err
@@ -40,11 +46,9 @@ func (t *target) readCRDs() error {
 					"apiextensions.k8s.io/v1",
 					u.GetName(), u.GetAPIVersion())
 			}
-			if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
-				return fmt.Errorf("the CRD %s converts its versions by a webhook, which is not served here: "+
-					"give a copy of the CRD without spec.conversion", u.GetName())
+			if err := t.addCRD(u); err != nil {
+				return err
 			}
-			t.addCRD(path, u)
 		}
 		return nil
 	})
@@ -58,10 +62,15 @@ func (t *target) readCRDs() error {
 	return nil
 }
 
-func (t *target) addCRD(file string, u *unstructured.Unstructured) {
-	if !slices.Contains(t.crds, file) {
-		t.crds = append(t.crds, file)
+// addCRD keeps a CRD. One that converts its versions by a webhook is installed without: the webhook's address is not known
+// before the cluster runs.
+func (t *target) addCRD(u *unstructured.Unstructured) error {
+	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
+		path, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
+		t.conversions[u.GetName()] = cmp.Or(path, "/convert")
+		unstructured.RemoveNestedField(u.Object, "spec", "conversion")
 	}
+	t.crds = append(t.crds, u)
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
@@ -72,8 +81,26 @@ func (t *target) addCRD(file string, u *unstructured.Unstructured) {
 		name, _, _ := unstructured.NestedString(v, "name")
 		spec, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "spec")
 		gv := schema.GroupVersion{Group: group, Version: name}
-		t.kinds[gv.WithKind(kind)] = crdVersion{gvr: gv.WithResource(plural), cluster: scope == "Cluster", spec: spec}
+		_, status, _ := unstructured.NestedMap(v, "subresources", "status")
+		t.kinds[gv.WithKind(kind)] = crdVersion{gvr: gv.WithResource(plural), cluster: scope == "Cluster", spec: spec,
+			statusless: !status}
 	}
+	return nil
+}
+
+// writeCRDs writes the CRDs into a file for the API server, and returns its path.
+func (t *target) writeCRDs(dir string) (string, error) {
+	var all bytes.Buffer
+	for _, u := range t.crds {
+		data, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return "", err
+		}
+		all.WriteString("---\n")
+		all.Write(data)
+	}
+	path := filepath.Join(dir, "crds.yaml")
+	return path, os.WriteFile(path, all.Bytes(), 0o600)
 }
 
 // kindNames are the kinds of the CRDs, for a sentence.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // build compiles the operator of these tests.
@@ -53,8 +54,49 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			"held by the finalizers"},
 		"a deletion timestamp that nobody looks at": {[]string{"FAULT=ignores-deletion"}, []string{"deletion"}, "deletion",
 			"for a sample that has a deletion timestamp"},
+		"a label that the cache selects by": {[]string{"FAULT=selects"}, []string{"drift"}, "drift",
+			"when somebody changes .metadata.labels.app of configmaps/hello"},
+		"what an earlier spec made stays": {[]string{"FAULT=leaves"}, []string{"spec"}, "spec",
+			"is left behind: configmaps/hello-3"},
+		"no fault: a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"creation"}, "", "configmaps/hello (3 fields)"},
+		"no fault: a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
+			"of values that live as long as the process"},
+		"no fault: some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
+			"the status reports it"},
 		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas", "two replicas both write"},
 	})
+}
+
+// TestWhatNeverConverges has operators that stop writing, and have not done what they were asked for.
+func TestWhatNeverConverges(t *testing.T) {
+	t.Parallel()
+	program := build(t)
+	for fault, say := range map[string]string{
+		"FAULT=invalid":  "apply deployments.apps hello were refused with 422: Deployment.apps \"hello\" is invalid",
+		"FAULT=fails-on": "its reconciles end in errors",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			_, err := Run(t.Context(), greeting(program, fault), Options{Only: []string{"creation"}, Progress: t.Logf})
+			if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), "Fix: ") {
+				t.Errorf("%v, want %q", err, say)
+			}
+		})
+	}
+}
+
+// TestWhatComesLate has an operator that looks at its children only at intervals.
+func TestWhatComesLate(t *testing.T) {
+	t.Parallel()
+	s := greeting(build(t), "FAULT=resyncs")
+	s.Period.Duration = 8 * time.Second
+	report, err := Run(t.Context(), s, Options{Only: []string{"drift"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Count(Late) == 0 {
+		t.Errorf("nothing came late:\n%s", report.Markdown())
+	}
 }
 
 // TestWithoutANamespace examines the operator of a kind that is cluster-scoped, with children in a namespace.

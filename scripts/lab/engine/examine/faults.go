@@ -18,21 +18,26 @@ type writeFault struct {
 	do     proxy.Action
 	fast   bool
 	note   string // why others do not progress
+	verbs  []string
 }
 
 // waits is what to know of Retry-After, for who has one worker.
 const waits = " (client-go itself sends such a request again, up to 10 times, and meanwhile its worker handles " +
 	"nothing else: MaxConcurrentReconciles)"
 
+// overObjects are writes that a real API server can answer with a conflict. To a create it says AlreadyExists, and only
+// when the object exists.
+var overObjects = []string{wire.Update, wire.Patch, wire.Apply}
+
 var writeFaults = []writeFault{
-	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, ""},
-	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, ""},
-	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits},
-	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, ""},
-	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, ""},
-	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits},
-	{"a lost response", proxy.After, proxy.Drop(), true, ""},
-	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, ""},
+	{"409 Conflict", proxy.Before, proxy.Refuse(409, 0), false, "", overObjects},
+	{"429 Too Many Requests", proxy.Before, proxy.Refuse(429, 0), false, "", wire.Writes},
+	{"429 with Retry-After", proxy.Before, proxy.Refuse(429, time.Second), false, waits, wire.Writes},
+	{"500 Internal Server Error", proxy.Before, proxy.Refuse(500, 0), true, "", wire.Writes},
+	{"503 Service Unavailable", proxy.Before, proxy.Refuse(503, 0), false, "", wire.Writes},
+	{"503 with Retry-After", proxy.Before, proxy.Refuse(503, time.Second), false, waits, wire.Writes},
+	{"a lost response", proxy.After, proxy.Drop(), true, "", wire.Writes},
+	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, "", wire.Writes},
 }
 
 // apiFaults disturbs what passes between the operator and the API server.
@@ -86,27 +91,46 @@ func (w watched) String() string {
 	return fmt.Sprintf("%d writes in %.1f s", len(w.entries), w.end.Sub(w.begin).Seconds())
 }
 
-// hot reports whether there were more tries than work queues with exponential backoff make. From 5 ms on, one makes
-// about 10 tries in 4 s, and no more than 2 of them in the second half.
+// Within a reconcile an operator may try a few times at once, as retry.RetryOnConflict does. Tries with a shorter pause than
+// this are one burst.
+const burst = 200 * time.Millisecond
+
+// hot reports whether there were more tries than work queues with exponential backoff make. From 5 ms on, one makes about
+// 10 tries in 4 s, and no more than 2 of them in the second half. Only that half is judged, for each object by itself: a
+// burst that does not end is hot, and so are many of them.
 func (w watched) hot() bool {
-	took, late := w.end.Sub(w.begin), map[string]int{}
+	tries := map[string][]time.Time{}
 	for _, e := range w.entries {
 		if e.Start.After(w.end.Add(-window / 2)) {
-			late[e.Verb+" "+e.What()+" "+e.Name]++
+			what := e.What() + " " + e.Name
+			tries[what] = append(tries[what], e.Start)
 		}
 	}
-	for _, n := range late {
-		if n > 8 {
+	for _, times := range tries {
+		if bursts, longest := burstsOf(times); bursts > 4 || longest > 8 {
 			return true
 		}
 	}
-	return len(w.entries) > int(15*took.Seconds())
+	return false
+}
+
+// burstsOf counts the bursts of some tries, and the tries of the longest.
+func burstsOf(times []time.Time) (bursts, longest int) {
+	length := 0
+	for n, at := range times {
+		if n == 0 || at.Sub(times[n-1]) > burst {
+			bursts, length = bursts+1, 0
+		}
+		length++
+		longest = max(longest, length)
+	}
+	return bursts, longest
 }
 
 // writesFail disturbs the writes for one sample, lets another sample come, and ends the disturbance.
 func (t *trial) writesFail(f writeFault) (Finding, error) {
 	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
-		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: wire.Writes, Except: ledger.Housekeeping}})
+		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: f.verbs, Except: ledger.Housekeeping}})
 	defer fault.Release()
 	if err := t.create(); err != nil {
 		return Finding{}, err

@@ -3,10 +3,18 @@ package examine
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
 // An element of a path into an object: a field, or an item of a list by its keys.
@@ -34,12 +42,90 @@ func (p path) String() (text string) {
 var controlPlane = []string{"kube-controller-manager", "kube-scheduler", "kwok", "kwok-controller", "kubelet",
 	"kube-apiserver", somebody}
 
-// discoverFields are the paths of a child that the operator owns by the managed fields.
+// A fieldOf is a field of a child.
+type fieldOf struct {
+	child child
+	path  string
+}
+
+// learnValues notes which fields of a child have another value than in the run before: what the operator makes up, such as
+// a password, is not compared and not changed.
+func (t *trial) learnValues(c child) error {
+	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, p := range t.fields[c] {
+		_, value, _ := p.find(u.Object)
+		if p.String() == ".metadata.ownerReferences" {
+			continue // it has the sample's UID
+		}
+		k := fieldOf{c, p.String()}
+		now := strings.NewReplacer(t.namespace, "NAMESPACE").Replace(text(value))
+		if before, known := t.values[k]; known && before != now {
+			t.generated[k] = true
+		}
+		t.values[k] = now
+	}
+	return nil
+}
+
+// sent is what the operator asked for when it created a child; nil when that is not known.
+func (t *trial) sent(c child) map[string]any {
+	for _, s := range t.creations {
+		if s.namespace == t.namespace && s.what == ledgerName(c) && s.name == c.Name {
+			return s.object
+		}
+	}
+	return nil
+}
+
+// A made is the body of a request that made an object. The API server adds defaults to it, which nobody asked for.
+type made struct {
+	what, namespace, name string
+	object                map[string]any
+}
+
+// keepCreations notes what the operator sends from now on to make objects.
+func (r *run) keepCreations() *proxy.Fault {
+	return r.fixture.Proxy.Add(proxy.Rule{Name: "read creations", Moment: proxy.After, Match: ledger.Match{
+		Users: []string{r.operator.user.Name}, Verbs: []string{wire.Create, wire.Apply},
+		Where: func(e ledger.Entry) bool { return e.Creates() && slices.Contains(e.Served, http.StatusCreated) }},
+		Do: proxy.Call(func(x *proxy.Exchange) proxy.Action {
+			e := x.Entry()
+			if object := decoded(x.RequestBody()); object != nil {
+				r.creationsMu.Lock()
+				defer r.creationsMu.Unlock()
+				r.creations = append(r.creations, made{e.What(), e.Namespace, e.Name, object})
+			}
+			return proxy.Action{}
+		})})
+}
+
+// decoded is an object in JSON, YAML or protobuf; nil when it is in none of them.
+func decoded(body []byte) map[string]any {
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err == nil {
+		if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object); err == nil {
+			return fields
+		}
+	}
+	var fields map[string]any
+	if yaml.Unmarshal(body, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// discoverFields are the paths of a child that the operator owns by the managed fields, and that it sent.
 func (t *trial) discoverFields(c child) (paths []path, err error) {
 	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
+	t.creationsMu.Lock()
+	sent := t.sent(c)
+	t.creationsMu.Unlock()
 	for _, m := range u.GetManagedFields() {
 		if m.Subresource != "" || m.FieldsV1 == nil || slices.Contains(controlPlane, m.Manager) {
 			continue
@@ -52,6 +138,9 @@ func (t *trial) discoverFields(c child) (paths []path, err error) {
 			if p[0].field == "status" || slices.ContainsFunc(paths,
 				func(have path) bool { return have.String() == p.String() }) {
 				continue
+			}
+			if sent != nil && !p.isIn(sent) {
+				continue // a default of the API server
 			}
 			paths = append(paths, p)
 		}
@@ -89,6 +178,33 @@ func leaves(fields map[string]any, at path) (all []path) {
 		return []path{at}
 	}
 	return all
+}
+
+// isIn reports whether an object that was sent has a path. The API server may have added keys of list items to it, such as
+// the protocol of a port.
+func (p path) isIn(object any) bool {
+	for at, e := range p {
+		if e.field != "" {
+			fields, _ := object.(map[string]any)
+			inner, ok := fields[e.field]
+			if !ok {
+				return false
+			}
+			object = inner
+			continue
+		}
+		list, _ := object.([]any)
+		return slices.ContainsFunc(list, func(item any) bool {
+			fields, _ := item.(map[string]any)
+			for key, value := range e.keys {
+				if sent, ok := fields[key]; ok && fmt.Sprint(sent) != fmt.Sprint(value) {
+					return false
+				}
+			}
+			return p[at+1:].isIn(item)
+		})
+	}
+	return true
 }
 
 // find resolves a path in an object: a JSON pointer, and the value there.

@@ -4,11 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/state"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
@@ -16,8 +21,10 @@ import (
 func creation(r *run) error {
 	var requests []ledger.Entry
 	err := r.check("the sample gets ready", func(t *trial) (Finding, error) {
-		begin := time.Now()
-		if err := t.serve(); err != nil {
+		begin, timeline := time.Now(), t.record()
+		err := t.serve()
+		r.report.Creation = timeline()
+		if err != nil {
 			return Finding{}, err
 		}
 		took := time.Since(begin)
@@ -35,12 +42,55 @@ func creation(r *run) error {
 	r.none("no write changes nothing", slices.DeleteFunc(slices.Clone(writes),
 		func(e ledger.Entry) bool { return e.Effect != ledger.Same }),
 		"%d of its writes were accepted and changed nothing")
-	r.none("no conflict with itself", slices.DeleteFunc(slices.Clone(writes),
-		func(e ledger.Entry) bool { return e.Code != 409 }),
+	conflicts := slices.DeleteFunc(slices.Clone(writes), func(e ledger.Entry) bool { return e.Code != http.StatusConflict })
+	isCreate := func(e ledger.Entry) bool { return e.Verb == wire.Create }
+	r.none("no conflict with itself", slices.DeleteFunc(slices.Clone(conflicts), isCreate),
 		"%d of its writes were refused with 409: it worked on an old state")
+	r.none("it does not create what exists", only(conflicts, wire.Create),
+		"%d requests create what exists: it did not look first")
 	r.none("reads come from the cache", only(requests, wire.Get, wire.List),
 		"%d reads went to the API server after the caches had synced")
 	return nil
+}
+
+// mostSteps is how many lines of a creation are kept.
+const mostSteps = 120
+
+// record keeps the loop until steps is called: what was delivered to the operator, what it sent, and what it printed.
+func (t *trial) record() (steps func() []string) {
+	var mu sync.Mutex
+	var records []loop.Record
+	printed := t.operator.Process().Printed()
+	t.fixture.Ledger.Copy(func(r loop.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		records = append(records, r)
+	})
+	return func() []string {
+		t.fixture.Ledger.Copy(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		slices.SortFunc(records, func(a, b loop.Record) int { return a.N - b.N })
+		var text strings.Builder
+		p := loop.Printer{W: &text}
+		for _, r := range records {
+			_ = p.Print(r)
+		}
+		_ = p.Close()
+		all := strings.Split(strings.TrimSpace(text.String()), "\n")
+		if more := len(all) - mostSteps; more > 0 {
+			all = append(all[:mostSteps], fmt.Sprintf("… %d more lines", more))
+		}
+		words := strings.Split(strings.TrimSpace(t.operator.Process().OutputSince(printed)), "\n")
+		all = append(all, "", "The operator's own words:")
+		for n, line := range words {
+			if n == mostSteps {
+				return append(all, fmt.Sprintf("… %d more lines", len(words)-n))
+			}
+			all = append(all, shortened(line, 300))
+		}
+		return all
+	}
 }
 
 // none records that there are no such requests.
@@ -87,17 +137,23 @@ func steadyState(r *run) error {
 		}
 		found := t.fixture.Ledger.Entries(ledger.Match{Users: []string{t.operator.user.Name}, After: mark,
 			Except: ledger.Housekeeping,
-			Where:  func(e ledger.Entry) bool { return e.Verb != wire.Watch && e.Resource != "" }})
+			Where: func(e ledger.Entry) bool {
+				return e.Verb != wire.Watch && e.Resource != "" && !t.isLock(e)
+			}})
 		if len(found) == 0 {
 			return passed("no request in %v, leases apart", window), nil
 		}
+		most, period := rhythm(found)
+		if t.period == 0 && period >= time.Second {
+			t.run.period = period
+		}
 		return failed("%d requests in %v, %d of them writes: %s", len(found), window, len(only(found, wire.Writes...)),
-			rhythm(found)).with(lines(found)...), nil
+			most).with(lines(found)...), nil
 	})
 }
 
-// rhythm says how often the most frequent of some requests came.
-func rhythm(entries []ledger.Entry) string {
+// rhythm says how often the most frequent of some requests came, and its period: 0 when it came once.
+func rhythm(entries []ledger.Entry) (text string, period time.Duration) {
 	times := map[string][]time.Time{}
 	most := ""
 	for _, e := range entries {
@@ -108,16 +164,20 @@ func rhythm(entries []ledger.Entry) string {
 	}
 	n := len(times[most])
 	if n < 2 {
-		return most + " once"
+		return most + " once", 0
 	}
-	period := times[most][n-1].Sub(times[most][0]) / time.Duration(n-1)
-	return fmt.Sprintf("%s every %v", most, period.Round(time.Millisecond))
+	period = times[most][n-1].Sub(times[most][0]) / time.Duration(n-1)
+	return fmt.Sprintf("%s every %v", most, period.Round(time.Millisecond)), period
 }
 
 // restart starts the operator over what is as it should be.
 func restart(r *run) error {
 	return r.check("a restarted operator writes nothing", func(t *trial) (Finding, error) {
 		if err := t.rest(); err != nil {
+			return Finding{}, err
+		}
+		before, err := t.observeWithout(restless)
+		if err != nil {
 			return Finding{}, err
 		}
 		t.operator.Kill()
@@ -131,9 +191,39 @@ func restart(r *run) error {
 		if err := t.asUndisturbed(); err != nil {
 			return Finding{}, err
 		}
-		if writes := t.writes(mark); len(writes) > 0 {
+		after, err := t.observeWithout(restless)
+		if err != nil {
+			return Finding{}, err
+		}
+		writes := t.writes(mark)
+		if len(writes) > 0 && len(t.changes(mark)) == len(writes) && onlyVarying(before, after, t.varying) {
+			return passed("%d writes for the sample after the restart, of values that live as long as the process",
+				len(writes)).with(lines(writes)...), nil
+		}
+		if len(writes) > 0 {
 			return failed("%d writes over an object that was as it should be", len(writes)).with(lines(writes)...), nil
 		}
 		return passed("no write for the sample after the restart"), nil
 	})
+}
+
+// onlyVarying reports whether two states differ, and only in what varies between undisturbed runs.
+func onlyVarying(before, after state.State, varying map[string]bool) bool {
+	differs := false
+	for path := range merged(before, after) {
+		if before[path] == after[path] {
+			continue
+		}
+		if !varying[path] {
+			return false
+		}
+		differs = true
+	}
+	return differs
+}
+
+func merged(a, b state.State) state.State {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }

@@ -1,10 +1,16 @@
 package examine
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +28,8 @@ type operator struct {
 	fixture *fixture.Fixture
 	user    *fixture.User
 	flags   []string // that --help names
+	port    int      // of its webhooks; 0 for the usual one
+	metrics int      // the port of its metrics; 0 when it has none that can be read
 
 	fixture.Lives
 }
@@ -33,15 +41,16 @@ func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string
 		return nil, err
 	}
 	o := &operator{target: t, fixture: w, user: user, flags: flags}
+	if slices.Contains(flags, "metrics-bind-address") {
+		if o.metrics, err = fixture.FreePort(); err != nil {
+			return nil, err
+		}
+	}
 	if len(t.Role) == 0 {
 		return o, w.GrantAdmin(ctx, name)
 	}
-	namespace := t.Namespace
-	if namespace == "" {
-		namespace = leaseNamespace
-	}
 	for _, file := range t.Role {
-		if err := w.Grant(ctx, name, namespace, file); err != nil {
+		if err := w.Grant(ctx, name, t.home(), file); err != nil {
 			return nil, fmt.Errorf("ROLE=%s: %w", file, err)
 		}
 	}
@@ -65,11 +74,13 @@ func (o *operator) with(settings ...string) (args []string) {
 
 // launch starts a process. It does not wait.
 func (o *operator) launch(args ...string) (*fixture.Process, error) {
-	all := slices.Concat(o.target.Args, o.with("--health-probe-bind-address=0", "--metrics-bind-address=0"), args)
-	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.target.Program, Args: all, Env: o.target.Env,
-		Kubeconfig: o.user.Kubeconfig})
+	all := slices.Concat(o.filled(o.target.Args), o.with("--health-probe-bind-address=0",
+		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", o.metrics), "--metrics-secure=false"), o.certificates(), args)
+	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.target.Program, Args: all,
+		Env: append(o.filled(o.target.Env), "WEBHOOK_CERT_DIR="+o.fixture.Webhooks.CertDir), Kubeconfig: o.user.Kubeconfig})
 	if err == nil {
 		o.Began(p)
+		o.fixture.Webhooks.Add(p, o.webhookPort())
 	}
 	return p, err
 }
@@ -114,7 +125,7 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	output := p.Output()
 	if strings.Contains(output, "tls.crt") || strings.Contains(output, "serving-cert") {
 		return fmt.Errorf("the operator wants a certificate for its webhooks, which cert-manager would give it in a "+
-			"cluster: switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name the certificate's folder in ARGS=%s",
+			"cluster: switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name their manifests in WEBHOOKS=%s",
 			words(p))
 	}
 	asked := "before it sent any request to the API server"
@@ -126,11 +137,76 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 		asked, words(p))
 }
 
-// words are the last lines that a process printed.
+// filled replaces $KUBECONFIG and $NAMESPACE, which differ in each examination.
+func (o *operator) filled(settings []string) (all []string) {
+	values := map[string]string{"KUBECONFIG": o.user.Kubeconfig, "NAMESPACE": o.target.home()}
+	for _, s := range settings {
+		all = append(all, os.Expand(s, func(name string) string {
+			if value, ok := values[name]; ok {
+				return value
+			}
+			return "$" + name
+		}))
+	}
+	return all
+}
+
+// home is the namespace that the operator itself is in.
+func (t *target) home() string { return cmp.Or(t.Namespace, leaseNamespace) }
+
+// reconcileErrors is how many reconciles have ended in an error, by the metric of controller-runtime.
+func (o *operator) reconcileErrors(ctx context.Context) (n int, known bool) {
+	if o.metrics == 0 || !o.Running() {
+		return 0, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", o.metrics), nil)
+	if err != nil {
+		return 0, false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, false
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "} ")
+		if strings.HasPrefix(name, "controller_runtime_reconcile_errors_total{") {
+			count, err := strconv.ParseFloat(value, 64)
+			n, known = n+int(count), known || err == nil
+		}
+	}
+	return n, known
+}
+
+// usageLine begins the help of a program, which hides what is wrong.
+var usageLine = regexp.MustCompile(`(?i)^\s*(usage( of)?\b|flags:|-{1,2}\w)`)
+
+// words are the lines of a process that say most: its first error, and the last lines.
 func words(p *fixture.Process) string {
-	lines := p.LastLines(6, "")
-	if len(lines) == 0 {
+	var all []string
+	for line := range strings.Lines(p.Output()) {
+		line = shortened(strings.TrimRight(line, "\r\n"), 500)
+		if usageLine.MatchString(line) {
+			break
+		}
+		if strings.TrimSpace(line) != "" {
+			all = append(all, line)
+		}
+	}
+	if len(all) == 0 {
+		all = p.LastLines(6, "")
+	}
+	if len(all) == 0 {
 		return ". It printed nothing"
 	}
-	return ". Its last lines:\n  " + strings.Join(lines, "\n  ")
+	last := all[max(0, len(all)-6):]
+	first := slices.IndexFunc(all, func(line string) bool { return saysError.MatchString(line) })
+	if first >= 0 && first < len(all)-6 {
+		return ". Its first error:\n  " + all[first] + "\nIts last lines:\n  " + strings.Join(last, "\n  ")
+	}
+	return ". Its last lines:\n  " + strings.Join(last, "\n  ")
 }
+
+var saysError = regexp.MustCompile(`(?i)\b(error|panic|fatal|failed|unable|cannot)\b`)

@@ -68,19 +68,31 @@ func matchesPath(u *unstructured.Unstructured, path, want string) error {
 
 var errNothing = errors.New("the operator has written nothing for it")
 
-// await returns when the sample is ready and the operator has stopped writing.
+// await returns when the sample is ready, what the operator asked for is there, its errors do not grow, and it has stopped
+// writing.
 func (t *trial) await(within time.Duration) error {
+	errs := t.newFailing()
 	look := func() error {
 		u, err := t.sample()
 		if err != nil {
 			return err
 		}
 		if len(t.changes(0)) == 0 && len(t.target.Ready) == 0 {
-			return errNothing
+			return errors.Join(beingRefused(t.writes(0)), errNothing)
 		}
-		return isReady(t.target.Ready, u)
+		failing := errs.look(t) // in each look, so that their pauses are known when all else is right
+		if err := isReady(t.target.Ready, u); err != nil {
+			return errors.Join(err, beingRefused(t.writes(0)))
+		}
+		if err := t.converged(); err != nil {
+			return err
+		}
+		return failing
 	}
 	if err := t.eventually(within, look); err != nil {
+		if failing := errs.look(t); errors.Is(failing, errFailing) && !errors.As(err, new(refusedError)) {
+			err = fmt.Errorf("%w; %w", err, failing)
+		}
 		return fmt.Errorf("the sample is not ready after %v: %w", within, err)
 	}
 	if err := t.quiet(600 * time.Millisecond); err != nil && !errors.Is(err, errRestless) {

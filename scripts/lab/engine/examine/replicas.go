@@ -24,7 +24,7 @@ func replicas(r *run) error {
 			return Finding{}, err
 		}
 		defer second.Kill()
-		args := t.operator.with("--leader-elect", "--leader-election-namespace="+t.leaseNamespace())
+		args := t.operator.with("--leader-elect", "--leader-election-namespace="+t.target.home())
 		mark := t.fixture.Ledger.Mark()
 		both := []*operator{t.operator, second}
 		for _, o := range both {
@@ -43,13 +43,6 @@ func replicas(r *run) error {
 		}
 		return t.takeOver(both)
 	})
-}
-
-func (t *trial) leaseNamespace() string {
-	if t.target.Namespace != "" {
-		return t.target.Namespace
-	}
-	return leaseNamespace
 }
 
 // started returns nil when one replica watches the sample's kind, and the other does, too, or has asked for the lease.

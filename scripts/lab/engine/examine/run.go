@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/redact"
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
@@ -38,7 +41,8 @@ type run struct {
 	secrets  *redact.Secrets
 	mapper   meta.RESTMapper
 	trials   atomic.Int32
-	deadline time.Time // after it, what can be left out is left out
+	end      time.Time // after it, what can be left out is left out
+	deadline time.Time // the same for the experiment that goes on
 
 	// found out by undisturbed runs
 	children []child
@@ -47,6 +51,21 @@ type run struct {
 	state    state.State
 	varying  map[string]bool
 	keys     [][]key
+
+	creationsMu sync.Mutex
+	creations   []made
+	values      map[fieldOf]string // of fields that the operator sets, in the run before
+	generated   map[fieldOf]bool   // they differ from run to run
+	locks       map[objectKey]bool // of leader elections
+
+	webhooks []string // kinds and names of the configurations
+	served   bool     // there are webhooks, or conversions
+
+	period time.Duration       // after which the operator looks at everything again; 0 as long as it is not known
+	waited bool                // for the period
+	unseen map[string][]string // by label, the children that the operator no longer sees without it
+	keptMu sync.Mutex
+	kept   map[fieldOf]bool // fields that it does not restore
 
 	report  *Report
 	current experiment
@@ -69,11 +88,12 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	begin := time.Now()
-	r := &run{ctx: ctx, target: t, deadline: begin.Add(7 * time.Minute), fields: map[child][]path{},
-		secrets: redact.New()}
+	r := &run{ctx: ctx, target: t, end: begin.Add(7 * time.Minute), fields: map[child][]path{},
+		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
+		unseen: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
 	r.options = r.redacted(o)
 	if s.Fast {
-		r.deadline = begin.Add(85 * time.Second)
+		r.end = begin.Add(85 * time.Second)
 	}
 	r.report = newReport(t)
 	remove, err := t.build(ctx)
@@ -82,7 +102,16 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	}
 	defer remove()
 	o.Progress("starting a control plane of its own")
-	if r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: t.crds}); err != nil {
+	dir, err := os.MkdirTemp("", "examine-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	crds, err := t.writeCRDs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: []string{crds}}); err != nil {
 		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in CRD=%s: %w", t.CRD, err)
 	}
 	defer func() { err = errors.Join(err, r.fixture.Stop()) }()
@@ -91,6 +120,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if err := r.secrets.Watch(watching, r.fixture.Kube); err != nil {
 		return nil, err
 	}
+	go r.provide(watching)
 	if err := r.prepare(); err != nil {
 		return nil, r.withoutSecrets(err)
 	}
@@ -138,7 +168,10 @@ func (r *run) prepare() error {
 			return fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
-	flags := fixture.FlagsOf(r.ctx, r.target.Program)
+	if err := r.installWebhooks(); err != nil {
+		return err
+	}
+	flags := fixture.FlagsOf(r.ctx, r.target.Program, subcommand(r.target.Args)...)
 	var err error
 	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
 		return err
@@ -147,22 +180,52 @@ func (r *run) prepare() error {
 	if err := r.operator.start(r.ctx); err != nil {
 		return err
 	}
+	if err := r.webhooksAnswer(); err != nil {
+		return err
+	}
+	creations := r.keepCreations()
+	defer creations.Release()
 	return r.undisturbed()
 }
 
 // all runs the experiments one after the other.
 func (r *run) all(chosen []experiment) error {
 	for n, e := range chosen {
-		r.current = e
+		r.current, r.deadline = e, r.shareOf(chosen[n:])
 		r.options.Progress("[%d/%d] %s", n+1, len(chosen), e.title)
+		mark := r.fixture.Ledger.Mark()
 		if err := e.run(r); err != nil {
 			if r.ctx.Err() != nil {
 				return err
 			}
 			return fmt.Errorf("experiment %s could not be carried out: %w", e.id, err)
 		}
+		r.report.Requests[e.id] = r.requestsSince(mark)
 	}
 	return nil
+}
+
+// shareOf is until when the first of some experiments may take: its share of the time that is left for all of them.
+func (r *run) shareOf(left []experiment) time.Time {
+	all := 0
+	for _, e := range left {
+		all += e.share
+	}
+	return time.Now().Add(time.Until(r.end) * time.Duration(left[0].share) / time.Duration(all))
+}
+
+// requestsSince counts what the operator has sent after a mark, leases and events apart.
+func (r *run) requestsSince(mark int) (n Requests) {
+	for _, e := range r.fixture.Ledger.Entries(ledger.Match{After: max(mark, 1), Except: ledger.Housekeeping}) {
+		switch {
+		case !strings.HasPrefix(e.User, r.operator.user.Name) || e.Resource == "" || r.isLock(e):
+		case e.IsWrite():
+			n.Writes++
+		default:
+			n.Reads++
+		}
+	}
+	return n
 }
 
 // check carries out one trial, and records what it showed.
@@ -189,7 +252,8 @@ func (r *run) check(title string, f func(t *trial) (Finding, error)) error {
 
 // add records a finding.
 func (r *run) add(title string, f Finding) {
-	f.Experiment, f.Title = r.current.id, title
+	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
+	f = f.explained()
 	r.report.Findings = append(r.report.Findings, f)
 	r.options.Progress("  %-7s %s: %s", f.Verdict, title, firstLine(f.What))
 }

@@ -10,8 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
 )
 
 // serial reports that samples cannot live side by side: they have one namespace, or none.
@@ -31,6 +34,25 @@ func (r *run) isGiven(c child) bool {
 			c.Namespace == ""
 	})
 }
+
+// findLocks looks for locks of leader elections that are not Leases: client-go once kept them in ConfigMaps and Endpoints.
+func (t *trial) findLocks() {
+	for _, resource := range []string{"configmaps", "endpoints"} {
+		gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
+		all, err := t.fixture.Dynamic.Resource(gvr).List(t.ctx, metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		for _, u := range all.Items {
+			if _, ok := u.GetAnnotations()[resourcelock.LeaderElectionRecordAnnotationKey]; ok {
+				t.locks[objectKey{resource, u.GetNamespace(), u.GetName()}] = true
+			}
+		}
+	}
+}
+
+// isLock reports whether a request is about a lock of a leader election.
+func (r *run) isLock(e ledger.Entry) bool { return r.locks[objectKey{e.What(), e.Namespace, e.Name}] }
 
 // cleanNamespaces waits until the children of a sample without a namespace are gone, for the next one has the same. It
 // deletes what stays.

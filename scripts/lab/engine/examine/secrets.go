@@ -42,7 +42,7 @@ func (r *run) withoutSecrets(err error) error {
 
 // replace changes all texts of a report that come from the cluster, the operator or the user.
 func (r *Report) replace(change func(string) string) {
-	lists := [][]string{r.Notes, r.Children, r.Subject.Args, r.Subject.Env}
+	lists := [][]string{r.Notes, r.Children, r.Subject.Args, r.Subject.Env, r.Creation}
 	for n := range r.Findings {
 		f := &r.Findings[n]
 		f.Title, f.What = change(f.Title), change(f.What)

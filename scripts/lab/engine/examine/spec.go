@@ -2,6 +2,7 @@ package examine
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,12 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	ignored := len(reached) == 0
+	if ignored && v.value == nil { // a default may be what it was
+		if ignored, err = t.differsAnew(); err != nil {
+			return Finding{}, err
+		}
+	}
 	if _, err := t.patchSpec(v, v.was); err != nil {
 		return failed("the way back is refused: %v", err), nil
 	}
@@ -73,11 +80,81 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		}
 		return Finding{}, err
 	}
-	if len(reached) == 0 {
+	left, err := t.leftBehind()
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case ignored:
 		return failed("accepted, and neither a child nor the status changed in %v",
 			t.patience()).with(lines(t.writes(mark))...), nil
+	case len(left) > 0:
+		return failed("after the way back, what was made for the other spec is left behind: %s",
+			strings.Join(left, ", ")).with(lines(t.writes(mark))...), nil
+	case len(reached) == 0:
+		return passed("nothing changed, as nothing differs when a sample is created without it"), nil
 	}
 	return passed("it reached %s, and the way back ended in the first state", reached[0]), nil
+}
+
+// differsAnew reports whether another sample, created with the spec that this one has now, ends in another state.
+func (t *trial) differsAnew() (bool, error) {
+	now, err := t.sample()
+	if err != nil || t.target.serial() {
+		return true, err
+	}
+	other, err := t.newTrial(t.ctx)
+	if err != nil {
+		return false, err
+	}
+	defer other.clean()
+	u := t.target.sample.DeepCopy()
+	u.Object["spec"] = now.Object["spec"]
+	if err := other.put(u); err != nil {
+		return false, err
+	}
+	if err := other.await(40 * time.Second); err != nil {
+		return false, err
+	}
+	here, err := t.observe()
+	if err != nil {
+		return false, err
+	}
+	there, err := other.observe()
+	if err != nil {
+		return false, err
+	}
+	return len(state.Differences(here, there, t.varying)) > 0, nil
+}
+
+// histories are kinds of which operators keep old ones on purpose.
+var histories = []string{"replicasets.apps", "controllerrevisions.apps", "jobs.batch"}
+
+// leftBehind are the objects that the sample owns besides its children of an undisturbed run.
+func (t *trial) leftBehind() (names []string, err error) {
+	owner, err := t.sample()
+	if err != nil {
+		return nil, err
+	}
+	err = t.eventually(t.patience(), func() error {
+		owned, err := t.owned(t.ctx, owner.GetUID())
+		if err != nil {
+			return err
+		}
+		names = nil
+		for _, c := range owned {
+			if !slices.Contains(t.children, c) && !slices.Contains(histories, ledgerName(c)) {
+				names = append(names, c.String())
+			}
+		}
+		if len(names) > 0 {
+			return errNothing
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) && t.ctx.Err() == nil {
+		err = nil
+	}
+	return names, err
 }
 
 func (t *trial) patchSpec(v variation, value any) (*unstructured.Unstructured, error) {

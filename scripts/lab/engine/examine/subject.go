@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
@@ -37,6 +38,15 @@ type Subject struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Needs are manifests that must exist before the sample.
 	Needs []string `json:"needs,omitempty"`
+	// Webhooks are manifests of admission webhooks that the program serves. Without them those beside the CRDs are taken;
+	// ENABLE_WEBHOOKS=false in Env says that it serves none.
+	Webhooks []string `json:"webhooks,omitempty"`
+	// More are files with further samples, of any kind of the CRDs. They are created once, for the permissions.
+	More []string `json:"more,omitempty"`
+	// Period is after how long the operator looks at everything again, when that is known.
+	Period metav1.Duration `json:"period,omitzero"`
+	// Baseline is a file with accepted findings.
+	Baseline string `json:"baseline,omitempty"`
 	// Out is the folder of the report.
 	Out string `json:"out,omitempty"`
 	// Fast leaves out what takes long.
@@ -62,7 +72,8 @@ func ReadSubject(file string) (Subject, error) {
 		return filepath.Join(filepath.Dir(file), path)
 	}
 	s.Program, s.CRD, s.Sample, s.Out = beside(s.Program), beside(s.CRD), beside(s.Sample), beside(s.Out)
-	for _, list := range [][]string{s.Role, s.Needs} {
+	s.Baseline = beside(s.Baseline)
+	for _, list := range [][]string{s.Role, s.Needs, s.Webhooks, s.More} {
 		for i := range list {
 			list[i] = beside(list[i])
 		}
@@ -73,14 +84,18 @@ func ReadSubject(file string) (Subject, error) {
 // A target is a subject whose files were read.
 type target struct {
 	Subject
-	crds    []string // files
+	crds    []*unstructured.Unstructured
 	kinds   map[schema.GroupVersionKind]crdVersion
 	gvr     schema.GroupVersionResource
 	cluster bool           // the sample has no namespace, and its children may be in any
 	spec    map[string]any // the schema of the sample's spec
 	sample  *unstructured.Unstructured
 	needs   []*unstructured.Unstructured
+	more    []*unstructured.Unstructured
 	source  bool // Program is a folder that must be built
+
+	statusless  bool              // the sample's version has no status subresource
+	conversions map[string]string // by CRD, the path of the webhook that converts its versions
 }
 
 // build compiles the program when a folder was given. It is in a folder that remove takes away.
@@ -160,6 +175,7 @@ func (t *target) readSample() error {
 				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
 		default:
 			t.sample, t.gvr, t.spec, t.cluster = u, version.gvr, version.spec, version.cluster
+			t.statusless = version.statusless
 		}
 	}
 	if t.sample == nil {
@@ -169,6 +185,13 @@ func (t *target) readSample() error {
 		}
 		return fmt.Errorf("SAMPLE=%s holds no resource of the CRDs in %s: it has %s, and the CRDs are for %s. "+
 			"Check apiVersion and kind", t.Sample, t.CRD, found, t.kindNames())
+	}
+	for _, file := range t.More {
+		more, err := fixture.Objects(file)
+		if err != nil {
+			return fmt.Errorf("SAMPLES=%s cannot be read: %w", file, err)
+		}
+		t.more = append(t.more, more...)
 	}
 	for _, file := range t.Needs {
 		more, err := fixture.Objects(file)

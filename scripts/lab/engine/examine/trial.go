@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -29,6 +30,8 @@ type trial struct {
 	ctx       context.Context
 	namespace string
 	mark      int // of the ledger, at the beginning
+	// errorsBefore is how many reconciles had ended in errors at the beginning.
+	errorsBefore int
 }
 
 // try runs f in a namespace that holds what the sample needs, and removes everything afterwards.
@@ -57,6 +60,7 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 		return nil, err
 	}
 	t.mark = max(r.fixture.Ledger.Mark(), 1)
+	t.errorsBefore, _ = r.operator.reconcileErrors(ctx)
 	for _, u := range r.target.needs {
 		if err := t.put(u); err != nil {
 			return nil, fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
@@ -83,8 +87,8 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 		return err
 	}
 	u = u.DeepCopy()
-	if mapping.Scope.Name() == "namespace" {
-		u.SetNamespace(t.namespace)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		u.SetNamespace(t.place(u.GetNamespace()))
 	}
 	_, err = t.fixture.Dynamic.Resource(mapping.Resource).Namespace(u.GetNamespace()).Create(t.ctx, u,
 		metav1.CreateOptions{FieldManager: somebody})
@@ -92,6 +96,21 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 		return nil
 	}
 	return err
+}
+
+// place is the namespace of an object: the trial's, but for what is in a namespace that NEEDS= makes, or in the operator's
+// own, $NAMESPACE.
+func (t *trial) place(given string) string {
+	made := slices.ContainsFunc(t.target.needs, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == "Namespace" && u.GetName() == given
+	})
+	switch {
+	case made:
+		return given
+	case given == "$NAMESPACE":
+		return t.target.home()
+	}
+	return t.namespace
 }
 
 // clean removes the sample, what it needed, and the namespace; a finalizer that stays is taken away, so that it does
@@ -176,8 +195,8 @@ func (t *trial) rest() error {
 func (t *trial) mine(after int, verbs ...string) ledger.Match {
 	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
 		Where: func(e ledger.Entry) bool {
-			return strings.HasPrefix(e.User, t.operator.user.Name) && (t.target.cluster || e.Namespace == t.namespace ||
-				t.ofChild(e))
+			return strings.HasPrefix(e.User, t.operator.user.Name) && !t.isLock(e) && (t.target.cluster ||
+				e.Namespace == t.namespace || t.ofChild(e))
 		}}
 }
 

@@ -3,6 +3,7 @@ package examine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -45,6 +46,9 @@ func (r *run) undisturbed() error {
 	}
 	for n := range times {
 		r.options.Progress("undisturbed creation %d of %d", n+1, times)
+		if n == times-1 { // what lives as long as a process varies by itself, too
+			r.operator.Kill()
+		}
 		_, err := r.try(func(t *trial) (Finding, error) { return Finding{}, t.learn() })
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
@@ -54,6 +58,9 @@ func (r *run) undisturbed() error {
 		}
 	}
 	r.state, r.varying = state.Common(r.states)
+	for c, fields := range r.fields {
+		r.fields[c] = slices.DeleteFunc(fields, func(p path) bool { return r.generated[fieldOf{c, p.String()}] })
+	}
 	for _, c := range r.children {
 		r.secrets.Publish(c.Name)
 		verb := "owns"
@@ -74,6 +81,7 @@ func (t *trial) learn() error {
 	if err := t.serve(); err != nil {
 		return errors.Join(err, t.sight())
 	}
+	t.findLocks()
 	if t.children == nil {
 		children, err := t.discoverChildren()
 		if err != nil {
@@ -88,6 +96,9 @@ func (t *trial) learn() error {
 				return err
 			}
 			t.fields[c] = fields
+		}
+		if err := t.learnValues(c); err != nil {
+			return err
 		}
 	}
 	t.keys = append(t.keys, keysOf(t.changes(0)))
@@ -113,7 +124,6 @@ func (r *run) neverReady(err error) error {
 		return fmt.Errorf("the operator %v while it handled the sample, so nothing can be examined: see its last lines and "+
 			"fix that first%s", p.Exit(), words(p))
 	}
-	return fmt.Errorf("the sample never got ready undisturbed, so no disturbed end can be compared with it: %w\n"+
-		"Fix: check SAMPLE=, what it needs (NEEDS=), and what ready means (READY={.status.phase}=Running, or a condition)%s",
-		err, words(r.operator.Process()))
+	return fmt.Errorf("the sample never got ready undisturbed, so no disturbed end can be compared with it: %w\nFix: %s%s",
+		err, whatToDo(err), words(r.operator.Process()))
 }

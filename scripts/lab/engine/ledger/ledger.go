@@ -49,6 +49,8 @@ type Entry struct {
 	wire.Request
 	// Code is that of the answer on its way to the client; 0 as long as there is none, and when it was dropped.
 	Code int
+	// Message is what an answer said that refused the request.
+	Message string
 	// Served are the codes that the API server answered with: none when the request did not reach it,
 	// two when it was duplicated. AuditIDs are the names of these answers in its audit log.
 	Served   []int

@@ -94,7 +94,15 @@ func (x *Exchange) readRequest(out *http.Request) (err error) {
 	if x.body, err = io.ReadAll(out.Body); err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}
-	x.change(func(e *ledger.Entry) { e.Sent = int64(len(x.body)) })
+	x.change(func(e *ledger.Entry) {
+		e.Sent = int64(len(x.body))
+		if e.Verb != wire.Create || e.Name != "" {
+			return
+		}
+		if objects, _, err := wire.Objects(out.Header, x.body); err == nil && len(objects) == 1 {
+			e.Name = objects[0].Name // an answer that refuses it does not say which it was
+		}
+	})
 	return nil
 }
 
@@ -211,6 +219,9 @@ func (x *Exchange) pass(out *http.Request) *http.Response {
 	}
 	x.change(func(e *ledger.Entry) {
 		e.Code = a.Code
+		if a.Code >= http.StatusBadRequest {
+			e.Message = wire.Message(a.Header, a.Body)
+		}
 		if x.stream == nil {
 			e.Received = int64(len(a.Body))
 		}

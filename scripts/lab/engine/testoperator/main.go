@@ -12,7 +12,10 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -49,7 +52,20 @@ const (
 	forgets         = "forgets"          // what failed is not tried again
 	elsewhere       = "elsewhere"        // its lease is in a namespace where it may not be
 	quits           = "quits"            // it ends as soon as the children were made
+	invalid         = "invalid"          // its Deployment has no image, and nothing reports that it is refused
+	failsOn         = "fails-on"         // it makes all children, and each reconcile ends in an error
+	selects         = "selects"          // its cache selects children by a label, and what it does not see it creates
+	leaves          = "leaves"           // what was made for another spec stays
+	resyncs         = "resyncs"          // it hears nothing of its children, and looks at everything again at times
+
+	// No faults, but habits that must not be called so.
+	makesUp     = "makes-up"    // a password that is made up, and taken as it is when somebody changes it
+	fingerprint = "fingerprint" // the status has a value that lives as long as the process
+	triesAgain  = "tries-again" // what is refused is tried four times at once in each reconcile
 )
+
+// resyncPeriod is that of resyncs.
+const resyncPeriod = 8 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -93,8 +109,10 @@ func run(ctx context.Context, fault, leaseNamespace string) error {
 
 func operate(ctx context.Context, client dynamic.Interface, fault string) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	selected := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, "",
+		func(o *metav1.ListOptions) { o.LabelSelector = "app=hello" })
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
-	r := &reconciler{client: client, fault: fault, begun: map[cache.ObjectName]bool{}, changed: map[string]bool{},
+	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()), begun: map[cache.ObjectName]bool{}, changed: map[string]bool{},
 		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {
@@ -111,17 +129,25 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 	for _, gvr := range watched {
 		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 			DeleteFunc: enqueue}
-		if fault == noDrift && gvr != greetings && gvr.Resource != "deployments" {
+		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) {
 			handler = cache.ResourceEventHandlerFuncs{}
 		}
 		informer := factory.ForResource(gvr)
+		if fault == selects && gvr != greetings {
+			informer = selected.ForResource(gvr)
+		}
 		r.listers[gvr] = informer.Lister()
 		if _, err := informer.Informer().AddEventHandler(handler); err != nil {
 			return err
 		}
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	for _, f := range []dynamicinformer.DynamicSharedInformerFactory{factory, selected} {
+		f.Start(ctx.Done())
+		f.WaitForCacheSync(ctx.Done())
+	}
+	if fault == resyncs {
+		go again(ctx, r.listers[greetings], enqueue)
+	}
 	go func() { <-ctx.Done(); queue.ShutDown() }()
 	for {
 		name, over := queue.Get()
@@ -133,7 +159,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			return err
 		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, name, err)
+			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
 			switch fault {
 			case atOnce:
 				queue.Add(name)
@@ -146,5 +172,20 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			queue.Forget(name)
 		}
 		queue.Done(name)
+	}
+}
+
+// again enqueues every Greeting at intervals, until ctx ends.
+func again(ctx context.Context, all cache.GenericLister, enqueue func(any)) {
+	for tick := time.NewTicker(resyncPeriod); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		objects, _ := all.List(labels.Everything()) // a lister of a cache has no errors
+		for _, o := range objects {
+			enqueue(o)
+		}
 	}
 }

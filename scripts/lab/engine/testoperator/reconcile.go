@@ -21,6 +21,7 @@ import (
 type reconciler struct {
 	client  dynamic.Interface
 	fault   string
+	born    string                    // when this process began
 	begun   map[cache.ObjectName]bool // by this process
 	changed map[string]bool           // kinds and names of what the cluster changed
 	listers map[schema.GroupVersionResource]cache.GenericLister
@@ -67,7 +68,8 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 		if r.fault == finalizer {
 			child.SetFinalizers([]string{"test.example.com/cleanup"})
 		}
-		if err := r.apply(ctx, gvr, child); err != nil {
+		r.plant(child)
+		if err := r.applied(ctx, gvr, child); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("apply %s: %w", gvr.Resource, err))
 		}
 		if errs != nil && r.fault == givesUp {
@@ -75,10 +77,50 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 		}
 	}
 	printSecret(name)
-	if r.fault == quits {
+	switch r.fault {
+	case quits:
 		return errQuit
+	case invalid:
+		return nil // what was refused, nobody hears of
+	case failsOn:
+		return errors.New("it cannot go on")
+	case leaves:
+		extra := desired(greeting, children[0])
+		replicas, _, _ := unstructured.NestedInt64(greeting.Object, "spec", "replicas")
+		extra.SetName(fmt.Sprintf("%s-%d", extra.GetName(), replicas))
+		errs = errors.Join(errs, r.apply(ctx, children[0], extra))
 	}
 	return errors.Join(errs, r.updateStatus(ctx, greeting, errs))
+}
+
+// plant changes a child as the fault wants it.
+func (r *reconciler) plant(child *unstructured.Unstructured) {
+	switch {
+	case r.fault == invalid && child.GetKind() == "Deployment":
+		container := map[string]any{"name": "main"}
+		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
+	case r.fault == makesUp && child.GetKind() == "ConfigMap":
+		password := fmt.Sprint(time.Now().UnixNano())
+		if have, err := r.get(children[0], cache.MetaObjectToName(child)); err == nil {
+			password, _, _ = unstructured.NestedString(have.Object, "data", "password")
+		}
+		_ = unstructured.SetNestedField(child.Object, password, "data", "password")
+	}
+}
+
+// applied applies a child, some times over where the fault wants it.
+func (r *reconciler) applied(ctx context.Context, gvr schema.GroupVersionResource,
+	child *unstructured.Unstructured) (err error) {
+	tries := 1
+	if r.fault == triesAgain {
+		tries = 4
+	}
+	for range tries {
+		if err = r.apply(ctx, gvr, child); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 var errQuit = errors.New("it ends")
@@ -117,6 +159,10 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 		return err
 	case err == nil && r.fault != blind && (r.fault == noDrift || contains(have.Object, stored(want).Object)):
 		return nil
+	}
+	if err != nil && r.fault == selects {
+		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{})
+		return err
 	}
 	now, err := r.client.Resource(gvr).Namespace(want.GetNamespace()).Apply(ctx, want.GetName(), want,
 		metav1.ApplyOptions{FieldManager: "testoperator", Force: true})
@@ -170,6 +216,9 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	}
 	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message}
 	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": []any{condition}}
+	if r.fault == fingerprint {
+		want["fingerprint"] = r.born
+	}
 	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
 		return nil
 	}

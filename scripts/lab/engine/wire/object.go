@@ -31,14 +31,8 @@ var protobufMagic = []byte("k8s\x00")
 // and every list its items in field 2, so that PartialObjectMetadata, which has only these, decodes any
 // of them and skips the rest.
 func Objects(header http.Header, body []byte) (objects []Object, isList bool, err error) {
-	if header.Get("Content-Encoding") == "gzip" {
-		unpacked, err := gzip.NewReader(bytes.NewReader(body))
-		if err != nil {
-			return nil, false, err
-		}
-		if body, err = io.ReadAll(unpacked); err != nil {
-			return nil, false, err
-		}
+	if body, err = unpacked(header, body); err != nil {
+		return nil, false, err
 	}
 	switch kind, _, _ := mime.ParseMediaType(header.Get("Content-Type")); kind {
 	case "application/json":
@@ -48,6 +42,35 @@ func Objects(header http.Header, body []byte) (objects []Object, isList bool, er
 	default:
 		return nil, false, fmt.Errorf("%w: %q", ErrEncoding, kind)
 	}
+}
+
+func unpacked(header http.Header, body []byte) ([]byte, error) {
+	if header.Get("Content-Encoding") != "gzip" {
+		return body, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// Message is what an answer says that refuses a request; empty where it is not a Status.
+func Message(header http.Header, body []byte) string {
+	body, err := unpacked(header, body)
+	if err != nil {
+		return ""
+	}
+	var status metav1.Status
+	if rest, ok := bytes.CutPrefix(body, protobufMagic); ok {
+		var envelope runtime.Unknown
+		if err := envelope.Unmarshal(rest); err != nil || status.Unmarshal(envelope.Raw) != nil {
+			return ""
+		}
+	} else if json.Unmarshal(body, &status) != nil {
+		return ""
+	}
+	return status.Message
 }
 
 type jsonObject struct {

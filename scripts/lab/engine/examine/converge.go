@@ -1,0 +1,233 @@
+package examine
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// converged returns nil when what the operator asked for is there: no write is being refused, what it created exists, and
+// the pods of the sample run. A condition Ready can say what it likes.
+func (t *trial) converged() error {
+	writes := t.writes(0)
+	if err := beingRefused(writes); err != nil {
+		return err
+	}
+	if err := t.stillThere(writes); err != nil {
+		return err
+	}
+	if t.target.cluster {
+		return nil
+	}
+	return t.podsRun()
+}
+
+// An objectKey names what a write is about.
+type objectKey struct{ what, namespace, name string }
+
+// beingRefused is an error when the last attempt at an object was refused.
+func beingRefused(writes []ledger.Entry) error {
+	last, count := map[objectKey]ledger.Entry{}, map[objectKey][2]int{} // refused, and all
+	var order []objectKey
+	for _, e := range writes {
+		k := objectKey{e.What(), e.Namespace, e.Name}
+		if _, known := last[k]; !known {
+			order = append(order, k)
+		}
+		n := count[k]
+		if n[1]++; isRefused(e) {
+			n[0]++
+		}
+		last[k], count[k] = e, n
+	}
+	for _, k := range order {
+		e, n := last[k], count[k]
+		if isRefused(e) {
+			return refusedError{e, n[0], n[1]}
+		}
+	}
+	return nil
+}
+
+// isRefused reports whether an answer says that the operator's wish cannot be. A conflict and an object that is there or
+// gone already are part of a normal life.
+func isRefused(e ledger.Entry) bool {
+	gone := e.Code == http.StatusNotFound && e.Verb != wire.Create && e.Verb != wire.Apply
+	return e.Code >= http.StatusBadRequest && e.Code != http.StatusConflict && !gone
+}
+
+// A refusedError says what the API server does not let the operator do.
+type refusedError struct {
+	last         ledger.Entry
+	refused, all int
+}
+
+func (e refusedError) Error() string {
+	return fmt.Sprintf("%d of %d requests %s %s %s were refused with %d: %s", e.refused, e.all, e.last.Verb, e.last.What(),
+		e.last.Name, e.last.Code, e.last.Message)
+}
+
+// stillThere is an error when something that the operator created, and did not delete, is gone.
+func (t *trial) stillThere(writes []ledger.Entry) error {
+	made := map[objectKey]ledger.Entry{}
+	for _, e := range writes {
+		k := objectKey{e.What(), e.Namespace, e.Name}
+		switch {
+		case e.Verb == wire.Delete || e.Verb == wire.DeleteCollection:
+			delete(made, k)
+		case e.Name != "" && e.Subresource == "" && slices.Contains(e.Served, http.StatusCreated):
+			made[k] = e
+		}
+	}
+	for _, e := range made {
+		for _, c := range childrenOf([]ledger.Entry{e}, t.target.gvr, t.target.cluster) {
+			if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+				return fmt.Errorf("%s was created and is gone", c)
+			}
+		}
+	}
+	return nil
+}
+
+// podsRun is an error when a pod in the namespace does not run, or a workload has fewer pods than it should have.
+func (t *trial) podsRun() error {
+	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, p := range pods.Items {
+		if p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodSucceeded || p.DeletionTimestamp != nil {
+			continue
+		}
+		why := string(p.Status.Phase)
+		for _, c := range p.Status.Conditions {
+			if c.Status != corev1.ConditionTrue && c.Message != "" {
+				why += ": " + c.Message
+			}
+		}
+		return fmt.Errorf("the pod %s is %s", p.Name, why)
+	}
+	deployments, err := t.fixture.Kube.AppsV1().Deployments(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, d := range deployments.Items {
+		if err := enough("Deployment "+d.Name, d.Spec.Replicas, d.Status.ReadyReplicas, failureOf(d.Status.Conditions)); err != nil {
+			return err
+		}
+	}
+	sets, err := t.fixture.Kube.AppsV1().StatefulSets(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, s := range sets.Items {
+		if err := enough("StatefulSet "+s.Name, s.Spec.Replicas, s.Status.ReadyReplicas, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failureOf says why a Deployment gets no pods.
+func failureOf(conditions []appsv1.DeploymentCondition) string {
+	for _, c := range conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}
+
+func enough(what string, want *int32, ready int32, why string) error {
+	if n := *want; ready < n {
+		return fmt.Errorf("%s has %d of %d pods ready%s", what, ready, n, why)
+	}
+	return nil
+}
+
+// errorLine is a line of a log that reports an error: of zap, logr, slog, klog or a development logger.
+var errorLine = regexp.MustCompile(`(?i:"?level"?\s*[=:]\s*"?error\b)|\bERROR\b|^E\d{4} `)
+
+var errFailing = errors.New("its reconciles end in errors")
+
+// A failing watches whether errors about a sample grow. Exponential backoff makes the pauses between them longer, so an
+// end is only believed after a pause that is much longer than the one before.
+type failing struct {
+	count     int
+	last      time.Time
+	gap       time.Duration
+	line      string
+	namespace *regexp.Regexp
+}
+
+func (t *trial) newFailing() *failing {
+	return &failing{namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`)}
+}
+
+// look counts again, in what the operator has printed and in its metrics.
+func (f *failing) look(t *trial) error {
+	count := 0
+	if n, known := t.operator.reconcileErrors(t.ctx); known {
+		count = n - t.errorsBefore
+	}
+	if p := t.operator.Process(); p != nil {
+		logged := 0
+		for line := range strings.Lines(p.Output()) {
+			if errorLine.MatchString(line) && f.namespace.MatchString(line) {
+				logged++
+				f.line = strings.TrimSpace(line)
+			}
+		}
+		count = max(count, logged)
+	}
+	if count > f.count {
+		if !f.last.IsZero() {
+			f.gap = time.Since(f.last)
+		}
+		f.count, f.last = count, time.Now()
+	}
+	if f.last.IsZero() || time.Since(f.last) > max(time.Second, 3*f.gap) {
+		return nil
+	}
+	err := fmt.Errorf("%w: %d so far", errFailing, f.count)
+	if f.line != "" {
+		err = fmt.Errorf("%w, the last one: %s", err, shortened(f.line, 400))
+	}
+	return err
+}
+
+func shortened(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
+}
+
+// whatToDo is the advice about a sample that does not converge.
+func whatToDo(err error) string {
+	var refused refusedError
+	switch {
+	case errors.As(err, &refused) && refused.last.Code == http.StatusForbidden:
+		return "give its permissions in ROLE=, or leave ROLE= out"
+	case errors.As(err, &refused) && refused.last.Code == http.StatusNotFound:
+		return "the kind or the namespace does not exist here: add its CRD to CRD=, or what is missing to NEEDS="
+	case errors.As(err, &refused):
+		return "often webhooks set defaults, and they are off: name their manifests in WEBHOOKS=, or write the fields into " +
+			"the sample"
+	case errors.Is(err, errFailing):
+		return "look at the operator's own words, and give it what it needs by NEEDS=, ARGS= and ENV="
+	}
+	return "check SAMPLE=, what it needs (NEEDS=), and what ready means (READY={.status.phase}=Running, or a condition)"
+}

@@ -1,0 +1,180 @@
+package examine
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+)
+
+// reportOf has a finding for each pair of a title in the experiment drift and a verdict.
+func reportOf(findings map[string]Verdict) *Report {
+	r := &Report{Schema: Schema, Operator: "op", Requests: map[string]Requests{"drift": {Reads: 1, Writes: 2}}}
+	for title, v := range findings {
+		f := Finding{ID: idOf("drift", title), Experiment: "drift", Title: title, Verdict: v, What: "what was seen"}
+		r.Findings = append(r.Findings, f.explained())
+	}
+	slices.SortFunc(r.Findings, func(a, b Finding) int { return strings.Compare(a.ID, b.ID) })
+	return r
+}
+
+func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "baseline.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("accepted:\n- {id: drift/known, reason: on purpose}\n- {id: drift/healed, reason: once}\n" +
+		"- {id: crash/not-tried, reason: later}\n")
+	b, err := ReadBaseline(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reportOf(map[string]Verdict{"known": Failed, "new": Failed, "healed": Passed})
+	r.Accept(b)
+	if diff := cmp.Diff([]string{"drift/healed"}, r.Gone); diff != "" {
+		t.Error(diff)
+	}
+	if got := r.Failed(); len(got) != 1 || r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
+		t.Errorf("failed: %q, findings: %+v", got, r.Findings)
+	}
+	for text, say := range map[string]string{
+		"accepted:\n- {id: drift/known}\n":             "accepts drift/known without a reason",
+		"accepted:\n- {id: none/known, reason: yes}\n": "which is not the id of a finding",
+		"accepts: []\n": "unknown field",
+	} {
+		write(text)
+		if _, err := ReadBaseline(file); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%q: %v, want %q", text, err, say)
+		}
+	}
+}
+
+func TestTwoReportsAreCompared(t *testing.T) {
+	older := reportOf(map[string]Verdict{"a": Passed, "b": Failed, "c": Passed, "gone": Failed})
+	newer := reportOf(map[string]Verdict{"a": Failed, "b": Passed, "c": Passed, "new": Failed})
+	page := Compare(older, newer)
+	for _, say := range []string{"## Worse\n\n- a: passed → failed", "## Better\n\n- b: failed → passed",
+		"- only now: new: failed", "- only before: gone: failed", "| Drift | 1 | 1 | 2 | 2 |"} {
+		if !strings.Contains(page, say) {
+			t.Errorf("the page does not say %q:\n%s", say, page)
+		}
+	}
+	if diff := cmp.Diff([]string{"drift/a"}, Worse(older, newer)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAReportForOtherPrograms(t *testing.T) {
+	r := reportOf(map[string]Verdict{"a <b> stayed changed": Failed, "good": Passed, "not tried": Skipped})
+	dir := t.TempDir()
+	if _, err := r.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	var suites junitSuites
+	if err := xml.Unmarshal(read("examine.junit.xml"), &suites); err != nil || len(suites.Suites) != 1 ||
+		suites.Suites[0].Tests != 3 || suites.Suites[0].Failures != 1 || suites.Suites[0].Skipped != 1 {
+		t.Errorf("%v, %+v", err, suites)
+	}
+	var log sarifLog
+	if err := json.Unmarshal(read("examine.sarif"), &log); err != nil || len(log.Runs[0].Results) != 1 ||
+		log.Runs[0].Results[0].Fingerprints["examine/v1"] != "drift/a-b-stayed-changed" {
+		t.Errorf("%v, %+v", err, log)
+	}
+	again, err := ReadReport(filepath.Join(dir, "examine.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, again); diff != "" {
+		t.Error(diff)
+	}
+	if page := string(read("examine.md")); strings.Index(page, "## A choice to make") > strings.Index(page, "## All experiments") {
+		t.Errorf("what failed does not come first:\n%s", page)
+	}
+}
+
+func TestBackoffIsNotAHotLoop(t *testing.T) {
+	begin := time.Now()
+	tries := func(pauses ...time.Duration) (w watched) {
+		w.begin, w.end = begin, begin.Add(window)
+		at := begin
+		for _, p := range pauses {
+			at = at.Add(p)
+			w.entries = append(w.entries, ledger.Entry{Start: at, Request: wire.Request{Verb: wire.Create, Resource: "pods"}})
+		}
+		return w
+	}
+	var backoff, atOnce, often []time.Duration
+	for d := 5 * time.Millisecond; d < 3*time.Second; d *= 2 {
+		backoff = append(backoff, d, 10*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond) // tries of one reconcile
+	}
+	for range 200 {
+		atOnce = append(atOnce, 20*time.Millisecond)
+	}
+	for range 15 {
+		often = append(often, 250*time.Millisecond)
+	}
+	for name, test := range map[string]struct {
+		w    watched
+		want bool
+	}{"backoff": {tries(backoff...), false}, "at once": {tries(atOnce...), true}, "often": {tries(often...), true}} {
+		if got := test.w.hot(); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestWhatIsBeingRefused(t *testing.T) {
+	write := func(verb, name string, code int) ledger.Entry {
+		return ledger.Entry{Code: code, Message: "no", Request: wire.Request{Verb: verb, Resource: "pods", Name: name}}
+	}
+	for name, test := range map[string]struct {
+		writes []ledger.Entry
+		say    string
+	}{
+		"all": {[]ledger.Entry{write("create", "a", 422), write("create", "a", 422)},
+			"2 of 2 requests create pods a were refused with 422: no"},
+		"in the end it was accepted": {[]ledger.Entry{write("create", "a", 422), write("create", "a", 201)}, ""},
+		"another object was accepted": {[]ledger.Entry{write("create", "a", 422), write("create", "b", 201)},
+			"1 of 1 requests create pods a were refused with 422: no"},
+		"a conflict, and what is gone": {[]ledger.Entry{write("update", "a", 409), write("delete", "b", 404)}, ""},
+		"the kind does not exist": {[]ledger.Entry{write("create", "a", 404)},
+			"1 of 1 requests create pods a were refused with 404: no"},
+	} {
+		if err := beingRefused(test.writes); (err == nil) != (test.say == "") || err != nil && err.Error() != test.say {
+			t.Errorf("%s: %v, want %q", name, err, test.say)
+		}
+	}
+}
+
+func TestLinesOfErrors(t *testing.T) {
+	for line, want := range map[string]bool{
+		`2026-11-25T10:00:00Z	ERROR	Reconciler error	{"namespace": "examine-1"}`: true,
+		`{"level":"error","ts":1.5,"msg":"Reconciler error"}`:                    true,
+		`time=2026-11-25 level=error msg="x"`:                                    true,
+		`E1125 10:00:00.000000       1 controller.go:1] x`:                       true,
+		`{"level":"info","msg":"no error so far"}`:                               false,
+		`I1125 10:00:00.000000       1 controller.go:1] x`:                       false,
+	} {
+		if got := errorLine.MatchString(line); got != want {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+}

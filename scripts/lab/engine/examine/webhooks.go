@@ -1,0 +1,153 @@
+package examine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+)
+
+// besideCRDs is where kubebuilder writes the manifests of webhooks, seen from config/crd/bases and from config/crd.
+var besideCRDs = []string{"../../webhook/manifests.yaml", "../webhook/manifests.yaml"}
+
+// webhookFiles are the manifests of the webhooks that the program serves.
+func (t *target) webhookFiles() []string {
+	if len(t.Webhooks) > 0 || slices.Contains(t.Env, "ENABLE_WEBHOOKS=false") {
+		return t.Webhooks
+	}
+	for _, place := range besideCRDs {
+		if file := filepath.Join(t.CRD, place); isFile(file) {
+			return []string{file}
+		}
+	}
+	return nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// installWebhooks has the API server ask the program, as a Service and cert-manager would see to in a cluster.
+func (r *run) installWebhooks() error {
+	for crd, path := range r.target.conversions {
+		if err := r.fixture.Webhooks.Convert(r.ctx, crd, path); err != nil {
+			return err
+		}
+	}
+	var all bytes.Buffer
+	for _, file := range r.target.webhookFiles() {
+		objects, err := fixture.Objects(file)
+		if err != nil {
+			return fmt.Errorf("WEBHOOKS=%s cannot be read: %w", file, err)
+		}
+		for _, u := range objects {
+			if !strings.HasSuffix(u.GetKind(), "WebhookConfiguration") {
+				continue
+			}
+			data, err := yaml.Marshal(u.Object)
+			if err != nil {
+				return err
+			}
+			all.WriteString("---\n")
+			all.Write(data)
+			r.webhooks = append(r.webhooks, u.GetKind()+" "+u.GetName())
+		}
+	}
+	if len(r.webhooks) == 0 && len(r.target.Webhooks) > 0 {
+		return fmt.Errorf("WEBHOOKS=%s holds no MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
+			strings.Join(r.target.Webhooks, ","))
+	}
+	if len(r.webhooks) == 0 && len(r.target.conversions) == 0 {
+		return nil
+	}
+	r.served = true
+	file := filepath.Join(r.fixture.Dir, "webhooks.yaml")
+	if err := os.WriteFile(file, all.Bytes(), 0o600); err != nil {
+		return err
+	}
+	if len(r.webhooks) > 0 {
+		if err := r.fixture.Webhooks.Install(r.ctx, file); err != nil {
+			return err
+		}
+	}
+	// Where controller-runtime looks by default. TMPDIR of the program is the fixture's folder.
+	place := filepath.Join(r.fixture.Dir, "k8s-webhook-server", "serving-certs")
+	return errors.Join(os.MkdirAll(filepath.Dir(place), 0o700), os.Symlink(r.fixture.Webhooks.CertDir, place))
+}
+
+// webhooksAnswer waits until the program serves its webhooks. One that serves none is examined without.
+func (r *run) webhooksAnswer() error {
+	if !r.served {
+		return nil
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(r.operator.webhookPort()))
+	for begin := time.Now(); time.Since(begin) < 10*time.Second && r.operator.Running(); {
+		if c, err := net.Dial("tcp", address); err == nil {
+			r.report.Notes = append(r.report.Notes, fmt.Sprintf("Its webhooks were served: %s.", strings.Join(r.webhooks, ", ")))
+			return c.Close()
+		}
+		if err := fixture.Pause(r.ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if len(r.target.Webhooks) > 0 || len(r.target.conversions) > 0 {
+		return fmt.Errorf("the program serves no webhooks at %s within 10 s: name its flags in ARGS=%s", address,
+			words(r.operator.Process()))
+	}
+	r.report.Notes = append(r.report.Notes, fmt.Sprintf("The webhooks beside the CRDs (%s) are not served by the program at "+
+		"%s: it is examined without them.", strings.Join(r.webhooks, ", "), address))
+	r.options.Progress("it serves no webhooks at %s: they are left out", address)
+	return r.fixture.Webhooks.Install(r.ctx, "")
+}
+
+// usualWebhookPort is that of controller-runtime.
+const usualWebhookPort = 9443
+
+// webhookPort is where the program serves webhooks: where ARGS= says, else the usual port.
+func (o *operator) webhookPort() int {
+	for _, arg := range o.target.Args {
+		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if n, err := strconv.Atoi(value); err == nil && name == "webhook-port" {
+			return n
+		}
+	}
+	if slices.Contains(o.flags, "webhook-port") {
+		if o.port == 0 {
+			o.port, _ = fixture.FreePort()
+		}
+		return o.port
+	}
+	return usualWebhookPort
+}
+
+// certificates are the flags that say where the certificates of the webhooks are, as far as the program has them.
+func (o *operator) certificates() []string {
+	if _, err := os.Stat(o.fixture.Webhooks.CertDir); err != nil {
+		return nil // no webhook is served
+	}
+	dir := o.fixture.Webhooks.CertDir
+	return o.with("--webhook-cert-path="+dir, "--webhook-cert-dir="+dir, "--cert-dir="+dir,
+		fmt.Sprintf("--webhook-port=%d", o.webhookPort()))
+}
+
+// subcommand are the words that a program's arguments begin with: its flags are those of that command.
+func subcommand(args []string) (words []string) {
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") || strings.ContainsAny(arg, "=/.$") {
+			break
+		}
+		words = append(words, arg)
+	}
+	return words
+}
