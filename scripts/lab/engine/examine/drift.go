@@ -35,12 +35,13 @@ func drift(r *run) error {
 	}
 	left := map[string]int{}
 	for _, part := range []struct {
-		name string
-		do   func(t *trial, c child) (Finding, error)
-	}{{"a deleted %s comes back", (*trial).deleteChild}, {"changed fields of %s are restored", (*trial).changeFields}} {
-		for _, c := range byKind(r.owns()) {
-			if r.late() {
-				left[part.name]++
+		name, others string
+		do           func(t *trial, c child) (Finding, error)
+	}{{"a deleted %s comes back", "further children that are deleted", (*trial).deleteChild},
+		{"changed fields of %s are restored", "further children that are changed", (*trial).changeFields}} {
+		for n, c := range byKind(r.owns()) {
+			if n > 0 && r.late() {
+				left[part.others]++
 				continue
 			}
 			if err := r.check(fmt.Sprintf(part.name, c), func(t *trial) (Finding, error) { return part.do(t, c) }); err != nil {
@@ -49,7 +50,7 @@ func drift(r *run) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		r.add(fmt.Sprintf(name, "further child"), skipped("%d of %d children were left out for lack of time: RUN=drift",
+		r.add(name, skipped("%d of %d children were left out for lack of time: RUN=drift",
 			left[name], len(r.owns())))
 	}
 	if labels := slices.Sorted(maps.Keys(r.unseen)); len(labels) > 0 {

@@ -88,13 +88,10 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	begin := time.Now()
-	r := &run{ctx: ctx, target: t, end: begin.Add(7 * time.Minute), fields: map[child][]path{},
+	r := &run{ctx: ctx, target: t, fields: map[child][]path{},
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
 		unseen: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
 	r.options = r.redacted(o)
-	if s.Fast {
-		r.end = begin.Add(85 * time.Second)
-	}
 	r.report = newReport(t)
 	remove, err := t.build(ctx)
 	if err != nil {
@@ -121,6 +118,10 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	go r.provide(watching)
+	r.end = time.Now().Add(7 * time.Minute)
+	if s.Fast {
+		r.end = time.Now().Add(85 * time.Second)
+	}
 	if err := r.prepare(); err != nil {
 		return nil, r.withoutSecrets(err)
 	}
