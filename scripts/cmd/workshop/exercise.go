@@ -35,6 +35,7 @@ func (w workshop) course() (exercise.Course, error) {
 		Judge:     exercise.Judge{Root: w.root, Bin: w.bin(), Env: w.chapterEnv(), Waiting: waiting},
 		All:       all,
 		Plane:     w.keptPlane,
+		Checks:    filepath.Join(w.state, "checks"),
 	}, err
 }
 

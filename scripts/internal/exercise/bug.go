@@ -189,7 +189,7 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 	}
 	defer os.RemoveAll(scratch)
 	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
-	job := Job{Name: "bug", Program: filepath.Join(scratch, "program"), Checks: append(slices.Clone(b.planted.CaughtBy), Fast),
+	job := Job{Name: "bug", Program: filepath.Join(scratch, "operator"), Checks: append(slices.Clone(b.planted.CaughtBy), Fast),
 		Of: b.planted.Of, Rights: b.planted.Rights, Folder: c.Dir(e)}
 	began := c.Now()
 	err = c.Judge.Build(ctx, c.Dir(e), main, "work/bug", job.Program)
@@ -206,9 +206,8 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 		job.CRD = filepath.Join(c.Dir(e), crdFile)
 	}
 	began = c.Now()
-	verdicts, err := c.Judge.Lab(ctx, []Job{job}, c.known(b.planted.CaughtBy, began, &r))
+	err = c.judged(ctx, e, job, b.planted.CaughtBy, c.known(b.planted.CaughtBy, began, &r), &r)
 	r.Took = c.Now().Sub(began)
-	r.Own, r.Earlier = split(verdicts[job.Name], b.planted.CaughtBy)
 	return r, err
 }
 

@@ -32,6 +32,10 @@ type Verdict struct {
 	Reason   string   `json:"reason"`
 	Evidence []string `json:"evidence"`
 	Seconds  float64  `json:"seconds"`
+	// Namespace is the check's in the ledger. At is the number of the record at which it differed, End that of its end.
+	Namespace string `json:"namespace,omitempty"`
+	At        int    `json:"at,omitempty"`
+	End       int    `json:"end,omitempty"`
 }
 
 // Passed reports whether the check passed. One that was skipped did not.
@@ -39,8 +43,8 @@ func (v Verdict) Passed() bool { return v.Verdict == "passed" }
 
 // A Judge examines files in a work folder.
 type Judge struct {
-	// Root is the checkout, State where the workshop keeps its state, Bin its programs.
-	Root, State, Bin string
+	// Root is the checkout, Bin its programs.
+	Root, Bin string
 	// Env is the environment of programs.
 	Env []string
 	// Waiting, when set, is called with what takes more than a moment, and for how long it has taken: nobody should
@@ -150,13 +154,20 @@ const (
 
 // Lab runs jobs and returns the verdicts by job, in the order of its checks.
 func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
+	return j.Recorded(ctx, jobs, "", each)
+}
+
+// Recorded is Lab that writes what the programs saw and sent to a file.
+func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
+	map[string][]Verdict, error) {
 	var known atomic.Int32
 	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 10*time.Second)()
 	input, err := json.Marshal(jobs)
 	if err != nil {
 		return nil, err
 	}
-	lab := j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge", "--fixtures", fmt.Sprint(max(j.Fixtures, 1)))
+	lab := j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge", "--fixtures", fmt.Sprint(max(j.Fixtures, 1)),
+		"--ledger", ledger)
 	var stderr output.Buffer
 	lab.Stdin, lab.Stderr = bytes.NewReader(input), &stderr
 	out, err := lab.StdoutPipe()
