@@ -57,6 +57,11 @@ type Judge struct {
 // errCompile is returned, wrapped, when the reader's program does not compile.
 var errCompile = errors.New("it does not compile")
 
+// Wait calls Waiting as long as something takes more than a moment, until done is called.
+func (j Judge) Wait(what string) (done func()) {
+	return j.wait(func() string { return what }, 2*time.Second)
+}
+
 // wait calls Waiting after a time, and then every ten seconds, until done is called.
 func (j Judge) wait(what func() string, first time.Duration) (done func()) {
 	if j.Waiting == nil {
@@ -83,8 +88,7 @@ func (j Judge) wait(what func() string, first time.Duration) (done func()) {
 
 // Build compiles the program in a work folder. shown is how its folder is called in messages.
 func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error {
-	what := func() string { return "compiling " + shown + " (up to a minute the first time)" }
-	defer j.wait(what, 2*time.Second)()
+	defer j.Wait("compiling " + shown + " (up to a minute the first time)")()
 	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
 	// The go command leaves its work folder behind at Ctrl-C; the program's folder is removed.
 	cmd.Env = append(slices.Clone(j.Env), "GOTMPDIR="+filepath.Dir(program))
@@ -161,7 +165,7 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verd
 func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
 	map[string][]Verdict, error) {
 	var known atomic.Int32
-	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 10*time.Second)()
+	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 5*time.Second)()
 	input, err := json.Marshal(jobs)
 	if err != nil {
 		return nil, err
@@ -242,7 +246,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 	if err := write(overlay, data); err != nil {
 		return nil, err
 	}
-	defer j.wait(func() string { return "compiling and running the tests of " + e.ID }, 2*time.Second)()
+	defer j.Wait("compiling and running the tests of " + e.ID)()
 	program := filepath.Join(scratch, "tests")
 	compile := j.command(ctx, dir, "go", "test", "-c", "-overlay", overlay, "-o", program, pkg)
 	compile.Env = append(slices.Clone(j.Env), "GOTMPDIR="+scratch)

@@ -122,8 +122,8 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintf(w, "Watch it fail: make watch EX=%s\n", shortID(e))
 	}
 	if IsBug(e.ID) {
-		wrapped(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make solution` shows the "+
-			"fault. (%s)", r.times()))
+		wrapped(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make hint` helps, "+
+			"`make solution` shows the fault. (%s)", r.times()))
 		return
 	}
 	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps.", e.Path()))
@@ -260,5 +260,5 @@ func (b Bug) Print(w io.Writer, number int) {
 	var reading strings.Builder
 	wrapped(&reading, "             ", b.reading())
 	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))
-	fmt.Fprintln(w, "then         make check shows the evidence; fix the code until it passes; or make solution")
+	fmt.Fprintln(w, "then         make check shows the evidence, make hint helps; fix the code until it passes; or make solution")
 }
