@@ -260,5 +260,5 @@ func (b Bug) Print(w io.Writer, number int) {
 	var reading strings.Builder
 	wrapped(&reading, "             ", b.reading())
 	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))
-	fmt.Fprintln(w, "then         make check shows the evidence, make hint helps; fix the code until it passes; or make solution")
+	fmt.Fprintln(w, "then         make check shows the evidence, make hint helps; make solution shows the fault")
 }
