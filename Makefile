@@ -29,8 +29,8 @@ status: ## Show what of the local cluster runs and where its files are
 shell: ## Open a shell whose kubectl talks to the local cluster
 	@$(WORKSHOP) shell
 
-watch: ## See the control loop of programs as it happens: make watch BY=3-own
-	@$(WORKSHOP) watch --by "$$BY"
+watch: ## See the loop as it happens: make watch BY=3-own; of your last check: make watch EX=04.3
+	@$(WORKSHOP) watch --by "$$BY" --ex "$$EX" $(if $(PAUSE),--pause)
 
 down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down

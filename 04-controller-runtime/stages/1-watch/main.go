@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,8 +25,13 @@ type Reconciler struct{ client.Client }
 // Reconcile logs a MyWeb. It gets a name only, and reads the rest from the cache.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
-	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // deleted: there is nothing to do
+	err := r.Get(ctx, req.NamespacedName, web)
+	if apierrors.IsNotFound(err) {
+		log.FromContext(ctx).Info("MyWeb is gone")
+		return ctrl.Result{}, nil // not an error: there is nothing to do
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	log.FromContext(ctx).Info("Saw MyWeb", "image", web.Spec.Image)
 	return ctrl.Result{}, nil

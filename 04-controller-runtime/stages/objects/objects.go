@@ -25,7 +25,7 @@ func NewConfigMap(web *webv1.MyWeb) *corev1.ConfigMap {
 func NewDeployment(web *webv1.MyWeb) *appsv1.Deployment {
 	hash := sha256.Sum256([]byte(page(web)))
 	return &appsv1.Deployment{ObjectMeta: meta(web), Spec: appsv1.DeploymentSpec{
-		Replicas: new(ptr.Deref(web.Spec.Replicas, 1)),
+		Replicas: new(ptr.Deref(web.Spec.Replicas, 1)), // since Go 1.26 new(x) is a pointer to a copy of x
 		Selector: &metav1.LabelSelector{MatchLabels: labels(web)},
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{

@@ -35,6 +35,7 @@ func (w workshop) course() (exercise.Course, error) {
 		Judge:     exercise.Judge{Root: w.root, Bin: w.bin(), Env: w.chapterEnv(), Waiting: waiting},
 		All:       all,
 		Plane:     w.keptPlane,
+		Checks:    filepath.Join(w.state, "checks"),
 	}, err
 }
 
@@ -373,10 +374,17 @@ func (w workshop) watch(ctx context.Context, c exercise.Course, check func() err
 
 func hintCommand() *cobra.Command {
 	return courseCommand("hint", "A nudge, then an explanation, then the line; first what fits your last failure",
-		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
+		func(_ *cobra.Command, w workshop, c exercise.Course, id string) error {
 			e, s, err := meant(c, id)
 			if id == "" && isBug(s) {
-				return errors.New("a bug has no hints: read the evidence of `make check`; `make solution` shows it")
+				b, err := currentBug(w, s)
+				if err != nil {
+					return err
+				}
+				text, last := b.Hint(s.Hints)
+				b.Exercise().PrintHint(os.Stdout, text, last)
+				s.Hints++
+				return c.SetState(s)
 			}
 			if err != nil {
 				return err
@@ -497,7 +505,7 @@ func bugCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().IntVar(&number, "n", 0, "the number of the bug")
-	cmd.Flags().IntVar(&level, "level", 0, "1 is easy, 3 is hard")
+	cmd.Flags().IntVar(&level, "level", 0, "1 is easy, 3 is hard; by default, what you have reached")
 	return cmd
 }
 

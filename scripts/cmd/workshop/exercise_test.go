@@ -123,11 +123,16 @@ func TestALearnersSession(t *testing.T) {
 	l.does(true, "exercise --ex 4.3", "Children that come back", "Somebody deletes the ConfigMap", mine)
 	l.copies("04-controller-runtime/stages/3-own/main.go", mine)
 	l.edits(mine, watch, "")
-	l.does(false, "check", "failed  behaviour/05-deleted-configmap", "Where to look: "+mine)
+	l.does(false, "check", "failed  behaviour/05-deleted-configmap", "expected that the ConfigMap is back; but the operator",
+		"Where to look: "+mine, "make watch EX=04.3")
+	l.does(true, "watch --ex 04.3", "04.3: failed", "create configmaps web 201 moved", ">>> here it differed: expected that")
+	l.does(false, "watch --ex 04.4", "make check EX=04.4")
 	l.does(true, "hint", "nobody watches ConfigMaps")
 	l.does(true, "hint", "A nudge:")
 	l.edits(mine, "\t\tOwns(&appsv1.Deployment{}).\n", watch+"\t\tOwns(&appsv1.Deployment{}).\n")
-	l.does(true, "check", "passed  behaviour/05-deleted-configmap", "04.3 is done", "Next: 04.4")
+	l.does(true, "check", "passed  behaviour/05-deleted-configmap", "04.3 is done", "Next: 04.4",
+		"ConfigMap web DELETED delivered → ")
+	l.does(true, "watch --ex 04.3", "04.3: passed", "Service web ADDED delivered")
 	l.does(true, "progress", " 1 of ", "next: 04.4")
 	l.does(true, "exercise", "04.4", "Your own solution of the exercise before is your starter")
 	l.does(false, "solution", "make solution YES=1")
@@ -160,6 +165,7 @@ func TestAReaderRunsHerProgram(t *testing.T) {
 	script := `eval "$(bin/workshop env)" &&
 ` + e.RunCommands()[0] + ` && kubectl wait --for=condition=Established -f 04-controller-runtime/config/crd &&
 ` + e.RunCommands()[1] + ` && ` + e.RunCommands()[2]
+	ended := l.watched("MyWeb myweb ADDED delivered")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
@@ -184,6 +190,48 @@ func TestAReaderRunsHerProgram(t *testing.T) {
 	_ = shell.Wait()
 	if !strings.Contains(said.String(), "Saw MyWeb") {
 		t.Errorf("the program did not see the MyWeb:\n%s", &said)
+	}
+	ended()
+}
+
+// watched runs `workshop watch` beside what follows. When it has printed a text it gets Ctrl-C, which is its normal end;
+// ended waits for that.
+func (l *learner) watched(text string) (ended func()) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Minute)
+	cmd := exec.CommandContext(ctx, filepath.Join(l.root, "bin", "workshop"), "watch")
+	cmd.Dir = l.root
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	var said strings.Builder
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "Ctrl-C ends this") {
+		l.t.Errorf("watch begins with %q", lines.Text())
+	}
+	read := make(chan bool)
+	go func() {
+		seen := false
+		for lines.Scan() {
+			fmt.Fprintln(&said, lines.Text())
+			if !seen && strings.Contains(lines.Text(), text) {
+				seen = true
+				_ = cmd.Process.Signal(os.Interrupt)
+			}
+		}
+		read <- seen
+	}()
+	return func() {
+		l.t.Helper()
+		defer cancel()
+		if seen, err := <-read, cmd.Wait(); !seen || err != nil {
+			l.t.Errorf("watch has printed %q: %v; it ended with %v:\n%s", text, seen, err, &said)
+		}
 	}
 }
 

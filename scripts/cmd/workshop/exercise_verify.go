@@ -61,7 +61,8 @@ func (w workshop) verifyExercises(ctx context.Context, c exercise.Course, some [
 	defer os.RemoveAll(dir)
 	plane := cluster.New(w.bin(), filepath.Join(dir, "plane"), func(string, ...any) {})
 	defer func() { _ = plane.Down(context.WithoutCancel(ctx)) }()
-	c.Work, c.Judge.Fixtures, c.Judge.Waiting = filepath.Join(dir, "work"), 2, nil
+	c.Work, c.Checks = filepath.Join(dir, "work"), ""
+	c.Judge.Fixtures, c.Judge.Waiting = 2, nil
 	c.Plane = func(ctx context.Context) (string, error) { return plane.Kubeconfig(), plane.Up(ctx) }
 	begin := time.Now()
 	n, err := c.Verify(ctx, some, func(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) })

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/cluster"
+	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/loop"
 )
 
@@ -60,15 +61,49 @@ func writesCommand() *cobra.Command {
 
 func watchCommand() *cobra.Command {
 	var by []string
+	var ex string
+	var pause bool
 	cmd := newCommand("watch", "Print the loop as it happens: events that are delivered, and requests after them",
 		cobra.NoArgs, func(cmd *cobra.Command, w workshop, _ []string) error {
+			if ex != "" {
+				return w.replay(cmd.Context(), ex, pause)
+			}
 			filter, printer := requestFilter{by: by, since: time.Now()}, loop.Printer{W: os.Stdout}
 			fmt.Println("Each event that is delivered to a program, and each request after it; Ctrl-C ends this.")
 			err := w.eachRecord(cmd.Context(), filter, true, printer.Print)
 			return errors.Join(err, printer.Close())
 		})
 	bindBy(cmd, &by)
+	cmd.Flags().StringVar(&ex, "ex", "", "print again what the last check of this exercise saw: 04.3, capstone or bug")
+	cmd.Flags().BoolVar(&pause, "pause", false, "with --ex, wait for Enter before each line")
 	return cmd
+}
+
+// replay prints the loop that the last check of an exercise has kept.
+func (w workshop) replay(ctx context.Context, id string, pause bool) error {
+	c, err := w.course()
+	if err != nil {
+		return err
+	}
+	e := exercise.Bug{}.Exercise()
+	if id != "bug" {
+		if e, err = exercise.Find(c.All, id); err != nil {
+			return err
+		}
+	}
+	records, judgement, err := c.Kept(e).Read(ctx)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("no check of %s has kept a loop: `make check EX=%s` keeps that of an operator", id, id)
+	}
+	if err != nil {
+		return err
+	}
+	var next func() error
+	if pause {
+		wait := enter(os.Stdin, os.Stdout)
+		next = func() error { return wait(ctx) }
+	}
+	return exercise.PrintKept(os.Stdout, records, judgement, next)
 }
 
 func bindRequestFilter(cmd *cobra.Command, filter *requestFilter) { bindBy(cmd, &filter.by) }

@@ -3,23 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/chapter"
+	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
@@ -143,22 +139,18 @@ func (w workshop) checkChapter(ctx context.Context, dir string, wanted *regexp.R
 	if len(needed) == 0 {
 		return fmt.Errorf("no stage of %s matches %q", dir, wanted)
 	}
-	if err := w.buildStages(ctx, dir, stages, needed, programs); err != nil {
+	judge := exercise.Judge{Root: w.root, Bin: w.bin(), Env: w.chapterEnv(), Waiting: waiting, Fixtures: stagesAtOnce}
+	if err := w.buildStages(ctx, judge, dir, stages, needed, programs); err != nil {
 		return err
 	}
-	all, errs := make([]verdicts, len(stages)), make([]error, len(stages))
-	slots := make(chan struct{}, stagesAtOnce)
-	var running sync.WaitGroup
-	for _, n := range needed {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			program := filepath.Join(programs, filepath.Base(stages[n].Dir))
-			all[n], errs[n] = w.verdicts(ctx, program, checksFor(stages, n, fast))
-		})
+	if fast { // a few checks: to start control planes takes longer
+		if _, err := w.keptPlane(ctx); err != nil {
+			return err
+		}
+		judge.Fixtures = 1
 	}
-	running.Wait()
-	if err := errors.Join(errs...); err != nil {
+	all, err := runStages(ctx, os.Stdout, judge, stages, needed, programs, fast)
+	if err != nil {
 		return err
 	}
 	return judgeStages(os.Stdout, stages, all, wanted)
@@ -166,6 +158,29 @@ func (w workshop) checkChapter(ctx context.Context, dir string, wanted *regexp.R
 
 // stagesAtOnce is how many stages are examined at once, each with a control plane of its own: a check that fails waits.
 const stagesAtOnce = 3
+
+// runStages runs checks on the stages, and prints each verdict when it is there.
+func runStages(ctx context.Context, out io.Writer, judge exercise.Judge, stages []stage, needed []int, programs string,
+	fast bool) ([]verdicts, error) {
+	var jobs []exercise.Job
+	for _, n := range needed {
+		name := filepath.Base(stages[n].Dir)
+		jobs = append(jobs, exercise.Job{Name: name, Program: filepath.Join(programs, name),
+			Checks: checksFor(stages, n, fast)})
+	}
+	fmt.Fprintf(out, "  %d stages are examined\n", len(jobs))
+	found, err := judge.Lab(ctx, jobs, func(job string, v exercise.Verdict) {
+		fmt.Fprintf(out, "  %-18s %-8s %s (%.1f s)\n", job, v.Verdict, v.Check, v.Seconds)
+	})
+	all := make([]verdicts, len(stages))
+	for at, n := range needed {
+		all[n] = verdicts{}
+		for _, v := range found[jobs[at].Name] {
+			all[n][v.Check] = v
+		}
+	}
+	return all, err
+}
 
 // neededStages are the wanted ones, and those before them.
 func neededStages(stages []stage, wanted *regexp.Regexp) (needed []int) {
@@ -179,7 +194,9 @@ func neededStages(stages []stage, wanted *regexp.Regexp) (needed []int) {
 }
 
 // buildStages compiles programs into a folder.
-func (w workshop) buildStages(ctx context.Context, dir string, stages []stage, needed []int, into string) error {
+func (w workshop) buildStages(ctx context.Context, judge exercise.Judge, dir string, stages []stage, needed []int,
+	into string) error {
+	defer judge.Wait("compiling the stages")()
 	args := []string{"build", "-buildvcs=false", "-ldflags=-w", "-o", into + string(filepath.Separator)}
 	for _, n := range needed {
 		args = append(args, "./"+stages[n].Dir)
@@ -255,38 +272,5 @@ func disagreement(s stage, before, now verdicts) error {
 	return nil
 }
 
-// A verdict is what the lab says of a program: passed, failed or skipped, and why.
-type verdict struct{ Name, Verdict, Reason string }
-
 // verdicts are those on a program, by check.
-type verdicts map[string]verdict
-
-// verdicts runs behaviours on a program. The error is of the lab, not of the program.
-func (w workshop) verdicts(ctx context.Context, program string, checks []string) (verdicts, error) {
-	lab := w.program(ctx, filepath.Join(w.bin(), "lab"), "conformance", "--json", "--impl", "stage="+program,
-		"--run", "^("+strings.Join(checks, "|")+")$")
-	lab.Cancel = func() error { return lab.Process.Signal(syscall.SIGINT) } // it removes its control plane
-	lab.WaitDelay = time.Minute
-	out, err := lab.Output()
-	var document struct {
-		Implementations []struct{ Checks []verdict }
-	}
-	// A check that fails ends the lab with a code, too.
-	if e := json.Unmarshal(out, &document); e != nil || len(document.Implementations) != 1 {
-		words := ""
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			words = string(exit.Stderr)
-		}
-		return nil, fmt.Errorf("the lab gave no verdict on %s: %w\n%s", program, errors.Join(err, e), words)
-	}
-	all := verdicts{}
-	for _, c := range document.Implementations[0].Checks {
-		all[c.Name] = c
-	}
-	for _, check := range checks {
-		if _, there := all[check]; !there {
-			return nil, fmt.Errorf("the lab gave no verdict on %s by %s", program, check)
-		}
-	}
-	return all, nil
-}
+type verdicts map[string]exercise.Verdict

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/exercise"
 )
 
 var someStages = []stage{
@@ -51,7 +53,7 @@ func judged(words ...string) verdicts {
 	all := verdicts{}
 	for _, word := range words {
 		check, verdictOn, _ := strings.Cut(word, " ")
-		all["behaviour/"+check] = verdict{Verdict: verdictOn}
+		all["behaviour/"+check] = exercise.Verdict{Verdict: verdictOn}
 	}
 	return all
 }

@@ -2,10 +2,12 @@ package exercise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -71,8 +73,30 @@ func (b Bug) reading() string {
 		"internal/hardening, where there is one."
 }
 
-// ChooseBug returns the one with a number, or one of a level, or any (0 and 0), that is not fixed yet where there is
-// one.
+// rises is how many bugs of a level a reader fixes before the next level.
+const rises = 3
+
+// Reached is the chapter whose bugs a reader looks for, and the level: that of chapter 03 or 04 which was begun last,
+// and one more level after each three bugs that were fixed of a level.
+func Reached(bugs []Bug, s State) (chapter string, level int) {
+	chapter = "04"
+	if strings.HasPrefix(s.Exercise, "03.") {
+		chapter = "03"
+	}
+	fixed := map[int]int{}
+	for _, b := range bugs {
+		if s.Passed[b.Exercise().ID] != "" {
+			fixed[b.Level]++
+		}
+	}
+	for level = 1; level < 3 && fixed[level] >= rises; {
+		level++
+	}
+	return chapter, level
+}
+
+// ChooseBug returns the one with a number, or one of a level, or one for the chapter and the level that the reader has
+// reached (0 and 0). One that is not fixed yet goes first.
 func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
 	if number > len(bugs) || number < 0 {
 		return Bug{}, fmt.Errorf("there is no bug N=%d, there are bugs 1 to %d", number, len(bugs))
@@ -80,15 +104,37 @@ func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
 	if number > 0 {
 		return bugs[number-1], nil
 	}
-	some := slices.DeleteFunc(slices.Clone(bugs), func(b Bug) bool { return level > 0 && b.Level != level })
+	chapter, reached := Reached(bugs, s)
+	some := slices.DeleteFunc(slices.Clone(bugs), func(b Bug) bool { return b.Level != cmp.Or(level, reached) })
 	if len(some) == 0 {
 		return Bug{}, fmt.Errorf("LEVEL=%d: the levels are 1, 2 and 3", level)
 	}
-	if open := slices.DeleteFunc(slices.Clone(some),
-		func(b Bug) bool { return s.Passed[bugPrefix+b.Mutant] != "" }); len(open) > 0 {
-		some = open
+	for _, prefers := range []func(Bug) bool{
+		func(b Bug) bool { return s.Passed[b.Exercise().ID] == "" },
+		func(b Bug) bool { return b.planted.Of == chapter },
+	} {
+		if better := slices.DeleteFunc(slices.Clone(some), func(b Bug) bool { return !prefers(b) }); len(better) > 0 {
+			some = better
+		}
 	}
 	return some[rand.IntN(len(some))], nil
+}
+
+// Hint returns the n-th hint, from 0: where the fault is, in which lines, and what is wrong.
+func (b Bug) Hint(n int) (text string, last bool) {
+	places := b.planted.Places()
+	files := map[string]bool{}
+	for _, p := range places {
+		file, _, _ := strings.Cut(p, ":")
+		files[file] = true
+	}
+	hints := []string{
+		"A nudge: `make watch EX=bug` prints what the program got and sent, and where that differed. The fault is in " +
+			strings.Join(slices.Sorted(maps.Keys(files)), ", ") + ".",
+		"The lines: look near " + strings.Join(places, ", ") + ".",
+		"Why: " + b.planted.Bug + "."}
+	n = min(n, len(hints)-1)
+	return hints[n], n == len(hints)-1
 }
 
 // Exercise has the reader's copy in work/bug.
@@ -189,7 +235,7 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 	}
 	defer os.RemoveAll(scratch)
 	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
-	job := Job{Name: "bug", Program: filepath.Join(scratch, "program"), Checks: append(slices.Clone(b.planted.CaughtBy), Fast),
+	job := Job{Name: "bug", Program: filepath.Join(scratch, "operator"), Checks: append(slices.Clone(b.planted.CaughtBy), Fast),
 		Of: b.planted.Of, Rights: b.planted.Rights, Folder: c.Dir(e)}
 	began := c.Now()
 	err = c.Judge.Build(ctx, c.Dir(e), main, "work/bug", job.Program)
@@ -206,9 +252,8 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 		job.CRD = filepath.Join(c.Dir(e), crdFile)
 	}
 	began = c.Now()
-	verdicts, err := c.Judge.Lab(ctx, []Job{job}, c.known(b.planted.CaughtBy, began, &r))
+	err = c.judged(ctx, e, job, b.planted.CaughtBy, c.known(b.planted.CaughtBy, began, &r), &r)
 	r.Took = c.Now().Sub(began)
-	r.Own, r.Earlier = split(verdicts[job.Name], b.planted.CaughtBy)
 	return r, err
 }
 

@@ -37,15 +37,16 @@ func (c Course) Behave(ctx context.Context, e Exercise) ([]Verdict, error) {
 		return nil, ways(err)
 	}
 	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "program")
+	program := filepath.Join(dir, "operator")
 	if err := c.Judge.Build(ctx, c.Dir(e), ".", filepath.Join("work", e.folder()), program); err != nil {
 		return nil, err
 	}
 	if _, err := c.Plane(ctx); err != nil {
 		return nil, err
 	}
-	verdicts, err := c.Judge.Lab(ctx, []Job{{Name: e.ID, Program: program, Checks: e.Lab}}, nil)
-	return verdicts[e.ID], err
+	var r Report
+	err = c.judged(ctx, e, Job{Name: e.ID, Program: program, Checks: e.Lab}, nil, nil, &r)
+	return r.Earlier, err
 }
 
 // ScoreOf sorts verdicts by behaviours.

@@ -24,6 +24,9 @@ type Report struct {
 	// Built is how long the compiler took, First the time from there to the verdicts of the exercise's own check,
 	// Took the time to all verdicts.
 	Built, First, Took time.Duration
+	// Loop is what is kept of the programs' loop: lines of the check that passed. Kept says that `workshop watch` has more.
+	Loop []string `json:",omitempty"`
+	Kept bool     `json:",omitempty"`
 	// shown are the exercise's own verdicts that were given to Course.Known.
 	shown int
 }
@@ -58,6 +61,8 @@ type Course struct {
 	// Known, when set, gets the verdicts of an exercise's own check as soon as the lab has them: those of the
 	// checks before it take longer.
 	Known func(Verdict)
+	// Checks is the folder that keeps the loop of the last check of each exercise; none is kept where it is empty.
+	Checks string
 }
 
 // checksOf are the lab's checks of an exercise, and those of the ones before it. Those for programs that are not
@@ -107,7 +112,7 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 	}
 	defer os.RemoveAll(scratch)
 	begin := time.Now()
-	program := filepath.Join(scratch, "program")
+	program := filepath.Join(scratch, "operator")
 	err = c.Judge.Build(ctx, c.Dir(e), ".", filepath.Join("work", e.Chapter), program)
 	if r.Built = time.Since(begin); err != nil {
 		return err
@@ -118,13 +123,19 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 	own, earlier := checksOf(c.All, e)
 	job := newJob("reader", program, slices.Concat(own, earlier))
 	built := time.Now()
-	verdicts, err := c.Judge.Lab(ctx, []Job{job},
-		c.known(own, built, r))
+	return c.judged(ctx, e, job, own, c.known(own, built, r), r)
+}
+
+// judged runs the checks of a job, and keeps the loop of the one that counts.
+func (c Course) judged(ctx context.Context, e Exercise, job Job, own []string, known func(string, Verdict),
+	r *Report) error {
+	ledger := filepath.Join(filepath.Dir(job.Program), "ledger.jsonl")
+	verdicts, err := c.Judge.Recorded(ctx, []Job{job}, ledger, known)
 	if err != nil {
 		return err
 	}
 	r.Own, r.Earlier = split(verdicts[job.Name], own)
-	return nil
+	return c.keep(ctx, e, ledger, r)
 }
 
 // known gives the verdicts of an exercise's own check to Known.

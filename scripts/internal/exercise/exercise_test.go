@@ -235,3 +235,54 @@ func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 		t.Errorf("without go.mod: %v, %v", r.Compile, err)
 	}
 }
+
+// TestABugFitsTheReader: the level rises after three bugs of a level; a chapter without such a bug is not asked for.
+func TestABugFitsTheReader(t *testing.T) {
+	bugs, err := Bugs(newCourse(t).Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixed := func(levels ...int) map[string]string {
+		passed := map[string]string{}
+		for _, level := range levels {
+			for n, done := 0, 0; done < rises; n++ {
+				if bugs[n].Level == level {
+					passed[bugs[n].Exercise().ID], done = "now", done+1
+				}
+			}
+		}
+		return passed
+	}
+	for name, test := range map[string]struct {
+		s     State
+		level int
+		of    string
+	}{
+		"at the beginning":           {State{}, 1, "04"},
+		"of chapter 03":              {State{Exercise: "03.2"}, 1, "04"},
+		"after bugs of level 1":      {State{Exercise: "04.6", Passed: fixed(1)}, 2, "04"},
+		"of chapter 03, and level 3": {State{Exercise: "03.8", Passed: fixed(1, 2)}, 3, "03"},
+		"beyond the last level":      {State{Exercise: "06.1", Passed: fixed(1, 2, 3)}, 3, "04"},
+	} {
+		for range 20 {
+			b, err := ChooseBug(bugs, test.s, 0, 0)
+			if err != nil || b.Level != test.level || b.planted.Of != test.of || test.s.Passed[b.Exercise().ID] != "" {
+				t.Errorf("%s: %s of %s, level %d, %v", name, b.Mutant, b.planted.Of, b.Level, err)
+			}
+		}
+	}
+}
+
+func TestEachBugHasHints(t *testing.T) {
+	bugs, err := Bugs(newCourse(t).Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bugs {
+		for n, want := range []string{b.planted.Files()[0], b.planted.Files()[0] + ":", b.planted.Bug} {
+			if text, last := b.Hint(n); !strings.Contains(text, want) || last != (n == 2) {
+				t.Errorf("%s: hint %d is %q (the last: %v), want %q", b.Mutant, n, text, last, want)
+			}
+		}
+	}
+}

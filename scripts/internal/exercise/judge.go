@@ -32,6 +32,10 @@ type Verdict struct {
 	Reason   string   `json:"reason"`
 	Evidence []string `json:"evidence"`
 	Seconds  float64  `json:"seconds"`
+	// Namespace is the check's in the ledger. At is the number of the record at which it differed, End that of its end.
+	Namespace string `json:"namespace,omitempty"`
+	At        int    `json:"at,omitempty"`
+	End       int    `json:"end,omitempty"`
 }
 
 // Passed reports whether the check passed. One that was skipped did not.
@@ -39,8 +43,8 @@ func (v Verdict) Passed() bool { return v.Verdict == "passed" }
 
 // A Judge examines files in a work folder.
 type Judge struct {
-	// Root is the checkout, State where the workshop keeps its state, Bin its programs.
-	Root, State, Bin string
+	// Root is the checkout, Bin its programs.
+	Root, Bin string
 	// Env is the environment of programs.
 	Env []string
 	// Waiting, when set, is called with what takes more than a moment, and for how long it has taken: nobody should
@@ -52,6 +56,11 @@ type Judge struct {
 
 // errCompile is returned, wrapped, when the reader's program does not compile.
 var errCompile = errors.New("it does not compile")
+
+// Wait calls Waiting as long as something takes more than a moment, until done is called.
+func (j Judge) Wait(what string) (done func()) {
+	return j.wait(func() string { return what }, 2*time.Second)
+}
 
 // wait calls Waiting after a time, and then every ten seconds, until done is called.
 func (j Judge) wait(what func() string, first time.Duration) (done func()) {
@@ -79,8 +88,7 @@ func (j Judge) wait(what func() string, first time.Duration) (done func()) {
 
 // Build compiles the program in a work folder. shown is how its folder is called in messages.
 func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error {
-	what := func() string { return "compiling " + shown + " (up to a minute the first time)" }
-	defer j.wait(what, 2*time.Second)()
+	defer j.Wait("compiling " + shown + " (up to a minute the first time)")()
 	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
 	// The go command leaves its work folder behind at Ctrl-C; the program's folder is removed.
 	cmd.Env = append(slices.Clone(j.Env), "GOTMPDIR="+filepath.Dir(program))
@@ -150,13 +158,20 @@ const (
 
 // Lab runs jobs and returns the verdicts by job, in the order of its checks.
 func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
+	return j.Recorded(ctx, jobs, "", each)
+}
+
+// Recorded is Lab that writes what the programs saw and sent to a file.
+func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
+	map[string][]Verdict, error) {
 	var known atomic.Int32
-	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 10*time.Second)()
+	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 5*time.Second)()
 	input, err := json.Marshal(jobs)
 	if err != nil {
 		return nil, err
 	}
-	lab := j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge", "--fixtures", fmt.Sprint(max(j.Fixtures, 1)))
+	lab := j.command(ctx, j.Root, filepath.Join(j.Bin, "lab"), "judge", "--fixtures", fmt.Sprint(max(j.Fixtures, 1)),
+		"--ledger", ledger)
 	var stderr output.Buffer
 	lab.Stdin, lab.Stderr = bytes.NewReader(input), &stderr
 	out, err := lab.StdoutPipe()
@@ -231,7 +246,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 	if err := write(overlay, data); err != nil {
 		return nil, err
 	}
-	defer j.wait(func() string { return "compiling and running the tests of " + e.ID }, 2*time.Second)()
+	defer j.Wait("compiling and running the tests of " + e.ID)()
 	program := filepath.Join(scratch, "tests")
 	compile := j.command(ctx, dir, "go", "test", "-c", "-overlay", overlay, "-o", program, pkg)
 	compile.Env = append(slices.Clone(j.Env), "GOTMPDIR="+scratch)

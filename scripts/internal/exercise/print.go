@@ -41,6 +41,9 @@ var stackLine = regexp.MustCompile(
 // whoseLog is what controller-runtime adds to each line of a log.
 var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)
 
+// clock is the time that a line of the loop begins with.
+var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
+
 // stamp is the time that a line of a log begins with.
 var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
 
@@ -65,10 +68,11 @@ func unrepeated(lines []string) (some []string) {
 func (v Verdict) Print(w io.Writer, verbose bool) {
 	head := fmt.Sprintf("  %-7s %s  ", v.Verdict, v.Check)
 	fmt.Fprintf(w, "%s(%.1f s)\n", head, v.Seconds)
-	wrapped(w, "          ", v.Title)
 	if v.Passed() {
+		wrapped(w, "          ", v.Title)
 		return
 	}
+	wrapped(w, "          ", map[bool]string{true: "not judged: ", false: "not true: "}[v.Verdict == "skipped"]+v.Title)
 	wrapped(w, "          ", v.Reason)
 	lines := v.Evidence
 	if !verbose {
@@ -110,16 +114,39 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintf(w, "  of the checks before it, %d of %d passed\n", passed, len(r.Earlier))
 	}
 	if r.Passed() {
+		r.printLoop(w, e)
 		fmt.Fprintf(w, "%s is done (%s).\n", e.ID, r.times())
 		return
 	}
+	if r.Kept {
+		fmt.Fprintf(w, "Watch it fail: make watch EX=%s\n", shortID(e))
+	}
 	if IsBug(e.ID) {
-		wrapped(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make solution` shows the "+
-			"fault. (%s)", r.times()))
+		wrapped(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make hint` helps, "+
+			"`make solution` shows the fault. (%s)", r.times()))
 		return
 	}
 	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps.", e.Path()))
 	fmt.Fprintf(w, "(%s)\n", r.times())
+}
+
+// printLoop writes what is shown of the loop of a check that passed.
+func (r Report) printLoop(w io.Writer, e Exercise) {
+	if len(r.Loop) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "The end of the loop of %s (make watch EX=%s replays all of it):\n", r.Own[0].Check, shortID(e))
+	for _, line := range r.Loop {
+		fmt.Fprintf(w, "  %s\n", clock.ReplaceAllString(line, ""))
+	}
+}
+
+// shortID is what a reader calls an exercise; all bugs have one.
+func shortID(e Exercise) string {
+	if IsBug(e.ID) {
+		return strings.TrimSuffix(bugPrefix, "/")
+	}
+	return e.ID
 }
 
 // times says how long the parts of an examination took.
@@ -233,5 +260,5 @@ func (b Bug) Print(w io.Writer, number int) {
 	var reading strings.Builder
 	wrapped(&reading, "             ", b.reading())
 	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))
-	fmt.Fprintln(w, "then         make check shows the evidence; fix the code until it passes; or make solution")
+	fmt.Fprintln(w, "then         make check shows the evidence, make hint helps; make solution shows the fault")
 }

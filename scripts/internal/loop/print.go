@@ -13,6 +13,8 @@ import (
 type Printer struct {
 	// W is written to. After an event the line is open: the request that follows completes it.
 	W io.Writer
+	// Namespace is left out of the names of objects, and so is default.
+	Namespace string
 
 	open   *Record              // the event of the open line
 	last   map[Program][]Record // events by program, the newest at the end
@@ -45,13 +47,13 @@ func (p *Printer) event(r Record) error {
 	key := r.By.key()
 	events := append(p.last[key], r)
 	p.last[key] = events[max(0, len(events)-recent):]
-	err := p.line(p.begin(r) + r.EventText())
+	err := p.line(p.begin(r) + p.short(r.EventText()))
 	p.open = &r
 	return err
 }
 
 func (p *Printer) request(r Record) error {
-	text := r.RequestText()
+	text := p.short(r.RequestText())
 	before, ok := p.before(r)
 	if ok {
 		text = "→ " + gap(r.Time.Sub(before.Time)) + " → " + text
@@ -62,6 +64,14 @@ func (p *Printer) request(r Record) error {
 		return err
 	}
 	return p.line(p.begin(r) + text + "\n")
+}
+
+// short leaves out the printer's namespace.
+func (p *Printer) short(text string) string {
+	if p.Namespace == "" {
+		return text
+	}
+	return strings.Replace(text, " "+p.Namespace+"/", " ", 1)
 }
 
 // before is the newest event that was delivered to the program before it sent the request.

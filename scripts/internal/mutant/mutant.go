@@ -92,6 +92,21 @@ func (m Mutant) Files() (names []string) {
 	return names
 }
 
+var hunk = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)`)
+
+// Places are the changes in the patched files: file:line.
+func (m Mutant) Places() (all []string) {
+	file := ""
+	for line := range strings.Lines(m.Diff) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/"); ok {
+			file = name
+		} else if at := hunk.FindStringSubmatch(line); at != nil {
+			all = append(all, file+":"+at[1])
+		}
+	}
+	return all
+}
+
 // Plant patches a folder that has copies of these files. No repository around the folder counts.
 func (m Mutant) Plant(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, "git", "apply", "--unidiff-zero", "-")

@@ -255,6 +255,21 @@ func TestPlayShowsProseCommandsAndOutput(t *testing.T) {
 	}
 }
 
+// TestPlayShowsWhatABackgroundProcessPrints: what came meanwhile after each command, and all of it when it is stopped.
+func TestPlayShowsWhatABackgroundProcessPrints(t *testing.T) {
+	_, out, err := runPage(t, Runner{Play: true},
+		"'''sh background=op until=ready\ntrap 'seq 25; exit' INT\necho ready; while :; do sleep 0.01; done\n'''\n"+
+			"'''sh stop=op\necho now\n'''\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"done\nop | ready\n", "$ echo now\nnow\nop | … 5 lines …\nop | 6\n", "op | 25\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
 func TestListsKeepTheirMarkers(t *testing.T) {
 	_, out, err := runPage(t, Runner{Play: true}, "- a\n- b\n\n1. one\n2. two\n")
 	if want := "\n- a\n\n- b\n\n1. one\n\n2. two\n"; err != nil || out != want {

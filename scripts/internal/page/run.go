@@ -120,6 +120,7 @@ func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *
 				return err
 			}
 		}
+		defer func() { r.output(s.printed()) }()
 		if b.Background != "" {
 			return s.background(ctx, b)
 		}
@@ -127,7 +128,10 @@ func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *
 			return err
 		}
 		if b.Stop != "" {
-			return s.stop(b.Stop)
+			j := s.jobs[b.Stop]
+			err := s.stop(b.Stop)
+			r.output(j.printed())
+			return err
 		}
 		return nil
 	default:

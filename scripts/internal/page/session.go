@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +28,9 @@ type session struct {
 // have no supervisor: what `make up` starts outlives its block.
 type job struct {
 	*supervisor.Process
+	name   string
 	output *output.Buffer
+	shown  int64 // bytes of the output
 }
 
 // stopGrace is how long a process may take to end after SIGINT or SIGTERM.
@@ -138,7 +142,7 @@ func (s *session) background(ctx context.Context, b *Block) error {
 		return fmt.Errorf("background=%s runs already", b.Background)
 	}
 	cmd := s.command(b, false)
-	j := &job{output: &output.Buffer{}}
+	j := &job{name: b.Background, output: &output.Buffer{}}
 	var err error
 	j.Process, err = supervisor.Start(supervisor.Command{Path: cmd.Path, Args: cmd.Args[1:], Env: cmd.Env, Dir: cmd.Dir,
 		Output: j.output})
@@ -164,6 +168,33 @@ func (s *session) background(ctx context.Context, b *Block) error {
 		}
 	}
 	return nil
+}
+
+// printed is what background processes have printed since the last call.
+func (s *session) printed() (text string) {
+	for _, name := range slices.Sorted(maps.Keys(s.jobs)) {
+		text += s.jobs[name].printed()
+	}
+	return text
+}
+
+// mostPrinted is how many lines of a background process are shown at once: the last ones.
+const mostPrinted = 20
+
+// printed is what the process has printed since the last call: whole lines, which begin with its name.
+func (j *job) printed() string {
+	some := j.output.Since(j.shown)
+	some = some[:strings.LastIndexByte(some, '\n')+1]
+	j.shown += int64(len(some))
+	lines := slices.Collect(strings.Lines(some))
+	if left := len(lines) - mostPrinted; left > 0 {
+		lines = append([]string{fmt.Sprintf("… %d lines …\n", left)}, lines[left:]...)
+	}
+	var text strings.Builder
+	for _, line := range lines {
+		fmt.Fprintf(&text, "%s | %s", j.name, line)
+	}
+	return text.String()
 }
 
 // stop ends a background process as Ctrl-C would. One that ended by itself before is an error.

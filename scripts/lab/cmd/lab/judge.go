@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/conformance"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
@@ -42,11 +44,15 @@ type judgement struct {
 	CRD string `json:"crd,omitempty"`
 }
 
-// A sentence is what is printed of a check, a line each. Error is of the lab: there is no verdict.
+// A sentence is what is printed of a check, a line each. Error is of the lab: there is no verdict. In the ledger the
+// check has the namespace and ends at a number; At is that of what differed.
 type sentence struct {
 	Job string `json:"job"`
 	checkOutput
-	Error string `json:"error,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	At        int    `json:"at,omitempty"`
+	End       int    `json:"end,omitempty"`
+	Error     string `json:"error,omitempty"`
 }
 
 // unfolded has the checks of behaviours in place of "fast" (those of CI) and "behaviours" (all).
@@ -70,7 +76,7 @@ func unfolded(ids []string) (all []string) {
 
 // judgeCommand is called by `make check` and `make exercises-verify`.
 func judgeCommand() *cobra.Command {
-	fixtures := 1
+	fixtures, records := 1, ""
 	cmd := &cobra.Command{
 		Use:   "judge",
 		Short: "Run checks on programs: jobs come as JSON, verdicts go as JSON lines; exercises call it",
@@ -86,16 +92,20 @@ func judgeCommand() *cobra.Command {
 			}
 			defer l.close()
 			l.kept = fixtures == 1
-			return l.judge(cmd.Context(), fixtures, jobs, cmd.OutOrStdout())
+			if records != "" && fixtures != 1 {
+				return errors.New("--ledger: several control planes have several ledgers; leave out --fixtures")
+			}
+			return l.judge(cmd.Context(), fixtures, records, jobs, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().IntVar(&fixtures, "fixtures", fixtures,
 		"how many control planes; a single one is the kept one, if there is one")
+	cmd.Flags().StringVar(&records, "ledger", "", "the file that gets each event and each request of the programs")
 	return cmd
 }
 
 // judge does the jobs, one after the other in each fixture.
-func (l *lab) judge(ctx context.Context, fixtures int, jobs []judgement, out io.Writer) error {
+func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []judgement, out io.Writer) error {
 	var mu sync.Mutex
 	say := func(s sentence) {
 		mu.Lock()
@@ -118,6 +128,12 @@ func (l *lab) judge(ctx context.Context, fixtures int, jobs []judgement, out io.
 				errs[n] = err
 				return
 			}
+			stop, err := copied(w, records)
+			if err != nil {
+				errs[n] = errors.Join(err, w.Stop())
+				return
+			}
+			defer func() { errs[n] = errors.Join(errs[n], stop()) }()
 			defer l.end(w)
 			for j := range next {
 				if err := l.one(ctx, w, j, say); ctx.Err() != nil {
@@ -130,6 +146,19 @@ func (l *lab) judge(ctx context.Context, fixtures int, jobs []judgement, out io.
 	}
 	running.Wait()
 	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// copied writes the records of a fixture's ledger to a file until stop is called; an empty path is for no file.
+func copied(w *fixture.Fixture, path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := loop.Create(path, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	w.Ledger.Copy(file.Write)
+	return file.Close, nil
 }
 
 // one runs the checks of a job.
@@ -156,7 +185,7 @@ func (l *lab) one(ctx context.Context, w *fixture.Fixture, j judgement, say func
 		return err
 	}
 	report := func(o suite.Outcome) {
-		say(sentence{Job: j.Name, checkOutput: outputOf(o)})
+		say(sentence{Job: j.Name, checkOutput: outputOf(o), Namespace: o.Namespace, At: o.At, End: o.End})
 	}
 	for _, o := range outcomes {
 		report(o)

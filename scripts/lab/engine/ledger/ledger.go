@@ -69,8 +69,8 @@ type Entry struct {
 	Events int
 	// Faults are the names of the rules that acted on the request.
 	Faults []string
-
-	order int // among all requests and events
+	// N counts requests and events together, in the order in which they came and were delivered.
+	N int
 }
 
 // Accepted reports whether the API server answered a request for a resource with success.
@@ -138,6 +138,7 @@ type Ledger struct {
 	bounded bool          // forgets what has ended
 	order   int           // how many requests and events there were
 	learnt  int           // how often anything was learnt
+	events  map[delivery]time.Time
 	known   *lru.Cache    // a history by UID
 	changed chan struct{} // closed and replaced when anything changes
 	copy    func(loop.Record)
@@ -152,12 +153,16 @@ type version struct {
 	at              int
 }
 
+// A delivery is who got events about which namespace.
+type delivery struct{ user, namespace string }
+
 // New returns an empty ledger. A nil clock is that of the system.
 func New(clock func() time.Time) *Ledger {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &Ledger{now: clock, known: lru.New(0), changed: make(chan struct{})}
+	return &Ledger{now: clock, known: lru.New(0), events: map[delivery]time.Time{},
+		changed: make(chan struct{})}
 }
 
 // Of a bounded ledger, these are the objects whose versions are known, and the versions of each.
@@ -180,7 +185,7 @@ func (l *Ledger) Begin(user string, request wire.Request, peer *loop.Peer) int {
 	defer l.mu.Unlock()
 	l.order++
 	e := &Entry{ID: l.first + len(l.entries) + 1, Start: l.now(), Open: true, User: user, Request: request, Peer: peer,
-		order: l.order}
+		N: l.order}
 	l.entries = append(l.entries, e)
 	l.notify()
 	return e.ID
@@ -336,6 +341,20 @@ func (l *Ledger) Mark() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first + len(l.entries)
+}
+
+// Newest is the number of the newest request or event: Entry.N, and loop.Record.N.
+func (l *Ledger) Newest() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.order
+}
+
+// Delivered is when a user got the newest event about a namespace; the zero time when there was none.
+func (l *Ledger) Delivered(user, namespace string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.events[delivery{user, namespace}]
 }
 
 // Print writes the entries that match, one a line.

@@ -20,15 +20,15 @@ func childrenAppear(t *suite.T) {
 	web := t.Serve("web", spec)
 	c := t.Children(web)
 	if page := c.ConfigMap.Data["index.html"]; page != *spec.PageContentHTML {
-		t.Errorf("index.html is %q, the page is %q", page, *spec.PageContentHTML)
+		t.Errorf("expected the page %q in index.html; but it has %q", *spec.PageContentHTML, page)
 	}
 	for kind, o := range c.Objects() {
 		owner := metav1.GetControllerOf(o)
 		if owner == nil {
-			t.Errorf("the %s has no controller, want %s MyWeb web", kind, web.APIVersion)
+			t.Errorf("expected that %s MyWeb web controls the %s; but nothing controls it", web.APIVersion, kind)
 		} else if owner.Kind != "MyWeb" || owner.Name != "web" || owner.APIVersion != web.APIVersion {
-			t.Errorf("the controller of the %s is %s %s %s, want %s MyWeb web", kind, owner.APIVersion, owner.Kind,
-				owner.Name, web.APIVersion)
+			t.Errorf("expected that %s MyWeb web controls the %s; but %s %s %s does", web.APIVersion, kind, owner.APIVersion,
+				owner.Kind, owner.Name)
 		}
 	}
 	checkDeployment(t, web, c.Deployment)
@@ -43,12 +43,12 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 			suite.JSON(d.Spec.Selector))
 	}
 	if *d.Spec.Replicas != *web.Spec.Replicas {
-		t.Errorf("the Deployment has %d replicas, want %d", *d.Spec.Replicas, *web.Spec.Replicas)
+		t.Errorf("expected a Deployment with %d replicas; but it has %d", *web.Spec.Replicas, *d.Spec.Replicas)
 	}
 	i, j := server(t, d)
 	container := d.Spec.Template.Spec.Containers[i]
 	if container.Image != web.Spec.Image {
-		t.Errorf("the image is %s, want %s", container.Image, web.Spec.Image)
+		t.Errorf("expected the image %s; but it is %s", web.Spec.Image, container.Image)
 	}
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == container.VolumeMounts[j].Name && (v.ConfigMap == nil || v.ConfigMap.Name != web.Name) {
@@ -98,8 +98,8 @@ func podsApart(t *suite.T) {
 				return strings.HasPrefix(ownerName(t, p), c.Deployment.Name+"/")
 			})
 			if len(found) != number || len(strangers) > 0 {
-				t.Errorf("%s of %s finds by %q %d pods, %d of them another's; want its own %d", what, name, selector, len(found),
-					len(strangers), number)
+				t.Errorf("expected that %s of %s finds its own %d pods; but by %q it finds %d pods, %d of them another's", what,
+					name, number, selector, len(found), len(strangers))
 			}
 		}
 	}
@@ -128,18 +128,18 @@ func statusReported(t *suite.T) {
 		"Available": metav1.ConditionTrue, "Degraded": metav1.ConditionFalse, "Progressing": ""} {
 		switch c := web.Condition(kind); {
 		case c.Status == "":
-			t.Errorf("there is no condition %s", kind)
+			t.Errorf("expected a condition %[1]s; but there is no condition %[1]s", kind)
 		case status != "" && c.Status != status:
-			t.Errorf("%s is %s, want %s: %s: %s", kind, c.Status, status, c.Reason, c.Message)
+			t.Errorf("expected that %s is %s; but it is %s: %s: %s", kind, status, c.Status, c.Reason, c.Message)
 		case c.ObservedGeneration != web.Generation:
-			t.Errorf("%s speaks of generation %d, want %d", kind, c.ObservedGeneration, web.Generation)
+			t.Errorf("expected that %s is about generation %d; but it is about %d", kind, web.Generation, c.ObservedGeneration)
 		}
 	}
 	if web.Status.ReadyReplicas != 2 {
-		t.Errorf("status.readyReplicas is %d, want 2", web.Status.ReadyReplicas)
+		t.Errorf("expected status.readyReplicas 2; but it is %d", web.Status.ReadyReplicas)
 	}
 	if have := portOf(t.Children(web).Service); web.Status.NodePort == nil || *web.Status.NodePort != have {
-		t.Errorf("status.nodePort is %s, the Service has %d", suite.JSON(web.Status.NodePort), have)
+		t.Errorf("expected status.nodePort %d, that of the Service; but it is %s", have, suite.JSON(web.Status.NodePort))
 	}
 }
 

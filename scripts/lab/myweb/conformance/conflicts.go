@@ -63,24 +63,24 @@ func conflicted(t *suite.T, k kind, owned bool) {
 	t.AwaitQuiet(quiet) // an operator whose caches do not show the object yet is another experiment
 	t.Create("web", suite.Sample())
 	conflict := func(w *suite.Web) bool { return w.Degraded(resourceConflict) && !w.Status.Completed }
-	t.Await("web", "is Degraded by "+resourceConflict, 0, conflict)
+	t.Reacts("web", "is Degraded by "+resourceConflict, conflict)
 	awaitWarning(t, "web")
 	merge(t, k.of(t), "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator looks again
 	before := settled(t, k, "web")
 	t.Pause(700 * time.Millisecond)
 	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
 	if err := suite.Differ(settled(t, k, "web"), before); err != nil {
-		t.Errorf("the %s was changed: %v", k.name, err)
+		t.Errorf("expected that the %s stays as it is; but it was changed: %v", k.name, err)
 	}
 	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
 		if e.Name == "web" {
-			t.Errorf("the %s is of somebody else, and the operator wrote it: %s", k.name, e)
+			t.Errorf("expected no write of the %s of somebody else; but the operator wrote it: %s", k.name, e)
 		}
 	}
 	k.delete(t, "web")
-	web := t.Completed("web")
+	web := t.Reacts("web", "is completed", (*suite.Web).Is)
 	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("the conflict is gone, Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
+		t.Errorf("expected Degraded False after the conflict; but it is %s: %s: %s", c.Status, c.Reason, c.Message)
 	}
 	t.Children(web)
 	oneWarning(t, "web")
@@ -105,7 +105,7 @@ func settled(t *suite.T, k kind, name string) (u *unstructured.Unstructured) {
 }
 
 func awaitWarning(t *suite.T, name string) {
-	t.Eventually("a warning about MyWeb "+name, 0, func() error {
+	t.Reaction("there is a warning about MyWeb "+name, 0, func() error {
 		if len(warnings(t, name)) == 0 {
 			return fmt.Errorf("its events are %q", recorded(t, name))
 		}
@@ -118,7 +118,7 @@ func awaitWarning(t *suite.T, name string) {
 func oneWarning(t *suite.T, name string) {
 	awaitNoMoreEvents(t, quiet)
 	if all := warnings(t, name); len(all) != 1 {
-		t.Errorf("%d warnings, want 1: %q", len(all), all)
+		t.Errorf("expected 1 warning; but there are %d: %q", len(all), all)
 	}
 }
 

@@ -45,7 +45,7 @@ var checks = []suite.Check{
 	{ID: "behaviour/01-children-appear", Group: "1", Fast: true, Run: childrenAppear,
 		Title: "ConfigMap, Deployment and NodePort Service appear, controlled by the MyWeb"},
 	{ID: "behaviour/01-pods-apart", Group: "1", Fast: true, Run: podsApart,
-		Title: "two MyWebs never share a pod, and status.selector finds a MyWeb's own"},
+		Title: "two MyWebs never share a pod: each selector finds a MyWeb's own"},
 	{ID: "behaviour/01-status", Group: "1", Fast: true, Run: statusReported,
 		Title: "status reports conditions, ready pods and node port of the current generation"},
 	{ID: "behaviour/01-page-as-it-is", Group: "1", Run: pageAsItIs,

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -55,7 +56,9 @@ func wantNoCreates(t *suite.T, mark int) {
 	creates := slices.DeleteFunc(about(t.Writes(mark), configMaps, deployments, services),
 		func(e ledger.Entry) bool { return !e.Creates() })
 	if len(creates) > 0 {
-		t.Fatalf("%d creates for MyWebs that have a deletion timestamp, want none:%s", len(creates), suite.Lines(creates))
+		t.Unexpected(creates, "expected none; but the operator sent %d creates for MyWebs that have a deletion timestamp",
+			len(creates))
+		runtime.Goexit()
 	}
 }
 
@@ -127,7 +130,7 @@ func leftovers(t *suite.T) {
 	made := t.Create("web", suite.Sample())
 	t.Pause(700 * time.Millisecond)
 	if writes := accepted(about(t.Writes(mark), configMaps, deployments, services)); len(writes) > 0 {
-		t.Errorf("%d writes of children of the deleted MyWeb:\n%s", len(writes), suite.Lines(writes))
+		t.Unexpected(writes, "expected none; but the operator sent %d writes of children of the deleted MyWeb", len(writes))
 	}
 	now, err := t.Get("web")
 	if t.Must(err, "read MyWeb web"); now.Status.Completed {

@@ -47,7 +47,8 @@ func deleted(t *suite.T, k kind) {
 	wantPort(t, web, after, port)
 	for name, o := range after.Objects() {
 		if same := o.GetUID() == before.Objects()[name].GetUID(); same == (name == k.name) {
-			t.Errorf("%s: the UID is the same: %v; the %s was deleted", name, same, k.name)
+			t.Errorf("expected another %s, and the other children as they were; but that the %s has the same UID is %v", k.name,
+				name, same)
 		}
 	}
 	onlyWrites(t, mark, k.ledger)
@@ -174,7 +175,7 @@ func (e edit) run(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	after := t.Children(web)
 	if err := suite.Differ(e.value(t, after), want); err != nil {
-		t.Errorf("%s did not stay restored: %v", e.title, err)
+		t.Errorf("expected that %s stays restored; but %v", e.title, err)
 	}
 	samePlaces(t, before, after)
 	onlyWrites(t, mark, kindNamed(e.kind).ledger)
@@ -224,7 +225,7 @@ func othersStay(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	for _, k := range kinds {
 		if writes := about(t.Writes(mark), k.ledger); len(writes) > 0 {
-			t.Errorf("others added what is not the operator's, and it wrote the %s:\n%s", k.name, suite.Lines(writes))
+			t.Unexpected(writes, "expected that what others added stays; but the operator wrote the %s", k.name)
 		}
 	}
 	stays(t, web, "in steady state")

@@ -48,7 +48,7 @@ func annotated(t *suite.T) {
 	})
 	noNews(t, mark)
 	if writes := t.Writes(mark); len(writes) > 0 {
-		t.Errorf("%d writes, and nothing became different: %s", len(writes), suite.Lines(writes))
+		t.Unexpected(writes, "expected no write; but the operator sent %d, and nothing became different", len(writes))
 	}
 }
 
@@ -57,7 +57,7 @@ func annotated(t *suite.T) {
 func noNews(t *suite.T, mark int) {
 	t.Pause(700 * time.Millisecond)
 	if news := recordings(t, mark); len(news) > 0 {
-		t.Errorf("%d requests to record events, and nothing became different:\n%s\nthe events: %q", len(news),
+		t.Errorf("expected no event; but the operator sent %d, and nothing became different:%s\nthe events: %q", len(news),
 			suite.Lines(news), recorded(t, "web"))
 	}
 }

@@ -80,7 +80,7 @@ func (r replicas) leader(t *suite.T) (leader, other *suite.Operator) {
 		leader, other = other, leader
 	}
 	if writes := writesOf(t, other, mark); len(writes) > 0 {
-		t.Errorf("both replicas write; %s:\n%s\nand %s:\n%s", leader.User.Name, suite.Lines(writesOf(t, leader, mark)),
+		t.Errorf("expected that one replica writes; but both do; %s:%s\nand %s:%s", leader.User.Name, suite.Lines(writesOf(t, leader, mark)),
 			other.User.Name, suite.Lines(writes))
 	}
 	return leader, other
@@ -100,7 +100,8 @@ func oneWrites(t *suite.T) {
 		t.Errorf("%s led, and did not write", leader.User.Name)
 	}
 	if writes := writesOf(t, other, mark); len(writes) > 0 {
-		t.Errorf("%s leads, and %s wrote:\n%s", leader.User.Name, other.User.Name, suite.Lines(writes))
+		t.Unexpected(writes, "expected that only %s writes, which leads; but %s sent %d", leader.User.Name, other.User.Name,
+			len(writes))
 	}
 }
 
@@ -144,7 +145,7 @@ func takesOver(t *suite.T, leader, other *suite.Operator, mark int, within time.
 	first := writesOf(t, other, mark)[0]
 	for _, e := range writesOf(t, leader, mark) {
 		if end := e.Start.Add(e.Took); e.Open || end.After(first.Start) {
-			t.Errorf("both wrote at once; the old leader: %s, the new one: %s", e, first)
+			t.Errorf("expected one writer at a time; but both wrote at once; the old leader: %s, the new one: %s", e, first)
 		}
 	}
 }

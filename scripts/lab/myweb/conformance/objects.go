@@ -119,11 +119,11 @@ func accepted(entries []ledger.Entry) []ledger.Entry {
 func onlyWrites(t *suite.T, mark int, resource string) {
 	writes := t.Writes(mark)
 	if mine := accepted(about(writes, resource)); len(mine) != 1 {
-		t.Errorf("%d writes of %s, want 1:\n%s", len(mine), resource, suite.Lines(mine))
+		t.Errorf("expected 1 write of %s; but the operator sent %d:%s", resource, len(mine), suite.Lines(mine))
 	}
 	for _, k := range kinds {
 		if others := about(writes, k.ledger); k.ledger != resource && len(others) > 0 {
-			t.Errorf("%d writes of %s, want none:\n%s", len(others), k.ledger, suite.Lines(others))
+			t.Unexpected(others, "expected no write of %s; but the operator sent %d", k.ledger, len(others))
 		}
 	}
 }
@@ -140,7 +140,7 @@ func server(t *suite.T, d *appsv1.Deployment) (container, mount int) {
 			}
 		}
 	}
-	t.Fatalf("no container of the Deployment mounts anything at %s", pageFolder)
+	t.Fatalf("expected the page at %s; but no container of the Deployment mounts anything there", pageFolder)
 	return 0, 0
 }
 
@@ -186,7 +186,7 @@ func identityOf(c *suite.Children) identity {
 // samePlaces fails the check when children were replaced.
 func samePlaces(t *suite.T, before, after *suite.Children) {
 	if was, is := identityOf(before), identityOf(after); was != is {
-		t.Errorf("a child was replaced: it was %+v and is %+v", was, is)
+		t.Errorf("expected the same children; but one was replaced: it was %+v and is %+v", was, is)
 	}
 }
 

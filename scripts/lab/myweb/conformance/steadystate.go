@@ -40,7 +40,7 @@ func nothingAfterRestart(t *suite.T) {
 	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
 	t.Pause(700 * time.Millisecond)
 	if writes := t.Writes(mark); len(writes) > 0 {
-		t.Errorf("%d writes after the restart, want none:\n%s", len(writes), suite.Lines(writes))
+		t.Unexpected(writes, "expected no write after a restart; but the operator sent %d", len(writes))
 	}
 }
 
@@ -69,13 +69,13 @@ func costs(t *suite.T, replicas int32) {
 		}
 		judged++
 		if len(all) != 3 {
-			t.Errorf("%d writes of children, want 3:\n%s", len(all), suite.Lines(all))
+			t.Errorf("expected 3 writes of children; but the operator sent %d:%s", len(all), suite.Lines(all))
 		}
 		if len(status) > 2 {
-			t.Errorf("%d writes of status, want 2 at most:\n%s", len(status), suite.Lines(status))
+			t.Errorf("expected at most 2 writes of status; but the operator sent %d:%s", len(status), suite.Lines(status))
 		}
 		if len(reads) > 0 {
-			t.Errorf("%d reads, want none: all is in the caches:\n%s", len(reads), suite.Lines(reads))
+			t.Unexpected(reads, "expected no read, since all is in the caches; but the operator sent %d", len(reads))
 		}
 	}
 }

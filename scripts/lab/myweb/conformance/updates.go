@@ -23,14 +23,14 @@ func pageRolls(t *suite.T) {
 	after := t.Children(web)
 	for _, p := range podsOf(t, web) { // at once: completed speaks of now
 		if slices.Contains(old, p.UID) {
-			t.Errorf("completed, and pod %s still has the old page", p.Name)
+			t.Errorf("expected new pods alone; but it is completed, and pod %s still has the old page", p.Name)
 		}
 	}
 	if page := after.ConfigMap.Data["index.html"]; page != "<h1>Changed</h1>" {
-		t.Errorf("index.html is %q, want the changed page", page)
+		t.Errorf("expected the changed page in index.html; but it has %q", page)
 	}
 	if reflect.DeepEqual(before.Deployment.Spec.Template, after.Deployment.Spec.Template) {
-		t.Errorf("the pod template did not change with the page")
+		t.Errorf("expected another pod template; but it did not change with the page")
 	}
 	samePlaces(t, before, after)
 	t.AwaitQuiet(quiet)
@@ -61,11 +61,11 @@ func imageChanged(t *suite.T) {
 	web = t.Completed("web")
 	after := t.Children(web)
 	if have := image(t, after.Deployment); have != next {
-		t.Errorf("the image is %s, want %s", have, next)
+		t.Errorf("expected the image %s; but it is %s", next, have)
 	}
 	for _, p := range podsOf(t, web) {
 		if !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Image == next }) {
-			t.Errorf("completed, and pod %s has the old image", p.Name)
+			t.Errorf("expected new pods alone; but it is completed, and pod %s has the old image", p.Name)
 		}
 	}
 	t.AwaitQuiet(quiet)
@@ -78,7 +78,7 @@ func portIsChanged(t *suite.T) {
 	web := t.Serve("web", asking(port))
 	before, old, mark := t.Children(web), uids(podsOf(t, web)), t.Mark()
 	if have := portOf(before.Service); have != port {
-		t.Errorf("the node port is %d, want %d", have, port)
+		t.Errorf("expected the node port %d; but it is %d", port, have)
 	}
 	t.Patch("web", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portChangedTo))
 	web = t.Completed("web")
@@ -95,10 +95,10 @@ func portIsChanged(t *suite.T) {
 // wantPort fails the check when Service and status do not have this node port.
 func wantPort(t *suite.T, web *suite.Web, c *suite.Children, want int32) {
 	if have := portOf(c.Service); have != want {
-		t.Errorf("the node port is %d, want %d", have, want)
+		t.Errorf("expected the node port %d; but it is %d", want, have)
 	}
 	if have := web.Status.NodePort; t.Reports() && (have == nil || *have != want) {
-		t.Errorf("status.nodePort is %s, want %d", suite.JSON(have), want)
+		t.Errorf("expected status.nodePort %d; but it is %s", want, suite.JSON(have))
 	}
 }
 

@@ -49,7 +49,7 @@ func lines(t *suite.T) (found []string) {
 func logged(t *suite.T, what string, do func()) {
 	before := len(lines(t))
 	do()
-	t.Eventually(what+" is logged", soon, func() error {
+	t.Reaction(what+" is logged", soon, func() error {
 		if len(lines(t)) == before {
 			return fmt.Errorf("no new line of the log names %s/web", t.Namespace)
 		}
@@ -81,7 +81,7 @@ func acceptsDeletions(t *suite.T) {
 	})
 	for _, line := range lines(t) {
 		if strings.Contains(line, "not found") {
-			t.Fatalf("the deletion was taken for an error: %s", strings.TrimSpace(line))
+			t.Fatalf("expected no error; but the deletion was taken for an error: %s", strings.TrimSpace(line))
 		}
 	}
 }
@@ -103,7 +103,8 @@ func retriesFailures(t *suite.T) {
 	t.Eventually(fmt.Sprintf("nothing is read for %v", pause), 2*soon, func() error {
 		all := reads()
 		if len(all) > most {
-			t.Fatalf("no backoff: the ConfigMap was read %d times, without a pause of %v%s", len(all), pause, suite.Lines(all))
+			t.Fatalf("expected backoff; but there is no backoff: the ConfigMap was read %d times, without a pause of %v%s",
+				len(all), pause, suite.Lines(all))
 		}
 		if last := all[len(all)-1]; last.Open || time.Since(last.Start.Add(last.Took)) < pause {
 			return fmt.Errorf("it was read %d times", len(all))
@@ -122,7 +123,7 @@ func retriesFailures(t *suite.T) {
 	after := len(reads())
 	t.Pause(time.Second)
 	if n := len(reads()) - after; n > 0 {
-		t.Errorf("what succeeded is tried again: %d more reads", n)
+		t.Errorf("expected no read after a success; but what succeeded is tried again: %d more reads", n)
 	}
 }
 

@@ -108,6 +108,7 @@ type T struct {
 
 	mu       sync.Mutex
 	failures []string
+	at       int // in the ledger, of the first failure
 	skipped  string
 	logs     []string
 	cleanups []func()
@@ -120,9 +121,20 @@ func (t *T) Context() context.Context { return t.ctx }
 
 // Errorf notes a failure and goes on. It may be called from any goroutine.
 func (t *T) Errorf(format string, args ...any) {
+	t.fail(t.Fixture.Ledger.Newest(), fmt.Sprintf(format, args...))
+}
+
+// Unexpected notes requests that the operator must not send, and goes on.
+func (t *T) Unexpected(requests []ledger.Entry, format string, args ...any) {
+	t.fail(requests[0].N, fmt.Sprintf(format, args...)+":"+Lines(requests))
+}
+
+func (t *T) fail(at int, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.failures = append(t.failures, fmt.Sprintf(format, args...))
+	if t.failures = append(t.failures, reason); len(t.failures) == 1 {
+		t.at = at
+	}
 }
 
 // Fatalf notes a failure and ends the check.
@@ -180,12 +192,21 @@ func (t *T) Eventually(what string, within time.Duration, observe func() error) 
 		}
 		late := time.Since(begin) > within
 		if t.ctx.Err() != nil {
-			t.Fatalf("%s: not after %v, when the time of the check was over: %v", what,
+			t.Fatalf("expected that %s; but not after %v, when the time of the check was over: %v", what,
 				time.Since(begin).Round(time.Second), err)
 		} else if late {
-			t.Fatalf("%s: not within %v: %v", what, within, err)
+			t.Fatalf("expected that %s; but not within %v: %v", what, within, err)
 		}
+		t.mustRun(what, err)
 		t.sleep(poll)
+	}
+}
+
+// mustRun ends the check when the operator has ended by itself: what has not come about will not. An Alone check may
+// have ended it.
+func (t *T) mustRun(what string, err error) {
+	if p := t.Operator.Process(); p != nil && !p.Running() && !t.check.Alone {
+		t.Fatalf("expected that %s; but the operator %v, and %v", what, p.Exit(), err)
 	}
 }
 
@@ -273,7 +294,7 @@ func (t *T) AwaitQuiet(window time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
 	if err := t.Fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {
-		t.Fatalf("the operator does not stop writing: %v: %s", err, Lines(t.Writes(0)))
+		t.Fatalf("expected that the operator stops writing; but it does not stop writing: %v: %s", err, Lines(t.Writes(0)))
 	}
 }
 
@@ -283,7 +304,7 @@ func (t *T) StaysQuiet(window time.Duration) {
 	mark := t.Mark()
 	t.Pause(window)
 	if writes := t.Writes(mark); len(writes) > 0 {
-		t.Errorf("%d writes in %v in which nothing happened: %s", len(writes), window, Lines(writes))
+		t.Unexpected(writes, "expected no write while nothing happens; but in %v the operator sent %d", window, len(writes))
 	}
 }
 
@@ -307,10 +328,11 @@ func lines(entries []ledger.Entry) (all []string) {
 // do runs the check and returns its outcome.
 func (t *T) do() (o Outcome) {
 	begin := time.Now()
-	done := make(chan struct{})
+	done, end := make(chan struct{}), 0
 	go func() {
 		defer close(done)
 		defer t.cleanup()
+		defer func() { end = t.Fixture.Ledger.Newest() }()
 		defer func() {
 			if r := recover(); r != nil {
 				t.Errorf("the check panicked: %v\n%s", r, debug.Stack())
@@ -324,6 +346,7 @@ func (t *T) do() (o Outcome) {
 	<-done
 	o = t.check.outcome(Passed, "")
 	o.Took = time.Since(begin)
+	o.Namespace, o.At, o.End = t.Namespace, t.at, end
 	switch {
 	case len(t.failures) > 0:
 		o.Verdict, o.Reason, o.Evidence = Failed, strings.Join(t.failures, "\n"), t.evidence()

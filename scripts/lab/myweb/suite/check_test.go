@@ -3,15 +3,19 @@ package suite
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
 // outcomeOf runs a check that has some milliseconds, in a fixture without a cluster.
@@ -59,7 +63,7 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 	o := outcomeOf(t, 50*time.Millisecond, func(t *T) {
 		t.Eventually("the page is there", 0, func() error { return context.Canceled })
 	})
-	if o.Verdict != Failed || !strings.HasPrefix(o.Reason, "the page is there: not after") ||
+	if o.Verdict != Failed || !strings.HasPrefix(o.Reason, "expected that the page is there; but not after") ||
 		strings.Contains(o.Reason, "\n") {
 		t.Errorf("%s: %s", o.Verdict, o.Reason)
 	}
@@ -67,9 +71,14 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 
 // TestASlowMachineIsNoVerdict: a program that is given up gets a number of looks, however long each of them takes.
 func TestASlowMachineIsNoVerdict(t *testing.T) {
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, slow := range map[string]time.Duration{"idle": 0, "loaded": 5 * poll} {
 		looks := 0
 		o := outcomeOf(t, time.Minute, func(t *T) {
+			t.Fixture.Kube = kube // it does not answer: no rollout is seen
 			t.Operator.AssumeNone()
 			t.Operator.reports, t.Operator.patience = false, 10*poll
 			t.Reaction("it is there", 0, func() error {
@@ -81,5 +90,58 @@ func TestASlowMachineIsNoVerdict(t *testing.T) {
 		if !strings.Contains(o.Reason, "the operator sends nothing any more, and it is not") || looks < 6 {
 			t.Errorf("%s: after %d looks: %s", name, looks, o.Reason)
 		}
+	}
+}
+
+// TestIdleIsWhatSendsNothing: a program that handles one MyWeb after the other may come to this one yet, and one that
+// has paused since the event has nothing in its queue.
+func TestIdleIsWhatSendsNothing(t *testing.T) {
+	const long = 8 * time.Second
+	begin := time.Now().Add(-long)
+	for name, test := range map[string]struct {
+		requests map[time.Duration]string // by their time after begin, the namespace
+		want     time.Duration
+	}{
+		"no request":           {nil, long},
+		"its last request":     {map[time.Duration]string{time.Second: "check"}, long - time.Second},
+		"a pause since":        {map[time.Duration]string{0: "other", 2 * time.Second: "other", 7900 * time.Millisecond: "other"}, long},
+		"others without pause": {every(500*time.Millisecond, long, "other"), long / 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := begin
+			l := ledger.New(func() time.Time { return clock })
+			for _, at := range slices.Sorted(maps.Keys(test.requests)) {
+				clock = begin.Add(at)
+				id := l.Begin("lab", wire.Request{Verb: wire.Get, Resource: "configmaps", Namespace: test.requests[at]}, nil)
+				l.Change(id, func(e *ledger.Entry) { e.Served = []int{200} })
+				l.End(id)
+			}
+			c := &T{Fixture: &fixture.Fixture{Ledger: l}, Operator: &Operator{User: &fixture.User{Name: "lab"}}, Namespace: "check"}
+			if idle := c.idle(begin); (idle - test.want).Abs() > 500*time.Millisecond {
+				t.Errorf("idle for %v, want %v", idle, test.want)
+			}
+		})
+	}
+}
+
+func every(step, long time.Duration, namespace string) map[time.Duration]string {
+	all := map[time.Duration]string{}
+	for at := time.Duration(0); at < long; at += step {
+		all[at] = namespace
+	}
+	return all
+}
+
+// TestTheMomentOfTheFirstFailureIsKept: where requests are the failure, it is the first of them.
+func TestTheMomentOfTheFirstFailureIsKept(t *testing.T) {
+	o := outcomeOf(t, time.Minute, func(t *T) {
+		for range 3 {
+			t.Fixture.Ledger.End(t.Fixture.Ledger.Begin("lab", wire.Request{Verb: wire.Create, Resource: "configmaps"}, nil))
+		}
+		t.Unexpected(t.Fixture.Ledger.Entries()[1:], "expected none")
+		t.Errorf("more")
+	})
+	if o.At != 2 || o.End != 3 || o.Namespace != "check" {
+		t.Errorf("at %d of %d in %s: %s", o.At, o.End, o.Namespace, o.Reason)
 	}
 }

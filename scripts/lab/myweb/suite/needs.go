@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -48,14 +49,15 @@ func (t *T) Reports() bool { return t.Operator.reports }
 // WantStatus ends the check when the program does not report status.
 func (t *T) WantStatus() {
 	if !t.Operator.reports {
-		t.Fatalf("%s: the checks that need it are skipped, the others judge the objects", t.Operator.finding)
+		t.Fatalf("expected status; but %s: the checks that need it are skipped, the others judge the objects",
+			t.Operator.finding)
 	}
 }
 
-// How long a program without status may send nothing before the lab takes it that nothing comes any more. Several
-// checks at once may have to wait for the rate limiter of the program's client.
+// How long a program may send nothing before the lab takes it that nothing comes any more. Several checks at once may
+// have to wait for the rate limiter of the program's client.
 const (
-	idleAlone    = 3 * time.Second
+	idleAlone    = 2 * time.Second
 	idleTogether = 5 * time.Second
 	// idleReporting is for a program that does write status, and could yet report completed.
 	idleReporting = 10 * time.Second
@@ -70,14 +72,15 @@ func (t *T) survey() {
 		t.Must(err, "read MyWeb web")
 		attempts := t.Fixture.Ledger.Count(t.statusWrites())
 		idle := 2 * o.patience
-		if attempts > 0 || len(t.Requests(0)) == 0 { // a program that has sent nothing yet may be slow to start
+		got := t.Fixture.Ledger.Delivered(o.User.Name, t.Namespace)
+		if attempts > 0 || len(t.Requests(0)) == 0 && got.IsZero() { // a program may be slow to start
 			idle = idleReporting
 		}
 		switch {
 		case web.Is() || !o.Running() || t.ctx.Err() != nil:
 			o.AssumeAll()
 			return
-		case t.idle(begin) < idle || t.rollsOut("web"):
+		case t.idle(begin) < idle || t.rollsOut():
 			continue
 		}
 		o.surveyed, o.owns = true, t.ownsChildren(web)
@@ -97,41 +100,58 @@ func (t *T) statusWrites() ledger.Match {
 	return m
 }
 
-// idle is for how long the operator has sent nothing about the namespace, since a moment. One whose last request
-// failed may be in its backoff: half of the time counts. One that works in other namespaces meanwhile may handle one
-// MyWeb after the other: a quarter counts.
+// idle is for how long the operator has sent nothing about the namespace and got no event about it, since a moment.
+// When its last request failed it may be in its backoff: half of the time counts. While it may have other MyWebs to
+// handle, a quarter counts.
 func (t *T) idle(since time.Time) time.Duration {
-	counts := time.Duration(1)
+	counts, last := time.Duration(1), time.Time{}
 	for _, e := range t.Requests(0) {
-		if e.Open && e.Verb != "watch" {
+		if e.Open && e.Verb != wire.Watch {
 			return 0
 		}
-		if end := e.Start.Add(e.Took); end.After(since) {
-			since, counts = end, 1
+		if end := e.Start.Add(e.Took); end.After(last) {
+			last, counts = end, 1
 			if !e.Accepted() {
 				counts = 2
 			}
 		}
 	}
-	if t.worksElsewhere() {
+	for _, at := range []time.Time{last, t.Fixture.Ledger.Delivered(t.Operator.User.Name, t.Namespace)} {
+		if at.After(since) {
+			since = at
+		}
+	}
+	if !t.drained(since) {
 		counts *= 4
 	}
 	return time.Since(since) / counts
 }
 
-// worksElsewhere reports whether the operator has asked for something in another namespace in the last
-// seconds.
-func (t *T) worksElsewhere() bool {
+// drain is how long a program sends nothing at all when nothing waits in its queue: while it handles one MyWeb after
+// the other, its requests follow one another.
+const drain = time.Second
+
+// drained reports whether the operator has sent nothing for such a time since a moment, whatever the namespace.
+func (t *T) drained(since time.Time) bool {
 	m := t.mine(0)
 	m.Namespace = ""
-	all := t.Fixture.Ledger.Entries(m)
-	return len(all) > 0 && all[len(all)-1].Namespace != t.Namespace && time.Since(all[len(all)-1].Start) < 3*time.Second
+	for _, e := range t.Fixture.Ledger.Entries(m) {
+		switch end := e.Start.Add(e.Took); {
+		case e.Open && e.Verb != wire.Watch:
+			return false
+		case e.Start.Sub(since) >= drain:
+			return true
+		case end.After(since):
+			since = end
+		}
+	}
+	return time.Since(since) >= drain
 }
 
 // rollsOut reports whether there is a Deployment whose pods are not there yet.
-func (t *T) rollsOut(name string) bool {
-	d, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
-	return err == nil && rolledOut(d) != nil
+func (t *T) rollsOut() bool {
+	all, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).List(t.ctx, metav1.ListOptions{})
+	return err == nil && slices.ContainsFunc(all.Items, func(d appsv1.Deployment) bool { return rolledOut(&d) != nil })
 }
 
 // ownsChildren reports whether every child that there is has the MyWeb as its controller.
@@ -145,12 +165,12 @@ func (t *T) ownsChildren(web *Web) bool {
 	return true
 }
 
-// Reaction is Eventually for what the operator has to do. A program without status is given up when it has sent
+// Reaction is Eventually for what the operator does as soon as it sees a change. It is given up when it has sent
 // nothing for a while: nothing will come.
 func (t *T) Reaction(what string, within time.Duration, observe func() error) {
-	if t.Operator.reports {
-		t.Eventually(what, within, observe)
-		return
+	patience := t.Operator.patience
+	if t.Operator.reports { // it may wait for others, and report then
+		patience *= 2
 	}
 	begin, looks, last := time.Now(), 0, time.Duration(0)
 	t.Eventually(what, within, func() error {
@@ -160,8 +180,8 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 			looks = 0
 		}
 		// On a loaded machine each look takes longer, and so does all that the program does.
-		if last = idle; err != nil && idle > t.Operator.patience && looks > int(t.Operator.patience/(2*poll)) {
-			t.Fatalf("%s: the operator sends nothing any more, and %v", what, err)
+		if last = idle; err != nil && idle > patience && looks > int(patience/(2*poll)) && !t.rollsOut() {
+			t.Fatalf("expected that %s; but the operator sends nothing any more, and %v", what, err)
 		}
 		return err
 	})

@@ -35,7 +35,7 @@ type Operator struct {
 	Env []string
 
 	// What the survey found out, once: whether the program reports status and sets owner references; else finding
-	// says what is missing. patience is how long one without status may send nothing.
+	// says what is missing. patience is how long a program may send nothing.
 	surveyed, reports, owns bool
 	finding                 string
 	patience                time.Duration

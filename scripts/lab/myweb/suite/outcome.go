@@ -41,6 +41,10 @@ type Outcome struct {
 	Evidence []string `json:"evidence,omitempty"`
 	// Took is how long the check lasted.
 	Took time.Duration `json:"took"`
+	// Namespace is the check's own. At and End are numbers in the ledger: of what differed, and of the check's end.
+	Namespace string `json:"-"`
+	At        int    `json:"-"`
+	End       int    `json:"-"`
 }
 
 // Print writes an outcome: one line, and below it the reason and the evidence of a failure.

@@ -158,16 +158,24 @@ func (t *T) Delete(name string) {
 
 // Await returns the MyWeb when it is as wanted; what says so in words. 0 is 20 s.
 func (t *T) Await(name, what string, within time.Duration, wanted func(*Web) bool) (web *Web) {
-	t.Eventually("MyWeb "+name+" "+what, within, func() (err error) {
-		if web, err = t.Get(name); err != nil {
-			return err
-		}
-		if !wanted(web) {
-			return fmt.Errorf("generation=%d %v", web.Generation, web.Status)
-		}
-		return nil
-	})
+	t.Eventually("MyWeb "+name+" "+what, within, t.is(name, &web, wanted))
 	return web
+}
+
+// Reacts returns the MyWeb when it is as wanted, which the operator reports as soon as it sees a change.
+func (t *T) Reacts(name, what string, wanted func(*Web) bool) (web *Web) {
+	t.Reaction("MyWeb "+name+" "+what, 0, t.is(name, &web, wanted))
+	return web
+}
+
+// is reads a MyWeb into web, and returns an error unless it is as wanted.
+func (t *T) is(name string, web **Web, wanted func(*Web) bool) func() error {
+	return func() (err error) {
+		if *web, err = t.Get(name); err == nil && !wanted(*web) {
+			err = fmt.Errorf("generation=%d %v", (*web).Generation, (*web).Status)
+		}
+		return err
+	}
 }
 
 // Completed returns the MyWeb when its newest generation is served.

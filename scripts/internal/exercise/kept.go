@@ -1,0 +1,112 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/scripts/internal/loop"
+)
+
+// Kept is the folder of the loop that the last check of an exercise has kept; all bugs have one.
+func (c Course) Kept(e Exercise) loop.Kept {
+	return loop.KeptOf(c.Checks, shortID(e))
+}
+
+// mostOfLoop is how many lines a passed check prints of its loop, with the line above them.
+const mostOfLoop = 8
+
+// keep takes the loop of the check that counts out of the ledger of a run: that of the first failure, or of the
+// exercise's own check.
+func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) error {
+	all := slices.Concat(r.Own, r.Earlier)
+	if c.Checks == "" || len(all) == 0 {
+		return nil
+	}
+	counts := all[max(0, slices.IndexFunc(all, func(v Verdict) bool { return !v.Passed() }))]
+	records, err := loop.All(ctx, ledger)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the lab needed no control plane
+	}
+	if err != nil {
+		return err
+	}
+	records = slices.DeleteFunc(records, func(r loop.Record) bool {
+		elsewhere := r.Namespace != "" && r.Namespace != counts.Namespace && !r.IsHousekeeping()
+		return elsewhere || counts.End > 0 && r.N > counts.End
+	})
+	j := loop.Judgement{Exercise: e.ID, Passed: r.Passed(), Check: counts.Check, Message: counts.Reason,
+		At: lastOf(records, counts.At)}
+	if err := ways(c.Kept(e).Write(records, j)); err != nil {
+		return err
+	}
+	r.Kept = true
+	if r.Passed() {
+		var text strings.Builder
+		p := loop.Printer{W: &text, Namespace: counts.Namespace}
+		for _, one := range loop.Essence(records, mostOfLoop-1) {
+			err = errors.Join(err, p.Print(one))
+		}
+		err = errors.Join(err, p.Close())
+		r.Loop = strings.FieldsFunc(text.String(), func(r rune) bool { return r == '\n' })
+	}
+	return err
+}
+
+// lastOf is the number of the last record up to a number that is printed, 0 when there is none.
+func lastOf(records []loop.Record, number int) (at int) {
+	for _, r := range records {
+		if r.N <= number && !r.IsHousekeeping() {
+			at = r.N
+		}
+	}
+	return at
+}
+
+// PrintKept writes the loop that a check has kept, and marks the moment at which it differed. Next, when set, is called
+// before each line.
+func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func() error) error {
+	p := loop.Printer{W: w}
+	for _, r := range records {
+		if r.Namespace != "" && !r.IsHousekeeping() {
+			p.Namespace = r.Namespace
+			break
+		}
+	}
+	fmt.Fprintf(w, "%s: %s, the last time\n", j.Exercise, map[bool]string{true: "passed", false: "failed"}[j.Passed])
+	wrapped(w, "", "what the program got and sent in "+j.Check+":")
+	for _, r := range records {
+		if next != nil && !r.IsHousekeeping() {
+			if err := next(); err != nil {
+				return err
+			}
+		}
+		if err := p.Print(r); err != nil {
+			return err
+		}
+		if r.N != j.At {
+			continue
+		}
+		if err := p.Close(); err != nil {
+			return err
+		}
+		mark(w, j)
+	}
+	if err := p.Close(); err != nil {
+		return err
+	}
+	if !j.Passed && j.At == 0 {
+		mark(w, j)
+	}
+	return nil
+}
+
+// mark writes what differed.
+func mark(w io.Writer, j loop.Judgement) {
+	first, _, _ := strings.Cut(j.Message, "\n")
+	wrapped(w, ">>> ", "here it differed: "+first)
+}

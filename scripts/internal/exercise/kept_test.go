@@ -1,0 +1,71 @@
+package exercise
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/operator-workshop/scripts/internal/loop"
+)
+
+// TestTheLoopOfTheFailureIsKept has the records of two checks in one ledger.
+func TestTheLoopOfTheFailureIsKept(t *testing.T) {
+	program := loop.Program{Name: "operator"}
+	event := func(n int, namespace, kind string) loop.Record {
+		return loop.Record{Is: loop.Event, N: n, By: program, Kind: kind, Resource: "x", Namespace: namespace, Name: "web",
+			Type: "DELETED"}
+	}
+	create := func(n int, namespace string) loop.Record {
+		return loop.Record{Is: loop.Request, N: n, By: program, Verb: "create", Resource: "services", Namespace: namespace,
+			Name: "web", Code: 201, Effect: "moved"}
+	}
+	ledger := []loop.Record{create(3, "a-1"), event(2, "a-1", "Service"), event(1, "b-1", "Deployment"), create(4, "b-1"),
+		event(5, "b-1", "ConfigMap"), create(6, "b-1"), event(7, "b-1", "MyWeb")}
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	f, err := loop.Create(path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range ledger {
+		f.Write(r)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	passed := Verdict{Check: "a", Verdict: "passed", Namespace: "a-1", End: 5}
+	failed := Verdict{Check: "b", Verdict: "failed", Reason: "expected …; but …", Namespace: "b-1", At: 5, End: 6}
+	c, e := Course{Checks: t.TempDir()}, Exercise{ID: "04.3"}
+	for name, test := range map[string]struct {
+		r    Report
+		want []string
+		not  string
+	}{
+		"a failure": {Report{Own: []Verdict{passed, failed}}, []string{"04.3: failed", "got and sent in b:",
+			"Deployment web DELETED delivered → ", "ConfigMap web DELETED delivered\n>>> here it differed: expected …; but …\n",
+			"create services web 201 moved"}, "MyWeb"},
+		"a success": {Report{Own: []Verdict{passed}}, []string{"04.3: passed", "Service web DELETED delivered"}, "ConfigMap"},
+	} {
+		if err := c.keep(t.Context(), e, path, &test.r); err != nil {
+			t.Fatal(err)
+		}
+		if (len(test.r.Loop) == 1) != test.r.Passed() || !test.r.Kept {
+			t.Errorf("%s: the loop is %q", name, test.r.Loop)
+		}
+		records, j, err := c.Kept(e).Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := PrintKept(&out, records, j, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: %q is not in\n%s", name, want, &out)
+			}
+		}
+		if strings.Contains(out.String(), test.not) {
+			t.Errorf("%s: %q is in\n%s", name, test.not, &out)
+		}
+	}
+}

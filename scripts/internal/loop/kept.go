@@ -1,0 +1,113 @@
+package loop
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A Judgement is what a check said of a program whose loop is kept.
+type Judgement struct {
+	Exercise string `json:"exercise"`
+	Passed   bool   `json:"passed"`
+	// Check is the one that failed first, or the exercise's own.
+	Check string `json:"check"`
+	// Message is what differed.
+	Message string `json:"message"`
+	// At is the number of the record at which it differed, 0 when it did not.
+	At int `json:"at,omitempty"`
+}
+
+// Kept is the folder of the loop that the last check of an exercise has kept. Its file ledger.jsonl has the records,
+// in the order of their numbers; verdict.json is the Judgement.
+type Kept string
+
+// KeptOf is the folder of an exercise.
+func KeptOf(checks, exercise string) Kept { return Kept(filepath.Join(checks, exercise)) }
+
+func (k Kept) ledger() string  { return filepath.Join(string(k), "ledger.jsonl") }
+func (k Kept) verdict() string { return filepath.Join(string(k), "verdict.json") }
+
+// Write replaces what was kept. While both files change there is no verdict.
+func (k Kept) Write(records []Record, j Judgement) error {
+	if err := os.MkdirAll(string(k), 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(k.verdict()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var lines bytes.Buffer
+	to := json.NewEncoder(&lines)
+	for _, r := range records {
+		if err := to.Encode(r); err != nil {
+			return err
+		}
+	}
+	verdict, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	err = os.WriteFile(k.ledger(), lines.Bytes(), 0o600)
+	if err == nil {
+		err = os.WriteFile(k.verdict(), append(verdict, '\n'), 0o600)
+	}
+	return err
+}
+
+// Read returns what was kept. The error is os.ErrNotExist when nothing was.
+func (k Kept) Read(ctx context.Context) (records []Record, j Judgement, err error) {
+	verdict, err := os.ReadFile(k.verdict())
+	if err != nil {
+		return nil, j, err
+	}
+	if err := json.Unmarshal(verdict, &j); err != nil {
+		return nil, j, fmt.Errorf("read %s: %w", k.verdict(), err)
+	}
+	records, err = All(ctx, k.ledger())
+	return records, j, err
+}
+
+// All returns the records of a file, in the order of their numbers.
+func All(ctx context.Context, path string) (records []Record, err error) {
+	err = Read(ctx, path, false, func(r Record) error {
+		records = append(records, r)
+		return nil
+	})
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.N, b.N) })
+	return records, err
+}
+
+// Essence returns the last records of a loop that fill at most n lines of a Printer: the requests for a change, each
+// with the event before it. Where a program asked for no change, it returns events.
+func Essence(records []Record, n int) (some []Record) {
+	events := map[Program]*Record{} // the newest event of a program that is not in a line yet
+	var lines [][]Record
+	for _, r := range records {
+		switch {
+		case r.IsHousekeeping():
+		case r.Is == Event:
+			events[r.By.key()] = &r
+		case r.Changes():
+			line := []Record{r}
+			if e := events[r.By.key()]; e != nil {
+				line = []Record{*e, r}
+			}
+			delete(events, r.By.key())
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		for _, r := range records {
+			if r.Is == Event && !r.IsHousekeeping() {
+				lines = append(lines, []Record{r})
+			}
+		}
+	}
+	return slices.Concat(lines[max(0, len(lines)-n):]...)
+}
