@@ -3,12 +3,14 @@
 MAKEFLAGS += --no-print-directory
 WORKSHOP := scripts/workshop
 DEMO := 04-controller-runtime
+# An option for a variable that was typed after make: that of the environment, such as NAME in WSL, does not count.
+typed = $(if $(findstring command,$(origin $2)),--$1 "$$$2")
 # Recipes read "$$CH", which make exports: an apostrophe in $(CH) would end a word of the shell.
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \
 	bundle from-bundle serve-bundle exercise check hint solution goto reset progress bug exercises-verify \
-	slides new-chapter \
+	ready restore new-chapter \
 	stages compare conformance crash faults mutants benchmark lab control examine tools tools-envtest
 
 help: ## Show this list
@@ -54,6 +56,9 @@ sync: ## Copy what chapters share, record what pages execute
 doctor: ## Check this machine for what the workshop needs; in one line: make doctor BRIEF=1
 	@$(WORKSHOP) doctor $(if $(BRIEF),--brief)
 
+ready: ## Prove that this machine is ready for a workshop: the demo, the lab, an exercise, a code
+	@$(WORKSHOP) ready $(DEMO) $(if $(CODES),--codes)
+
 # A room without a network. KIND=1 adds the images of kind.
 bundle: ## Pack all that works without a network: make bundle PLATFORMS=linux/amd64,darwin/arm64
 	@$(WORKSHOP) pack --platforms "$$PLATFORMS" $(if $(KIND),--kind)
@@ -69,7 +74,7 @@ exercise: ## Write an operator step by step: make exercise, or make exercise EX=
 	@$(WORKSHOP) exercise --ex "$$EX"
 
 check: ## Let the lab judge what you wrote: make check, make check WATCH=1
-	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose)
+	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) $(call typed,room,ROOM) $(call typed,name,NAME)
 
 hint: ## Get a hint that fits your last failure, then more of it
 	@$(WORKSHOP) hint --ex "$$EX"
@@ -83,6 +88,9 @@ goto: ## Catch up: make goto EX=04.5 begins it with everything before it solved
 reset: ## Take the starter of an exercise again
 	@$(WORKSHOP) reset --ex "$$EX"
 
+restore: ## Bring back files that goto or reset saved: make restore lists them, make restore N=1
+	@$(WORKSHOP) restore --n "$${N:-0}"
+
 progress: ## See which exercises are done, what is next, and the minutes left
 	@$(WORKSHOP) progress
 
@@ -93,9 +101,6 @@ exercises-verify: ## Prove that every exercise can be solved: make exercises-ver
 	@$(WORKSHOP) exercises-verify --ch "$$CH" $(if $(filter-out 0,$(FAST)),--fast)
 
 # For who teaches, and who adds a chapter.
-slides: ## Show the slides for TEACHING.md in a browser, or check them: make slides CHECK=1
-	@$(WORKSHOP) slides --port "$${PORT:-3999}" $(if $(CHECK),--check)
-
 new-chapter: ## Begin a chapter: make new-chapter NAME=07-something
 	@$(WORKSHOP) new-chapter "$$NAME"
 

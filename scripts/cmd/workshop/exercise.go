@@ -18,6 +18,7 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/cluster"
 	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/room"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -143,7 +144,7 @@ func isBug(s exercise.State) bool { return exercise.IsBug(s.Current) }
 
 // exerciseCommands are the learner's.
 func exerciseCommands() []*cobra.Command {
-	return []*cobra.Command{beginCommand(), gotoCommand(), resetCommand(), checkCommand(), hintCommand(),
+	return []*cobra.Command{beginCommand(), gotoCommand(), resetCommand(), restoreCommand(), checkCommand(), hintCommand(),
 		solutionCommand(),
 		progressCommand(), bugCommand(), exercisesVerifyCommand(), planeDownCommand()}
 }
@@ -265,9 +266,14 @@ func resetCommand() *cobra.Command {
 
 func checkCommand() *cobra.Command {
 	var watch, verbose bool
+	var address, name string
 	cmd := courseCommand("check", "Judge your solution: the check of this exercise, and all before it",
 		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
-			check := func() error { return w.check(cmd.Context(), c, id, verbose) }
+			attendee, err := room.Join(address, name)
+			if err != nil {
+				return err
+			}
+			check := func() error { return w.check(cmd.Context(), c, id, verbose, attendee) }
 			if !watch {
 				return check()
 			}
@@ -275,11 +281,13 @@ func checkCommand() *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&watch, "watch", false, "run again whenever a file is saved")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "show all of the evidence")
+	cmd.Flags().StringVar(&address, "room", "", "where to send the verdict; nothing is sent without it")
+	cmd.Flags().StringVar(&name, "name", "", "the name under which the room shows it")
 	return cmd
 }
 
 // check examines the reader's files once, and remembers what came of it.
-func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbose bool) error {
+func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbose bool, attendee room.Attendee) error {
 	e, s, err := meant(c, id)
 	if id == "" && isBug(s) {
 		b, e2 := currentBug(w, s)
@@ -302,6 +310,9 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 	r.Print(os.Stdout, e, verbose)
 	if err := remember(c, e, s, files, r); err != nil {
 		return err
+	}
+	if !there {
+		attendee.Send(ctx, os.Stdout, e.ID, r.Passed(), firstFailed(r))
 	}
 	if !r.Passed() {
 		return errNotPassed

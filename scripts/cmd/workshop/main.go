@@ -76,7 +76,7 @@ func command() *cobra.Command {
 		shellCommand(), userCommand(), doctorCommand(), demoCommand(), pageCommand(), pagesCommand(), testCommand(),
 		verifyCommand(), lintCommand(), vulnerabilitiesCommand(), syncCommand(), kindTestCommand(), chaptersCommand(),
 		labCommand(), stagesCommand(), requestsCommand(), writesCommand(), watchCommand(), lensCostCommand(), packCommand(),
-		fromBundleCommand(), serveCommand(), slidesCommand(), openCommand(), newChapterCommand())
+		fromBundleCommand(), serveCommand(), readyCommand(), openCommand(), newChapterCommand())
 	root.AddCommand(exerciseCommands()...)
 	return root
 }

@@ -158,7 +158,6 @@ func verifyCommand() *cobra.Command {
 				return chapter.CheckShared(ctx, w.root)
 			}},
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
-			{"slides", w.checkSlides},
 		}...)
 		steps = append(steps, w.lint(dirs, whole)...)
 		for _, dir := range dirs {

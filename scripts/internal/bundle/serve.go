@@ -14,11 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/room"
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
 // Serve gives the bundles in dir to everyone who reaches address, until ctx ends. Its folder modules is a module
-// proxy.
+// proxy. It also collects the progress of those attendees who send it.
 func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	sums, err := os.ReadFile(filepath.Join(dir, unbundle.SumsFile))
 	if err != nil {
@@ -39,8 +40,10 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	base := "http://" + listener.Addr().String()
 	code := unbundle.Code(sums)
 	text := lines(string(sums), base, "printf 'Code: '; read -r code")
-	fmt.Fprintf(out, screen, base, code, lines(string(sums), base, "code="+code), hint(base))
+	progress := room.NewServer(listener.Addr().String())
+	fmt.Fprintf(out, screen, base, code, lines(string(sums), base, "code="+code), hint(base), base+progress.Screen())
 	handler := http.NewServeMux()
+	progress.Routes(handler)
 	handler.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, text)
@@ -87,7 +90,13 @@ const screen = `Attendees open %[1]s in a browser, and copy the line for their m
 Show it, or read it out: it is not on the web page, which a stranger in the network can change. The same lines with
 the code, for machines that you prepare:
 
-%[3]s%[4]sCtrl-C ends it.
+%[3]s%[4]s
+Attendees who want to send you their progress add this to make check, with a name of their choice: ROOM=%[1]s NAME=…
+Its page is for you; whoever has this address sees it:
+
+  %[5]s
+
+Ctrl-C ends it, and forgets what was sent.
 `
 
 // lines are what attendees paste, one for each platform; code sets the variable code. A download that was cut goes on

@@ -96,6 +96,9 @@ func (w Workspace) save(e Exercise, files map[string][]byte) (string, error) {
 			return "", err
 		}
 	}
+	if err := w.label(name, e); err != nil {
+		return "", err
+	}
 	return filepath.Join("work", name), nil
 }
 

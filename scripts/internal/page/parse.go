@@ -33,8 +33,8 @@ type Page struct {
 type Part struct {
 	// Prose is the text of a heading, paragraph or list without the marks of Markdown, or a table as written.
 	Prose string
-	// Heading says that the prose is a heading.
-	Heading bool
+	// Heading says that the prose is a heading, Quoted that it is in a block quote.
+	Heading, Quoted bool
 	// Block is nil for prose.
 	Block *Block
 }
@@ -97,7 +97,7 @@ func Parse(path string) (*Page, error) {
 			page.Parts = append(page.Parts, Part{Prose: table(n, source)})
 			return ast.WalkSkipChildren, nil
 		case *ast.Paragraph, *ast.TextBlock:
-			page.Parts = append(page.Parts, Part{Prose: marker(n) + plain(n, source)})
+			page.Parts = append(page.Parts, Part{Prose: marker(n) + plain(n, source), Quoted: quoted(n)})
 		}
 		if node.Type() == ast.TypeBlock && !node.HasChildren() || node.Type() == ast.TypeInline {
 			return ast.WalkSkipChildren, nil
@@ -262,6 +262,16 @@ func marker(n ast.Node) string {
 	return fmt.Sprintf("%d. ", number)
 }
 
+// quoted reports whether a text is in a block quote.
+func quoted(n ast.Node) bool {
+	for ; n != nil; n = n.Parent() {
+		if n.Kind() == ast.KindBlockquote {
+			return true
+		}
+	}
+	return false
+}
+
 // Until returns the page up to the heading with the given text, and the whole page when it has none.
 func (p *Page) Until(heading string) *Page {
 	i := slices.IndexFunc(p.Parts, func(part Part) bool { return part.Heading && part.Prose == heading })
@@ -275,7 +285,10 @@ func lineOf(source []byte, offset int) int {
 	return strings.Count(string(source[:offset]), "\n") + 1
 }
 
-// Find returns the pages of a repository: GLOSSARY.md, TEACHING.md, and every README.md that is not hidden, not made at
+// topPages are pages in the folder of the checkout beside its README.md.
+var topPages = []string{"GLOSSARY.md", "SLIDES.md", "TEACHING.md"}
+
+// Find returns the pages of a repository: GLOSSARY.md, SLIDES.md, TEACHING.md, and every README.md that is not hidden, not made at
 // run time and not below a folder named testdata.
 func Find(root string) ([]string, error) {
 	var pages []string
@@ -288,7 +301,7 @@ func Find(root string) ([]string, error) {
 			filepath.Dir(path) == root && (name == "bin" || name == "work" || name == "out")) {
 			return filepath.SkipDir
 		}
-		if name == "README.md" || filepath.Dir(path) == root && (name == "GLOSSARY.md" || name == "TEACHING.md") {
+		if name == "README.md" || filepath.Dir(path) == root && slices.Contains(topPages, name) {
 			pages = append(pages, path)
 		}
 		return nil

@@ -2,16 +2,12 @@ package teaching
 
 import (
 	"fmt"
-	"html/template"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode"
-
-	"golang.org/x/tools/present"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/page"
@@ -19,62 +15,103 @@ import (
 
 var root = filepath.Join("..", "..", "..")
 
-// checkout makes a copy of the slides; a text of theirs may be replaced.
-func checkout(t *testing.T, file, old, now string) string {
-	t.Helper()
-	dir := t.TempDir()
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); name != "scripts" {
-			link(t, filepath.Join(root, name), filepath.Join(dir, name))
-		}
-	}
-	for _, path := range []string{slidesDir + "/" + Slides, slidesDir + "/style.html"} {
-		data, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(data)
-		if path == file {
-			if !strings.Contains(text, old) {
-				t.Fatalf("%s does not have %q", path, old)
-			}
-			text = strings.Replace(text, old, now, 1)
-		}
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pictures, err := filepath.Glob(filepath.Join(root, slidesDir, "*.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, picture := range pictures {
-		link(t, picture, filepath.Join(dir, slidesDir, filepath.Base(picture)))
-	}
-	return dir
-}
-
-func link(t *testing.T, from, to string) {
-	t.Helper()
-	from, err := filepath.Abs(from)
-	if err == nil {
-		err = os.Symlink(from, to)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// A room bears this many slides in a session.
+const mostSlides = 50
 
 // A row of a run sheet begins where the one before ends, and an exercise takes the minutes of its list.
 func TestTheRunSheetsAddUp(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "TEACHING.md"))
+	exercises, err := exercise.Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, sheet := range sheets(t) {
+		clock := 0
+		for _, row := range sheet.Rows {
+			rows++
+			if row.From != clock {
+				t.Errorf("%s: the row before ends at minute %d: %s", sheet.Name, clock, row.line)
+			}
+			clock += row.Minutes
+			if row.Exercise == "" || row.Shown {
+				continue
+			}
+			if e, err := exercise.Find(exercises, row.Exercise); err != nil || e.Minutes != row.Minutes {
+				t.Errorf("its list gives it %d minutes (%v): %s", e.Minutes, err, row.line)
+			}
+		}
+		if last := sheet.Rows[len(sheet.Rows)-1]; last.Minutes != 0 {
+			t.Errorf("%s has no end", sheet.Name)
+		}
+	}
+	if rows < 50 {
+		t.Errorf("%d rows were found", rows)
+	}
+}
+
+func sheets(t *testing.T) []Sheet {
+	t.Helper()
+	all, err := Sheets(root)
+	if err != nil || len(all) != 9 {
+		t.Fatalf("%d sheets: %v", len(all), err)
+	}
+	return all
+}
+
+// The slides come in the order of each sheet. A row of an exercise has its task before its solution, and one that is
+// shown has the solution alone.
+func TestSlidesFollowTheRunSheets(t *testing.T) {
+	slides, err := Slides(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sheet := range sheets(t) {
+		last, count := 0, 0
+		for _, row := range sheet.Rows {
+			task, solved := row.Exercise == "" || row.Shown, row.Exercise == ""
+			for _, n := range row.Slides {
+				if n <= last || n > len(slides) {
+					t.Errorf("%s: slide %d comes after %d, and there are %d: %s", sheet.Name, n, last, len(slides), row.line)
+					continue
+				}
+				last, count = n, count+1
+				s := slides[n-1]
+				switch {
+				case s.Exercise == "":
+				case s.Exercise != row.Exercise:
+					t.Errorf("%s: slide %d is of %s: %s", sheet.Name, n, s.Exercise, row.line)
+				case s.Task:
+					task = true
+				case !task:
+					t.Errorf("%s: slide %d gives %s away before its task: %s", sheet.Name, n, s.Exercise, row.line)
+				default:
+					solved = true
+				}
+			}
+			if !task || !solved {
+				t.Errorf("%s: the task and the solution of %s are slides %s: %s", sheet.Name, row.Exercise,
+					about(slides, row.Exercise), row.line)
+			}
+		}
+		if count > mostSlides {
+			t.Errorf("%s has %d slides, a room bears %d", sheet.Name, count, mostSlides)
+		}
+	}
+}
+
+// about names the slides of an exercise.
+func about(slides []Slide, id string) string {
+	var some []string
+	for _, s := range slides {
+		if s.Exercise == id {
+			some = append(some, fmt.Sprint(s.Number))
+		}
+	}
+	return strings.Join(some, ", ")
+}
+
+func TestEachSlideFitsAndHasNotes(t *testing.T) {
+	slides, err := Slides(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,27 +119,78 @@ func TestTheRunSheetsAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile(`(?m)^\| (\d):(\d\d) \| (\d*)\s*\| (?:\*\*([\d.]+)\*\*)?.*$`).FindAllStringSubmatch(string(text), -1)
-	if len(rows) < 50 {
-		t.Fatalf("%d rows were found", len(rows))
+	for _, s := range slides {
+		if err := s.Fits(); err != nil {
+			t.Error(err)
+		}
+		if !s.Noted {
+			t.Errorf("slide %d, %q, has no notes for who speaks", s.Number, s.Title)
+		}
+		if !s.Task {
+			continue
+		}
+		e, err := exercise.Find(exercises, s.Exercise)
+		if want := fmt.Sprintf("Task %s: %s (%d minutes)", e.ID, e.Title, e.Minutes); err != nil || s.Title != want {
+			t.Errorf("slide %d is titled %q, not %q (%v)", s.Number, s.Title, want, err)
+		}
+		if len(s.Blocks) == 0 || s.Blocks[0].Text != "make exercise EX="+s.Exercise+"\n" {
+			t.Errorf("slide %d has no command that begins %s", s.Number, s.Exercise)
+		}
 	}
-	clock := 0
-	for _, row := range rows {
-		hours, _ := strconv.Atoi(row[1])
-		from, _ := strconv.Atoi(row[2])
-		minutes, _ := strconv.Atoi(row[3])
-		if from += 60 * hours; from != clock {
-			t.Errorf("the row before ends at minute %d: %s", clock, row[0])
-		}
-		if clock = from + minutes; minutes == 0 { // the end of a session
-			clock = 0
-		}
-		if id := row[4]; id != "" {
-			e, err := exercise.Find(exercises, id)
-			if err != nil || e.Minutes != minutes {
-				t.Errorf("its list gives it %d minutes (%v): %s", e.Minutes, err, row[0])
+}
+
+// wrappedFrom is the reason of a block whose lines are those of a file, and shorter.
+var wrappedFrom = regexp.MustCompile(`^wrapped from (\S+)$`)
+
+// Code with lines that are too long for a slide has other line breaks than its file, and no other difference.
+func TestWrappedCodeIsThatOfItsFile(t *testing.T) {
+	slides, err := Slides(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, s := range slides {
+		for _, b := range s.Blocks {
+			from := wrappedFrom.FindStringSubmatch(b.Skip)
+			if from == nil {
+				continue
+			}
+			compared++
+			text, err := os.ReadFile(filepath.Join(root, from[1]))
+			if err != nil {
+				t.Errorf("slide %d: %v", s.Number, err)
+				continue
+			}
+			rest := unspaced(string(text))
+			for part := range strings.SplitSeq(b.Text, "\n…\n") {
+				_, after, found := strings.Cut(rest, unspaced(part))
+				if !found {
+					t.Errorf("slide %d, %q: this is not in %s:\n%s", s.Number, s.Title, from[1], part)
+				}
+				rest = after
 			}
 		}
+	}
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+func unspaced(text string) string { return strings.Join(strings.Fields(text), "") }
+
+func TestSlidesThatDoNotFit(t *testing.T) {
+	for name, test := range map[string]struct{ code, want string }{
+		"a long line":          {strings.Repeat("x", slideColumns+1), "a line of 81 columns"},
+		"tabs count as four":   {"\t" + strings.Repeat("x", slideColumns-3), "a line of 81 columns"},
+		"too many lines":       {strings.Repeat("x\n", slideLines+1), "has 16 lines of code"},
+		"as much as there may": {strings.Repeat(strings.Repeat("é", slideColumns)+"\n", slideLines), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Slide{Blocks: []*page.Block{{Lang: "go", Text: test.code}}}.Fits()
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
 	}
 }
 
@@ -125,88 +213,43 @@ func TestEachChapterIsInTheOverviews(t *testing.T) {
 	}
 }
 
-func TestSlidesThatDoNotFit(t *testing.T) {
-	for name, test := range map[string]struct{ code, want string }{
-		"a long line":          {strings.Repeat("x", slideColumns+1), "a line of 121 columns"},
-		"tabs count as four":   {"\t" + strings.Repeat("x", slideColumns-3), "a line of 121 columns"},
-		"too many lines":       {strings.Repeat("x\n", slideLines+1), "has 23 lines of code"},
-		"as much as there may": {strings.Repeat(strings.Repeat("é", slideColumns)+"\n", slideLines), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, element := range []present.Elem{
-				present.Code{Raw: []byte(test.code)},
-				present.HTML{HTML: "<pre><code>" + template.HTML(strings.TrimRight(test.code, "\n")) + "</code></pre>"}} {
-				err := fits(present.Section{Elem: []present.Elem{element}})
-				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-					t.Errorf("%T: got %v, want %q", element, err, test.want)
-				}
-			}
-		})
-	}
-}
+var (
+	stepLine   = regexp.MustCompile(`(?m)^\s*%%.*$`)
+	layoutWord = regexp.MustCompile(`\b(direction|TB|LR)\b`)
+)
 
-func TestSlidesThatCannotBeShown(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "present")
-	for name, test := range map[string]struct{ old, now, says, want string }{
-		"a file that is gone": {"stages/3-own/main.go", "stages/3-owns/main.go", "", "3-owns/main.go: no such file"},
-		"a line that is gone": {"/^func .* createChild/", "/^func createChildren/", "",
-			"no match for ^func createChildren"},
-		"too many":              {"## See it", strings.Repeat("## One more\n\nx\n\n", 10) + "## See it", "", "at most 40"},
-		"all addresses":         {"## See it", "## See it", "visit http://0.0.0.0:3999", "not served on this machine alone"},
-		"another name":          {"## See it", "## See it", "visit http://host:3999", "not served on this machine alone"},
-		"a program that ends":   {"## See it", "## See it", "", "present ended"},
-		"a picture that is not": {".code loop.txt", ".code loops.txt", "", "loops.txt: no such file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			script := "#!/bin/sh\n"
-			if test.says != "" {
-				script += "echo '" + test.says + "' >&2\nexec sleep 60\n"
-			}
-			if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			_, err := CheckSlides(t.Context(), program, checkout(t, slidesDir+"/"+Slides, test.old, test.now))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
-	}
-}
-
-// The pictures of slides are text; each word of them is in a picture of a page.
+// Each word of a picture on a slide is in a picture of a page.
 func TestPicturesAreThoseOfPages(t *testing.T) {
-	notAWord := func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }
 	paths, err := page.Find(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mermaid := map[string]bool{}
+	ofPages, ofSlides := map[string]bool{}, map[string]bool{}
 	for _, path := range paths {
 		p, err := page.Parse(path)
 		if err != nil {
 			t.Fatal(err)
 		}
+		words := ofPages
+		if filepath.Base(path) == SlidesFile {
+			words = ofSlides
+		}
 		for _, part := range p.Parts {
 			if part.Block != nil && part.Block.Lang == "mermaid" {
-				for _, word := range strings.FieldsFunc(strings.ReplaceAll(part.Block.Text, "<br", " "), notAWord) {
-					mermaid[word] = true
+				text := strings.ReplaceAll(stepLine.ReplaceAllString(part.Block.Text, ""), "<br", " ")
+				text = layoutWord.ReplaceAllString(text, "")
+				for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }) {
+					words[word] = true
 				}
 			}
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(root, slidesDir, "*.txt"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	if len(ofSlides) == 0 {
+		t.Error("the slides have no pictures")
 	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, word := range strings.FieldsFunc(string(data), notAWord) {
-			if !mermaid[word] {
-				t.Errorf("%s: %q is in no picture of a page", filepath.Base(file), word)
-			}
+	for word := range ofSlides {
+		if !ofPages[word] {
+			t.Errorf("%q is in no picture of a page", word)
 		}
 	}
 }

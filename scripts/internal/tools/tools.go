@@ -58,7 +58,6 @@ var All = []Tool{
 	{Name: "kind", Package: "sigs.k8s.io/kind"},
 	{Name: "kustomize", Package: "sigs.k8s.io/kustomize/kustomize/v5"},
 	{Name: "kubebuilder", Package: "sigs.k8s.io/kubebuilder/v4"},
-	{Name: "present", Package: "golang.org/x/tools/cmd/present"},
 	operatorSDK,
 }
 

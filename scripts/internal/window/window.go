@@ -100,8 +100,15 @@ func (s *Server) Serve(ctx context.Context, out io.Writer) error {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "/page/README.md", http.StatusSeeOther)
+		to := "/page/README.md"
+		if s.Present {
+			to = "/slides"
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
 	})
+	mux.HandleFunc("GET /slides", s.slides)
+	mux.HandleFunc("GET /slides/presenter", s.slides)
+	mux.HandleFunc("GET /slides/sheets", s.sheets)
 	mux.HandleFunc("GET /page/{path...}", s.page)
 	mux.HandleFunc("GET /file/{path...}", s.file)
 	mux.Handle("GET /web/", http.StripPrefix("/web/", http.FileServerFS(s.assets)))

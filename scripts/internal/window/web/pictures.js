@@ -1,7 +1,10 @@
 // Replaces the text of each Mermaid block by its picture. A frame draws them; the page shows the result as an image.
 
-/** Draws all pictures of the page. */
-export function drawPictures() {
+/**
+ * Draws all pictures of the page.
+ * @param {(figure: Element) => void} drawn
+ */
+export function drawPictures(drawn = () => {}) {
   const figures = [...document.querySelectorAll("figure.picture")];
   if (figures.length === 0) return;
   const frame = document.createElement("iframe");
@@ -16,6 +19,7 @@ export function drawPictures() {
       figures.forEach((figure, id) => frame.contentWindow?.postMessage({ id, text: figure.textContent }, location.origin));
     } else if (event.data.svg) {
       show(figures[event.data.id], event.data.svg);
+      drawn(figures[event.data.id]);
     }
   });
   document.body.append(frame);

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheCodeOfAReadyMachine(t *testing.T) {
+	day := time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC)
+	code := readyCode(day, "abc")
+	if !regexp.MustCompile(`^[0-9a-f]{4}-[0-9a-f]{4}$`).MatchString(code) {
+		t.Errorf("the code is %q", code)
+	}
+	if other := readyCode(day.Add(-20*time.Hour), "abc"); other != code {
+		t.Error("it depends on the hour")
+	}
+	for _, other := range []string{readyCode(day.AddDate(0, 0, 1), "abc"), readyCode(day, "abd")} {
+		if other == code {
+			t.Error("it is that of another day or commit")
+		}
+	}
+}
+
+// A bundle is an archive: git is asked nothing there, and the code is that of a clone.
+func TestAnArchiveKnowsItsCommit(t *testing.T) {
+	root := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("git", append([]string{"-C", root, "-c", "user.name=x", "-c", "user.email=x"}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	for name, from := range map[string]string{commitFile: commitFile, ".gitattributes": ".gitattributes"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "..", from))
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(root, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "x")
+	clone, err := workshop{root: root}.commit(t.Context())
+	if err != nil || clone != git("rev-parse", "HEAD") {
+		t.Fatalf("%q, %v", clone, err)
+	}
+	archive := t.TempDir()
+	out, err := exec.Command("bash", "-c", "git -C '"+root+"' archive HEAD | tar -x -C '"+archive+"'").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if unpacked, err := (workshop{root: archive}).commit(t.Context()); err != nil || unpacked != clone {
+		t.Errorf("the archive is of %q, the clone of %q: %v", unpacked, clone, err)
+	}
+	if err := os.WriteFile(filepath.Join(root, ".gitattributes"), []byte("changed\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := (workshop{root: root}).commit(t.Context()); err != nil || changed == clone {
+		t.Errorf("a checkout that was changed is of %q: %v", changed, err)
+	}
+}

@@ -1,0 +1,73 @@
+package exercise
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// labelFile is in a saved copy, beside the files. It has the exercise that they are of.
+const labelFile = ".exercise"
+
+// label writes which exercise a saved copy is of; name is its folder, seen from work/.
+func (w Workspace) label(name string, e Exercise) error {
+	s, err := w.State()
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(w.Work, name, labelFile), []byte(s.Begun[e.folder()]+"\n"))
+}
+
+// A Copy is what was saved before something else took its place.
+type Copy struct {
+	// Path is its folder, seen from the checkout; Time is when it was saved.
+	Path, Time string
+	// Folder is where its files were in work/, Exercise what they are of; empty when that is not known.
+	Folder, Exercise string
+}
+
+// Saved are the copies in work/.saved, the newest first.
+func (w Workspace) Saved() (all []Copy, err error) {
+	top := filepath.Join(w.Work, ".saved")
+	err = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != labelFile {
+			return err
+		}
+		name, err := filepath.Rel(top, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		label, err := readFile(path, filepath.Join("work", ".saved", name, labelFile))
+		if err != nil {
+			return err
+		}
+		moment, folder, _ := strings.Cut(filepath.ToSlash(name), "/")
+		all = append(all, Copy{Path: filepath.Join("work", ".saved", name), Time: moment, Folder: folder,
+			Exercise: strings.TrimSpace(string(label))})
+		return nil
+	})
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	slices.SortFunc(all, func(a, b Copy) int { return strings.Compare(b.Path, a.Path) })
+	return all, err
+}
+
+// Restore makes the files of a copy the reader's again, and its exercise the current one. What is there is saved.
+func (c Course) Restore(from Copy) (saved string, err error) {
+	e := Exercise{ID: from.Exercise, Folder: filepath.FromSlash(from.Folder)}
+	files, err := read(filepath.Join(c.Work, ".saved", from.Time, e.Folder), from.Path)
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("%s has no files: nothing was changed", from.Path)
+	}
+	if saved, err = c.Put(e, files); err != nil || e.ID == "" {
+		return saved, err
+	}
+	return saved, c.GoOn(e)
+}

@@ -1,0 +1,170 @@
+package room
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func start(t *testing.T) (s *Server, base string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	s = NewServer(server.Listener.Addr().String())
+	s.Routes(mux)
+	return s, server.URL
+}
+
+func get(t *testing.T, address string) (int, string) {
+	t.Helper()
+	answer, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func TestTheInstructorSeesWhoPassedAndWhatFails(t *testing.T) {
+	s, base := start(t)
+	for _, name := range []string{"anna", "Jörg B."} {
+		a, err := Join(base, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		a.Send(t.Context(), &out, "04.2", true, "")
+		a.Send(t.Context(), &out, "04.3", false, "behaviour/05-deleted-configmap")
+		want := "sent to the room as " + name + ": 04.2 passed\n" +
+			"sent to the room as " + name + ": 04.3 failed behaviour/05-deleted-configmap\n"
+		if out.String() != want {
+			t.Errorf("got %q, want %q", &out, want)
+		}
+	}
+	code, page := get(t, base+s.Screen())
+	for _, want := range []string{"2 take part", "<th>04.2<td>2", "<th>04.3 behaviour/05-deleted-configmap<td>2", "<td>Jörg B.<td>04.2"} {
+		if code != http.StatusOK || !strings.Contains(page, want) {
+			t.Errorf("%d, %q is not on the page:\n%s", code, want, page)
+		}
+	}
+}
+
+// What a stranger in the room may try.
+func TestAttacks(t *testing.T) {
+	s, base := start(t)
+	post := func(body, kind, host string) (int, string) {
+		request, err := http.NewRequest(http.MethodPost, base+"/room", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", kind)
+		if host != "" {
+			request.Host = host
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text)
+	}
+	const good, json = `{"name":"anna","exercise":"04.2","passed":true}`, "application/json"
+	for what, test := range map[string]struct {
+		body, kind, host string
+		want             int
+	}{
+		"a form of another site":  {good, "text/plain", "", http.StatusForbidden},
+		"a name that leads here":  {good, json, "evil.example:80", http.StatusForbidden},
+		"a name with markup":      {`{"name":"<script>","exercise":"04.2"}`, json, "", http.StatusBadRequest},
+		"an exercise with markup": {`{"name":"a","exercise":"<b>"}`, json, "", http.StatusBadRequest},
+		"a check with markup":     {`{"name":"a","exercise":"04.2","check":"<b>"}`, json, "", http.StatusBadRequest},
+		"a field of nobody":       {`{"name":"a","exercise":"04.2","source":"package main"}`, json, "", http.StatusBadRequest},
+		"too much":                {`{"name":"` + strings.Repeat("a", 2*mostBytes) + `"}`, json, "", http.StatusBadRequest},
+		"no report":               {`[]`, json, "", http.StatusBadRequest},
+	} {
+		if code, text := post(test.body, test.kind, test.host); code != test.want {
+			t.Errorf("%s: %d %s, want %d", what, code, text, test.want)
+		}
+	}
+	for _, path := range []string{"/room", "/room/", "/room/guessed"} {
+		if code, text := get(t, base+path); code == http.StatusOK {
+			t.Errorf("%s shows %s", path, text)
+		}
+	}
+	for n := range mostAttendees + 1 {
+		code, _ := post(fmt.Sprintf(`{"name":"a%d","exercise":"04.2","passed":true}`, n), json, "")
+		if want := n < mostAttendees; (code == http.StatusNoContent) != want {
+			t.Fatalf("attendee %d: %d", n, code)
+		}
+	}
+	if n := len(s.view().Attendees); n != mostAttendees {
+		t.Errorf("there are %d attendees", n)
+	}
+}
+
+// A check never fails because of the room, and takes at most a moment longer.
+func TestARoomThatCannotBeReached(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	closed.Close()
+	for _, host := range []string{listener.Addr().String(), nobody} {
+		a, err := Join("http://"+host, "anna")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		begin := time.Now()
+		a.Send(context.Background(), &out, "04.2", true, "")
+		if took := time.Since(begin); took > 2*patience {
+			t.Errorf("it took %s", took)
+		}
+		if text := out.String(); !strings.HasPrefix(text, "note: nothing was sent") || strings.Count(text, "\n") != 1 || len(text) > 140 {
+			t.Errorf("it says %q", text)
+		}
+	}
+}
+
+func TestNothingIsSentUnlessItIsAskedFor(t *testing.T) {
+	a, err := Join("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	a.Send(t.Context(), &out, "04.2", true, "")
+	if out.Len() > 0 {
+		t.Errorf("it says %q", &out)
+	}
+	for _, test := range []struct{ address, name, want string }{
+		{"", "anna", "is not sent anywhere"},
+		{"http://127.0.0.1:8400", "", "a name has 1 to 30"},
+		{"http://127.0.0.1:8400", "<b>", "a name has 1 to 30"},
+		{"192.168.1.5:8400", "anna", "it must be the address"},
+		{"https://192.168.1.5", "anna", "it must be the address"},
+		{"http://192.168.1.5/other", "anna", "it must be the address"},
+	} {
+		if _, err := Join(test.address, test.name); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("ROOM=%s NAME=%s: %v, want %q", test.address, test.name, err, test.want)
+		}
+	}
+}

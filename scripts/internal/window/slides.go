@@ -1,0 +1,57 @@
+package window
+
+import (
+	"bytes"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+
+	"example.com/operator-workshop/scripts/internal/teaching"
+)
+
+var slidesLayout = template.Must(template.ParseFS(web, "web/slides.html"))
+
+// slidesShown is what the page of the slides needs.
+type slidesShown struct {
+	Name, Nonce string
+	// Presenter shows notes, clock and run sheet beside the slide.
+	Presenter bool
+	Slides    []template.HTML
+}
+
+// slides shows the slides, or the presenter's view of them.
+func (s *Server) slides(w http.ResponseWriter, r *http.Request) {
+	if !s.pages.has(teaching.SlidesFile) {
+		http.NotFound(w, r)
+		return
+	}
+	html, err := s.render(teaching.SlidesFile)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	view := slidesShown{Name: teaching.SlidesFile, Nonce: nonce(w), Presenter: path.Base(r.URL.Path) == "presenter"}
+	for _, slide := range strings.Split(string(html), "<h2 ")[1:] { // a page has headings as tags, and escapes all else
+		view.Slides = append(view.Slides, template.HTML("<h2 "+slide))
+	}
+	var out bytes.Buffer
+	if err := slidesLayout.Execute(&out, view); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = out.WriteTo(w)
+}
+
+// sheets are the run sheets, for the presenter's view.
+func (s *Server) sheets(w http.ResponseWriter, _ *http.Request) {
+	all, err := teaching.Sheets(s.Root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, all)
+}

@@ -1,0 +1,216 @@
+package window
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"example.com/operator-workshop/scripts/internal/teaching"
+)
+
+var checkoutRoot = filepath.Join("..", "..", "..")
+
+// withSlides shows the pages and slides of this checkout.
+func withSlides(t *testing.T) *fixture {
+	t.Helper()
+	f := start(t)
+	root, err := filepath.Abs(checkoutRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Root, f.terminals.config.Root = root, root
+	if f.pages, err = findPages(root); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestEachSlideOfTheFileIsServed(t *testing.T) {
+	f := withSlides(t)
+	f.enter(t)
+	all, err := teaching.Slides(checkoutRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, body := f.get(t, "http://"+f.host()+"/slides")
+	if n := strings.Count(body, `<section class="slide"`); code != http.StatusOK || n != len(all) {
+		t.Errorf("%d: %d slides are served, not %d", code, n, len(all))
+	}
+	if strings.Contains(body, `id="notes"`) {
+		t.Error("the notes are on the projector")
+	}
+	if code, body := f.get(t, "http://"+f.host()+"/slides/sheets"); code != http.StatusOK || !strings.Contains(body, "90 minutes") {
+		t.Errorf("the run sheets: %d %.200s", code, body)
+	}
+}
+
+func TestSlidesAreGuarded(t *testing.T) {
+	f := withSlides(t)
+	for _, path := range []string{"/slides", "/slides/presenter", "/slides/sheets"} {
+		answer, err := http.Get("http://" + f.host() + path) // without the cookie
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %s", path, answer.Status)
+		}
+	}
+}
+
+// toSlides opens the slides, and waits until all pictures are drawn.
+func (f *fixture) toSlides(t *testing.T, ctx context.Context, path string) {
+	t.Helper()
+	do(t, ctx, chromedp.Navigate("http://"+f.host()+path),
+		chromedp.Poll(`document.querySelector("#place")?.textContent && !document.querySelector("figure.picture:not(:has(img))")`, nil))
+}
+
+// measured is what is wrong with the slide that is shown: text that is cut off, code that is too small, a picture or a
+// slide that is empty.
+const measured = `(() => {
+  const slide = document.querySelector(".slide:not([hidden])");
+  const wrong = [];
+  if (slide.scrollHeight > slide.clientHeight + 1) wrong.push("it is " + (slide.scrollHeight - slide.clientHeight) + " pixels too high");
+  if (slide.scrollWidth > slide.clientWidth + 1) wrong.push("it is too wide");
+  for (const pre of slide.querySelectorAll(".block pre")) {
+    if (pre.scrollWidth > pre.clientWidth + 1) wrong.push("code is " + (pre.scrollWidth - pre.clientWidth) + " pixels too wide");
+    if (parseFloat(getComputedStyle(pre.querySelector("code")).fontSize) < 24) wrong.push("code is smaller than 24 pixels");
+  }
+  for (const image of slide.querySelectorAll("img")) {
+    if (image.clientHeight < 250) wrong.push("a picture is " + image.clientHeight + " pixels high");
+  }
+  if (slide.innerText.trim().length < 30 && !slide.querySelector("img")) wrong.push("it is empty");
+  return wrong.join(", ");
+})()`
+
+// TestEachSlideFits shows every slide, also with all steps. SLIDES_SHOTS names a folder for pictures of them.
+func TestEachSlideFits(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	folder := os.Getenv("SLIDES_SHOTS")
+	all, err := teaching.Slides(checkoutRoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range [][2]int64{{1280, 720}, {1280, 800}, {1920, 1080}} {
+		do(t, ctx, chromedp.EmulateViewport(size[0], size[1]))
+		f.toSlides(t, ctx, "/slides")
+		for _, s := range all {
+			var wrong string
+			do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`location.hash = "#%d"`, s.Number), nil),
+				chromedp.Poll(fmt.Sprintf(`document.querySelector("#place").textContent.startsWith("%d /")`, s.Number), nil),
+				chromedp.Evaluate(measured, &wrong))
+			if wrong != "" {
+				t.Errorf("%d x %d: slide %d, %q: %s", size[0], size[1], s.Number, s.Title, wrong)
+			}
+			if folder == "" || size[1] == 720 {
+				continue
+			}
+			var shot []byte
+			do(t, ctx, toLastStep(), chromedp.CaptureScreenshot(&shot))
+			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d-%02d.png", size[0], s.Number)), shot, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// toLastStep shows all of a slide that grows.
+func toLastStep() chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			var step, steps int
+			if err := chromedp.Evaluate(`(/step (\d+) of/.exec(document.querySelector("#place").textContent) ?? [0, 0])[1] | 0`, &step).Do(ctx); err != nil {
+				return err
+			}
+			err := chromedp.Evaluate(`(/of (\d+)$/.exec(document.querySelector("#place").textContent) ?? [0, 0])[1] | 0`, &steps).Do(ctx)
+			if err != nil || step >= steps {
+				return err
+			}
+			if err := chromedp.KeyEvent(kb.ArrowRight).Do(ctx); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+func TestSlidesByKeyAndByRunSheet(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	f.toSlides(t, ctx, "/slides")
+	says(t, ctx, "#place", "1 / ")
+	do(t, ctx, chromedp.KeyEvent(kb.ArrowRight))
+	says(t, ctx, "#place", "2 / ")
+	do(t, ctx, chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(" "))
+	says(t, ctx, "#place", "2 / ")
+	do(t, ctx, chromedp.SetValue("#sheet", "90 minutes"), chromedp.Evaluate(
+		`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil),
+		chromedp.Evaluate(`location.hash = "#13"`, nil), chromedp.Focus("#stage"))
+	says(t, ctx, "#place", "13 / ")
+	do(t, ctx, chromedp.KeyEvent(kb.ArrowRight))
+	says(t, ctx, "#place", "34 / ") // what this sheet leaves out is skipped
+}
+
+func TestAPictureGrows(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	f.toSlides(t, ctx, "/slides#6")
+	hidden := func() (n int) {
+		do(t, ctx, chromedp.Evaluate(
+			`(decodeURIComponent(document.querySelector(".slide:not([hidden]) img").src).match(/visibility="hidden"/g) ?? []).length`, &n))
+		return n
+	}
+	before := hidden()
+	do(t, ctx, chromedp.KeyEvent(kb.ArrowRight))
+	says(t, ctx, "#place", "step 1 of 3")
+	after := hidden()
+	do(t, ctx, toLastStep())
+	if last := hidden(); before <= after || after <= last || last != 0 {
+		t.Errorf("%d, %d and %d parts are hidden", before, after, last)
+	}
+}
+
+func TestAPresenterSeesNotesAndTheRunSheet(t *testing.T) {
+	f := withSlides(t)
+	ctx := f.browser(t)
+	f.toSlides(t, ctx, "/slides#42")
+	do(t, ctx, chromedp.SetValue("#sheet", "90 minutes"),
+		chromedp.Evaluate(`document.querySelector("#sheet").dispatchEvent(new Event("change"))`, nil))
+	other := f.tab(t, ctx)
+	f.toSlides(t, other, "/slides/presenter")
+	says(t, other, "#row", "0:32–0:52 04.2 Children that are created")
+	says(t, other, "#checkpoint", "by 0:52 everyone has stage 2 of 04")
+	says(t, other, "#late", "make goto EX=04.3")
+	says(t, other, "#notes", "Let them find the answer")
+	says(t, other, "#next", "Solution 04.2")
+	do(t, other, chromedp.Click("#begin"), chromedp.KeyEvent(kb.ArrowRight))
+	says(t, other, "#elapsed", "0:00 since the beginning, 52 min left")
+	says(t, ctx, "#place", "43 / ") // the tab of the projector follows
+}
+
+func TestABlockOfASlideRuns(t *testing.T) {
+	f := withSlides(t)
+	f.terminals.config.Env = append(f.terminals.config.Env, "PATH="+fakeMake(t)+":"+os.Getenv("PATH"))
+	ctx := f.browser(t)
+	f.toSlides(t, ctx, "/slides#8")
+	do(t, ctx, chromedp.WaitVisible(`#panel-page[data-connected="yes"]`), chromedp.KeyEvent("r"))
+	says(t, ctx, "#panel-page .xterm-accessibility", "the demo of demo PAUSE=1")
+	says(t, ctx, ".slide:not([hidden]) .verdict", "passed")
+}
+
+// fakeMake is a folder whose program make prints its arguments.
+func fakeMake(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "make"), []byte("#!/bin/sh\necho \"the demo of $*\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
