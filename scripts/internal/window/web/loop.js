@@ -90,8 +90,8 @@ export class Loop {
   /** Shows the view; it connects when it is shown for the first time, and when a check has run again. */
   async show() {
     const was = this.verdict()?.time;
-    const answer = await fetch("/loop/sources");
-    if (answer.ok) this.verdicts = await answer.json() ?? [];
+    const answer = await fetch("/loop/sources").catch(() => undefined);
+    if (answer?.ok) this.verdicts = await answer.json() ?? [];
     this.choice.replaceChildren(element("option", { value: cluster }, "Local cluster, live"),
       ...this.verdicts.map((one) => element("option", { value: one.exercise },
         `Last check of ${one.exercise}: ${one.passed ? "passed" : "failed"}`)));
@@ -260,6 +260,7 @@ export class Loop {
     const atEnd = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
     const first = Math.max(here - before, 0);
     this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
+    this.separate(shown);
     this.mark(shown, this.marked());
     if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
     else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
@@ -316,6 +317,25 @@ export class Loop {
       element("time", { datetime: entry.time }, clockOf(entry)), label, line);
     if (last && timeOf(entry) - timeOf(last) >= 1000) row.prepend(element("span", { class: "gap" }, `${gap(last, entry)} pass`));
     return row;
+  }
+
+  /**
+   * Names a process where another one of the same program was before.
+   * @param {Entry[]} shown
+   */
+  separate(shown) {
+    /** @type {Map<string, number | undefined>} */
+    const last = new Map();
+    const operators = this.ledger.operators();
+    shown.forEach((entry, i) => {
+      const was = last.get(nameOf(entry));
+      const row = this.rows.children[i];
+      if (was && was !== entry.by?.pid && operators.has(nameOf(entry))) {
+        if (!row.querySelector(".gap")) row.prepend(element("span", { class: "gap" }));
+        row.querySelector(".gap")?.append(` another process of ${nameOf(entry)}: ${entry.by?.pid} `);
+      }
+      last.set(nameOf(entry), entry.by?.pid);
+    });
   }
 
   /**

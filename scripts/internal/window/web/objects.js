@@ -29,6 +29,7 @@ export class Objects {
     this.measured = new Map();
     this.drawn = "";
     this.busy = false;
+    this.again = false;
     this.tree = element("div", { class: "tree" });
     this.acts = element("div", { class: "acts" });
     this.plots = element("div", { class: "plots" });
@@ -46,18 +47,26 @@ export class Objects {
    * @param {Ledger} ledger
    */
   async refresh(ledger) {
+    this.again = this.busy;
     if (this.busy) return;
     this.busy = true;
-    setTimeout(() => { this.busy = false; }, 500);
+    setTimeout(() => {
+      this.busy = false;
+      if (this.again) this.refresh(ledger);
+    }, 500);
     const query = new URLSearchParams();
     const namespaced = ledger.all.filter((entry) => entry.namespace && entry.version && !["events", "leases"].includes(entry.resource));
     for (const resource of new Set(namespaced.map(resourceOf))) query.append("resource", resource);
     /** @type {Map<number, import("./ledger.js").Program>} */
     const processes = new Map();
-    for (const { by } of ledger.all) if (by?.pid && ledger.operators().has(by.name ?? "")) processes.set(by.pid, by);
+    const operators = ledger.operators();
+    for (const { by } of ledger.all) if (by?.pid && operators.has(by.name ?? "")) processes.set(by.pid, by);
     for (const pid of [...processes.keys()].slice(-16)) query.append("pid", String(pid));
-    const answer = await fetch(`/loop/state?${query}`);
-    if (!answer.ok) return this.tree.replaceChildren(element("p", { class: "note" }, await answer.text()));
+    const answer = await fetch(`/loop/state?${query}`).catch(() => undefined);
+    if (!answer?.ok) {
+      this.drawn = "";
+      return this.tree.replaceChildren(element("p", { class: "note" }, await answer?.text() ?? "The window's server is gone."));
+    }
     /** @type {{objects: Thing[], programs: Program[]}} */
     const state = await answer.json();
     this.all = state.objects;
@@ -128,7 +137,7 @@ export class Objects {
     if (one && /^[a-z0-9.-]+$/.test(one.name)) {
       const kind = one.kind.toLowerCase();
       const object = `${kind} ${one.name}${one.namespace && one.namespace !== "default" ? ` -n ${one.namespace}` : ""}`;
-      all.push({ name: `Delete this ${one.kind}`, command: `kubectl delete ${object} --wait=false` },
+      all.push({ name: `Delete this ${one.kind}`, command: `kubectl delete ${object}` },
         { name: "Add a label", command: `kubectl label ${object} touched=${now.replaceAll(":", "-")} --overwrite` });
       if (one.kind === "MyWeb") {
         all.push({ name: "Edit the page",
