@@ -131,8 +131,9 @@ func TestWithoutAClusterTheLoopSaysWhatToDo(t *testing.T) {
 	f := start(t)
 	f.enter(t)
 	f.records(t, "cluster", func(m feedMessage, _ []loop.Record) bool { return strings.Contains(m.Away, "make up") })
-	if code, body := f.get(t, "http://"+f.host()+"/loop/state"); code != http.StatusServiceUnavailable || !strings.Contains(body, "no cluster runs") {
-		t.Errorf("the objects are %d %s", code, body)
+	var state LoopState
+	if f.getJSON(t, "/loop/state", &state); state.Away != "no cluster runs" || len(state.Objects) > 0 {
+		t.Errorf("the state is %+v", state)
 	}
 	for _, name := range []string{"04.9", "..%2f..", "..", "%2fetc"} {
 		if code, _ := f.get(t, "http://"+f.host()+"/loop/records/"+name); code == http.StatusOK || code == http.StatusUpgradeRequired {
@@ -192,7 +193,7 @@ func (f *fixture) getJSON(t *testing.T, path string, value any) {
 
 func TestObjectsThatBelongTogetherAreFound(t *testing.T) {
 	f := startServed(t)
-	var state struct{ Objects []Object }
+	var state LoopState
 	f.getJSON(t, "/loop/state?resource=example.com/v1/mywebs&resource=gone.com/v1/things", &state)
 	var got []string
 	for _, o := range state.Objects {
@@ -276,7 +277,7 @@ func TestMetricsOfAProgramThatOffersThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = input.Close(); _ = program.Wait() }()
-	var state struct{ Programs []Program }
+	var state LoopState
 	f.getJSON(t, fmt.Sprintf("/loop/state?pid=%d&pid=x&pid=1", program.Process.Pid), &state)
 	if len(state.Programs) != 1 || state.Programs[0].Metrics == nil {
 		t.Fatalf("the programs are %+v", state.Programs)

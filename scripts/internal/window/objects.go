@@ -83,6 +83,14 @@ func apiPath(resource, namespace, name string) (string, error) {
 	return p, nil
 }
 
+// A LoopState is the present of the local cluster.
+type LoopState struct {
+	Objects  []Object  `json:"objects"`
+	Programs []Program `json:"programs"`
+	// Away says why there are no objects.
+	Away string `json:"away,omitempty"`
+}
+
 // loopState answers with the objects of the cluster that belong together, and with the programs that run.
 func (s *Server) loopState(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
@@ -91,39 +99,46 @@ func (s *Server) loopState(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "These are too many resources.", http.StatusBadRequest)
 		return
 	}
-	reader, err := s.Objects()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	defer reader.Close()
-	var all []Object
-	done := map[string]bool{}
+	var paths []string
 	for _, resource := range resources {
 		p, err := apiPath(resource, "", "")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if done[resource] {
+		paths = append(paths, p)
+	}
+	state := LoopState{Programs: programs(query["pid"])}
+	all, err := s.list(r.Context(), resources, paths)
+	if err != nil {
+		state.Away = err.Error()
+	}
+	state.Objects = related(all)
+	answer(w, state)
+}
+
+// list reads resources. One that is not served, or not any more, has no objects.
+func (s *Server) list(ctx context.Context, resources, paths []string) (all []Object, err error) {
+	reader, err := s.Objects()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	for i, resource := range resources {
+		if slices.Index(resources, resource) < i {
 			continue
 		}
-		done[resource] = true
-		data, err := reader.Get(r.Context(), p)
+		data, err := reader.Get(ctx, paths[i])
 		if err == nil {
 			var some []Object
 			some, err = listed(resource, data)
 			all = append(all, some...)
 		}
-		if err != nil && resource == children[0] { // every cluster has it; another one may not be served any more
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
+		if err != nil && resource == children[0] { // every cluster has it
+			return nil, err
 		}
 	}
-	answer(w, struct {
-		Objects  []Object  `json:"objects"`
-		Programs []Program `json:"programs"`
-	}{related(all), programs(query["pid"])})
+	return all, nil
 }
 
 func listed(resource string, data []byte) (all []Object, err error) {

@@ -27,6 +27,7 @@ export class Objects {
     this.programs = [];
     /** @type {Map<number, Metrics[]>} */
     this.measured = new Map();
+    this.away = "";
     this.drawn = "";
     this.busy = false;
     this.again = false;
@@ -63,12 +64,9 @@ export class Objects {
     for (const { by } of ledger.all) if (by?.pid && operators.has(by.name ?? "")) processes.set(by.pid, by);
     for (const pid of [...processes.keys()].slice(-16)) query.append("pid", String(pid));
     const answer = await fetch(`/loop/state?${query}`).catch(() => undefined);
-    if (!answer?.ok) {
-      this.drawn = "";
-      return this.tree.replaceChildren(element("p", { class: "note" }, await answer?.text() ?? "The window's server is gone."));
-    }
-    /** @type {{objects: Thing[], programs: Program[]}} */
-    const state = await answer.json();
+    /** @type {{objects: Thing[], programs: Program[], away?: string}} */
+    const state = answer?.ok ? await answer.json() : { objects: [], programs: [], away: "The window's server does not answer." };
+    this.away = state.away ?? "";
     this.all = state.objects;
     this.programs = state.programs.filter((one) => one.executable === processes.get(one.pid)?.executable)
       .map((one) => ({ ...one, name: processes.get(one.pid)?.name ?? "" }));
@@ -77,7 +75,7 @@ export class Objects {
 
   draw() {
     this.plot();
-    const now = JSON.stringify([this.all, this.programs.map((one) => one.pid), this.uid]);
+    const now = JSON.stringify([this.all, this.programs.map((one) => one.pid), this.uid, this.away]);
     if (now === this.drawn) return; // the focus stays where it is
     this.drawn = now;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
@@ -85,7 +83,7 @@ export class Objects {
     const roots = this.all.filter((one) => !one.owners?.some((owner) => uids.has(owner.uid)));
     roots.sort((one, other) => Number(isCustom(other)) - Number(isCustom(one)));
     this.tree.replaceChildren(roots.length ? this.branch(roots)
-      : element("p", { class: "note" }, "No custom resource and no object with an owner is there."));
+      : element("p", { class: "note" }, this.away || "No custom resource and no object with an owner is there."));
     this.acts.replaceChildren(...this.actions().map(({ name, command }) => element("div", { class: "action" },
       element("button", { type: "button", "data-key": name, click: () => this.act(name, command) }, name),
       element("code", {}, command))));
