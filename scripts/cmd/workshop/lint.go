@@ -41,7 +41,8 @@ func (w workshop) lint(dirs []string, everything bool) []step {
 	if !everything {
 		return []step{w.lintGo(dirs), w.lintProse(dirs)}
 	}
-	return []step{w.lintGo([]string{"."}), w.lintProse([]string{"."}), {"workflows", w.lintWorkflows}}
+	return []step{w.lintGo([]string{"."}), w.lintProse([]string{"."}), {"workflows", w.lintWorkflows},
+		{"types of the scripts of the window", w.lintTypes}}
 }
 
 // lintGo runs the linters of .golangci.yaml on the modules in the given folders, in a workspace of these modules: what

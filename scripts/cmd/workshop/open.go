@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,9 @@ func openCommand() *cobra.Command {
 				return err
 			}
 			server, err := window.New(window.Config{Root: w.root, State: w.state, Env: w.pageEnv(), Course: course,
-				Port: port, Present: present, Grace: openGrace})
+				Ledger: w.cluster().Ledger(), Checks: filepath.Join(w.state, "checks"), Port: port,
+				Objects: func() (window.Reader, error) { return w.cluster().Reader() },
+				Present: present, Grace: openGrace})
 			if err != nil {
 				return err
 			}

@@ -106,7 +106,7 @@ const demoEnd = `
 That was an operator, in %.0f s, on a cluster that runs on your machine without Docker.
 
 Where to go next
-  make open         the pages, with terminals and exercises, in your browser
+  make open         the pages, terminals, exercises and the loop of an operator, in your browser
   make shell        a shell whose kubectl talks to this cluster
   00-env/README.md  what the cluster is made of; then 01-crd, and so on
   make page CH=01   a chapter's page, played like this one

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -39,6 +40,8 @@ type Task struct {
 	// Path is the file to edit, Difference what the reader has changed in the starter.
 	Path       string `json:"path"`
 	Difference string `json:"difference"`
+	// Replay: the last check of it can be watched.
+	Replay bool `json:"replay"`
 	// Editor is the command that the button runs, empty when there is none.
 	Editor string `json:"editor"`
 }
@@ -78,6 +81,7 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Story, Path: e.Path(), Editor: strings.Join(editor(), " ")}
+	task.Replay = slices.ContainsFunc(s.verdicts(), func(v Verdict) bool { return v.Exercise == e.ID })
 	if task.Begun {
 		var err error
 		if task.Difference, err = s.difference(e); err != nil {

@@ -1,5 +1,5 @@
-// Package window is the workshop in a browser: its pages, terminals whose commands the pages type, and the
-// exercises. Everything in it is done by the packages and commands that the targets of make use.
+// Package window is the workshop in a browser: its pages, terminals whose commands the pages type, the exercises, and
+// the control loop of programs. Everything in it is done by the packages and commands that the targets of make use.
 package window
 
 import (
@@ -29,6 +29,10 @@ type Config struct {
 	State string
 	// Env holds the variables of terminals, as in os.Environ. Its PATH leads to kubectl.
 	Env []string
+	// Ledger is the file of the local cluster's loop, Checks the folder with those of checks.
+	Ledger, Checks string
+	// Objects returns a reader of the local cluster as it is now. The error says why there is none.
+	Objects func() (Reader, error)
 	// Course are the exercises.
 	Course exercise.Course
 	// Port on 127.0.0.1; 0 is any that is free.
@@ -117,6 +121,10 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /exercises", s.exercises)
 	mux.HandleFunc("GET /exercises/{id}", s.exercise)
 	mux.HandleFunc("POST /exercises/{id}/open", s.openFile)
+	mux.HandleFunc("GET /loop/sources", s.loopSources)
+	mux.HandleFunc("GET /loop/records/{source}", s.records)
+	mux.HandleFunc("GET /loop/state", s.loopState)
+	mux.HandleFunc("GET /loop/object", s.loopObject)
 	return mux
 }
 

@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -103,8 +104,10 @@ func start(t *testing.T) *fixture {
 	course := exercise.Course{Workspace: exercise.Workspace{Root: root, Work: filepath.Join(root, "work"), Now: time.Now},
 		All: []exercise.Exercise{{ID: "04.1", Title: "Say right", Minutes: 5, Story: "The file says wrong.", Chapter: "04-x",
 			Starter: "stages/1", Solution: "stages/2", File: "main.go"}}}
-	server, err := New(Config{Root: root, State: filepath.Join(root, ".workshop"), Env: os.Environ(), Course: course,
-		Grace: 5 * time.Second})
+	state := filepath.Join(root, ".workshop")
+	server, err := New(Config{Root: root, State: state, Env: os.Environ(), Course: course, Grace: 5 * time.Second,
+		Ledger: filepath.Join(state, "ledger.jsonl"), Checks: filepath.Join(state, "checks"),
+		Objects: func() (Reader, error) { return nil, errors.New("no cluster runs") }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +183,11 @@ func TestOnlyTheReadersBrowserIsAnswered(t *testing.T) {
 		"a terminal without an origin":   {path: "/terminal?name=commands&page=", cookie: cookie, upgrade: true},
 		"a terminal for another site":    {path: "/terminal?name=commands&page=", cookie: cookie, origin: "http://attacker.example", upgrade: true},
 		"a terminal by DNS rebinding":    {path: "/terminal?name=commands&page=", cookie: cookie, host: "attacker.example", origin: "http://attacker.example", upgrade: true},
+		"records without a cookie":       {path: "/loop/records/cluster", origin: "http://" + f.host(), upgrade: true},
+		"records for another site":       {path: "/loop/records/cluster", cookie: cookie, origin: "http://attacker.example", upgrade: true},
+		"objects without a cookie":       {path: "/loop/state"},
+		"an object for another site":     {path: "/loop/object?resource=/v1/secrets&name=a", cookie: cookie, origin: "http://attacker.example"},
+		"objects by DNS rebinding":       {path: "/loop/state", cookie: cookie, host: "attacker.example"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -221,9 +229,13 @@ func TestTheSameTerminalRequestIsAcceptedFromTheWindow(t *testing.T) {
 
 func (f *fixture) dial(t *testing.T, name, page string) *websocket.Conn {
 	t.Helper()
+	return f.dialPath(t, "/terminal?"+url.Values{"name": {name}, "page": {page}}.Encode())
+}
+
+func (f *fixture) dialPath(t *testing.T, path string) *websocket.Conn {
+	t.Helper()
 	f.enter(t)
-	address := "ws://" + f.host() + "/terminal?" + url.Values{"name": {name}, "page": {page}}.Encode()
-	connection, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPClient: f.client,
+	connection, _, err := websocket.Dial(t.Context(), "ws://"+f.host()+path, &websocket.DialOptions{HTTPClient: f.client,
 		HTTPHeader: http.Header{"Origin": {"http://" + f.host()}}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,3 +1,4 @@
+// @ts-check
 // Small helpers for the page's elements.
 
 /**

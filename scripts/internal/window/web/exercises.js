@@ -1,3 +1,4 @@
+// @ts-check
 // The exercises: the list of all chapters, and one of them with its buttons. Each button types its command.
 
 import { difference, element, showState } from "./dom.js";
@@ -5,7 +6,7 @@ import { difference, element, showState } from "./dom.js";
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
-/** @typedef {One & {story: string, path: string, difference: string, editor: string}} Task */
+/** @typedef {One & {story: string, path: string, difference: string, editor: string, replay: boolean}} Task */
 
 const actions = [
   { name: "Begin", target: "exercise", does: "puts the starter into work/, or goes on" },
@@ -19,10 +20,12 @@ export class Exercises {
   /**
    * @param {HTMLElement} place
    * @param {(id: string, command: string, onState: (state: State) => void) => void} run
+   * @param {(id: string) => void} replay
    */
-  constructor(place, run) {
+  constructor(place, run, replay) {
     this.place = place;
     this.run = run;
+    this.replay = replay;
     this.id = "";
     /** @type {Map<string, State>} */
     this.states = new Map();
@@ -60,6 +63,8 @@ export class Exercises {
       element("p", { class: "story" }, task.story),
       element("p", {}, open, " ", element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)),
       ...buttons, verdict,
+      task.replay ? element("p", {}, element("button", { type: "button", click: () => this.replay(task.id) },
+        "Watch the last check step by step")) : "",
       task.difference
         ? element("details", {}, element("summary", {}, "What you have changed in the starter"), difference(task.difference))
         : element("p", { class: "note" }, task.begun ? "You have changed nothing in the starter." : ""));

@@ -1,8 +1,10 @@
+// @ts-check
 // The window's page: its tabs, its blocks and its keys.
 
 import "./styles.js";
 import { announce, element, find, showState } from "./dom.js";
 import { Exercises } from "./exercises.js";
+import { Loop } from "./loop.js";
 import { drawPictures } from "./pictures.js";
 import { PageTerminal } from "./terminal.js";
 
@@ -22,8 +24,18 @@ const waiting = new Map();
  * @param {(state: import("./dom.js").State) => void} onState
  */
 function run(id, command, onState) {
-  waiting.set(id, onState);
   select("commands");
+  runBeside(id, command, onState);
+}
+
+/**
+ * Runs a command in the terminal of the buttons, and goes on showing what is shown.
+ * @param {string} id
+ * @param {string} command
+ * @param {(state: import("./dom.js").State) => void} onState
+ */
+function runBeside(id, command, onState) {
+  waiting.set(id, onState);
   terminals.get("commands")?.runCommand(id, command);
 }
 
@@ -39,7 +51,11 @@ for (const tab of tabs) {
     if (state.is !== "running") announce(`${state.is}: ${state.says ?? ""}`);
   }));
 }
-const exercises = new Exercises(find("#panel-exercises"), run);
+const loop = new Loop(find("#panel-loop"), runBeside);
+const exercises = new Exercises(find("#panel-exercises"), run, (id) => {
+  loop.open(id);
+  showLoop();
+});
 
 /**
  * @param {HTMLElement} tab
@@ -62,6 +78,8 @@ function select(name) {
   }
   terminals.get(name)?.show();
   if (name === "exercises") exercises.refresh();
+  if (name === "loop") loop.show();
+  else loop.widen(false);
   sessionStorage.setItem("tab", name);
 }
 
@@ -107,6 +125,17 @@ function move(step) {
   next.scrollIntoView({ block: "center" });
 }
 
+function leave() {
+  loop.widen(false);
+  find("#page").focus();
+}
+
+function showLoop() {
+  select("loop");
+  if (!other.hidden) document.documentElement.classList.add("beside");
+  loop.rows.focus();
+}
+
 const help = /** @type {HTMLDialogElement} */ (find("#help"));
 find("#keys").addEventListener("click", () => help.showModal());
 
@@ -119,7 +148,8 @@ addEventListener("keydown", (event) => {
   else if (event.code === "KeyP") move(-1);
   else if (event.code === "KeyR") blocks.filter((block) => block.contains(document.activeElement)).forEach(runBlock);
   else if (event.code === "KeyT") shown?.focus();
-  else if (event.code === "KeyW") find("#page").focus();
+  else if (event.code === "KeyW") leave();
+  else if (event.code === "KeyL") showLoop();
   else return;
   event.preventDefault();
 });

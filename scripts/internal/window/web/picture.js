@@ -1,3 +1,4 @@
+// @ts-check
 // Draws Mermaid pictures for the page that holds this frame.
 
 const dark = matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,3 +1,4 @@
+// @ts-check
 // Replaces the text of each Mermaid block by its picture. A frame draws them; the page shows the result as an image.
 
 /**

@@ -1,3 +1,4 @@
+// @ts-check
 // The terminal makes style elements while it runs. The content security policy takes them when they have the nonce of
 // the page, which only the page's own scripts can read.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // A terminal of the page: it shows what a shell in the server prints, and sends it keys.
 
 import { FitAddon } from "./vendor/xterm/addon-fit.mjs";
@@ -37,8 +38,8 @@ export class PageTerminal {
       fontSize: 14, screenReaderMode: true, convertEol: false, scrollback: 5000, theme: themes.light });
     this.fit = new FitAddon();
     this.terminal.loadAddon(this.fit);
-    this.terminal.onData((keys) => this.sendKeys(keys));
-    this.terminal.attachCustomKeyEventHandler((event) => !event.altKey || event.ctrlKey);
+    this.terminal.onData((/** @type {string} */ keys) => this.sendKeys(keys));
+    this.terminal.attachCustomKeyEventHandler((/** @type {KeyboardEvent} */ event) => !event.altKey || event.ctrlKey);
     scheme.addEventListener("change", () => this.paint());
     this.paint();
     this.opened = false;

@@ -1,0 +1,288 @@
+package window
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/operator-workshop/scripts/internal/loop"
+)
+
+// writeLedger makes a file of records of an operator that answers n events with a write each.
+func writeLedger(t *testing.T, path string, n int) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file, err := loop.Create(path, loop.Limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	r := loop.Record{Version: "v1", Resource: "configmaps", Namespace: "default", Name: "myweb",
+		By: loop.Program{Name: "3-own", PID: 7}}
+	for i := range n {
+		event, request := r, r
+		event.Is, event.N, event.Kind, event.Type = loop.Event, 2*i+1, "ConfigMap", "DELETED"
+		event.Time = begin.Add(time.Duration(i) * 3 * time.Second)
+		request.Is, request.N, request.Verb, request.Code, request.Effect = loop.Request, 2*i+2, "create", 201, "moved"
+		request.Time = event.Time.Add(4 * time.Millisecond)
+		file.Write(event)
+		file.Write(request)
+	}
+	file.Write(loop.Record{Is: loop.Request, N: 2*n + 1, Time: begin, Verb: "get", Path: "/healthz", Code: 200})
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeCheck leaves a ledger and a verdict as `make check` does.
+func (f *fixture) writeCheck(t *testing.T, v Verdict, n int) {
+	t.Helper()
+	writeLedger(t, f.checkLedger(v.Exercise), n)
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(f.Checks, v.Exercise, "verdict.json"), data, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// records reads messages until a message is the last one that is wanted.
+func (f *fixture) records(t *testing.T, source string, isLast func(feedMessage, []loop.Record) bool) []loop.Record {
+	t.Helper()
+	connection := f.dialPath(t, "/loop/records/"+source)
+	defer func() { _ = connection.CloseNow() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var all []loop.Record
+	for {
+		_, data, err := connection.Read(ctx)
+		if err != nil {
+			t.Fatalf("after %d records: %v", len(all), err)
+		}
+		var m feedMessage
+		if err := json.Unmarshal(data, &m); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m.Records...)
+		if isLast(m, all) {
+			return all
+		}
+	}
+}
+
+func TestTheLedgerOfACheckIsSentToItsEnd(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	f.writeCheck(t, Verdict{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it did not come back", At: 6}, 400)
+	code, body := f.get(t, "http://"+f.host()+"/loop/sources")
+	if code != http.StatusOK || !strings.Contains(body, `"message":"it did not come back"`) || !strings.Contains(body, `"at":6`) {
+		t.Errorf("the sources are %d %s", code, body)
+	}
+	all := f.records(t, "04.1", func(m feedMessage, _ []loop.Record) bool { return m.End })
+	if len(all) != 800 || all[799].N != 800 {
+		t.Errorf("%d records came, want 800 without the one of no resource", len(all))
+	}
+}
+
+func TestTheLedgerOfTheClusterGoesOnUntilItIsRemoved(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	writeLedger(t, f.Ledger, 1)
+	writeLedger(t, f.Ledger, 2) // the first becomes the backup
+	removed := false
+	all := f.records(t, "cluster", func(m feedMessage, all []loop.Record) bool {
+		switch {
+		case len(all) == 6:
+			file, err := os.OpenFile(f.Ledger, os.O_APPEND|os.O_WRONLY, 0)
+			if err == nil {
+				_, err = fmt.Fprintln(file, `{"is":"request","n":9,"time":"2026-01-02T13:00:00Z","resource":"pods","verb":"delete"}`)
+				err = errors.Join(err, file.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		case len(all) == 7 && !removed:
+			removed = true
+			_ = os.Remove(f.Ledger)
+		}
+		return strings.Contains(m.Away, "make up")
+	})
+	if len(all) != 7 || all[6].Verb != "delete" {
+		t.Errorf("%d records came, the last is %+v", len(all), all[len(all)-1])
+	}
+}
+
+func TestWithoutAClusterTheLoopSaysWhatToDo(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	f.records(t, "cluster", func(m feedMessage, _ []loop.Record) bool { return strings.Contains(m.Away, "make up") })
+	var state LoopState
+	if f.getJSON(t, "/loop/state", &state); state.Away != "no cluster runs" || len(state.Objects) > 0 {
+		t.Errorf("the state is %+v", state)
+	}
+	for _, name := range []string{"04.9", "..%2f..", "..", "%2fetc"} {
+		if code, _ := f.get(t, "http://"+f.host()+"/loop/records/"+name); code == http.StatusOK || code == http.StatusUpgradeRequired {
+			t.Errorf("the ledger of %s: %d", name, code)
+		}
+	}
+}
+
+// answers are those of an API server, by path.
+type answers map[string]string
+
+func (a answers) Get(_ context.Context, path string) ([]byte, error) {
+	if text, ok := a[path]; ok {
+		return []byte(text), nil
+	}
+	return nil, errors.New("404 for " + path)
+}
+
+func (a answers) Close() {}
+
+// served has a MyWeb with a child, a child without an owner, a Secret, and what no operator made.
+var served = answers{
+	"/api/v1/configmaps": `{"kind":"ConfigMapList","items":[
+		{"metadata":{"name":"myweb","namespace":"default","uid":"2","ownerReferences":[
+			{"apiVersion":"example.com/v1","kind":"MyWeb","name":"myweb","uid":"1","controller":true}]}},
+		{"metadata":{"name":"kube-root-ca.crt","namespace":"default","uid":"3"}}]}`,
+	"/api/v1/services": `{"kind":"ServiceList","items":[{"metadata":{"name":"myweb","namespace":"default","uid":"4"}}]}`,
+	"/apis/example.com/v1/mywebs": `{"kind":"MyWebList","items":[{"metadata":{"name":"myweb","namespace":"default","uid":"1",
+		"generation":3},"status":{"observedGeneration":2,"conditions":[{"type":"Available","status":"False","reason":"NotReady"}]}}]}`,
+	"/apis/example.com/v1/namespaces/default/mywebs/myweb": `{"apiVersion":"example.com/v1","kind":"MyWeb","metadata":{"name":"myweb",
+		"labels":{"a":"b"},"finalizers":["x/y"],"managedFields":[
+		{"manager":"kubectl","operation":"Update","fieldsV1":{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:page":{},"f:big":{}}}},
+		{"manager":"3-own","operation":"Apply","subresource":"status","fieldsV1":{"f:metadata":{"f:finalizers":{"v:\"x/y\"":{}}},
+		"f:spec":{"f:page":{},"f:ports":{"k:{\"port\":80}":{".":{},"f:port":{}}},"f:atomic":{}}}}]},
+		"spec":{"page":"one\n\n  two\n","big":1000000,"ports":[{"port":80,"name":"web"},{"port":81}],"atomic":{"x":[1]},"none":{},"no":"no"}}`,
+	"/api/v1/namespaces/default/secrets/key": `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"key","annotations":{
+		"kubectl.kubernetes.io/last-applied-configuration":"{\"data\":\"aGVsbG8=\"}"}},"data":{"password":"aGVsbG8="},"stringData":{"x":"aGVsbG8="}}`,
+}
+
+func startServed(t *testing.T) *fixture {
+	f := start(t)
+	f.enter(t)
+	f.Objects = func() (Reader, error) { return served, nil }
+	return f
+}
+
+func (f *fixture) getJSON(t *testing.T, path string, value any) {
+	t.Helper()
+	code, body := f.get(t, "http://"+f.host()+path)
+	if code != http.StatusOK {
+		t.Fatalf("%s: %d %s", path, code, body)
+	}
+	if err := json.Unmarshal([]byte(body), value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestObjectsThatBelongTogetherAreFound(t *testing.T) {
+	f := startServed(t)
+	var state LoopState
+	f.getJSON(t, "/loop/state?resource=example.com/v1/mywebs&resource=gone.com/v1/things", &state)
+	var got []string
+	for _, o := range state.Objects {
+		got = append(got, fmt.Sprintf("%s %s %d/%d %d %d", o.Kind, o.Name, o.Generation, o.ObservedGeneration, len(o.Owners), len(o.Conditions)))
+	}
+	want := []string{"ConfigMap myweb 0/0 1 0", "Service myweb 0/0 0 0", "MyWeb myweb 3/2 0 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the objects differ (-want +got):\n%s", diff)
+	}
+	for _, resource := range []string{"../v1/x", "a/v1/b/c", "a/v1", "A/v1/x", "a/v1/x?watch=1"} {
+		if code, _ := f.get(t, "http://"+f.host()+"/loop/state?resource="+url.QueryEscape(resource)); code != http.StatusBadRequest {
+			t.Errorf("resource %s: %d", resource, code)
+		}
+	}
+}
+
+func TestEachFieldHasItsManagers(t *testing.T) {
+	f := startServed(t)
+	var object Managed
+	f.getJSON(t, "/loop/object?resource=example.com/v1/mywebs&namespace=default&name=myweb", &object)
+	var got strings.Builder
+	for _, line := range object.Lines {
+		fmt.Fprintf(&got, "%s", line.Text)
+		for _, manager := range line.Managers {
+			fmt.Fprintf(&got, " <%s", object.Managers[manager].Manager)
+		}
+		fmt.Fprintln(&got)
+	}
+	want := `apiVersion: example.com/v1
+kind: MyWeb
+metadata:
+  finalizers:
+  - x/y <3-own
+  labels: <kubectl
+    a: b <kubectl
+  name: myweb
+spec:
+  atomic: <3-own
+    x: <3-own
+    - 1 <3-own
+  big: 1000000 <kubectl
+  "no": "no"
+  none: {}
+  page: | <kubectl <3-own
+    one <kubectl <3-own
+     <kubectl <3-own
+      two <kubectl <3-own
+  ports:
+  - name: web <3-own
+    port: 80 <3-own
+  - port: 81
+`
+	want = strings.Replace(want, "- name: web <3-own", "- name: web", 1) // it manages the item and one field of it
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("the object differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheDataOfASecretIsNeverSent(t *testing.T) {
+	f := startServed(t)
+	code, body := f.get(t, "http://"+f.host()+"/loop/object?resource=/v1/secrets&namespace=default&name=key")
+	if code != http.StatusOK || strings.Contains(body, "aGVsbG8") || !strings.Contains(body, "password: (not shown)") {
+		t.Errorf("%d %s", code, body)
+	}
+}
+
+func TestMetricsOfAProgramThatOffersThem(t *testing.T) {
+	f := startServed(t)
+	offered := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "# TYPE workqueue_depth gauge\nworkqueue_depth{name=\"a\"} 2\nworkqueue_depth{name=\"b\"} 1\n"+
+			"workqueue_work_duration_seconds_sum{name=\"a\"} 0.5\nworkqueue_work_duration_seconds_count{name=\"a\"} 4\n"+
+			"workqueue_retries_total{name=\"a\"} 1e+01\nother{name=\"a\"} 9\n")
+	}))
+	defer offered.Close()
+	program := exec.CommandContext(t.Context(), "sh", "-c", "read x", "sh", "--metrics-bind-address="+strings.TrimPrefix(offered.URL, "http://"))
+	input, err := program.StdinPipe()
+	if err == nil {
+		err = program.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = input.Close(); _ = program.Wait() }()
+	var state LoopState
+	f.getJSON(t, fmt.Sprintf("/loop/state?pid=%d&pid=x&pid=1", program.Process.Pid), &state)
+	if len(state.Programs) != 1 || state.Programs[0].Metrics == nil {
+		t.Fatalf("the programs are %+v", state.Programs)
+	}
+	if diff := cmp.Diff(Metrics{Depth: 3, Reconciles: 4, Retries: 10, Seconds: 0.5}, *state.Programs[0].Metrics); diff != "" {
+		t.Errorf("the metrics differ (-want +got):\n%s", diff)
+	}
+}

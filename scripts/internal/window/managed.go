@@ -1,0 +1,193 @@
+package window
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Managed is an object as YAML, with the managers of its fields.
+type Managed struct {
+	Managers []Manager `json:"managers"`
+	Lines    []Line    `json:"lines"`
+}
+
+// A Manager is an entry of metadata.managedFields: a program, and how it wrote.
+type Manager struct {
+	Manager     string `json:"manager"`
+	Operation   string `json:"operation"`
+	Subresource string `json:"subresource,omitempty"`
+	Time        string `json:"time,omitempty"`
+}
+
+// A Line of YAML, with the managers of its field, by their place in the list.
+type Line struct {
+	Text     string `json:"text"`
+	Managers []int  `json:"managers,omitempty"`
+}
+
+const hidden = "(not shown)"
+
+// manage draws an object. The data of a Secret is not shown.
+func manage(object map[string]any) Managed {
+	var entries []struct {
+		Manager
+		FieldsV1 map[string]any `json:"fieldsV1"`
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	if data, err := json.Marshal(metadata["managedFields"]); err == nil {
+		_ = json.Unmarshal(data, &entries)
+	}
+	delete(metadata, "managedFields")
+	if object["kind"] == "Secret" {
+		hideData(object, metadata)
+	}
+	drawn := Managed{Managers: []Manager{}}
+	owned := owners{}
+	for i, entry := range entries {
+		drawn.Managers = append(drawn.Managers, entry.Manager)
+		owned[i] = entry.FieldsV1
+	}
+	drawn.Lines = mapping(object, owned)
+	return drawn
+}
+
+func hideData(secret, metadata map[string]any) {
+	for _, name := range []string{"data", "stringData"} {
+		values, _ := secret[name].(map[string]any)
+		for key := range values {
+			values[key] = hidden
+		}
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	const last = "kubectl.kubernetes.io/last-applied-configuration"
+	if annotations[last] != nil {
+		annotations[last] = hidden
+	}
+}
+
+// owners are, for each manager, the fields below a place that it manages, in the format FieldsV1. An empty set means the
+// whole value.
+type owners map[int]map[string]any
+
+// of are the managers of the place itself.
+func (o owners) of() (managers []int) {
+	for manager, set := range o {
+		if _, itself := set["."]; itself || len(set) == 0 {
+			managers = append(managers, manager)
+		}
+	}
+	slices.Sort(managers)
+	return managers
+}
+
+// below are the owners of what is below a place; is says which key of a set means it.
+func (o owners) below(is func(key string) bool) owners {
+	found := owners{}
+	for manager, set := range o {
+		if len(set) == 0 {
+			found[manager] = set
+		}
+		for key, fields := range set {
+			if fields, ok := fields.(map[string]any); ok && is(key) {
+				found[manager] = fields
+			}
+		}
+	}
+	return found
+}
+
+// isItem reports whether a key of a set means an item of a list: by its keys, its value or its place.
+func isItem(key string, place int, item any) bool {
+	kind, text, _ := strings.Cut(key, ":")
+	if kind == "i" {
+		return text == strconv.Itoa(place)
+	}
+	var want any
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if decoder.Decode(&want) != nil {
+		return false
+	}
+	fields, isMap := item.(map[string]any)
+	keys, hasKeys := want.(map[string]any)
+	if kind != "k" || !isMap || !hasKeys {
+		return kind == "v" && reflect.DeepEqual(want, item)
+	}
+	for name, value := range keys {
+		if !reflect.DeepEqual(fields[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+func mapping(object map[string]any, owned owners) (lines []Line) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		name, value := scalar(key)[0], object[key]
+		own := owned.below(func(field string) bool { return field == "f:"+key })
+		head := Line{name + ":", own.of()}
+		switch value := value.(type) {
+		case map[string]any:
+			if len(value) > 0 {
+				lines = append(append(lines, head), indent(mapping(value, own), "  ", "  ")...)
+				continue
+			}
+		case []any:
+			if len(value) > 0 {
+				lines = append(append(lines, head), list(value, own)...)
+				continue
+			}
+		}
+		for i, text := range scalar(value) {
+			if i == 0 {
+				text = head.Text + " " + text
+			} else {
+				text = "  " + strings.TrimPrefix(text, "  ")
+			}
+			lines = append(lines, Line{text, head.Managers})
+		}
+	}
+	return lines
+}
+
+func list(items []any, owned owners) (lines []Line) {
+	for i, item := range items {
+		own := owned.below(func(key string) bool { return isItem(key, i, item) })
+		var some []Line
+		switch item := item.(type) {
+		case map[string]any:
+			some = mapping(item, own)
+		default:
+			for _, text := range scalar(item) {
+				some = append(some, Line{text, own.of()})
+			}
+		}
+		lines = append(lines, indent(some, "- ", "  ")...)
+	}
+	return lines
+}
+
+func indent(lines []Line, first, others string) []Line {
+	for i := range lines {
+		lines[i].Text = others + lines[i].Text
+		if i == 0 {
+			lines[i].Text = first + lines[i].Text[len(others):]
+		}
+	}
+	return lines
+}
+
+// scalar is a value as YAML.
+func scalar(value any) []string {
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+}

@@ -1,0 +1,244 @@
+package window
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/operator-workshop/scripts/internal/process"
+)
+
+// A Reader reads objects of the local cluster.
+type Reader interface {
+	// Get returns the answer to a GET of a path of the API server.
+	Get(ctx context.Context, path string) ([]byte, error)
+	Close()
+}
+
+// An Object is what the tree shows of an object. No data of it is in it.
+type Object struct {
+	// Resource is group/version/resource, with an empty group for the core one.
+	Resource           string      `json:"resource"`
+	Kind               string      `json:"kind"`
+	Namespace          string      `json:"namespace,omitempty"`
+	Name               string      `json:"name"`
+	UID                string      `json:"uid"`
+	Generation         int64       `json:"generation,omitempty"`
+	ObservedGeneration int64       `json:"observedGeneration,omitempty"`
+	Deleting           bool        `json:"deleting,omitempty"`
+	Conditions         []Condition `json:"conditions,omitempty"`
+	Owners             []OwnerRef  `json:"owners,omitempty"`
+}
+
+// A Condition of an object's status.
+type Condition struct {
+	Type               string `json:"type"`
+	Status             string `json:"status"`
+	Reason             string `json:"reason,omitempty"`
+	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
+}
+
+// An OwnerRef is an owner reference.
+type OwnerRef struct {
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+	Controller bool   `json:"controller,omitempty"`
+}
+
+// children are the resources that operators of the workshop make. What else a program has asked for, the tab names.
+var children = []string{"/v1/configmaps", "/v1/services", "/v1/pods", "apps/v1/deployments", "apps/v1/replicasets"}
+
+// resourcePattern is group/version/resource.
+var resourcePattern = regexp.MustCompile(`^([a-z0-9.-]*)/(v[a-z0-9]+)/([a-z0-9-]+)$`)
+
+// moreResources is how many resources a tab may add.
+const moreResources = 24
+
+// apiPath is the path of a resource, of one object when it has a name.
+func apiPath(resource, namespace, name string) (string, error) {
+	parts := resourcePattern.FindStringSubmatch(resource)
+	if parts == nil || strings.Contains(parts[1], "..") {
+		return "", fmt.Errorf("resource %q: it must be group/version/resource", resource)
+	}
+	p := path.Join("/apis", parts[1], parts[2])
+	if parts[1] == "" {
+		p = path.Join("/api", parts[2])
+	}
+	if namespace != "" {
+		p += "/namespaces/" + url.PathEscape(namespace)
+	}
+	p += "/" + parts[3]
+	if name != "" {
+		p += "/" + url.PathEscape(name)
+	}
+	return p, nil
+}
+
+// A LoopState is the present of the local cluster.
+type LoopState struct {
+	Objects  []Object  `json:"objects"`
+	Programs []Program `json:"programs"`
+	// Away says why there are no objects.
+	Away string `json:"away,omitempty"`
+}
+
+// loopState answers with the objects of the cluster that belong together, and with the programs that run.
+func (s *Server) loopState(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	resources := append(children[:len(children):len(children)], query["resource"]...)
+	if len(resources) > len(children)+moreResources {
+		http.Error(w, "These are too many resources.", http.StatusBadRequest)
+		return
+	}
+	var paths []string
+	for _, resource := range resources {
+		p, err := apiPath(resource, "", "")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		paths = append(paths, p)
+	}
+	state := LoopState{Programs: programs(query["pid"])}
+	all, err := s.list(r.Context(), resources, paths)
+	if err != nil {
+		state.Away = err.Error()
+	}
+	state.Objects = related(all)
+	answer(w, state)
+}
+
+// list reads resources. One that is not served, or not any more, has no objects.
+func (s *Server) list(ctx context.Context, resources, paths []string) (all []Object, err error) {
+	reader, err := s.Objects()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	for i, resource := range resources {
+		if slices.Index(resources, resource) < i {
+			continue
+		}
+		data, err := reader.Get(ctx, paths[i])
+		if err == nil {
+			var some []Object
+			some, err = listed(resource, data)
+			all = append(all, some...)
+		}
+		if err != nil && resource == children[0] { // every cluster has it
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func listed(resource string, data []byte) (all []Object, err error) {
+	var list struct {
+		Kind  string
+		Items []struct {
+			Metadata struct {
+				Name, Namespace, UID, DeletionTimestamp string
+				Generation                              int64
+				OwnerReferences                         []OwnerRef
+			}
+			Status json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, err
+	}
+	for _, item := range list.Items {
+		m := item.Metadata
+		var status struct {
+			ObservedGeneration int64
+			Conditions         []Condition
+		}
+		_ = json.Unmarshal(item.Status, &status) // the status of an unknown kind may have another form
+		all = append(all, Object{Resource: resource, Kind: strings.TrimSuffix(list.Kind, "List"), Namespace: m.Namespace,
+			Name: m.Name, UID: m.UID, Generation: m.Generation, Deleting: m.DeletionTimestamp != "",
+			ObservedGeneration: status.ObservedGeneration, Conditions: status.Conditions, Owners: m.OwnerReferences})
+	}
+	return all, nil
+}
+
+// related are the custom resources, the objects that have or are an owner, and those with the name of a custom resource:
+// an operator that wants to make such an object meets it.
+func related(all []Object) []Object {
+	keep := map[string]bool{}
+	for _, o := range all {
+		group, _, _ := strings.Cut(o.Resource, "/")
+		if strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
+			keep[o.UID], keep[o.Namespace+"/"+o.Name] = true, true
+		}
+		for _, owner := range o.Owners {
+			keep[o.UID], keep[owner.UID] = true, true
+		}
+	}
+	kept := []Object{}
+	for _, o := range all {
+		if keep[o.UID] || keep[o.Namespace+"/"+o.Name] {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// loopObject answers with the YAML of an object, and with who manages each field.
+func (s *Server) loopObject(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if query.Get("name") == "" {
+		http.Error(w, "Which object? The name is missing.", http.StatusBadRequest)
+		return
+	}
+	p, err := apiPath(query.Get("resource"), query.Get("namespace"), query.Get("name"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	reader, err := s.Objects()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer reader.Close()
+	data, err := reader.Get(r.Context(), p)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, manage(object))
+}
+
+// A Program is a process that runs, with what its metrics report when it offers them on this machine.
+type Program struct {
+	PID        int      `json:"pid"`
+	Executable string   `json:"executable"`
+	Metrics    *Metrics `json:"metrics,omitempty"`
+}
+
+// programs are those of the given processes that run, and are this user's.
+func programs(pids []string) []Program {
+	found := []Program{}
+	for _, id := range process.Own(func(string) bool { return true }) {
+		if slices.Contains(pids, strconv.Itoa(id.PID)) {
+			found = append(found, Program{id.PID, id.Executable, scrape(process.Command(id.PID))})
+		}
+	}
+	return found
+}

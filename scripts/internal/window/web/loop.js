@@ -1,0 +1,384 @@
+// @ts-check
+// The loop of programs: lanes for users, the API server and each program, and an arrow for each event that is delivered
+// and each request, at its time. It runs live, stands at one arrow, or plays what is kept.
+
+import { announce, element } from "./dom.js";
+import { caption, clockOf, gap, isLease, isRead, isWrite, Ledger, nameOf, timeOf } from "./ledger.js";
+import { Objects } from "./objects.js";
+
+/** @typedef {import("./ledger.js").Entry} Entry */
+/** @typedef {{exercise: string, passed: boolean, check: string, message: string, at?: number, time: string}} Verdict */
+
+const cluster = "cluster";
+// How many arrows before and after the chosen one are drawn.
+const before = 240;
+const after = 60;
+
+export class Loop {
+  /**
+   * @param {HTMLElement} place
+   * @param {(id: string, command: string, onState: (state: import("./dom.js").State) => void) => void} run
+   */
+  constructor(place, run) {
+    this.place = place;
+    this.ledger = new Ledger();
+    this.source = cluster;
+    /** @type {Verdict[]} */
+    this.verdicts = [];
+    /** @type {Entry | undefined} The arrow at which the view stands; none while it is live. */
+    this.at = undefined;
+    this.away = "";
+    this.ended = false;
+    this.reads = false;
+    this.leases = true;
+    /** @type {number | undefined} */
+    this.playing = undefined;
+    /** @type {number | undefined} */
+    this.drawing = undefined;
+    /** @type {WebSocket | undefined} */
+    this.socket = undefined;
+    this.choice = /** @type {HTMLSelectElement} */ (element("select", { "aria-label": "What is shown",
+      change: () => this.open(this.choice.value) }));
+    this.pauser = button("Pause", "Space", () => this.pause());
+    this.player = button("Replay", "R", () => this.play());
+    this.status = element("p", { class: "loop-status" });
+    this.heads = element("div", { class: "heads", "aria-hidden": "true" });
+    this.lines = element("div", { class: "lines", "aria-hidden": "true" });
+    this.rows = element("ol", { class: "arrows", role: "listbox", tabindex: "0", "aria-label": "The loop, oldest first",
+      keydown: (event) => this.key(/** @type {KeyboardEvent} */ (event)) });
+    this.scroller = element("div", { class: "scroller" }, this.lines, this.rows);
+    this.detail = element("p", { class: "loop-detail" });
+    this.wide = element("button", { type: "button", id: "wide", "aria-pressed": "false",
+      click: () => this.widen(this.wide.ariaPressed !== "true") }, "Wide");
+    this.objects = new Objects(run);
+    this.place.replaceChildren(
+      element("div", { class: "loop-bar" }, this.choice, this.pauser,
+        button("◀ Step back", "←", () => this.step(-1)), button("Step forward ▶", "→", () => this.step(1)), this.player,
+        this.toggle("Reads", this.reads, (on) => { this.reads = on; }),
+        this.toggle("Leases", this.leases, (on) => { this.leases = on; }),
+        this.wide),
+      this.status,
+      element("div", { class: "loop-main" },
+        element("section", { class: "loop-lanes", "aria-label": "Lanes" }, this.heads, this.scroller, this.detail),
+        this.objects.place));
+    setInterval(() => this.look(), 3000);
+  }
+
+  /**
+   * @param {string} name
+   * @param {boolean} on
+   * @param {(on: boolean) => void} set
+   */
+  toggle(name, on, set) {
+    const box = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", ...(on ? { checked: true } : {}) }));
+    box.addEventListener("change", () => {
+      set(box.checked);
+      this.draw();
+    });
+    return element("label", {}, box, name);
+  }
+
+  /**
+   * Takes the place of the page, or gives it back.
+   * @param {boolean} on
+   */
+  widen(on) {
+    document.documentElement.classList.toggle("wide", on);
+    this.wide.ariaPressed = String(on);
+  }
+
+  /** Shows the view; it connects when it is shown for the first time, and when a check has run again. */
+  async show() {
+    const was = this.verdict()?.time;
+    const answer = await fetch("/loop/sources").catch(() => undefined);
+    if (answer?.ok) this.verdicts = await answer.json() ?? [];
+    this.choice.replaceChildren(element("option", { value: cluster }, "Local cluster, live"),
+      ...this.verdicts.map((one) => element("option", { value: one.exercise },
+        `Last check of ${one.exercise}: ${one.passed ? "passed" : "failed"}`)));
+    this.choice.value = this.source;
+    if (!this.socket || was !== this.verdict()?.time) this.connect();
+    this.draw();
+    this.look();
+  }
+
+  /**
+   * Shows another source: the local cluster live, or a check at the moment at which the program differed.
+   * @param {string} source
+   */
+  open(source) {
+    this.source = source;
+    this.socket?.close();
+    this.socket = undefined;
+    return this.show();
+  }
+
+  /** Begins with the first record of the source. */
+  connect() {
+    this.stop();
+    this.ledger = new Ledger();
+    this.at = undefined;
+    this.ended = false;
+    this.away = "";
+    this.listen();
+  }
+
+  /** Takes records; when the connection was lost, those that are known already come again. */
+  listen() {
+    this.socket?.close();
+    const socket = new WebSocket(`ws://${location.host}/loop/records/${encodeURIComponent(this.source)}`);
+    this.socket = socket;
+    socket.addEventListener("message", (event) => {
+      if (socket === this.socket) this.take(JSON.parse(event.data));
+    });
+    socket.addEventListener("close", () => {
+      if (socket === this.socket && !this.ended) setTimeout(() => socket === this.socket && this.listen(), 1000);
+    });
+  }
+
+  /** @param {{records?: Entry[], away?: string, end?: boolean}} message */
+  take(message) {
+    this.away = message.away ?? "";
+    this.ledger.add(message.records ?? []);
+    if (message.end) {
+      this.ended = true;
+      this.at = this.marked();
+    }
+    if (message.records?.some((entry) => !isRead(entry))) this.look();
+    this.drawing ??= setTimeout(() => {
+      this.drawing = undefined;
+      this.draw();
+    }, 100);
+  }
+
+  verdict() {
+    return this.verdicts.find((one) => one.exercise === this.source);
+  }
+
+  /** Returns the arrow at which a check differed, or the last one. */
+  marked() {
+    const verdict = this.verdict();
+    return verdict && (this.ledger.all.find((entry) => entry.n === verdict.at) ?? this.arrows().at(-1));
+  }
+
+  /** Returns what is drawn: reads may be folded, writes and events never are. */
+  arrows() {
+    const at = this.verdict()?.at;
+    return this.ledger.all.filter((entry) => entry.n === at ||
+      (this.reads || !isRead(entry)) && (this.leases || !isLease(entry)));
+  }
+
+  pause() {
+    const live = this.at === undefined;
+    const playing = this.playing !== undefined;
+    this.stop();
+    if (live) this.at = this.arrows().at(-1);
+    else if (!playing && !this.ended) this.at = undefined;
+    this.draw();
+  }
+
+  /** @param {number} by */
+  step(by) {
+    this.stop();
+    this.move(by);
+  }
+
+  /** @param {number} by */
+  move(by) {
+    const arrows = this.arrows();
+    const here = this.at ? arrows.indexOf(this.at) : arrows.length - (by < 0 ? 0 : 1);
+    this.at = arrows[Math.min(Math.max(here + by, 0), arrows.length - 1)];
+    this.draw();
+    if (this.at) announce(this.sentence(this.at));
+  }
+
+  /** Plays from the chosen arrow, or from the first one, in the time that passed; a pause lasts no longer than a second. */
+  play() {
+    const arrows = this.arrows();
+    const playing = this.playing !== undefined;
+    this.stop();
+    if (playing || arrows.length === 0) return this.draw();
+    if (!this.at || this.at === arrows.at(-1) || this.at === this.marked()) this.at = arrows[0];
+    const next = () => {
+      const now = this.arrows();
+      const here = now.indexOf(/** @type {Entry} */ (this.at));
+      if (here + 1 >= now.length) {
+        this.stop();
+        return this.draw();
+      }
+      const pause = Math.min(Math.max(timeOf(now[here + 1]) - timeOf(now[here]), 80), 1000);
+      this.playing = setTimeout(() => {
+        this.move(1);
+        next();
+      }, pause);
+    };
+    next();
+    this.draw();
+  }
+
+  stop() {
+    clearTimeout(this.playing);
+    this.playing = undefined;
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    /** @type {Record<string, () => void>} */
+    const keys = { ArrowUp: () => this.step(-1), ArrowLeft: () => this.step(-1), ArrowDown: () => this.step(1),
+      ArrowRight: () => this.step(1), Home: () => this.step(-Infinity), End: () => this.step(Infinity),
+      " ": () => this.pause(), r: () => this.play(), Enter: () => this.at && this.objects.open(this.at) };
+    if (!keys[event.key]) return;
+    keys[event.key]();
+    event.preventDefault();
+  }
+
+  /** Reads the objects of the cluster again, not too often. */
+  look() {
+    if (this.place.hidden || document.hidden || this.source !== cluster) return;
+    this.objects.refresh(this.ledger);
+  }
+
+  draw() {
+    if (this.place.hidden) return;
+    const arrows = this.arrows();
+    const here = this.at ? Math.max(arrows.indexOf(this.at), 0) : arrows.length - 1;
+    const shown = arrows.slice(Math.max(here - before, 0), here + after);
+    const operators = this.ledger.operators();
+    const lanes = [...new Set(shown.map(nameOf).filter((name) => operators.has(name)))];
+    const template = `var(--clock) 2fr 5fr ${"3fr ".repeat(Math.max(lanes.length - 1, 0))}.5fr`;
+    this.place.style.setProperty("--lanes", template);
+    this.heads.replaceChildren(...["users and tools", "API server", ...lanes].map((name, i) => {
+      const head = element("span", { class: i > 1 ? "program" : "", title: name }, name);
+      head.style.gridColumn = i > 1 ? String(i + 1) : String(i + 2);
+      return head;
+    }));
+    this.lines.replaceChildren(...["", "", ...lanes].map((_, i) => {
+      const line = element("span");
+      line.style.gridColumn = String(i + 2);
+      return line;
+    }));
+    const atEnd = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
+    const first = Math.max(here - before, 0);
+    this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
+    this.separate(shown);
+    this.mark(shown, this.marked());
+    if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+    else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
+    this.detail.replaceChildren(this.at ? this.sentence(this.at) : "Choose an arrow to read what came before it.");
+    if (this.at?.name) {
+      const entry = this.at;
+      this.detail.append(" ", button("Its YAML", "Enter", () => this.objects.open(entry)));
+    }
+    this.tell(arrows, here);
+  }
+
+  /**
+   * @param {Entry[]} arrows
+   * @param {number} here
+   */
+  tell(arrows, here) {
+    const folded = this.ledger.all.length - arrows.length;
+    const state = this.playing !== undefined ? "playing" : this.at ? "paused" : "live";
+    const verdict = this.verdict();
+    const words = [this.away, arrows.length ? `${state} at ${here + 1} of ${arrows.length}` : "nothing has passed yet",
+      folded ? `${folded} reads and leases folded` : "",
+      verdict ? `${verdict.passed ? "✓ passed" : "✗ failed"} ${verdict.check}: ${verdict.message}` : "",
+      this.source === cluster ? "" : "objects are those of the local cluster now, not of the check"];
+    const text = words.filter(Boolean).join(" · ");
+    if (this.status.textContent !== text) this.status.textContent = text;
+    this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? "Go live" : "Pause";
+    this.player.textContent = this.playing === undefined ? "Replay" : "Stop";
+    this.place.dataset.state = state;
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Entry | undefined} last
+   * @param {string[]} lanes
+   * @param {boolean} later
+   */
+  row(entry, last, lanes, later) {
+    const lane = lanes.indexOf(nameOf(entry));
+    const toRight = lane < 0 === (entry.is === "request");
+    const label = element("span", { class: "label" }, caption(entry));
+    const line = element("span", { class: `line ${toRight ? "right" : "left"}` });
+    label.style.gridColumn = `${lane < 0 ? 2 : 3} / -1`;
+    line.style.gridColumn = lane < 0 ? "2 / 3" : `3 / ${lane + 4}`;
+    const event = entry.is === "request" && lane >= 0 ? this.ledger.before(entry) : undefined;
+    label.append(element("span", { class: "by" }, event ? `${gap(event, entry)} later` : entry.is === "event" ? "delivered" : nameOf(entry)));
+    const row = element("li", { role: "option", class: `arrow ${kindOf(entry)} ${later ? "later" : ""}`,
+      "aria-selected": String(entry === this.at), ...(entry === this.at ? { id: "arrow-now" } : {}),
+      click: () => {
+        this.stop();
+        this.at = entry;
+        this.draw();
+      } },
+      element("time", { datetime: entry.time }, clockOf(entry)), label, line);
+    if (last && timeOf(entry) - timeOf(last) >= 1000) row.prepend(element("span", { class: "gap" }, `${gap(last, entry)} pass`));
+    return row;
+  }
+
+  /**
+   * Names a process where another one of the same program was before.
+   * @param {Entry[]} shown
+   */
+  separate(shown) {
+    /** @type {Map<string, number | undefined>} */
+    const last = new Map();
+    const operators = this.ledger.operators();
+    shown.forEach((entry, i) => {
+      const was = last.get(nameOf(entry));
+      const row = this.rows.children[i];
+      if (was && was !== entry.by?.pid && operators.has(nameOf(entry))) {
+        if (!row.querySelector(".gap")) row.prepend(element("span", { class: "gap" }));
+        row.querySelector(".gap")?.append(` another process of ${nameOf(entry)}: ${entry.by?.pid} `);
+      }
+      last.set(nameOf(entry), entry.by?.pid);
+    });
+  }
+
+  /**
+   * Marks the arrow at which a check differed.
+   * @param {Entry[]} shown
+   * @param {Entry | undefined} marked
+   */
+  mark(shown, marked) {
+    const verdict = this.verdict();
+    const row = this.rows.children[marked ? shown.indexOf(marked) : -1];
+    if (!verdict || !row) return;
+    row.classList.add(verdict.passed ? "good" : "bad");
+    row.append(element("strong", { class: "mark" }, verdict.passed ? `✓ passed ${verdict.check}`
+      : `✗ ${verdict.at ? "here it differed" : "it failed"}: ${verdict.message}`));
+  }
+
+  /**
+   * Says what an arrow is and what came before it. What came before is not its cause.
+   * @param {Entry} entry
+   */
+  sentence(entry) {
+    const who = nameOf(entry) + (entry.by?.pid ? ` (process ${entry.by.pid})` : "");
+    if (entry.is === "event") return `${clockOf(entry)}: ${caption(entry)} was delivered to ${who}.`;
+    const event = this.ledger.before(entry);
+    const took = entry.took ? `, in ${entry.took.toFixed(1)} ms` : "";
+    const moved = entry.effect === "moved" ? " It changed the object." : entry.effect === "same" ? " It changed nothing." : "";
+    return `${clockOf(entry)}: ${who} sent ${caption(entry)}${took}.${moved}` +
+      (event ? ` Before it, by ${gap(event, entry)}, ${caption(event)} was delivered: that is the order, not a cause.` : "");
+  }
+}
+
+/** @param {Entry} entry */
+function kindOf(entry) {
+  if (entry.is === "event") return "event";
+  if (!entry.code || entry.code >= 400) return "refused-request";
+  return isWrite(entry) ? entry.effect === "same" ? "same" : "write" : "read";
+}
+
+/**
+ * @param {string} text
+ * @param {string} key
+ * @param {EventListener} act
+ */
+function button(text, key, act) {
+  return element("button", { type: "button", title: `${key} in the list`, click: act }, text);
+}

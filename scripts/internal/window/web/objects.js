@@ -1,0 +1,255 @@
+// @ts-check
+// The objects of the local cluster as a tree, one of them as YAML with its managers, and what a user may do to them.
+
+import { element, showState } from "./dom.js";
+
+/** @typedef {import("./ledger.js").Entry} Entry */
+/** @typedef {import("./ledger.js").Ledger} Ledger */
+/** @typedef {{type: string, status: string, reason?: string, observedGeneration?: number}} Condition */
+/** @typedef {{resource: string, kind: string, namespace?: string, name: string, uid: string, generation?: number,
+ *    observedGeneration?: number, deleting?: boolean, conditions?: Condition[],
+ *    owners?: {kind: string, name: string, uid: string, controller?: boolean}[]}} Thing */
+/** @typedef {{depth: number, reconciles: number, retries: number, seconds: number}} Metrics */
+/** @typedef {{pid: number, executable: string, metrics?: Metrics}} Program */
+/** @typedef {{managers: {manager: string, operation: string, subresource?: string, time?: string}[],
+ *    lines: {text: string, managers?: number[]}[]}} Managed */
+
+const samples = 60; // of metrics, one each 3 seconds
+
+export class Objects {
+  /** @param {(id: string, command: string, onState: (state: import("./dom.js").State) => void) => void} run */
+  constructor(run) {
+    this.run = run;
+    this.uid = "";
+    /** @type {Thing[]} */
+    this.all = [];
+    /** @type {(Program & {name: string})[]} */
+    this.programs = [];
+    /** @type {Map<number, Metrics[]>} */
+    this.measured = new Map();
+    this.away = "";
+    this.drawn = "";
+    this.busy = false;
+    this.again = false;
+    this.tree = element("div", { class: "tree" });
+    this.acts = element("div", { class: "acts" });
+    this.plots = element("div", { class: "plots" });
+    this.verdict = element("div", { class: "verdict", role: "status" });
+    this.yaml = element("section", { class: "yaml", "aria-label": "The object as YAML", hidden: true, tabindex: "-1",
+      keydown: (event) => /** @type {KeyboardEvent} */ (event).key === "Escape" && this.close() });
+    this.place = element("section", { class: "loop-objects", "aria-label": "Objects" },
+      element("div", { class: "side" }, element("h2", {}, "Objects of the local cluster, now"), this.tree,
+        element("h2", {}, "Act as a user"), this.acts, this.verdict, this.plots),
+      this.yaml);
+  }
+
+  /**
+   * Reads the objects whose resources are in the ledger, and which of its programs run.
+   * @param {Ledger} ledger
+   */
+  async refresh(ledger) {
+    this.again = this.busy;
+    if (this.busy) return;
+    this.busy = true;
+    setTimeout(() => {
+      this.busy = false;
+      if (this.again) this.refresh(ledger);
+    }, 500);
+    const query = new URLSearchParams();
+    const namespaced = ledger.all.filter((entry) => entry.namespace && entry.version && !["events", "leases"].includes(entry.resource));
+    for (const resource of new Set(namespaced.map(resourceOf))) query.append("resource", resource);
+    /** @type {Map<number, import("./ledger.js").Program>} */
+    const processes = new Map();
+    const operators = ledger.operators();
+    for (const { by } of ledger.all) if (by?.pid && operators.has(by.name ?? "")) processes.set(by.pid, by);
+    for (const pid of [...processes.keys()].slice(-16)) query.append("pid", String(pid));
+    const answer = await fetch(`/loop/state?${query}`).catch(() => undefined);
+    /** @type {{objects: Thing[], programs: Program[], away?: string}} */
+    const state = answer?.ok ? await answer.json() : { objects: [], programs: [], away: "The window's server does not answer." };
+    this.away = state.away ?? "";
+    this.all = state.objects;
+    this.programs = state.programs.filter((one) => one.executable === processes.get(one.pid)?.executable)
+      .map((one) => ({ ...one, name: processes.get(one.pid)?.name ?? "" }));
+    this.draw();
+  }
+
+  draw() {
+    this.plot();
+    const now = JSON.stringify([this.all, this.programs.map((one) => one.pid), this.uid, this.away]);
+    if (now === this.drawn) return; // the focus stays where it is
+    this.drawn = now;
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
+    const uids = new Set(this.all.map((one) => one.uid));
+    const roots = this.all.filter((one) => !one.owners?.some((owner) => uids.has(owner.uid)));
+    roots.sort((one, other) => Number(isCustom(other)) - Number(isCustom(one)));
+    this.tree.replaceChildren(roots.length ? this.branch(roots)
+      : element("p", { class: "note" }, this.away || "No custom resource and no object with an owner is there."));
+    this.acts.replaceChildren(...this.actions().map(({ name, command }) => element("div", { class: "action" },
+      element("button", { type: "button", "data-key": name, click: () => this.act(name, command) }, name),
+      element("code", {}, command))));
+    if (focused) /** @type {HTMLElement | null} */ (this.place.querySelector(`[data-key="${CSS.escape(focused)}"]`))?.focus();
+  }
+
+  /**
+   * @param {Thing[]} some
+   * @returns {HTMLElement}
+   */
+  branch(some) {
+    return element("ul", {}, ...some.map((one) => {
+      const below = this.all.filter((other) => other.owners?.some((owner) => owner.uid === one.uid));
+      const item = element("li", {}, element("button", { type: "button", class: "plain", "data-key": one.uid,
+        ...(one === this.chosen() ? { "aria-current": "true" } : {}), click: () => this.choose(one) },
+        element("b", {}, one.kind), ` ${one.name}`), element("div", { class: "facts" }, ...facts(one)));
+      if (below.length) item.append(this.branch(below));
+      return item;
+    }));
+  }
+
+  chosen() {
+    return this.all.find((one) => one.uid === this.uid) ?? this.all.find(isCustom) ?? this.all[0];
+  }
+
+  /** @param {Thing} one */
+  choose(one) {
+    this.uid = one.uid;
+    this.draw();
+    this.read(one.resource, one.namespace ?? "", one.name);
+  }
+
+  /**
+   * Shows the object of an arrow.
+   * @param {Entry} entry
+   */
+  open(entry) {
+    this.read(resourceOf(entry), entry.namespace ?? "", entry.name ?? "");
+  }
+
+  /**
+   * Returns what a user can do to the chosen object and to the programs that run.
+   * @returns {{name: string, command: string}[]}
+   */
+  actions() {
+    const now = new Date().toTimeString().slice(0, 8);
+    const all = [];
+    const one = this.chosen();
+    if (one && /^[a-z0-9.-]+$/.test(one.name)) {
+      const kind = one.kind.toLowerCase();
+      const object = `${kind} ${one.name}${one.namespace && one.namespace !== "default" ? ` -n ${one.namespace}` : ""}`;
+      all.push({ name: `Delete this ${one.kind}`, command: `kubectl delete ${object}` },
+        { name: "Add a label", command: `kubectl label ${object} touched=${now.replaceAll(":", "-")} --overwrite` });
+      if (one.kind === "MyWeb") {
+        all.push({ name: "Edit the page",
+          command: `kubectl patch ${object} --type=merge -p '{"spec":{"pageContentHtml":"<h1>${now}</h1>"}}'` },
+        { name: "Falsify the status",
+          command: `kubectl patch ${object} --subresource=status --type=merge -p '{"status":{"readyReplicas":77}}'` });
+      }
+    }
+    if (this.programs.length) {
+      all.push({ name: "Freeze all watches", command: "scripts/workshop freeze" },
+        { name: "Thaw them", command: "scripts/workshop freeze --end" });
+    }
+    for (const { name, pid } of this.programs) {
+      all.push({ name: `Stop ${name}`, command: `kill ${pid}` }, { name: `Kill ${name}`, command: `kill -KILL ${pid}` });
+    }
+    return all;
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} command
+   */
+  act(name, command) {
+    this.drawn = ""; // the next one has another time in its command
+    this.run(`loop ${name}`, command, (state) => {
+      showState(this.verdict, state);
+      this.verdict.append(` In the terminal “Commands”: `, element("code", {}, command));
+    });
+  }
+
+  /**
+   * Shows an object as YAML.
+   * @param {string} resource
+   * @param {string} namespace
+   * @param {string} name
+   */
+  async read(resource, namespace, name) {
+    const answer = await fetch(`/loop/object?${new URLSearchParams({ resource, namespace, name })}`);
+    const close = element("button", { type: "button", click: () => this.close() }, "Close");
+    const head = element("header", {}, element("h2", {}, `${resource.split("/")[2]} ${name}, now`), close);
+    this.yaml.replaceChildren(head);
+    this.yaml.hidden = false;
+    if (answer.ok) this.yaml.append(...drawYAML(await answer.json()));
+    else this.yaml.append(element("p", { role: "alert" }, await answer.text()));
+    this.yaml.focus();
+  }
+
+  close() {
+    this.yaml.hidden = true;
+    /** @type {HTMLElement | null} */ (this.tree.querySelector("[aria-current]"))?.focus();
+  }
+
+  /** Draws what the programs' metrics report, where they offer them. */
+  plot() {
+    const some = this.programs.filter((one) => one.metrics);
+    this.plots.replaceChildren(...some.flatMap((one) => {
+      const all = [...this.measured.get(one.pid) ?? [], /** @type {Metrics} */ (one.metrics)].slice(-samples);
+      this.measured.set(one.pid, all);
+      const mean = all.map((m) => m.reconciles ? 1000 * m.seconds / m.reconciles : 0);
+      return [element("h2", {}, `Metrics of ${one.name}`), element("dl", {},
+        ...line("keys in the queue", all.map((m) => m.depth)), ...line("reconciles", all.map((m) => m.reconciles)),
+        ...line("retries", all.map((m) => m.retries)), ...line("ms a reconcile", mean))];
+    }));
+  }
+}
+
+/** @param {Entry} entry */
+const resourceOf = (entry) => `${entry.group ?? ""}/${entry.version}/${entry.resource}`;
+
+/** @param {Thing} one */
+const isCustom = (one) => /^[^/]*\.[^/]*\//.test(one.resource) && !/^[^/]*\.k8s\.io\//.test(one.resource);
+
+/**
+ * Says what an object reports, in words.
+ * @param {Thing} one
+ */
+function facts(one) {
+  const words = [];
+  if (one.generation) {
+    const behind = one.observedGeneration && one.observedGeneration !== one.generation;
+    words.push(`generation ${one.generation}` +
+      (one.observedGeneration ? `, observedGeneration ${one.observedGeneration}${behind ? " (behind)" : ""}` : ""));
+  }
+  if (one.deleting) words.push("is being deleted");
+  for (const owner of one.owners ?? []) words.push(`owner: ${owner.kind} ${owner.name}${owner.controller ? " (controller)" : ""}`);
+  if (!one.owners && !isCustom(one)) words.push("no owner");
+  for (const c of one.conditions ?? []) words.push(`${c.type}=${c.status}${c.reason ? ` (${c.reason})` : ""}`);
+  return words.map((text) => element("span", {}, text));
+}
+
+/** @param {Managed} managed */
+function drawYAML({ managers, lines }) {
+  const names = managers.map((one) => one.manager + (one.subresource ? ` (${one.subresource})` : ""));
+  const legend = element("ul", { class: "legend", "aria-label": "Managers" }, ...managers.map((one, i) =>
+    element("li", { class: `m${i % 6}` }, `${names[i]}: ${one.operation}`)));
+  const pre = element("pre", { tabindex: "0" }, ...lines.map(({ text, managers: of }) =>
+    element("span", { class: of ? `m${of[0] % 6}` : "" }, element("span", { class: "text" }, text),
+      element("span", { class: "by" }, (of ?? []).map((i) => names[i]).join(", ")), "\n")));
+  return [legend, pre];
+}
+
+/**
+ * A line of numbers, with the last one in words.
+ * @param {string} name
+ * @param {number[]} values
+ */
+function line(name, values) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const most = Math.max(...values, 1);
+  const drawn = document.createElementNS(svg.namespaceURI, "polyline");
+  svg.setAttribute("viewBox", "0 0 120 24");
+  svg.setAttribute("aria-hidden", "true");
+  drawn.setAttribute("points", values.map((value, i) => `${2 * i},${23 - 22 * value / most}`).join(" "));
+  svg.append(drawn);
+  const last = values.at(-1) ?? 0;
+  return [element("dt", {}, name), element("dd", {}, svg, ` ${last < 10 ? Math.round(100 * last) / 100 : Math.round(last)}`)];
+}
