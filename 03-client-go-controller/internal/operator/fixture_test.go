@@ -33,6 +33,11 @@ import (
 // These tests run the program itself, as a process of its own, against local clusters. It is a user that
 // has exactly the permissions of config/rbac. What it sent is counted in the API server's audit log.
 
+const (
+	user = "myweb-operator"
+	ns   = "default"
+)
+
 var (
 	chapter = filepath.Join("..", "..")
 	crd     = filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")
