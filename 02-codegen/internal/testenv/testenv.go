@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"testing"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -50,15 +51,35 @@ func Root() (string, error) {
 		return root, nil
 	}
 	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "scripts", "tools", "go.mod")); err == nil {
 			return dir, nil
 		}
 	}
-	return "", ErrNoRepository
+	return "", errors.Join(err, ErrNoRepository)
+}
+
+// NewEnvironment returns an API server with the CRDs found at the given paths, to be started and stopped.
+func NewEnvironment(crds ...string) (*envtest.Environment, error) {
+	assets, err := Assets()
+	if err != nil {
+		return nil, err
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths:     crds,
+		ErrorIfCRDPathMissing: true,
+		// Never the cluster of KUBECONFIG, whatever USE_EXISTING_CLUSTER says.
+		UseExistingCluster: new(false),
+	}
+	// Without a given address kube-apiserver looks for the default route, and ends on a machine that has no
+	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
+	// The plugin is OpenShift's: a user who sets an owner reference on an existing object needs delete on it.
+	env.ControlPlane.GetAPIServer().Configure().
+		Set("advertise-address", "127.0.0.1").
+		Set("endpoint-reconciler-type", "none").
+		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	return env, nil
 }
 
 // StartAPIServer starts a kube-apiserver and its etcd, installs the CRDs found at the given paths
@@ -78,55 +99,51 @@ func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err er
 	return cfg, env.Stop, nil
 }
 
-// AdmissionPlugins are enabled in API servers that start later, in addition to the defaults.
-var AdmissionPlugins []string
-
-// NewEnvironment returns what StartAPIServer starts, for a test that adds to it, such as webhooks.
-func NewEnvironment(crds ...string) (*envtest.Environment, error) {
-	assets, err := Assets()
+// Main runs the tests of a package on an API server that they share, and returns the code to exit with. Before the
+// first test, prepare gets the administrator's configuration.
+func Main(m *testing.M, prepare func(*rest.Config) error, crds ...string) (code int) {
+	cfg, stop, err := StartAPIServer(crds...)
+	if err == nil {
+		if err = prepare(cfg); err == nil {
+			code = m.Run()
+		}
+		err = errors.Join(err, stop())
+	}
 	if err != nil {
-		return nil, err
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	env := &envtest.Environment{
-		BinaryAssetsDirectory: assets,
-		CRDDirectoryPaths:     crds,
-		ErrorIfCRDPathMissing: true,
-		// Never the cluster of KUBECONFIG, whatever USE_EXISTING_CLUSTER says.
-		UseExistingCluster: new(false),
-	}
-	// Without a given address kube-apiserver looks for the default route, and ends on a machine that has no
-	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
-	env.ControlPlane.GetAPIServer().Configure().
-		Set("advertise-address", "127.0.0.1").
-		Set("endpoint-reconciler-type", "none")
-	if len(AdmissionPlugins) > 0 {
-		env.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", AdmissionPlugins...)
-	}
-	return env, nil
+	return code
 }
 
-var interrupted struct {
-	sync.Once
-	sync.Mutex
-	cleanups []func()
+// NewAPIServer starts an API server that ends with the test, and returns the administrator's configuration.
+func NewAPIServer(t *testing.T, crds ...string) *rest.Config {
+	t.Helper()
+	cfg, stop, err := StartAPIServer(crds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cfg
 }
+
+var cleanups sync.WaitGroup
 
 // OnInterrupt registers what to do when the test is ended by Ctrl-C or SIGTERM: the servers are in process
 // groups of their own and would live on.
 func OnInterrupt(cleanup func()) {
-	interrupted.Lock()
-	defer interrupted.Unlock()
-	interrupted.cleanups = append(interrupted.cleanups, cleanup)
-	interrupted.Do(func() {
-		signals := make(chan os.Signal, 1)
-		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-		go func() {
-			<-signals
-			interrupted.Lock()
-			for _, cleanup := range interrupted.cleanups {
-				cleanup()
-			}
-			os.Exit(130)
-		}()
-	})
+	cleanups.Add(1)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cleanup()
+		cleanups.Done()
+		cleanups.Wait()
+		os.Exit(130)
+	}()
 }

@@ -12,7 +12,6 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/klog/v2"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/compare"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
@@ -26,8 +25,8 @@ import (
 // an object exists by now. A create would do the same, but its fields would belong to an update, and a later apply
 // could not remove them.
 func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *myweb.Child) error {
-	if upToDate, err := compare.IsUpToDate(child.Fields, child.Live); err != nil || upToDate {
-		return err
+	if child.Difference() == "" {
+		return nil
 	}
 	if err := c.checkNodePort(web, child); err != nil {
 		return err

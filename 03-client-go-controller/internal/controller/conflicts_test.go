@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -42,36 +41,6 @@ func (f *fixture) recovered(name string) {
 	f.Helper()
 	f.Eventually(f.condition(name, webv1.ConditionDegraded), atOnce).Should(Equal("False AsExpected"))
 	f.complete(name)
-}
-
-// forEachKind runs a test for each kind of child, at the same time.
-func forEachKind(t *testing.T, test func(f *fixture, kind string)) {
-	t.Parallel()
-	for kind := range resources {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			test(newFixture(t), kind)
-		})
-	}
-}
-
-func TestAnUnmanagedObjectIsNeverChanged(t *testing.T) {
-	forEachKind(t, func(f *fixture, kind string) {
-		version := f.put(mywebtest.Unmanaged(kind, "", "site")).GetResourceVersion()
-		f.start()
-		f.create("site")
-		f.blocked("site", webv1.ReasonResourceConflict)
-		f.sentExactly(map[string]int{"PUT mywebs/status": 1})
-		if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, kind+" site") {
-			t.Errorf("the message does not name the object: %s", got)
-		}
-		if f.child(kind, "site").GetResourceVersion() != version {
-			t.Error("the unmanaged object was changed")
-		}
-		f.remove(kind, "site")
-		f.recovered("site")
-		f.Eventually(f.events).Should(ConsistOf("Warning ResourceConflict", "Normal Recovered", "Normal Complete"))
-	})
 }
 
 func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
@@ -156,13 +125,6 @@ func newBlockedByPort(t *testing.T) *fixture {
 	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
 	f.blocked("site", webv1.ReasonNodePortUnavailable)
 	return f
-}
-
-func TestANodePortThatIsGivenBackByAChange(t *testing.T) {
-	t.Parallel()
-	f := newBlockedByPort(t)
-	f.patch("Service", "other", replace("/spec/ports/0/nodePort", fmt.Sprint(freePort())))
-	f.recovered("site")
 }
 
 func TestATakenNodePortThatIsNotAskedForAnyMore(t *testing.T) {

@@ -35,17 +35,7 @@ import (
 // Kinds of children, and their resources.
 var resources = map[string]string{"ConfigMap": "configmaps", "Deployment": "deployments", "Service": "services"}
 
-const (
-	workers  = 4 // of every controller
-	pageFile = "index.html"
-
-	pageHashKey = "operator.k8s-summit.org/page-hash"
-)
-
-// pageHash is the hash on the pods of a MyWeb.
-func pageHash(web *webv1.MyWeb) string {
-	return myweb.DesiredDeployment(web).Spec.Template.Annotations[pageHashKey]
-}
+const workers = 4 // of every controller
 
 func three(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) }
 
@@ -121,16 +111,6 @@ func newServed(t *testing.T, change ...func(*webv1.MyWeb)) *fixture {
 	f.create("site", change...)
 	f.complete("site")
 	return f
-}
-
-// run is t.Run with the same fixture.
-func (f *fixture) run(name string, test func()) {
-	t, g := f.T, f.WithT
-	defer func() { f.T, f.WithT = t, g }()
-	t.Run(name, func(t *testing.T) {
-		f.T, f.WithT = t, gomega.NewWithT(t)
-		test()
-	})
 }
 
 func (f *fixture) must(err error) {

@@ -6,10 +6,12 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/testenv"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
@@ -231,7 +233,17 @@ func (b *slowBody) Close() error {
 
 // answer is what an API server says that refuses.
 func answer(code int, reason string, header http.Header) *http.Response {
-	response, _ := testenv.Refusal(code, reason)
+	response, _ := refusal(code, metav1.StatusReason(reason))
 	maps.Copy(response.Header, header)
 	return response
+}
+
+// refusal is the answer of an API server that refuses a request.
+func refusal(code int, reason metav1.StatusReason) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(code)
+	err := json.NewEncoder(answer).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusFailure, Reason: reason, Code: int32(code)})
+	return answer.Result(), err
 }

@@ -33,6 +33,11 @@ import (
 // These tests run the program itself, as a process of its own, against local clusters. It is a user that
 // has exactly the permissions of config/rbac. What it sent is counted in the API server's audit log.
 
+const (
+	user = "myweb-operator"
+	ns   = "default"
+)
+
 var (
 	chapter = filepath.Join("..", "..")
 	crd     = filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")
@@ -120,12 +125,6 @@ func (f *fixture) operatorUser(name string) string {
 	return f.user(name)
 }
 
-// settled returns what a user asked, leases apart, once nothing new comes.
-func (f *fixture) settled(user string) []programtest.Request {
-	f.t.Helper()
-	return f.audit.Settled(f.t, user)
-}
-
 // allow gives a user exactly these permissions: in a namespace, or everywhere when that is empty. They
 // replace what it could do there before.
 func (f *fixture) allow(user, namespace string, rules []rbacv1.PolicyRule) {
@@ -196,14 +195,6 @@ func (f *fixture) create(namespace, name string, edit func(*webv1.MyWebSpec)) *w
 	web, err := f.web.OperatorV1().MyWebs(namespace).Create(f.t.Context(), web, metav1.CreateOptions{})
 	f.Expect(err).NotTo(gomega.HaveOccurred())
 	return web
-}
-
-// change merges a patch into the spec of a MyWeb.
-func (f *fixture) change(namespace, name, patch string) {
-	f.t.Helper()
-	_, err := f.web.OperatorV1().MyWebs(namespace).Patch(f.t.Context(), name, types.MergePatchType,
-		[]byte(`{"spec":`+patch+`}`), metav1.PatchOptions{})
-	f.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
 func (f *fixture) get(namespace, name string) *webv1.MyWeb {

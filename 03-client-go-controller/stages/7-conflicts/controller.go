@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/compare"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
@@ -159,8 +158,8 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 		}
 		child.Live = cached.(myweb.Object)
 	}
-	if upToDate, err := compare.IsUpToDate(child.Fields, child.Live); err != nil || upToDate {
-		return err
+	if child.Difference() == "" {
+		return nil
 	}
 	options := metav1.ApplyOptions{FieldManager: myweb.FieldOwner, Force: true}
 	switch desired := child.Desired.(type) { // each kind has a client of its own

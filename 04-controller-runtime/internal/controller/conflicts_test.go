@@ -2,10 +2,9 @@ package controller_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,11 +20,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
-	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
@@ -42,44 +38,6 @@ func (b *fixture) takePort(port int32) *corev1.Service {
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
 	b.must(b.Create(b.t.Context(), other))
 	return other
-}
-
-func TestATakenNodePortIsReportedAndHeals(t *testing.T) {
-	port := freePort()
-	b := newFixture(t, asking(port))
-	other := b.takePort(port)
-	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
-		t.Fatalf("a watch reports its end, Reconcile returned %+v, %v", result, err)
-	}
-	want := fmt.Sprintf("node port %d is taken by Service %s/other", port, b.key.Namespace)
-	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable || c.Message != want {
-		t.Errorf("Degraded is %+v", c)
-	}
-	if n := b.writes("PATCH services"); n != 0 {
-		t.Errorf("the port is known to be taken, the Service was applied %d times", n)
-	}
-	before := b.writes()
-	for range 10 { // enqueued again and again
-		if result, err := b.reconcileNow(); err != nil || result != (ctrl.Result{}) {
-			t.Fatalf("nothing changed, Reconcile returned %+v, %v", result, err)
-		}
-	}
-	if n := b.writes() - before; n != 0 {
-		t.Errorf("nothing changed, %d writes were sent", n)
-	}
-	b.must(b.Delete(t.Context(), other))
-	if result, err := b.reconcileNow(); err != nil || result != (ctrl.Result{}) {
-		t.Errorf("the port is free, Reconcile returned %+v, %v", result, err)
-	}
-	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
-		t.Errorf("the port is free, Degraded is %+v", c)
-	}
-	if got := get(b, &webv1.MyWeb{}).Status.NodePort; got != port {
-		t.Errorf("status.nodePort is %d", got)
-	}
-	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered"}, b.recorded()); diff != "" {
-		t.Error("events:", diff)
-	}
 }
 
 // blind hides the Services of others, as when their namespaces are not watched.
@@ -133,12 +91,13 @@ func TestADeletedServiceAsksForItsOldPortOnlyWhenThatIsFree(t *testing.T) {
 
 // refusedPort is what the API server says of a Service on a node port that is not free.
 func refusedPort() (*http.Response, error) {
-	response, err := testenv.Refusal(422, "Invalid")
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"taken",` +
-		`"details":{"causes":[` +
-		`{"reason":"FieldValueInvalid","field":"spec.ports[0].nodePort","message":"provided port is already allocated"}]}}`
-	response.Body, response.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
-	return response, err
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(http.StatusUnprocessableEntity)
+	answer.WriteString(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,` +
+		`"message":"taken","details":{"causes":[` +
+		`{"reason":"FieldValueInvalid","field":"spec.ports[0].nodePort","message":"provided port is already allocated"}]}}`)
+	return answer.Result(), nil
 }
 
 func TestADeletedServiceWaitsUntilItsOwnPortIsFree(t *testing.T) {
@@ -289,25 +248,6 @@ func TestWhatIsLeftOfAPredecessorIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAChildThatLostItsOwnerIsRebuilt(t *testing.T) {
-	b := newFixture(t)
-	b.reconciled()
-	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
-		before := get(b, obj).GetUID()
-		edit(b, obj, func(o client.Object) { o.SetOwnerReferences(nil); o.SetLabels(nil) })
-		if n := b.reconciled(); n != 1 {
-			t.Errorf("%T: %d writes", obj, n)
-		}
-		if get(b, obj); !metav1.IsControlledBy(obj, get(b, &webv1.MyWeb{})) || obj.GetUID() != before ||
-			obj.GetLabels()["app.kubernetes.io/name"] == "" {
-			t.Errorf("%T was not rebuilt: %v", obj, obj.GetOwnerReferences())
-		}
-	}
-	if recorded := b.recorded(); len(recorded) > 0 {
-		t.Errorf("events: %v", recorded)
-	}
-}
-
 func TestDriftCorrectionIsBounded(t *testing.T) {
 	b := newFixture(t)
 	b.reconciled()
@@ -330,32 +270,6 @@ func TestDriftCorrectionIsBounded(t *testing.T) {
 	}
 	if got := get(b, &corev1.ConfigMap{}).Data["index.html"]; got != "new" {
 		t.Errorf("the page is %q", got)
-	}
-}
-
-func TestEventsAreOfTransitionsOnly(t *testing.T) {
-	b := newFixture(t)
-	unmanaged := mywebtest.Unmanaged("ConfigMap", b.key.Namespace, b.key.Name)
-	b.must(b.Create(t.Context(), unmanaged))
-	for range 4 {
-		b.reconciled()
-	}
-	if diff := cmp.Diff([]string{"Warning ResourceConflict"}, b.recorded()); diff != "" {
-		t.Error("a conflict:", diff)
-	}
-	b.must(b.Delete(t.Context(), unmanaged))
-	b.reconciled()
-	b.deploy()
-	for range 3 {
-		b.reconciled()
-	}
-	if diff := cmp.Diff([]string{"Normal Recovered", "Normal Complete"}, b.recorded()); diff != "" {
-		t.Error("it is over:", diff)
-	}
-	b.restart()
-	b.reconciled()
-	if recorded := b.recorded(); len(recorded) > 0 {
-		t.Errorf("a restarted operator recorded: %v", recorded)
 	}
 }
 
@@ -411,89 +325,5 @@ func TestANamespaceThatIsGoingIsLeftAlone(t *testing.T) {
 	}
 	if n := b.writes("PUT"); n != 0 {
 		t.Errorf("%d status writes", n)
-	}
-}
-
-func TestAFailureOfTheAPIServerIsNeverShown(t *testing.T) {
-	b := newServed(t)
-	b.recorded()
-	before := get(b, &webv1.MyWeb{})
-	for reason, code := range map[string]int{
-		"Conflict": 409, "TooManyRequests": 429, "InternalError": 500, "ServiceUnavailable": 503,
-		"Timeout": 504, "Unauthorized": 401} {
-		for _, what := range []string{"PATCH configmaps", "PATCH deployments", "PATCH services", "PUT mywebs/status"} {
-			t.Run(reason+", "+what, func(t *testing.T) {
-				spoil(b, what)
-				b.between(func(sent string, pass func() (*http.Response, error)) (*http.Response, error) {
-					if strings.HasPrefix(sent, what) {
-						return testenv.Refusal(code, reason)
-					}
-					return pass()
-				})
-				result, err := b.reconcileLater()
-				if code == 409 && (err != nil || result.RequeueAfter == 0) || code != 409 && err == nil {
-					t.Errorf("Reconcile returned %+v, %v; want a time after a conflict, else an error", result, err)
-				}
-				if errors.Is(err, reconcile.TerminalError(nil)) {
-					t.Errorf("%v would not be tried again", err)
-				}
-				if diff := cmp.Diff(before.Status.Conditions, get(b, &webv1.MyWeb{}).Status.Conditions); diff != "" {
-					t.Errorf("status shows it:\n%s", diff)
-				}
-				b.between(nil)
-				b.reconciled()
-				if n := b.reconciled(); n != 0 {
-					t.Errorf("it is over, and %d writes more were sent", n)
-				}
-				if recorded := b.recorded(); len(recorded) > 0 {
-					t.Errorf("events: %v", recorded)
-				}
-			})
-		}
-	}
-}
-
-// spoil makes the operator want to write what is described.
-func spoil(b *fixture, what string) {
-	b.t.Helper()
-	for kind, obj := range map[string]client.Object{
-		"configmaps": &corev1.ConfigMap{}, "deployments": &appsv1.Deployment{}, "services": &corev1.Service{}} {
-		if strings.HasSuffix(what, kind) {
-			edit(b, obj, func(o client.Object) { delete(o.GetLabels(), "app.kubernetes.io/part-of") })
-			return
-		}
-	}
-	web := get(b, &webv1.MyWeb{})
-	web.Status.Selector = "wrong"
-	b.must(b.WithWatch.Status().Update(b.t.Context(), web))
-}
-
-func TestALostAnswerDoesNotMakeASecondChild(t *testing.T) {
-	b := newFixture(t)
-	b.between(func(_ string, pass func() (*http.Response, error)) (*http.Response, error) {
-		if response, err := pass(); err == nil {
-			response.Body.Close()
-		}
-		return nil, errors.New("connection reset")
-	})
-	for range 3 {
-		if _, err := b.reconcileLater(); err == nil {
-			t.Error("the answer was lost, Reconcile returned no error")
-		}
-	}
-	b.between(nil)
-	b.reconciled()
-	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}} {
-		b.must(b.List(t.Context(), list, client.InNamespace(b.key.Namespace),
-			client.MatchingLabels{"app.kubernetes.io/instance": b.key.Name}))
-		if n := meta.LenList(list); n != 1 {
-			t.Errorf("%T: %d children, want 1", list, n)
-		}
-	}
-	if n := b.writes("PATCH"); n > 5 {
-		t.Errorf("%d child writes", n)
-	}
-	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %+v", c)
 	}
 }

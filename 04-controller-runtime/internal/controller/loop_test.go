@@ -168,20 +168,6 @@ func TestATakenNodePortHealsByAWatchAndNotByAsking(t *testing.T) {
 	}
 }
 
-func TestAConflictHealsByAWatch(t *testing.T) {
-	l := newLoop(t)
-	l.start(2)
-	for _, kind := range []string{"ConfigMap", "Deployment", "Service"} {
-		name := strings.ToLower(kind)
-		unmanaged := mywebtest.Unmanaged(kind, l.here, name)
-		l.Expect(l.admin.Create(t.Context(), unmanaged)).To(gomega.Succeed())
-		l.create(name)
-		l.Eventually(l.degraded(name)).Should(gomega.Equal("True ResourceConflict"))
-		l.Expect(l.admin.Delete(t.Context(), unmanaged)).To(gomega.Succeed())
-		l.Eventually(l.degraded(name)).Should(gomega.Equal(well), kind)
-	}
-}
-
 func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l := newLoop(t)
 	l.start(2)

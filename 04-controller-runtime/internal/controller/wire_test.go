@@ -16,7 +16,6 @@ type wire struct {
 
 	mu        sync.Mutex
 	sent      map[string]int
-	denied    []string
 	intercept interceptFunc
 	frozen    map[string]chan struct{} // by resource: closed when it thaws
 }
@@ -65,9 +64,6 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := pass()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err == nil && response.StatusCode == http.StatusForbidden {
-		w.denied = append(w.denied, r.Method+" "+r.URL.Path)
-	}
 	if watch && (err != nil || response.StatusCode != http.StatusOK) {
 		w.sent[what]-- // an API server that has just learned of a kind asks to come again
 	} else if watch {
@@ -134,13 +130,6 @@ func (w *wire) requests() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.sent)
-}
-
-// denials are the requests that the API server forbade.
-func (w *wire) denials() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.denied)
 }
 
 func (w *wire) between(f interceptFunc) {

@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -293,17 +292,6 @@ func (w *cluster) eventObjects(namespace, name string) []eventsv1.Event {
 	})
 	slices.SortStableFunc(list.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	return list.Items
-}
-
-// watched yields the MyWebs that a watch shows.
-func watched(w watch.Interface) func(yield func(*webv1.MyWeb) bool) {
-	return func(yield func(*webv1.MyWeb) bool) {
-		for e := range w.ResultChan() {
-			if web, ok := e.Object.(*webv1.MyWeb); ok && !yield(web) {
-				return
-			}
-		}
-	}
 }
 
 // settled returns what a user asked, leases apart, once nothing new comes.

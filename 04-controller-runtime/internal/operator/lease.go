@@ -43,11 +43,10 @@ func elect(cfg *rest.Config, options *ctrl.Options) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// newLease returns a lease in the given namespace, or in the pod's own when that is empty. Its requests must
-// neither pass the fence nor wait in line behind others.
+// newLease returns a lease in the given namespace, or in the pod's own when that is empty. Its requests
+// must not pass the fence.
 func newLease(cfg *rest.Config, namespace string) (*LeaseLock, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.RateLimiter, cfg.QPS = nil, -1
 	lock, err := leaderelection.NewResourceLock(cfg, noEvents{}, leaderelection.Options{LeaderElection: true,
 		LeaderElectionID: leaseName, LeaderElectionNamespace: namespace, RenewDeadline: leaseRenew})
 	if err != nil {

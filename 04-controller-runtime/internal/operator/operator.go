@@ -13,7 +13,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,22 +63,13 @@ func run(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// limited returns a configuration for requests that are paced as the flags say.
-func limited(cfg *rest.Config, o Options) *rest.Config {
+// NewManager returns a manager that runs the operator on the API server of cfg. It fails when that cannot be
+// reached, or when the CRD is not installed.
+func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = myweb.FieldOwner // in the API server's logs
 	// client-go's own default, 5 requests a second for each API group, is invisible and rarely meant.
 	cfg.QPS = -1
-	if o.QPS > 0 { // one for all: a client for each kind would otherwise have one of its own
-		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.QPS), o.Burst)
-	}
-	return cfg
-}
-
-// NewManager returns a manager that runs the operator on the API server of cfg. It fails when that cannot be
-// reached, or when the CRD is not installed.
-func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
-	cfg = limited(cfg, o)
 	hooks, err := webhook.New(cfg, o.Webhooks)
 	if err != nil {
 		return nil, err

@@ -22,10 +22,6 @@ type Options struct {
 	Manager ctrl.Options
 	// Namespaces are the ones that the operator serves, all when there are none.
 	Namespaces []string
-	// QPS is how many requests a second the program sends at most, 0 is no limit; Burst is how many it
-	// may send at once before that counts.
-	QPS   float64
-	Burst int
 	// Webhooks say whether and where the admission webhooks are served.
 	Webhooks webhook.Options
 	// Log is the logger's configuration.
@@ -42,8 +38,6 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	m := &o.Manager
 	flags.Func("namespaces", "namespaces to serve, separated by commas; empty = all (default: WATCH_NAMESPACE)",
 		setNamespaces)
-	flags.Float64Var(&o.QPS, "kube-api-qps", 0, "requests a second to the API server; 0 = no limit, it is fair by itself")
-	flags.IntVar(&o.Burst, "kube-api-burst", 30, "requests at once before --kube-api-qps counts")
 	flags.StringVar(&m.Metrics.BindAddress, "metrics-bind-address", "0", "host:port for metrics; 0 = off")
 	flags.BoolVar(&m.Metrics.SecureServing, "metrics-secure", true,
 		"serve metrics over TLS, and only to users who may read them; without it, on 127.0.0.1 only")
@@ -70,9 +64,6 @@ func (o *Options) check() error {
 	}
 	if n := o.Manager.Controller.MaxConcurrentReconciles; n < 1 {
 		return fmt.Errorf("--max-concurrent-reconciles is %d: it must be at least 1", n)
-	}
-	if o.QPS > 0 && o.Burst < 1 {
-		return fmt.Errorf("--kube-api-burst is %d: it must be at least 1", o.Burst)
 	}
 	address := o.Manager.Metrics.BindAddress
 	host, _, err := net.SplitHostPort(address)

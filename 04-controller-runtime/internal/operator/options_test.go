@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"k8s.io/client-go/rest"
 )
 
 // options are what flags and the environment give.
@@ -29,8 +27,6 @@ func TestWhichFlagsCanBe(t *testing.T) {
 	}{
 		"the defaults":               {nil, ""},
 		"no worker":                  {[]string{"--max-concurrent-reconciles=0"}, "--max-concurrent-reconciles is 0"},
-		"a limit without a burst":    {[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst is 0"},
-		"no limit, and no burst":     {[]string{"--kube-api-burst=0"}, ""},
 		"metrics over TLS for all":   {[]string{"--metrics-bind-address=:0"}, ""},
 		"metrics in the clear, here": {[]string{"--metrics-bind-address=127.0.0.1:0", "--metrics-secure=false"}, ""},
 		"metrics in the clear for all": {
@@ -69,27 +65,5 @@ func TestWhichNamespacesAreServed(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-func TestRequestsAreLimitedOnlyWhenAskedFor(t *testing.T) {
-	given := &rest.Config{Host: "https://example.com", QPS: 5, Burst: 10}
-	if cfg := limited(given, *options(t)); cfg.QPS != -1 || cfg.RateLimiter != nil {
-		t.Errorf("by default there is no limit, got %g, %v", cfg.QPS, cfg.RateLimiter)
-	}
-	cfg := limited(given, *options(t, "--kube-api-qps=7", "--kube-api-burst=2"))
-	if cfg.RateLimiter == nil || cfg.RateLimiter.QPS() != 7 {
-		t.Fatalf("got %v", cfg.RateLimiter)
-	}
-	for i, want := range []bool{true, true, false} {
-		if got := cfg.RateLimiter.TryAccept(); got != want {
-			t.Errorf("request %d at once may be sent: %v", i+1, got)
-		}
-	}
-	if rest.CopyConfig(cfg).RateLimiter != cfg.RateLimiter {
-		t.Error("clients for different kinds would each have a limit of their own")
-	}
-	if given.QPS != 5 || given.UserAgent != "" {
-		t.Error("the given configuration was changed")
 	}
 }

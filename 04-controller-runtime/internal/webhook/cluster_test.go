@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ var (
 	config  *rest.Config
 	scheme  = runtime.NewScheme()
 	pinned  = "nginx:1.29"
-	said    = &testenv.Warnings{}
+	said    = &bytes.Buffer{}
 	admin   client.Client // its warnings are in said
 	shipped = filepath.Join("..", "..", "config")
 )
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) (err error) {
 		config = cfg
 		heard := rest.CopyConfig(cfg)
-		heard.WarningHandlerWithContext = said
+		heard.WarningHandler = rest.NewWarningWriter(said, rest.WarningWriterOptions{})
 		admin, err = client.New(heard, client.Options{Scheme: scheme})
 		return err
 	}, filepath.Join(shipped, "crd")))
@@ -88,11 +89,11 @@ func serve(t *testing.T) (stop func()) {
 	return stop
 }
 
-// since returns what was said during f.
-func since(f func()) []string {
-	said.Take()
+// since returns what was said during f, a line for each warning.
+func since(f func()) string {
+	said.Reset()
 	f()
-	return said.Take()
+	return said.String()
 }
 
 func eventually(t *testing.T, f func(gomega.Gomega)) {

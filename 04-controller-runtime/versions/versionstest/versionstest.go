@@ -2,6 +2,7 @@
 package versionstest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -27,8 +28,8 @@ import (
 type Cluster struct {
 	Config     *rest.Config
 	Kubeconfig string
-	Warnings   *testenv.Warnings
-	Port       int // that of the webhook
+	Warnings   bytes.Buffer // a line for each
+	Port       int          // that of the webhook
 	client.Client
 
 	config string // the folder with the overlays
@@ -38,11 +39,11 @@ type Cluster struct {
 func Start(t *testing.T) *Cluster {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	c := &Cluster{Config: testenv.NewAPIServer(t), Warnings: &testenv.Warnings{}, Port: testenv.FreePort(t),
+	c := &Cluster{Config: testenv.NewAPIServer(t), Port: testenv.FreePort(t),
 		config: filepath.Join(filepath.Dir(here), "..", "config")}
 	c.Kubeconfig = testenv.WriteKubeconfig(t, c.Config, "default")
 	heard := rest.CopyConfig(c.Config)
-	heard.WarningHandlerWithContext = c.Warnings
+	heard.WarningHandler = rest.NewWarningWriter(&c.Warnings, rest.WarningWriterOptions{})
 	scheme := testenv.NewScheme(server.AddToScheme, apiextensionsv1.AddToScheme)
 	var err error
 	if c.Client, err = client.New(heard, client.Options{Scheme: scheme}); err != nil {

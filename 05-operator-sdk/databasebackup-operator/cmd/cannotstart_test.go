@@ -31,8 +31,12 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) { // the first of all: th
 		"no worker":                  {[]string{admin, "--max-concurrent-reconciles=0"}, "must be at least 1"},
 		"a namespace that cannot be": {[]string{admin, "WATCH_NAMESPACE=a,B"}, `WATCH_NAMESPACE names "B"`},
 		"a port in use": {
-			[]string{admin, "--metrics-bind-address=127.0.0.1:" + port}, "--metrics-bind-address: listen tcp"},
-		"a lease nowhere": {[]string{admin, "--leader-elect"}, "--leader-elect needs --leader-election-namespace"},
+			[]string{admin, "--health-probe-bind-address=127.0.0.1:" + port}, "listen tcp 127.0.0.1:" + port},
+		"metrics in the clear for all": {[]string{admin, "--metrics-bind-address=:0", "--metrics-secure=false"},
+			`--metrics-bind-address is ":0": without --metrics-secure it must be 0 or 127.0.0.1:port`},
+		"metrics in the clear, by name": {
+			[]string{admin, "--metrics-bind-address=localhost:0", "--metrics-secure=false"}, "--metrics-bind-address"},
+		"a lease nowhere": {[]string{admin, "--leader-elect"}, "unable to find leader election namespace"},
 		"an image that cannot be": {
 			[]string{admin, imageVariable + "=Image::"}, imageVariable + ` is "Image::": invalid reference format`},
 		"a choice that is none": {

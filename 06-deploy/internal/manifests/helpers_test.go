@@ -1,8 +1,6 @@
 package manifests_test
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/06-deploy/internal/kustomize"
@@ -28,21 +27,10 @@ const config = "../../config"
 var server client.Client
 
 func TestMain(m *testing.M) {
-	cfg, stop, err := testenv.StartAPIServer("testdata", config+"/crd/operator.k8s-summit.org_mywebs.yaml")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	server, err = client.New(cfg, client.Options{})
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if err := errors.Join(err, stop()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) (err error) {
+		server, err = client.New(cfg, client.Options{})
+		return err
+	}, "testdata", config+"/crd/operator.k8s-summit.org_mywebs.yaml"))
 }
 
 // ways are the folders that can be deployed, such as 04/webhooks, with what each makes.

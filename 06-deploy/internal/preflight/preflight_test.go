@@ -40,16 +40,8 @@ var (
 func server(t *testing.T) {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard()) // clients have nothing to say here
-	var stop func() error
+	cfg = testenv.NewAPIServer(t)
 	var err error
-	if cfg, stop, err = testenv.StartAPIServer(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	if kube, err = client.New(cfg, client.Options{}); err != nil {
 		t.Fatal(err)
 	}

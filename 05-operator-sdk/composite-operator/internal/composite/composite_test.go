@@ -3,7 +3,6 @@ package composite_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,18 +37,8 @@ import (
 var apiServer *rest.Config
 
 func TestMain(m *testing.M) {
-	cfg, stop, err := testenv.StartAPIServer("../../config/crd")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	apiServer = cfg
 	ctrl.SetLogger(logr.Discard())
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { apiServer = cfg; return nil }, "../../config/crd"))
 }
 
 // A setup is a controller on a real API server, with a hook that a test may replace.

@@ -85,8 +85,6 @@ type Base struct {
 type DatabaseBackupReconciler struct {
 	Base
 	Metrics *Metrics
-
-	written writtenStatus[databasesv1.DatabaseBackupStatus]
 }
 
 // Reconcile brings one DatabaseBackup to its desired state. It writes the name of a Job into the status before it
@@ -96,7 +94,6 @@ func (r *DatabaseBackupReconciler) Reconcile(ctx context.Context, req ctrl.Reque
 	err := r.Get(ctx, req.NamespacedName, b)
 	if apierrors.IsNotFound(err) {
 		r.Metrics.forget(req.NamespacedName)
-		r.written.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -113,8 +110,8 @@ func (r *DatabaseBackupReconciler) Reconcile(ctx context.Context, req ctrl.Reque
 		return ctrl.Result{}, err
 	}
 	status, p, ended := statusFor(b, o)
-	if wait, err := r.updateStatus(ctx, b, status, ended); err != nil || wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err) // not found: it was deleted
+	if err := r.updateStatus(ctx, b, status, ended); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // not found: it was deleted
 	}
 	requeueAfter, err := r.reconcileJobs(ctx, b, o)
 	if requeueAfter == 0 {

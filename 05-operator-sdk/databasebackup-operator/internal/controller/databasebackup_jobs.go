@@ -62,6 +62,5 @@ func (r *DatabaseBackupReconciler) reportRefusal(
 	} else {
 		set.to(databasesv1.ConditionReady, metav1.ConditionFalse, why)
 	}
-	wait, err := r.updateStatus(ctx, b, status, ended)
-	return max(wait, retryRefused), err
+	return retryRefused, r.updateStatus(ctx, b, status, ended)
 }

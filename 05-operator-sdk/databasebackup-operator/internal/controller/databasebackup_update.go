@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,25 +15,20 @@ import (
 
 // updateStatus writes the status if it differs from the one that was read, and then records the change: events,
 // metrics, log lines. The write has the resourceVersion that was read: when another replica wrote in between, the API
-// server refuses it. A wait above 0 means that nothing was written: the limit on corrections is reached.
+// server refuses it.
 func (r *DatabaseBackupReconciler) updateStatus(
 	ctx context.Context, b *databasesv1.DatabaseBackup, status databasesv1.DatabaseBackupStatus, ended *outcome,
-) (wait time.Duration, err error) {
+) error {
 	key := client.ObjectKeyFromObject(b)
 	r.Metrics.begin(key)
-	if equality.Semantic.DeepEqual(b.Status, status) {
-		r.written.set(b, status)
-		return 0, nil
-	}
-	old, wait := r.written.last(b, b.Status, r.Clock.Now())
-	if wait > 0 {
-		return wait, nil
+	old := b.Status
+	if equality.Semantic.DeepEqual(old, status) {
+		return nil
 	}
 	b.Status = status
 	if err := r.Status().Update(ctx, b, fieldOwner); err != nil {
-		return 0, fmt.Errorf("update status of DatabaseBackup %s: %w", key, err)
+		return fmt.Errorf("update status of DatabaseBackup %s: %w", key, err)
 	}
-	r.written.set(b, *b.Status.DeepCopy())
 	for _, e := range backupEvents(old, status, ended) {
 		r.recordEvent(b, e)
 	}
@@ -52,7 +46,7 @@ func (r *DatabaseBackupReconciler) updateStatus(
 		logger.Info("Run ended", "job", status.LastJob, "succeeded", ended.succeeded, "reason", ended.reason, "message",
 			ended.message, "seconds", ended.seconds)
 	}
-	return 0, nil
+	return nil
 }
 
 // began reports whether a Job is seen for the first time. The start is recorded here and not where the Job is created,

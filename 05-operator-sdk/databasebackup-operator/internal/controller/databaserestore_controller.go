@@ -10,7 +10,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -32,8 +31,6 @@ var RestoreKind = databasesv1.GroupVersion.WithKind("DatabaseRestore")
 // DatabaseRestoreReconciler restores the backup of each DatabaseRestore, once.
 type DatabaseRestoreReconciler struct {
 	Base
-
-	written writtenStatus[databasesv1.DatabaseRestoreStatus]
 }
 
 // Reconcile handles one DatabaseRestore. As with backups, the status names the Job before the Job is created. A restore
@@ -41,9 +38,6 @@ type DatabaseRestoreReconciler struct {
 func (r *DatabaseRestoreReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	restore := &databasesv1.DatabaseRestore{}
 	if err := r.Get(ctx, req.NamespacedName, restore); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.written.forget(req.NamespacedName)
-		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !restore.DeletionTimestamp.IsZero() || ended(restore) {
@@ -58,8 +52,8 @@ func (r *DatabaseRestoreReconciler) Reconcile(ctx context.Context, req ctrl.Requ
 		return ctrl.Result{}, err
 	}
 	status, requeueAfter := restoreStatus(restore, backup, o)
-	if wait, err := r.updateStatus(ctx, restore, status); err != nil || wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, client.IgnoreNotFound(err) // not found: it was deleted
+	if err := r.updateStatus(ctx, restore, status); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // not found: it was deleted
 	}
 	if status.JobName != "" && !status.InProgress && o.job(status.JobName) == nil && !ended(restore) {
 		requeueAfter, err = r.createRestoreJob(ctx, restore, backup)
@@ -122,30 +116,23 @@ func (r *DatabaseRestoreReconciler) createRestoreJob(
 		status := *restore.Status.DeepCopy()
 		set := setter{&status.Conditions, restore.Generation, r.Clock.Now()}
 		set.to(databasesv1.ConditionSucceeded, metav1.ConditionUnknown, refused.explanation)
-		wait, err := r.updateStatus(ctx, restore, status)
-		return max(wait, retryRefused), err
+		return retryRefused, r.updateStatus(ctx, restore, status)
 	}
 	return 0, err
 }
 
-// updateStatus writes the status if it differs from the one that was read, and records the transition. A wait above 0
-// means that nothing was written: the limit on corrections is reached.
+// updateStatus writes the status if it differs from the one that was read, and records the transition.
 func (r *DatabaseRestoreReconciler) updateStatus(
 	ctx context.Context, restore *databasesv1.DatabaseRestore, status databasesv1.DatabaseRestoreStatus,
-) (wait time.Duration, err error) {
-	if equality.Semantic.DeepEqual(restore.Status, status) {
-		r.written.set(restore, status)
-		return 0, nil
-	}
-	old, wait := r.written.last(restore, restore.Status, r.Clock.Now())
-	if wait > 0 {
-		return wait, nil
+) error {
+	old := restore.Status
+	if equality.Semantic.DeepEqual(old, status) {
+		return nil
 	}
 	restore.Status = status
 	if err := r.Status().Update(ctx, restore, fieldOwner); err != nil {
-		return 0, fmt.Errorf("update status of DatabaseRestore %s: %w", client.ObjectKeyFromObject(restore), err)
+		return fmt.Errorf("update status of DatabaseRestore %s: %w", client.ObjectKeyFromObject(restore), err)
 	}
-	r.written.set(restore, *restore.Status.DeepCopy())
 	logger := log.FromContext(ctx)
 	if status.InProgress && !old.InProgress {
 		logger.Info("Restore started", "job", status.JobName)
@@ -165,7 +152,7 @@ func (r *DatabaseRestoreReconciler) updateStatus(
 		}
 		r.recordEvent(restore, event{kind, "Restore", explanation{is.Reason, is.Message}})
 	}
-	return 0, nil
+	return nil
 }
 
 // SetupWithManager adds the reconciler to a manager. Changes of a restore, its Jobs and its pods enqueue it, and so do

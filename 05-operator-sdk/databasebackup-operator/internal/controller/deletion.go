@@ -78,7 +78,7 @@ func (r *DatabaseBackupReconciler) deleteFiles(
 		return 0, err
 	}
 	if pod != "" {
-		return r.reportDeletion(ctx, b, explain(databasesv1.ReasonDeleting,
+		return 0, r.reportDeletion(ctx, b, explain(databasesv1.ReasonDeleting,
 			"Pod %s of a run must end before the files are deleted", pod))
 	}
 	return r.reconcileDeleteJob(ctx, b)

@@ -18,7 +18,7 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 	ctx context.Context, b *databasesv1.DatabaseBackup,
 ) (requeueAfter time.Duration, err error) {
 	if b.Spec.Image == "" && r.Image == "" {
-		return r.reportDeletion(ctx, b, explain(databasesv1.ReasonDeleteFailed,
+		return 0, r.reportDeletion(ctx, b, explain(databasesv1.ReasonDeleteFailed,
 			"spec.image is missing: set it, or set spec.deletionPolicy to Retain"))
 	}
 	desired := desiredDelete(b, r.Image)
@@ -31,15 +31,14 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 	}
 	if why := r.refusalOf(b, nil); why != nil {
 		why.message += "; or set spec.deletionPolicy to Retain"
-		return r.reportDeletion(ctx, b, *why)
+		return 0, r.reportDeletion(ctx, b, *why)
 	}
 	err = r.createJob(ctx, desired)
 	if errors.Is(err, errNamespaceTerminating) { // the claim with the files is deleted too
 		return 0, r.reconcileFinalizer(ctx, b, false)
 	}
 	if refused, ok := errors.AsType[conditionError](err); ok {
-		wait, err := r.reportDeletion(ctx, b, refused.explanation)
-		return max(wait, retryRefused), err
+		return retryRefused, r.reportDeletion(ctx, b, refused.explanation)
 	}
 	if err != nil {
 		return 0, err
@@ -83,8 +82,8 @@ func (r *DatabaseBackupReconciler) followDeleteJob(
 		why = explanation{databasesv1.ReasonDeleteFailed,
 			result.message + ": delete Job " + job.Name + " to try again, or set spec.deletionPolicy to Retain"}
 	}
-	requeueAfter, err = r.reportDeletion(ctx, b, why)
-	if requeueAfter == 0 && !o.checkPodsAt.IsZero() {
+	err = r.reportDeletion(ctx, b, why)
+	if !o.checkPodsAt.IsZero() {
 		requeueAfter = sleep(o.checkPodsAt, o.now)
 	}
 	return requeueAfter, err
@@ -93,10 +92,9 @@ func (r *DatabaseBackupReconciler) followDeleteJob(
 // reportDeletion writes the progress of the deletion into the status.
 func (r *DatabaseBackupReconciler) reportDeletion(
 	ctx context.Context, b *databasesv1.DatabaseBackup, why explanation,
-) (requeueAfter time.Duration, err error) {
+) error {
 	status := *b.Status.DeepCopy()
 	status.NextScheduleTime, status.ActiveJob, status.InProgress, status.ObservedGeneration = nil, "", false, b.Generation
 	setter{&status.Conditions, b.Generation, r.Clock.Now()}.to(databasesv1.ConditionReady, metav1.ConditionFalse, why)
-	requeueAfter, err = r.updateStatus(ctx, b, status, nil)
-	return requeueAfter, client.IgnoreNotFound(err)
+	return client.IgnoreNotFound(r.updateStatus(ctx, b, status, nil))
 }

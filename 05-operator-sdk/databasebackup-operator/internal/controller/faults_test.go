@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -14,11 +16,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
-	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
 // Faults that no single rule is about: clocks, caches that are behind, names that come again, pods that vanish.
@@ -549,7 +551,7 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 					return pass()
 				}
 				if test.code != lost {
-					return testenv.Refusal(test.code, test.reason)
+					return refusal(test.code, metav1.StatusReason(test.reason))
 				}
 				response, err := pass()
 				if err == nil {
@@ -613,4 +615,14 @@ func TestABlockedPodIsThatOfItsOwnJob(t *testing.T) {
 	b.reconcile()
 	b.removed()
 	b.is("Ready: False Deleting")
+}
+
+// refusal is the answer of an API server that refuses a request.
+func refusal(code int, reason metav1.StatusReason) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(code)
+	err := json.NewEncoder(answer).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusFailure, Reason: reason, Code: int32(code)})
+	return answer.Result(), err
 }

@@ -465,7 +465,7 @@ func TestTwoReplicasMakeOneJob(t *testing.T) {
 	if status.ActiveJob == "" {
 		t.Fatal("the other one wants nothing: the test is blind")
 	}
-	if _, err := other.updateStatus(t.Context(), old, status, nil); err == nil {
+	if err := other.updateStatus(t.Context(), old, status, nil); err == nil {
 		t.Error("the other one could claim the run as well")
 	}
 	if got := b.jobs(); len(got) != 1 {

@@ -39,40 +39,6 @@ func (b *fixture) falsify() {
 	}))
 }
 
-// Somebody writes the status. What can be read from the cluster is corrected at once, and no event is recorded. After
-// five corrections there is one each ten seconds.
-func TestAFalsifiedStatusIsCorrectedWithinBounds(t *testing.T) {
-	b := newFixture(t, yearly)
-	b.reconcile()
-	b.recorded()
-	for range correctionBurst {
-		b.falsify()
-		b.reconcile()
-		b.is("Ready: True Scheduled")
-		if s := b.backup().Status; s.InProgress || s.NextScheduleTime == nil {
-			t.Errorf("status: %+v", s)
-		}
-	}
-	b.falsify()
-	b.writes = nil
-	for range 20 {
-		result, err := b.operator.Reconcile(t.Context(), b.request())
-		if requeueAfter := result.RequeueAfter; err != nil || requeueAfter <= 0 || requeueAfter > correctionEvery {
-			t.Fatalf("it reconciles again in %s, %v", requeueAfter, err)
-		}
-	}
-	if len(b.writes) > 0 {
-		t.Errorf("%d more writes", len(b.writes))
-	}
-	b.is("Ready: False Lie")
-	b.clock.SetTime(b.clock.Now().Add(correctionEvery))
-	b.reconcile()
-	b.is("Ready: True Scheduled")
-	if events := b.recorded(); len(events) > 0 {
-		t.Errorf("a correction is no transition: %v", events)
-	}
-}
-
 // No watch but that of the object itself reports it.
 func TestAFalsifiedStatusEnqueues(t *testing.T) {
 	l := newLoop(t, yearly)

@@ -2,7 +2,6 @@ package testenv
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 
@@ -34,13 +33,4 @@ func Run(t *testing.T, start func(context.Context) error) (stop func()) {
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-// Recorded returns the events that a fake recorder has recorded since the last call, as "type reason".
-func Recorded(events <-chan string) (all []string) {
-	for len(events) > 0 {
-		words := strings.Fields(<-events)
-		all = append(all, words[0]+" "+words[1])
-	}
-	return all
 }

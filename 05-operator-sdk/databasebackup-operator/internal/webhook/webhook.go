@@ -6,6 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"strconv"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,19 +22,16 @@ import (
 type Options struct {
 	// Port is the port to listen on.
 	Port int
-	// CertPath, CertName and CertKey are the folder and the files of a certificate that something else renews, such
-	// as cert-manager, which then also writes the caBundle of the webhook configurations. Without a path the
-	// operator does both.
-	CertPath, CertName, CertKey string
+	// CertPath is the folder of a certificate that something else renews, such as cert-manager, which then also writes
+	// the caBundle of the webhook configurations. Without a path the operator does both.
+	CertPath string
 }
 
 // Bind adds the flags, by the names that the scaffold gives them.
 func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.IntVar(&o.Port, "webhook-port", webhook.DefaultPort, "port to serve webhooks on")
 	flags.StringVar(&o.CertPath, "webhook-cert-path", "",
-		"folder with a certificate for webhooks (default: made, installed and rotated by the operator, in a cluster)")
-	flags.StringVar(&o.CertName, "webhook-cert-name", "tls.crt", "file of the certificate in --webhook-cert-path")
-	flags.StringVar(&o.CertKey, "webhook-cert-key", "tls.key", "file of the key in --webhook-cert-path")
+		"folder with tls.crt and tls.key for webhooks (default: made, installed and rotated by the operator, in a cluster)")
 }
 
 // Webhooks serve the webhooks of one operator process.
@@ -45,9 +44,14 @@ type Webhooks struct {
 // cluster, and when a certificate is given.
 func New(o Options) (*Webhooks, error) {
 	cluster, w := inCluster(), &Webhooks{options: o}
-	enabled, err := program.EnvBool("ENABLE_WEBHOOKS", cluster || o.CertPath != "")
-	if err != nil || !enabled {
-		return w, err
+	enabled, err := cluster || o.CertPath != "", error(nil)
+	if text := os.Getenv("ENABLE_WEBHOOKS"); text != "" {
+		if enabled, err = strconv.ParseBool(text); err != nil {
+			return nil, fmt.Errorf("ENABLE_WEBHOOKS is %q: it must be true or false", text)
+		}
+	}
+	if !enabled {
+		return w, nil
 	}
 	if o.CertPath == "" && !cluster {
 		return nil, errors.New("ENABLE_WEBHOOKS is true: outside a cluster webhooks need --webhook-cert-path, " +
@@ -58,7 +62,7 @@ func New(o Options) (*Webhooks, error) {
 		host = "127.0.0.1"
 	}
 	w.server, err = webhookserver.New(webhook.Options{Host: host, Port: o.Port, CertDir: o.CertPath,
-		CertName: o.CertName, KeyName: o.CertKey, TLSOpts: []func(*tls.Config){program.WithoutHTTP2}})
+		TLSOpts: []func(*tls.Config){program.WithoutHTTP2}})
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-port: %w: choose another one", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,8 +30,8 @@ import (
 )
 
 // Start starts, for a suite, an API server and a manager with the webhooks. It returns an administrator's client,
-// whose warnings are collected.
-func Start(scheme *runtime.Scheme, said *testenv.Warnings, setup func(ctrl.Manager) error) client.Client {
+// which writes a line for each warning.
+func Start(scheme *runtime.Scheme, said io.Writer, setup func(ctrl.Manager) error) client.Client {
 	ginkgo.GinkgoHelper()
 	ctrl.SetLogger(logr.Discard())
 	gomega.SetDefaultEventuallyTimeout(20 * time.Second)
@@ -46,7 +47,7 @@ func Start(scheme *runtime.Scheme, said *testenv.Warnings, setup func(ctrl.Manag
 	cfg, err := testEnv.Start()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	heard := rest.CopyConfig(cfg)
-	heard.WarningHandlerWithContext = said
+	heard.WarningHandler = rest.NewWarningWriter(said, rest.WarningWriterOptions{})
 	c, err := client.New(heard, client.Options{Scheme: scheme})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,7 +122,13 @@ func (f *fixture) reconcile() int {
 }
 
 // recorded are the events that were recorded since the last call, as "type reason".
-func (f *fixture) recorded() []string { return testenv.Recorded(f.events) }
+func (f *fixture) recorded() (all []string) {
+	for len(f.events) > 0 {
+		words := strings.Fields(<-f.events)
+		all = append(all, words[0]+" "+words[1])
+	}
+	return all
+}
 
 // records checks the events that were recorded since the last call.
 func (f *fixture) records(want ...string) {

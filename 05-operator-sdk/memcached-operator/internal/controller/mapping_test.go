@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,29 +8,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 )
-
-func TestWhatTheIndexHolds(t *testing.T) {
-	for name, test := range map[string]struct {
-		ref  *cachev1alpha1.ConfigReference
-		want []string
-	}{
-		"no ConfigMap":      {nil, nil},
-		"one, by its name":  {&cachev1alpha1.ConfigReference{Name: "config"}, []string{"config"}},
-		"one, without name": {&cachev1alpha1.ConfigReference{}, []string{"memcached-sample"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := sample(t)
-			m.Spec.ConfigRef = test.ref
-			if got := indexConfigRef(m); !slices.Equal(got, test.want) {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
 
 func TestWhatTheCacheKeeps(t *testing.T) {
 	ours := metav1.OwnerReference{APIVersion: "cache.example.com/v1alpha1", Kind: "Memcached", Name: "site",
@@ -67,52 +46,5 @@ func TestWhatTheCacheKeeps(t *testing.T) {
 				t.Error("trimmed twice:", diff, err)
 			}
 		})
-	}
-}
-
-func TestWhatPassesThePredicates(t *testing.T) {
-	owner := func(apiVersion, kind string, controller bool) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: apiVersion, Kind: kind, Controller: &controller}}}}
-	}
-	another := owner("cache.example.com/v1alpha1", "Memcached", true)
-	another.Name = "other"
-	for name, test := range map[string]struct {
-		obj  *corev1.Service
-		want bool
-	}{
-		"of nobody":                         {&corev1.Service{}, true},
-		"of a Memcached of another name":    {another, true},
-		"of another kind":                   {owner("apps/v1", "Deployment", true), true},
-		"of a Memcached of another group":   {owner("example.com/v1", "Memcached", true), true},
-		"owned by one, controlled by none":  {owner("cache.example.com/v1alpha1", "Memcached", false), true},
-		"of a Memcached, which Owns maps":   {owner("cache.example.com/v1alpha1", "Memcached", true), false},
-		"of a Memcached of another version": {owner("cache.example.com/v1", "Memcached", true), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := unmanaged.Create(event.CreateEvent{Object: test.obj}); got != test.want {
-				t.Errorf("it passes: %v, want %v", got, test.want)
-			}
-		})
-	}
-	config := func(value string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{Data: map[string]string{"memoryMB": value}}
-	}
-	for name, test := range map[string]struct {
-		was, is *corev1.ConfigMap
-		want    bool
-	}{
-		"another value":  {config("1"), config("2"), true},
-		"the same":       {config("1"), config("1"), false},
-		"a key was gone": {config("1"), &corev1.ConfigMap{}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := dataChanged.Update(event.UpdateEvent{ObjectOld: test.was, ObjectNew: test.is}); got != test.want {
-				t.Errorf("it passes: %v, want %v", got, test.want)
-			}
-		})
-	}
-	if !dataChanged.Create(event.CreateEvent{}) || !dataChanged.Delete(event.DeleteEvent{}) {
-		t.Error("a ConfigMap that comes or goes must enqueue")
 	}
 }

@@ -37,8 +37,6 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	// As on OpenShift: a user who sets an owner reference on an existing object needs delete on it.
-	testenv.AdmissionPlugins = []string{"OwnerReferencesPermissionEnforcement"}
 	os.Exit(testenv.Main(m, func(config *rest.Config) error { cfg = config; return nil },
 		filepath.Join("..", "..", "config", "crd", "bases")))
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/example/memcached-operator/internal/admissiontest"
 	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/hardening"
 	"github.com/example/memcached-operator/internal/testenv"
@@ -206,34 +204,6 @@ func TestFieldsOfOthersStayAndOwnOnesAreRestored(t *testing.T) {
 	}
 }
 
-// An apply cannot restore an edited port: it would add ours beside the edited one, both of one name.
-func TestAnEditedMergeKeyIsRestoredInPlace(t *testing.T) {
-	f := newFixture(t)
-	f.applied(2, "no child exists")
-	edit(f, &corev1.Service{}, func(s *corev1.Service) {
-		s.Spec.Ports[0].Port = 81
-		s.Spec.Ports = append([]corev1.ServicePort{{Name: "metrics", Port: 9090}}, s.Spec.Ports...)
-	})
-	f.applied(2, "the port of the Service was edited, a second one added")
-	ports := map[string]int32{}
-	for _, p := range get(f, &corev1.Service{}).Spec.Ports {
-		ports[p.Name] = p.Port
-	}
-	if diff := cmp.Diff(map[string]int32{"p": 80, "metrics": 9090}, ports); diff != "" {
-		t.Error("ports of the Service:", diff)
-	}
-	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
-		d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81
-		sidecar(d)
-	})
-	f.applied(2, "the port of the container was edited, a sidecar added")
-	containers := get(f, &appsv1.Deployment{}).Spec.Template.Spec.Containers
-	if len(containers) != 2 || len(containers[1].Ports) != 1 || containers[1].Ports[0].ContainerPort != 80 {
-		t.Errorf("the containers are %+v", containers)
-	}
-	f.applied(0, "restored")
-}
-
 func TestADeletedChildComesBackOnce(t *testing.T) {
 	f := newFixture(t)
 	f.applied(2, "no child exists")
@@ -362,28 +332,6 @@ func TestOrphansAreReportedAndCanBeHandedOver(t *testing.T) {
 	}
 }
 
-// The garbage collector takes the owner references away, and the cache shows that before it shows that the owner is
-// being deleted.
-func TestAnOrphanOfADeletedOwnerIsNotTakenBack(t *testing.T) {
-	f := newFixture(t)
-	f.applied(2, "no child exists")
-	for _, obj := range kinds() {
-		edit(f, obj, func(o client.Object) { o.SetOwnerReferences(nil) })
-	}
-	f.must(f.Delete(t.Context(), f.owner.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	left := func(when string) {
-		n, err := f.apply()
-		if _, waits := errors.AsType[hardening.RequeueAfter](err); !waits || n != 0 {
-			t.Errorf("%s: %d writes, and %v", when, n, err)
-		}
-	}
-	left("the owner is being deleted")
-	deleted := get(f, f.owner.DeepCopy())
-	deleted.Finalizers = nil // as the garbage collector does, which does not run here
-	f.must(f.Update(t.Context(), deleted))
-	left("the owner is gone")
-}
-
 func TestAChildThatLostItsOwnerIsRebuilt(t *testing.T) {
 	f := newFixture(t)
 	f.applied(2, "no child exists")
@@ -394,36 +342,6 @@ func TestAChildThatLostItsOwnerIsRebuilt(t *testing.T) {
 		if get(f, obj); !metav1.IsControlledBy(obj, f.owner) || obj.GetUID() != before || obj.GetLabels()["app"] == "" {
 			t.Errorf("%T was not rebuilt: %v", obj, obj.GetOwnerReferences())
 		}
-	}
-}
-
-func TestDriftCorrectionIsBoundedAndFollowingIsNot(t *testing.T) {
-	f := newFixture(t)
-	f.applied(2, "no child exists")
-	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	at := func(change ...func(*appsv1ac.DeploymentApplyConfiguration)) (writes int, wait time.Duration) {
-		before := f.writes
-		err := f.applier.Apply(t.Context(), f.owner, f.children(change...)...)
-		requeueAfter, waits := errors.AsType[hardening.RequeueAfter](err)
-		if err != nil && !waits {
-			t.Fatal(err)
-		}
-		return f.writes - before, time.Duration(requeueAfter)
-	}
-	for i := range 8 {
-		edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(i + 2)) })
-		n, wait := at()
-		if limited := i >= 5; (n == 0) != limited || (wait == 10*time.Second) != limited {
-			t.Errorf("correction number %d: %d writes, then a wait of %s", i+1, n, wait)
-		}
-	}
-	if n, _ := at(replicas(3)); n != 1 {
-		t.Errorf("a change of the owner has to wait: %d writes", n)
-	}
-	f.restart(f.counted)
-	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) })
-	if n, _ := at(replicas(3)); n != 1 {
-		t.Errorf("the operator restarted, and kept its limit: %d writes", n)
 	}
 }
 
@@ -454,7 +372,7 @@ func TestAPolicyThatDislikesASidecarIsReported(t *testing.T) {
 	f.applied(2, "no child exists")
 	edit(f, &appsv1.Deployment{}, sidecar)
 	edit(f, &corev1.Service{}, func(s *corev1.Service) { s.Labels = nil })
-	remove := admissiontest.Validate(t, f, f.owner.Namespace, "apps", "deployments",
+	remove := validate(t, f, f.owner.Namespace, "apps", "deployments",
 		`object.spec.template.spec.containers.size() < 2`, `"no sidecars"`)
 	newer := func(d *appsv1ac.DeploymentApplyConfiguration) { d.Spec.Template.Spec.Containers[0].WithImage("j") }
 	if message := f.reports(conditions.ReasonChildRejected, 2, newer); !strings.Contains(message, "no sidecars") {
@@ -476,7 +394,7 @@ func TestAPolicyThatDislikesASidecarIsReported(t *testing.T) {
 // A policy changes what we set, at every write.
 func TestAMutatedChildIsAppliedOnce(t *testing.T) {
 	f := newFixture(t)
-	remove := admissiontest.Mutate(t, f, f.owner.Namespace, "apps", "deployments",
+	remove := mutate(t, f, f.owner.Namespace, "apps", "deployments",
 		`Object{spec: Object.spec{replicas: 5}}`)
 	message := f.reports(conditions.ReasonChildMutated, 2)
 	if !strings.Contains(message, "Deployment site: an admission policy or a webhook changes spec.replicas:") {
@@ -509,7 +427,7 @@ func TestAMutatedChildIsAppliedOnce(t *testing.T) {
 // A changed label of one child is enough.
 func TestAMutatedLabelIsReported(t *testing.T) {
 	f := newFixture(t)
-	admissiontest.Mutate(t, f, f.owner.Namespace, "", "services",
+	mutate(t, f, f.owner.Namespace, "", "services",
 		`Object{metadata: Object.metadata{labels: {"app": "renamed"}}}`)
 	if message := f.reports(conditions.ReasonChildMutated, 2); !strings.Contains(message,
 		"Service site: an admission policy or a webhook changes metadata.labels.app:") {

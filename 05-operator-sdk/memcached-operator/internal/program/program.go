@@ -1,16 +1,25 @@
+// Package program has the parts of main that are the same in every operator: flags, a manager with metrics, probes and
+// a lease, and errors that say what to do. The scaffold writes this code into cmd/main.go of each project.
 package program
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"flag"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"strings"
 	"time"
+
+	"go.uber.org/zap/zapcore"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/example/memcached-operator/internal/hardening"
@@ -28,6 +38,61 @@ import (
 // a pod's terminationGracePeriodSeconds.
 const drainTimeout = 8 * time.Second
 
+// Options are the settings of an operator. The zero value is not useful: Bind sets the defaults.
+type Options struct {
+	// Namespaces are the ones that the operator serves, all when there are none.
+	Namespaces []string
+	// Workers is how many resources are handled at once.
+	Workers int
+
+	manager ctrl.Options
+	log     zap.Options
+}
+
+// Bind adds the flags, most of them by the names that the scaffold gives them. --kubeconfig is bound by
+// controller-runtime. WATCH_NAMESPACE is read: namespaces separated by commas, empty or unset for all.
+func (o *Options) Bind(flags *flag.FlagSet) {
+	o.Namespaces = strings.FieldsFunc(os.Getenv("WATCH_NAMESPACE"), func(r rune) bool { return r == ',' || r == ' ' })
+	flags.IntVar(&o.Workers, "max-concurrent-reconciles", 4, "how many resources are handled at once")
+	m := &o.manager
+	flags.StringVar(&m.Metrics.BindAddress, "metrics-bind-address", "0", "host:port for metrics; 0 = off")
+	flags.BoolVar(&m.Metrics.SecureServing, "metrics-secure", true,
+		"serve metrics over TLS, and only to users who may read them; without it, on 127.0.0.1 only")
+	flags.StringVar(&m.Metrics.CertDir, "metrics-cert-path", "",
+		"folder with a certificate for metrics, in tls.crt and tls.key (default: made at the start)")
+	flags.StringVar(&m.HealthProbeBindAddress, "health-probe-bind-address", "127.0.0.1:8081",
+		"host:port for /healthz and /readyz; 0 = off")
+	flags.BoolVar(&m.LeaderElection, "leader-elect", false,
+		"work only while holding a lease, so that several replicas can run")
+	flags.StringVar(&m.LeaderElectionNamespace, "leader-election-namespace", "",
+		"namespace of the lease (default: the pod's own)")
+	o.log.StacktraceLevel = zapcore.PanicLevel // a returned error says where it comes from
+	o.log.BindFlags(flags)
+}
+
+// check returns an error that names the first invalid setting.
+func (o *Options) check() error {
+	for _, namespace := range o.Namespaces {
+		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+			return fmt.Errorf("WATCH_NAMESPACE names %q: %s", namespace, wrong[0])
+		}
+	}
+	if o.Workers < 1 {
+		return fmt.Errorf("--max-concurrent-reconciles is %d: it must be at least 1", o.Workers)
+	}
+	metrics := o.manager.Metrics
+	host, _, err := net.SplitHostPort(metrics.BindAddress)
+	if metrics.BindAddress != "0" && !metrics.SecureServing && (err != nil || !net.ParseIP(host).IsLoopback()) {
+		return fmt.Errorf("--metrics-bind-address is %q: without --metrics-secure it must be 0 or 127.0.0.1:port, "+
+			"for nothing protects what is served there", metrics.BindAddress)
+	}
+	return nil
+}
+
+// WithoutHTTP2 makes a server speak HTTP/1.1 only. One HTTP/2 connection carries many requests, and has
+// been used to keep servers busy (CVE-2023-44487, CVE-2023-39325); nobody here needs it.
+func WithoutHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
+
 // An Operator has the settings that differ between the programs.
 type Operator struct {
 	// Name is the program's, its lease's, and what API server logs and managed fields show.
@@ -36,7 +101,7 @@ type Operator struct {
 	Scheme *runtime.Scheme
 	// Kind must be known to the cluster.
 	Kind schema.GroupVersionKind
-	// Transform cuts what the cache keeps of each object, beside managed fields; nil cuts nothing.
+	// Transform cuts what the cache keeps of each object, beside managed fields.
 	Transform toolscache.TransformFunc
 	// Webhooks is the server for admission requests, nil without webhooks.
 	Webhooks webhook.Server
@@ -46,7 +111,7 @@ type Operator struct {
 // pod, or ~/.kube/config. It returns an error that says what to do when an option is invalid, when the API server
 // cannot be reached, or when it does not know the operator's kind. The manager should run until ctx ends.
 func NewManager(ctx context.Context, o Options, op Operator) (ctrl.Manager, error) {
-	logger := hardening.Deduplicate(ctx, zap.New(zap.UseFlagOptions(&o.Log)))
+	logger := hardening.Deduplicate(ctx, zap.New(zap.UseFlagOptions(&o.log)))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger) // client-go's own lines
 	if err := o.check(); err != nil {
@@ -56,34 +121,34 @@ func NewManager(ctx context.Context, o Options, op Operator) (ctrl.Manager, erro
 	if err != nil {
 		return nil, fmt.Errorf("find a cluster: %w: set KUBECONFIG or --kubeconfig", err)
 	}
-	return newManager(cfg, o, op)
-}
-
-func newManager(cfg *rest.Config, o Options, op Operator) (ctrl.Manager, error) {
-	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = op.Name
 	cfg.QPS = -1 // the API server has priority and fairness
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:        op.Scheme,
-		WebhookServer: op.Webhooks,
-		// A reconcile sees what the one before it wrote, even when the watch is a moment behind.
-		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Cache:                   CacheOptions(o.Namespaces, op.Transform),
-		Metrics:                 o.metrics(),
-		HealthProbeBindAddress:  o.Probes,
-		GracefulShutdownTimeout: new(drainTimeout),
-		LeaderElection:          o.LeaderElect,
-		LeaderElectionID:        op.Name,
-		LeaderElectionNamespace: o.LeaderElectionNamespace,
-		// The next replica need not wait until the lease ends. This is safe only because the program ends
-		// right after the manager.
-		LeaderElectionReleaseOnCancel: true,
-	})
+	options := o.manager
+	options.Scheme, options.WebhookServer, options.LeaderElectionID = op.Scheme, op.Webhooks, op.Name
+	// A reconcile sees what the one before it wrote, even when the watch is a moment behind.
+	options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
+	options.Cache = CacheOptions(o.Namespaces, op.Transform)
+	options.GracefulShutdownTimeout = new(drainTimeout)
+	// The next replica need not wait until the lease ends. This is safe only because the program ends
+	// right after the manager.
+	options.LeaderElectionReleaseOnCancel = true
+	options.Metrics.TLSOpts = []func(*tls.Config){WithoutHTTP2}
+	if options.Metrics.SecureServing {
+		// The API server is asked which user a token belongs to, and whether that user may get /metrics. config/rbac
+		// has the roles for both.
+		options.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	mgr, err := ctrl.NewManager(cfg, options)
 	if err != nil {
 		return nil, fmt.Errorf("use the API server %s: %w", cfg.Host, err)
 	}
-	if err := known(mgr.GetRESTMapper(), op.Kind, cfg.Host); err != nil {
-		return nil, err
+	_, err = mgr.GetRESTMapper().RESTMapping(op.Kind.GroupKind(), op.Kind.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the cluster at %s does not know the kind %s: install the CRD first (make install)",
+			cfg.Host, op.Kind.Kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server %s for the kind %s: %w", cfg.Host, op.Kind.Kind, err)
 	}
 	return mgr, errors.Join(
 		mgr.AddHealthzCheck("healthz", healthz.Ping),
@@ -96,7 +161,7 @@ func newManager(cfg *rest.Config, o Options, op Operator) (ctrl.Manager, error) 
 func CacheOptions(namespaces []string, transform toolscache.TransformFunc) cache.Options {
 	options := cache.Options{DefaultTransform: func(obj any) (any, error) {
 		obj, err := cache.TransformStripManagedFields()(obj)
-		if err != nil || transform == nil {
+		if err != nil {
 			return obj, err
 		}
 		return transform(obj)
@@ -122,38 +187,14 @@ func hasSynced(c cache.Cache) healthz.Checker {
 	}
 }
 
-// known returns an error that says what to do when the API server cannot be reached or does not know a kind.
-func known(mapper meta.RESTMapper, kind schema.GroupVersionKind, host string) error {
-	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		return fmt.Errorf("the cluster at %s does not know the kind %s: install the CRD first (make install)",
-			host, kind.Kind)
-	}
-	if err != nil {
-		return fmt.Errorf("ask the API server %s for the kind %s: %w", host, kind.Kind, err)
-	}
-	return nil
-}
-
 // Run starts a manager and waits for its end. A manager whose cache never synced, because it may not read
 // something, does not notice that it should stop; it has done nothing yet that would have to finish.
 func Run(ctx context.Context, mgr ctrl.Manager) error {
-	full, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		if mgr.GetCache().WaitForCacheSync(ctx) {
-			close(full)
-		}
-	}()
-	go func() { ended <- mgr.Start(ctx) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case <-full:
+	ended := make(chan error, 1)
+	starting, cancel := context.WithCancel(ctx)
+	go func() { defer cancel(); ended <- mgr.Start(ctx) }()
+	if mgr.GetCache().WaitForCacheSync(starting) || ctx.Err() == nil {
 		return <-ended
-	default:
-		return nil
 	}
+	return nil
 }

@@ -3,7 +3,6 @@ package manifests
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,21 +31,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	assets, err := testenv.Assets()
-	if err == nil {
-		kubectl = filepath.Join(assets, "kubectl")
-		var stop func() error
-		// Kinds that come from elsewhere are known to this cluster by name only.
-		config, stop, err = testenv.StartAPIServer("testdata")
-		if err == nil {
-			code := m.Run()
-			if err = stop(); err == nil {
-				os.Exit(code)
-			}
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error {
+		assets, err := testenv.Assets()
+		config, kubectl = cfg, filepath.Join(assets, "kubectl")
+		return err
+	}, "testdata")) // kinds that come from elsewhere are known to this cluster by name only
 }
 
 // build returns what a folder of config/ makes.

@@ -4,17 +4,16 @@ package utils
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/example/memcached-operator/test/programtest"
 )
 
 // ProjectDir returns the project's folder: the nearest one above that has a PROJECT file.
@@ -84,24 +83,6 @@ func Metrics(ctx context.Context, namespace, service, token string) (code int, t
 	if port == nil {
 		return 0, "", fmt.Errorf("forward a port to Service %s: %q: %w", service, line, err)
 	}
-	return get(ctx, "https://127.0.0.1:"+port[1]+"/metrics", token)
-}
-
-func get(ctx context.Context, url, token string) (code int, text string, err error) {
-	// The certificate was made at the operator's start, and no authority vouches for it.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, "", err
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(body), err
+	code, text = programtest.Get("https://127.0.0.1:"+port[1]+"/metrics", token)
+	return code, text, nil
 }

@@ -139,25 +139,3 @@ func TestWhichUpdatesOfAPodMatter(t *testing.T) {
 		}
 	}
 }
-
-func TestWhoIsAskedForByIndexAndByLabel(t *testing.T) {
-	if got := indexContent(anNginx()); got != nil {
-		t.Errorf("no content is named, the index has %v", got)
-	}
-	if diff := cmp.Diff([]string{"page"}, indexContent(anNginx(serving("page")))); diff != "" {
-		t.Error(diff)
-	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "here", Name: "site-1-a", Labels: map[string]string{labelInstance: site}}}
-	for name, test := range map[string]struct {
-		got  string
-		want string
-	}{
-		"a pod, by its label":     {mapByLabel(t.Context(), pod)[0].String(), "here/site"},
-		"a conflict, by its name": {mapByName(t.Context(), pod)[0].String(), "here/site-1-a"},
-	} {
-		if test.got != test.want {
-			t.Errorf("%s: got %s, want %s", name, test.got, test.want)
-		}
-	}
-}

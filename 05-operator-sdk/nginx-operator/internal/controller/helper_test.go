@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -345,7 +346,13 @@ func (b *fixture) reconcile() int {
 }
 
 // recorded are the events that were recorded since the last call, as "type reason".
-func (b *fixture) recorded() []string { return testenv.Recorded(b.events) }
+func (b *fixture) recorded() (all []string) {
+	for len(b.events) > 0 {
+		words := strings.Fields(<-b.events)
+		all = append(all, words[0]+" "+words[1])
+	}
+	return all
+}
 
 const (
 	well     = "False " + conditions.ReasonAsExpected

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"maps"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -16,10 +14,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/conditions"
@@ -286,71 +281,4 @@ func TestMissingContentHealsByAWatchAndNotByAsking(t *testing.T) {
 	l.Expect(hash("plain")()).To(gomega.BeEmpty())
 	l.must(l.Delete(t.Context(), page))
 	l.Eventually(l.condition(site, conditions.Degraded), "10s").Should(gomega.Equal("True ContentNotFound"))
-}
-
-func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		filter []predicate.Predicate
-		seen   bool
-	}{"as it is": {nil, true},
-		"with a filter for all": {[]predicate.Predicate{predicate.GenerationChangedPredicate{}}, false}} {
-		t.Run(name, func(t *testing.T) {
-			l := newLoop(t)
-			l.setUp = func(mgr ctrl.Manager, pods PodCache, r reconcile.Reconciler) error {
-				l.must(mgr.GetFieldIndexer().IndexField(t.Context(), &proxyv1alpha1.Nginx{}, contentField, indexContent))
-				b := watches(mgr, pods)
-				for _, p := range test.filter {
-					b.WithEventFilter(p)
-				}
-				return b.Complete(r)
-			}
-			l.start()
-			l.ask(site)
-			l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal(well))
-			l.quiet() // what its own writes enqueued is reconciled too
-			l.deployed(site)
-			available := l.condition(site, conditions.Available)
-			if test.seen {
-				l.Eventually(available).Should(gomega.Equal("True PodsReady"))
-			} else {
-				l.Consistently(available, "3s").Should(gomega.Equal("False NoReadyPod"),
-					"the Deployment is ready, and no event reported it")
-			}
-		})
-	}
-}
-
-// A conflict or a busy API server is not reported.
-func TestAFailureOfAMomentIsNotReported(t *testing.T) {
-	t.Parallel()
-	l := newLoop(t)
-	failures := map[string]int{"PATCH deployments site": http.StatusInternalServerError,
-		"PATCH services site": http.StatusTooManyRequests, "PUT nginxes/status site": http.StatusConflict}
-	var mu sync.Mutex
-	l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-		mu.Lock()
-		code := failures[what]
-		delete(failures, what)
-		mu.Unlock()
-		if code != 0 {
-			return answer(code)
-		}
-		return pass()
-	})
-	l.start()
-	l.ask(site)
-	l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal(well))
-	mu.Lock()
-	defer mu.Unlock()
-	if len(failures) > 0 {
-		t.Errorf("not tried: %v", maps.Clone(failures))
-	}
-	events := &corev1.EventList{}
-	l.must(l.List(t.Context(), events, client.InNamespace(l.namespace)))
-	for _, e := range events.Items {
-		if e.Type == corev1.EventTypeWarning {
-			t.Errorf("reported: %s %s", e.Reason, e.Message)
-		}
-	}
 }

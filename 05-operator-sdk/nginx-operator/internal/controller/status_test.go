@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
@@ -116,16 +115,5 @@ func TestWhatIsReportedLater(t *testing.T) {
 				t.Errorf("it waits: %v, want %v", got, test.wait)
 			}
 		})
-	}
-}
-
-func TestAConditionsTimeMovesWithItsStatusOnly(t *testing.T) {
-	nginx := anNginx()
-	nginx.Status = statusFor(nginx, deployment(2), nil, nil, time.Unix(1, 0))
-	nginx.Status = statusFor(nginx, deployment(3), nil, nil, time.Unix(2, 0))
-	for kind, want := range map[string]int64{conditions.Available: 1, conditions.Progressing: 2, conditions.Degraded: 1} {
-		if got := meta.FindStatusCondition(nginx.Status.Conditions, kind).LastTransitionTime.Unix(); got != want {
-			t.Errorf("%s moved at %d, want %d", kind, got, want)
-		}
 	}
 }

@@ -27,8 +27,6 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	// As on OpenShift: a user who sets an owner reference on an existing object needs delete on it.
-	testenv.AdmissionPlugins = []string{"OwnerReferencesPermissionEnforcement"}
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
 		filepath.Join("..", "..", "config", "crd", "bases")))
 }

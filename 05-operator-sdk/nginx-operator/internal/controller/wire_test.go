@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/example/nginx-operator/internal/testenv"
 )
 
 // A wire carries the requests of an operator to the API server. It counts them, and a test can step between.
@@ -128,14 +124,4 @@ func (w *wire) between(m interference) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.interfere = m
-}
-
-// answer is what an API server says that refuses.
-func answer(code int) (*http.Response, error) {
-	reasons := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden,
-		http.StatusConflict:            metav1.StatusReasonConflict,
-		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
-		http.StatusInternalServerError: metav1.StatusReasonInternalError,
-		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable}
-	return testenv.Refusal(code, string(reasons[code]))
 }

@@ -19,14 +19,12 @@ import (
 type Local struct {
 	// Config authenticates as the cluster's administrator.
 	Config *rest.Config
-	// Kubeconfig is the path of the file that Config was read from.
-	Kubeconfig string
 	// AuditLog is the path of the API server's audit log, one JSON object a line.
 	AuditLog string
 
-	root, state string
-	holder      *exec.Cmd
-	hold        io.Closer
+	workshop, state string
+	holder          *exec.Cmd
+	hold            io.Closer
 }
 
 // StartLocal starts a local cluster that nobody else uses: a complete control plane with simulated
@@ -37,55 +35,44 @@ func StartLocal(crds ...string) (*Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"hold"}
+	l := &Local{workshop: filepath.Join(root, "scripts", "workshop")}
+	l.holder = exec.Command(l.workshop, "hold")
 	for _, crd := range crds {
-		path, err := filepath.Abs(crd)
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, "--crd", path)
+		l.holder.Args = append(l.holder.Args, "--crd", crd)
 	}
-	l := &Local{root: root, holder: exec.Command(filepath.Join(root, "scripts", "workshop"), args...)}
 	l.holder.Stderr = os.Stderr
 	l.holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends the test, and that ends the holder
-	if l.hold, err = l.holder.StdinPipe(); err != nil {
-		return nil, err
-	}
-	stdout, err := l.holder.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := l.holder.Start(); err != nil {
+	stdin, noStdin := l.holder.StdinPipe()
+	stdout, noStdout := l.holder.StdoutPipe()
+	if err := errors.Join(noStdin, noStdout, l.holder.Start()); err != nil {
 		return nil, fmt.Errorf("start a local cluster: %w", err)
 	}
+	l.hold = stdin
 	line, err := bufio.NewReader(stdout).ReadString('\n')
+	l.state = strings.TrimSpace(line)
+	l.AuditLog = filepath.Join(l.state, "cluster", "audit.log")
+	if err == nil {
+		l.Config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(l.state, "kubeconfig"))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start a local cluster: %w", errors.Join(err, l.Stop()))
 	}
-	l.state = strings.TrimSpace(line)
-	l.Kubeconfig = filepath.Join(l.state, "kubeconfig")
-	l.AuditLog = filepath.Join(l.state, "cluster", "audit.log")
-	l.Config, err = clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
-	if err != nil {
-		return nil, errors.Join(err, l.Stop())
-	}
-	l.Config.QPS = -1 // as above
+	l.Config.QPS = -1 // no limit on the client's side: a test must not wait for itself
 	return l, nil
 }
 
 // User makes a client certificate for the named user, who has no permission yet, and returns the
 // path of a kubeconfig with it.
 func (l *Local) User(name string, groups ...string) (string, error) {
-	args := []string{"user", name}
+	cmd := exec.Command(l.workshop, "user", name)
 	for _, g := range groups {
-		args = append(args, "--group", g)
+		cmd.Args = append(cmd.Args, "--group", g)
 	}
-	cmd := exec.Command(filepath.Join(l.root, "scripts", "workshop"), args...)
 	cmd.Env = append(os.Environ(), "WORKSHOP_STATE="+l.state)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("workshop %s: %w", strings.Join(args, " "), err)
+		return "", fmt.Errorf("%s: %w", cmd, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

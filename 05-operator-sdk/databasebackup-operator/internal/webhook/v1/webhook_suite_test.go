@@ -1,7 +1,10 @@
 package v1
 
 import (
+	"bytes"
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,8 +24,14 @@ import (
 var (
 	ctx       = context.Background()
 	k8sClient client.Client
-	said      = &testenv.Warnings{} // what the API server warned k8sClient of
+	said      = &bytes.Buffer{} // what the API server warned k8sClient of, a line for each warning
 )
+
+// heard returns the warnings since the last call.
+func heard() []string {
+	defer said.Reset()
+	return slices.Collect(strings.Lines(said.String()))
+}
 
 func TestWebhooks(t *testing.T) {
 	RegisterFailHandler(Fail)

@@ -42,7 +42,7 @@ var _ = Describe("The webhooks of Memcacheds", func() {
 
 	BeforeEach(func() {
 		m = memcached("site")
-		said.Take()
+		said.Reset()
 	})
 	AfterEach(func() {
 		Expect(client.IgnoreNotFound(k8sClient.Delete(ctx, memcached("site")))).To(Succeed())
@@ -52,7 +52,7 @@ var _ = Describe("The webhooks of Memcacheds", func() {
 		m.Spec.ConfigRef = &cachev1alpha1.ConfigReference{}
 		Expect(k8sClient.Create(ctx, m)).To(Succeed())
 		Expect(m.Spec.ConfigRef.Name).To(Equal("site"))
-		Expect(said.Take()).To(ConsistOf("ConfigMap site does not exist yet: the Memcached waits for it"))
+		Expect(heard()).To(ConsistOf(ContainSubstring("ConfigMap site does not exist yet: the Memcached waits for it")))
 	})
 
 	It("leave a name alone that is there, and a Memcached without ConfigMap", func() {
@@ -83,13 +83,13 @@ var _ = Describe("The webhooks of Memcacheds", func() {
 	It("warn of an image that may change, once", func() {
 		m.Spec.Image = "registry:5000/memcached"
 		Expect(k8sClient.Create(ctx, m)).To(Succeed())
-		Expect(said.Take()).To(ConsistOf(ContainSubstring("neither tag nor digest")))
+		Expect(heard()).To(ConsistOf(ContainSubstring("neither tag nor digest")))
 		m.Spec.Size = 2
 		Expect(k8sClient.Update(ctx, m)).To(Succeed())
-		Expect(said.Take()).To(BeEmpty(), "an edit of another field")
+		Expect(heard()).To(BeEmpty(), "an edit of another field")
 		m.Spec.Image = "registry:5000/memcached:latest"
 		Expect(k8sClient.Update(ctx, m)).To(Succeed())
-		Expect(said.Take()).To(ConsistOf(ContainSubstring("the tag latest")))
+		Expect(heard()).To(ConsistOf(ContainSubstring("the tag latest")))
 	})
 
 	It("warn of a ConfigMap with a bad value, and never refuse", func() {
@@ -98,7 +98,7 @@ var _ = Describe("The webhooks of Memcacheds", func() {
 		m.Spec.ConfigRef = &cachev1alpha1.ConfigReference{Name: "bad"}
 		Eventually(func(g Gomega) { // the cache is a moment behind
 			g.Expect(k8sClient.Create(ctx, m.DeepCopy(), client.DryRunAll)).To(Succeed())
-			g.Expect(said.Take()).To(ConsistOf(ContainSubstring(`ConfigMap bad: memoryMB is "much"`)))
+			g.Expect(heard()).To(ConsistOf(ContainSubstring(`ConfigMap bad: memoryMB is "much"`)))
 		}).Should(Succeed())
 	})
 

@@ -1,6 +1,4 @@
-// Package admissiontest installs admission policies on a real API server, each for one namespace and until its
-// test ends.
-package admissiontest
+package owned
 
 import (
 	"context"
@@ -14,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Admission policies on a real API server, each for one namespace and until its test ends.
+
 // marker is a label of a ConfigMap. Each policy sets or refuses it, so that a test knows when the policy is enforced.
 const marker = "admissiontest"
 
-// Mutate installs a policy that applies a configuration, a CEL expression such as
+// mutate installs a policy that applies a configuration, a CEL expression such as
 // `Object{metadata: Object.metadata{labels: {"a": "b"}}}`, to a resource, and returns a function that removes it.
-func Mutate(t *testing.T, c client.Client, namespace, group, resource, expression string) (remove func()) {
+func mutate(t *testing.T, c client.Client, namespace, group, resource, expression string) (remove func()) {
 	t.Helper()
 	policy := &admissionv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + resource},
@@ -57,9 +57,9 @@ func Mutate(t *testing.T, c client.Client, namespace, group, resource, expressio
 	}
 }
 
-// Validate installs a policy that refuses a resource for which a CEL expression is false. Another expression returns
-// the message. Validate returns a function that removes the policy.
-func Validate(t *testing.T, c client.Client, namespace, group, resource, expression, message string) (remove func()) {
+// validate installs a policy that refuses a resource for which a CEL expression is false. Another expression returns
+// the message. It returns a function that removes the policy.
+func validate(t *testing.T, c client.Client, namespace, group, resource, expression, message string) (remove func()) {
 	t.Helper()
 	refuse := metav1.StatusReasonInvalid
 	rules := match(namespace, group, resource)
