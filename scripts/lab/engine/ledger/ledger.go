@@ -133,11 +133,11 @@ type Ledger struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	entries []*Entry      // nil for one that was forgotten
-	first   int           // how many entries before these were forgotten
-	bounded bool          // forgets what has ended
-	order   int           // how many requests and events there were
-	learnt  int           // how often anything was learnt
+	entries []*Entry // nil for one that was forgotten
+	first   int      // how many entries before these were forgotten
+	bounded bool     // forgets what has ended
+	order   int      // how many requests and events there were
+	learnt  int      // how often anything was learnt
 	events  map[delivery]time.Time
 	known   *lru.Cache    // a history by UID
 	changed chan struct{} // closed and replaced when anything changes
