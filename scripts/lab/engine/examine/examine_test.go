@@ -58,7 +58,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			"when somebody changes .metadata.labels.app of configmaps/hello"},
 		"what an earlier spec made stays": {[]string{"FAULT=leaves"}, []string{"spec"}, "spec",
 			"is left behind: configmaps/hello-3"},
-		"no fault: a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"creation"}, "", "configmaps/hello (3 fields)"},
+		"no fault: a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "", "configmaps/hello (3 fields)"},
 		"no fault: a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
 			"of values that live as long as the process"},
 		"no fault: some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
