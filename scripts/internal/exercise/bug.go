@@ -235,8 +235,8 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 	}
 	defer os.RemoveAll(scratch)
 	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
-	job := Job{Name: "bug", Program: filepath.Join(scratch, "operator"), Checks: append(slices.Clone(b.planted.CaughtBy), Fast),
-		Of: b.planted.Of, Rights: b.planted.Rights, Folder: c.Dir(e)}
+	job := Job{Name: "bug", Program: filepath.Join(scratch, "operator"),
+		Checks: append(slices.Clone(b.planted.CaughtBy), Fast), Of: b.planted.Of, Rights: b.planted.Rights, Folder: c.Dir(e)}
 	began := c.Now()
 	err = c.Judge.Build(ctx, c.Dir(e), main, "work/bug", job.Program)
 	if r.Built = c.Now().Sub(began); errors.Is(err, errCompile) {

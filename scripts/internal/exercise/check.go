@@ -24,7 +24,7 @@ type Report struct {
 	// Built is how long the compiler took, First the time from there to the verdicts of the exercise's own check,
 	// Took the time to all verdicts.
 	Built, First, Took time.Duration
-	// Loop is what is kept of the programs' loop: lines of the check that passed. Kept says that `workshop watch` has more.
+	// Loop are lines of the program's loop in the check that passed. Kept says that `workshop watch` has all of it.
 	Loop []string `json:",omitempty"`
 	Kept bool     `json:",omitempty"`
 	// shown are the exercise's own verdicts that were given to Course.Known.

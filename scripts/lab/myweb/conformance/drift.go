@@ -47,7 +47,7 @@ func deleted(t *suite.T, k kind) {
 	wantPort(t, web, after, port)
 	for name, o := range after.Objects() {
 		if same := o.GetUID() == before.Objects()[name].GetUID(); same == (name == k.name) {
-			t.Errorf("expected another %s, and the other children as they were; but that the %s has the same UID is %v", k.name,
+			t.Errorf("expected another %s and the other children as they were; but the %s has the same UID: %v", k.name,
 				name, same)
 		}
 	}
