@@ -64,7 +64,7 @@ echo begin; read -r line; echo "got $line"
 ` + fence + `
 ` + fence + `mermaid skip="a picture"
 flowchart LR
-  a[users] --> b[operator]
+  a[users<br/>of it] --> b[operator]
 ` + fence + `
 
 ## Below

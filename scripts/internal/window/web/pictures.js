@@ -31,6 +31,7 @@ export function drawPictures(drawn = () => {}) {
  * @param {string} svg
  */
 function show(figure, svg) {
+  svg = svg.replaceAll("<br>", "<br/>"); // Mermaid writes HTML, and an image is XML
   const image = document.createElement("img");
   const text = figure.textContent ?? "";
   const size = /viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"/.exec(svg);

@@ -37,8 +37,9 @@ for (const figure of document.querySelectorAll("figure.picture")) {
 
 // Recorded output comes line by line: an excerpt of a page, where a command has printed it.
 for (const code of document.querySelectorAll(".slide .included code")) {
-  const from = code.closest(".block")?.querySelector(".kind")?.textContent ?? "";
-  if (!from.endsWith(".md")) continue;
+  const from = code.closest(".block")?.querySelector(".kind");
+  if (!from?.textContent?.endsWith(".md")) continue;
+  from.textContent = `Recorded run, from ${from.textContent}`;
   const lines = (code.textContent ?? "").split("\n");
   code.replaceChildren(...lines.map((line) => element("span", { class: "line" }, line + "\n")));
 }
@@ -58,16 +59,24 @@ function grow(figure) {
   const image = figure.querySelector("img");
   if (!picture || !image) return;
   picture.svg ||= decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
-  const later = new Set(picture.steps.slice(place.step).flat());
-  const svg = new DOMParser().parseFromString(picture.svg, "image/svg+xml");
-  for (const drawn of svg.querySelectorAll("g.node, g.cluster, path.flowchart-link, .edgeLabel g.label")) {
-    const name = drawn.getAttribute("data-id") || drawn.id;
-    const node = /flowchart-(.+)-\d+$/.exec(drawn.id)?.[1];
-    const ends = /L_([^_]+)_([^_]+)_\d+$/.exec(name)?.slice(1) ?? [];
-    const cluster = drawn.classList.contains("cluster") ? name.replace(/^picture-\d+-/, "") : "";
-    if ([node, cluster, ...ends].some((one) => one && later.has(one))) drawn.setAttribute("visibility", "hidden");
+  const rules = picture.steps.slice(place.step).flat().map((name) => `[id*="flowchart-${name}-"], [id*="L_${name}_"],
+    [id*="L_"][id*="_${name}_"], [data-id*="L_${name}_"], [data-id*="L_"][data-id*="_${name}_"] { visibility: hidden }`);
+  const svg = picture.svg.replace(/<\/svg>\s*$/, `<style>${rules.join("\n")}</style></svg>`);
+  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
+}
+
+// A slide is as large as it can be. The test in a browser refuses what does not fit at the smallest of these sizes.
+const sizes = [38, 36, 34, 32, 30, 28];
+
+/** @param {HTMLElement} slide */
+function enlarge(slide) {
+  for (const size of sizes) {
+    slide.style.setProperty("--size", String(size));
+    slide.style.setProperty("--code", String(Math.min(32, Math.floor(size * 24 / 28))));
+    const cut = [slide, ...slide.querySelectorAll("pre")].some((one) => one.scrollHeight > one.clientHeight + 1 ||
+      one.scrollWidth > one.clientWidth + 1);
+    if (!cut) return;
   }
-  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(svg));
 }
 
 /** Shows the place. */
@@ -80,6 +89,7 @@ function show() {
   const slide = slides[place.number - 1];
   slides.forEach((one) => (one.hidden = one !== slide));
   slide.querySelectorAll("figure.picture").forEach(grow);
+  enlarge(slide);
   slide.querySelectorAll(".line").forEach((line, at) => line.classList.toggle("later", at > place.step));
   const steps = stepsOf(slide);
   find("#place").textContent = `${place.number} / ${slides.length}${steps ? `, step ${place.step} of ${steps}` : ""}`;
@@ -220,6 +230,7 @@ find("#on").addEventListener("click", () => move(1));
 const choice = /** @type {HTMLSelectElement} */ (find("#sheet"));
 choice.addEventListener("change", () => go({ sheet: choice.value }));
 addEventListener("keydown", press);
+addEventListener("resize", () => enlarge(slides[place.number - 1]));
 addEventListener("hashchange", () => go(numberOf(location.hash)));
 addEventListener("storage", () => {
   recall();
