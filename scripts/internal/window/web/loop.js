@@ -31,6 +31,7 @@ export class Loop {
     this.ended = false;
     this.reads = false;
     this.leases = true;
+    this.jump = true;
     /** @type {number | undefined} */
     this.playing = undefined;
     /** @type {number | undefined} */
@@ -96,6 +97,7 @@ export class Loop {
       ...this.verdicts.map((one) => element("option", { value: one.exercise },
         `Last check of ${one.exercise}: ${one.passed ? "passed" : "failed"}`)));
     this.choice.value = this.source;
+    this.jump = true; // the newest arrow is in sight, wherever the list was scrolled before
     if (!this.socket || was !== this.verdict()?.time) this.connect();
     this.draw();
     this.look();
@@ -257,13 +259,14 @@ export class Loop {
       line.style.gridColumn = String(i + 2);
       return line;
     }));
-    const atEnd = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
+    const atEnd = this.jump || this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
     const first = Math.max(here - before, 0);
     this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
     this.separate(shown);
     this.mark(shown, this.marked());
     if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
     else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.jump = false;
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
     this.detail.replaceChildren(this.at ? this.sentence(this.at) : "Choose an arrow to read what came before it.");
     if (this.at?.name) {
