@@ -1,5 +1,5 @@
 // @ts-check
-// The loop of programs: lanes for users, the API server and each program, and an arrow for each event that is delivered
+// The loop of programs: columns for users, the API server and each program, and an arrow for each event that is delivered
 // and each request, at its time. It runs live, stands at one arrow, or plays what is kept.
 
 import { announce, element } from "./dom.js";
@@ -60,7 +60,7 @@ export class Loop {
         this.wide),
       this.status,
       element("div", { class: "loop-main" },
-        element("section", { class: "loop-lanes", "aria-label": "Lanes" }, this.heads, this.scroller, this.detail),
+        element("section", { class: "loop-lanes", "aria-label": "Arrows between users, the API server and programs" }, this.heads, this.scroller, this.detail),
         this.objects.place));
     setInterval(() => this.look(), 3000);
   }
@@ -228,7 +228,7 @@ export class Loop {
     /** @type {Record<string, () => void>} */
     const keys = { ArrowUp: () => this.step(-1), ArrowLeft: () => this.step(-1), ArrowDown: () => this.step(1),
       ArrowRight: () => this.step(1), Home: () => this.step(-Infinity), End: () => this.step(Infinity),
-      " ": () => this.pause(), r: () => this.play(), Enter: () => this.at && this.objects.open(this.at) };
+      " ": () => this.pause(), r: () => this.play(), Enter: () => this.at && this.source === cluster && this.objects.open(this.at) };
     if (!keys[event.key]) return;
     keys[event.key]();
     event.preventDefault();
@@ -269,7 +269,7 @@ export class Loop {
     this.jump = false;
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
     this.detail.replaceChildren(this.at ? this.sentence(this.at) : "Choose an arrow to read what came before it.");
-    if (this.at?.name) {
+    if (this.at?.name && this.source === cluster) {
       const entry = this.at;
       this.detail.append(" ", button("Its YAML", "Enter", () => this.objects.open(entry)));
     }
