@@ -121,5 +121,5 @@ export function caption(entry) {
  */
 export function gap(from, to) {
   const ms = timeOf(to) - timeOf(from);
-  return ms < 10_000 ? `${ms} ms` : ms < 120_000 ? `${Math.round(ms / 1000)} s` : `${Math.round(ms / 60_000)} min`;
+  return ms < 1000 ? `${ms} ms` : ms < 120_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 }

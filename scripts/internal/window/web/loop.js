@@ -1,5 +1,5 @@
 // @ts-check
-// The loop of programs: lanes for users, the API server and each program, and an arrow for each event that is delivered
+// The loop of programs: columns for users, the API server and each program, and an arrow for each event that is delivered
 // and each request, at its time. It runs live, stands at one arrow, or plays what is kept.
 
 import { announce, element } from "./dom.js";
@@ -31,6 +31,7 @@ export class Loop {
     this.ended = false;
     this.reads = false;
     this.leases = true;
+    this.jump = true;
     /** @type {number | undefined} */
     this.playing = undefined;
     /** @type {number | undefined} */
@@ -59,7 +60,7 @@ export class Loop {
         this.wide),
       this.status,
       element("div", { class: "loop-main" },
-        element("section", { class: "loop-lanes", "aria-label": "Lanes" }, this.heads, this.scroller, this.detail),
+        element("section", { class: "loop-lanes", "aria-label": "Arrows between users, the API server and programs" }, this.heads, this.scroller, this.detail),
         this.objects.place));
     setInterval(() => this.look(), 3000);
   }
@@ -96,6 +97,7 @@ export class Loop {
       ...this.verdicts.map((one) => element("option", { value: one.exercise },
         `Last check of ${one.exercise}: ${one.passed ? "passed" : "failed"}`)));
     this.choice.value = this.source;
+    this.jump = true; // the newest arrow is in sight, wherever the list was scrolled before
     if (!this.socket || was !== this.verdict()?.time) this.connect();
     this.draw();
     this.look();
@@ -226,7 +228,7 @@ export class Loop {
     /** @type {Record<string, () => void>} */
     const keys = { ArrowUp: () => this.step(-1), ArrowLeft: () => this.step(-1), ArrowDown: () => this.step(1),
       ArrowRight: () => this.step(1), Home: () => this.step(-Infinity), End: () => this.step(Infinity),
-      " ": () => this.pause(), r: () => this.play(), Enter: () => this.at && this.objects.open(this.at) };
+      " ": () => this.pause(), r: () => this.play(), Enter: () => this.at && this.source === cluster && this.objects.open(this.at) };
     if (!keys[event.key]) return;
     keys[event.key]();
     event.preventDefault();
@@ -257,16 +259,17 @@ export class Loop {
       line.style.gridColumn = String(i + 2);
       return line;
     }));
-    const atEnd = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
+    const atEnd = this.jump || this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
     const first = Math.max(here - before, 0);
     this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
     this.separate(shown);
     this.mark(shown, this.marked());
     if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
     else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.jump = false;
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
     this.detail.replaceChildren(this.at ? this.sentence(this.at) : "Choose an arrow to read what came before it.");
-    if (this.at?.name) {
+    if (this.at?.name && this.source === cluster) {
       const entry = this.at;
       this.detail.append(" ", button("Its YAML", "Enter", () => this.objects.open(entry)));
     }

@@ -132,7 +132,7 @@ function leave() {
 
 function showLoop() {
   select("loop");
-  if (!other.hidden) document.documentElement.classList.add("beside");
+  if (!other.hidden && !document.documentElement.classList.contains("beside")) other.click();
   loop.rows.focus();
 }
 

@@ -232,8 +232,8 @@ function drawYAML({ managers, lines }) {
   const legend = element("ul", { class: "legend", "aria-label": "Managers" }, ...managers.map((one, i) =>
     element("li", { class: `m${i % 6}` }, `${names[i]}: ${one.operation}`)));
   const pre = element("pre", { tabindex: "0" }, ...lines.map(({ text, managers: of }) =>
-    element("span", { class: of ? `m${of[0] % 6}` : "" }, element("span", { class: "text" }, text),
-      element("span", { class: "by" }, (of ?? []).map((i) => names[i]).join(", ")), "\n")));
+    element("span", { class: of ? `m${of[0] % 6}` : "" }, text,
+      of ? element("span", { class: "by" }, `  # ${of.map((i) => names[i]).join(", ")}`) : "", "\n")));
   return [legend, pre];
 }
 
