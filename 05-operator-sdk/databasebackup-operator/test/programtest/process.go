@@ -93,7 +93,8 @@ func (p *Process) Stop() (took time.Duration) {
 		var line struct{ Level, Error string }
 		_ = json.Unmarshal([]byte(text), &line) // a trace is not JSON
 		// controller-runtime logs this one now and then after it released the lease.
-		if strings.EqualFold(line.Level, "error") && line.Error != "leader election lost" || strings.HasPrefix(text, "panic") {
+		isError := strings.EqualFold(line.Level, "error") && line.Error != "leader election lost"
+		if isError || strings.HasPrefix(text, "panic") {
 			p.t.Errorf("%s logged: %s", p.Name, text)
 		}
 	}
