@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -49,8 +50,13 @@ func (t *T) Reports() bool { return t.Operator.reports }
 // WantStatus ends the check when the program does not report status.
 func (t *T) WantStatus() {
 	if !t.Operator.reports {
-		t.Fatalf("expected status; but %s: the checks that need it are skipped, the others judge the objects",
-			t.Operator.finding)
+		found := t.Operator.found
+		if found.namespace != "" { // the evidence is there
+			t.Namespace, t.start = found.namespace, 0
+		}
+		t.fail(found.end, "expected status; but "+t.Operator.finding+": the checks that need it are skipped, the others "+
+			"judge the objects")
+		runtime.Goexit()
 	}
 }
 
@@ -84,6 +90,7 @@ func (t *T) survey() {
 			continue
 		}
 		o.surveyed, o.owns = true, t.ownsChildren(web)
+		o.found.namespace, o.found.end = t.Namespace, t.Fixture.Ledger.Newest()
 		o.finding = "the program does not write status"
 		if attempts > 0 {
 			o.finding = fmt.Sprintf("the program writes a status in which a MyWeb that is served is not completed for its "+
