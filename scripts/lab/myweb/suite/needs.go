@@ -128,31 +128,31 @@ func (t *T) idle(since time.Time) time.Duration {
 			since = at
 		}
 	}
-	if !t.drained(since) {
+	if !t.hasPaused(since) {
 		counts *= 4
 	}
 	return time.Since(since) / counts
 }
 
-// drain is how long a program sends nothing at all when nothing waits in its queue: while it handles one MyWeb after
+// pause is how long a program sends nothing at all when nothing waits in its queue: while it handles one MyWeb after
 // the other, its requests follow one another.
-const drain = time.Second
+const pause = time.Second
 
-// drained reports whether the operator has sent nothing for such a time since a moment, whatever the namespace.
-func (t *T) drained(since time.Time) bool {
+// hasPaused reports whether the operator has sent nothing for such a time since a moment, whatever the namespace.
+func (t *T) hasPaused(since time.Time) bool {
 	m := t.mine(0)
 	m.Namespace = ""
 	for _, e := range t.Fixture.Ledger.Entries(m) {
 		switch end := e.Start.Add(e.Took); {
 		case e.Open && e.Verb != wire.Watch:
 			return false
-		case e.Start.Sub(since) >= drain:
+		case e.Start.Sub(since) >= pause:
 			return true
 		case end.After(since):
 			since = end
 		}
 	}
-	return time.Since(since) >= drain
+	return time.Since(since) >= pause
 }
 
 // rollsOut reports whether there is a Deployment whose pods are not there yet.
