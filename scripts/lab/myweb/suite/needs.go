@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -49,8 +50,13 @@ func (t *T) Reports() bool { return t.Operator.reports }
 // WantStatus ends the check when the program does not report status.
 func (t *T) WantStatus() {
 	if !t.Operator.reports {
-		t.Fatalf("expected status; but %s: the checks that need it are skipped, the others judge the objects",
-			t.Operator.finding)
+		found := t.Operator.found
+		if found.namespace != "" { // the evidence is there
+			t.Namespace, t.start = found.namespace, 0
+		}
+		t.fail(found.end, "expected status; but "+t.Operator.finding+": the checks that need it are skipped, the others "+
+			"judge the objects")
+		runtime.Goexit()
 	}
 }
 
@@ -84,6 +90,7 @@ func (t *T) survey() {
 			continue
 		}
 		o.surveyed, o.owns = true, t.ownsChildren(web)
+		o.found.namespace, o.found.end = t.Namespace, t.Fixture.Ledger.Newest()
 		o.finding = "the program does not write status"
 		if attempts > 0 {
 			o.finding = fmt.Sprintf("the program writes a status in which a MyWeb that is served is not completed for its "+
@@ -121,31 +128,31 @@ func (t *T) idle(since time.Time) time.Duration {
 			since = at
 		}
 	}
-	if !t.drained(since) {
+	if !t.hasPaused(since) {
 		counts *= 4
 	}
 	return time.Since(since) / counts
 }
 
-// drain is how long a program sends nothing at all when nothing waits in its queue: while it handles one MyWeb after
+// pause is how long a program sends nothing at all when nothing waits in its queue: while it handles one MyWeb after
 // the other, its requests follow one another.
-const drain = time.Second
+const pause = time.Second
 
-// drained reports whether the operator has sent nothing for such a time since a moment, whatever the namespace.
-func (t *T) drained(since time.Time) bool {
+// hasPaused reports whether the operator has sent nothing for such a time since a moment, whatever the namespace.
+func (t *T) hasPaused(since time.Time) bool {
 	m := t.mine(0)
 	m.Namespace = ""
 	for _, e := range t.Fixture.Ledger.Entries(m) {
 		switch end := e.Start.Add(e.Took); {
 		case e.Open && e.Verb != wire.Watch:
 			return false
-		case e.Start.Sub(since) >= drain:
+		case e.Start.Sub(since) >= pause:
 			return true
 		case end.After(since):
 			since = end
 		}
 	}
-	return time.Since(since) >= drain
+	return time.Since(since) >= pause
 }
 
 // rollsOut reports whether there is a Deployment whose pods are not there yet.

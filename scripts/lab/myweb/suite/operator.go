@@ -39,6 +39,11 @@ type Operator struct {
 	surveyed, reports, owns bool
 	finding                 string
 	patience                time.Duration
+	// found is the namespace of the survey, and where in the ledger it ended.
+	found struct {
+		namespace string
+		end       int
+	}
 
 	fixture.Lives
 	fixture *fixture.Fixture
