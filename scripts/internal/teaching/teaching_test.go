@@ -40,8 +40,9 @@ func TestTheRunSheetsAddUp(t *testing.T) {
 				t.Errorf("its list gives it %d minutes (%v): %s", e.Minutes, err, row.line)
 			}
 		}
-		if last := sheet.Rows[len(sheet.Rows)-1]; last.Minutes != 0 {
-			t.Errorf("%s has no end", sheet.Name)
+		last := sheet.Rows[len(sheet.Rows)-1]
+		if want := map[string]int{"90 minutes": 90, "3 hours": 180}[sheet.Name]; last.Minutes != 0 || want != 0 && last.From != want {
+			t.Errorf("%s has no end, or ends after %d minutes", sheet.Name, last.From)
 		}
 	}
 	if rows < 50 {
