@@ -120,6 +120,10 @@ func TestEachSlideFitsAndHasNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile(filepath.Join(root, SlidesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range slides {
 		if err := s.Fits(); err != nil {
 			t.Error(err)
@@ -133,6 +137,9 @@ func TestEachSlideFitsAndHasNotes(t *testing.T) {
 		e, err := exercise.Find(exercises, s.Exercise)
 		if want := fmt.Sprintf("Task %s: %s (%d minutes)", e.ID, e.Title, e.Minutes); err != nil || s.Title != want {
 			t.Errorf("slide %d is titled %q, not %q (%v)", s.Number, s.Title, want, err)
+		}
+		if want := "- **File:** `" + e.Path() + "`"; !strings.Contains(string(text), want) {
+			t.Errorf("slide %d does not name the file: %s", s.Number, want)
 		}
 		if len(s.Blocks) == 0 || s.Blocks[0].Text != "make exercise EX="+s.Exercise+"\n" {
 			t.Errorf("slide %d has no command that begins %s", s.Number, s.Exercise)
