@@ -73,6 +73,7 @@ serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8
 exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3
 	@$(WORKSHOP) exercise --ex "$$EX"
 
+# ROOM=http://… NAME=… sends the verdict to the instructor, under the name that you choose; nothing is sent without it.
 check: ## Let the lab judge what you wrote: make check, make check WATCH=1
 	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) $(call typed,room,ROOM) $(call typed,name,NAME)
 

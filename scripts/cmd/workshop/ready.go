@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func firstFailed(r exercise.Report) string {
 	if r.Compile != nil {
 		return "does not compile"
 	}
-	for _, v := range append(append([]exercise.Verdict{}, r.Own...), r.Earlier...) {
+	for _, v := range slices.Concat(r.Own, r.Earlier) {
 		if !v.Passed() {
 			return v.Check
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -85,6 +86,11 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 	code := unbundle.Code([]byte(sums))
 	if strings.Contains(string(page), code) || !strings.Contains(screen.text.String(), "\n\n  "+code+"\n") {
 		t.Errorf("the code %s must be on the screen alone; the page:\n%s\nthe screen:\n%s", code, page, &screen.text)
+	}
+	room, err := http.Get(regexp.MustCompile(regexp.QuoteMeta(base) + `/room/\S+`).FindString(screen.text.String()))
+	must(t, err)
+	if must(t, room.Body.Close()); room.StatusCode != http.StatusOK || strings.Contains(string(page), "/room/") {
+		t.Errorf("the room's page answers %s, or its address is on the page of the room:\n%s", room.Status, page)
 	}
 	teacher, attendee := lineIn(t, screen.text.String()), lineIn(t, string(page))
 	for what, test := range map[string]struct {

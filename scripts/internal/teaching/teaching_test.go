@@ -40,8 +40,9 @@ func TestTheRunSheetsAddUp(t *testing.T) {
 				t.Errorf("its list gives it %d minutes (%v): %s", e.Minutes, err, row.line)
 			}
 		}
-		if last := sheet.Rows[len(sheet.Rows)-1]; last.Minutes != 0 {
-			t.Errorf("%s has no end", sheet.Name)
+		last := sheet.Rows[len(sheet.Rows)-1]
+		if want := map[string]int{"90 minutes": 90, "3 hours": 180}[sheet.Name]; last.Minutes != 0 || want != 0 && last.From != want {
+			t.Errorf("%s has no end, or ends after %d minutes", sheet.Name, last.From)
 		}
 	}
 	if rows < 50 {
@@ -119,6 +120,10 @@ func TestEachSlideFitsAndHasNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile(filepath.Join(root, SlidesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range slides {
 		if err := s.Fits(); err != nil {
 			t.Error(err)
@@ -132,6 +137,9 @@ func TestEachSlideFitsAndHasNotes(t *testing.T) {
 		e, err := exercise.Find(exercises, s.Exercise)
 		if want := fmt.Sprintf("Task %s: %s (%d minutes)", e.ID, e.Title, e.Minutes); err != nil || s.Title != want {
 			t.Errorf("slide %d is titled %q, not %q (%v)", s.Number, s.Title, want, err)
+		}
+		if want := "- **File:** `" + e.Path() + "`"; !strings.Contains(string(text), want) {
+			t.Errorf("slide %d does not name the file: %s", s.Number, want)
 		}
 		if len(s.Blocks) == 0 || s.Blocks[0].Text != "make exercise EX="+s.Exercise+"\n" {
 			t.Errorf("slide %d has no command that begins %s", s.Number, s.Exercise)

@@ -203,7 +203,7 @@ func TestABlockOfASlideRuns(t *testing.T) {
 	f.terminals.config.Env = append(f.terminals.config.Env, "PATH="+fakeMake(t)+":"+os.Getenv("PATH"))
 	ctx := f.browser(t)
 	f.toSlides(t, ctx, "/slides#8")
-	do(t, ctx, chromedp.WaitVisible(`#panel-page[data-connected="yes"]`), chromedp.KeyEvent("r"))
+	do(t, ctx, chromedp.WaitReady(`#panel-page[data-connected="yes"]`), chromedp.KeyEvent("r"))
 	says(t, ctx, "#panel-page .xterm-accessibility", "the demo of demo PAUSE=1")
 	says(t, ctx, ".slide:not([hidden]) .verdict", "passed")
 }
