@@ -99,35 +99,36 @@ const measured = `(() => {
 
 // TestEachSlideFits shows every slide, also with all steps. SLIDES_SHOTS names a folder for pictures of them.
 func TestEachSlideFits(t *testing.T) {
-	f := withSlides(t)
-	ctx := f.browser(t)
-	folder := os.Getenv("SLIDES_SHOTS")
 	all, err := teaching.Slides(checkoutRoot)
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder := os.Getenv("SLIDES_SHOTS")
 	for _, size := range [][2]int64{{1280, 720}, {1280, 800}, {1920, 1080}} {
-		do(t, ctx, chromedp.EmulateViewport(size[0], size[1]))
-		f.toSlides(t, ctx, "/slides")
-		for _, s := range all {
-			var wrong string
-			do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`location.hash = "#%d"`, s.Number), nil),
-				chromedp.Poll(fmt.Sprintf(`document.querySelector("#place").textContent.startsWith("%d /")`, s.Number),
-					nil),
-				chromedp.Evaluate(measured, &wrong))
-			if wrong != "" {
-				t.Errorf("%d x %d: slide %d, %q: %s", size[0], size[1], s.Number, s.Title, wrong)
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			f := withSlides(t)
+			ctx := f.browser(t)
+			do(t, ctx, chromedp.EmulateViewport(size[0], size[1]))
+			f.toSlides(t, ctx, "/slides")
+			for _, s := range all {
+				var wrong string
+				here := fmt.Sprintf(`document.querySelector("#place").textContent.startsWith("%d /")`, s.Number)
+				do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`location.hash = "#%d"`, s.Number), nil),
+					chromedp.Poll(here, nil), chromedp.Evaluate(measured, &wrong))
+				if wrong != "" {
+					t.Errorf("slide %d, %q: %s", s.Number, s.Title, wrong)
+				}
+				if folder == "" {
+					continue
+				}
+				var shot []byte
+				do(t, ctx, toLastStep(), chromedp.CaptureScreenshot(&shot))
+				name := fmt.Sprintf("%dx%d-%02d.png", size[0], size[1], s.Number)
+				if err := os.WriteFile(filepath.Join(folder, name), shot, 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if folder == "" || size[1] == 720 {
-				continue
-			}
-			var shot []byte
-			do(t, ctx, toLastStep(), chromedp.CaptureScreenshot(&shot))
-			name := fmt.Sprintf("%d-%02d.png", size[0], s.Number)
-			if err := os.WriteFile(filepath.Join(folder, name), shot, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		})
 	}
 }
 
