@@ -31,7 +31,8 @@ func TestAnArchiveKnowsItsCommit(t *testing.T) {
 	root := t.TempDir()
 	git := func(args ...string) string {
 		t.Helper()
-		out, err := exec.Command("git", append([]string{"-C", root, "-c", "user.name=x", "-c", "user.email=x"}, args...)...).CombinedOutput()
+		args = append([]string{"-C", root, "-c", "user.name=x", "-c", "user.email=x"}, args...)
+		out, err := exec.Command("git", args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -51,13 +52,14 @@ type Attendee struct{ address, name string }
 func Join(address, name string) (Attendee, error) {
 	if address == "" {
 		if name != "" {
-			return Attendee{}, fmt.Errorf("NAME=%s is not sent anywhere: add ROOM=http://…, the address of your instructor", name)
+			return Attendee{}, fmt.Errorf("NAME=%s is not sent anywhere: add ROOM=http://…, your instructor's address", name)
 		}
 		return Attendee{}, nil
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" && u.Path != "/" || u.User != nil || u.RawQuery != "" {
-		return Attendee{}, fmt.Errorf("ROOM=%s: it must be the address of your instructor, such as http://192.168.1.5:8400", address)
+	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
+		return Attendee{}, fmt.Errorf("ROOM=%s: it must be the address of your instructor, such as "+
+			"http://192.168.1.5:8400", address)
 	}
 	if err := (Report{Name: name, Exercise: "04.1"}).check(); err != nil {
 		return Attendee{}, fmt.Errorf("%w: choose the one that the instructor may see", err)

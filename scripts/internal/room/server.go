@@ -99,7 +99,8 @@ type sum struct {
 var screen = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8">
 <meta http-equiv="refresh" content="5"><title>The room</title>
 <style>:root { color-scheme: light dark; font: 20px/1.5 system-ui, sans-serif; } body { margin: 1.5rem; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #8886; }</style>
+table { border-collapse: collapse; }
+th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #8886; }</style>
 <h1>The room: {{len .Attendees}} take part</h1>
 <h2>Passed</h2><table>{{range .Passed}}<tr><th>{{.Name}}<td>{{.Count}}{{else}}<tr><td>nothing yet{{end}}</table>
 <h2>What the room fails at now</h2>
@@ -107,7 +108,8 @@ table { border-collapse: collapse; } th, td { text-align: left; padding: .2rem 1
 <h2>Attendees</h2><table><tr><th>name<th>passed<th>the last check<th>at
 {{range .Attendees}}<tr><td>{{.Name}}<td>{{range .Passed}}{{.}} {{end}}
 <td>{{.Now.Exercise}} {{if .Now.Passed}}passed{{else}}failed {{.Now.Check}}{{end}}<td>{{.At.Format "15:04"}}{{end}}</table>
-<p>Only what attendees sent. It is in the memory of the server, and gone when the server ends.</p></html>
+<p>Only what attendees sent. It is in the memory of the server,
+and gone when the server ends.</p></html>
 `))
 
 // show is the instructor's page.
@@ -123,7 +125,8 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

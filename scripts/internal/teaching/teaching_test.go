@@ -41,7 +41,8 @@ func TestTheRunSheetsAddUp(t *testing.T) {
 			}
 		}
 		last := sheet.Rows[len(sheet.Rows)-1]
-		if want := map[string]int{"90 minutes": 90, "3 hours": 180}[sheet.Name]; last.Minutes != 0 || want != 0 && last.From != want {
+		want := map[string]int{"90 minutes": 90, "3 hours": 180}[sheet.Name]
+		if last.Minutes != 0 || want != 0 && last.From != want {
 			t.Errorf("%s has no end, or ends after %d minutes", sheet.Name, last.From)
 		}
 	}
