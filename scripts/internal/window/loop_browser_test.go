@@ -82,7 +82,7 @@ func TestTheLoopOfTheDemoIsDrawn(t *testing.T) {
 		"delete deployments myweb", "Deployment myweb DELETED", "update mywebs/status myweb 200 moved"} {
 		says(t, ctx, ".arrows", want)
 	}
-	says(t, ctx, ".loop-status", "reads and leases folded")
+	says(t, ctx, ".loop-status", "reads folded")
 	var folded, unfolded, reads int
 	do(t, ctx, chromedp.Evaluate(`document.querySelectorAll(".arrow").length`, &folded),
 		chromedp.Click(`//label[text()="Reads"]`), chromedp.WaitVisible(".arrow.read"),

@@ -98,9 +98,6 @@ export const isWrite = (entry) => entry.is === "request" && writes.includes(entr
 /** @param {Entry} entry */
 export const isRead = (entry) => entry.is === "request" && !isWrite(entry);
 
-/** @param {Entry} entry */
-export const isLease = (entry) => entry.resource === "leases";
-
 /**
  * Says what an arrow is: an event that is delivered, or a request with what came of it.
  * @param {Entry} entry

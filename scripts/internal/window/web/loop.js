@@ -3,7 +3,7 @@
 // and each request, at its time. It runs live, stands at one arrow, or plays what is kept.
 
 import { announce, element } from "./dom.js";
-import { caption, clockOf, gap, isLease, isRead, isWrite, Ledger, nameOf, timeOf } from "./ledger.js";
+import { caption, clockOf, gap, isRead, isWrite, Ledger, nameOf, timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
@@ -29,8 +29,6 @@ export class Loop {
     this.at = undefined;
     this.away = "";
     this.ended = false;
-    this.reads = false;
-    this.leases = true;
     this.jump = true;
     /** @type {number | undefined} */
     this.playing = undefined;
@@ -42,6 +40,7 @@ export class Loop {
       change: () => this.open(this.choice.value) }));
     this.pauser = button("Pause", "Space", () => this.pause());
     this.player = button("Replay", "R", () => this.play());
+    this.reads = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
     this.status = element("p", { class: "loop-status" });
     this.heads = element("div", { class: "heads", "aria-hidden": "true" });
     this.lines = element("div", { class: "lines", "aria-hidden": "true" });
@@ -55,28 +54,12 @@ export class Loop {
     this.place.replaceChildren(
       element("div", { class: "loop-bar" }, this.choice, this.pauser,
         button("◀ Step back", "←", () => this.step(-1)), button("Step forward ▶", "→", () => this.step(1)), this.player,
-        this.toggle("Reads", this.reads, (on) => { this.reads = on; }),
-        this.toggle("Leases", this.leases, (on) => { this.leases = on; }),
-        this.wide),
+        element("label", {}, this.reads, "Reads"), this.wide),
       this.status,
       element("div", { class: "loop-main" },
         element("section", { class: "loop-lanes", "aria-label": "Arrows between users, the API server and programs" }, this.heads, this.scroller, this.detail),
         this.objects.place));
     setInterval(() => this.look(), 3000);
-  }
-
-  /**
-   * @param {string} name
-   * @param {boolean} on
-   * @param {(on: boolean) => void} set
-   */
-  toggle(name, on, set) {
-    const box = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", ...(on ? { checked: true } : {}) }));
-    box.addEventListener("change", () => {
-      set(box.checked);
-      this.draw();
-    });
-    return element("label", {}, box, name);
   }
 
   /**
@@ -165,8 +148,7 @@ export class Loop {
   /** Returns what is drawn: reads may be folded, writes and events never are. */
   arrows() {
     const at = this.verdict()?.at;
-    return this.ledger.all.filter((entry) => entry.n === at ||
-      (this.reads || !isRead(entry)) && (this.leases || !isLease(entry)));
+    return this.ledger.all.filter((entry) => this.reads.checked || !isRead(entry) || entry.n === at);
   }
 
   pause() {
@@ -262,7 +244,6 @@ export class Loop {
     const atEnd = this.jump || this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
     const first = Math.max(here - before, 0);
     this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
-    this.separate(shown);
     this.mark(shown, this.marked());
     if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
     else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
@@ -285,7 +266,7 @@ export class Loop {
     const state = this.playing !== undefined ? "playing" : this.at ? "paused" : "live";
     const verdict = this.verdict();
     const words = [this.away, arrows.length ? `${state} at ${here + 1} of ${arrows.length}` : "nothing has passed yet",
-      folded ? `${folded} reads and leases folded` : "",
+      folded ? `${folded} reads folded` : "",
       verdict ? `${verdict.passed ? "✓ passed" : "✗ failed"} ${verdict.check}: ${verdict.message}` : "",
       this.source === cluster ? "" : "objects are those of the local cluster now, not of the check"];
     const text = words.filter(Boolean).join(" · ");
@@ -320,25 +301,6 @@ export class Loop {
       element("time", { datetime: entry.time }, clockOf(entry)), label, line);
     if (last && timeOf(entry) - timeOf(last) >= 1000) row.prepend(element("span", { class: "gap" }, `${gap(last, entry)} pass`));
     return row;
-  }
-
-  /**
-   * Names a process where another one of the same program was before.
-   * @param {Entry[]} shown
-   */
-  separate(shown) {
-    /** @type {Map<string, number | undefined>} */
-    const last = new Map();
-    const operators = this.ledger.operators();
-    shown.forEach((entry, i) => {
-      const was = last.get(nameOf(entry));
-      const row = this.rows.children[i];
-      if (was && was !== entry.by?.pid && operators.has(nameOf(entry))) {
-        if (!row.querySelector(".gap")) row.prepend(element("span", { class: "gap" }));
-        row.querySelector(".gap")?.append(` another process of ${nameOf(entry)}: ${entry.by?.pid} `);
-      }
-      last.set(nameOf(entry), entry.by?.pid);
-    });
   }
 
   /**

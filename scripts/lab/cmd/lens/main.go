@@ -62,7 +62,7 @@ func run(ctx context.Context, address, server, pki, path string) error {
 	return errors.Join(p.Close(), records.Close())
 }
 
-// frozen is how long watches stay frozen when nobody thaws them.
+// frozen is how long watches stay frozen at most.
 const frozen = time.Minute
 
 // obey freezes all watches on SIGUSR1, and thaws them on SIGUSR2, until the context ends.
