@@ -165,7 +165,7 @@ func restoreCommand() *cobra.Command {
 			case len(copies) == 0:
 				return errors.New("nothing is saved: goto and reset save your files before they replace them")
 			case number < 0 || number > len(copies):
-				return fmt.Errorf("N=%d: there are %d saved copies, `make restore` lists them", number, len(copies))
+				return fmt.Errorf("there is no copy %d, but %d of them: `make restore` lists them", number, len(copies))
 			case number > 0:
 				from := copies[number-1]
 				saved, err := c.Restore(from)

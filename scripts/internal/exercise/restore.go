@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // labelFile is in a saved copy, beside the files. It has the exercise that they are of.
@@ -27,6 +28,7 @@ type Copy struct {
 	Path, Time string
 	// Folder is where its files were in work/, Exercise what they are of; empty when that is not known.
 	Folder, Exercise string
+	written          time.Time
 }
 
 // Saved are the copies in work/.saved, the newest first.
@@ -40,19 +42,23 @@ func (w Workspace) Saved() (all []Copy, err error) {
 		if err != nil {
 			return err
 		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
 		label, err := readFile(path, filepath.Join("work", ".saved", name, labelFile))
 		if err != nil {
 			return err
 		}
 		moment, folder, _ := strings.Cut(filepath.ToSlash(name), "/")
 		all = append(all, Copy{Path: filepath.Join("work", ".saved", name), Time: moment, Folder: folder,
-			Exercise: strings.TrimSpace(string(label))})
+			Exercise: strings.TrimSpace(string(label)), written: info.ModTime()})
 		return nil
 	})
 	if os.IsNotExist(err) {
 		return nil, nil
 	}
-	slices.SortFunc(all, func(a, b Copy) int { return strings.Compare(b.Path, a.Path) })
+	slices.SortFunc(all, func(a, b Copy) int { return b.written.Compare(a.written) })
 	return all, err
 }
 
