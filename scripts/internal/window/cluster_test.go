@@ -104,8 +104,8 @@ func TestTheLoopOfALocalCluster(t *testing.T) {
 	remove := `//button[text()="Delete this ConfigMap"]`
 	do(t, ctx, chromedp.Click(`//section[@class="yaml"]//button`), chromedp.WaitVisible(remove), chromedp.Click(remove))
 	says(t, ctx, ".arrows", "ConfigMap myweb DELETED")
-	again := `[...document.querySelectorAll(".arrow.write")].filter(a => a.textContent.includes("apply configmaps myweb 201 moved")).length === 2`
-	do(t, ctx, chromedp.Poll(again, nil))
+	twice := `[...document.querySelectorAll(".arrow.write")].filter(a => a.textContent.includes("apply configmaps myweb 201 moved")).length === 2`
+	do(t, ctx, chromedp.Poll(twice, nil))
 	says(t, ctx, ".side .verdict", "passed")
 	picture("3-a-deleted-child-comes-back")
 	do(t, ctx, chromedp.Evaluate(`[...document.querySelectorAll(".arrow.write")].filter(a => a.textContent.includes("apply configmaps"))[1].click()`, nil))

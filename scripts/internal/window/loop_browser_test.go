@@ -170,6 +170,7 @@ func TestButtonsTypeTheirCommand(t *testing.T) {
 	f := startDemo(t)
 	ctx := f.openLoop(t)
 	label := `//button[text()="Add a label"]`
+	says(t, ctx, ".acts", "kubectl label myweb myweb") // the MyWeb is there when the ledger has named its resource
 	do(t, ctx, chromedp.WaitVisible(label), chromedp.Click(label))
 	says(t, ctx, ".side .verdict", "kubectl label myweb myweb touched=")
 	do(t, ctx, chromedp.Click("#tab-commands"))

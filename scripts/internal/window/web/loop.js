@@ -245,9 +245,6 @@ export class Loop {
     const first = Math.max(here - before, 0);
     this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
     this.mark(shown, this.marked());
-    if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
-    else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
-    this.jump = false;
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
     this.detail.replaceChildren(this.at ? this.sentence(this.at) : "Choose an arrow to read what came before it.");
     if (this.at?.name && this.source === cluster) {
@@ -255,6 +252,9 @@ export class Loop {
       this.detail.append(" ", button("Its YAML", "Enter", () => this.objects.open(entry)));
     }
     this.tell(arrows, here);
+    if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+    else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.jump = false;
   }
 
   /**

@@ -20,7 +20,7 @@ export class Objects {
   /** @param {(id: string, command: string, onState: (state: import("./dom.js").State) => void) => void} run */
   constructor(run) {
     this.run = run;
-    this.uid = "";
+    this.name = ""; // of the chosen object, also when it is deleted and made again
     /** @type {Thing[]} */
     this.all = [];
     /** @type {(Program & {name: string})[]} */
@@ -75,7 +75,7 @@ export class Objects {
 
   draw() {
     this.plot();
-    const now = JSON.stringify([this.all, this.programs.map((one) => one.pid), this.uid, this.away]);
+    const now = JSON.stringify([this.all, this.programs.map((one) => one.pid), this.name, this.away]);
     if (now === this.drawn) return; // the focus stays where it is
     this.drawn = now;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
@@ -97,7 +97,7 @@ export class Objects {
   branch(some) {
     return element("ul", {}, ...some.map((one) => {
       const below = this.all.filter((other) => other.owners?.some((owner) => owner.uid === one.uid));
-      const item = element("li", {}, element("button", { type: "button", class: "plain", "data-key": one.uid,
+      const item = element("li", {}, element("button", { type: "button", class: "plain", "data-key": nameOf(one),
         ...(one === this.chosen() ? { "aria-current": "true" } : {}), click: () => this.choose(one) },
         element("b", {}, one.kind), ` ${one.name}`), element("div", { class: "facts" }, ...facts(one)));
       if (below.length) item.append(this.branch(below));
@@ -106,12 +106,12 @@ export class Objects {
   }
 
   chosen() {
-    return this.all.find((one) => one.uid === this.uid) ?? this.all.find(isCustom) ?? this.all[0];
+    return this.all.find((one) => nameOf(one) === this.name) ?? this.all.find(isCustom) ?? this.all[0];
   }
 
   /** @param {Thing} one */
   choose(one) {
-    this.uid = one.uid;
+    this.name = nameOf(one);
     this.draw();
     this.read(one.resource, one.namespace ?? "", one.name);
   }
@@ -204,6 +204,9 @@ export class Objects {
 
 /** @param {Entry} entry */
 const resourceOf = (entry) => `${entry.group ?? ""}/${entry.version}/${entry.resource}`;
+
+/** @param {Thing} one */
+const nameOf = (one) => `${one.resource} ${one.namespace}/${one.name}`;
 
 /** @param {Thing} one */
 const isCustom = (one) => /^[^/]*\.[^/]*\//.test(one.resource) && !/^[^/]*\.k8s\.io\//.test(one.resource);
