@@ -61,7 +61,7 @@ func beingRefused(writes []ledger.Entry) error {
 	return nil
 }
 
-// isRefused reports whether an answer says that the operator's wish cannot be. A conflict and an object that is there or
+// isRefused reports whether an answer says that the operator cannot have what it asks for. A conflict and an object that is there or
 // gone already are part of a normal life.
 func isRefused(e ledger.Entry) bool {
 	gone := e.Code == http.StatusNotFound && e.Verb != wire.Create && e.Verb != wire.Apply

@@ -53,9 +53,9 @@ func drift(r *run) error {
 		r.add(name, skipped("%d of %d children were left out for lack of time: RUN=drift",
 			left[name], len(r.owns())))
 	}
-	if labels := slices.Sorted(maps.Keys(r.unseen)); len(labels) > 0 {
+	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
 		lost := failed("when somebody changes %s of %s, the operator no longer sees the object: no change of it is restored",
-			strings.Join(labels, " or "), strings.Join(r.unseen[labels[0]], ", "))
+			strings.Join(labels, " or "), strings.Join(r.lost[labels[0]], ", "))
 		r.add("it sees its objects whatever their labels are", lost)
 	}
 	return r.check("what others add stays", (*trial).addLabels)
@@ -140,19 +140,19 @@ var errOld = errors.New("it is still the old one")
 const perSample = 3
 
 // changeFields changes the fields that the operator sets, some of them in each of several samples. What stays changed is
-// changed again with the operator at rest: one that is throttled may only have been slow.
+// changed again in steady state: one that is throttled may only have been slow.
 func (t *trial) changeFields(c child) (Finding, error) {
 	fields := spread(t.fields[c], t.mostFields())
 	all, tried := t.changeAll(c, fields)
 	if err := errors.Join(all.err, t.run.ctx.Err()); err != nil && len(all.kept) == 0 {
 		return Finding{}, err
 	}
-	again, err := t.changeAgain(c, all.kept)
+	alone, err := t.changeAgain(c, all.kept)
 	if err != nil {
 		return Finding{}, err
 	}
-	kept := again.kept
-	all.slowest = max(all.slowest, again.slowest)
+	kept := alone.kept
+	all.slowest = max(all.slowest, alone.slowest)
 	note := fmt.Sprintf("; the API server lets nobody change %d others", all.fixed)
 	if left := len(t.fields[c]) - tried; left > 0 {
 		note += fmt.Sprintf("; %d were not tried", left)
@@ -163,9 +163,9 @@ func (t *trial) changeFields(c child) (Finding, error) {
 			note).with(said(kept)...), nil
 	case all.changed == 0:
 		return skipped("no field was changed%s", note), nil
-	case again.later > 0:
-		return late("%d fields were restored; of these %d only after %.0f s%s", all.changed, again.later,
-			again.slowest.Seconds(), note), nil
+	case alone.later > 0:
+		return late("%d fields were restored; of these %d only after %.0f s%s", all.changed, alone.later,
+			alone.slowest.Seconds(), note), nil
 	}
 	return passed("%d fields were restored, the slowest after %.1f s, at the cost of %d writes%s",
 		all.changed, all.slowest.Seconds(), all.writes, note), nil
@@ -210,19 +210,19 @@ const mostAgain = 4
 
 // changeAgain changes the first fields that stayed changed once more, each in a sample of its own and nothing beside it,
 // and waits for the operator's period. When each of them stays changed again, all do.
-func (t *trial) changeAgain(c child, kept []keptField) (again changes, err error) {
+func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
 	for n, k := range kept {
-		if n >= mostAgain && len(again.kept) == n {
-			again.kept = append(again.kept, kept[n:]...)
-			return again, nil
+		if n >= mostAgain && len(alone.kept) == n {
+			alone.kept = append(alone.kept, kept[n:]...)
+			return alone, nil
 		}
 		one, err := t.changeAlone(c, k)
 		if err != nil {
-			return again, err
+			return alone, err
 		}
-		again.add(one, nil)
+		alone.add(one, nil)
 	}
-	return again, nil
+	return alone, nil
 }
 
 // changeAlone changes one field of a sample, while the operator has nothing else to do.
@@ -242,15 +242,15 @@ func (r *run) changeAlone(c child, k keptField) (one changes, err error) {
 		return one, err
 	}
 	begin := time.Now()
-	restored := func() error { return t.has(c, k.path, value) }
-	err = t.eventually(t.patience(), restored)
+	isBack := func() error { return t.has(c, k.path, value) }
+	err = t.eventually(t.patience(), isBack)
 	switch {
 	case err == nil:
 		one.slowest = time.Since(begin)
-	case t.awaitPeriod(begin, restored):
+	case t.awaitPeriod(begin, isBack):
 		one.later, one.slowest = 1, time.Since(begin)
 	case k.path.isLabel() && !t.sees(c, k.path):
-		t.unseen[k.path.String()] = append(t.unseen[k.path.String()], c.String())
+		t.lost[k.path.String()] = append(t.lost[k.path.String()], c.String())
 	default:
 		one.kept = append(one.kept, k)
 	}

@@ -98,11 +98,11 @@ func TestAReportForOtherPrograms(t *testing.T) {
 		log.Runs[0].Results[0].Fingerprints["examine/v1"] != "drift/a-b-stayed-changed" {
 		t.Errorf("%v, %+v", err, log)
 	}
-	again, err := ReadReport(filepath.Join(dir, "examine.json"))
+	reread, err := ReadReport(filepath.Join(dir, "examine.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(r, again); diff != "" {
+	if diff := cmp.Diff(r, reread); diff != "" {
 		t.Error(diff)
 	}
 	if page := string(read("examine.md")); strings.Index(page, "## A choice to make") > strings.Index(page, "## All experiments") {
@@ -112,10 +112,10 @@ func TestAReportForOtherPrograms(t *testing.T) {
 
 func TestBackoffIsNotAHotLoop(t *testing.T) {
 	begin := time.Now()
-	tries := func(pauses ...time.Duration) (w watched) {
+	tries := func(gaps ...time.Duration) (w watched) {
 		w.begin, w.end = begin, begin.Add(window)
 		at := begin
-		for _, p := range pauses {
+		for _, p := range gaps {
 			at = at.Add(p)
 			w.entries = append(w.entries, ledger.Entry{Start: at, Request: wire.Request{Verb: wire.Create, Resource: "pods"}})
 		}

@@ -63,7 +63,7 @@ type run struct {
 
 	period time.Duration       // after which the operator looks at everything again; 0 as long as it is not known
 	waited bool                // for the period
-	unseen map[string][]string // by label, the children that the operator no longer sees without it
+	lost   map[string][]string // by label, the children that the operator no longer sees without it
 	keptMu sync.Mutex
 	kept   map[fieldOf]bool // fields that it does not restore
 
@@ -90,7 +90,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	begin := time.Now()
 	r := &run{ctx: ctx, target: t, fields: map[child][]path{},
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
-		unseen: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
+		lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
 	r.options = r.redacted(o)
 	r.report = newReport(t)
 	remove, err := t.build(ctx)

@@ -146,7 +146,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		f.WaitForCacheSync(ctx.Done())
 	}
 	if fault == resyncs {
-		go again(ctx, r.listers[greetings], enqueue)
+		go resync(ctx, r.listers[greetings], enqueue)
 	}
 	go func() { <-ctx.Done(); queue.ShutDown() }()
 	for {
@@ -175,8 +175,8 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 	}
 }
 
-// again enqueues every Greeting at intervals, until ctx ends.
-func again(ctx context.Context, all cache.GenericLister, enqueue func(any)) {
+// resync enqueues every Greeting at intervals, until ctx ends.
+func resync(ctx context.Context, all cache.GenericLister, enqueue func(any)) {
 	for tick := time.NewTicker(resyncPeriod); ; {
 		select {
 		case <-ctx.Done():
