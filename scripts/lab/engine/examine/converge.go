@@ -18,8 +18,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// converged returns nil when what the operator asked for is there: no write is being refused, what it created exists, and
-// the pods of the sample run. A condition Ready can say what it likes.
+// converged returns nil when what the operator asked for is there: no write is being refused, what it created exists,
+// and the pods of the sample run. A condition Ready can say what it likes.
 func (t *trial) converged() error {
 	writes := t.writes(0)
 	if err := beingRefused(writes); err != nil {
@@ -61,8 +61,8 @@ func beingRefused(writes []ledger.Entry) error {
 	return nil
 }
 
-// isRefused reports whether an answer says that the operator cannot have what it asks for. A conflict and an object that is there or
-// gone already are part of a normal life.
+// isRefused reports whether an answer says that the operator cannot have what it asks for. A conflict and an object
+// that is there or gone already are part of a normal life.
 func isRefused(e ledger.Entry) bool {
 	gone := e.Code == http.StatusNotFound && e.Verb != wire.Create && e.Verb != wire.Apply
 	return e.Code >= http.StatusBadRequest && e.Code != http.StatusConflict && !gone
@@ -124,7 +124,8 @@ func (t *trial) podsRun() error {
 		return err
 	}
 	for _, d := range deployments.Items {
-		if err := enough("Deployment "+d.Name, d.Spec.Replicas, d.Status.ReadyReplicas, failureOf(d.Status.Conditions)); err != nil {
+		why := failureOf(d.Status.Conditions)
+		if err := enough("Deployment "+d.Name, d.Spec.Replicas, d.Status.ReadyReplicas, why); err != nil {
 			return err
 		}
 	}

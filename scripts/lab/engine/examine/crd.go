@@ -62,8 +62,8 @@ func (t *target) readCRDs() error {
 	return nil
 }
 
-// addCRD keeps a CRD. One that converts its versions by a webhook is installed without: the webhook's address is not known
-// before the cluster runs.
+// addCRD keeps a CRD. One that converts its versions by a webhook is installed without: the webhook's address is not
+// known before the cluster runs.
 func (t *target) addCRD(u *unstructured.Unstructured) error {
 	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
 		path, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")

@@ -139,8 +139,8 @@ var errOld = errors.New("it is still the old one")
 // what somebody changes, so that two do not write against each other without end.
 const perSample = 3
 
-// changeFields changes the fields that the operator sets, some of them in each of several samples. What stays changed is
-// changed again in steady state: one that is throttled may only have been slow.
+// changeFields changes the fields that the operator sets, some of them in each of several samples. What stays changed
+// is changed again in steady state: one that is throttled may only have been slow.
 func (t *trial) changeFields(c child) (Finding, error) {
 	fields := spread(t.fields[c], t.mostFields())
 	all, tried := t.changeAll(c, fields)
@@ -208,8 +208,8 @@ func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
 // mostAgain is how many of the fields that stayed changed are changed once more.
 const mostAgain = 4
 
-// changeAgain changes the first fields that stayed changed once more, each in a sample of its own and nothing beside it,
-// and waits for the operator's period. When each of them stays changed again, all do.
+// changeAgain changes the first fields that stayed changed once more, each in a sample of its own and nothing beside
+// it, and waits for the operator's period. When each of them stays changed again, all do.
 func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
 	for n, k := range kept {
 		if n >= mostAgain && len(alone.kept) == n {

@@ -58,7 +58,8 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			"when somebody changes .metadata.labels.app of configmaps/hello"},
 		"what an earlier spec made stays": {[]string{"FAULT=leaves"}, []string{"spec"}, "spec",
 			"is left behind: configmaps/hello-3"},
-		"no fault: a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "", "configmaps/hello (3 fields)"},
+		"no fault: a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
+			"configmaps/hello (3 fields)"},
 		"no fault: a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
 			"of values that live as long as the process"},
 		"no fault: some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
@@ -117,7 +118,8 @@ func TestWithoutANamespace(t *testing.T) {
 		if got := strings.Join(report.Failed(), " "); got != want {
 			t.Errorf("%s: failed: %q, want %q", fault, got, want)
 		}
-		if page := report.Markdown(); len(only) > 1 && !strings.Contains(page, "a deleted configmaps/hello/hello comes back: ") ||
+		if page := report.Markdown(); len(only) > 1 &&
+			!strings.Contains(page, "a deleted configmaps/hello/hello comes back: ") ||
 			len(only) > 1 && !strings.Contains(page, "a deleted namespaces/hello comes back: ") {
 			t.Errorf("%s: a child was not found:\n%s", fault, page)
 		}

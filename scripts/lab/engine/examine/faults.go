@@ -91,13 +91,13 @@ func (w watched) String() string {
 	return fmt.Sprintf("%d writes in %.1f s", len(w.entries), w.end.Sub(w.begin).Seconds())
 }
 
-// Within a reconcile an operator may try a few times at once, as retry.RetryOnConflict does. Tries with a shorter pause than
-// this are one burst.
+// Within a reconcile an operator may try a few times at once, as retry.RetryOnConflict does. Tries with a shorter
+// pause than this are one burst.
 const burst = 200 * time.Millisecond
 
-// hot reports whether there were more tries than work queues with exponential backoff make. From 5 ms on, one makes about
-// 10 tries in 4 s, and no more than 2 of them in the second half. Only that half is judged, for each object by itself: a
-// burst that does not end is hot, and so are many of them.
+// hot reports whether there were more tries than work queues with exponential backoff make. From 5 ms on, one makes
+// about 10 tries in 4 s, and no more than 2 of them in the second half. Only that half is judged, for each object by
+// itself: a burst that does not end is hot, and so are many of them.
 func (w watched) hot() bool {
 	tries := map[string][]time.Time{}
 	for _, e := range w.entries {

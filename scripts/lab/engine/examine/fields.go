@@ -48,8 +48,8 @@ type fieldOf struct {
 	path  string
 }
 
-// learnValues notes which fields of a child have another value than in the run before: what the operator makes up, such as
-// a password, is not compared and not changed.
+// learnValues notes which fields of a child have another value than in the run before: what the operator makes up,
+// such as a password, is not compared and not changed.
 func (t *trial) learnValues(c child) error {
 	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
@@ -180,8 +180,8 @@ func leaves(fields map[string]any, at path) (all []path) {
 	return all
 }
 
-// isIn reports whether an object that was sent has a path. The API server may have added keys of list items to it, such as
-// the protocol of a port.
+// isIn reports whether an object that was sent has a path. The API server may have added keys of list items to it,
+// such as the protocol of a port.
 func (p path) isIn(object any) bool {
 	for at, e := range p {
 		if e.field != "" {

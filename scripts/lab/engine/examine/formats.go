@@ -136,6 +136,7 @@ func (r *Report) sarif() ([]byte, error) {
 		}
 		one.Results = append(one.Results, result)
 	}
-	data, err := json.MarshalIndent(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{one}}, "", "  ")
+	log := sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{one}}
+	data, err := json.MarshalIndent(log, "", "  ")
 	return append(data, '\n'), err
 }

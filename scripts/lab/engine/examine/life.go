@@ -42,7 +42,8 @@ func creation(r *run) error {
 	r.none("no write changes nothing", slices.DeleteFunc(slices.Clone(writes),
 		func(e ledger.Entry) bool { return e.Effect != ledger.Same }),
 		"%d of its writes were accepted and changed nothing")
-	conflicts := slices.DeleteFunc(slices.Clone(writes), func(e ledger.Entry) bool { return e.Code != http.StatusConflict })
+	conflicts := slices.DeleteFunc(slices.Clone(writes),
+		func(e ledger.Entry) bool { return e.Code != http.StatusConflict })
 	isCreate := func(e ledger.Entry) bool { return e.Verb == wire.Create }
 	r.none("no conflict with itself", slices.DeleteFunc(slices.Clone(conflicts), isCreate),
 		"%d of its writes were refused with 409: it worked on an old state")

@@ -161,7 +161,8 @@ func (o *operator) reconcileErrors(ctx context.Context) (n int, known bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", o.metrics), nil)
+	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", o.metrics)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, false
 	}

@@ -99,7 +99,8 @@ func (r *run) createMore() error {
 func byReach(idle, used []permission) (reached, notReached []permission) {
 	for _, p := range idle {
 		wild := p.verb == "*" || p.group == "*" || p.resource == "*"
-		if wild || slices.ContainsFunc(used, func(u permission) bool { return u.group == p.group && u.resource == p.resource }) {
+		same := func(u permission) bool { return u.group == p.group && u.resource == p.resource }
+		if wild || slices.ContainsFunc(used, same) {
 			reached = append(reached, p)
 		} else {
 			notReached = append(notReached, p)
@@ -228,9 +229,9 @@ func (p permission) allows(other permission) bool {
 	return fits(p.group, other.group) && fits(p.resource, other.resource) && fits(p.verb, other.verb)
 }
 
-// impliedBy are verbs that count as used when a request with another verb was seen. An informer falls back to list. Where
-// the admission plugin OwnerReferencesPermissionEnforcement is enabled, who sets an owner reference on an object that
-// exists needs delete on it.
+// impliedBy are verbs that count as used when a request with another verb was seen. An informer falls back to list.
+// Where the admission plugin OwnerReferencesPermissionEnforcement is enabled, who sets an owner reference on an
+// object that exists needs delete on it.
 var impliedBy = map[string]string{wire.List: wire.Watch, wire.Delete: wire.Patch}
 
 // unused are the permissions that no request needed.

@@ -68,8 +68,8 @@ func matchesPath(u *unstructured.Unstructured, path, want string) error {
 
 var errNothing = errors.New("the operator has written nothing for it")
 
-// await returns when the sample is ready, what the operator asked for is there, its errors do not grow, and it has stopped
-// writing.
+// await returns when the sample is ready, what the operator asked for is there, its errors do not grow, and it has
+// stopped writing.
 func (t *trial) await(within time.Duration) error {
 	errs := t.newFailing()
 	look := func() error {

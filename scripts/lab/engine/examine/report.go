@@ -30,7 +30,8 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`
 	// Children are the objects that the operator writes, with the number of fields that it sets.
 	Children []string `json:"children"`
-	// Creation is what was delivered to the operator, and what it sent, from the creation of the sample until it was ready.
+	// Creation is what was delivered to the operator, and what it sent, from the creation of the sample until it was
+	// ready.
 	Creation []string  `json:"creation,omitempty"`
 	Findings []Finding `json:"findings"`
 	// Requests are what the operator has sent in each experiment, leases and events apart.
@@ -75,8 +76,8 @@ func newReport(t *target) *Report {
 				t.kindNames(), r.Kind))
 	}
 	if t.statusless {
-		r.Notes = append(r.Notes, fmt.Sprintf("The CRD of %s has no status subresource: whoever may write the status may write "+
-			"the spec, each write of the status raises metadata.generation, and observedGeneration says nothing.", r.Kind))
+		r.Notes = append(r.Notes, fmt.Sprintf("The CRD of %s has no status subresource: whoever may write the status may "+
+			"write the spec, each write of the status raises metadata.generation, and observedGeneration says nothing.", r.Kind))
 	}
 	return r
 }
@@ -170,7 +171,8 @@ func (r *Report) Markdown() string {
 		r.section(&b, e)
 	}
 	if len(r.Creation) > 0 {
-		fmt.Fprintf(&b, "\n## The creation, step by step\n\nWhat was delivered to the operator, and what it sent.\n\n```text\n%s\n```\n",
+		fmt.Fprintf(&b, "\n## The creation, step by step\n\nWhat was delivered to the operator, and what it sent.\n\n"+
+			"```text\n%s\n```\n",
 			strings.Join(r.Creation, "\n"))
 	}
 	return b.String()

@@ -105,7 +105,8 @@ func TestAReportForOtherPrograms(t *testing.T) {
 	if diff := cmp.Diff(r, reread); diff != "" {
 		t.Error(diff)
 	}
-	if page := string(read("examine.md")); strings.Index(page, "## A choice to make") > strings.Index(page, "## All experiments") {
+	page := string(read("examine.md"))
+	if strings.Index(page, "## A choice to make") > strings.Index(page, "## All experiments") {
 		t.Errorf("what failed does not come first:\n%s", page)
 	}
 }

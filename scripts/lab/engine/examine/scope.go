@@ -35,7 +35,8 @@ func (r *run) isGiven(c child) bool {
 	})
 }
 
-// findLocks looks for locks of leader elections that are not Leases: client-go once kept them in ConfigMaps and Endpoints.
+// findLocks looks for locks of leader elections that are not Leases: client-go once kept them in ConfigMaps and
+// Endpoints.
 func (t *trial) findLocks() {
 	for _, resource := range []string{"configmaps", "endpoints"} {
 		gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}

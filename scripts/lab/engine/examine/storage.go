@@ -11,8 +11,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// provide makes a volume for each claim, as the provisioner of a cluster does, until ctx ends. Nothing is stored in it: no
-// container runs.
+// provide makes a volume for each claim, as the provisioner of a cluster does, until ctx ends. Nothing is stored in
+// it: no container runs.
 func (r *run) provide(ctx context.Context) {
 	claims := r.fixture.Kube.CoreV1().PersistentVolumeClaims("")
 	for fixture.Pause(ctx, 200*time.Millisecond) == nil {
@@ -28,7 +28,7 @@ func (r *run) provide(ctx context.Context) {
 			_, _ = r.fixture.Kube.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
 				Spec: corev1.PersistentVolumeSpec{AccessModes: c.Spec.AccessModes,
-					Capacity:                      corev1.ResourceList{corev1.ResourceStorage: c.Spec.Resources.Requests[corev1.ResourceStorage]},
+					Capacity:                      c.Spec.Resources.Requests,
 					PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete, VolumeMode: c.Spec.VolumeMode,
 					StorageClassName: classOf(c.Spec.StorageClassName),
 					ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace,

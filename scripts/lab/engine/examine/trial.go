@@ -98,8 +98,8 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 	return err
 }
 
-// place is the namespace of an object: the trial's, but for what is in a namespace that NEEDS= makes, or in the operator's
-// own, $NAMESPACE.
+// place is the namespace of an object: the trial's, but for what is in a namespace that NEEDS= makes, or in the
+// operator's own, $NAMESPACE.
 func (t *trial) place(given string) string {
 	made := slices.ContainsFunc(t.target.needs, func(u *unstructured.Unstructured) bool {
 		return u.GetKind() == "Namespace" && u.GetName() == given

@@ -105,8 +105,8 @@ func (r *run) webhooksAnswer() error {
 		return fmt.Errorf("the program serves no webhooks at %s within 10 s: name its flags in ARGS=%s", address,
 			words(r.operator.Process()))
 	}
-	r.report.Notes = append(r.report.Notes, fmt.Sprintf("The webhooks beside the CRDs (%s) are not served by the program at "+
-		"%s: it is examined without them.", strings.Join(r.webhooks, ", "), address))
+	r.report.Notes = append(r.report.Notes, fmt.Sprintf("The webhooks beside the CRDs (%s) are not served by the program "+
+		"at %s: it is examined without them.", strings.Join(r.webhooks, ", "), address))
 	r.options.Progress("it serves no webhooks at %s: they are left out", address)
 	return r.fixture.Webhooks.Install(r.ctx, "")
 }

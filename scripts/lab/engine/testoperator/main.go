@@ -112,7 +112,8 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 	selected := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, "",
 		func(o *metav1.ListOptions) { o.LabelSelector = "app=hello" })
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
-	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()), begun: map[cache.ObjectName]bool{}, changed: map[string]bool{},
+	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()),
+		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{},
 		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {
