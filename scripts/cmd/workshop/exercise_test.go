@@ -209,23 +209,25 @@ func (l *learner) watched(text string) (ended func()) {
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}
-	var said strings.Builder
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() || !strings.Contains(lines.Text(), "Ctrl-C ends this") {
-		l.t.Errorf("watch begins with %q", lines.Text())
-	}
-	read := make(chan bool)
+	var said strings.Builder // a line is complete when the next record is there: bytes are read
+	begun, read := make(chan struct{}), make(chan bool)
 	go func() {
-		seen := false
-		for lines.Scan() {
-			fmt.Fprintln(&said, lines.Text())
-			if !seen && strings.Contains(lines.Text(), text) {
+		seen, some := false, make([]byte, 4096)
+		for err := error(nil); err == nil; {
+			var n int
+			n, err = out.Read(some)
+			if said.Len() == 0 {
+				close(begun)
+			}
+			said.Write(some[:n])
+			if !seen && strings.Contains(said.String(), text) {
 				seen = true
 				_ = cmd.Process.Signal(os.Interrupt)
 			}
 		}
 		read <- seen
 	}()
+	<-begun
 	return func() {
 		l.t.Helper()
 		defer cancel()
