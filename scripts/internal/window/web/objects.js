@@ -144,10 +144,6 @@ export class Objects {
           command: `kubectl patch ${object} --subresource=status --type=merge -p '{"status":{"readyReplicas":77}}'` });
       }
     }
-    if (this.programs.length) {
-      all.push({ name: "Freeze all watches", command: "scripts/workshop freeze" },
-        { name: "Thaw them", command: "scripts/workshop freeze --end" });
-    }
     for (const { name, pid } of this.programs) {
       all.push({ name: `Stop ${name}`, command: `kill ${pid}` }, { name: `Kill ${name}`, command: `kill -KILL ${pid}` });
     }
