@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Schema names what a report in JSON looks like: report.schema.json. A field is only added within a version.
+// Schema names what a report in JSON looks like: scripts/lab/examine/report.schema.json. A field is only added within a version.
 const Schema = "https://example.com/operator-workshop/examine/v1"
 
 // A Report is what an examination showed.

@@ -3,8 +3,10 @@ package examine
 import (
 	"encoding/json"
 	"encoding/xml"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -178,4 +180,56 @@ func TestLinesOfErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %v", line, got, want)
 		}
 	}
+}
+
+// TestTheSchemaHasTheFieldsOfAReport compares the schema for other programs with the types.
+func TestTheSchemaHasTheFieldsOfAReport(t *testing.T) {
+	data, err := os.ReadFile("../../examine/report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct {
+		Const      string                     `json:"const"`
+		Enum       []string                   `json:"enum"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Items      *struct {
+			Properties map[string]json.RawMessage `json:"properties"`
+		} `json:"items"`
+	}
+	read := func(data []byte) (o object) {
+		if err := json.Unmarshal(data, &o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	report := read(data)
+	findings := read(report.Properties["findings"]).Items.Properties
+	for name, test := range map[string]struct {
+		of         any
+		properties map[string]json.RawMessage
+	}{"report": {Report{}, report.Properties}, "finding": {Finding{}, findings}} {
+		if diff := cmp.Diff(fieldsOf(test.of), slices.Sorted(maps.Keys(test.properties))); diff != "" {
+			t.Errorf("%s: (-type +schema):\n%s", name, diff)
+		}
+	}
+	if got := read(report.Properties["schema"]).Const; got != Schema {
+		t.Errorf("the schema is of %q, want %q", got, Schema)
+	}
+	var want []string
+	for _, s := range severities {
+		want = append(want, string(s))
+	}
+	if diff := cmp.Diff(want, read(findings["severity"]).Enum); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// fieldsOf are the names of a struct's fields in JSON.
+func fieldsOf(value any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(value)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
