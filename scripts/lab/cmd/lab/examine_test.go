@@ -72,7 +72,7 @@ func TestNoReportShowsASecret(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("%v\n%s", err, printed)
 	}
-	if got := strings.Join(names, " "); got != "examine.html examine.json examine.md" {
+	if got := strings.Join(names, " "); got != "examine.html examine.json examine.junit.xml examine.md examine.sarif" {
 		t.Errorf("the folder has %s\n%s", got, printed)
 	}
 	page, err := os.ReadFile(filepath.Join(out, "examine.md"))

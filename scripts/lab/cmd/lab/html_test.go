@@ -18,7 +18,7 @@ func TestWriteHTML(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(data)
-	for _, want := range []string{"<title>&lt;a title&gt;</title>", "<h1>A page</h1>", "<th>check</th>", "<td>a</td>"} {
+	for _, want := range []string{"<title>&lt;a title&gt;</title>", `<h1 id="a-page">A page</h1>`, "<th>check</th>", "<td>a</td>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}

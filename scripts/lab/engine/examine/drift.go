@@ -27,6 +27,9 @@ func (r *run) patience() time.Duration {
 	return 6 * time.Second
 }
 
+// alwaysTried is how many children are disturbed even when the time is over: a report without any would say nothing.
+const alwaysTried = 4
+
 // drift deletes and changes what the operator owns. Of many children there may be time for some.
 func drift(r *run) error {
 	if len(r.owns()) == 0 {
@@ -40,7 +43,7 @@ func drift(r *run) error {
 	}{{"a deleted %s comes back", "further children that are deleted", (*trial).deleteChild},
 		{"changed fields of %s are restored", "further children that are changed", (*trial).changeFields}} {
 		for n, c := range byKind(r.owns()) {
-			if n > 0 && r.late() {
+			if n >= alwaysTried && r.late() {
 				left[part.others]++
 				continue
 			}
@@ -211,8 +214,12 @@ const mostAgain = 4
 // changeAgain changes the first fields that stayed changed once more, each in a sample of its own and nothing beside
 // it, and waits for the operator's period. When each of them stays changed again, all do.
 func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
+	most := mostAgain
+	if t.target.Fast {
+		most = 1
+	}
 	for n, k := range kept {
-		if n >= mostAgain && len(alone.kept) == n {
+		if n >= most && len(alone.kept) == n {
 			alone.kept = append(alone.kept, kept[n:]...)
 			return alone, nil
 		}
