@@ -47,18 +47,26 @@ func setKernelLimits(pid int) {
 	}
 }
 
-// highest is the best nice value. A real-time policy is not for a Go program: its threads wait for each other in loops, and
-// one that has the policy would keep the processor from one that has not got it yet.
-const highest = -20
-
-// raisePriority gives all threads of this process more time than others, where the system permits it, as it does for root:
-// a program that starts others without end leaves little time for a process that is one of many. Threads inherit the
+// raisePriority has all threads of this process run before others, where the system permits it, as it does for root: a
+// program that starts others without end leaves no time for a process that is one of many. Threads inherit the
 // priority. So do processes: this comes after the start of the program.
+//
+// No thread may be left out: Go's threads wait for each other in loops, and one that runs before all others would take
+// the processor from the one that it waits for. A thread that was started meanwhile is found in the next turn.
 func raisePriority() {
-	threads, _ := os.ReadDir("/proc/self/task")
-	for _, thread := range threads {
-		id, _ := strconv.Atoi(thread.Name())
-		_ = unix.Setpriority(unix.PRIO_PROCESS, id, highest)
+	for found := true; found; {
+		found = false
+		threads, _ := os.ReadDir("/proc/self/task")
+		for _, thread := range threads {
+			id, _ := strconv.Atoi(thread.Name())
+			if now, err := unix.SchedGetAttr(id, 0); err != nil || now.Policy == unix.SCHED_FIFO {
+				continue
+			}
+			first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+			if unix.SchedSetAttr(id, first, 0) == nil {
+				found = true
+			}
+		}
 	}
 }
 
