@@ -61,8 +61,6 @@ func New(root, name string, finish func() error) (err error) {
 	err = errors.Join(err,
 		insert(filepath.Join(root, "scripts", "sync.yaml"), "- from: 00-env/internal/testenv/testenv.go\n  to:\n",
 			"  - "+name+"/internal/testenv/testenv.go\n"),
-		insert(filepath.Join(root, "scripts", "sync.yaml"), "- from: 01-crd/internal/testenv/tests.go\n  to:\n",
-			"  - "+name+"/internal/testenv/tests.go\n"),
 		insert(filepath.Join(root, "README.md"), lastRow(root),
 			fmt.Sprintf("| [%s](%s/README.md) | 10 | how to begin a chapter | an object that is stored |\n", name, name)))
 	if err != nil {

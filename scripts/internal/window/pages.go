@@ -76,6 +76,9 @@ func linkTargets(doc ast.Node) (targets []string) {
 		if link, ok := node.(*ast.Link); ok && entering {
 			targets = append(targets, string(link.Destination))
 		}
+		if image, ok := node.(*ast.Image); ok && entering {
+			targets = append(targets, string(image.Destination))
+		}
 		return ast.WalkContinue, nil
 	})
 	return targets
@@ -168,6 +171,11 @@ func (s *Server) render(name string) (template.HTML, error) {
 // lead makes links lead to the window's pages and files. What is in no page of the window has its address in words.
 func (s *Server) lead(doc ast.Node, name string) {
 	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if image, ok := node.(*ast.Image); ok && entering {
+			if file, _, ok := s.pages.target(name, string(image.Destination)); ok {
+				image.Destination = []byte("/file/" + file)
+			}
+		}
 		link, ok := node.(*ast.Link)
 		if !ok || !entering {
 			return ast.WalkContinue, nil
@@ -259,6 +267,11 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	source, err := root.ReadFile(filepath.FromSlash(name))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	if path.Ext(name) == ".png" {
+		w.Header().Set("Content-Type", "image/png")
+		_, _ = w.Write(source)
 		return
 	}
 	var body bytes.Buffer

@@ -245,7 +245,7 @@ func TestCall(t *testing.T) {
 	if err := l.create("a"); err == nil {
 		t.Error("the function asked for a drop")
 	}
-	if want := []string{" true false 0 ", "a true true 201 moved"}; !slices.Equal(seen, want) {
+	if want := []string{"a true false 0 ", "a true true 201 moved"}; !slices.Equal(seen, want) {
 		t.Errorf("%q, want %q", seen, want)
 	}
 }
