@@ -20,8 +20,6 @@ const (
 	// patience is how long a process may take to end after SIGKILL. One of another user, or one that waits for a
 	// broken disk, never ends.
 	patience = 20 * time.Second
-	// few members cannot start others faster than they are ended.
-	few = 32
 )
 
 // init makes a supervisor of this process when Start has started it. Every program that imports this package, tests
@@ -31,6 +29,7 @@ func init() {
 		return
 	}
 	runtime.LockOSThread() // the program is to end with this thread, which lasts as long as the process
+	runtime.GOMAXPROCS(1)  // it runs before all others, and leaves them a processor
 	control, reports := os.NewFile(3, "control"), os.NewFile(4, "reports")
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
@@ -79,30 +78,31 @@ func serve(control, reports *os.File) error {
 		_ = from.Decode(&c) // nothing follows the command: this is the end of the pipe
 		close(asked)
 	}()
-	exit, limit := f.watch(c.Limits, asked)
+	exit, limit, members := f.watch(c.Limits, asked)
 	if exit == nil {
-		f.end()
+		f.end(members)
 		exit = f.killed(limit)
 	}
 	_ = send.Encode(report{Exit: exit})
-	f.end()
+	f.end(nil)
 	return nil
 }
 
-// watch returns how the program has ended by itself, or nil when it must be ended: it was asked for, or a limit was
-// exceeded.
-func (f *family) watch(limits Limits, asked <-chan struct{}) (exit *Exit, limit string) {
+// watch returns how the program has ended by itself, or nil when it must be ended: it was asked for, or its members have
+// exceeded a limit.
+func (f *family) watch(limits Limits, asked <-chan struct{}) (exit *Exit, limit string, members []process) {
 	began, ticker := time.Now(), time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case e := <-f.exited:
-			return &e, ""
+			return &e, "", nil
 		case <-asked:
-			return nil, ""
+			return nil, "", nil
 		case <-ticker.C:
-			if limit := limits.exceeded(f.members(), time.Since(began)); limit != "" {
-				return nil, limit
+			members = f.members()
+			if limit := limits.exceeded(members, time.Since(began)); limit != "" {
+				return nil, limit, members
 			}
 		}
 	}
@@ -169,12 +169,11 @@ func (f *family) killed(limit string) *Exit {
 	return &exit
 }
 
-// end ends all members. It signals process groups, not processes: the kernel does that in one step, in which no member
-// of the group can start another. What leaves for another group meanwhile is found in the next turn. While there are many,
-// the loop does not sleep, so that the next turn comes before many others have left.
-func (f *family) end() {
-	for begin := time.Now(); time.Since(begin) < patience; {
-		members := f.members()
+// end ends the members that are known, then all that there are. It signals process groups, not processes: the kernel does
+// that in one step, in which no member of the group can start another. What leaves for another group meanwhile is found
+// in the next turn.
+func (f *family) end(members []process) {
+	for begin := time.Now(); time.Since(begin) < patience; members = f.members() {
 		groups := map[int]bool{f.root: true}
 		for _, m := range members {
 			groups[m.group] = true
@@ -185,9 +184,7 @@ func (f *family) end() {
 		if !f.wait(syscall.WNOHANG) && len(members) == 0 {
 			return
 		}
-		if len(members) <= few {
-			time.Sleep(5 * time.Millisecond) // they need the processor to end
-		}
+		time.Sleep(2 * time.Millisecond) // they need the processor to end
 	}
 }
 

@@ -38,21 +38,16 @@ func TestMain(m *testing.M) {
 
 // A crowd is the processes of a test, found by a mark in their environment.
 type crowd struct {
-	t           *testing.T
-	mark, alive string
+	t    *testing.T
+	mark string
 }
 
 func newCrowd(t *testing.T) crowd {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("only Linux shows the environment of processes")
 	}
-	c := crowd{t: t, alive: filepath.Join(t.TempDir(), "alive")}
-	c.mark = "ALIVE=" + c.alive
-	if err := os.WriteFile(c.alive, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c := crowd{t: t, mark: "MARK=" + t.TempDir()}
 	t.Cleanup(func() {
-		_ = os.Remove(c.alive)
 		for _, pid := range c.pids() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -99,9 +94,8 @@ setsid sh -c 'setsid sleep 300 & sleep 300' &
 sh -c 'setsid sh -c "trap : INT TERM HUP; sleep 300; sleep 300" &'
 `
 
-// alive ends a program that would fill the machine, when the test has ended without having ended the program.
-const alive = `[ -e "$ALIVE" ] || exit; `
-
+// TestNothingIsLeft ends programs of several kinds. Two of them double themselves, for twelve generations: also when this
+// test is killed, that has an end.
 func TestNothingIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -111,11 +105,15 @@ func TestNothingIsLeft(t *testing.T) {
 	}{
 		"a program that leaves others in sessions of their own": {script: leaves + "exit 3", want: "ended with code 3"},
 		"one that starts two others and ends, and these do the same": {
-			script: alive + "setsid $0 &\nsetsid $0 &\nexit 3", want: "ended with code 3"},
+			script: "[ ${#1} -lt 12 ] || exec sleep 300\nsetsid $0 1$1 &\nsetsid $0 1$1 &\nexit 3", want: "ended with code 3"},
 		"one whose others ignore signals": {script: `trap '' INT TERM HUP; setsid sleep 300 & kill -9 $$`,
 			want: "ended by killed"},
-		"a fork bomb": {script: "bomb() { " + alive + "bomb | bomb & }\nbomb\nsleep 300", limits: Limits{Processes: 100},
-			want: "was ended: it had .* processes at once, and may have 100"},
+		"a fork bomb": {limits: Limits{Processes: 100},
+			script: "bomb() { [ ${#1} -lt 12 ] || exec sleep 300; bomb 1$1 | bomb 1$1 & }\nbomb\nsleep 300",
+			want:   "was ended: it had .* processes at once, and may have 100"},
+		"one in sessions of its own": {limits: Limits{Processes: 100},
+			script: "[ ${#1} -lt 12 ] || exec sleep 300\nsetsid $0 1$1 &\nsetsid $0 1$1 &\nsleep 300",
+			want:   "was ended: it had .* processes at once, and may have 100"},
 		"20 GB of memory": {env: "SUPERVISOR_TEST=eat", limits: Limits{Memory: 200 << 20},
 			want: "was ended: it used .* GiB of memory, and may use 0.2 GiB"},
 		"memory of many processes": {limits: Limits{Memory: 20 << 20},
