@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/scripts/internal/cluster"
 )
 
 // lensCostCommand measures requests through the lens against requests past it.
@@ -21,5 +24,27 @@ func lensCostCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().IntVar(&requests, "requests", requests, "how many on each way")
+	return cmd
+}
+
+// freezeCommand makes the lens withhold the events of all watches, and deliver them later.
+func freezeCommand() *cobra.Command {
+	var end bool
+	cmd := newCommand("freeze", "Withhold the events of all watches for a minute; requests pass", cobra.NoArgs,
+		func(_ *cobra.Command, w workshop, _ []string) error {
+			if running, _ := w.cluster().Running(); running == 0 {
+				return cluster.ErrNoCluster
+			}
+			signal, done := syscall.SIGUSR1, "No program gets an event for a minute; requests pass. `workshop freeze --end` ends it."
+			if end {
+				signal, done = syscall.SIGUSR2, "The events that were withheld are delivered."
+			}
+			if err := w.cluster().Signal(cluster.Lens, signal); err != nil {
+				return fmt.Errorf("%w: %w", cluster.ErrNoLens, err)
+			}
+			fmt.Println(done)
+			return nil
+		})
+	cmd.Flags().BoolVar(&end, "end", false, "deliver now what was withheld")
 	return cmd
 }

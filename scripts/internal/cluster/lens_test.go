@@ -2,11 +2,15 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/internal/tools"
@@ -17,7 +21,7 @@ func seenByLens(t *testing.T, c *Cluster) (lines []string, last loop.Record) {
 	t.Helper()
 	if err := loop.Read(t.Context(), c.Ledger(), false, func(r loop.Record) error {
 		if r.Changes() && r.By.Name == "kubectl" {
-			lines, last = append(lines, r.By.Name+" "+r.RequestText()), r
+			lines, last = append(lines, r.By.Name+" "+r.Text()), r
 		}
 		return nil
 	}); err != nil {
@@ -50,6 +54,7 @@ func TestLens(t *testing.T) {
 		t.Errorf("the record is not whole: %+v", last)
 	}
 	lensKeepsIdentities(t, c)
+	lensFreezesWatches(t, c)
 	kill(t, c, Lens)
 	if _, ok := kubectl(t, c.Kubeconfig(), "get", "nodes"); ok {
 		t.Error("the lens is passed by")
@@ -81,4 +86,41 @@ func lensKeepsIdentities(t *testing.T, c *Cluster) {
 			t.Errorf("%s acts as the administrator: %v", name, err)
 		}
 	}
+}
+
+// lensFreezesWatches checks that a program gets no event while its watch is frozen, and gets it when the watch thaws.
+func lensFreezesWatches(t *testing.T, c *Cluster) {
+	watch := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "get", "configmaps", "-n", "default", "--watch")
+	watch.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+t.TempDir(), "KUBERC=off")
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Process.Kill(); _ = watch.Wait() }()
+	delivered := func(name string) (is bool) {
+		err := loop.Read(t.Context(), c.Ledger(), false, func(r loop.Record) error {
+			is = is || r.Is == loop.Event && r.Name == name || name == "" && r.Open && r.Resource == "configmaps"
+			return nil
+		})
+		return is && err == nil
+	}
+	eventually(t, "the watch is open", func() bool { return delivered("") })
+	if err := c.Signal(Lens, syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	withheld := func() string { return fmt.Sprintf("withheld-%d", n) }
+	eventually(t, "an event is withheld for longer than any event takes", func() bool {
+		n++
+		mustKubectl(t, c.Kubeconfig(), "create", "configmap", withheld(), "-n", "default")
+		for deadline := time.Now().Add(500 * time.Millisecond); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if delivered(withheld()) {
+				return false
+			}
+		}
+		return true
+	})
+	if err := c.Signal(Lens, syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the event is delivered", func() bool { return delivered(withheld()) })
 }

@@ -31,7 +31,9 @@ type Kept string
 // KeptOf is the folder of an exercise.
 func KeptOf(checks, exercise string) Kept { return Kept(filepath.Join(checks, exercise)) }
 
-func (k Kept) ledger() string  { return filepath.Join(string(k), "ledger.jsonl") }
+// Ledger is the file with the records.
+func (k Kept) Ledger() string { return filepath.Join(string(k), "ledger.jsonl") }
+
 func (k Kept) verdict() string { return filepath.Join(string(k), "verdict.json") }
 
 // Write replaces what was kept. While both files change there is no verdict.
@@ -53,23 +55,30 @@ func (k Kept) Write(records []Record, j Judgement) error {
 	if err != nil {
 		return err
 	}
-	err = os.WriteFile(k.ledger(), lines.Bytes(), 0o600)
+	err = os.WriteFile(k.Ledger(), lines.Bytes(), 0o600)
 	if err == nil {
 		err = os.WriteFile(k.verdict(), append(verdict, '\n'), 0o600)
 	}
 	return err
 }
 
+// Judgement returns what the check said. The error is os.ErrNotExist when nothing was kept.
+func (k Kept) Judgement() (j Judgement, err error) {
+	verdict, err := os.ReadFile(k.verdict())
+	if err == nil {
+		err = json.Unmarshal(verdict, &j)
+	}
+	if err != nil {
+		return j, fmt.Errorf("read %s: %w", k.verdict(), err)
+	}
+	return j, nil
+}
+
 // Read returns what was kept. The error is os.ErrNotExist when nothing was.
 func (k Kept) Read(ctx context.Context) (records []Record, j Judgement, err error) {
-	verdict, err := os.ReadFile(k.verdict())
-	if err != nil {
-		return nil, j, err
+	if j, err = k.Judgement(); err == nil {
+		records, err = All(ctx, k.Ledger())
 	}
-	if err := json.Unmarshal(verdict, &j); err != nil {
-		return nil, j, fmt.Errorf("read %s: %w", k.verdict(), err)
-	}
-	records, err = All(ctx, k.ledger())
 	return records, j, err
 }
 

@@ -1,8 +1,11 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,15 +19,11 @@ type Printer struct {
 	// Namespace is left out of the names of objects, and so is default.
 	Namespace string
 
-	open   *Record              // the event of the open line
-	last   map[Program][]Record // events by program, the newest at the end
-	pids   map[string]int       // the first process of a name
+	open   *Record // the event of the open line
+	order  Order
+	pids   map[string]int // the first process of a name
 	column int
 }
-
-// recent is how many events of a program are kept: a request is printed when it is answered, and more events may have
-// been delivered by then.
-const recent = 64
 
 // Print prints one record. Records of housekeeping are left out, and so is the end of a watch.
 func (p *Printer) Print(r Record) error {
@@ -34,27 +33,22 @@ func (p *Printer) Print(r Record) error {
 	if r.Is == Event {
 		return p.event(r)
 	}
-	if r.Verb == "watch" && !r.Open && r.Code/100 == 2 {
+	if r.IsEndOfWatch() {
 		return nil
 	}
 	return p.request(r)
 }
 
 func (p *Printer) event(r Record) error {
-	if p.last == nil {
-		p.last = map[Program][]Record{}
-	}
-	key := r.By.key()
-	events := append(p.last[key], r)
-	p.last[key] = events[max(0, len(events)-recent):]
-	err := p.line(p.begin(r) + p.short(r.EventText()))
+	p.order.Note(r)
+	err := p.line(p.begin(r) + p.short(r.Text()) + " delivered")
 	p.open = &r
 	return err
 }
 
 func (p *Printer) request(r Record) error {
-	text := p.short(r.RequestText())
-	before, ok := p.before(r)
+	text := p.short(r.Text())
+	before, ok := p.order.Before(r)
 	if ok {
 		text = "→ " + gap(r.Time.Sub(before.Time)) + " → " + text
 	}
@@ -72,17 +66,6 @@ func (p *Printer) short(text string) string {
 		return text
 	}
 	return strings.Replace(text, " "+p.Namespace+"/", " ", 1)
-}
-
-// before is the newest event that was delivered to the program before it sent the request.
-func (p *Printer) before(r Record) (Record, bool) {
-	events := p.last[r.By.key()]
-	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].N < r.N {
-			return events[i], true
-		}
-	}
-	return Record{}, false
 }
 
 // line closes the open line and writes a text.
@@ -120,28 +103,20 @@ func (p *Printer) begin(r Record) string {
 
 func (r Record) clock() string { return r.Time.Local().Format("15:04:05.000") }
 
-// EventText is an event in words: Deployment myweb MODIFIED delivered.
-func (r Record) EventText() string {
-	kind := r.Kind
-	if kind == "" {
-		kind = r.Resource
-	}
-	return strings.Join([]string{kind, r.object(), r.Type, "delivered"}, " ")
-}
-
-// RequestText is a request in words: update mywebs/status myweb 200 moved.
-func (r Record) RequestText() string {
-	code := "no answer"
-	if r.Code > 0 {
-		code = fmt.Sprint(r.Code)
-	}
-	words := []string{r.Verb, r.What()}
-	for _, word := range []string{r.object(), code, r.Effect} {
-		if word != "" {
-			words = append(words, word)
+// Text is an event or a request in words: "Deployment myweb MODIFIED", "update mywebs/status myweb 200 moved".
+func (r Record) Text() string {
+	words := []string{cmp.Or(r.Kind, r.Resource), r.object(), r.Type}
+	if r.Is == Request {
+		code, dry := "no answer", ""
+		if r.Code > 0 {
+			code = strconv.Itoa(r.Code)
 		}
+		if r.DryRun {
+			dry = "dry run"
+		}
+		words = []string{r.Verb, r.What(), r.object(), dry, code, r.Effect}
 	}
-	return strings.Join(words, " ")
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
 // object leaves out the namespace that everything is in unless something else was asked for.

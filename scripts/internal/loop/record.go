@@ -103,6 +103,9 @@ func (r Record) IsHousekeeping() bool {
 	return r.Resource == "" || r.Resource == "leases" || r.Resource == "events"
 }
 
+// IsEndOfWatch reports whether a record is the second one of a watch.
+func (r Record) IsEndOfWatch() bool { return r.Verb == "watch" && !r.Open && r.Code/100 == 2 }
+
 // What is the resource with its subresource: deployments/status.
 func (r Record) What() string { return strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/") }
 
@@ -117,4 +120,35 @@ func (r Record) Which() string {
 // IsBy reports whether a record is of one of the programs or users, by name, number or executable. None means all.
 func (r Record) IsBy(names []string) bool {
 	return len(names) == 0 || slices.ContainsFunc(names, r.By.is)
+}
+
+// recent is how many events of a program an Order keeps: a request is recorded when it is answered, and more events may
+// have been delivered by then.
+const recent = 64
+
+// An Order knows which event came before a request. Its zero value knows none.
+type Order struct {
+	events map[Program][]Record // the newest at the end
+}
+
+// Note takes a record, in the order of the ledger.
+func (o *Order) Note(r Record) {
+	if r.Is != Event {
+		return
+	}
+	if o.events == nil {
+		o.events = map[Program][]Record{}
+	}
+	some := append(o.events[r.By.key()], r)
+	o.events[r.By.key()] = some[max(0, len(some)-recent):]
+}
+
+// Before returns the newest event that was delivered to a program before it sent a request.
+func (o *Order) Before(request Record) (Record, bool) {
+	for _, event := range slices.Backward(o.events[request.By.key()]) {
+		if event.N < request.N {
+			return event, true
+		}
+	}
+	return Record{}, false
 }

@@ -2,11 +2,9 @@ package window
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -20,35 +18,33 @@ const clusterSource = "cluster"
 
 // A Verdict is what a check has left beside its ledger.
 type Verdict struct {
-	Exercise string `json:"exercise"`
-	Passed   bool   `json:"passed"`
-	Check    string `json:"check"`
-	Message  string `json:"message"`
-	// At is the number of the record at which the program differed, 0 when no record shows it.
-	At int `json:"at,omitempty"`
+	loop.Judgement
 	// Time is when the ledger was written.
 	Time time.Time `json:"time"`
 }
 
+// An Arrow is a record as it is drawn.
+type Arrow struct {
+	loop.Record
+	// Text is the record in words.
+	Text string `json:"text"`
+	// Changes is set when a request asks for a change.
+	Changes bool `json:"changes,omitempty"`
+	// After is the number of the event that was delivered to the program before it sent the request, 0 for none.
+	After int `json:"after,omitempty"`
+}
+
 // verdicts are those of the checks that left a ledger, by exercise.
 func (s *Server) verdicts() (all []Verdict) {
-	files, _ := filepath.Glob(filepath.Join(s.Checks, "*", "verdict.json"))
-	for _, file := range files {
-		var v Verdict
-		data, err := os.ReadFile(file)
-		if err != nil || json.Unmarshal(data, &v) != nil || v.Exercise != filepath.Base(filepath.Dir(file)) {
-			continue
-		}
-		if info, err := os.Stat(s.checkLedger(v.Exercise)); err == nil {
-			v.Time = info.ModTime()
-			all = append(all, v)
+	folders, _ := os.ReadDir(s.Checks)
+	for _, folder := range folders {
+		kept := loop.KeptOf(s.Checks, folder.Name())
+		j, err := kept.Judgement()
+		if info, missing := os.Stat(kept.Ledger()); err == nil && missing == nil && j.Exercise == folder.Name() {
+			all = append(all, Verdict{j, info.ModTime()})
 		}
 	}
 	return all
-}
-
-func (s *Server) checkLedger(exercise string) string {
-	return filepath.Join(s.Checks, exercise, "ledger.jsonl")
 }
 
 func (s *Server) loopSources(w http.ResponseWriter, _ *http.Request) { answer(w, s.verdicts()) }
@@ -64,25 +60,31 @@ type feed struct {
 	connection *websocket.Conn
 
 	mu      sync.Mutex
-	waiting []loop.Record
+	order   loop.Order
+	waiting []Arrow
 }
 
 // feedMessage is what a tab gets.
 type feedMessage struct {
-	Records []loop.Record `json:"records,omitempty"`
+	Records []Arrow `json:"records,omitempty"`
 	// Away says why there are no records.
 	Away string `json:"away,omitempty"`
 	// End says that there are no more.
 	End bool `json:"end,omitempty"`
 }
 
-// add takes a record. Discovery and health are of no resource, and are left out.
+// add takes a record. Discovery and health are of no resource, and are left out; so is the second record of a watch.
 func (f *feed) add(ctx context.Context, r loop.Record) error {
-	if r.Resource == "" {
+	if r.Resource == "" || r.IsEndOfWatch() {
 		return nil
 	}
 	f.mu.Lock()
-	f.waiting = append(f.waiting, r)
+	f.order.Note(r)
+	arrow := Arrow{Record: r, Text: r.Text(), Changes: r.Changes()}
+	if event, ok := f.order.Before(r); ok && r.Is == loop.Request {
+		arrow.After = event.N
+	}
+	f.waiting = append(f.waiting, arrow)
 	full := len(f.waiting) >= batch
 	f.mu.Unlock()
 	if full {
@@ -124,7 +126,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 		paths, follow = nil, false
 		for _, v := range s.verdicts() {
 			if v.Exercise == name {
-				paths = []string{s.checkLedger(name)}
+				paths = []string{loop.KeptOf(s.Checks, name).Ledger()}
 			}
 		}
 	}

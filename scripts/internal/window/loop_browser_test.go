@@ -131,7 +131,7 @@ func TestARequestSaysWhatCameBeforeIt(t *testing.T) {
 
 func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 	f := start(t)
-	f.writeCheck(t, Verdict{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it was made twice", At: 6}, 20)
+	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it was made twice", At: 6}, 20)
 	ctx := f.browser(t)
 	replay := `//button[contains(text(), "step by step")]`
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(replay), chromedp.Click(replay))
@@ -141,7 +141,7 @@ func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 	says(t, ctx, ".loop-status", "paused at 6 of 40")
 	do(t, ctx, chromedp.KeyEvent(kb.ArrowLeft))
 	says(t, ctx, ".loop-status", "paused at 5 of 40")
-	f.writeCheck(t, Verdict{Exercise: "04.1", Passed: true, Check: "05-deleted-configmap"}, 10)
+	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Passed: true, Check: "05-deleted-configmap"}, 10)
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(replay), chromedp.Click(replay))
 	says(t, ctx, now+" .mark", "✓ passed 05-deleted-configmap")
 	says(t, ctx, ".loop-status", "paused at 20 of 20")
@@ -225,7 +225,7 @@ func TestScreenshotsOfTheLoop(t *testing.T) {
 		t.Skip("WINDOW_SCREENSHOTS names no folder")
 	}
 	f := startDemo(t)
-	f.writeCheck(t, Verdict{Exercise: "04.1", Check: "05-deleted-configmap",
+	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap",
 		Message: "expected the ConfigMap web to come back within 10 s; but no request created it", At: 6}, 20)
 	ctx, cancel := chromedp.NewContext(f.openLoop(t))
 	defer cancel()

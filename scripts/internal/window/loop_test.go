@@ -49,12 +49,13 @@ func writeLedger(t *testing.T, path string, n int) {
 }
 
 // writeCheck leaves a ledger and a verdict as `make check` does.
-func (f *fixture) writeCheck(t *testing.T, v Verdict, n int) {
+func (f *fixture) writeCheck(t *testing.T, j loop.Judgement, n int) {
 	t.Helper()
-	writeLedger(t, f.checkLedger(v.Exercise), n)
-	data, err := json.Marshal(v)
+	kept := loop.KeptOf(f.Checks, j.Exercise)
+	writeLedger(t, kept.Ledger(), n)
+	records, err := loop.All(t.Context(), kept.Ledger())
 	if err == nil {
-		err = os.WriteFile(filepath.Join(f.Checks, v.Exercise, "verdict.json"), data, 0o644)
+		err = kept.Write(records, j)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -62,13 +63,13 @@ func (f *fixture) writeCheck(t *testing.T, v Verdict, n int) {
 }
 
 // records reads messages until a message is the last one that is wanted.
-func (f *fixture) records(t *testing.T, source string, isLast func(feedMessage, []loop.Record) bool) []loop.Record {
+func (f *fixture) records(t *testing.T, source string, isLast func(feedMessage, []Arrow) bool) []Arrow {
 	t.Helper()
 	connection := f.dialPath(t, "/loop/records/"+source)
 	defer func() { _ = connection.CloseNow() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	var all []loop.Record
+	var all []Arrow
 	for {
 		_, data, err := connection.Read(ctx)
 		if err != nil {
@@ -88,12 +89,12 @@ func (f *fixture) records(t *testing.T, source string, isLast func(feedMessage, 
 func TestTheLedgerOfACheckIsSentToItsEnd(t *testing.T) {
 	f := start(t)
 	f.enter(t)
-	f.writeCheck(t, Verdict{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it did not come back", At: 6}, 400)
+	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it did not come back", At: 6}, 400)
 	code, body := f.get(t, "http://"+f.host()+"/loop/sources")
 	if code != http.StatusOK || !strings.Contains(body, `"message":"it did not come back"`) || !strings.Contains(body, `"at":6`) {
 		t.Errorf("the sources are %d %s", code, body)
 	}
-	all := f.records(t, "04.1", func(m feedMessage, _ []loop.Record) bool { return m.End })
+	all := f.records(t, "04.1", func(m feedMessage, _ []Arrow) bool { return m.End })
 	if len(all) != 800 || all[799].N != 800 {
 		t.Errorf("%d records came, want 800 without the one of no resource", len(all))
 	}
@@ -105,7 +106,7 @@ func TestTheLedgerOfTheClusterGoesOnUntilItIsRemoved(t *testing.T) {
 	writeLedger(t, f.Ledger, 1)
 	writeLedger(t, f.Ledger, 2) // the first becomes the backup
 	removed := false
-	all := f.records(t, "cluster", func(m feedMessage, all []loop.Record) bool {
+	all := f.records(t, "cluster", func(m feedMessage, all []Arrow) bool {
 		switch {
 		case len(all) == 6:
 			file, err := os.OpenFile(f.Ledger, os.O_APPEND|os.O_WRONLY, 0)
@@ -130,7 +131,7 @@ func TestTheLedgerOfTheClusterGoesOnUntilItIsRemoved(t *testing.T) {
 func TestWithoutAClusterTheLoopSaysWhatToDo(t *testing.T) {
 	f := start(t)
 	f.enter(t)
-	f.records(t, "cluster", func(m feedMessage, _ []loop.Record) bool { return strings.Contains(m.Away, "make up") })
+	f.records(t, "cluster", func(m feedMessage, _ []Arrow) bool { return strings.Contains(m.Away, "make up") })
 	var state LoopState
 	if f.getJSON(t, "/loop/state", &state); state.Away != "no cluster runs" || len(state.Objects) > 0 {
 		t.Errorf("the state is %+v", state)
@@ -197,9 +198,10 @@ func TestObjectsThatBelongTogetherAreFound(t *testing.T) {
 	f.getJSON(t, "/loop/state?resource=example.com/v1/mywebs&resource=gone.com/v1/things", &state)
 	var got []string
 	for _, o := range state.Objects {
-		got = append(got, fmt.Sprintf("%s %s %d/%d %d %d", o.Kind, o.Name, o.Generation, o.ObservedGeneration, len(o.Owners), len(o.Conditions)))
+		got = append(got, o.Kind+" "+o.Name+": "+strings.Join(o.Facts, "; "))
 	}
-	want := []string{"ConfigMap myweb 0/0 1 0", "Service myweb 0/0 0 0", "MyWeb myweb 3/2 0 1"}
+	want := []string{"ConfigMap myweb: owner: MyWeb myweb (controller)", "Service myweb: no owner",
+		"MyWeb myweb: generation 3, observedGeneration 2 (behind); Available=False (NotReady)"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the objects differ (-want +got):\n%s", diff)
 	}

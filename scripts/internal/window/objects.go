@@ -26,32 +26,17 @@ type Reader interface {
 // An Object is what the tree shows of an object. No data of it is in it.
 type Object struct {
 	// Resource is group/version/resource, with an empty group for the core one.
-	Resource           string      `json:"resource"`
-	Kind               string      `json:"kind"`
-	Namespace          string      `json:"namespace,omitempty"`
-	Name               string      `json:"name"`
-	UID                string      `json:"uid"`
-	Generation         int64       `json:"generation,omitempty"`
-	ObservedGeneration int64       `json:"observedGeneration,omitempty"`
-	Deleting           bool        `json:"deleting,omitempty"`
-	Conditions         []Condition `json:"conditions,omitempty"`
-	Owners             []OwnerRef  `json:"owners,omitempty"`
-}
-
-// A Condition of an object's status.
-type Condition struct {
-	Type               string `json:"type"`
-	Status             string `json:"status"`
-	Reason             string `json:"reason,omitempty"`
-	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
-}
-
-// An OwnerRef is an owner reference.
-type OwnerRef struct {
-	Kind       string `json:"kind"`
-	Name       string `json:"name"`
-	UID        string `json:"uid"`
-	Controller bool   `json:"controller,omitempty"`
+	Resource  string `json:"resource"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	// Custom is set for a custom resource.
+	Custom bool `json:"custom,omitempty"`
+	// Facts are what it reports, each in some words.
+	Facts []string `json:"facts,omitempty"`
+	// Owners are the UIDs of its owners.
+	Owners []string `json:"owners,omitempty"`
 }
 
 // children are the resources that operators of the workshop make. What else a program has asked for, the tab names.
@@ -141,33 +126,80 @@ func (s *Server) list(ctx context.Context, resources, paths []string) (all []Obj
 	return all, nil
 }
 
+// An item of a list of objects.
+type item struct {
+	Metadata struct {
+		Name, Namespace, UID, DeletionTimestamp string
+		Generation                              int64
+		OwnerReferences                         []struct {
+			Kind, Name, UID string
+			Controller      bool
+		}
+	}
+	Status json.RawMessage
+}
+
 func listed(resource string, data []byte) (all []Object, err error) {
 	var list struct {
 		Kind  string
-		Items []struct {
-			Metadata struct {
-				Name, Namespace, UID, DeletionTimestamp string
-				Generation                              int64
-				OwnerReferences                         []OwnerRef
-			}
-			Status json.RawMessage
-		}
+		Items []item
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, err
 	}
+	group, _, _ := strings.Cut(resource, "/")
+	custom := strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 	for _, item := range list.Items {
 		m := item.Metadata
-		var status struct {
-			ObservedGeneration int64
-			Conditions         []Condition
+		o := Object{Resource: resource, Kind: strings.TrimSuffix(list.Kind, "List"), Namespace: m.Namespace, Name: m.Name,
+			UID: m.UID, Custom: custom, Facts: item.facts()}
+		for _, owner := range m.OwnerReferences {
+			o.Owners = append(o.Owners, owner.UID)
 		}
-		_ = json.Unmarshal(item.Status, &status) // the status of an unknown kind may have another form
-		all = append(all, Object{Resource: resource, Kind: strings.TrimSuffix(list.Kind, "List"), Namespace: m.Namespace,
-			Name: m.Name, UID: m.UID, Generation: m.Generation, Deleting: m.DeletionTimestamp != "",
-			ObservedGeneration: status.ObservedGeneration, Conditions: status.Conditions, Owners: m.OwnerReferences})
+		if len(o.Owners) == 0 && !custom {
+			o.Facts = append(o.Facts, "no owner")
+		}
+		all = append(all, o)
 	}
 	return all, nil
+}
+
+// facts are what an object reports, in words.
+func (i item) facts() (all []string) {
+	var status struct {
+		ObservedGeneration int64
+		Conditions         []struct{ Type, Status, Reason string }
+	}
+	_ = json.Unmarshal(i.Status, &status) // the status of an unknown kind may have another form
+	m := i.Metadata
+	if m.Generation > 0 {
+		text := fmt.Sprintf("generation %d", m.Generation)
+		if status.ObservedGeneration > 0 {
+			text += fmt.Sprintf(", observedGeneration %d", status.ObservedGeneration)
+			if status.ObservedGeneration != m.Generation {
+				text += " (behind)"
+			}
+		}
+		all = append(all, text)
+	}
+	if m.DeletionTimestamp != "" {
+		all = append(all, "is being deleted")
+	}
+	for _, owner := range m.OwnerReferences {
+		text := "owner: " + owner.Kind + " " + owner.Name
+		if owner.Controller {
+			text += " (controller)"
+		}
+		all = append(all, text)
+	}
+	for _, c := range status.Conditions {
+		text := c.Type + "=" + c.Status
+		if c.Reason != "" {
+			text += " (" + c.Reason + ")"
+		}
+		all = append(all, text)
+	}
+	return all
 }
 
 // related are the custom resources, the objects that have or are an owner, and those with the name of a custom resource:
@@ -175,12 +207,11 @@ func listed(resource string, data []byte) (all []Object, err error) {
 func related(all []Object) []Object {
 	keep := map[string]bool{}
 	for _, o := range all {
-		group, _, _ := strings.Cut(o.Resource, "/")
-		if strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
+		if o.Custom {
 			keep[o.UID], keep[o.Namespace+"/"+o.Name] = true, true
 		}
 		for _, owner := range o.Owners {
-			keep[o.UID], keep[owner.UID] = true, true
+			keep[o.UID], keep[owner] = true, true
 		}
 	}
 	kept := []Object{}

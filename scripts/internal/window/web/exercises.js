@@ -31,8 +31,12 @@ export class Exercises {
     this.states = new Map();
   }
 
-  /** Takes what is on the disk now. */
-  async refresh() {
+  /**
+   * Takes what is on the disk now, and shows an exercise.
+   * @param {string} [id]
+   */
+  async refresh(id = this.id) {
+    this.id = id;
     const answer = await fetch("/exercises");
     if (!answer.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await answer.text()));
     /** @type {Progress} */
@@ -79,15 +83,9 @@ export class Exercises {
       section.append(element("h3", {}, progress.chapters[chapter]),
         element("ol", { class: "exercises" }, ...mine.map((one) => element("li", {},
           element("button", { type: "button", class: "plain", ...(one.id === this.id ? { "aria-current": "true" } : {}),
-            click: () => this.choose(one.id) }, `${one.passed ? "✓ passed" : "○ open"}  ${one.id} ${one.title}`)))));
+            click: () => this.refresh(one.id) }, `${one.passed ? "✓ passed" : "○ open"}  ${one.id} ${one.title}`)))));
     }
     return section;
-  }
-
-  /** @param {string} id */
-  choose(id) {
-    this.id = id;
-    this.refresh();
   }
 
   /**
@@ -96,16 +94,10 @@ export class Exercises {
    * @param {string} command
    */
   act(id, target, command) {
-    this.run(`${target} ${id}`, command, (state) => this.take(id, state));
-  }
-
-  /**
-   * @param {string} id
-   * @param {State} state
-   */
-  take(id, state) {
-    this.states.set(id, state);
-    this.refresh();
+    this.run(`${target} ${id}`, command, (state) => {
+      this.states.set(id, state);
+      this.refresh();
+    });
   }
 
   /** @param {Task} task */

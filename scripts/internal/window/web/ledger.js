@@ -2,16 +2,15 @@
 // The records of a ledger that a tab keeps, in their order.
 
 /**
- * A record, as the package loop writes it.
+ * An arrow, as the server sends it.
  * @typedef {{is: "event" | "request", n: number, time: string, by?: Program, group?: string, version?: string,
- *   resource: string, subresource?: string, namespace?: string, name?: string, type?: string, kind?: string,
- *   verb?: string, code?: number, effect?: string, took?: number, open?: boolean, dryRun?: boolean}} Entry
- * @typedef {{name?: string, pid?: number, executable?: string, port?: number, user?: string}} Program
+ *   resource: string, namespace?: string, name?: string, verb?: string, code?: number, effect?: string, took?: number,
+ *   text: string, changes?: boolean, after?: number}} Entry
+ * @typedef {{name?: string, pid?: number, executable?: string}} Program
  */
 
 // How many records are kept.
 const limit = 6000;
-const writes = ["create", "update", "patch", "apply", "delete", "deletecollection"];
 
 export class Ledger {
   constructor() {
@@ -27,9 +26,8 @@ export class Ledger {
    */
   add(some) {
     for (const entry of some) {
-      const ended = entry.verb === "watch" && !entry.open && Math.floor((entry.code ?? 0) / 100) === 2;
       const old = this.all.length === limit && isLater(this.all[0], entry);
-      if (ended || old || this.known.has(keyOf(entry))) continue;
+      if (old || this.known.has(keyOf(entry))) continue;
       this.known.add(keyOf(entry));
       let place = this.all.length;
       while (place > 0 && isLater(this.all[place - 1], entry)) place--;
@@ -53,11 +51,7 @@ export class Ledger {
    * @returns {Entry | undefined}
    */
   before(request) {
-    for (let i = this.all.indexOf(request) - 1; i >= 0; i--) {
-      const entry = this.all[i];
-      if (entry.is === "event" && isSame(entry.by, request.by)) return entry;
-    }
-    return undefined;
+    return this.all.slice(0, this.all.indexOf(request)).findLast((entry) => entry.n === request.after);
   }
 }
 
@@ -73,12 +67,6 @@ function isLater(one, other) {
   return apart > 0 || apart === 0 && one.n > other.n;
 }
 
-/**
- * @param {Program} [one]
- * @param {Program} [other]
- */
-const isSame = (one, other) => one?.name === other?.name && (one?.pid ? one.pid === other?.pid : one?.port === other?.port);
-
 /** @param {Entry} entry */
 export const timeOf = (entry) => Date.parse(entry.time);
 
@@ -92,25 +80,7 @@ export const clockOf = (entry) => {
 };
 
 /** @param {Entry} entry */
-export const isWrite = (entry) => entry.is === "request" && writes.includes(entry.verb ?? "") && entry.subresource !== "token" &&
-  !["authorization.k8s.io", "authentication.k8s.io"].includes(entry.group ?? "");
-
-/** @param {Entry} entry */
-export const isRead = (entry) => entry.is === "request" && !isWrite(entry);
-
-/**
- * Says what an arrow is: an event that is delivered, or a request with what came of it.
- * @param {Entry} entry
- */
-export function caption(entry) {
-  const object = entry.namespace && entry.namespace !== "default" && entry.resource !== "namespaces"
-    ? [entry.namespace, entry.name].filter(Boolean).join("/") : entry.name ?? "";
-  const words = entry.is === "event"
-    ? [entry.kind ?? entry.resource, object, entry.type]
-    : [entry.verb, entry.subresource ? `${entry.resource}/${entry.subresource}` : entry.resource, object,
-      entry.dryRun ? "dry run" : "", String(entry.code || "no answer"), entry.effect];
-  return words.filter(Boolean).join(" ");
-}
+export const isRead = (entry) => entry.is === "request" && !entry.changes;
 
 /**
  * @param {Entry} from

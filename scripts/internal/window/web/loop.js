@@ -3,7 +3,7 @@
 // and each request, at its time. It runs live, stands at one arrow, or plays what is kept.
 
 import { announce, element } from "./dom.js";
-import { caption, clockOf, gap, isRead, isWrite, Ledger, nameOf, timeOf } from "./ledger.js";
+import { clockOf, gap, isRead, Ledger, nameOf, timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
@@ -285,7 +285,7 @@ export class Loop {
   row(entry, last, lanes, later) {
     const lane = lanes.indexOf(nameOf(entry));
     const toRight = lane < 0 === (entry.is === "request");
-    const label = element("span", { class: "label" }, caption(entry));
+    const label = element("span", { class: "label" }, entry.text);
     const line = element("span", { class: `line ${toRight ? "right" : "left"}` });
     label.style.gridColumn = `${lane < 0 ? 2 : 3} / -1`;
     line.style.gridColumn = lane < 0 ? "2 / 3" : `3 / ${lane + 4}`;
@@ -323,12 +323,12 @@ export class Loop {
    */
   sentence(entry) {
     const who = nameOf(entry) + (entry.by?.pid ? ` (process ${entry.by.pid})` : "");
-    if (entry.is === "event") return `${clockOf(entry)}: ${caption(entry)} was delivered to ${who}.`;
+    if (entry.is === "event") return `${clockOf(entry)}: ${entry.text} was delivered to ${who}.`;
     const event = this.ledger.before(entry);
     const took = entry.took ? `, in ${entry.took.toFixed(1)} ms` : "";
     const moved = entry.effect === "moved" ? " It changed the object." : entry.effect === "same" ? " It changed nothing." : "";
-    return `${clockOf(entry)}: ${who} sent ${caption(entry)}${took}.${moved}` +
-      (event ? ` Before it, by ${gap(event, entry)}, ${caption(event)} was delivered: that is the order, not a cause.` : "");
+    return `${clockOf(entry)}: ${who} sent ${entry.text}${took}.${moved}` +
+      (event ? ` Before it, by ${gap(event, entry)}, ${event.text} was delivered: that is the order, not a cause.` : "");
   }
 }
 
@@ -336,7 +336,7 @@ export class Loop {
 function kindOf(entry) {
   if (entry.is === "event") return "event";
   if (!entry.code || entry.code >= 400) return "refused-request";
-  return isWrite(entry) ? entry.effect === "same" ? "same" : "write" : "read";
+  return entry.changes ? entry.effect === "same" ? "same" : "write" : "read";
 }
 
 /**

@@ -5,10 +5,8 @@ import { element, showState } from "./dom.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
 /** @typedef {import("./ledger.js").Ledger} Ledger */
-/** @typedef {{type: string, status: string, reason?: string, observedGeneration?: number}} Condition */
-/** @typedef {{resource: string, kind: string, namespace?: string, name: string, uid: string, generation?: number,
- *    observedGeneration?: number, deleting?: boolean, conditions?: Condition[],
- *    owners?: {kind: string, name: string, uid: string, controller?: boolean}[]}} Thing */
+/** @typedef {{resource: string, kind: string, namespace?: string, name: string, uid: string, custom?: boolean,
+ *    facts?: string[], owners?: string[]}} Thing */
 /** @typedef {{depth: number, reconciles: number, retries: number, seconds: number}} Metrics */
 /** @typedef {{pid: number, executable: string, metrics?: Metrics}} Program */
 /** @typedef {{managers: {manager: string, operation: string, subresource?: string, time?: string}[],
@@ -80,8 +78,8 @@ export class Objects {
     this.drawn = now;
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined;
     const uids = new Set(this.all.map((one) => one.uid));
-    const roots = this.all.filter((one) => !one.owners?.some((owner) => uids.has(owner.uid)));
-    roots.sort((one, other) => Number(isCustom(other)) - Number(isCustom(one)));
+    const roots = this.all.filter((one) => !one.owners?.some((owner) => uids.has(owner)));
+    roots.sort((one, other) => Number(other.custom ?? false) - Number(one.custom ?? false));
     this.tree.replaceChildren(roots.length ? this.branch(roots)
       : element("p", { class: "note" }, this.away || "No custom resource and no object with an owner is there."));
     this.acts.replaceChildren(...this.actions().map(({ name, command }) => element("div", { class: "action" },
@@ -96,17 +94,18 @@ export class Objects {
    */
   branch(some) {
     return element("ul", {}, ...some.map((one) => {
-      const below = this.all.filter((other) => other.owners?.some((owner) => owner.uid === one.uid));
+      const below = this.all.filter((other) => other.owners?.includes(one.uid));
       const item = element("li", {}, element("button", { type: "button", class: "plain", "data-key": nameOf(one),
         ...(one === this.chosen() ? { "aria-current": "true" } : {}), click: () => this.choose(one) },
-        element("b", {}, one.kind), ` ${one.name}`), element("div", { class: "facts" }, ...facts(one)));
+        element("b", {}, one.kind), ` ${one.name}`), element("div", { class: "facts" },
+        ...(one.facts ?? []).map((fact) => element("span", {}, fact))));
       if (below.length) item.append(this.branch(below));
       return item;
     }));
   }
 
   chosen() {
-    return this.all.find((one) => nameOf(one) === this.name) ?? this.all.find(isCustom) ?? this.all[0];
+    return this.all.find((one) => nameOf(one) === this.name) ?? this.all.find((one) => one.custom) ?? this.all[0];
   }
 
   /** @param {Thing} one */
@@ -143,6 +142,10 @@ export class Objects {
         { name: "Falsify the status",
           command: `kubectl patch ${object} --subresource=status --type=merge -p '{"status":{"readyReplicas":77}}'` });
       }
+    }
+    if (this.programs.length) {
+      all.push({ name: "Freeze all watches", command: "scripts/workshop freeze" },
+        { name: "Thaw them", command: "scripts/workshop freeze --end" });
     }
     for (const { name, pid } of this.programs) {
       all.push({ name: `Stop ${name}`, command: `kill ${pid}` }, { name: `Kill ${name}`, command: `kill -KILL ${pid}` });
@@ -203,27 +206,6 @@ const resourceOf = (entry) => `${entry.group ?? ""}/${entry.version}/${entry.res
 
 /** @param {Thing} one */
 const nameOf = (one) => `${one.resource} ${one.namespace}/${one.name}`;
-
-/** @param {Thing} one */
-const isCustom = (one) => /^[^/]*\.[^/]*\//.test(one.resource) && !/^[^/]*\.k8s\.io\//.test(one.resource);
-
-/**
- * Says what an object reports, in words.
- * @param {Thing} one
- */
-function facts(one) {
-  const words = [];
-  if (one.generation) {
-    const behind = one.observedGeneration && one.observedGeneration !== one.generation;
-    words.push(`generation ${one.generation}` +
-      (one.observedGeneration ? `, observedGeneration ${one.observedGeneration}${behind ? " (behind)" : ""}` : ""));
-  }
-  if (one.deleting) words.push("is being deleted");
-  for (const owner of one.owners ?? []) words.push(`owner: ${owner.kind} ${owner.name}${owner.controller ? " (controller)" : ""}`);
-  if (!one.owners && !isCustom(one)) words.push("no owner");
-  for (const c of one.conditions ?? []) words.push(`${c.type}=${c.status}${c.reason ? ` (${c.reason})` : ""}`);
-  return words.map((text) => element("span", {}, text));
-}
 
 /** @param {Managed} managed */
 function drawYAML({ managers, lines }) {

@@ -1,6 +1,8 @@
 // @ts-check
 // Replaces the text of each Mermaid block by its picture. A frame draws them; the page shows the result as an image.
 
+import { element } from "./dom.js";
+
 /**
  * Draws all pictures of the page.
  * @param {(figure: Element) => void} drawn
@@ -8,12 +10,8 @@
 export function drawPictures(drawn = () => {}) {
   const figures = [...document.querySelectorAll("figure.picture")];
   if (figures.length === 0) return;
-  const frame = document.createElement("iframe");
-  frame.src = "/picture";
-  frame.className = "drawing";
-  frame.title = "Draws the pictures of this page";
-  frame.ariaHidden = "true";
-  frame.tabIndex = -1;
+  const frame = /** @type {HTMLIFrameElement} */ (element("iframe", { src: "/picture", class: "drawing",
+    title: "Draws the pictures of this page", "aria-hidden": "true", tabindex: "-1" }));
   addEventListener("message", (event) => {
     if (event.origin !== location.origin || event.source !== frame.contentWindow) return;
     if (event.data.ready) {
@@ -32,7 +30,7 @@ export function drawPictures(drawn = () => {}) {
  */
 function show(figure, svg) {
   svg = svg.replaceAll("<br>", "<br/>"); // Mermaid writes HTML, and an image is XML
-  const image = document.createElement("img");
+  const image = /** @type {HTMLImageElement} */ (element("img", { alt: "A picture, as text below." }));
   const text = figure.textContent ?? "";
   const size = /viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"/.exec(svg);
   if (size) {
@@ -41,12 +39,5 @@ function show(figure, svg) {
     svg = svg.replace(/width="100%"/, `width="${image.width}" height="${image.height}"`);
   }
   image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
-  image.alt = "A picture, as text below.";
-  const details = document.createElement("details");
-  const summary = document.createElement("summary");
-  summary.textContent = "The picture as text";
-  const pre = document.createElement("pre");
-  pre.textContent = text;
-  details.append(summary, pre);
-  figure.replaceChildren(image, details);
+  figure.replaceChildren(image, element("details", {}, element("summary", {}, "The picture as text"), element("pre", {}, text)));
 }

@@ -1,5 +1,6 @@
 // Command lens stands for the API server of the local cluster before its clients, and records what passes: the events
-// that are delivered to each program, and the requests of each program. `make up` starts it.
+// that are delivered to each program, and the requests of each program. `make up` starts it; `workshop freeze` has it
+// withhold events.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -56,6 +58,27 @@ func run(ctx context.Context, address, server, pki, path string) error {
 	if err != nil {
 		return errors.Join(err, records.Close())
 	}
-	<-ctx.Done()
+	obey(ctx, p)
 	return errors.Join(p.Close(), records.Close())
+}
+
+// frozen is how long watches stay frozen at most.
+const frozen = time.Minute
+
+// obey freezes all watches on SIGUSR1, and thaws them on SIGUSR2, until the context ends.
+func obey(ctx context.Context, p *proxy.Proxy) {
+	freeze, thaw := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(freeze, syscall.SIGUSR1)
+	signal.Notify(thaw, syscall.SIGUSR2)
+	for {
+		select {
+		case <-freeze:
+			fault := p.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze()})
+			time.AfterFunc(frozen, fault.Release)
+		case <-thaw:
+			p.Clear()
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -120,6 +120,8 @@ func TestEventsOfAStream(t *testing.T) {
 		add("DELETED", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, Object{"Secret", "", "s", "", ""})
 		if framing == Values {
 			add("ADDED", custom, Object{"Web", "", "w", "u", "3"})
+			add("MODIFIED", &metav1.Table{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
+				Rows: []metav1.TableRow{{Object: runtime.RawExtension{Object: custom}}}}, Object{"", "", "w", "u", "3"})
 		}
 		var got []Event
 		var rest []byte

@@ -105,11 +105,20 @@ func (f Framing) Event(frame []byte) (Event, error) {
 	switch f {
 	case Values:
 		var event struct {
-			Type   string     `json:"type"`
-			Object jsonObject `json:"object"`
+			Type   string `json:"type"`
+			Object struct {
+				jsonObject
+				Rows json.RawMessage `json:"rows"` // a custom resource may have a field of this name
+			} `json:"object"`
 		}
-		err := json.Unmarshal(frame, &event)
-		return Event{event.Type, event.Object.object()}, err
+		if err := json.Unmarshal(frame, &event); err != nil {
+			return Event{}, err
+		}
+		if event.Object.Kind == "Table" {
+			object, err := inTable(event.Object.Rows)
+			return Event{event.Type, object}, err
+		}
+		return Event{event.Type, event.Object.object()}, nil
 	case Lengths:
 		var event metav1.WatchEvent
 		if err := event.Unmarshal(frame[4:]); err != nil {
@@ -123,6 +132,19 @@ func (f Framing) Event(frame []byte) (Event, error) {
 	default:
 		return Event{}, ErrEncoding
 	}
+}
+
+// inTable returns the object of a table with one row, which `kubectl get --watch` asks for. Its kind is not in the table.
+func inTable(rows json.RawMessage) (Object, error) {
+	var all []struct {
+		Object jsonObject `json:"object"`
+	}
+	if err := json.Unmarshal(rows, &all); err != nil || len(all) != 1 {
+		return Object{}, err
+	}
+	object := all[0].Object.object()
+	object.Kind = ""
+	return object, nil
 }
 
 // Encode makes a frame of an event. The object must be unstructured, or of a type that client-go knows;
