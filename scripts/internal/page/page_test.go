@@ -58,6 +58,7 @@ func TestPagesThatAreTrue(t *testing.T) {
 		"an expected failure":    {"'''sh fails\nfalse\n'''", Counts{Executed: 1}},
 		"an output": {"'''sh\necho a; echo b >&2\n'''\ntext\n'''console\na\nb\n'''",
 			Counts{Executed: 1, Compared: 1}},
+		"an output with its label": {"'''sh\necho a\n'''\nOutput:\n'''console\na\n'''", Counts{Executed: 1, Compared: 1}},
 		"an output with a gap": {"'''sh\nseq 9\n'''\n'''console\n1\n…\n9\n'''", Counts{Executed: 1, Compared: 1}},
 		"a line with a gap": {
 			"'''sh\necho one two three\n'''\n'''console\none … three\n'''", Counts{Executed: 1, Compared: 1}},

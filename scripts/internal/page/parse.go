@@ -97,6 +97,9 @@ func Parse(path string) (*Page, error) {
 			page.Parts = append(page.Parts, Part{Prose: table(n, source)})
 			return ast.WalkSkipChildren, nil
 		case *ast.Paragraph, *ast.TextBlock:
+			if IsLabel(n, source) {
+				return ast.WalkSkipChildren, nil
+			}
 			page.Parts = append(page.Parts, Part{Prose: marker(n) + plain(n, source), Quoted: quoted(n)})
 		}
 		if node.Type() == ast.TypeBlock && !node.HasChildren() || node.Type() == ast.TypeInline {

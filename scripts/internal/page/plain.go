@@ -44,3 +44,14 @@ func plain(n ast.Node, source []byte) string {
 	})
 	return strings.TrimSpace(text.String())
 }
+
+// IsLabel reports whether a paragraph says only that the block after it is an output. GitHub draws outputs and commands
+// alike, and needs the words.
+func IsLabel(n ast.Node, source []byte) bool {
+	block, ok := n.NextSibling().(*ast.FencedCodeBlock)
+	if !ok || string(block.Language(source)) != "console" {
+		return false
+	}
+	text := plain(n, source)
+	return text == "Output:" || text == "Among the output:"
+}

@@ -163,9 +163,24 @@ func (s *Server) render(name string) (template.HTML, error) {
 	})
 	doc := md.Parser().Parse(text.NewReader(source))
 	s.lead(doc, name)
+	unlabel(doc, source)
 	var html bytes.Buffer
 	err = md.Renderer().Render(&html, source, doc)
 	return template.HTML(html.String()), err // goldmark leaves out HTML that a page has
+}
+
+// unlabel takes out the labels of outputs: a block of the window has its own.
+func unlabel(doc ast.Node, source []byte) {
+	var labels []ast.Node
+	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering && node.Type() == ast.TypeBlock && page.IsLabel(node, source) {
+			labels = append(labels, node)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, label := range labels {
+		label.Parent().RemoveChild(label.Parent(), label)
+	}
 }
 
 // lead makes links lead to the window's pages and files. What is in no page of the window has its address in words.

@@ -42,7 +42,7 @@ func waysCommand() *cobra.Command {
 }
 
 // shown is the block of a command that prints the table, and the one of its output.
-var shown = regexp.MustCompile("(?m)(^```sh.*\n.*lab ways .*\n```\n```console\n)(?:[^`].*\n|\n)*(```\n)")
+var shown = regexp.MustCompile("(?m)(^```sh.*\n.*lab ways .*\n```\nOutput:\n```console\n)(?:[^`].*\n|\n)*(```\n)")
 
 // withTable is a page with another table in it.
 func withTable(page, table []byte) ([]byte, error) {
