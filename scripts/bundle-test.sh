@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Proves that a bundle is enough: makes one, serves it as in a room, and pastes the line of that web page on a machine
 # that has no other network, no module cache, no build cache and an empty home folder. Then the demo, the tests of a
-# chapter and all exercises run there.
+# chapter, the window and all exercises run there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -42,9 +42,30 @@ paste_line() {
     code=$(sha256sum out/bundle/SHA256SUMS | cut -c1-20)
     cd "$2" && eval "$line" <<<"$code"' paste "$1" "$learner"
 }
+# see_the_loop FOLDER: in that checkout, the window shows a page and the loop of a command.
+# shellcheck disable=SC2016  # the inner bash expands it
+see_the_loop() {
+  offline bash -euo pipefail -c '
+    cd "$1"
+    trap "make down" EXIT
+    make up
+    scripts/workshop open >"$HOME/window" &
+    trap "kill $!; make down" EXIT
+    until address=$(grep -o "http://.*" "$HOME/window"); do sleep 0.2; done
+    curl -fs -o /dev/null -c "$HOME/cookies" "$address"
+    curl -fs -b "$HOME/cookies" "${address%/enter*}/page/README.md" | grep ">Operator workshop</h1>"
+    eval "$(scripts/workshop env)"
+    kubectl create configmap seen-by-the-lens
+    for _ in $(seq 50); do
+      if scripts/workshop requests | grep "create.*seen-by-the-lens"; then exit 0; fi
+      sleep 0.2
+    done
+    exit 1' window "$1"
+}
 step paste_line "$(go env GOHOSTOS)-$(go env GOHOSTARCH)"
 du -sh "$learner/home"
 step there demo
 step there test CH=04
+step see_the_loop "$learner/operator-workshop-offline"
 step there exercises-verify
 printf '\nall of it: %d s\n' "$SECONDS"
