@@ -162,6 +162,14 @@ func TestPicturesAreDrawn(t *testing.T) {
 	if width < 50 {
 		t.Errorf("the picture is %d pixels wide", width)
 	}
+	const wide = `data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg" width="3000" height="9"/>`
+	var tooWide bool
+	do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`const wide = new Image(); wide.src = %q; pane = document.querySelector("#page");
+		pane.append(wide)`, wide), nil), chromedp.Poll(`wide.naturalWidth === 3000`, nil),
+		chromedp.Evaluate(`pane.scrollWidth > pane.clientWidth`, &tooWide))
+	if tooWide {
+		t.Error("a wide picture makes the page wider than its pane")
+	}
 }
 
 // TestScreenshots writes pictures into WINDOW_SCREENSHOTS, for a person to look at.
