@@ -3,7 +3,8 @@
 MAKEFLAGS += --no-print-directory
 WORKSHOP := scripts/workshop
 DEMO := 04-controller-runtime
-# An option for a variable that was typed after make: that of the environment, such as NAME in WSL, does not count.
+# An option for a variable that was typed after make. A variable of the environment, such as NAME in WSL, does not
+# count.
 typed = $(if $(findstring command,$(origin $2)),--$1 "$$$2")
 # Recipes read "$$CH", which make exports: an apostrophe in $(CH) would end a word of the shell.
 
@@ -69,7 +70,7 @@ from-bundle: ## Install a bundle, without a network: make from-bundle FILE=path 
 serve-bundle: ## Give bundles to a room: make serve-bundle ADDRESS=192.168.1.5:8400
 	@$(WORKSHOP) serve-bundle --address "$$ADDRESS"
 
-# Exercises. Your files are in work/, which is not committed; what would be overwritten is saved first.
+# Exercises. Your files are in work/, which is not committed; files are saved before they are overwritten.
 exercise: ## Write an operator step by step: make exercise, or make exercise EX=04.3
 	@$(WORKSHOP) exercise --ex "$$EX"
 
@@ -92,7 +93,7 @@ reset: ## Take the starter of an exercise again
 restore: ## Bring back files that goto or reset saved: make restore lists them, make restore N=1
 	@$(WORKSHOP) restore --n "$${N:-0}"
 
-progress: ## See which exercises are done, what is next, and the minutes left
+progress: ## See which exercises are done, the next one, and the minutes left
 	@$(WORKSHOP) progress
 
 bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
@@ -101,7 +102,7 @@ bug: ## Find a bug from its symptom: make bug, make bug LEVEL=1, make bug N=7
 exercises-verify: ## Prove that every exercise can be solved: make exercises-verify CH=04
 	@$(WORKSHOP) exercises-verify --ch "$$CH" $(if $(filter-out 0,$(FAST)),--fast)
 
-# For who teaches, and who adds a chapter.
+# For instructors, and for authors of a chapter.
 new-chapter: ## Begin a chapter: make new-chapter NAME=07-something
 	@$(WORKSHOP) new-chapter "$$NAME"
 
@@ -143,7 +144,7 @@ control: ## Compare an operator with itself: the lab must find no difference
 stages: ## See each stage of a chapter demanded by a check of the lab: make stages CH=04
 	@$(WORKSHOP) stages --ch "$$CH" --run "$$RUN"
 
-# Any operator: scripts/lab/examine/README.md says what each setting is.
+# Any operator: scripts/lab/examine/README.md explains each setting.
 examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
 	@$(WORKSHOP) lab examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \
 	--env "$$ENV" --role "$$ROLE" --namespace "$$NAMESPACE" --needs "$$NEEDS" --out "$$OUT" --run "$$RUN" \

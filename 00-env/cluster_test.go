@@ -25,7 +25,7 @@ import (
 	"example.com/operator-workshop/00-env/internal/lookaround"
 )
 
-// The tests named TestCluster… hold on every cluster, with simulated nodes or real ones.
+// The tests named TestCluster… pass on every cluster, with simulated or real nodes.
 
 var pinned = regexp.MustCompile(`k8s\.io/client-go v0\.(\d+)\.(\d+)`)
 
@@ -59,7 +59,7 @@ func TestClusterNodesAreReady(t *testing.T) {
 	g.Expect(facts.Nodes).NotTo(BeEmpty())
 	for _, n := range facts.Nodes {
 		g.Expect(n.Ready).To(BeTrue(), "node %s is ready", n.Name)
-		g.Expect(n.Kubelet).NotTo(Equal(lookaround.KubeletAbsent), "somebody reports for node %s", n.Name)
+		g.Expect(n.Kubelet).NotTo(Equal(lookaround.KubeletAbsent), "a program reports for node %s", n.Name)
 	}
 }
 
@@ -166,8 +166,8 @@ func TestClusterRefusesWhatNoRoleAllows(t *testing.T) {
 		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "visitor"})
 }
 
-// checkPermissions checks that the named user, who talks through the client theirs, may do nothing
-// until a role is bound to the subject, and then what the role says and nothing else.
+// checkPermissions checks that the named user, who sends requests through the client theirs, has no permission
+// until a role is bound to the subject, and then only the permissions of the role.
 func checkPermissions(t *testing.T, admin kubernetes.Interface, ns, user string, theirs kubernetes.Interface,
 	subject rbacv1.Subject) {
 	t.Helper()
@@ -183,7 +183,7 @@ func checkPermissions(t *testing.T, admin kubernetes.Interface, ns, user string,
 	g.Expect(list()).To(beDenied(user, `list resource "pods"`, ns), "a role alone gives nothing to anybody")
 	_, err = admin.RbacV1().RoleBindings(ns).Create(t.Context(), newBinding("pod-reader", subject), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(list).Should(Succeed()) // the API server learns of roles by a watch of its own
+	g.Eventually(list).Should(Succeed()) // the API server itself learns of roles by a watch
 
 	_, err = theirs.CoreV1().Pods(ns).Get(t.Context(), "none", metav1.GetOptions{})
 	g.Expect(err).To(Satisfy(apierrors.IsNotFound), "allowed, but there is none")
@@ -211,7 +211,7 @@ func TestClusterEnforcesAQuota(t *testing.T) {
 		return err
 	}
 	exceeded := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("exceeded quota: secrets")))
-	// The API server learns of quotas by a watch; a dry run finds out when, and stores nothing.
+	// The API server learns of quotas by a watch. A dry run finds out when, and stores nothing.
 	g.Eventually(func() error { return secret("first", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}) }).
 		Should(exceeded)
 

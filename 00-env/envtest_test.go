@@ -12,11 +12,11 @@ import (
 	"example.com/operator-workshop/00-env/internal/lookaround"
 )
 
-// quiet is how long a test watches that nothing happens. On a cluster with controllers, where the tests
-// named TestCluster… do the same steps, the first of these things happen within a tenth of it.
+// quiet is how long a test checks that nothing happens. On a cluster with controllers, where the tests named
+// TestCluster… take the same steps, the first effects appear within a tenth of this time.
 const quiet = 2 * time.Second
 
-// The tests named TestEnvtest… show what an API server does not do by itself.
+// The tests named TestEnvtest… show which effects an API server alone does not have.
 
 func TestEnvtestHasNeitherNodesNorControllers(t *testing.T) {
 	g := NewWithT(t)
@@ -36,7 +36,7 @@ func TestEnvtestServesTheSameKindsAsACluster(t *testing.T) {
 	g.Expect(alone.Groups).To(Equal(whole.Groups))
 }
 
-// toys is a CRD; unavailable is a promise that another server answers for a group, but there is none.
+// toys is a CRD; unavailable is an APIService: it names another server for a group, but that server does not exist.
 const (
 	crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	toys = `{"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
@@ -87,7 +87,7 @@ func TestEnvtestOnlyStores(t *testing.T) {
 		d, err := c.AppsV1().Deployments(ns).Get(ctx, "web", metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(d.Status.ObservedGeneration).To(BeZero(), "no controller has seen the Deployment")
-		g.Expect(d.ManagedFields).To(HaveLen(1), "nobody but its creator has written the Deployment")
+		g.Expect(d.ManagedFields).To(HaveLen(1), "only its creator has written the Deployment")
 		g.Expect(replicaSets(t, c, ns)).To(BeEmpty())
 
 		pod, err := c.CoreV1().Pods(ns).Get(ctx, "lonely", metav1.GetOptions{})
@@ -95,10 +95,10 @@ func TestEnvtestOnlyStores(t *testing.T) {
 		g.Expect(pod.Spec.NodeName).To(BeEmpty(), "no scheduler has placed the pod")
 		g.Expect(pod.Status.Phase).To(Equal(corev1.PodPending))
 
-		g.Expect(configMaps(t, c, ns)).To(HaveKey("dependent"), "nobody collects garbage")
+		g.Expect(configMaps(t, c, ns)).To(HaveKey("dependent"), "no controller collects garbage")
 
 		n, err := c.CoreV1().Namespaces().Get(ctx, leaving, metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(n.Status.Phase).To(Equal(corev1.NamespaceTerminating), "nobody empties the namespace")
+		g.Expect(n.Status.Phase).To(Equal(corev1.NamespaceTerminating), "no controller empties the namespace")
 	}).WithTimeout(quiet).WithPolling(100 * time.Millisecond).Should(Succeed())
 }

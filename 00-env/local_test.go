@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/00-env/internal/lookaround"
 )
 
-// The tests named TestLocal… hold in the local environment only.
+// The tests named TestLocal… pass in the local environment only.
 
 func TestLocalVersionIsThatOfTheLibraries(t *testing.T) {
 	g := NewWithT(t)
@@ -78,7 +78,7 @@ func TestLocalAuditLogRecordsWhoAskedForWhat(t *testing.T) {
 }
 
 // auditEvent is the part of a line of the audit log that has the user, the request and the response.
-// Its fields are those of audit.k8s.io/v1, kind Event.
+// Its fields are fields of audit.k8s.io/v1, kind Event.
 type auditEvent struct {
 	Verb string
 	User struct {
@@ -89,7 +89,7 @@ type auditEvent struct {
 	ResponseStatus struct{ Code int }
 }
 
-// auditEvents returns what the audit log holds about a user.
+// auditEvents returns the events of a user in the audit log.
 func auditEvents(path, user string) ([]auditEvent, error) {
 	f, err := os.Open(path)
 	if err != nil {

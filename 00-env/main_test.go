@@ -25,7 +25,7 @@ import (
 // of a local one. kind.sh sets it.
 const existingCluster = "WORKSHOP_KUBECONFIG"
 
-// soon is how long a cluster may take to do something; a real kubelet may have to fetch an image.
+// soon limits how long a test waits for a cluster: a real kubelet may have to fetch an image.
 const soon = 90 * time.Second
 
 // The servers start when the first test asks for one, so that a run of few tests stays quick.
@@ -79,8 +79,8 @@ func local(t *testing.T) *testenv.Local {
 	return l
 }
 
-// cluster returns the administrator's configuration of the cluster under test: the existing one that
-// the environment names, else the local one.
+// cluster returns the administrator's configuration of the cluster under test: the existing cluster that the
+// environment variable names, else the local cluster.
 func cluster(t *testing.T) *rest.Config {
 	t.Helper()
 	path := os.Getenv(existingCluster)

@@ -137,8 +137,8 @@ func TestBadSamplesAreRefusedWithPathAndSentence(t *testing.T) {
 	}
 }
 
-// causesBesides returns the causes of a refusal apart from the expected one and from those that the API server adds: one
-// to each CRD with the scale subresource, and one to each CRD with a rule in CEL.
+// causesBesides returns the causes of a refusal without the expected cause, and without the causes that the API server
+// adds: one for each CRD with the scale subresource, and one for each CRD with a rule in CEL.
 func causesBesides(err error, field, sentence string) (others []string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -155,18 +155,18 @@ func causesBesides(err error, field, sentence string) (others []string) {
 	return others
 }
 
-// Bounds hold for changes too, not only for new objects.
+// The API server checks limits on changes too, not only on new objects.
 func TestChangesAreRefusedToo(t *testing.T) {
 	c := newClient(t, server)
 	create(t, c, newMyWeb("changed", map[string]any{"image": "nginx"}))
 	for name, test := range map[string]struct{ patch, field, sentence string }{
 		"a port below the range": {`{"spec":{"nodePortNumber":80}}`, "spec.nodePortNumber",
 			"should be greater than or equal to 30000"},
-		"too many replicas":        {`{"spec":{"replicas":11}}`, "spec.replicas", "should be less than or equal to 10"},
-		"an image with a space":    {`{"spec":{"image":"nginx latest"}}`, "spec.image", "must be an image reference"},
-		"no image any more":        {`{"spec":{"image":null}}`, "spec.image", "Required value"},
-		"no spec any more":         {`{"spec":null}`, "spec", "Required value"},
-		"a field nobody has named": {`{"spec":{"colour":"red"}}`, "spec.colour", "unknown field"},
+		"too many replicas":         {`{"spec":{"replicas":11}}`, "spec.replicas", "should be less than or equal to 10"},
+		"an image with a space":     {`{"spec":{"image":"nginx latest"}}`, "spec.image", "must be an image reference"},
+		"no image any more":         {`{"spec":{"image":null}}`, "spec.image", "Required value"},
+		"no spec any more":          {`{"spec":null}`, "spec", "Required value"},
+		"a field beyond the schema": {`{"spec":{"colour":"red"}}`, "spec.colour", "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.Patch(t.Context(), newMyWeb("changed", nil), mergePatch(test.patch))
@@ -177,11 +177,11 @@ func TestChangesAreRefusedToo(t *testing.T) {
 	}
 }
 
-// The limit of the page counts characters, and what must fit counts bytes: kubectl apply keeps a copy of the object
-// in an annotation, all annotations of an object have 262144 bytes, etcd takes 1.5 MiB in one request, a ConfigMap
-// 1 MiB. JSON of Go writes '<' as the six bytes \u003c, in the copy and in etcd. So the longest page of each sort is
-// applied here, then applied with a change, then its status has messages as long as an event's, and last comes the
-// ConfigMap that serves the page.
+// The limit of the page counts characters, and the limits behind it count bytes: kubectl apply keeps a copy of the
+// object in an annotation, all annotations of an object have 262144 bytes, etcd takes 1.5 MiB in one request, a
+// ConfigMap 1 MiB. JSON of Go writes '<' as the six bytes \u003c, in the copy and in etcd. So the test applies the
+// longest page of each sort, applies it with a change, writes a status whose messages are as long as an event's, and
+// last creates the ConfigMap that serves the page.
 func TestTheLongestPageCanBeAppliedAndServed(t *testing.T) {
 	longest := maxLengthOfPage(t)
 	c, k := newClient(t, server), newKubectl(t, server)
@@ -305,8 +305,8 @@ func TestImagesAreRefusedExactlyWhenRuntimesRefuseThem(t *testing.T) {
 	}
 }
 
-// A field that is not in the schema is never stored. The client chooses whether it gets an error
-// or a warning: kubectl asks for Strict, the API server's own default is Warn.
+// The API server never stores a field that is not in the schema. The client chooses whether it gets an error
+// or a warning: kubectl asks for Strict, the default of the API server is Warn.
 func TestUnknownFields(t *testing.T) {
 	spec := map[string]any{"image": "nginx", "colour": "red"}
 	for mode, wantWarning := range map[string]bool{

@@ -101,7 +101,7 @@ func get(t *testing.T, c client.Client, name string) *unstructured.Unstructured 
 }
 
 // checkRefused returns nil when err is the API server's refusal of the field at path and its
-// sentence contains the given one.
+// message contains the given sentence.
 func checkRefused(err error, path, sentence string) error {
 	if err == nil {
 		return fmt.Errorf("accepted, want a refusal of %s: %s", path, sentence)
@@ -144,7 +144,7 @@ func readRefusal(t *testing.T, path string) (field, sentence string) {
 	return field, sentence
 }
 
-// files returns the files that match the pattern. The test fails when there is none.
+// files returns the files that match the pattern. The test fails when no file matches.
 func files(t *testing.T, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)

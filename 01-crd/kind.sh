@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the chapter with kubectl on the kind cluster named by KIND_CLUSTER: the steps in
-# order, the samples, and every request that the CRD makes possible. Exits 0, or says what differed.
+# Runs the chapter with kubectl on the kind cluster named by KIND_CLUSTER: the steps in order, the samples, and every
+# request that the CRD makes possible. Exits 0, or prints the difference.
 set -euo pipefail
 # shellcheck source=../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
@@ -35,7 +35,7 @@ refuses() {
   return 1
 }
 
-# must CMD...: one of the two above holds now.
+# must CMD...: CMD, one of the two functions above, succeeds now.
 must() {
   local difference
   difference=$("$@") || fail "$difference"
@@ -121,7 +121,7 @@ samples() {
     say "Refused: $file"
     line=$(sed -n '1s/^# refused: //p' "$file")
     must refuses "${line%%: *}" kubectl apply --dry-run=server -f "$file" # the field's path
-    must refuses "${line#*: }" kubectl apply --dry-run=server -f "$file"  # the sentence
+    must refuses "${line#*: }" kubectl apply --dry-run=server -f "$file"  # the message
   done
 }
 

@@ -27,7 +27,7 @@ type kubectl struct {
 	env []string
 }
 
-// newKubectl returns a kubectl that shares no configuration and no cache with the user's own.
+// newKubectl returns a kubectl that shares no configuration and no cache with the user's kubectl.
 func newKubectl(t *testing.T, cfg *rest.Config) *kubectl {
 	t.Helper()
 	assets, err := testenv.Assets()

@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/01-crd/internal/testenv"
 )
 
-// steps are the manifests in the order in which the page applies them, each with what it shows.
+// steps are the manifests in the order in which the page applies them, each with its check.
 var steps = []struct {
 	file  string
 	shows func(t *testing.T, cfg *rest.Config, c client.Client)
@@ -34,7 +34,7 @@ var steps = []struct {
 	{contract, namesAreServed},
 }
 
-// The steps are applied one over the other on one API server, with objects that live through all.
+// The steps are applied one after another on one API server, with objects that live through all steps.
 func TestStepsApplyInOrder(t *testing.T) {
 	cfg := testenv.NewAPIServer(t)
 	c := newClient(t, cfg)
@@ -43,7 +43,7 @@ func TestStepsApplyInOrder(t *testing.T) {
 			applyCRD(t, c, step.file)
 			step.shows(t, cfg, c)
 		}) {
-			t.FailNow() // the next step stands on this one
+			t.FailNow() // the next step needs this step
 		}
 	}
 	t.Run("what early steps stored is still there and can be deleted", func(t *testing.T) {
@@ -160,7 +160,7 @@ func columnsShowTheSpec(t *testing.T, cfg *rest.Config, c client.Client) {
 	if diff := cmp.Diff([]any{"myweb", "nginx", 30100.0}, table(t, cfg, "myweb").Rows[0].Cells[:3]); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}
-	// Stored now, before anything forbids them; the steps with bounds and rules need them.
+	// Store these objects before a schema refuses them; the steps with limits and rules need them.
 	for name, spec := range map[string]map[string]any{
 		"odd":      {"image": "Odd Image", "nodePortNumber": int64(80), "pageContentHtml": overlongPage("o")},
 		"odd.name": {"image": "nginx"},
@@ -196,8 +196,8 @@ func defaultsReachStoredObjects(t *testing.T, _ *rest.Config, c client.Client) {
 	}
 }
 
-// causesOfNoObject are the fields that the API server names when spec is a text. One is about the mistake. A CRD with the
-// scale subresource adds the path of its replicas, a CRD with rules in CEL adds that they were not evaluated.
+// causesOfNoObject are the fields that the API server names when spec is a text. One field is the mistake. A CRD with
+// the scale subresource adds the path of its replicas, a CRD with rules in CEL adds that they were not evaluated.
 func causesOfNoObject(t *testing.T, c client.Client) (fields []string) {
 	t.Helper()
 	err := c.Create(t.Context(), readMyWeb(t, "samples/bad/spec-not-object.yaml"), client.DryRunAll)
@@ -304,7 +304,7 @@ func applyCRD(t *testing.T, c client.Client, path string) {
 	})
 }
 
-// checkKept returns nil when all that before says, after says too.
+// checkKept returns nil when after has every value of before.
 func checkKept(path string, before, after any) error {
 	switch before := before.(type) {
 	case map[string]any:

@@ -72,7 +72,7 @@ func tiers(t *testing.T, webs typedv1.MyWebInterface) {
 	}
 }
 
-// names are those of the list's items, in its order.
+// names returns the names of the list's items, in the order of the list.
 func names(list *webv1.MyWebList) []string {
 	names := []string{}
 	for _, web := range list.Items {
@@ -223,7 +223,7 @@ func TestApplyOwnsWhatItSends(t *testing.T) {
 		t.Errorf("cause = %+v, want the field .spec.image and its manager", cause)
 	}
 
-	got := must(apply("editor", false, webv1ac.MyWebSpec().WithImage("nginx"))) // the same value is no conflict
+	got := must(apply("editor", false, webv1ac.MyWebSpec().WithImage("nginx"))) // the same value is not a conflict
 	if diff := cmp.Diff(webv1.MyWebSpec{Image: "nginx", PageContentHTML: new("<h1>Hi</h1>"), Replicas: new(int32(1))},
 		got); diff != "" {
 		t.Errorf("two owners of one value (-want +got):\n%s", diff)
@@ -295,7 +295,7 @@ func TestWatchReportsEachChangeInOrder(t *testing.T) {
 	if web, err = webs.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	web.Labels["tier"] = "back" // leaves the selection, which the watch tells as a deletion
+	web.Labels["tier"] = "back" // leaves the selection, which the watch reports as a deletion
 	if _, err = webs.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	typedv1 "example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/typed/myweb/v1"
 )
 
-// answer is how an API answered: what the caller looks at, or the reason of the refusal.
+// answer is the answer of an API as text: the value that the caller reads, or the reason of the refusal.
 func answer(seen any, err error) string {
 	if err != nil {
 		if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
@@ -34,14 +34,14 @@ func answer(seen any, err error) string {
 
 type webs = typedv1.MyWebInterface
 
-// question is what a test asks an API, and how the real one and the fake answer.
+// question is a request of a test, with the answers of the real API and of the fake.
 type question struct {
 	ask        func(ctx context.Context, webs webs) string
 	real, fake string
 }
 
-// TestTheFakeClientset asks a real API server and the generated fake the same. Where they differ, a
-// test on the fake proves nothing about the cluster.
+// TestTheFakeClientset sends the same requests to a real API server and to the generated fake. Where the answers
+// differ, a test on the fake proves nothing about the cluster.
 func TestTheFakeClientset(t *testing.T) {
 	for _, questions := range []map[string]question{answeredAlike, unchecked, unfilled, mixedUp, unowned} {
 		for name, test := range questions {
@@ -68,7 +68,7 @@ func TestTheFakeClientset(t *testing.T) {
 	}
 }
 
-// getting looks at one MyWeb.
+// getting reads one MyWeb.
 func getting(name string, look func(*webv1.MyWeb) any) func(context.Context, webs) string {
 	return func(ctx context.Context, webs webs) string {
 		web, err := webs.Get(ctx, name, metav1.GetOptions{})
@@ -97,7 +97,7 @@ func changing(write func(context.Context, webs, *webv1.MyWeb) (any, error)) func
 	}
 }
 
-// listing counts what is found.
+// listing counts the MyWebs that match.
 func listing(options metav1.ListOptions) func(context.Context, webs) string {
 	return func(ctx context.Context, webs webs) string {
 		list, err := webs.List(ctx, options)
@@ -109,12 +109,12 @@ func unchanged(*webv1.MyWeb) {}
 
 var answeredAlike = map[string]question{
 	"finds by label": {listing(metav1.ListOptions{LabelSelector: "tier=front"}), "1", "1"},
-	"knows what is not there": {
-		getting("nobody", func(web *webv1.MyWeb) any { return web.Name }), "NotFound", "NotFound"},
+	"reports a missing MyWeb": {
+		getting("absent", func(web *webv1.MyWeb) any { return web.Name }), "NotFound", "NotFound"},
 	"refuses a second of one name": {creating("shop", unchanged), "AlreadyExists", "AlreadyExists"},
 }
 
-// What the fake does not check.
+// unchecked are the checks that the fake does not have.
 var unchecked = map[string]question{
 	"does not check the schema": {
 		creating("many", func(web *webv1.MyWeb) { web.Spec.Replicas = new(int32(11)) }), "Invalid", "many"},
@@ -140,7 +140,7 @@ var unchecked = map[string]question{
 		}, "Conflict", "deleted"},
 }
 
-// What the fake does not fill in.
+// unfilled are the fields that the fake does not fill in.
 var unfilled = map[string]question{
 	"does not make a name from generateName": {
 		func(ctx context.Context, webs webs) string {
@@ -160,7 +160,7 @@ var unfilled = map[string]question{
 		}), "2", "0"},
 }
 
-// What the fake does another way.
+// mixedUp are the requests that the fake handles in another way.
 var mixedUp = map[string]question{
 	"writes status through the main address": {
 		changing(func(ctx context.Context, webs webs, web *webv1.MyWeb) (any, error) {
@@ -200,7 +200,7 @@ var mixedUp = map[string]question{
 		}, "1", "panic"},
 }
 
-// Without field owners there is no server-side apply.
+// unowned shows that server-side apply does not work without field owners.
 var unowned = map[string]question{
 	"cannot create by apply": {
 		func(ctx context.Context, webs webs) string {
@@ -220,7 +220,7 @@ func apply(ctx context.Context, webs webs, name, image string) (*webv1.MyWeb, er
 }
 
 // TestTheFakeWithFieldManagementNeedsASchema: NewClientset keeps track of field owners, but only of
-// types whose OpenAPI schema was given to applyconfiguration-gen. Nobody publishes one for MyWeb.
+// types whose OpenAPI schema was given to applyconfiguration-gen. MyWeb has no published schema.
 func TestTheFakeWithFieldManagementNeedsASchema(t *testing.T) {
 	webs := fake.NewClientset().OperatorV1().MyWebs("default")
 	_, err := webs.Create(t.Context(), newMyWeb("shop"), metav1.CreateOptions{})

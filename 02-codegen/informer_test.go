@@ -22,7 +22,7 @@ import (
 	informerv1 "example.com/operator-workshop/02-codegen/pkg/generated/informers/externalversions/myweb/v1"
 )
 
-// recorder keeps the lines that it is given, by many goroutines.
+// recorder keeps lines that many goroutines add.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string
@@ -65,7 +65,7 @@ func newFactory(t *testing.T, client versioned.Interface, namespace string, resy
 	return factory
 }
 
-// start fills the factory's caches.
+// start starts the factory's informers and waits until their caches have synced.
 func start(t *testing.T, factory externalversions.SharedInformerFactory) {
 	t.Helper()
 	factory.StartWithContext(t.Context())
@@ -74,7 +74,7 @@ func start(t *testing.T, factory externalversions.SharedInformerFactory) {
 	}
 }
 
-// The indexer is the memory, the lister a typed view of it; both follow the API server.
+// The indexer is the cache, the lister a typed reader of it; both follow the API server.
 func TestInformerListerAndIndexerAgree(t *testing.T) {
 	g := gomega.NewWithT(t)
 	client, namespace := newClientset(t), newNamespace(t)
@@ -105,7 +105,7 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	}
 	create(t, webs, newMyWeb("e"))
 
-	g.Eventually(func() []string { // the last word about each
+	g.Eventually(func() []string { // the last event of each
 		last := slices.DeleteFunc(recorded.seen(), func(s string) bool { return s == "add a" || s == "add b" })
 		slices.Sort(last)
 		return last
@@ -136,7 +136,7 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	}
 }
 
-// sameAsStored compares what caches hold with what the API server has.
+// sameAsStored compares the objects in caches with the objects in the API server.
 func sameAsStored(t *testing.T, stored []webv1.MyWeb, caches map[string][]*webv1.MyWeb) {
 	t.Helper()
 	truth := map[string]*webv1.MyWeb{}
@@ -148,7 +148,7 @@ func sameAsStored(t *testing.T, stored []webv1.MyWeb, caches map[string][]*webv1
 		for _, web := range got {
 			cached[web.Name] = web
 		}
-		noKind := cmpopts.IgnoreTypes(metav1.TypeMeta{}) // the Go type says it: decoders may leave the field empty
+		noKind := cmpopts.IgnoreTypes(metav1.TypeMeta{}) // the Go type states the kind: decoders may leave the field empty
 		if diff := cmp.Diff(truth, cached, noKind); diff != "" {
 			t.Errorf("%s (-API server +cache):\n%s", name, diff)
 		}
@@ -208,8 +208,8 @@ func TestAFactorySharesOneCacheAndOneWatch(t *testing.T) {
 	}
 }
 
-// A resync calls the handlers with what the cache holds, though nothing changed. It sends no request to the
-// API server.
+// A resync calls the handlers with every object in the cache, though nothing changed. It sends no request to
+// the API server.
 func TestResyncReplaysTheCacheWithoutARequest(t *testing.T) {
 	namespace := newNamespace(t)
 	create(t, newClientset(t).OperatorV1().MyWebs(namespace), newMyWeb("shop"))

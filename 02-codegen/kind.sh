@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the chapter's program on the kind cluster named by KIND_CLUSTER: every command of webctl
-# on the generated CRD, with a watcher beside it. Exits 0, or says what differed.
+# Runs the chapter's program on the kind cluster named by KIND_CLUSTER: every command of webctl on the generated CRD,
+# with a watcher beside it. Exits 0, or prints the difference.
 set -euo pipefail
 # shellcheck source=../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
@@ -30,7 +30,7 @@ refuses() {
   [[ $out == *"$want"* ]] || fail "'$*' does not fail with '$want' but with: $out"
 }
 
-# watched LINE: the watcher said so.
+# watched LINE: the watcher printed LINE.
 watched() { grep -qxF -- "$1" "$tmp/watch"; }
 
 stop_watcher() { kill "$watcher" 2>/dev/null; }

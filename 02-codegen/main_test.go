@@ -1,4 +1,4 @@
-// Package codegen_test checks on a real API server what the generators made of the types.
+// Package codegen_test checks the generated code and the generated CRD on a real API server.
 package codegen_test
 
 import (
@@ -35,7 +35,7 @@ func newClientset(t *testing.T) versioned.Interface {
 	return clientset
 }
 
-// newNamespace makes a namespace of the test's own and returns its name.
+// newNamespace makes a namespace for one test and returns its name.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(server)
@@ -50,7 +50,7 @@ func newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// newWebs returns the typed client of a namespace of the test's own.
+// newWebs returns the typed client of a new namespace for one test.
 func newWebs(t *testing.T) typedv1.MyWebInterface {
 	t.Helper()
 	return newClientset(t).OperatorV1().MyWebs(newNamespace(t))
@@ -64,7 +64,7 @@ func newMyWeb(name string) *webv1.MyWeb {
 	}
 }
 
-// create stores the MyWeb and returns what the API server made of it.
+// create stores the MyWeb and returns it as the API server stored it.
 func create(t *testing.T, webs typedv1.MyWebInterface, web *webv1.MyWeb) *webv1.MyWeb {
 	t.Helper()
 	created, err := webs.Create(t.Context(), web, metav1.CreateOptions{})

@@ -20,9 +20,8 @@ import (
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 )
 
-// crdDiff compares the meaning of two CRDs: "" when they say the same, else the paths that differ.
-// Comments, the order of fields and annotations, where controller-gen leaves its version, do not
-// count.
+// crdDiff compares the meaning of two CRDs: "" when they have the same meaning, else the paths that differ.
+// It ignores comments, the order of fields, and annotations, in which controller-gen records its version.
 func crdDiff(want, got []byte) (string, error) {
 	var flat [2]map[string]any
 	for i, data := range [][]byte{want, got} {
@@ -134,7 +133,7 @@ func fullMyWeb(name string) *webv1.MyWeb {
 	return web
 }
 
-// A field of the types that the CRD does not name would be cut off by the API server.
+// The API server would prune a field of the types that the CRD does not name.
 func TestTheCRDHasEveryFieldOfTheTypes(t *testing.T) {
 	webs := newWebs(t)
 	want := fullMyWeb("full")

@@ -24,7 +24,7 @@ func linesOf(o *gbytes.Buffer) func() []string {
 	return func() []string { return strings.Split(strings.TrimSpace(string(o.Contents())), "\n") }
 }
 
-// The commands of the page, with a watcher beside them.
+// TestWebctlAsOnThePage runs the commands of the page, with a watcher beside them.
 func TestWebctlAsOnThePage(t *testing.T) {
 	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, newNamespace(t)))
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -130,8 +130,8 @@ func TestWebctlFailsWithASentence(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ command, want string }{
 		"an object that is not there": {
-			"get nobody", `get nobody: mywebs.operator.k8s-summit.org "nobody" not found`},
-		"a status of nobody":                   {"status nobody 1", "write the status of nobody"},
+			"get absent", `get absent: mywebs.operator.k8s-summit.org "absent" not found`},
+		"a status of a missing object":         {"status absent 1", "write the status of absent"},
 		"a number that the CRD refuses":        {"apply --image nginx --node-port 80 shop", "spec.nodePortNumber"},
 		"a selector that is none":              {"list -l =", "list: "},
 		"a watch with a selector that is none": {"watch -l =", "watch: "},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The end-to-end test on kind: the controller runs here, its pods run there, the page comes over HTTP.
+# The end-to-end test on kind: the controller runs on this machine, its pods run on kind, the page comes over HTTP.
 set -euo pipefail
 # shellcheck source=../scripts/kind-chapter.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/kind-chapter.sh"
@@ -36,6 +36,6 @@ say "killed pods were replaced"
 delete_web
 kill "$operator"
 wait "$operator" || fail "the operator ended with code $?: $(tail -n 3 "$tmp/log")"
-# A conflict is not a failure: it is retried, and all of the above came true.
+# A conflict is not a failure: the controller retries the write, and all of the above has succeeded.
 ! grep '"level":"ERROR"' "$tmp/log" | grep -v 'the object has been modified' || fail "the operator logged the error above."
 say "the end-to-end test is done"

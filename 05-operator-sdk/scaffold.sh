@@ -9,7 +9,7 @@ root=$(cd "$here/.." && pwd)
 out=$root/work/scaffold
 export PATH=$root/bin:$PATH GOWORK=off
 
-# quietly CMD ARG...: what it prints is shown when it fails.
+# quietly CMD ARG...: shows the output of CMD only when CMD fails.
 quietly() {
   local said
   said=$("$@" 2>&1) || {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Proves that a bundle is enough: makes one, serves it as in a room, and pastes the line of that web page on a machine
-# that has no other network, no module cache, no build cache and an empty home folder. Then the demo, the tests of a
-# chapter, the window and all exercises run there.
+# Proves that a bundle is enough: makes a bundle, serves it as in a room, and pastes the line of the web page on a
+# machine that has no other network, no module cache, no build cache and an empty home folder. Then the demo, the tests
+# of a chapter, the window and all exercises run there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,11 +26,11 @@ step make bundle
 ls -l out/bundle
 mkdir "$learner/home"
 
-# offline COMMAND...: runs it as the learner. Nothing but PATH is taken over.
+# offline COMMAND...: runs COMMAND as the learner. Of the environment, only PATH is passed on.
 offline() { env -i HOME="$learner/home" PATH="$PATH" "$PWD/scripts/offline.sh" "$@"; }
 there() { offline make -C "$learner/operator-workshop-offline" "$@"; }
 
-# paste_line PLATFORM: serves the bundle, does what the web page says for that platform, and types the code.
+# paste_line PLATFORM: serves the bundle, follows the web page for that platform, and types the code.
 # shellcheck disable=SC2016  # the inner bash expands it
 paste_line() {
   offline bash -euo pipefail -c '

@@ -1,5 +1,5 @@
-# What every kind.sh begins with: it goes to the folder of the script that sources it, and has the steps that several
-# chapters take. Works in bash 3.2.
+# Every kind.sh sources this file first. It changes to the folder of the script that sources it, and has the steps that
+# several chapters share. Works in bash 3.2.
 # shellcheck shell=bash
 here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
 # shellcheck source=kind-lib.sh
@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
 cd "$here" || exit 1
 export KIND_CLUSTER CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly
 
-# absent RESOURCE NAME...: the cluster has none of them; this test makes them, and deletes them at the end.
+# absent RESOURCE NAME...: the cluster has none of these objects; this test makes them, and deletes them at the end.
 absent() {
   local name
   for name in "${@:2}"; do
@@ -25,29 +25,31 @@ begin_myweb() {
   on_exit rm -rf "$tmp"
 }
 
-# image NAME FOLDER ARG...: docker build makes an image of a folder, and the node gets it. At the end it goes.
+# image NAME FOLDER ARG...: docker build makes an image of a folder, which is loaded into the node, and removed at the
+# end.
 image() {
   docker build -q -t "$1" "${@:3}" "$2" >/dev/null
   on_exit docker rmi -f "$1"
   kind load docker-image --name "$KIND_CLUSTER" "$1"
 }
 
-# for_node CMD ARG...: runs with Go's settings for programs of the node.
+# for_node CMD ARG...: runs CMD with Go's settings for programs of the node.
 for_node() { GOOS=linux GOARCH=$(docker version -f '{{.Server.Arch}}') "$@"; }
 
-# from_scratch FOLDER PROGRAM: a Dockerfile for one program.
+# from_scratch FOLDER PROGRAM: writes a Dockerfile for one program.
 from_scratch() { printf 'FROM scratch\nCOPY %s /\nUSER 65532:65532\nENTRYPOINT ["/%s"]\n' "$2" "$2" >"$1/Dockerfile"; }
 
-# e2e: the tests of test/e2e of an operator of chapter 05.
+# e2e: runs the tests in test/e2e of an operator of chapter 05.
 e2e() {
   "$root/scripts/workshop" tools controller-gen kustomize
   go test -v -tags=e2e -count=1 -timeout=30m ./test/e2e -ginkgo.v -ginkgo.no-color || fail "the test ended with the failure above."
 }
 
-# The steps of a MyWeb. The tests of its operators are named after what somebody does, and end when the cluster answers.
+# The steps of a MyWeb. Each test of its operators is named after the action of a user, and ends when the cluster has
+# reacted.
 
-# sample IMAGE: the sample, with an image that was loaded. Without a tag the kubelet always pulls, and the cluster may
-# have no registry.
+# sample IMAGE: prints the sample, with an image that was loaded. Without a tag the kubelet always pulls, and the
+# cluster may have no registry.
 sample() { sed "s|image: nginx\$|image: $1|" config/samples/*myweb.yaml; }
 
 serves() { fetch 30100 | grep -qF -- "$1"; }
@@ -70,7 +72,7 @@ change_page() {
   say "a changed page is served"
 }
 
-# two_pods_ready IMAGE: no others are there.
+# two_pods_ready IMAGE: two pods with IMAGE are ready, and no other pods exist.
 two_pods_ready() {
   [[ $(kubectl get web myweb -o jsonpath='{.status.completed} {.status.readyReplicas}') == "true 2" ]] &&
     [[ $(kubectl get pods -l app.kubernetes.io/instance=myweb -o jsonpath='{.items[*].spec.containers[0].image}') == "$1 $1" ]]

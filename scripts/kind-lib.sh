@@ -1,7 +1,7 @@
-# What every kind.sh shares. Sourced, never run. Works in bash 3.2.
+# Functions that every kind.sh shares. Sourced, never run. Works in bash 3.2.
 # shellcheck shell=bash
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-own_cluster=operator-workshop # the name that nobody else uses
+own_cluster=operator-workshop # a name that only this workshop uses
 KIND_CLUSTER=${KIND_CLUSTER:-$own_cluster}
 mkdir -p "${WORKSHOP_STATE:-$root/.workshop}"
 state=$(cd "${WORKSHOP_STATE:-$root/.workshop}" && pwd)
@@ -10,13 +10,13 @@ lib_exits=()
 
 say() { printf '== %s\n' "$*"; }
 
-# fail SENTENCE: what differed, and the end.
+# fail SENTENCE: prints the difference, and exits.
 fail() {
   printf 'kind: %s\n' "$*" >&2
   exit 1
 }
 
-# on_exit CMD ARG...: run at the end, whatever happens; the last one first.
+# on_exit CMD ARG...: runs CMD at the end, whatever happens; the last registered CMD runs first.
 on_exit() {
   local quoted
   quoted=$(printf '%q ' "$@")
@@ -33,10 +33,10 @@ run_exits() {
   exit $code
 }
 
-# kill_quietly PID: end a process that may have ended already.
+# kill_quietly PID: ends a process that may have ended already.
 kill_quietly() { kill "$1" 2>/dev/null; }
 
-# eventually SECONDS CMD ARG...: try until it succeeds; at the end show its last output and fail.
+# eventually SECONDS CMD ARG...: repeats CMD until it succeeds; after SECONDS shows its last output and fails.
 eventually() {
   local end=$((SECONDS + $1)) out
   shift
@@ -49,7 +49,8 @@ eventually() {
   done
 }
 
-# docker_answers: within 15 s; a daemon that hangs does not. A subshell: in run_exits, `wait` would tell of the signal.
+# docker_answers: Docker answers within 15 s; a daemon that hangs does not. A subshell, because in run_exits `wait`
+# would report the signal.
 docker_answers() (
   tries=0
   docker info >/dev/null 2>&1 &
@@ -64,7 +65,7 @@ docker_answers() (
   wait "$ask"
 )
 
-# need_docker: Docker answers, or one sentence says what to do.
+# need_docker: Docker answers, or the script ends with one sentence about what to do.
 need_docker() {
   command -v docker >/dev/null ||
     fail "Docker is not installed; the kind environment needs it (https://docs.docker.com/get-docker/). Everything else works without: make up, make test."
@@ -98,8 +99,8 @@ kubeadmConfigPatches:
 EOF
 }
 
-# kind_up: the cluster named by KIND_CLUSTER exists and answers; kubectl in this script talks to it.
-# KIND_NODE_IMAGE names its node image; without it, the one that a bundle brought or kind's default is used.
+# kind_up: the cluster named by KIND_CLUSTER exists and answers; kubectl in this script talks to it. KIND_NODE_IMAGE
+# names its node image; without it, the image that a bundle brought or kind's default is used.
 kind_up() {
   need_docker
   if [[ -z ${KIND_NODE_IMAGE-} && -f $state/kind-node-image ]]; then KIND_NODE_IMAGE=$(cat "$state/kind-node-image"); fi
@@ -132,7 +133,7 @@ kind_down() {
   rm -rf "$kind_kubeconfig" "$kind_kubeconfig.lock" "$state/kind-cache"
 }
 
-# load_images IMAGE...: into the node, so that no pod has to pull. What Docker lacks is pulled first.
+# load_images IMAGE...: loads images into the node, so that no pod has to pull. Docker pulls missing images first.
 # scripts/images.txt lists all images that chapters use.
 load_images() {
   local image
@@ -148,10 +149,10 @@ load_images() {
   done
 }
 
-# on_node CMD ARG...: runs on the cluster's node, where NodePorts answer on every operating system.
+# on_node CMD ARG...: runs CMD on the cluster's node, where NodePorts answer on every operating system.
 on_node() { docker exec "$KIND_CLUSTER-control-plane" "$@"; }
 
-# fetch PORT: the page that a NodePort serves.
+# fetch PORT: prints the page that a NodePort serves.
 fetch() {
   local ip
   ip=$(kubectl get node "$KIND_CLUSTER-control-plane" \

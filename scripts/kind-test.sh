@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the end-to-end tests of chapters on one kind cluster: kind-test.sh CHAPTER... Each must leave the cluster as it found it. A cluster
-# that was not there before is removed at the end. RECORD=1 notes in verified.txt, and in the README, what was seen
-# to work on which Kubernetes.
+# Runs the end-to-end tests of chapters on one kind cluster: kind-test.sh CHAPTER... Each test must leave the cluster as
+# it found it. A cluster that did not exist before is removed at the end. RECORD=1 records in verified.txt, and in the
+# README, which chapters worked on which Kubernetes.
 set -euo pipefail
 # shellcheck source=kind-lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/kind-lib.sh"
@@ -14,7 +14,7 @@ start=$SECONDS
 (kind_up)
 say "cluster $KIND_CLUSTER is up ($((SECONDS - start)) s)"
 
-# objects: what is in the cluster, but for what comes and goes by itself.
+# objects: lists the objects in the cluster, except objects that come and go by themselves.
 objects() {
   local kinds
   kinds=$(kubectl api-resources --verbs=list -o name | grep -vE '^(events|componentstatuses|leases|ipaddresses|endpoints|endpointslices|certificatesigningrequests)(\.|$)' | paste -sd, -)
@@ -22,7 +22,7 @@ objects() {
     grep -v ' kube-system/bootstrap-token-' | sort
 }
 
-# as_found BEFORE: nothing is there now that was not before, and nothing is missing. What is being deleted has a minute.
+# as_found BEFORE: the cluster has the same objects as before. Objects in deletion get a minute.
 as_found() {
   local end=$((SECONDS + 60)) left
   until left=$(diff <(printf '%s\n' "$1") <(objects)); do
@@ -34,7 +34,7 @@ as_found() {
   done
 }
 
-# record CHAPTER SECONDS: a row of verified.txt, for this Kubernetes.
+# record CHAPTER SECONDS: writes a row of verified.txt for this Kubernetes.
 record() {
   local file=$root/scripts/verified.txt version arch row
   version=$(kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}')
@@ -63,7 +63,7 @@ for chapter in "$@"; do
     continue
   fi
   say "$chapter"
-  before=$(objects) || { sleep 5; before=$(objects); } # a kind of the chapter before may go while it is listed
+  before=$(objects) || { sleep 5; before=$(objects); } # a kind of the previous chapter may disappear during the listing
   start=$SECONDS
   if "$root/$chapter/kind.sh" && as_found "$before"; then
     lines+=("$chapter: ok ($((SECONDS - start)) s)")

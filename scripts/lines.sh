@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints how many lines the house has, by chapter and in all, beside the limits. Generated code is not counted.
+# Prints the number of lines of the repository, by chapter and in all, beside the limits. Generated code is not counted.
 # The column "around" has stages, API types and testenv, "hardening" the packages around a finished operator.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

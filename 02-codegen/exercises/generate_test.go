@@ -1,4 +1,4 @@
-// Package v1_test judges the types that a reader writes: it runs generators on a copy of them, and reads what they make.
+// Package v1_test judges the types that a reader writes: it runs generators on a copy of them, and reads the results.
 package v1_test
 
 import (
@@ -51,7 +51,7 @@ func copyFile(t *testing.T, from, to string) {
 // A document is a part of a manifest.
 type document map[string]any
 
-// at returns what a path leads to; nil when it leads nowhere.
+// at returns the value at a path; nil when there is none.
 func (d document) at(path ...string) document {
 	for _, name := range path {
 		next, _ := d[name].(map[string]any)
@@ -127,7 +127,7 @@ func TestKind(t *testing.T) {
 	}
 	for _, kind := range []string{"MyWeb", "MyWebList"} {
 		if !strings.Contains(string(data), "func (in *"+kind+") DeepCopyObject() runtime.Object") {
-			t.Errorf("%s is no runtime.Object: it has no DeepCopyObject", kind)
+			t.Errorf("%s is not a runtime.Object: it has no DeepCopyObject", kind)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package stages holds the stages to what the chapter page promises of them: each is short, and adds one idea.
+// Package stages checks what the chapter page promises of the stages: each stage is short, and adds one idea.
 package stages
 
 import (

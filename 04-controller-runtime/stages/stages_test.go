@@ -1,4 +1,4 @@
-// Package stages holds no code of its own: each folder is a program.
+// Package stages holds only programs, each in its folder.
 package stages
 
 import (
@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What a reader can take in: the lines of a program, and of what a stage adds to the one before it.
+// The limits for a reader: the lines of a program, and the lines that a stage adds to the stage before.
 const (
 	mostLines = 200
 	mostAdded = 40
@@ -46,7 +46,7 @@ func TestEachStageIsThePreviousPlusOneIdea(t *testing.T) {
 	}
 }
 
-// added is how many lines of a text are not in another one, in order: what diff marks with "+".
+// added returns how many lines of a text are not in another text, in order: the lines that diff marks with "+".
 func added(from, to string) int {
 	a, b := strings.Split(from, "\n"), strings.Split(to, "\n")
 	common := make([]int, len(b)+1) // of the rest of a and b: the longest common sequence

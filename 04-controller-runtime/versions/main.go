@@ -1,4 +1,4 @@
-// Command versions converts MyWebs between v1 and v2, for the API server.
+// Command versions converts MyWebs between v1 and v2 for the API server.
 package main
 
 import (

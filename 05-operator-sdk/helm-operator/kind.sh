@@ -14,7 +14,7 @@ image controller:latest "$tmp" -f Dockerfile
 on_exit kubectl delete -k config/default --ignore-not-found --wait
 kubectl apply -k config/default
 eventually 60 kubectl wait --for=condition=Established -f config/crd/bases --timeout=60s
-# Before the operator goes: it removes their finalizers.
+# This comes before the removal of the operator, because the operator removes their finalizers.
 on_exit kubectl delete web --all --ignore-not-found --wait --timeout=60s
 kubectl -n helm-operator-system rollout status deployment/helm-operator-controller-manager --timeout=180s
 

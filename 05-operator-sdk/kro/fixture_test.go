@@ -22,7 +22,7 @@ import (
 	"example.com/operator-workshop/05-operator-sdk/kro/test/programtest"
 )
 
-const user = "kro" // of the API server: config/rbac/role.yaml says what it may do
+const user = "kro" // of the API server, with the permissions of config/rbac/role.yaml
 
 var (
 	server     client.Client // as administrator
@@ -87,7 +87,7 @@ func run(m *testing.M, dir string) (code int, err error) {
 	return m.Run(), nil
 }
 
-// startKro starts kro with no more than its role. It keeps one revision of a graph.
+// startKro starts kro with only its role. It keeps one revision of a graph.
 func startKro(t *testing.T) *programtest.Process {
 	t.Helper()
 	role := testenv.ReadManifest[rbacv1.ClusterRole](t, "config/rbac/role.yaml")
@@ -99,7 +99,7 @@ func startKro(t *testing.T) *programtest.Process {
 		"--health-probe-bind-address=0", "--rgd-max-graph-revisions=1", "--zap-encoder=json", "--zap-log-level=info")
 }
 
-// create makes an object.
+// create creates an object.
 func create(t *testing.T, obj client.Object) {
 	t.Helper()
 	if err := server.Create(t.Context(), obj); err != nil {
@@ -118,14 +118,14 @@ func get[T client.Object](t *testing.T, obj T, name string) (T, error) {
 	return obj, server.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, obj)
 }
 
-// status reads a field of the status of an object.
+// status returns a field of the status of an object.
 func status[T any](obj *unstructured.Unstructured, field string) (value T) {
 	found, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", field)
 	value, _ = found.(T)
 	return value
 }
 
-// condition is "status reason: message" of a condition.
+// condition returns "status reason: message" of a condition.
 func condition(obj *unstructured.Unstructured, kind string) string {
 	for _, entry := range status[[]any](obj, "conditions") {
 		if c, ok := entry.(map[string]any); ok && c["type"] == kind {

@@ -1,5 +1,5 @@
-// Package kro_test tests the graph of MyWeb: kro runs as a process of its own, on a real API server, as a user who may
-// do only what config/rbac/role.yaml grants. No controller of Kubernetes runs there, so nobody makes pods.
+// Package kro_test tests the graph of MyWeb: kro runs as a separate process, on a real API server, as a user with only
+// the permissions of config/rbac/role.yaml. No controller of Kubernetes runs there, so a Deployment gets no pods.
 package kro_test
 
 import (
@@ -26,7 +26,7 @@ var (
 	crds      = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// TestTheGraph is a story: each step begins where the one before ended.
+// TestTheGraph has steps: each step begins with the state at the end of the previous step.
 func TestTheGraph(t *testing.T) {
 	kro := startKro(t)
 	for _, step := range []struct {

@@ -125,7 +125,7 @@ func statusFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if web, err := get(t, of(myWebs), "myweb"); err != nil || status[bool](web, "completed") {
-		t.Errorf("nobody made pods, and the MyWeb is completed: %v, %v", web.Object["status"], err)
+		t.Errorf("there are no pods, and the MyWeb is completed: %v, %v", web.Object["status"], err)
 	}
 	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: 2, UpdatedReplicas: 2,
 		ReadyReplicas: 2, AvailableReplicas: 2, Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable,

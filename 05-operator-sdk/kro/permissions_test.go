@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/05-operator-sdk/kro/internal/testenv"
 )
 
-// permissions compares what the role grants with what the API server was asked for. An informer watches, and lists
-// where a server cannot begin a watch with all that there is. What is applied, and was not there, is created.
+// permissions compares the permissions of the role with the requests to the API server. An informer watches; it needs
+// list too, for a server that cannot begin a watch with all objects. An apply of a missing object needs create.
 func permissions(t *testing.T) {
 	granted := map[string]bool{}
 	for _, rule := range testenv.ReadManifest[rbacv1.ClusterRole](t, "config/rbac/role.yaml").Rules {
@@ -33,7 +33,7 @@ func permissions(t *testing.T) {
 		verbs := []string{r.Verb}
 		switch {
 		case resource == "":
-			continue // what the API server serves, which everybody may ask
+			continue // discovery, which needs no permission of the role
 		case r.Verb == "watch":
 			verbs = append(verbs, "list")
 		case r.Verb == "patch" && r.ResponseStatus.Code == http.StatusCreated:

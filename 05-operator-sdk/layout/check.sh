@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Holds the tables of README.md against the projects: each file has a row, each row has a file. The row of a
-# file is the one with its path, else a pattern, else the longest folder that it is in.
+# Compares the tables of README.md with the projects: each file has a row, each row has a file. The row of a file is the
+# row with its path, else a row with a matching pattern, else the row with the longest folder that contains the file.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-# Rows with four columns are of files that are there.
+# Rows with four columns are about files that exist.
 rows=$(awk -F'|' 'NF == 6 && $2 ~ /^ `/ { gsub(/[ `]/, "", $2); print $2 }' README.md)
 wrong=0 used=""
 
-# row_of FILE: its row, empty when there is none.
+# row_of FILE: prints the row of FILE, or nothing.
 row_of() {
   local row best=""
   while read -r row; do

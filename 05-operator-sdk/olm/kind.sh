@@ -26,8 +26,8 @@ compile() {
   export PATH=$tmp/bin:$PATH
 }
 
-# images: of the programs, in the node. The pods of OLM need cp; with crane the image is also that of the registry. OLM
-# calls the health probe in the image of opm by a name of its own.
+# images: builds the images of the programs and loads them into the node. The pods of OLM need cp; with crane the image
+# also serves as the image of the registry. OLM calls the health probe in the image of opm by another name.
 images() {
   mkdir "$tmp/opm"
   mv "$tmp/node/opm" "$tmp/opm/"
@@ -40,7 +40,7 @@ images() {
   image "$scorecard_image" "$tmp/scorecard"
 }
 
-# scorecard OPERATOR: all its tests pass; busybox has the tar that unpacks the bundle in their pods.
+# scorecard OPERATOR: all tests of the scorecard pass; busybox has the tar that unpacks the bundle in their pods.
 scorecard() {
   local out=$tmp/$1.scorecard
   operator-sdk scorecard "../$1/bundle" --namespace scorecard --untar-image busybox:1.37 --wait-time 2m >"$out" ||
@@ -56,7 +56,7 @@ scorecards() {
   for name in memcached-operator nginx-operator databasebackup-operator; do scorecard "$name"; done
 }
 
-# install_olm: the chart in OLM's module, without cert-manager and without the catalogue of OperatorHub.io.
+# install_olm: installs the chart in OLM's module, without cert-manager and without the catalogue of OperatorHub.io.
 install_olm() {
   local chart
   chart=$(go list -C programs -m -f '{{.Dir}}' $olm_module)/deploy
@@ -79,7 +79,8 @@ csv_succeeded() {
     { kubectl -n "$1" describe csv "$2"; fail "OLM did not install $2."; }
 }
 
-# start_registry: in the cluster; $registry is its address for this script, localhost:5000 the one for the node.
+# start_registry: starts a registry in the cluster; $registry is its address for this script, localhost:5000 its address
+# for the node.
 start_registry() {
   on_exit kubectl delete namespace olm-test --ignore-not-found --wait
   kubectl create namespace olm-test
@@ -98,7 +99,7 @@ push() {
   crane push --insecure "$tmp/image.tar" "$registry/$2" >/dev/null 2>&1 || fail "the image $1 could not be pushed to the registry."
 }
 
-# publish VERSION: the operator's image, loaded into the node; its bundle, an image in the registry.
+# publish VERSION: loads the operator's image into the node, and pushes its bundle as an image to the registry.
 publish() {
   local copy=$tmp/$1/$operator
   mkdir -p "$tmp/$1"
@@ -111,7 +112,7 @@ publish() {
   push "$operator_image-bundle:v$1" "$operator-bundle:v$1"
 }
 
-# catalogue VERSION...: made by opm of the bundles, in this order of upgrades, and pushed as an image.
+# catalogue VERSION...: opm makes the catalogue of the bundles, in this order of upgrades; it is pushed as an image.
 catalogue() {
   local version before="" dir=$tmp/catalogue
   rm -rf "$dir"
@@ -149,7 +150,8 @@ subscribe() {
   owned
 }
 
-# owned: what an upgrade must not change: the Memcached with its spec, its children and their pods, each with its UID.
+# owned: prints the objects that an upgrade must not change: the Memcached with its spec, its children and their pods,
+# each with its UID.
 owned() {
   kubectl get deployments,services,pods -l app.kubernetes.io/instance=memcached-sample \
     -o 'jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid}{"\n"}{end}'
@@ -173,7 +175,8 @@ upgrade() {
   kubectl -n operators get deployment $operator-controller-manager \
     -o 'jsonpath={.metadata.name} runs {.spec.template.spec.containers[0].image}{"\n"}'
 }
-# wrong_image_refused: by the webhook, whose certificate is OLM's. Without an answer of the webhook it is accepted.
+# wrong_image_refused: the webhook, whose certificate is OLM's, refuses a wrong image. When the webhook does not answer,
+# the API server accepts the image.
 wrong_image_refused() {
   ! kubectl patch memcached memcached-sample --dry-run=server --type=merge -p '{"spec":{"image":"memcached:1.6:alpine"}}' 2>"$tmp/refused" &&
     grep -q 'spec.image' "$tmp/refused"
@@ -181,7 +184,8 @@ wrong_image_refused() {
 csv_gone() { ! kubectl -n operators get csv "$1" >/dev/null 2>&1; }
 scaled() { [[ $(kubectl get memcached memcached-sample -o jsonpath='{.status.readyReplicas}') == 2 ]]; }
 
-# remove: without the Subscription and the CSV no operator runs; the CRD and the Memcached stay until somebody deletes them.
+# remove: without the Subscription and the CSV no operator runs; the CRD and the Memcached stay until a user deletes
+# them.
 remove() {
   kubectl -n operators delete subscription $operator
   kubectl -n operators delete csv $operator.v0.0.2 --wait
@@ -194,7 +198,7 @@ no_operator() {
     [[ -z $(kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -l olm.owner -o name) ]]
 }
 
-# The ends, whatever happened before.
+# The cleanup, which runs whatever happened before.
 remove_operator() {
   kubectl -n operators delete subscriptions,csv --all --wait
   kubectl -n olm delete catalogsource workshop --ignore-not-found --wait

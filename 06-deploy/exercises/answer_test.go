@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/manifests"
 )
 
-// answer reads the manifests in a reader's file, or in the solution where there is no reader's.
+// answer reads the manifests in a reader's file, or in the solution when the reader has no file.
 func answer(t *testing.T, name, solution string) []*unstructured.Unstructured {
 	t.Helper()
 	data, err := os.ReadFile(name)

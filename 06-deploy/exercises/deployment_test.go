@@ -18,7 +18,7 @@ func deployment(t *testing.T) appsv1.Deployment {
 	return d
 }
 
-// or is a number of a manifest, or what the API server writes where it is not given.
+// or returns a number of a manifest, or the API server's default when the manifest does not have it.
 func or(n, byDefault int32) int32 {
 	if n == 0 {
 		return byDefault
@@ -26,7 +26,7 @@ func or(n, byDefault int32) int32 {
 	return n
 }
 
-// A program answers its two paths, or not, by the second since its start.
+// A program says for each path whether it answers at a second after its start.
 type program map[string]func(second int32) bool
 
 func (p program) answers(probe *corev1.Probe, second int32) bool {
@@ -34,8 +34,8 @@ func (p program) answers(probe *corev1.Probe, second int32) bool {
 	return answer != nil && answer(second)
 }
 
-// killed is when the kubelet restarts a program, 0 if it does not within half an hour. It asks the startup probe until
-// that passes once, then the liveness probe.
+// killed returns the second at which the kubelet restarts a program, 0 if it does not within half an hour. It asks the
+// startup probe until that passes once, then the liveness probe.
 func (p program) killed(c corev1.Container) int32 {
 	started, failures, since := c.StartupProbe == nil, int32(0), int32(0)
 	for second := range int32(1800) {

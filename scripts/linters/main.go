@@ -1,6 +1,5 @@
-// Command golangci-lint is the linter of that name with plugins: kube-api-linter, which knows the conventions
-// of Kubernetes for API types, logcheck, which knows those for structured logs, and terms, which knows the words of
-// this repository.
+// Command golangci-lint is the linter of that name with plugins: kube-api-linter knows the conventions of Kubernetes
+// for API types, logcheck knows the conventions for structured logs, and terms knows the words of this repository.
 package main
 
 import (

@@ -16,8 +16,8 @@ const Timeout = 10 * time.Second
 // fixNoCluster ends each message about a cluster that cannot be found.
 const fixNoCluster = "fix: `make up` in the repository root starts one and prints how to use it"
 
-// Config finds the cluster: that of the file at path; without a path that of KUBECONFIG, then the cluster
-// that this program runs in, then that of ~/.kube/config. The error says what is missing and how to fix it.
+// Config finds the cluster of the file at path. Without a path it tries the file of KUBECONFIG, then the cluster that
+// this program runs in, then ~/.kube/config. The error names the missing file or setting and the fix.
 func Config(path string) (*rest.Config, error) {
 	cfg, source, err := find(path)
 	switch {
@@ -48,6 +48,6 @@ func find(path string) (cfg *rest.Config, source string, err error) {
 }
 
 func load(rules *clientcmd.ClientConfigLoadingRules) (*rest.Config, error) {
-	rules.WarnIfAllMissing = false // the error says it
+	rules.WarnIfAllMissing = false // Config returns its own error
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 }

@@ -18,7 +18,7 @@ type Facts struct {
 	Server string
 	// Version is the version that the API server states, such as v1.37.1.
 	Version string
-	// Controllers says whether a controller manager has been at work.
+	// Controllers reports whether a controller manager has been at work.
 	Controllers bool
 	// Nodes are the cluster's nodes, by name.
 	Nodes []Node
@@ -31,7 +31,7 @@ type Node struct {
 	Name    string
 	Ready   bool
 	Kubelet Kubelet
-	// Version is the version that the kubelet states about itself; "" when none has reported yet.
+	// Version is the version that the kubelet states about itself; "" when no kubelet has reported yet.
 	Version string
 }
 
@@ -55,7 +55,7 @@ type Group struct {
 	Kinds int
 	// CRDs counts the CustomResourceDefinitions of the group.
 	CRDs int
-	// Unavailable says that a part of the group is served by another server, which did not answer.
+	// Unavailable reports that another server, which did not answer, serves a part of the group.
 	Unavailable bool
 }
 
@@ -119,7 +119,7 @@ func nodesOf(nodes []corev1.Node) []Node {
 	return result
 }
 
-// kubeletOf returns which program reports for a node. This program sets the version. kwok does not change a
+// kubeletOf returns the program that reports for a node, by the version that this program sets. kwok does not change a
 // version that was set before, so the annotation that assigns the node to kwok counts as well.
 func kubeletOf(n corev1.Node) Kubelet {
 	version := n.Status.NodeInfo.KubeletVersion
@@ -149,7 +149,7 @@ func groupsOf(lists []*metav1.APIResourceList, unavailable []schema.GroupVersion
 		}
 		add(gv.Group)
 		for _, r := range list.APIResources {
-			if !strings.Contains(r.Name, "/") { // a subresource, such as pods/log, is not a kind of its own
+			if !strings.Contains(r.Name, "/") { // a subresource, such as pods/log, is not a separate kind
 				kinds[gv.Group][r.Kind] = true
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// crdResource is read as metadata only: the names say enough, and schemas are large.
+// crdResource is read as metadata only: Look needs only the names, and schemas are large.
 var crdResource = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answer makes a TLS server that gives every request the same answer, except that it tells its version
+// answer makes a TLS server that gives every request the same answer, except that it returns its version
 // when the answer is about something else.
 func answer(t *testing.T, code int, body string) *rest.Config {
 	t.Helper()
@@ -29,7 +29,7 @@ func answer(t *testing.T, code int, body string) *rest.Config {
 		w.WriteHeader(code)
 		_, _ = w.Write([]byte(body))
 	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a refused handshake is what the test wants
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the test expects a refused handshake
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}

@@ -12,7 +12,7 @@ import (
 const (
 	// width is the greatest length of a line in characters.
 	width = 100
-	// nameWidth is how much of a name a table shows: all of each group that Kubernetes has itself.
+	// nameWidth is how many characters of a name a table shows: enough for each group of Kubernetes itself.
 	nameWidth = 28
 )
 
@@ -30,24 +30,24 @@ var environmentText = map[Environment]string{
 		"Controllers act on objects, but every pod stays Pending.",
 }
 
-// controllersText says what is known about controllers.
+// controllersText describes whether controllers work.
 var controllersText = map[bool]string{
 	true: "at work\nThe namespace default has its service account: a controller made it, no API server does.",
 	false: "none\nThe namespace default has no service account: the controller that makes one is not there, " +
 		"and\nwithout controllers no Deployment gets pods and nothing is garbage collected.",
 }
 
-// kubeletText says which program reports for a node.
+// kubeletText describes the program that reports for a node.
 var kubeletText = map[Kubelet]string{
 	KubeletReal:      "real: it starts containers",
 	KubeletSimulated: "simulated by kwok: it reports, and starts nothing",
-	KubeletAbsent:    "absent: nobody reports, the node is only a record",
+	KubeletAbsent:    "absent: no kubelet reports, the node is only a record",
 }
 
-// groupText says what the groups of Kubernetes itself are for.
+// groupText describes the purpose of each group of Kubernetes itself.
 var groupText = map[string]string{
 	"":                             "pods, services, nodes, namespaces: what all else is built on",
-	"admissionregistration.k8s.io": "webhooks and policies that check or change what is written",
+	"admissionregistration.k8s.io": "webhooks and policies that check or change each write",
 	"apiextensions.k8s.io":         "new kinds: CustomResourceDefinition",
 	"apiregistration.k8s.io":       "which server answers for which group",
 	"apps":                         "Deployment, StatefulSet, DaemonSet: pods kept running",
@@ -124,7 +124,7 @@ func groupsTable(groups []Group) string {
 		"A kind is a type of object with a schema. A CRD adds one to a running API server.\n" + table(rows)
 }
 
-// purpose says what a group is for, or where it comes from.
+// purpose describes the purpose of a group, or its origin.
 func purpose(g Group) string {
 	text := groupText[g.Name]
 	switch {

@@ -38,7 +38,7 @@ Nodes: 1 of 2 ready
   A node is a machine that pods are placed on; its kubelet runs them and reports.
   NODE                READY  VERSION  KUBELET
   kind-control-plane  yes    v1.37.1  real: it starts containers
-  extra               no              absent: nobody reports, the node is only a record
+  extra               no              absent: no kubelet reports, the node is only a record
 API groups: 3 groups, 18 kinds, 1 CRD
   A kind is a type of object with a schema. A CRD adds one to a running API server.
   GROUP           KINDS  WHAT FOR

@@ -1,7 +1,7 @@
 // Package testenv gives the tests of a chapter real servers: a kube-apiserver with its etcd, or a
 // whole local cluster.
 //
-// Each file of it is the same in every chapter that needs it, so that each chapter stands alone.
+// Each file of the package is copied to every chapter that needs it, so that each chapter is independent.
 package testenv
 
 import (
@@ -19,15 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// ErrNoRepository is returned when a chapter was copied away from the workshop and nothing else
-// says where the servers are.
+// ErrNoRepository is returned when a chapter was copied away from the workshop and no environment variable
+// names the folder of the servers.
 var ErrNoRepository = errors.New("this folder lies outside the workshop repository: " +
 	"set KUBEBUILDER_ASSETS to a folder with kube-apiserver, etcd and kubectl, " +
 	"or WORKSHOP_ROOT to a checkout of the workshop")
 
 // Assets returns the folder that holds kube-apiserver, etcd and kubectl: KUBEBUILDER_ASSETS when
-// that is set, else bin/ of the repository around this folder. What bin/ lacks is built first; from
-// nothing that takes some minutes, and its progress goes to stderr.
+// that is set, else bin/ of the repository around this folder. Programs that bin/ lacks are built first; to build
+// all of them takes some minutes, and the progress goes to stderr.
 func Assets() (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, nil
@@ -44,8 +44,8 @@ func Assets() (string, error) {
 	return filepath.Join(root, "bin"), nil
 }
 
-// Root returns the workshop repository: WORKSHOP_ROOT when that is set, else the nearest parent
-// folder that is one. Without either it returns ErrNoRepository.
+// Root returns the folder of the workshop repository: WORKSHOP_ROOT when that is set, else the nearest parent
+// folder that has the repository. Without either it returns ErrNoRepository.
 func Root() (string, error) {
 	if root := os.Getenv("WORKSHOP_ROOT"); root != "" {
 		return root, nil
@@ -133,8 +133,8 @@ func NewAPIServer(t *testing.T, crds ...string) *rest.Config {
 
 var cleanups sync.WaitGroup
 
-// OnInterrupt registers what to do when the test is ended by Ctrl-C or SIGTERM: the servers are in process
-// groups of their own and would live on.
+// OnInterrupt registers a cleanup for a test that Ctrl-C or SIGTERM ends: the servers are in their own process
+// groups and would live on.
 func OnInterrupt(cleanup func()) {
 	cleanups.Add(1)
 	signals := make(chan os.Signal, 1)

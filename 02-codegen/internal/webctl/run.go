@@ -32,8 +32,8 @@ const Usage = `usage: webctl VERB [FLAG]... [ARGUMENT]...
 Every verb takes --kubeconfig and -n (namespace), and flags come before arguments.
 `
 
-// Run executes the command in args and writes its output to out. The cluster is that of
-// --kubeconfig, else of KUBECONFIG, else of ~/.kube/config. A watch runs until ctx ends.
+// Run executes the command in args and writes its output to out. The kubeconfig comes from --kubeconfig, else from
+// KUBECONFIG, else from ~/.kube/config. A watch runs until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -130,7 +130,7 @@ func (o *options) flags() *flag.FlagSet {
 	return fs
 }
 
-// connect makes the client. It does not connect to the API server yet.
+// connect makes the client. It sends no request to the API server yet.
 func connect(o options, out io.Writer) (*verbs, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig

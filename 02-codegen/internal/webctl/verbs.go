@@ -71,7 +71,7 @@ func desired(name, namespace string, o applyOptions) *webv1ac.MyWebApplyConfigur
 
 // apply creates or changes the MyWeb, by server-side apply. The manager owns the fields that it sends. It
 // no longer owns a field that it sent before and does not send now. A field of another manager with
-// another value is a conflict, unless forced.
+// another value is a conflict, unless the request forces it.
 func (v *verbs) apply(ctx context.Context, name string, o applyOptions) error {
 	web, err := v.webs().Apply(ctx, desired(name, v.namespace, o),
 		metav1.ApplyOptions{FieldManager: o.manager, Force: o.force})
@@ -103,7 +103,7 @@ func (v *verbs) list(ctx context.Context, labels, fields string) error {
 }
 
 // status writes the status as an operator would. Another client may change the object between the read and
-// the write. The API server then returns a conflict, and both are done again.
+// the write. The API server then returns a conflict, and status repeats the read and the write.
 func (v *verbs) status(ctx context.Context, name string, ready int32) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		web, err := v.webs().Get(ctx, name, metav1.GetOptions{})

@@ -17,10 +17,10 @@ import (
 	informerv1 "example.com/operator-workshop/02-codegen/pkg/generated/informers/externalversions/myweb/v1"
 )
 
-// watch shows each change of the MyWebs that match the selector until ctx ends, and then what the
-// cache holds. It fails at once when the API server does not know the kind.
+// watch shows each change of the MyWebs that match the selector until ctx ends, and then the objects in
+// the cache. It fails at once when the API server does not know the kind.
 func (v *verbs) watch(ctx context.Context, selector string, resync time.Duration) error {
-	// An informer tries again forever. A first read finds what no retry fixes.
+	// An informer retries forever. A first read finds errors that no retry fixes.
 	if _, err := v.webs().List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
@@ -34,7 +34,7 @@ func (v *verbs) watch(ctx context.Context, selector string, resync time.Duration
 		return fmt.Errorf("watch: %w", err)
 	}
 	factory.StartWithContext(ctx)
-	// The handler too was called for everything that was there, not only the cache has it.
+	// The cache has synced, and the handler was called for every object in it.
 	if cache.WaitForCacheSync(ctx.Done(), handling.HasSynced) {
 		out.printf("the cache has synced, watching")
 	}

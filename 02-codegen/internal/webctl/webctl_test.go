@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 			options{verb: "status", namespace: "web", kubeconfig: "x", name: "shop", number: 2}},
 		"two selectors": {"list -l a=b --field-selector c=d", options{verb: "list", labels: "a=b", fields: "c=d"}},
 		"a duration":    {"watch --resync 10s", options{verb: "watch", resync: 10 * time.Second}},
-		"apply sends what is named": {"apply --image nginx --label a=b --label c= shop",
+		"apply sends the named fields": {"apply --image nginx --label a=b --label c= shop",
 			options{verb: "apply", name: "shop",
 				apply: applyOptions{image: new("nginx"), labels: map[string]string{"a": "b", "c": ""}, manager: "webctl"}}},
 		"an empty page is a page": {"apply --page= --node-port 30100 --manager me --force shop",
@@ -79,7 +79,7 @@ func TestHelpIsShownWithoutACluster(t *testing.T) {
 	}
 }
 
-// A field that nobody named must not be sent: to send it is to own it.
+// webctl must not send a field that the user did not name: a client owns the fields that it sends.
 func TestDesiredNamesOnlyWhatWasNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		options applyOptions

@@ -1,4 +1,4 @@
-// Where the exercises begin: a program that connects to its cluster, and does nothing there.
+// The exercises begin with this program: it connects to its cluster, and does nothing there.
 package main
 
 import (

@@ -17,13 +17,13 @@ import (
 )
 
 // applyChild applies one child unless it is up to date. The answer becomes its live state. It returns a
-// ConditionError when the child cannot be as desired.
+// ConditionError when the child cannot get its desired state.
 //
-// Nothing may have taken the child's name since the cache was read. A live child must still have its UID. A missing
-// one is applied with a resourceVersion: (*Store).Update in k8s.io/apiserver/pkg/registry/generic/registry creates
-// an object in spite of it ("Wipe metadata on create-via-update and create-via-apply requests"), but answers 409 when
-// an object exists by now. A create would do the same, but its fields would belong to an update, and a later apply
-// could not remove them.
+// Another object may have taken the child's name since the cache was read, and must not be changed. So a live child
+// must still have its UID, and a missing child is applied with a resourceVersion: (*Store).Update in
+// k8s.io/apiserver/pkg/registry/generic/registry creates an object in spite of it ("Wipe metadata on create-via-update
+// and create-via-apply requests"), but answers 409 when an object exists by now. A create would do the same, but its
+// fields would belong to an update, and a later apply could not remove them.
 func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *myweb.Child) error {
 	if child.Difference() == "" {
 		return nil
@@ -49,7 +49,7 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 	return nil
 }
 
-// apply sends the desired state of a child by server-side apply: each kind has a client of its own.
+// apply sends the desired state of a child by server-side apply, with the client of its kind.
 func (c *Controller) apply(ctx context.Context, child *myweb.Child) (live myweb.Object, err error) {
 	options := metav1.ApplyOptions{FieldManager: myweb.FieldOwner, Force: true}
 	namespace := *child.Meta.Namespace
@@ -69,8 +69,8 @@ func (c *Controller) apply(ctx context.Context, child *myweb.Child) (live myweb.
 	panic("no client for " + child.Kind)
 }
 
-// restorePort replaces a port of the Service whose number somebody edited. The number is the key by which an apply
-// merges: it would add ours beside it, both of one name, and be refused. Demanded by behaviour/05-edited-port.
+// restorePort replaces a port of the Service whose number a user edited. The number is the key by which an apply
+// merges: an apply would add a second port of the same name, and be refused. Demanded by behaviour/05-edited-port.
 func (c *Controller) restorePort(
 	ctx context.Context, desired *corev1ac.ServiceApplyConfiguration, edited int32,
 ) (*corev1.Service, error) {

@@ -17,17 +17,17 @@ import (
 	"example.com/operator-workshop/03-client-go-controller/test/mywebtest"
 )
 
-// atOnce is how long it may take to notice what a watch delivers. Where it is used, nothing else would enqueue the
-// MyWeb: it bounds the wait for a watch that does not come.
+// atOnce limits how long the controller may take to handle a watch event. Tests use it where nothing else would enqueue
+// the MyWeb, so a test with a missing watch fails after this time.
 const atOnce = 15 * time.Second
 
-// message is that of a condition of a MyWeb.
+// message returns the message of a condition of a MyWeb.
 func (f *fixture) message(name, kind string) string {
 	f.Helper()
 	return meta.FindStatusCondition(f.web(name).Status.Conditions, kind).Message
 }
 
-// blocked waits until a MyWeb is degraded for a reason, and shows that nothing more is sent then.
+// blocked waits until a MyWeb is degraded for a reason, and checks that the controller then sends nothing more.
 func (f *fixture) blocked(name, reason string) {
 	f.Helper()
 	f.Eventually(f.condition(name, webv1.ConditionDegraded)).Should(Equal("True " + reason))
@@ -36,7 +36,7 @@ func (f *fixture) blocked(name, reason string) {
 		"requests were sent although only the end of the conflict could change something")
 }
 
-// recovered shows that a MyWeb recovers at once.
+// recovered checks that a MyWeb recovers at once.
 func (f *fixture) recovered(name string) {
 	f.Helper()
 	f.Eventually(f.condition(name, webv1.ConditionDegraded), atOnce).Should(Equal("False AsExpected"))
@@ -47,7 +47,7 @@ func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
 	t.Parallel()
 	f := newServed(t)
 	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if r.kind == "PATCH configmaps" { // somebody is faster
+		if r.kind == "PATCH configmaps" { // another client is faster
 			f.put(mywebtest.Unmanaged("ConfigMap", "", "site"))
 			f.between(nil)
 		}
@@ -178,7 +178,7 @@ func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 	f.put(holding("other", port))
 	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
 	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
-	// no watch reports the end
+	// no watch reports that the port is free
 	f.Eventually(func() int { return f.requests()["PATCH services"] }).Should(BeNumerically(">", 3))
 	f.thaw("services")
 	f.Eventually(func() string {

@@ -1,10 +1,10 @@
 // Package controller turns MyWebs into ConfigMaps, Deployments and Services, with client-go alone. It is stage 8, in
-// files, with what the 14 behaviours of a MyWeb demand besides.
+// files, with the other pieces that the 14 behaviours of a MyWeb demand.
 //
 // Informers fill caches and deliver every change. A handler maps a change to the name of a MyWeb, a work
 // queue collapses and delays these names, workers take them, and syncHandler compares the observed state with
-// the desired state. Read the files in that order: informers.go, handlers.go, controller.go, sync.go,
-// apply.go. The other files each name the check of the lab that demands them.
+// the desired state. Read the files in this order: informers.go, handlers.go, controller.go, sync.go,
+// apply.go. Each other file names the check of the lab that demands it.
 package controller
 
 import (
@@ -28,15 +28,15 @@ import (
 
 const (
 	// firstRetry and lastRetry are the shortest and the longest wait after a failure. Each failure of the same
-	// MyWeb doubles it, so whatever the fault was, its end is noticed within lastRetry.
+	// MyWeb doubles the wait. Whatever the fault was, the next sync runs within lastRetry after its end.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// syncTimeout limits one sync. A server that does not answer must not keep a worker forever.
 	syncTimeout = time.Minute
-	// staleCacheRetry is when to look again while the caches lack an own write. Almost always an event comes
-	// before. None comes for an object that was created and deleted in a gap of the watch.
+	// staleCacheRetry is the time to the next sync while the caches lack a write of this controller. Almost always
+	// an event comes earlier. No event comes for an object that was created and deleted in a gap of the watch.
 	staleCacheRetry = 5 * time.Second
-	// inFlightTimeout is what syncs in flight get to end when the controller is asked to stop.
+	// inFlightTimeout is the time that syncs in flight get to end when the controller is asked to stop.
 	inFlightTimeout = 8 * time.Second
 )
 
@@ -48,8 +48,8 @@ type Controller struct {
 	webInformers  externalversions.SharedInformerFactory
 	kubeInformers informers.SharedInformerFactory
 	informers     map[string]cache.SharedIndexInformer // by kind
-	// workqueue holds names of MyWebs. A name that is in it is not added twice, and one that is being handled
-	// is given out again only afterwards, so two workers never handle the same MyWeb.
+	// workqueue holds names of MyWebs. It does not add a name that already waits, and does not give a worker a
+	// name that another worker handles. So two workers never handle the same MyWeb.
 	workqueue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	expectations *expectations
 }
@@ -62,7 +62,7 @@ func NewController(
 		kube:     kube,
 		web:      web,
 		recorder: recorder,
-		// No resync: it repeats what the cache holds, and only helps a controller that forgets to retry.
+		// No resync: it repeats the objects of the cache, and only helps a controller that forgets to retry.
 		webInformers:  externalversions.NewSharedInformerFactory(web, 0),
 		kubeInformers: informers.NewSharedInformerFactory(kube, 0),
 		workqueue: workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -74,9 +74,9 @@ func NewController(
 	return c, err
 }
 
-// Run handles MyWebs with the given number of workers until ctx ends. Then it waits for the syncs in flight: a request
-// that is cancelled may still be executed, when the next leader works already. It cancels them when that takes too
-// long. Names that are still in the queue are dropped: the next leader finds their MyWebs in its caches.
+// Run handles MyWebs with the given number of workers until ctx ends. Then it waits for the syncs in flight: the API
+// server may still execute a cancelled request when the next leader already works. It cancels syncs that take too long.
+// Names that are still in the queue are dropped: the next leader finds their MyWebs in its caches.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer c.workqueue.ShutDown()
 	logger := klog.FromContext(ctx)
@@ -124,7 +124,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 		c.workqueue.AddRateLimited(name)
 		return true
 	}
-	// Forget ends the count of failures, so that the next one is retried soon.
+	// Forget resets the count of failures, so that the next failure is retried soon.
 	c.workqueue.Forget(name)
 	if requeueAfter > 0 {
 		c.workqueue.AddAfter(name, requeueAfter)
@@ -132,7 +132,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// logSyncError logs why a sync has to be retried. What status reports is not logged, too.
+// logSyncError logs why a sync has to be retried. It does not log a reason that the status reports.
 func logSyncError(logger klog.Logger, err error) {
 	if _, ok := errors.AsType[*myweb.ConditionError](err); ok {
 		return

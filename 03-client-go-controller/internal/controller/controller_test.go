@@ -41,8 +41,8 @@ func TestWhatIsLogged(t *testing.T) {
 	}
 }
 
-// held stops a controller while one of its writes waits for its answer. It returns when no more work is
-// begun, with a function that lets the answer come and waits for the end.
+// held stops a controller while one of its writes waits for its answer. It returns when the controller begins no more
+// work. The function that it returns lets the answer pass and waits until the controller has ended.
 func (f *fixture) held(kind, name string) (release func()) {
 	f.Helper()
 	arrived, answered := make(chan struct{}), make(chan struct{})
@@ -146,7 +146,7 @@ func TestNoMyWebIsHandledByTwoWorkersAtOnce(t *testing.T) {
 		}
 		most = max(most, len(active))
 		mu.Unlock()
-		for range 20 { // meanwhile everything enqueues them
+		for range 20 { // meanwhile every event enqueues them
 			for _, name := range names {
 				f.controller.workqueue.Add(cache.NewObjectName(f.namespace, name))
 			}

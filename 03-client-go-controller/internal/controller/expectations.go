@@ -10,8 +10,8 @@ import (
 // Demanded by fault/10-mywebs-unseen and behaviour/10-cost-of-one: no write is repeated.
 
 // expectations are the writes of this process that its caches do not show yet. A cache is always a moment
-// behind. A controller that decides by one without its own last write creates a child twice, or overwrites a
-// newer status. The API server would refuse both, but the requests would be useless.
+// behind. A controller whose cache lacks its own last write creates a child twice, or overwrites a newer status.
+// The API server would refuse both, but the requests would be useless.
 type expectations struct {
 	informers map[string]cache.SharedIndexInformer // by kind
 
@@ -23,7 +23,7 @@ func newExpectations(informers map[string]cache.SharedIndexInformer) *expectatio
 	return &expectations{informers: informers, written: map[cache.ObjectName]map[string]string{}}
 }
 
-// expect notes the resource version that an object of a MyWeb got from a write.
+// expect records the resource version that an object of a MyWeb got from a write.
 func (e *expectations) expect(web cache.ObjectName, kind, resourceVersion string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -33,8 +33,8 @@ func (e *expectations) expect(web cache.ObjectName, kind, resourceVersion string
 	e.written[web][kind] = resourceVersion
 }
 
-// satisfied reports whether the caches show everything that was written for a MyWeb. When they do not, the
-// event that brings the missing object enqueues the MyWeb.
+// satisfied reports whether the caches show all objects that were written for a MyWeb. While an object is missing, the
+// event that brings this object enqueues the MyWeb.
 func (e *expectations) satisfied(web cache.ObjectName) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -34,7 +34,7 @@ func TestAFaultThatLastsIsRetriedWithBackoff(t *testing.T) {
 	f.Eventually(f.exists("Service", "site"), 10*time.Second).Should(BeTrue())
 	for _, status := range f.statuses() {
 		if meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded) {
-			f.Errorf("status reported what is not the MyWeb's fault: %+v", status.Conditions)
+			f.Errorf("status reported a problem that is not the MyWeb's fault: %+v", status.Conditions)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestWritesThatTheCachesDoNotShowAreNotRepeated(t *testing.T) {
 				f.freeze(resource)
 			}
 			f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
-				if resource == "mywebs" && r.kind == "PATCH services" { // the MyWeb is known, its status not written yet
+				if resource == "mywebs" && r.kind == "PATCH services" { // the cache has the MyWeb, its status is not written yet
 					f.freeze("mywebs")
 				}
 				return pass()

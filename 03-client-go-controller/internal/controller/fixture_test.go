@@ -56,13 +56,13 @@ type fixture struct {
 	*gomega.WithT
 	*wire
 	controller *Controller
-	kube       kubernetes.Interface // the test's own, not counted
+	kube       kubernetes.Interface // for the test itself, not counted
 	webs       webclient.MyWebInterface
 	queue      *countingQueue
 	stop       func() // ends the controller and waits for it
 }
 
-// newFixture creates a namespace in which nothing runs yet.
+// newFixture creates a namespace in which no controller runs yet.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, WithT: gomega.NewWithT(t), kube: kubernetes.NewForConfigOrDie(config), stop: func() {}}
@@ -74,7 +74,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// start runs a controller until the test ends. Nothing that it sent before is counted.
+// start runs a controller until the test ends. It resets the counts of requests.
 func (f *fixture) start() {
 	f.Helper()
 	cfg := rest.CopyConfig(config)
@@ -103,7 +103,7 @@ func (f *fixture) start() {
 	go func() { defer close(ended); c.Run(ctx, workers) }()
 }
 
-// newServed starts a controller on the sample MyWeb, changed, and waits until it is completed.
+// newServed starts a controller on the sample MyWeb with a change, and waits until the MyWeb is completed.
 func newServed(t *testing.T, change ...func(*webv1.MyWeb)) *fixture {
 	t.Helper()
 	f := newFixture(t)
@@ -120,7 +120,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// create makes the sample MyWeb, changed, on a node port that the cluster chooses.
+// create makes the sample MyWeb with a change, on a node port that the cluster chooses.
 func (f *fixture) create(name string, change ...func(*webv1.MyWeb)) *webv1.MyWeb {
 	f.Helper()
 	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -169,7 +169,7 @@ func (f *fixture) completed(name string) func() bool {
 	}
 }
 
-// complete plays the Deployment controller, which envtest lacks, until a MyWeb is completed: all wanted pods
+// complete acts as the Deployment controller, which envtest lacks, until a MyWeb is completed: all desired pods
 // are ready at once.
 func (f *fixture) complete(name string) {
 	f.Helper()
@@ -182,7 +182,7 @@ func (f *fixture) complete(name string) {
 	}).Should(gomega.BeTrue())
 }
 
-// ready is the status of a Deployment with so many new pods, which are all there are.
+// ready is the status of a Deployment that has n pods, all of them new.
 func ready(d *appsv1.Deployment, n int32) appsv1.DeploymentStatus {
 	return appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n,
 		ReadyReplicas: n, AvailableReplicas: n}
@@ -227,7 +227,7 @@ func (f *fixture) exists(kind, name string) func() bool {
 	}
 }
 
-// patch changes an object as somebody else would: by a JSON patch.
+// patch changes an object as another client would: by a JSON patch.
 func (f *fixture) patch(kind, name, patch string) {
 	f.Helper()
 	f.must(f.client(kind).Patch(types.JSONPatchType).Namespace(f.namespace).Resource(resources[kind]).Name(name).
@@ -263,7 +263,7 @@ func (f *fixture) client(kind string) rest.Interface {
 	return f.kube.CoreV1().RESTClient()
 }
 
-// recorded are the events about MyWebs. The API server records some of its own, about Services.
+// recorded returns the events about MyWebs. The API server itself records events, about Services.
 func (f *fixture) recorded() (all []eventsv1.Event) {
 	f.Helper()
 	list, err := f.kube.EventsV1().Events(f.namespace).List(f.Context(), metav1.ListOptions{})
@@ -271,13 +271,13 @@ func (f *fixture) recorded() (all []eventsv1.Event) {
 	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Kind != "MyWeb" })
 }
 
-// events are "type reason" of the ones that were recorded, each as often as it happened.
+// events returns "type reason" of the recorded events, each as often as it happened.
 func (f *fixture) events() (all []string) {
 	f.Helper()
 	for _, e := range f.recorded() {
 		all = append(all, e.Type+" "+e.Reason)
 		if e.Series != nil {
-			for range e.Series.Count - 1 { // the first one is counted in it
+			for range e.Series.Count - 1 { // Count includes the first event
 				all = append(all, e.Type+" "+e.Reason)
 			}
 		}
@@ -290,8 +290,8 @@ func (f *fixture) warnings() []string {
 	return slices.DeleteFunc(f.events(), func(e string) bool { return !strings.HasPrefix(e, corev1.EventTypeWarning) })
 }
 
-// sync makes the controller sync a MyWeb, and returns when it has done so. It is asked twice: the second
-// sync begins when the first one has ended.
+// sync makes the controller sync a MyWeb, and returns when the sync has ended. It enqueues the MyWeb twice: the second
+// sync begins after the first.
 func (f *fixture) sync(name string) {
 	f.Helper()
 	for range 2 {
@@ -303,6 +303,6 @@ func (f *fixture) sync(name string) {
 
 var ports atomic.Int32
 
-// freePort returns a node port that no other test uses, from the range of which the API server gives
-// none by itself while it has others.
+// freePort returns a node port that no other test uses, from the range that the API server allocates
+// last.
 func freePort() int32 { return 30000 + ports.Add(1) }

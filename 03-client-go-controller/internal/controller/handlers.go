@@ -8,8 +8,8 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// eventHandlers enqueue the MyWebs that a change of an object may affect. They run in the goroutine that delivers an
-// informer's events, so they do no more than that.
+// eventHandlers returns handlers that enqueue the MyWebs that a change of an object may affect. They run in the
+// goroutine that delivers an informer's events, so they do nothing else.
 func (c *Controller) eventHandlers() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: c.handleObject,
@@ -31,9 +31,9 @@ func (c *Controller) handleObject(obj any) {
 	}
 }
 
-// mapToMyWebs returns a MyWeb itself, the MyWeb that owns another object, and the MyWebs that the object may be in
-// conflict with: the one that has its name, and those that ask for a node port that it has. No owner reference leads
-// to these, and they recover at once when the object is gone: behaviour/06-*, behaviour/07-*.
+// mapToMyWebs returns a MyWeb itself, the MyWeb that owns another object, and the MyWebs that may be in conflict with
+// the object: the MyWeb of its name, and MyWebs that ask for its node ports. No owner reference names these MyWebs, and
+// they must recover at once when the object is gone: behaviour/06-*, behaviour/07-*.
 func (c *Controller) mapToMyWebs(obj myweb.Object) (webs []cache.ObjectName) {
 	name := cache.MetaObjectToName(obj)
 	_, isMyWeb := obj.(*webv1.MyWeb)

@@ -61,9 +61,9 @@ func TestWhichMyWebsAnObjectAffects(t *testing.T) {
 		"a MyWeb": {site, []string{"default/site"}},
 		"a MyWeb that is not in the cache": {
 			mywebtest.New(func(w *webv1.MyWeb) { w.Name = "new" }), []string{"default/new"}},
-		"a MyWeb with a port":            {holder, []string{"default/holder"}},
-		"a child":                        {mywebtest.Owned("site", "u-1"), []string{"default/site"}},
-		"a child with a name of its own": {at("default", "x", mywebtest.Owned("site", "u-1")), []string{"default/site"}},
+		"a MyWeb with a port":       {holder, []string{"default/holder"}},
+		"a child":                   {mywebtest.Owned("site", "u-1"), []string{"default/site"}},
+		"a child with another name": {at("default", "x", mywebtest.Owned("site", "u-1")), []string{"default/site"}},
 		"a child by its annotation": {
 			at("default", "x", mywebtest.Owned("", "", mywebtest.Ownerless, made("u-1"))), []string{"default/site"}},
 		"an owner with the right name and a wrong UID": {at("default", "x", mywebtest.Owned("site", "u-0")), nil},

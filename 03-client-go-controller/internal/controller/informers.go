@@ -10,7 +10,7 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// Indexes answer "which objects have this value?" without a look at all.
+// Indexes answer "which objects have this value?" without a search through all objects.
 const (
 	byUID      = "uid"      // of the MyWebs
 	byNodePort = "nodePort" // of the MyWebs that ask for a node port, and of the Services that have one
@@ -61,7 +61,7 @@ func (c *Controller) ShutdownInformers() {
 	c.kubeInformers.Shutdown()
 }
 
-// HasSynced reports whether the caches hold everything that existed when the informers were started.
+// HasSynced reports whether the caches hold all objects that existed when the informers were started.
 func (c *Controller) HasSynced() bool {
 	for _, informer := range c.informers {
 		if !informer.HasSynced() {
@@ -71,11 +71,11 @@ func (c *Controller) HasSynced() bool {
 	return true
 }
 
-// indexed returns the objects of a kind that an index has under a value.
+// indexed returns the objects of a kind that have a value in an index.
 func (c *Controller) indexed(kind, index, value string) []any {
 	found, err := c.informers[kind].GetIndexer().ByIndex(index, value)
 	if err != nil {
-		panic(err) // there is no such index
+		panic(err) // an index of this name does not exist
 	}
 	return found
 }

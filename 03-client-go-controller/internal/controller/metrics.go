@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 )
 
-// Two metrics of our own. Those of the queue and of the client come with the libraries.
+// Two metrics of this package. The libraries add the metrics of the queue and of the client.
 var (
 	syncTotal = metrics.NewCounterVec(&metrics.CounterOpts{
 		Name: "myweb_sync_total",

@@ -15,8 +15,8 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// Demanded by the checks of behaviour/07 (a node port that is taken: reported, no hot loop, recovers); for a
-// Service that is made again by behaviour/05-deleted-service and behaviour/05-allocated-port.
+// Demanded by the checks of behaviour/07 (a node port that is taken: reported, no hot loop, recovers). For a
+// Service that is created again, demanded by behaviour/05-deleted-service and behaviour/05-allocated-port.
 
 // checkNodePort returns a ConditionError when another Service holds the port that the Service of the MyWeb names.
 func (c *Controller) checkNodePort(web *webv1.MyWeb, child *myweb.Child) error {
@@ -32,7 +32,7 @@ func (c *Controller) checkNodePort(web *webv1.MyWeb, child *myweb.Child) error {
 	return nil
 }
 
-// nodePortHolder is the Service that has a node port, nil when the port is free or the MyWeb's own.
+// nodePortHolder returns the Service that has a node port; nil when the port is free or the MyWeb has it itself.
 func (c *Controller) nodePortHolder(web *webv1.MyWeb, port int32) *corev1.Service {
 	for _, obj := range c.indexed("Service", byNodePort, strconv.Itoa(int(port))) {
 		if service := obj.(*corev1.Service); !myweb.IsOwnedBy(service, web) || service.Name != web.Name {
@@ -42,16 +42,16 @@ func (c *Controller) nodePortHolder(web *webv1.MyWeb, port int32) *corev1.Servic
 	return nil
 }
 
-// freeingTries is how often a node port that no Service in the cache has is requested before it is reported as
-// taken: for half a second and more, with backoff.
+// freeingTries is how often the controller requests a node port that no Service in the cache has, before it reports
+// the port as taken: for half a second and more, with backoff.
 const freeingTries = 7
 
 // errNodePortNotFree is the refusal of such a port.
 var errNodePortNotFree = errors.New("the node port is not free yet")
 
 // mayBecomeFree reports whether to request a node port once more. The API server frees the port of a deleted
-// Service a moment after it reported the deletion, so a Service that is made again at once is refused, and
-// nothing is wrong.
+// Service a moment after it reported the deletion. So it refuses a Service that is created again at once, though
+// the port is not taken.
 func (c *Controller) mayBecomeFree(web *webv1.MyWeb) bool {
 	return c.workqueue.NumRequeues(nameOf(web)) < freeingTries
 }

@@ -12,16 +12,16 @@ import (
 )
 
 // Demanded by behaviour/10-cost-of-three-pods and behaviour/11-annotated: at most two status writes from
-// creation to completed, however many pods there are, and none because of somebody's annotation.
+// creation to completed, however many pods there are, and none because a user annotates the Deployment.
 
-// stalled is how long a rollout must stand still before a part of it is worth a status write.
+// stalled is how long a rollout must make no progress before its partial state is worth a status write.
 const stalled = 5 * time.Second
 
-// statusWriteDelay returns how long the write of a status can wait, 0 for not at all. A rollout that moves is not
-// reported pod by pod: only a change of the ready pods waits, until the Deployment has not moved for some time.
+// statusWriteDelay returns how long the write of a status can wait, 0 for not at all. A rollout that makes progress is
+// not reported pod by pod: only a change of the ready pods waits, until the Deployment has not changed for some time.
 //
-// A Deployment that somebody touched, if only to annotate it, has a new generation. What that means for the
-// pods its controller reports a moment later, in an event of a watch: until then nothing is reported.
+// A Deployment that a client changed, even only an annotation, has a new generation. The Deployment controller reports
+// the effect on the pods a moment later, and a watch delivers it: until then the status is not written.
 func statusWriteDelay(old, status webv1.MyWebStatus, deployment *appsv1.Deployment, now time.Time) time.Duration {
 	if observed := deployment.Status.ObservedGeneration; 0 < observed && observed < deployment.Generation &&
 		deployment.DeletionTimestamp.IsZero() && old.ObservedGeneration == status.ObservedGeneration &&

@@ -16,11 +16,11 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// syncHandler makes the children of one MyWeb what its spec says, and its status what the children are. It
-// reads the observed state from the caches, writes what differs from the desired state, and never asks which
-// event enqueued the MyWeb.
+// syncHandler makes the children of one MyWeb match its spec, and its status match the children. It reads the
+// observed state from the caches, writes the differences from the desired state, and never asks which event
+// enqueued the MyWeb.
 //
-// A requeueAfter that is not 0 asks for another sync after that time. An error asks for one with backoff: it
+// A requeueAfter that is not 0 asks for another sync after that time. An error asks for a sync with backoff: the error
 // is a condition whose end no watch reports, or a failure of the API server, which status never reports.
 func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) (requeueAfter time.Duration, err error) {
 	if !c.expectations.satisfied(name) {
@@ -77,9 +77,9 @@ func (c *Controller) observe(web *webv1.MyWeb, children []*myweb.Child) error {
 	return nil
 }
 
-// updateStatus writes a status that differs from the one that was read, and records the transition as events.
-// It is an update and not a patch, so it names the version that was read: when somebody edited the MyWeb
-// meanwhile, the API server answers 409, and no status of an older spec overwrites a newer one.
+// updateStatus writes a status that differs from the status that was read, and records the transition as events.
+// It sends an update, not a patch, so the request names the version that was read: when a client changed the MyWeb
+// meanwhile, the API server answers 409, and the status of an older spec does not overwrite a newer status.
 func (c *Controller) updateStatus(
 	ctx context.Context, web *webv1.MyWeb, children []*myweb.Child, blocked *myweb.ConditionError,
 ) (requeueAfter time.Duration, err error) {

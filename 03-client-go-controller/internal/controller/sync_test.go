@@ -15,10 +15,10 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// These tests run the whole controller, with its caches, against a real API server. They judge what lies
-// there in the end, and the requests that it took.
+// These tests run the whole controller, with its caches, against a real API server. They check the objects
+// in the end, and the requests that the controller sent.
 
-// fewest is what one MyWeb costs from creation to completed.
+// fewest are the requests that one MyWeb needs from creation to completed.
 var fewest = map[string]int{"PATCH configmaps": 1, "PATCH deployments": 1, "PATCH services": 1, "PUT mywebs/status": 2}
 
 func (f *fixture) sentExactly(want map[string]int) {
@@ -28,7 +28,7 @@ func (f *fixture) sentExactly(want map[string]int) {
 	}
 }
 
-// newRollout returns a fixture with a MyWeb of three pods, of which none is ready.
+// newRollout returns a fixture with a MyWeb that has three pods, none of them ready.
 func newRollout(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t)
@@ -45,8 +45,9 @@ func TestPodsThatBecomeReadyOneByOneAreReportedOnce(t *testing.T) {
 		f.rollout("site", func(d *appsv1.Deployment) {
 			d.Status = ready(d, 3)
 			d.Status.ReadyReplicas, d.Status.AvailableReplicas = n, n
+			// LastUpdateTime is in the future, so that the rollout does not count as stalled on a slow machine.
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue,
-				Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(time.Now().Add(time.Minute))}} // however slow this machine is
+				Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(time.Now().Add(time.Minute))}}
 		})
 		f.sync("site")
 	}

@@ -15,9 +15,9 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// A wire carries the requests of one controller to the API server. It counts them, and a test can step
-// between. It shows the controller the MyWebs, ConfigMaps and Deployments of one namespace only, so that
-// tests can run side by side; Services it shows all, because node ports are shared.
+// A wire carries the requests of one controller to the API server. It counts them, and a test can intercept them.
+// The controller sees the MyWebs, ConfigMaps and Deployments of one namespace only, so that tests can run in
+// parallel; it sees the Services of all namespaces, because node ports are shared.
 type wire struct {
 	namespace string
 	next      http.RoundTripper
@@ -30,10 +30,10 @@ type wire struct {
 	gone     map[string]bool          // by resource: the next watch is answered with 410
 }
 
-// A meddler stands between: it may act before it passes a request on, answer instead, or lose the answer.
+// A meddler intercepts a request: it may act before it passes the request on, answer it, or lose the answer.
 type meddler func(r request, pass func() (*http.Response, error)) (*http.Response, error)
 
-// A request is what a test needs to know of one. kind is like "PATCH services", "PUT mywebs/status".
+// A request has the parts of an HTTP request that tests need. kind is like "PATCH services", "PUT mywebs/status".
 type request struct {
 	*http.Request
 	kind, resource, name string
@@ -89,7 +89,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return pass()
 }
 
-// count notes a request and returns who stands between.
+// count counts a request and returns the meddler that intercepts it.
 func (w *wire) count(r request) (meddler, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,14 +112,14 @@ func (w *wire) count(r request) (meddler, error) {
 	return w.meddle, nil
 }
 
-// requests are how many of each kind were sent, watches and events apart.
+// requests returns how many requests of each kind were sent, without watches and events.
 func (w *wire) requests() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.sent)
 }
 
-// total is how many requests were sent, watches and events apart.
+// total returns how many requests were sent, without watches and events.
 func (w *wire) total() (n int) {
 	for _, count := range w.requests() {
 		n += count
@@ -127,14 +127,14 @@ func (w *wire) total() (n int) {
 	return n
 }
 
-// statuses are all that were sent, in order.
+// statuses returns all statuses that were sent, in order.
 func (w *wire) statuses() []webv1.MyWebStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]webv1.MyWebStatus{}, w.reported...)
 }
 
-// forget begins to count anew.
+// forget resets the counts.
 func (w *wire) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *wire) between(m meddler) {
 	w.meddle = m
 }
 
-// freeze holds back what the watch of a resource brings, until thaw.
+// freeze holds back the events of the watch of a resource, until thaw.
 func (w *wire) freeze(resource string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +166,7 @@ func (w *wire) thaw(resource string) {
 	}
 }
 
-// lose ends a frozen watch: what it held back is lost, and so old that only a new list shows it.
+// lose ends a frozen watch: the events that it held back are lost, and so old that only a new list shows the changes.
 func (w *wire) lose(resource string) {
 	w.mu.Lock()
 	if w.gone == nil {
@@ -199,7 +199,7 @@ func (w *wire) watch(r *http.Request, resource string) (*http.Response, error) {
 	return response, err
 }
 
-// slowBody is what a watch brings, while it is frozen nothing.
+// slowBody is the response body of a watch. While the watch is frozen, a read waits.
 type slowBody struct {
 	io.ReadCloser
 	wire     *wire
@@ -231,7 +231,7 @@ func (b *slowBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// answer is what an API server says that refuses.
+// answer returns the response of an API server that refuses a request.
 func answer(code int, reason string, header http.Header) *http.Response {
 	response, _ := refusal(code, metav1.StatusReason(reason))
 	maps.Copy(response.Header, header)

@@ -11,11 +11,11 @@ import (
 )
 
 // Demanded by the checks of behaviour/06 and by fault/22-orphans and fault/22-held-by-finalizer: the operator
-// never changes an object that the MyWeb does not own, and reports all that are in conflict, each with what
-// to do about it.
+// never changes an object that the MyWeb does not own, and reports all objects in conflict, each with a way to resolve
+// it.
 
-// Conflict returns why a MyWeb cannot have a child of the name of a live object, nil when it can
-// or when there is no such object.
+// Conflict returns why a MyWeb cannot have a child with the name of a live object. It returns nil when the MyWeb can,
+// or when the object does not exist.
 func Conflict(web *webv1.MyWeb, kind string, obj metav1.Object) *ConditionError {
 	owner, what := metav1.GetControllerOfNoCopy(obj), kind+" "+obj.GetName()
 	stale := owner != nil && OwnerUID(obj) == owner.UID && owner.Name == web.Name // of an earlier MyWeb
@@ -53,8 +53,8 @@ func heldBy(obj metav1.Object) []string {
 	})
 }
 
-// Combine returns one error for several, nil for none: a transient one only when all are. Its message lists all
-// that are not, or else all.
+// Combine returns one error for several, nil for none. It is transient only when all are transient. Its message lists
+// the errors that are not transient, or else all errors.
 func Combine(all []*ConditionError) *ConditionError {
 	if len(all) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func Combine(all []*ConditionError) *ConditionError {
 	return &combined
 }
 
-// Join returns one error for several, nil for none: those that no condition reports, or else all others, combined.
+// Join returns one error for several, nil for none: the errors that no condition reports, or else all others, combined.
 func Join(all []error) error {
 	var failures []error
 	var problems []*ConditionError

@@ -95,8 +95,8 @@ func desiredPod(web *webv1.MyWeb) *corev1ac.PodSpecApplyConfiguration {
 			corev1ac.Volume().WithName("lib").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 }
 
-// DesiredService returns the Service that opens the node port. It names a port only when the MyWeb does:
-// without one the API server allocates a port, and keeps it when the Service is applied again.
+// DesiredService returns the Service that opens the node port. It names a port only when the MyWeb does: without a port
+// the API server allocates a port, and keeps it when the Service is applied again.
 func DesiredService(web *webv1.MyWeb) *corev1ac.ServiceApplyConfiguration {
 	port := corev1ac.ServicePort().WithName("http").WithPort(80).WithProtocol(corev1.ProtocolTCP).
 		WithTargetPort(intstr.FromString("http"))
@@ -124,7 +124,7 @@ func labels(web *webv1.MyWeb) map[string]string {
 
 func page(web *webv1.MyWeb) string { return ptr.Deref(web.Spec.PageContentHTML, "") }
 
-// replicas is 1 when the MyWeb does not say: objects that were stored before the CRD had its default.
+// replicas returns 1 when the MyWeb sets no number: it was stored before the CRD had its default.
 func replicas(web *webv1.MyWeb) int32 { return ptr.Deref(web.Spec.Replicas, 1) }
 
 func hash(data []byte) string {

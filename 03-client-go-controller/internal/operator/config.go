@@ -36,7 +36,7 @@ func Config(o Options) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// CRDInstalled returns an error that says what to do when the API server cannot be reached or does not
+// CRDInstalled returns an error, with a fix, when the API server cannot be reached or does not
 // serve MyWebs.
 func CRDInstalled(ctx context.Context, web versioned.Interface, host string) error {
 	list, err := web.Discovery().ServerResourcesForGroupVersionWithContext(ctx, webv1.SchemeGroupVersion.String())

@@ -30,8 +30,8 @@ import (
 	"example.com/operator-workshop/03-client-go-controller/test/programtest"
 )
 
-// These tests run the program itself, as a process of its own, against local clusters. It is a user that
-// has exactly the permissions of config/rbac. What it sent is counted in the API server's audit log.
+// These tests run the program itself, as a separate process, against local clusters. The program is a user that
+// has exactly the permissions of config/rbac. The tests count its requests in the API server's audit log.
 
 const (
 	user = "myweb-operator"
@@ -49,12 +49,12 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	crlog.SetLogger(klog.Background()) // of envtest
 	if flag.Lookup("test.parallel").Value.String() == flag.Lookup("test.parallel").DefValue {
-		_ = flag.Set("test.parallel", "8") // most of them wait, on few processors too
+		_ = flag.Set("test.parallel", "8") // most tests wait most of the time, also on few processors
 	}
 	os.Exit(testAll(m))
 }
 
-// testAll builds the program, runs the tests and removes what both left.
+// testAll builds the program, runs the tests and removes the files of both.
 func testAll(m *testing.M) int {
 	var err error
 	if folder, err = os.MkdirTemp("", "myweb-controller-"); err != nil {
@@ -84,10 +84,10 @@ type fixture struct {
 	audit *programtest.Audit
 }
 
-var starting sync.Mutex // of two clusters that start at once, both may choose the same port
+var starting sync.Mutex // two clusters that start at once may choose the same port
 
-// newFixture starts a local cluster that ends with the test. In a copy of this folder that no workshop
-// surrounds, the test is skipped.
+// newFixture starts a local cluster that ends with the test. In a copy of this folder outside the workshop,
+// the test is skipped.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	starting.Lock()
@@ -125,8 +125,8 @@ func (f *fixture) operatorUser(name string) string {
 	return f.user(name)
 }
 
-// allow gives a user exactly these permissions: in a namespace, or everywhere when that is empty. They
-// replace what it could do there before.
+// allow gives a user exactly these permissions: in a namespace, or everywhere when namespace is empty. They
+// replace the earlier permissions of the user there.
 func (f *fixture) allow(user, namespace string, rules []rbacv1.PolicyRule) {
 	f.t.Helper()
 	kind, roles, bindings := "Role", "roles", "rolebindings"
@@ -143,7 +143,7 @@ func (f *fixture) allow(user, namespace string, rules []rbacv1.PolicyRule) {
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: user}})
 }
 
-// apply makes an object of the group rbac what is given.
+// apply creates or replaces an object of the group rbac.
 func (f *fixture) apply(resource, namespace string, obj metav1.Object) {
 	f.t.Helper()
 	data, err := json.Marshal(obj)
@@ -216,8 +216,8 @@ func completed(web *webv1.MyWeb) bool {
 	return web.Status.Completed && web.Status.ObservedGeneration == web.Generation
 }
 
-// newServer starts an API server alone, and returns the path of an administrator's kubeconfig with it. It
-// needs no workshop around this folder. It ends with the test.
+// newServer starts an API server alone, and also returns the path of an administrator's kubeconfig. The server also
+// starts in a copy of this folder outside the workshop. It ends with the test.
 func newServer(t *testing.T, crds ...string) (f *fixture, kubeconfig string) {
 	t.Helper()
 	starting.Lock()

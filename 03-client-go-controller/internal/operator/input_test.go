@@ -83,8 +83,8 @@ func pointedTo(t *testing.T, kubeconfig, server string) string {
 	return path
 }
 
-// A CRD that is removed takes its MyWebs with it. The operator logs it, goes on, and serves again
-// when it is back.
+// When the CRD is removed, its MyWebs are deleted. The operator logs it, continues, and serves MyWebs again
+// when the CRD is back.
 func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	t.Parallel()
 	f, kubeconfig := newServer(t, crd)

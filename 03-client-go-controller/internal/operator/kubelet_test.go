@@ -16,7 +16,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// What the kubelet sees of the program: metrics, probes, and an end in time, also while the API server hangs.
+// TestWhatTheKubeletSees checks metrics, probes, and an end in time, also while the API server hangs.
 func TestWhatTheKubeletSees(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -48,8 +48,8 @@ func (f *fixture) showsItsMetricsAndProbes(p *process) {
 	}
 }
 
-// stopsWhileTheAPIServerHangs: a process that is asked to stop is gone within 10 s, whether the API server
-// answers or not: while it starts, while it waits for the lease, and in the middle of its work.
+// stopsWhileTheAPIServerHangs: a process that is asked to stop ends within 10 s, whether the API server
+// answers or not: while the process starts, while it waits for the lease, and in the middle of its work.
 func (f *fixture) stopsWhileTheAPIServerHangs(kubeconfig string) {
 	flags := []string{"--leader-elect", "--leader-election-namespace=default"}
 	working := started(f.t, user, kubeconfig, flags...)
@@ -78,7 +78,7 @@ func (f *fixture) stopsWhileTheAPIServerHangs(kubeconfig string) {
 		all.Go(func() {
 			took := p.Terminate()
 			f.t.Logf("while the API server hangs, %s ends %.1f s after SIGTERM", p.Name, took.Seconds())
-			if p != working && took > 6*time.Second { // who has begun something waits for it, for 8 s
+			if p != working && took > 6*time.Second { // a process with a sync in flight waits for it, for 8 s
 				f.t.Errorf("%s had nothing to bring to an end", p.Name)
 			}
 		})

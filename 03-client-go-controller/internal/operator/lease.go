@@ -18,16 +18,16 @@ import (
 
 const (
 	// leaseName is the same for the operators of chapters 03 and 04, so only one of the two works. Without
-	// leases both would write: the objects come out right, for both want the same, but ten MyWebs cost 74
-	// writes instead of 50.
+	// leases both would write: the objects would be right, because both have the same desired state, but ten
+	// MyWebs cost 74 writes instead of 50.
 	leaseName = "myweb-operator"
-	// A leader that cannot renew for leaseRenew stops. The others take over leaseDuration after they saw its
-	// last renewal. They look every leaseRetry to 2.2 times that: with the usual 2 s a released lease could
-	// stay unused for more than 4 s.
+	// A leader that cannot renew for leaseRenew stops. Another replica takes over leaseDuration after it saw the
+	// last renewal. Replicas read the lease every leaseRetry to 2.2 times leaseRetry: with the usual 2 s a released
+	// lease could stay unused for more than 4 s.
 	leaseDuration = 15 * time.Second
 	leaseRenew    = 10 * time.Second
 	leaseRetry    = time.Second
-	// releaseTimeout is what the release may take. A clean stop must not last longer than 10 s in all.
+	// releaseTimeout limits the time of the release. A clean stop must not last longer than 10 s in all.
 	releaseTimeout = time.Second
 )
 
@@ -37,8 +37,8 @@ type lease struct {
 	started chan context.Context // receives the context of the leader
 }
 
-// newLease returns a lease in the given namespace, or in the pod's own when that is empty, not held yet. Its
-// requests have a client of their own: they must not wait behind other requests.
+// newLease returns a lease that is not held yet, in the given namespace, or in the pod's namespace when that is empty.
+// Its requests have a separate client: they must not wait behind other requests.
 func newLease(cfg *rest.Config, namespace string) (*lease, error) {
 	if namespace == "" {
 		var err error
@@ -81,7 +81,7 @@ func newLease(cfg *rest.Config, namespace string) (*lease, error) {
 
 // run calls work while it holds the lease, until ctx ends. The order of a clean stop matters: first the work
 // ends, then the lease is released, so the next leader neither waits nor works at the same time. A lost lease
-// is an error, and the process exits: the kubelet starts it again, without any state.
+// is an error, and the process exits: the kubelet restarts it, without any state.
 func (l *lease) run(ctx context.Context, work func(context.Context)) error {
 	electing, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()

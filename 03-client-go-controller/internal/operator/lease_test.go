@@ -16,8 +16,8 @@ import (
 	"example.com/operator-workshop/03-client-go-controller/test/programtest"
 )
 
-// With several replicas one leads, and when it ends, however that happens, another one takes over. Each
-// replica is a user of its own here, so the audit log distinguishes them. There is always work to do.
+// Of several replicas one leads, and when the leader ends, in whatever way, another replica takes over. Here each
+// replica is a separate user, so the audit log distinguishes them. There is always work to do.
 func TestOneLeadsAtATime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -44,7 +44,7 @@ func (f *fixture) replica(user string) *process {
 	return p
 }
 
-// keepChanging changes a MyWeb, again and again, until the test ends.
+// keepChanging repeatedly changes a MyWeb until the test ends.
 func (f *fixture) keepChanging() {
 	f.create("default", "restless", nil)
 	ctx, stop := context.WithCancel(f.t.Context())
@@ -73,13 +73,13 @@ func (f *fixture) releasesTheLease(old, next *process) {
 	next.EventuallyPrints("Starting workers", "20s")
 	f.t.Logf("SIGTERM: the leader ended after %.1f s, the next one worked after %.1f s", stopped.Seconds(),
 		time.Since(begin).Seconds())
-	if stopped < releaseTimeout { // else the API server was too slow for it
+	if stopped < releaseTimeout { // otherwise the API server was too slow for the release
 		f.Expect(time.Since(begin)).To(gomega.BeNumerically("<", 10*time.Second),
 			"a lease that is not released expires after 15 s")
 	}
 }
 
-// diesWithTheLease: a leader that is killed cannot release it, and the others wait until it has expired.
+// diesWithTheLease: a leader that is killed cannot release the lease, and the others wait until it has expired.
 func (f *fixture) diesWithTheLease(old, next *process) {
 	begin := time.Now()
 	old.Kill()
@@ -94,7 +94,7 @@ func (f *fixture) exitsWithoutTheLease(p *process) {
 	f.Expect(p.Output()).To(gomega.ContainSubstring("\nmyweb-controller: lost the lease myweb-operator: "))
 }
 
-// losesTheLeaseToAThief: somebody writes another holder into the lease.
+// losesTheLeaseToAThief: another client writes a different holder into the lease.
 func (f *fixture) losesTheLeaseToAThief(p *process) {
 	f.holdLease("default", "thief")
 	begin := time.Now()
@@ -107,7 +107,7 @@ func (f *fixture) losesTheLeaseToAThief(p *process) {
 	}
 }
 
-// holdLease lets another one hold the lease, for an hour.
+// holdLease gives the lease to another holder, for an hour.
 func (f *fixture) holdLease(namespace, holder string) {
 	f.t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: coordinationv1.LeaseSpec{
@@ -128,7 +128,7 @@ func (f *fixture) holdLease(namespace, holder string) {
 	}).Should(gomega.Succeed())
 }
 
-// wroteOneAtATime: the writes of each replica end before those of the next one begin.
+// wroteOneAtATime: the writes of each replica end before the next replica begins to write.
 func (f *fixture) wroteOneAtATime(replicas ...*process) {
 	var end time.Time
 	for _, p := range replicas {
@@ -143,12 +143,12 @@ func (f *fixture) wroteOneAtATime(replicas ...*process) {
 	}
 }
 
-// waitsForTheLeaseOfAnother starts a replica whose lease somebody else holds. What it did in the first 30 s
-// is judged by the function that is returned.
+// waitsForTheLeaseOfAnother starts a replica while another holder has the lease. The function that it returns checks
+// the requests of the first 30 s.
 func (f *fixture) waitsForTheLeaseOfAnother() (judge func()) {
 	const user, within = "replica-waiting", 30 * time.Second
 	namespace := f.namespace("elsewhere")
-	f.holdLease(namespace, "somebody")
+	f.holdLease(namespace, "another-holder")
 	f.allow(user, "", shippedRules(f.t))
 	f.allow(user, namespace, leaseRules(f.t))
 	begin := time.Now()
@@ -158,7 +158,7 @@ func (f *fixture) waitsForTheLeaseOfAnother() (judge func()) {
 		f.Expect(p.probe("/readyz")).To(gomega.Equal(200))
 		f.Expect(p.probe("/healthz")).To(gomega.Equal(200))
 		f.Expect(strings.Count(p.Output(), "Observed a leader")).To(gomega.Equal(1))
-		f.Expect(p.Output()).To(gomega.MatchRegexp("Observed a leader.*somebody"))
+		f.Expect(p.Output()).To(gomega.MatchRegexp("Observed a leader.*another-holder"))
 		asked := programtest.Filter(f.audit.Of(f.t, user), func(r programtest.Request) bool {
 			return r.OfLease() && r.RequestReceivedTimestamp.Before(begin.Add(within))
 		})

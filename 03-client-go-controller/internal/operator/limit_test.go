@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// There is no limit of the client's own: with client-go's default of 5 requests a second, ConfigMaps and Services of
+// The client has no rate limit: with client-go's default of 5 requests a second, ConfigMaps and Services of
 // 200 MyWebs alone would take 80 s. The API server runs alone: controllers and nodes would need the processor.
 func TestThereIsNoHiddenLimit(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 	webscheme "example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned/scheme"
 )
 
-// Run works until ctx ends. The error says why it could not start, or what broke it.
+// Run works until ctx ends. The error is the reason why it could not start, or could not continue.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -39,8 +39,8 @@ func Run(ctx context.Context, o Options) error {
 	return run(ctx, cfg, o, probes, metrics)
 }
 
-// run wires the parts. Every replica syncs its caches first, so that a new leader starts at once. Then the
-// lease decides which one works.
+// run connects the parts. Every replica syncs its caches first, so that a new leader starts at once. Then the
+// lease decides which replica works.
 func run(ctx context.Context, cfg *rest.Config, o Options, probes, metrics net.Listener) error {
 	var held *lease
 	if o.LeaderElect {

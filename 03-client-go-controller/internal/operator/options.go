@@ -19,7 +19,7 @@ type Options struct {
 	Metrics, Probes string
 	// LeaderElect makes the program work only while it holds a lease.
 	LeaderElect bool
-	// LeaderElectionNamespace is the namespace of the lease; empty means the pod's own.
+	// LeaderElectionNamespace is the namespace of the lease; empty means the pod's namespace.
 	LeaderElectionNamespace string
 	// Workers is how many MyWebs are handled at once.
 	Workers int

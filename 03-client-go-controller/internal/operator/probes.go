@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// probeHandler answers /healthz, whether the process can go on, and /readyz, whether its caches have synced.
+// probeHandler answers /healthz, whether the process can continue, and /readyz, whether its caches have synced.
 func probeHandler(hasSynced func() bool, held *lease) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, check func() error) {
@@ -38,7 +38,7 @@ func probeHandler(hasSynced func() bool, held *lease) http.Handler {
 	return mux
 }
 
-// listen opens the address that a flag names. It returns nil when the flag is 0, for off.
+// listen opens the address that a flag names. It returns nil when the flag is 0, which means off.
 func listen(flag, address string) (net.Listener, error) {
 	if address == "0" {
 		return nil, nil

@@ -35,7 +35,7 @@ func started(t *testing.T, name, kubeconfig string, flags ...string) *process {
 	return p
 }
 
-// probe asks for a path and returns the status code, 0 when nobody answers.
+// probe requests a path and returns the status code, 0 when the process does not answer.
 func (p *process) probe(path string) int {
 	code, _ := programtest.Get("http://"+p.probes+path, "")
 	return code
@@ -47,8 +47,8 @@ func (p *process) scrape() string {
 	return body
 }
 
-// metric is the value of one of the process's metrics, with its labels as they are printed; -1 when it
-// has none of this name.
+// metric returns the value of a metric of the process, named with its labels as they are printed; -1 when the
+// process has no such metric.
 func (p *process) metric(name string) float64 {
 	for l := range strings.Lines(p.scrape()) {
 		if rest, ok := strings.CutPrefix(l, name+" "); ok {
@@ -67,7 +67,7 @@ func (p *process) idle() {
 	programtest.Steady(p.t, "the queue of "+p.Name, time.Second, func() int {
 		waiting := p.metric(`workqueue_depth{name="myweb"}`) + p.metric(`workqueue_unfinished_work_seconds{name="myweb"}`)
 		if waiting != 0 {
-			return -int(time.Now().UnixNano()) // never the same
+			return -int(time.Now().UnixNano()) // never equal
 		}
 		return int(p.metric(`workqueue_adds_total{name="myweb"}`))
 	})

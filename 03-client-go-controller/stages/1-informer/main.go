@@ -1,4 +1,4 @@
-// Stage 1, an informer: it fills a cache with all MyWebs over one watch, and delivers each change of it.
+// Stage 1, an informer: it fills a cache with all MyWebs over one watch, and delivers each change.
 package main
 
 import (

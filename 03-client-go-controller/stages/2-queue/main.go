@@ -1,5 +1,5 @@
-// Stage 2, a work queue: a change becomes a name in a queue. A worker takes names out of it, and puts those
-// back whose sync failed.
+// Stage 2, a work queue: a change becomes a name in a queue. A worker takes a name out of the queue, and puts the
+// name back when its sync failed.
 package main
 
 import (

@@ -153,7 +153,7 @@ func (c *Controller) createChild(ctx context.Context, name cache.ObjectName, chi
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Fields, child.Live); err != nil {
 		return err
 	}
-	switch desired := child.Live.(type) { // each kind has a client of its own
+	switch desired := child.Live.(type) { // each kind has its own client
 	case *corev1.ConfigMap:
 		child.Live, err = c.kube.CoreV1().ConfigMaps(name.Namespace).Create(ctx, desired, metav1.CreateOptions{})
 	case *appsv1.Deployment:

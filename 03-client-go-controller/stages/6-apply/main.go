@@ -1,4 +1,4 @@
-// Stage 6, server-side apply: a sync makes the children what the MyWeb says now.
+// Stage 6, server-side apply: a sync makes the children match the current spec of the MyWeb.
 package main
 
 import (
@@ -152,7 +152,7 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) err
 }
 
 // applyChild sends the desired state of a child that differs from it. The API server sets these fields, removes
-// those that were applied before and are not desired any more, and leaves the fields of others alone.
+// fields that were applied before and are not desired any more, and keeps the fields of other managers.
 func (c *Controller) applyChild(ctx context.Context, name cache.ObjectName, child *myweb.Child) error {
 	cached, exists, err := c.informers[child.Kind].GetStore().GetByKey(name.String())
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *Controller) applyChild(ctx context.Context, name cache.ObjectName, chil
 		return nil
 	}
 	options := metav1.ApplyOptions{FieldManager: myweb.FieldOwner, Force: true}
-	switch desired := child.Desired.(type) { // each kind has a client of its own
+	switch desired := child.Desired.(type) { // each kind has its own client
 	case *corev1ac.ConfigMapApplyConfiguration:
 		child.Live, err = c.kube.CoreV1().ConfigMaps(name.Namespace).Apply(ctx, desired, options)
 	case *appsv1ac.DeploymentApplyConfiguration:

@@ -68,8 +68,8 @@ func NewController(kube kubernetes.Interface, web versioned.Interface) (*Control
 	return c, nil
 }
 
-// handleObject enqueues a MyWeb itself, for another object the MyWeb that controls it, and the one of its name: the
-// two may be in conflict.
+// handleObject enqueues a MyWeb itself. For another object it enqueues the MyWeb that controls it, and the MyWeb of its
+// name: the two may be in conflict.
 func (c *Controller) handleObject(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj // the watch missed the deletion: this is the last known state
@@ -145,7 +145,7 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) err
 }
 
 // applyChild sends the desired state of a child that differs from it. The API server sets these fields, removes
-// those that were applied before and are not desired any more, and leaves the fields of others alone.
+// fields that were applied before and are not desired any more, and keeps the fields of other managers.
 func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *myweb.Child) error {
 	name := cache.MetaObjectToName(web)
 	cached, exists, err := c.informers[child.Kind].GetStore().GetByKey(name.String())
@@ -162,7 +162,7 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 		return nil
 	}
 	options := metav1.ApplyOptions{FieldManager: myweb.FieldOwner, Force: true}
-	switch desired := child.Desired.(type) { // each kind has a client of its own
+	switch desired := child.Desired.(type) { // each kind has its own client
 	case *corev1ac.ConfigMapApplyConfiguration:
 		child.Live, err = c.kube.CoreV1().ConfigMaps(name.Namespace).Apply(ctx, desired, options)
 	case *appsv1ac.DeploymentApplyConfiguration:

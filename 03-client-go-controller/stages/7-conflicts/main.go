@@ -1,4 +1,4 @@
-// Stage 7, conflicts: an object that the MyWeb does not own is left alone, and reported by status and events.
+// Stage 7, conflicts: a sync never changes an object that the MyWeb does not own, and reports it by status and events.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package mywebtest holds what the tests of the operators of chapters 03 and 04 share: objects, and tables of what
-// both have to handle alike.
+// Package mywebtest holds the shared parts of the tests of the operators of chapters 03 and 04: objects, and tables of
+// cases that both must handle alike.
 package mywebtest
 
 import (
@@ -19,7 +19,7 @@ import (
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
-// New returns a MyWeb as a cache would hold it, changed.
+// New returns a MyWeb as a cache would hold it, with the given changes.
 func New(change ...func(*webv1.MyWeb)) *webv1.MyWeb {
 	web := &webv1.MyWeb{
 		ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "u-1", Generation: 3},
@@ -32,7 +32,7 @@ func New(change ...func(*webv1.MyWeb)) *webv1.MyWeb {
 	return web
 }
 
-// Owned returns a ConfigMap with an owner reference to a MyWeb, changed.
+// Owned returns a ConfigMap with an owner reference to a MyWeb, and with the given changes.
 func Owned(name string, uid types.UID, change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "c-1",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: webv1.SchemeGroupVersion.String(), Kind: "MyWeb",
@@ -53,13 +53,13 @@ func OwnerKind(apiVersion, kind string) func(*corev1.ConfigMap) {
 	}
 }
 
-// An Object is one of the cluster.
+// An Object is a Kubernetes object.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// Unmanaged returns an object that nobody controls.
+// Unmanaged returns an object without a controller.
 func Unmanaged(kind, namespace, name string) Object {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	switch kind {
@@ -101,8 +101,8 @@ func BadSpecs() map[string]struct {
 	}
 }
 
-// Refusals are errors of an apply of a Service, with the reason of the condition that reports each; none for an
-// error that the next try may not meet.
+// Refusals are errors of an apply of a Service, with the reason of the condition that reports each. The reason is empty
+// for an error that the next try may not meet.
 func Refusals() map[string]struct {
 	Err    error
 	Reason string

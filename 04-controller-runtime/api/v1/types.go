@@ -2,18 +2,18 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// A marker is a comment line that begins with +, a word to a generator. Generators read markers in
-// the doc comment of a type or field and in the comment right above that one. Only doc comments
-// become descriptions, in the CRD and in the apply configurations: so what is said to readers of
-// this file, like these lines, stands apart from them.
+// A marker is a comment line that begins with +, an instruction for a generator. Generators read markers in
+// the doc comment of a type or field and in the comment right above the doc comment. Only doc comments
+// become descriptions, in the CRD and in the apply configurations. So comments for readers of this file,
+// like these lines, are separate from doc comments.
 
-// Types of a MyWeb's conditions. Each one carries the generation that it speaks of.
+// Types of a MyWeb's conditions. Each condition has the generation that it describes.
 const (
-	// ConditionAvailable is True while at least one pod serves a page, be it the old one.
+	// ConditionAvailable is True while at least one pod serves a page, even the old page.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while the pods do not serve the current generation yet.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True while something keeps the MyWeb from being served as it says.
+	// ConditionDegraded is True while a problem keeps the operator from serving the MyWeb as its spec asks.
 	ConditionDegraded = "Degraded"
 )
 
@@ -39,7 +39,7 @@ const (
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	// ReasonReplicaFailure: the cluster refuses the Deployment's pods: a quota, a LimitRange, Pod Security, a webhook.
 	ReasonReplicaFailure = "ReplicaFailure"
-	// ReasonDeploymentPaused: a rollout waits until somebody resumes the Deployment.
+	// ReasonDeploymentPaused: a rollout waits until a user resumes the Deployment.
 	ReasonDeploymentPaused = "DeploymentPaused"
 	// ReasonChildRejected: the API server refuses a child: a quota, a policy, a missing permission.
 	ReasonChildRejected = "ChildRejected"
@@ -47,25 +47,25 @@ const (
 	ReasonChildMutated = "ChildMutated"
 	// ReasonWaitingForDeletion: an object that is being deleted still has the name of a child.
 	ReasonWaitingForDeletion = "WaitingForDeletion"
-	// ReasonRecovered, of an event only: what was wrong is over.
+	// ReasonRecovered, of an event only: a problem that was reported is over.
 	ReasonRecovered = "Recovered"
 )
 
 // Markers of code-generator:
 //   - genclient asks for a client, a lister and an informer. The field Status gives the client
 //     UpdateStatus and ApplyStatus as well.
-//   - genclient:method adds a method: here the two of the scale subresource, whose form is the
+//   - genclient:method adds a method: here the two methods of the scale subresource, whose type is the
 //     Scale of autoscaling/v1.
 //   - k8s:deepcopy-gen:interfaces adds DeepCopyObject and so makes the type a runtime.Object, which
-//     is what schemes, clients and caches handle.
+//     schemes, clients and caches handle.
 //
 // Markers of controller-gen, in the doc comment:
-//   - object:root says the same as k8s:deepcopy-gen:interfaces, to controller-gen's own deep copies.
+//   - object:root has the same meaning as k8s:deepcopy-gen:interfaces: controller-gen makes deep copies, too.
 //   - resource gives the kind's names in the API, its short name and its category.
-//   - subresource:status and subresource:scale open these addresses; the paths are where scale
-//     finds its numbers.
+//   - subresource:status and subresource:scale add these endpoints; scale reads its numbers at the
+//     given paths.
 //   - printcolumn is a column of kubectl get.
-//   - validation:XValidation is a rule in CEL with the sentence that refuses; it blames fieldPath.
+//   - validation:XValidation is a rule in CEL with its error message; the error names fieldPath.
 //
 // +genclient
 // +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
@@ -101,8 +101,8 @@ type MyWeb struct {
 
 // MyWebSpec is the website that the user wants.
 type MyWebSpec struct {
-	// validation:MinLength, MaxLength, Minimum and Maximum are bounds of the schema; XValidation is
-	// CEL again, here about this field alone.
+	// validation:MinLength, MaxLength, Minimum and Maximum are limits in the schema; XValidation is
+	// a rule in CEL, here for this field alone.
 
 	// image is the container image that serves the page: a web server that
 	// listens on port 80 and reads /usr/share/nginx/html, such as nginx.
@@ -125,7 +125,7 @@ type MyWebSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=40000
 	PageContentHTML *string `json:"pageContentHtml,omitempty"`
-	// default: the API server fills it in. A pointer tells 0, which is a choice, from nothing said.
+	// default: the API server fills it in. A pointer distinguishes 0, which is a choice, from a field that is not set.
 
 	// replicas is the number of pods that serve the page, at most 10.
 	//
@@ -142,8 +142,8 @@ type MyWebStatus struct {
 	//
 	// +optional
 	Completed bool `json:"completed,omitempty"`
-	// listType=map and listMapKey: an item is known by its type, so server-side apply merges items
-	// and owners of different conditions do not disturb each other.
+	// listType=map and listMapKey: the key of an item is its type. So server-side apply merges items,
+	// and owners of different conditions do not overwrite each other.
 
 	// conditions report the state of the website: Available, Progressing and
 	// Degraded, each with a reason and a message.
@@ -171,7 +171,7 @@ type MyWebStatus struct {
 	Selector string `json:"selector,omitempty"`
 }
 
-// A kind needs its list: clients decode the answer to a LIST into it. No genclient here, for nobody
+// A kind needs a list type: clients decode the answer to a LIST into it. It has no genclient, because no client
 // reads or writes a list by name.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

@@ -1,4 +1,4 @@
-// Package webhook carries the webhook configurations, for an operator that installs its own.
+// Package webhook holds the webhook configurations for an operator that installs its own.
 package webhook
 
 import _ "embed"

@@ -30,7 +30,7 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/operator"
 )
 
-// Options say among what the cache is measured.
+// Options say which objects surround the cache when it is measured.
 type Options struct {
 	// Own are numbers of ConfigMaps that a MyWeb controls, ascending; the cache is measured at each.
 	Own []int
@@ -41,14 +41,14 @@ type Options struct {
 // ownPage is the page in each own ConfigMap: 1 KB.
 var ownPage = strings.Repeat("x", 1000)
 
-// ownLabels are those that the operator puts on its children.
+// ownLabels are the labels that the operator sets on its children.
 var ownLabels = map[string]string{"app.kubernetes.io/managed-by": "myweb-operator"}
 
-// variants are what a cache can keep.
+// variants are the caches to compare, by the data that they keep.
 var variants = []struct {
 	name string
 	by   cache.ByObject
-	seen client.Object // what is asked for
+	seen client.Object // the kind that a reader asks for
 }{
 	{"everything", cache.ByObject{}, &corev1.ConfigMap{}},
 	{"transform: unmanaged by name", cache.ByObject{Transform: operator.Trim}, &corev1.ConfigMap{}},
@@ -57,7 +57,7 @@ var variants = []struct {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}},
 }
 
-// lab is a namespace with what is measured in it.
+// lab is a namespace with the objects of a measurement.
 type lab struct {
 	client.Client
 	cfg       *rest.Config
@@ -66,8 +66,8 @@ type lab struct {
 	web       *webv1.MyWeb
 }
 
-// Run makes the unmanaged ConfigMaps, adds owned ones up to each number, prints what each variant costs then,
-// and removes all. A MyWeb of its own controls the owned ones; no operator may run meanwhile.
+// Run makes the unmanaged ConfigMaps, adds owned ConfigMaps up to each number, prints the costs of each variant, and
+// removes all of them. A separate MyWeb controls the owned ConfigMaps. No operator may run meanwhile.
 func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err error) {
 	l := &lab{cfg: rest.CopyConfig(cfg), scheme: apiruntime.NewScheme()}
 	l.cfg.QPS = -1
@@ -120,7 +120,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, out io.Writer) (err e
 // namespaceLabels identify the namespaces of this command.
 var namespaceLabels = client.MatchingLabels{"app.kubernetes.io/name": "cachecost"}
 
-// earlierGone waits until what an earlier run made is gone: it would be counted, too.
+// earlierGone waits until the objects of an earlier run are gone: they would be counted, too.
 func (l *lab) earlierGone(ctx context.Context) error {
 	gone := func(ctx context.Context) (bool, error) {
 		var left corev1.NamespaceList
@@ -147,7 +147,7 @@ func (l *lab) own() *corev1.ConfigMap {
 	}
 }
 
-// fill creates so many objects, some at a time.
+// fill creates n objects, several at a time.
 func (l *lab) fill(ctx context.Context, n int, object func() *corev1.ConfigMap) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(8)
@@ -157,8 +157,8 @@ func (l *lab) fill(ctx context.Context, n int, object func() *corev1.ConfigMap) 
 	return work.Wait()
 }
 
-// measure fills a cache and returns how many objects are in it, how many bytes of heap it keeps busy, and
-// how many bytes the API server sent for it.
+// measure fills a cache and returns how many objects are in it, how many bytes of heap it uses, and how many bytes the
+// API server sent for it.
 func (l *lab) measure(ctx context.Context, by cache.ByObject,
 	obj client.Object) (seen int, bytes, sent int64, err error) {
 	var read atomic.Int64
@@ -188,7 +188,7 @@ func (l *lab) measure(ctx context.Context, by cache.ByObject,
 	return seen, max(0, bytes), read.Load(), <-ended
 }
 
-// count is how many objects of this kind are in the cache.
+// count returns the number of objects of this kind in the cache.
 func count(ctx context.Context, c cache.Cache, obj client.Object) (int, error) {
 	if _, ok := obj.(*corev1.ConfigMap); ok {
 		list := &corev1.ConfigMapList{}
@@ -200,10 +200,10 @@ func count(ctx context.Context, c cache.Cache, obj client.Object) (int, error) {
 	return len(list.Items), err
 }
 
-// heap is how much of it is in use after a collection, in bytes.
+// heap returns the size of the heap in use after a garbage collection, in bytes.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first one finalized
+	runtime.GC() // frees what the first collection finalized
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)

@@ -12,8 +12,8 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 )
 
-// apply makes the children what they should be, in order, unless the MyWeb is in conflict with an object. What keeps one
-// of them from it does not stop the others, but pods need their page: they wait for it.
+// apply brings the children to their desired state, in order, unless the MyWeb is in conflict with an object. A child
+// that fails does not stop the others, but pods need their page: they wait for it.
 func (r *Reconciler) apply(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) error {
 	if err := r.observe(ctx, web, children); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (r *Reconciler) apply(ctx context.Context, web *webv1.MyWeb, children []*my
 	return myweb.Join(problems)
 }
 
-// observe reads the live children. It returns what the MyWeb is in conflict with: objects that it does not own.
+// observe reads the live children. It returns the conflicts of the MyWeb with objects that it does not own.
 func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) error {
 	var conflicts []error
 	for _, child := range children {
@@ -47,10 +47,10 @@ func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*
 	return myweb.Join(conflicts)
 }
 
-// applyChild writes one child unless it is up to date, and on a condition: nothing may have taken its name since it was
-// observed. A live child must still have its UID. A missing one is applied with a resourceVersion: (*Store).Update in
-// k8s.io/apiserver/pkg/registry/generic/registry creates an object in spite of it ("Wipe metadata on
-// create-via-update and create-via-apply requests"), but answers 409 when one exists by now. A plain create
+// applyChild writes one child unless it is up to date, on one condition: no other object may have taken its name since
+// it was observed. A live child must still have its UID. A missing child is applied with a resourceVersion:
+// (*Store).Update in k8s.io/apiserver/pkg/registry/generic/registry still creates the object ("Wipe metadata on
+// create-via-update and create-via-apply requests"), but answers 409 when the object exists by now. A plain create
 // would do as well, but its fields would belong to a manager of updates, and a later apply could not remove them.
 func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
 	if child.Difference() == "" {

@@ -31,7 +31,7 @@ func asking(port int32) func(*webv1.MyWeb) {
 	return func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port }
 }
 
-// takePort makes a Service of somebody else that holds a node port.
+// takePort makes an unmanaged Service that holds a node port.
 func (b *fixture) takePort(port int32) *corev1.Service {
 	b.t.Helper()
 	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: "other"},
@@ -89,7 +89,7 @@ func TestADeletedServiceAsksForItsOldPortOnlyWhenThatIsFree(t *testing.T) {
 	}
 }
 
-// refusedPort is what the API server says of a Service on a node port that is not free.
+// refusedPort returns the API server's answer to a Service on a node port that is not free.
 func refusedPort() (*http.Response, error) {
 	answer := httptest.NewRecorder()
 	answer.Header().Set("Content-Type", "application/json")
@@ -153,7 +153,7 @@ func TestAQuotaIsReportedOnceAndHeals(t *testing.T) {
 	b.must(b.Create(t.Context(), quota))
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
 	b.must(b.WithWatch.Status().Update(t.Context(), quota)) // as the quota controller would
-	// The admission of quotas has a cache of its own.
+	// The quota admission has its own cache.
 	b.eventually(func() bool {
 		err := b.Create(t.Context(), mywebtest.Unmanaged("Deployment", b.key.Namespace, "probe"), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "exceeded quota")
@@ -273,7 +273,7 @@ func TestDriftCorrectionIsBounded(t *testing.T) {
 	}
 }
 
-// roll plays the Deployment controller at the moment when so many of the wanted pods are ready.
+// roll plays the Deployment controller at the moment when this number of the desired pods is ready.
 func (b *fixture) roll(ready int32) {
 	b.t.Helper()
 	d := get(b, &appsv1.Deployment{})

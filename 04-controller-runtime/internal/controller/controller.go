@@ -1,6 +1,6 @@
-// Package controller is the core of the operator: it turns MyWebs into ConfigMaps, Deployments and Services. It is stage
-// 9 in files: controller.go says what is watched, reconcile.go is the loop, children.go writes a child. What should be
-// there is decided in package myweb. Package operator composes hardening around it.
+// Package controller is the core of the operator: it turns MyWebs into ConfigMaps, Deployments and Services. It is
+// stage 9 in files: controller.go declares the watches, reconcile.go is the loop, children.go writes a child. Package
+// myweb computes the desired state. Package operator composes hardening around the core.
 package controller
 
 import (
@@ -16,10 +16,10 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
-// What the operator may do: exactly the verbs that it uses, and delete. controller-gen makes config/rbac of it.
-// The operator never sends delete. But an object with an owner reference is deleted with its owner, so the admission
-// plugin OwnerReferencesPermissionEnforcement, which OpenShift enables, asks for delete of a user who sets the
-// reference on an existing object: when a child has lost it, or is handed over.
+// The operator's permissions: exactly the verbs that it uses, and delete. controller-gen generates config/rbac from
+// them. The operator never sends delete. But an object with an owner reference is deleted with its owner, so the
+// admission plugin OwnerReferencesPermissionEnforcement, which OpenShift enables, requires delete from a user who sets
+// the reference on an existing object: on a child that has lost it, or that is handed over.
 //
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs,verbs=list;watch
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs/status,verbs=update
@@ -28,10 +28,10 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // Builder declares what enqueues a MyWeb: the MyWeb itself, the children that it owns, and objects of their kinds that
-// have its name and may be in conflict with it. Several MyWebs are reconciled at once, but one MyWeb never twice.
+// have its name and may be in conflict with it. Several MyWebs are reconciled at once, but never the same MyWeb twice.
 //
-// For has no GenerationChangedPredicate, which would save a reconcile after each write of a status: it would also hide
-// a status that somebody else wrote.
+// For has no GenerationChangedPredicate. It would save a reconcile after each write of a status, but it would also hide
+// a status that another client wrote.
 func Builder(mgr ctrl.Manager) *builder.Builder {
 	sameName := handler.EnqueueRequestsFromMapFunc(mapToMyWeb)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -44,7 +44,7 @@ func Builder(mgr ctrl.Manager) *builder.Builder {
 		Watches(&corev1.Service{}, sameName)
 }
 
-// mapToMyWeb returns the MyWeb that an object has the name of. Owns enqueues only owners.
+// mapToMyWeb returns the MyWeb with the name of an object. Owns enqueues only owners.
 func mapToMyWeb(_ context.Context, obj client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }

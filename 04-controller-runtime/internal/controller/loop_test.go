@@ -28,9 +28,9 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
-// These tests let a manager run the loop: what they are about is what enqueues a MyWeb, and when.
+// These tests let a manager run the loop. They check which events enqueue a MyWeb, and when.
 
-// A loop is a manager that serves the MyWebs of two namespaces of the test's own, behind a wire.
+// A loop is a manager behind a wire. It serves the MyWebs of two namespaces that belong to the test.
 type loop struct {
 	*gomega.WithT
 	*wire
@@ -80,7 +80,7 @@ func (l *loop) start(workers int) {
 	l.stop = testenv.Run(l.t, mgr.Start)
 }
 
-// create makes a MyWeb, changed, on a node port that the cluster chooses.
+// create makes a MyWeb with the given changes, on a node port that the cluster chooses.
 func (l *loop) create(name string, change ...func(*webv1.MyWeb)) *webv1.MyWeb {
 	l.t.Helper()
 	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: name},
@@ -107,7 +107,7 @@ func (l *loop) web(name string) *webv1.MyWeb {
 	return web
 }
 
-// degraded returns a function that says "status reason" of a MyWeb's condition.
+// degraded returns a function that returns "status reason" of a MyWeb's condition Degraded.
 func (l *loop) degraded(name string) func() string {
 	return func() string {
 		if c := meta.FindStatusCondition(l.web(name).Status.Conditions, webv1.ConditionDegraded); c != nil {
@@ -119,8 +119,8 @@ func (l *loop) degraded(name string) func() string {
 
 var ports atomic.Int32
 
-// freePort returns a node port that no other test uses, from the range of which the API server gives
-// none by itself while it has others.
+// freePort returns a node port that no other test uses. The API server allocates ports of this range only when it has
+// no others.
 func freePort() int32 { return 30000 + ports.Add(1) }
 
 const well = "False AsExpected"
@@ -192,7 +192,7 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l.Expect(kept.Data).To(gomega.BeEmpty(), "what others store is not kept")
 }
 
-// hold keeps a request on its way: under has begun, release lets it go on.
+// hold delays a request: under reports that it has begun, release lets it continue.
 func (l *loop) hold(request string) (under, release chan bool) {
 	under, release = make(chan bool, 1), make(chan bool)
 	l.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
@@ -214,7 +214,7 @@ func TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly(t *testing.T) {
 	defer thaw()
 	l.create("site")
 	l.Eventually(func() int64 { return l.writes("PATCH configmaps site") }).Should(gomega.Equal(int64(1)))
-	// it is enqueued, and must not believe that there is no ConfigMap
+	// the MyWeb is enqueued, and Reconcile must not believe that there is no ConfigMap
 	l.merge(&webv1.MyWeb{}, "site", `{"spec":{"replicas":2}}`)
 	l.create("other")
 	l.Eventually(l.degraded("other")).Should(gomega.Equal(well), "the only worker has time for others")

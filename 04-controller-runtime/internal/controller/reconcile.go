@@ -25,8 +25,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 }
 
-// Reconcile makes the children of one MyWeb what its spec asks for, and its status what they are. It reads the live
-// state, writes what differs, and never asks which event enqueued the MyWeb.
+// Reconcile brings the children of one MyWeb to the state that its spec asks for, and reports their state. It reads the
+// live state, writes the differences, and never asks which event enqueued the MyWeb.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -43,16 +43,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, web, children, problem), problem)
 }
 
-// updateStatus writes a status that differs from the one that was read, and records the transition as events.
-// It is an update and not a patch, so it names the version that it read: when somebody edited the MyWeb
-// meanwhile, the API server answers 409, and no status of an older spec overwrites a newer one. In a storm of
-// edits many of these updates are refused; each is one request, and the reconcile that follows was due anyway.
+// updateStatus writes the status when it differs from the status that was read, and records the transition as events.
+// It is an update and not a patch, so it carries the resourceVersion that was read: when another client edited the
+// MyWeb meanwhile, the API server answers 409, and the status of an older spec does not overwrite a newer status.
+// During many edits many of these updates are refused; each costs one request, and the next reconcile was due anyway.
 func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child, problem error) error {
 	deployment, service := myweb.LiveOf(children)
 	old := web.Status
 	web.Status = myweb.StatusFor(web, deployment, service, myweb.AsCondition(problem), time.Now())
 	// The Deployment controller has not looked at the newest template yet: its status is about to change, and enqueues
-	// the MyWeb when it does. What was reported of this generation of the MyWeb stays until then, unless it is wrong.
+	// the MyWeb when it does. Until then the report about this generation of the MyWeb stays, unless it is wrong.
 	observed := deployment.Status.ObservedGeneration
 	unobserved := problem == nil && 0 < observed && observed < deployment.Generation &&
 		!isDegraded(old) && !isDegraded(web.Status)

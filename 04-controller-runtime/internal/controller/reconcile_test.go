@@ -33,8 +33,8 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
-// These tests call Reconcile by hand on a real API server, with a client that reads from it directly:
-// no cache is behind, so each step can be judged at once.
+// These tests call Reconcile by hand on a real API server, with a client that reads from it directly: without a cache,
+// each step can be judged at once.
 
 var config *rest.Config
 
@@ -61,7 +61,7 @@ func newScheme() *runtime.Scheme {
 	return testenv.NewScheme(webv1.AddToScheme)
 }
 
-// newFixture applies the original sample, changed, in a namespace of the test's own.
+// newFixture applies the original sample, with the given changes, in a namespace that belongs to the test.
 func newFixture(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	t.Helper()
 	b := &fixture{t: t, wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
@@ -105,7 +105,7 @@ func newServed(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	return b
 }
 
-// listByIndex answers from the API server what a cache answers from its index of node ports.
+// listByIndex answers a list from the API server that a cache would answer from its index of node ports.
 func listByIndex(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	services, ok := list.(*corev1.ServiceList)
 	if !ok {
@@ -141,7 +141,7 @@ func (b *fixture) reconcileNow() (ctrl.Result, error) {
 	return b.Reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: b.key})
 }
 
-// reconcile does so, without an error, and returns how many writes it sent.
+// reconciled reconciles a minute later, without an error, and returns how many writes that sent.
 func (b *fixture) reconciled() int64 {
 	b.t.Helper()
 	before := b.writes()
@@ -160,7 +160,7 @@ func (b *fixture) eventually(done func() bool) {
 	}
 }
 
-// recorded are the events that were recorded since the last call, as "type reason".
+// recorded returns the events that were recorded since the last call, as "type reason".
 func (b *fixture) recorded() (all []string) {
 	for len(b.events) > 0 {
 		words := strings.Fields(<-b.events)
@@ -181,7 +181,7 @@ func get[T client.Object](b *fixture, obj T) T {
 	return obj
 }
 
-// edit changes an object as somebody else would.
+// edit changes an object as another client would.
 func edit[T client.Object](b *fixture, obj T, change func(T)) {
 	b.t.Helper()
 	get(b, obj)
@@ -189,7 +189,7 @@ func edit[T client.Object](b *fixture, obj T, change func(T)) {
 	b.must(b.WithWatch.Update(b.t.Context(), obj))
 }
 
-// edits is an edit for later.
+// edits returns a function that does an edit later.
 func edits[T client.Object](b *fixture, obj T, change func(T)) func() {
 	return func() { edit(b, obj, change) }
 }
@@ -213,7 +213,7 @@ func (b *fixture) deploy() {
 	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
 }
 
-// A damage is done to a child by somebody else.
+// A damage is a change that another client makes to a child.
 type damage struct {
 	spoil    func()
 	repaired func() bool

@@ -11,8 +11,8 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
-// What cannot be served need not be handled: the API server refuses it by the CRD, and says what is
-// allowed.
+// The operator need not handle a spec that it cannot serve: the API server refuses the spec by the CRD, and its message
+// names the allowed values.
 func TestABadSpecNeverReachesTheOperator(t *testing.T) {
 	b := newFixture(t)
 	for name, test := range mywebtest.BadSpecs() {

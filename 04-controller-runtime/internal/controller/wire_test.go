@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// A wire carries the requests of an operator to the API server. It counts them, and a test can step between.
+// A wire carries the requests of an operator to the API server. It counts them, and a test can intercept them.
 type wire struct {
 	next http.RoundTripper
 
@@ -20,11 +20,11 @@ type wire struct {
 	frozen    map[string]chan struct{} // by resource: closed when it thaws
 }
 
-// An interceptFunc may act before it passes a request on, answer instead, or lose the answer. what is like
-// "PATCH services site" or "PUT mywebs/status site"; watches do not come here.
+// An interceptFunc may act before it passes a request on, answer instead, or lose the answer. Its argument what looks
+// like "PATCH services site" or "PUT mywebs/status site". Watches do not come here.
 type interceptFunc func(what string, pass func() (*http.Response, error)) (*http.Response, error)
 
-// describe says what a request asks for; a watch, a list and a question about kinds have no name.
+// describe returns the verb, the resource and the name of a request. Watches, lists and discovery have no name.
 func describe(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(parts, "namespaces")
@@ -65,7 +65,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if watch && (err != nil || response.StatusCode != http.StatusOK) {
-		w.sent[what]-- // an API server that has just learned of a kind asks to come again
+		w.sent[what]-- // an API server that has just installed a kind asks for a retry
 	} else if watch {
 		response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: path.Base(r.URL.Path),
 			closed: make(chan struct{})}
@@ -73,7 +73,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// freeze holds back what the watches of a resource bring, until thaw.
+// freeze holds back the events of the watches of a resource, until thaw.
 func (w *wire) freeze(resource string) (thaw func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *wire) freeze(resource string) (thaw func()) {
 	return sync.OnceFunc(func() { close(thawed) })
 }
 
-// slowBody is what a watch brings, while it is frozen nothing.
+// slowBody is the body of a watch. It delivers nothing while the watch is frozen.
 type slowBody struct {
 	io.ReadCloser
 	wire     *wire
@@ -111,7 +111,7 @@ func (b *slowBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// writes is how many requests asked for a change, events apart, optionally only those that begin with text.
+// writes returns the number of writes, without events, optionally only of those that begin with text.
 func (w *wire) writes(text ...string) (n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *wire) writes(text ...string) (n int64) {
 	return n
 }
 
-// requests are how many of each kind were sent.
+// requests returns the number of requests of each kind.
 func (w *wire) requests() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

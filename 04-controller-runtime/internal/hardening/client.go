@@ -8,16 +8,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How long a reconcile keeps its worker until the cache has what this process wrote, and when to try again
-// after that. Almost always it is a matter of milliseconds. But a watch can hang; and the client, which waits
-// for an event, gets none for an object that was made and deleted in a gap of the watch.
+// A reconcile keeps its worker for at most readTimeout until the cache has the writes of this process, and tries again
+// after readRetry. Almost always the cache needs milliseconds. But a watch can hang. And the client, which waits for an
+// event, gets no event for an object that was made and deleted in a gap of the watch.
 const (
 	readTimeout = time.Second
 	readRetry   = 5 * time.Second
 )
 
-// Reads decorates a client: a read waits until the cache has what this process wrote, but not for long. Demanded by
-// fault/10 and by TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly: the worker would be lost for all others.
+// Reads decorates a client: a read waits until the cache has the writes of this process, but not for long. Demanded by
+// fault/10 and by TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly: a longer wait would take the worker from all
+// other objects.
 func Reads(c client.Client) client.Client { return boundedReads{c} }
 
 type boundedReads struct{ client.Client }

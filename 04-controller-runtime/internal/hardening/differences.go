@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Demanded by the checks of fault/34 and fault/18: which fields an admission policy changes, and which element of a list
-// somebody edited.
+// Demanded by the checks of fault/34 and fault/18: hardening must know which fields an admission policy changes, and
+// which element of a list another client edited.
 
-// A difference is a field whose live value is not the desired one.
+// A difference is a field whose live value is not the desired value.
 type difference struct {
 	// path names the field as a reader would: spec.template.spec.containers[nginx].image.
 	path string
@@ -22,18 +22,18 @@ type difference struct {
 	desiredElement, liveElement map[string]any
 }
 
-// mergeKeys are the lists to which others may add elements of their own, in any place, and the field that
-// identifies an element. All other lists are ours as a whole.
+// mergeKeys are the lists to which other clients may add elements, in any place, and the field that identifies an
+// element. The operator owns all other lists as a whole.
 var mergeKeys = map[string]string{
 	"containers": "name", "volumes": "name", "ports": "name", "volumeMounts": "mountPath", "ownerReferences": "uid",
 }
 
-// replaceable are parts that are ours as a whole: in each, one field excludes another. An element of a list
-// goes by the name of its list.
+// replaceable are parts that the operator owns as a whole: in each, one field excludes another. An element of a list
+// has the name of its list.
 var replaceable = []string{"ports", "volumes", "readinessProbe"}
 
-// differences returns where a live object differs from desired fields, nothing when it is up to date. What
-// else the live object has belongs to others: defaults of the API server, labels, sidecars.
+// differences returns where a live object differs from desired fields, nothing when it is up to date. All other fields
+// of the live object belong to others: defaults of the API server, labels, sidecars.
 func differences(desired, live map[string]any) []difference {
 	var w walker
 	for field, value := range desired {
@@ -50,8 +50,8 @@ var jsonPointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 type walker struct{ found []difference }
 
-// compare adds the differences between the values of one field. at is where they are found, and pointer the
-// same as a JSON pointer into the live object.
+// compare adds the differences between the values of one field. at is their place, and pointer is the same place as a
+// JSON pointer into the live object.
 func (w *walker) compare(at difference, pointer, field string, desired, live any) {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -86,7 +86,7 @@ func (w *walker) compare(at difference, pointer, field string, desired, live any
 	w.found = append(w.found, at)
 }
 
-// compareElement compares one element of a list with the live one that has the same key.
+// compareElement compares one element of a list with the live element that has the same key.
 func (w *walker) compareElement(at difference, pointer, field string, desired map[string]any, list []any) {
 	key := mergeKeys[field]
 	at.path += fmt.Sprintf("[%v]", desired[key])
@@ -107,7 +107,7 @@ func isSubset(desired, live any) bool {
 	return len(w.found) == 0
 }
 
-// pathOf is a key in a path: keys of labels and annotations hold dots, so they stand in brackets.
+// pathOf returns a key as part of a path: keys of labels and annotations contain dots, so they are in brackets.
 func pathOf(key string) string {
 	if strings.ContainsAny(key, "./") {
 		return "[" + key + "]"

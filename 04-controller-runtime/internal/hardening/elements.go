@@ -12,18 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Demanded by fault/18-service-edited and fault/18-service-port-added. Somebody who edits the port of a Service from 80
-// to 81 edits the key by which an apply merges: it would add port 80 beside 81, both of one name, and is refused
-// (kubernetes/kubernetes#118725). So the element is replaced in place, and no other element with it.
+// Demanded by fault/18-service-edited and fault/18-service-port-added. A user who edits the port of a Service from 80
+// to 81 edits the key by which an apply merges. The apply would add port 80 beside 81, both with the same name, so the
+// API server refuses it (kubernetes/kubernetes#118725). So the operator replaces this element in place, and no other
+// element.
 
-// mustReplaceElements reports whether an apply was refused because an element of a list does not fit beside the one of
-// ours that somebody edited: two ports of one name, a volume of two types.
+// mustReplaceElements reports whether an apply was refused because a desired element of a list does not fit beside the
+// live element that another client edited: two ports of one name, a volume of two types.
 func mustReplaceElements(err error) bool {
 	duplicate := apierrors.IsInternalError(err) && strings.Contains(err.Error(), "duplicate nodePort")
 	return duplicate || apierrors.IsInvalid(err)
 }
 
-// hasElements reports whether an element of ours differs.
+// hasElements reports whether an element of the operator differs.
 func (c *child) hasElements() bool {
 	for _, d := range c.diff {
 		if d.element != "" {
@@ -33,8 +34,8 @@ func (c *child) hasElements() bool {
 	return false
 }
 
-// replaceElements makes the ports, volumes and probes of ours that differ what they should be. Nothing else is touched:
-// a container also holds what injectors added to it. It applies once more when that leaves another difference.
+// replaceElements replaces the operator's ports, volumes and probes that differ. It changes nothing else: a container
+// also holds what injectors added to it. It applies once more when another difference remains.
 func (c children) replaceElements(ctx context.Context, child *child, desired runtime.ApplyConfiguration,
 	opts []client.ApplyOption) error {
 	type operation struct {
@@ -42,8 +43,8 @@ func (c children) replaceElements(ctx context.Context, child *child, desired run
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	// A resourceVersion that is not the current one is answered 409. A failed "test" would be answered 422, like
-	// a patch that the API server refuses for what is in it.
+	// The API server answers 409 to an old resourceVersion. It would answer 422 to a failed "test", as it does to a
+	// patch with invalid content.
 	operations := []operation{{"replace", "/metadata/resourceVersion", child.live.GetResourceVersion()}}
 	replaced := map[string]bool{}
 	for _, d := range child.diff {

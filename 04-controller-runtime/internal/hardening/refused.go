@@ -10,8 +10,8 @@ import (
 
 // Demanded by the checks of fault/24, fault/31, fault/32 and fault/35: a refusal that lasts is reported.
 
-// refused turns an error of an apply into one that the status reports, when the API server will refuse the next try,
-// too. Others pass: a conflict, a busy server, a namespace that is being deleted.
+// refused turns an error of an apply into an error that the status reports, when the API server will refuse the next
+// try, too. Other errors pass: a conflict, a busy server, a namespace that is being deleted.
 func (c children) refused(err error) error {
 	if _, isReported := errors.AsType[Reported](err); isReported {
 		return err

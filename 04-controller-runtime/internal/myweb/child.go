@@ -29,7 +29,7 @@ type Child struct {
 	Meta *metav1ac.ObjectMetaApplyConfiguration
 	// Fields is Desired as a tree of fields, to be compared with the live state.
 	Fields map[string]any
-	// Live is the child in the cluster. It is empty, without a UID, while there is none that the MyWeb owns.
+	// Live is the child in the cluster. It is empty, without a UID, while the MyWeb owns none.
 	Live Object
 }
 
@@ -38,21 +38,21 @@ func LiveOf(children []*Child) (*appsv1.Deployment, *corev1.Service) {
 	return children[1].Live.(*appsv1.Deployment), children[2].Live.(*corev1.Service)
 }
 
-// IsApplied reports whether the live state is what became of the desired state, whoever changed it since.
+// IsApplied reports whether the last apply was of this desired state, even if another client changed the child since.
 func (c *Child) IsApplied() bool {
 	return c.Live.GetAnnotations()[AnnotationApplied] == c.Meta.Annotations[AnnotationApplied]
 }
 
-// Difference returns the path of a field whose live value is not the desired one, "" when the child is up to date. What
-// else there is belongs to others: defaults of the API server, labels, sidecars.
+// Difference returns the path of a field whose live value is not the desired value, "" when the child is up to date.
+// All other fields belong to others: defaults of the API server, labels, sidecars.
 func (c *Child) Difference() string {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
 	utilruntime.Must(err)
 	return difference("", "", c.Fields, live)
 }
 
-// mergeKeys are the lists to which others may add elements of their own, in any place, and the field that identifies an
-// element. All other lists are ours as a whole.
+// mergeKeys are the lists to which other clients may add elements, in any place, and the field that identifies an
+// element. The operator owns all other lists as a whole.
 var mergeKeys = map[string]string{
 	"containers": "name", "volumes": "name", "ports": "name", "volumeMounts": "mountPath", "ownerReferences": "uid",
 }

@@ -13,9 +13,9 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
-// AnnotationApplied on a child names the MyWeb that it was made for, and the hash of what was applied last:
-// "UID/hash". The hash shows that a field is no longer desired, which a comparison of the desired fields
-// cannot. The UID identifies a child that lost its owner reference.
+// AnnotationApplied on a child holds the UID of the MyWeb that it was made for, and the hash of the last apply:
+// "UID/hash". The hash shows that a field is not desired any more, which a comparison of the desired fields cannot
+// show. The UID identifies a child that lost its owner reference.
 const AnnotationApplied = "operator.k8s-summit.org/applied"
 
 // setAppliedHash annotates the desired state of a child with its owner and its own hash, and sets Fields.
@@ -29,10 +29,10 @@ func setAppliedHash(web *webv1.MyWeb, child *Child) {
 	delete(child.Fields, "kind")
 }
 
-// ownerReference makes the garbage collector remove a child together with its MyWeb. It is what
-// controllerutil.SetControllerReference would add, but that takes an object, and an apply configuration is
-// none: an object also holds fields that are merely empty, and an apply of it would own those too.
-// blockOwnerDeletion is left out: it needs one more permission and matters only for foreground deletion.
+// ownerReference makes the garbage collector remove a child together with its MyWeb.
+// controllerutil.SetControllerReference would add the same, but it takes an object and not an apply configuration: an
+// object also holds fields that are merely empty, and an apply of it would own those too. blockOwnerDeletion is left
+// out: it needs one more permission and matters only for foreground deletion.
 func ownerReference(web *webv1.MyWeb) *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
 		WithAPIVersion(webv1.SchemeGroupVersion.String()).WithKind("MyWeb").
@@ -40,13 +40,13 @@ func ownerReference(web *webv1.MyWeb) *metav1ac.OwnerReferenceApplyConfiguration
 }
 
 // IsOwnedBy reports whether a MyWeb may change an object: the MyWeb controls it, or it was made for the
-// MyWeb and has no controller now. Owners are compared by UID, for a name can be used again.
+// MyWeb and has no controller now. Owners are compared by UID, because a name can be used again.
 func IsOwnedBy(obj metav1.Object, web *webv1.MyWeb) bool {
 	return web.UID != "" && OwnerUID(obj) == web.UID
 }
 
-// OwnerUID is the UID of the MyWeb that controls an object, or that an object without a controller was made
-// for. It is empty when there is none.
+// OwnerUID returns the UID of the MyWeb that controls an object, or for which an object without a controller was made.
+// It is empty when there is none.
 func OwnerUID(obj metav1.Object) types.UID {
 	owner := metav1.GetControllerOfNoCopy(obj)
 	if owner == nil {

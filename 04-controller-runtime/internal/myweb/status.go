@@ -15,12 +15,12 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
-// A ConditionError keeps a MyWeb from being served. Its conditions report it; the operator has not failed.
+// A ConditionError keeps a MyWeb from being served. Conditions report the error; the operator has not failed.
 type ConditionError struct {
 	Reason, Message string
-	// Transient: it ends without anybody's help, so the MyWeb is not degraded.
+	// Transient: the error ends by itself, so the MyWeb is not degraded.
 	Transient bool
-	// Retry: no watch reports its end, so the operator tries again, with backoff.
+	// Retry: no watch reports the end of the error, so the operator tries again, with backoff.
 	Retry bool
 }
 
@@ -37,8 +37,8 @@ func AsCondition(err error) *ConditionError {
 }
 
 // StatusFor returns the status of a MyWeb with the given children, which are empty when they are missing.
-// blocked is what keeps them from being as they should be, nil when they are. The time of a condition moves
-// only with its status.
+// blocked is the error that keeps them from their desired state, nil when there is none. The time of a condition
+// changes only with its status.
 func StatusFor(web *webv1.MyWeb, deployment *appsv1.Deployment, service *corev1.Service,
 	blocked *ConditionError, now time.Time) webv1.MyWebStatus {
 	status := *web.Status.DeepCopy()
@@ -109,8 +109,8 @@ func degradedCondition(problem *ConditionError) metav1.Condition {
 	return c
 }
 
-// rolloutError returns what keeps a rollout from its end, by the Deployment and its own conditions; nil when nothing
-// does. A cause comes before the deadline that passes because of it. Demanded by the checks of behaviour/08.
+// rolloutError returns the error that keeps a rollout from its end, from the Deployment and its conditions; nil when
+// there is none. A cause comes before the deadline that passes because of it. Demanded by the checks of behaviour/08.
 func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError {
 	s := deployment.Status
 	if rolledOut(deployment, replicas) {
@@ -158,10 +158,10 @@ func nodePort(service *corev1.Service) int32 {
 	return 0
 }
 
-// An Event is what `kubectl describe` shows beside a MyWeb.
+// An Event is an entry that `kubectl describe` shows with a MyWeb.
 type Event struct{ Type, Reason, Note string }
 
-// EventsFor returns what is worth an event when a status becomes another one: transitions, never states.
+// EventsFor returns the events of a change from one status to another: transitions, never states.
 // So an operator that restarts, or reconciles again, records nothing.
 func EventsFor(old, status webv1.MyWebStatus) (events []Event) {
 	was, is := degraded(old), degraded(status)

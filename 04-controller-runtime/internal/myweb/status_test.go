@@ -23,7 +23,7 @@ type live struct {
 	service *corev1.Service
 }
 
-// served returns children that serve a MyWeb fully, then changed.
+// served returns children that serve a MyWeb fully, with the given changes.
 func served(web *webv1.MyWeb, change ...func(*live)) []*Child {
 	owner := []metav1.OwnerReference{{
 		APIVersion: "operator.k8s-summit.org/v1", Kind: "MyWeb", UID: web.UID, Controller: new(true)}}

@@ -38,11 +38,11 @@ func startInformers(ctx context.Context, c cache.Cache) error {
 }
 
 // Demanded by TestTrim, and by the memory that internal/cachecost measures: the caches hold all objects of three
-// kinds in the cluster, because any of them may be in conflict with a child, and most of them no MyWeb owns.
+// kinds in the cluster, because any of them may be in conflict with a child, and no MyWeb owns most of them.
 
-// Trim is a cache.TransformFunc: its result is kept instead of what the API server sent. Nobody here reads managed
-// fields, the larger half of many objects. Of an object that no MyWeb owns only its name, its owners and its node
-// ports matter.
+// Trim is a cache.TransformFunc: the cache keeps its result instead of the object from the API server. The operator
+// does not read managed fields, the larger half of many objects. Of an object that no MyWeb owns it reads only the
+// name, the owners and the node ports.
 func Trim(obj any) (any, error) {
 	o, ok := obj.(myweb.Object)
 	if !ok {

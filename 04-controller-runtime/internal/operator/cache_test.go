@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 )
 
-// full is metadata with something in every field that Trim decides about.
+// full returns metadata with a value in every field that Trim decides about.
 func full(owners ...metav1.OwnerReference) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "x", ResourceVersion: "7", Generation: 2,
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
@@ -21,7 +21,7 @@ func full(owners ...metav1.OwnerReference) metav1.ObjectMeta {
 		OwnerReferences: owners, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}
 }
 
-// named is what is kept of the metadata of an object that no MyWeb owns.
+// named returns the metadata that Trim keeps of an object that no MyWeb owns.
 func named(owners ...metav1.OwnerReference) metav1.ObjectMeta {
 	m := unmanaged(full(owners...))
 	m.Labels, m.Annotations = nil, nil

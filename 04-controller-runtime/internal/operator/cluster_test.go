@@ -29,9 +29,9 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
 
-// These tests run the program itself, as a process of its own, against a local cluster that they share.
-// Each is a user of its own with exactly the permissions of config/rbac. What it sent is counted in the
-// API server's audit log.
+// These tests run the program itself, as a separate process, against a local cluster that they share. Each process has
+// its own user, with exactly the permissions of config/rbac. The tests count its requests in the API server's audit
+// log.
 
 var (
 	chapter = filepath.Join("..", "..")
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A cluster is a local one with its administrator's client.
+// A cluster is a local cluster with its administrator's client.
 type cluster struct {
 	*gomega.WithT
 	client.WithWatch
@@ -67,8 +67,8 @@ type cluster struct {
 	audit *programtest.Audit
 }
 
-// newCluster returns the local cluster of these tests, which the first one starts, and builds the program. In
-// a copy of this folder that no workshop surrounds, the test is skipped.
+// newCluster returns the local cluster of these tests, which the first test starts, and builds the program. In a copy
+// of this folder outside the workshop, the test is skipped.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if shared == nil {
@@ -178,7 +178,7 @@ func (w *cluster) namespace() string {
 	return namespace.Name
 }
 
-// ask makes a MyWeb, changed.
+// ask makes a MyWeb with the given changes.
 func (w *cluster) ask(namespace, name string, change ...func(*webv1.MyWebSpec)) *webv1.MyWeb {
 	w.t.Helper()
 	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -224,7 +224,7 @@ func (w *cluster) web(namespace, name string) *webv1.MyWeb {
 	return web
 }
 
-// children are the objects with the name of a MyWeb that there are, by kind.
+// children returns the existing objects with the name of a MyWeb, by kind.
 func (w *cluster) children(namespace, name string) map[string]client.Object {
 	w.t.Helper()
 	all := map[string]client.Object{"ConfigMap": &corev1.ConfigMap{}, "Deployment": &appsv1.Deployment{},
@@ -237,7 +237,7 @@ func (w *cluster) children(namespace, name string) map[string]client.Object {
 	return all
 }
 
-// pods are those of a MyWeb, by name.
+// pods returns the pods of a MyWeb, by name.
 func (w *cluster) pods(namespace, name string) map[string]bool {
 	w.t.Helper()
 	var list corev1.PodList
@@ -262,7 +262,7 @@ func completed(web *webv1.MyWeb) bool {
 	return web.Status.Completed && web.Status.ObservedGeneration == web.Generation
 }
 
-// degraded returns a function that says "status reason" of a MyWeb's condition.
+// degraded returns a function that returns "status reason" of a MyWeb's condition Degraded.
 func (w *cluster) degraded(namespace, name string) func() string {
 	return func() string {
 		for _, c := range w.web(namespace, name).Status.Conditions {
@@ -274,7 +274,7 @@ func (w *cluster) degraded(namespace, name string) func() string {
 	}
 }
 
-// events are what was recorded about a MyWeb, as "type reason", oldest first.
+// events returns the events of a MyWeb, as "type reason", oldest first.
 func (w *cluster) events(namespace, name string) (all []string) {
 	w.t.Helper()
 	for _, e := range w.eventObjects(namespace, name) {
@@ -294,7 +294,7 @@ func (w *cluster) eventObjects(namespace, name string) []eventsv1.Event {
 	return list.Items
 }
 
-// settled returns what a user asked, leases apart, once nothing new comes.
+// settled returns the requests of a user, without leases, once no new request comes.
 func (w *cluster) settled(user string) []programtest.Request {
 	w.t.Helper()
 	return w.audit.Settled(w.t, user)

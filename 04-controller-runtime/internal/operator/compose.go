@@ -30,8 +30,8 @@ func AddController(mgr ctrl.Manager) error {
 		Complete(Compose(h, mgr.GetEventRecorder(myweb.FieldOwner)))
 }
 
-// NewHardening returns what decorates the core. The client reads from a cache that has its own writes, and live from the
-// API server.
+// NewHardening returns the decorators of the core. The client reads from a cache that has its own writes, and live from
+// the API server.
 func NewHardening(c client.Client, live client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
 		Owner:      &webv1.MyWeb{},

@@ -17,12 +17,12 @@ import (
 
 const (
 	// leaseName is the same for the operators of chapters 03 and 04, so only one of the two works. Without
-	// leases both would write: the objects come out right, for both want the same, but ten MyWebs cost 74
-	// writes instead of 50.
+	// leases both would write: the objects are right in the end, because both have the same desired state, but ten
+	// MyWebs cost 74 writes instead of 50.
 	leaseName = "myweb-operator"
 	// A leader that cannot renew for leaseRenew stops; the others take over leaseDuration after they saw
 	// its last renewal. They try every leaseRetry to 2.2 times that: with the usual 2 s it could take more
-	// than 4 s until a lease that was released is taken.
+	// than 4 s until another replica takes a released lease.
 	leaseDuration = 15 * time.Second
 	leaseRenew    = 10 * time.Second
 	leaseRetry    = time.Second
@@ -43,7 +43,7 @@ func elect(cfg *rest.Config, options *ctrl.Options) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// newLease returns a lease in the given namespace, or in the pod's own when that is empty. Its requests
+// newLease returns a lease in the given namespace, or in the pod's namespace when the argument is empty. Its requests
 // must not pass the fence.
 func newLease(cfg *rest.Config, namespace string) (*LeaseLock, error) {
 	cfg = rest.CopyConfig(cfg)

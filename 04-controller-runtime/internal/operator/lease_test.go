@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
 
-// holder is who holds the lease in a namespace, empty when nobody does.
+// holder returns the holder of the lease in a namespace, empty when there is none.
 func (w *cluster) holder(namespace string) string {
 	lease := &coordinationv1.Lease{}
 	if !w.get(namespace, leaseName, lease) || lease.Spec.HolderIdentity == nil {

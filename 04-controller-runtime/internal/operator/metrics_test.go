@@ -97,7 +97,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	p.Stop()
 }
 
-// statusOf is the code by which metrics are answered.
+// statusOf returns a function that requests the metrics and returns the status code.
 func statusOf(address, token string) func() int {
 	return func() int {
 		code, _ := programtest.Get(address+"/metrics", token)
@@ -105,7 +105,7 @@ func statusOf(address, token string) func() int {
 	}
 }
 
-// isFor sees that the metrics go over TLS to who may read them, and to nobody else.
+// isFor checks that the metrics go over TLS to a user who may read them, and to no other user.
 func isFor(t *testing.T, address, reader, stranger string) {
 	t.Helper()
 	for name, test := range map[string]struct {

@@ -28,16 +28,17 @@ import (
 // deletion (kubernetes/kubernetes#73140).
 
 const (
-	// wantedNodePort is an index of the MyWebs, and heldNodePort one of the Services.
+	// wantedNodePort is an index of the MyWebs, and heldNodePort is an index of the Services.
 	wantedNodePort, heldNodePort = "wantedNodePort", "heldNodePort"
-	// A node port that no Service is seen to have is asked for so often, and with these pauses, before it is reported as
-	// taken: for half a second and more.
+	// When the API server refuses a node port that no visible Service has, the operator tries so many times, with this
+	// backoff, before it reports the port as taken: for half a second and more.
 	freeingTries = 7
 	firstPause   = 5 * time.Millisecond
 	lastPause    = 30 * time.Second
 )
 
-// nodePorts decorates a client: the apply of a Service whose node port another one has is not sent, or tried again.
+// nodePorts decorates a client: it does not send the apply of a Service whose node port another Service has, or tries
+// it again.
 type nodePorts struct {
 	client.Client
 	tries workqueue.TypedRateLimiter[types.UID]
@@ -68,9 +69,9 @@ func (c nodePorts) Apply(ctx context.Context, desired runtime.ApplyConfiguration
 	return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
 }
 
-// isTaken returns a ConditionError when another Service is seen to have a node port. It does not wait until the cache
-// has the Services that are being written for other MyWebs, or one slow write would delay all: should one of them take
-// the port, the API server refuses it to this one.
+// isTaken returns a ConditionError when another Service in the cache has a node port. It does not wait until the cache
+// has the Services that are being written for other MyWebs: one slow write would delay all MyWebs. If one of these
+// Services takes the port, the API server refuses the port to this Service.
 func (c nodePorts) isTaken(ctx context.Context, service *corev1ac.ServiceApplyConfiguration, port int32) error {
 	var holders corev1.ServiceList
 	err := c.List(ctx, &holders, client.MatchingFields{heldNodePort: strconv.Itoa(int(port))},

@@ -28,8 +28,8 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/webhook"
 )
 
-// drainTimeout is what work in progress gets to end when the manager must stop. It must be less than a
-// pod's terminationGracePeriodSeconds: the lease is released after it, and before SIGKILL.
+// drainTimeout is the time that work in progress gets to end when the manager must stop. It must be less than a pod's
+// terminationGracePeriodSeconds: the lease is released after it, and before SIGKILL.
 const drainTimeout = 8 * time.Second
 
 // Run works until ctx ends. The error says why it could not start, or what broke it.
@@ -51,8 +51,8 @@ func Run(ctx context.Context, o Options) error {
 	return run(ctx, mgr)
 }
 
-// run starts a manager and waits for its end. A manager whose cache never synced, because it may not read
-// something, does not notice that it must stop; but then it did nothing yet that would have to be finished.
+// run starts a manager and waits for its end. A manager whose cache never synced, because a permission is missing, does
+// not notice that it must stop; but such a manager has no work in progress.
 func run(ctx context.Context, mgr ctrl.Manager) error {
 	ended := make(chan error, 1)
 	starting, cancel := context.WithCancel(ctx)
@@ -63,7 +63,7 @@ func run(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// NewManager returns a manager that runs the operator on the API server of cfg. It fails when that cannot be
+// NewManager returns a manager that runs the operator on the API server of cfg. It fails when the API server cannot be
 // reached, or when the CRD is not installed.
 func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	cfg = rest.CopyConfig(cfg)
@@ -102,7 +102,7 @@ func NewManager(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	return mgr, err
 }
 
-// setup adds to a manager what it runs.
+// setup adds all parts of the operator to a manager.
 func setup(mgr ctrl.Manager, hooks *webhook.Webhooks) error {
 	return errors.Join(
 		AddController(mgr),

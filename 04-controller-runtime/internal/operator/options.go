@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// Manager are the options of the manager that flags set.
 	Manager ctrl.Options
-	// Namespaces are the ones that the operator serves, all when there are none.
+	// Namespaces are the namespaces that the operator serves, all when the list is empty.
 	Namespaces []string
 	// Webhooks say whether and where the admission webhooks are served.
 	Webhooks webhook.Options
@@ -55,7 +55,7 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	o.Log.BindFlags(flags)
 }
 
-// check returns an error that names the first flag that cannot be.
+// check returns an error that names the first invalid flag.
 func (o *Options) check() error {
 	for _, namespace := range o.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
@@ -70,7 +70,7 @@ func (o *Options) check() error {
 	local := err == nil && net.ParseIP(host).IsLoopback()
 	if address != "0" && !o.Manager.Metrics.SecureServing && !local {
 		return fmt.Errorf("--metrics-bind-address is %q: without --metrics-secure it must be 0 or 127.0.0.1:port, "+
-			"for nothing protects what is served there", address)
+			"because nothing protects that port", address)
 	}
 	return nil
 }

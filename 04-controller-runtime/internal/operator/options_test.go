@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// options are what flags and the environment give.
+// options returns the options from flags and the environment.
 func options(t *testing.T, flags ...string) *Options {
 	t.Helper()
 	o, set := &Options{}, flag.NewFlagSet("test", flag.ContinueOnError)

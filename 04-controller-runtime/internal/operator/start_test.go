@@ -81,7 +81,7 @@ func TestWithoutAPermissionItIsNotReadySaysWhyAndStops(t *testing.T) {
 
 	p = launch(t, program, w.user("powerless"), "--namespaces="+ns)
 	p.EventuallyPrints("is forbidden", "20s")
-	if took := p.Terminate(); took.Seconds() > 6 { // the grace for what has begun is 8 s
+	if took := p.Terminate(); took.Seconds() > 6 { // the grace for work in progress is 8 s
 		t.Errorf("it did nothing yet, and stopped within %s", took)
 	}
 }

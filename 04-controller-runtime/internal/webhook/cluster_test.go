@@ -70,7 +70,7 @@ func startManager(t *testing.T, cfg *rest.Config, hooks *Webhooks, setup func(ct
 	return testenv.Run(t, mgr.Start)
 }
 
-// serve runs the webhooks as a process outside a cluster does, until the API server asks them.
+// serve runs the webhooks as a process outside a cluster does, and waits until the API server calls them.
 func serve(t *testing.T) (stop func()) {
 	t.Helper()
 	hooks, err := New(config, Options{Enabled: new(true), Port: testenv.FreePort(t)})
@@ -89,7 +89,7 @@ func serve(t *testing.T) (stop func()) {
 	return stop
 }
 
-// since returns what was said during f, a line for each warning.
+// since returns the warnings during f, a line for each.
 func since(f func()) string {
 	said.Reset()
 	f()
@@ -101,7 +101,7 @@ func eventually(t *testing.T, f func(gomega.Gomega)) {
 	gomega.NewWithT(t).Eventually(f, "30s", "50ms").Should(gomega.Succeed())
 }
 
-// namespace makes one for a test.
+// namespace makes a namespace for a test.
 func namespace(t *testing.T) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}
@@ -134,7 +134,7 @@ func create(t *testing.T, web *webv1.MyWeb) *webv1.MyWeb {
 	return web
 }
 
-// withoutWebhooks waits until the API server does not ask those of the test before any more.
+// withoutWebhooks waits until the API server does not call the webhooks of the previous test any more.
 func withoutWebhooks(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, func(g gomega.Gomega) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestNobodyAnswers holds the shipped failure policies against a port where every call breaks off.
+// TestNobodyAnswers tests the shipped failure policies with a port where every call breaks off.
 func TestNobodyAnswers(t *testing.T) {
 	ns := namespace(t)
 	web := create(t, myweb(ns, "web", page("x"), port(30520)))

@@ -49,7 +49,7 @@ func TestStoppingRemovesTheConfigurations(t *testing.T) {
 	}
 }
 
-// TestTheNextStartTakesOver is about a process that was killed: nobody removed what it installed.
+// TestTheNextStartTakesOver is about a process that was killed: its configurations are still installed.
 func TestTheNextStartTakesOver(t *testing.T) {
 	ns := namespace(t)
 	for _, u := range shippedByURL(t, fmt.Sprintf("https://127.0.0.1:%d", testenv.FreePort(t))) {
@@ -87,7 +87,7 @@ func TestStoppingLeavesTheConfigurationsOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// address is what both local configurations call.
+// address returns the URL that both local configurations call.
 func address(t *testing.T) string {
 	t.Helper()
 	mutating, validating := &admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}
@@ -96,7 +96,7 @@ func address(t *testing.T) string {
 	one, _, _ := strings.Cut(*mutating.Webhooks[0].ClientConfig.URL, "/mutate-")
 	other, _, _ := strings.Cut(*validating.Webhooks[0].ClientConfig.URL, "/validate-")
 	if one != other {
-		return "" // one of them is still to come
+		return "" // one configuration is still to come
 	}
 	return one
 }

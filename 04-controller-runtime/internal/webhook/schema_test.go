@@ -27,8 +27,8 @@ func raw(namespace, name string, spec any) *unstructured.Unstructured {
 	return u
 }
 
-// TestTheSchemaRefusesWrongTypes is about what the shipped configurations do with objects that cannot be decoded:
-// the refusal must be the schema's, with the path of the field, as without webhooks.
+// TestTheSchemaRefusesWrongTypes tests the shipped configurations with objects that cannot be decoded: the refusal must
+// be the schema's, with the path of the field, as without webhooks.
 func TestTheSchemaRefusesWrongTypes(t *testing.T) {
 	ns := namespace(t)
 	specs := map[string]struct {

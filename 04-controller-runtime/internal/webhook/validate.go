@@ -33,8 +33,8 @@ func indexNodePorts(mgr ctrl.Manager) error {
 	return mgr.GetFieldIndexer().IndexField(context.Background(), &webv1.MyWeb{}, portIndex, ports)
 }
 
-// nodePort is the port that a MyWeb has: the one that it asks for, else the one that the cluster
-// allocated and that it keeps. 0 means none yet.
+// nodePort returns the port of a MyWeb: the port that it asks for, else the port that the cluster allocated and that it
+// keeps. 0 means none yet.
 func nodePort(web *webv1.MyWeb) int32 {
 	if web.Spec.NodePortNumber != nil {
 		return *web.Spec.NodePortNumber
@@ -42,7 +42,7 @@ func nodePort(web *webv1.MyWeb) int32 {
 	return web.Status.NodePort
 }
 
-// validator checks what depends on other MyWebs, or is worth only a warning.
+// validator checks fields that depend on other MyWebs, or deserve only a warning.
 type validator struct {
 	// webs is the manager's cache: an answer costs no request. It has the namespaces that the operator watches.
 	webs client.Reader
@@ -70,12 +70,13 @@ func (validator) ValidateDelete(context.Context, *webv1.MyWeb) (admission.Warnin
 	return nil, nil
 }
 
-// refuseTakenPort returns an error that names the other MyWeb when one has the node port. The name crosses
-// namespaces, for node ports belong to the whole cluster: a user who may not list the other namespace learns
-// that this MyWeb exists, as anybody who calls the port does.
+// refuseTakenPort returns an error that names the other MyWeb when another MyWeb has the node port. The name crosses
+// namespaces, because node ports belong to the whole cluster: a user who may not list the other namespace learns that
+// this MyWeb exists, like any client that calls the port.
 //
-// This is no guarantee: two MyWebs that are created at the same moment do not see each other in the cache, and
-// both pass. Only the Service cannot be made twice, so the operator still needs NodePortUnavailable.
+// This does not guarantee a free port: two MyWebs that are created at the same moment do not see each other in the
+// cache, and both pass. The API server refuses only the second Service, so the operator still needs
+// NodePortUnavailable.
 func (v validator) refuseTakenPort(ctx context.Context, web *webv1.MyWeb) error {
 	port := web.Spec.NodePortNumber
 	if port == nil {
@@ -95,8 +96,8 @@ func (v validator) refuseTakenPort(ctx context.Context, web *webv1.MyWeb) error 
 	})
 }
 
-// otherThan returns the first, by namespace and name, of the given MyWebs that is not web; nil when there
-// is none. A MyWeb is known by its name: one that was deleted and is created anew may still be cached.
+// otherThan returns the first, by namespace and name, of the given MyWebs that is not web; nil when there is none. It
+// compares names: the cache may still hold a MyWeb that was deleted and is created anew.
 func otherThan(web *webv1.MyWeb, all []webv1.MyWeb) *webv1.MyWeb {
 	key := client.ObjectKeyFromObject(web)
 	isWeb := func(w webv1.MyWeb) bool { return client.ObjectKeyFromObject(&w) == key }
@@ -110,20 +111,20 @@ func otherThan(web *webv1.MyWeb, all []webv1.MyWeb) *webv1.MyWeb {
 	return &first
 }
 
-// imageWarnings returns what is doubtful about an image that the schema accepts. Clients show about 120
-// characters of a warning, so the image, which may be long, is not repeated.
+// imageWarnings returns warnings about an image that the schema accepts. Clients show about 120 characters of a
+// warning, so no warning repeats the image, which may be long.
 func imageWarnings(image string) admission.Warnings {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return admission.Warnings{"spec.image is no reference that container runtimes accept: no node can pull it"}
 	}
 	if _, pinned := named.(reference.Digested); pinned {
-		return nil // a tag beside it is decoration
+		return nil // a tag beside the digest has no effect
 	}
 	tagged, ok := named.(reference.Tagged)
 	switch {
 	case !ok:
-		return admission.Warnings{"spec.image has neither tag nor digest: each node takes what is latest when it pulls"}
+		return admission.Warnings{"spec.image has neither tag nor digest: each node takes the newest one when it pulls"}
 	case tagged.Tag() == "latest":
 		return admission.Warnings{"spec.image has the tag latest: each node takes what that is when it pulls"}
 	}

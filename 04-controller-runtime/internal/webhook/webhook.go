@@ -24,19 +24,20 @@ import (
 
 // The webhook configurations: controller-gen makes config/webhook/manifests.yaml of the markers below.
 //
-//   - failurePolicy is what happens to a request when the webhook does not answer. Defaulting fails: a MyWeb that
-//     was stored without its page would keep lacking it. Validating is ignored: the operator reports later what
-//     was not refused (NodePortUnavailable), and a broken operator must not keep people from editing MyWebs.
-//   - timeoutSeconds bounds how long one writer waits. The answer comes from memory; the default of 10 s would
+//   - failurePolicy applies when the webhook does not answer. Defaulting fails the request: a MyWeb that was stored
+//     without its page would stay without it. Validating is ignored: the operator later reports a port that is
+//     taken (NodePortUnavailable), and a broken operator must not keep users from editing MyWebs.
+//   - timeoutSeconds limits how long one client waits. The answer comes from memory; the default of 10 s would
 //     only make an outage feel longer.
-//   - sideEffects=None: an answer changes nothing but itself, so dry runs call the webhooks too.
+//   - sideEffects=None: the webhooks change nothing but the request, so dry runs call them, too.
 //   - matchPolicy=Equivalent: a request in another version of the API is converted and sent too.
-//   - reinvocationPolicy=Never: no other webhook can make our answer wrong, for it depends on the name.
+//   - reinvocationPolicy=Never: no other webhook can make our answer wrong, because it depends on the name.
 //   - matchConditions are evaluated inside the API server, before any call. Only requests that matter cause one:
 //     a page that was missing from the start is not filled in by an unrelated edit (the pods would roll), an edit
 //     of other fields is not validated for port or image, an object that is being deleted is left alone. The
-//     mutating webhook's conditions see an object before the schema is checked. With failurePolicy Fail, one that
-//     fails on a missing field or a wrong type would refuse the object with its own text (schema_test.go).
+//     mutating webhook's conditions see an object before the schema is checked. With failurePolicy Fail, a
+//     condition that fails on a missing field or a wrong type would refuse the object with its own message
+//     (schema_test.go).
 //
 // Status, scale, leases and children are other resources; no rule names them. So the operator's own writes never
 // wait for its own webhooks.
@@ -46,12 +47,12 @@ import (
 // +kubebuilder:webhook:mutating=true,name=default.mywebs.operator.k8s-summit.org,path=/mutate-operator-k8s-summit-org-v1-myweb,groups=operator.k8s-summit.org,versions=v1,resources=mywebs,verbs=create;update,failurePolicy=fail,timeoutSeconds=5,sideEffects=None,matchPolicy=Equivalent,reinvocationPolicy=Never,admissionReviewVersions=v1,serviceName=myweb-operator-webhook,serviceNamespace=myweb-operator,patch=`{"matchConditions":[{"name":"without-page","expression":"has(object.spec) && type(object.spec) == map && !has(object.spec.pageContentHtml)"},{"name":"new-or-page-removed","expression":"oldObject == null || !has(oldObject.spec) || type(oldObject.spec) != map || has(oldObject.spec.pageContentHtml)"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 // +kubebuilder:webhook:mutating=false,name=validate.mywebs.operator.k8s-summit.org,path=/validate-operator-k8s-summit-org-v1-myweb,groups=operator.k8s-summit.org,versions=v1,resources=mywebs,verbs=create;update,failurePolicy=ignore,timeoutSeconds=5,sideEffects=None,matchPolicy=Equivalent,admissionReviewVersions=v1,serviceName=myweb-operator-webhook,serviceNamespace=myweb-operator,patch=`{"matchConditions":[{"name":"port-or-image-changed","expression":"oldObject == null || !has(oldObject.spec) || type(oldObject.spec) != map || object.spec.?image != oldObject.spec.?image || object.spec.?nodePortNumber != oldObject.spec.?nodePortNumber"},{"name":"not-being-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 
-// Options are whether and where the webhooks are served.
+// Options say whether and where the webhooks are served.
 type Options struct {
-	// Enabled is whether they are served at all; nil means in a cluster yes, elsewhere no.
+	// Enabled says whether they are served at all; nil means yes in a cluster, no elsewhere.
 	Enabled *bool
-	// Host is the address to listen on, and outside a cluster the one that the API server calls. Empty
-	// means every address in a cluster, 127.0.0.1 elsewhere.
+	// Host is the address to listen on. Outside a cluster the API server calls this address, too. Empty means every
+	// address in a cluster, 127.0.0.1 elsewhere.
 	Host string
 	// Port is the port to listen on.
 	Port int
@@ -103,7 +104,7 @@ func New(cfg *rest.Config, o Options) (*Webhooks, error) {
 	return w, nil
 }
 
-// Server is what the manager must serve, nil when webhooks are off.
+// Server returns the server that the manager must run, nil when webhooks are off.
 func (w *Webhooks) Server() webhook.Server {
 	if w.server == nil {
 		return nil
@@ -111,8 +112,8 @@ func (w *Webhooks) Server() webhook.Server {
 	return w.server
 }
 
-// SetupWithManager adds the webhooks to the manager that was made with Server, and what keeps their certificate
-// valid. It does nothing when webhooks are off.
+// SetupWithManager adds the webhooks, and the renewal of their certificate, to the manager that was made with Server.
+// It does nothing when webhooks are off.
 func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
 	if w.server == nil {
 		return nil

@@ -41,7 +41,7 @@ func TestATakenNodePortIsRefused(t *testing.T) {
 	refused(g, admin.Update(t.Context(), third), first)
 	third.Spec.NodePortNumber = nil
 	g.Expect(admin.Update(t.Context(), third)).To(gomega.Succeed(), "gave its port up")
-	third.Status.NodePort = 30502 // as the operator tells: the port is kept
+	third.Status.NodePort = 30502 // as the operator reports: the port is kept
 	must(t, admin.Status().Update(t.Context(), third))
 	eventually(t, func(g gomega.Gomega) { refused(g, second(30502), third) })
 	third.Spec.NodePortNumber = new(int32(30502))

@@ -44,7 +44,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// permissions are what the project ships for rotation.
+// permissions are the permissions that the project ships for rotation.
 type permissions struct {
 	rules          []rbacv1.PolicyRule // in the whole cluster
 	namespaceRules []rbacv1.PolicyRule // in the operator's namespace

@@ -31,10 +31,10 @@ func Namespace() (string, error) {
 // certificate for a year and its authority for ten, keeps both in the Secret, renews them 90 days before they
 // end and writes the authority into the webhook configurations. r says for which name, and in which objects.
 //
-// The library expects the kubelet to project the Secret into a folder. This does not: a kubelet looks at a
-// Secret about once a minute. The first start would take so long, and so long would calls fail after the
-// authority changed, for that goes into the webhook configurations at once (TestRotation). So every replica
-// watches the Secret and serves what it holds within milliseconds.
+// The library expects the kubelet to project the Secret into a folder. Rotate does not, because a kubelet looks at a
+// Secret about once a minute. The first start would take so long, and calls would fail for so long after the authority
+// changed, because the authority goes into the webhook configurations at once (TestRotation). So every replica watches
+// the Secret and serves its certificate within milliseconds.
 func (s *Server) Rotate(mgr ctrl.Manager, r *rotator.CertRotator) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -56,8 +56,8 @@ func (s *Server) Rotate(mgr ctrl.Manager, r *rotator.CertRotator) error {
 	return s.follow(mgr, r)
 }
 
-// PlainClient returns a client that does not use the manager's cache. The manager's own client may wait until
-// the cache has what it wrote: of Secrets and webhook configurations the cache would hold all of the cluster.
+// PlainClient returns a client that does not use the manager's cache. The manager's own client may wait until the cache
+// has its writes: then the cache would hold all Secrets and webhook configurations of the cluster.
 func PlainClient(mgr ctrl.Manager) (client.Client, error) {
 	return client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -105,13 +105,13 @@ func (s *Server) follow(mgr ctrl.Manager, r *rotator.CertRotator) error {
 	return errors.Join(err, mgr.Add(everyReplica(secrets.Start)))
 }
 
-// take serves the certificate in a Secret. When that is not usable, the last one stays: it is still valid.
+// take serves the certificate in a Secret. When it is not usable, the previous certificate stays: it is still valid.
 func (s *Server) take(secret *corev1.Secret, folder string) {
 	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	if len(cert) == 0 || len(key) == 0 {
 		return // the rotator is about to make one
 	}
-	// The rotator waits for this file, as for a projected Secret. Nobody reads it.
+	// The rotator waits for this file, as for a projected Secret. No program reads it.
 	err := errors.Join(s.SetCertificate(cert, key), os.WriteFile(filepath.Join(folder, corev1.TLSCertKey), cert, 0o600))
 	if err != nil {
 		logger.Error(err, "Kept the last certificate of the webhooks", "secret", client.ObjectKeyFromObject(secret))

@@ -67,7 +67,7 @@ func startReplica(t *testing.T, cfg *rest.Config, port int, r *rotator.CertRotat
 		LeaderElection:                true,
 		LeaderElectionID:              "operator",
 		LeaderElectionNamespace:       namespace,
-		LeaderElectionConfig:          apiserver, // permissions for the lease are not what this test is about
+		LeaderElectionConfig:          apiserver, // this test is not about permissions for the lease
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   new(200 * time.Millisecond),
 		GracefulShutdownTimeout:       new(time.Duration(0)), // an interrupted rotation is tried again for 20 s
@@ -117,7 +117,7 @@ func installWebhooks(t *testing.T, r *rotator.CertRotator, ports []int) {
 }
 
 // TestRotation lets certificates live for seconds while objects are created that must not be refused. Two replicas
-// are asked about each. They may do what the project ships for rotation, and nothing else.
+// are asked about each. They have the permissions that the project ships for rotation, and no others.
 func TestRotation(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	g := gomega.NewWithT(t)

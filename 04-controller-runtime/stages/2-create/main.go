@@ -24,7 +24,7 @@ import (
 // Reconciler is called for each MyWeb that was created, changed or deleted, and for all of them at the start.
 type Reconciler struct{ client.Client }
 
-// Reconcile creates the children of a MyWeb that are missing. It does not ask what happened: it reads what there is.
+// Reconcile creates the missing children of a MyWeb. It does not ask what happened: it reads the live state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -39,7 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// createChild creates a child when there is none of its name. In the end child is what the cluster has.
+// createChild creates a child when there is none of its name. Afterwards child is the object in the cluster.
 func (r *Reconciler) createChild(ctx context.Context, child client.Object) error {
 	err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
 	if !apierrors.IsNotFound(err) {

@@ -1,5 +1,5 @@
-// Stage 3, own: an owner reference on each child. What happens to a child enqueues its MyWeb, and the garbage
-// collector removes the children with it.
+// Stage 3, own: an owner reference on each child. A change of a child enqueues its MyWeb, and the garbage collector
+// removes the children with their MyWeb.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 // at the start.
 type Reconciler struct{ client.Client }
 
-// Reconcile creates the children of a MyWeb that are missing. It does not ask what happened: it reads what there is.
+// Reconcile creates the missing children of a MyWeb. It does not ask what happened: it reads the live state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// createChild creates a child, owned by the MyWeb, when there is none of its name. In the end child is what the
-// cluster has.
+// createChild creates a child, owned by the MyWeb, when there is none of its name. Afterwards child is the object in
+// the cluster.
 func (r *Reconciler) createChild(ctx context.Context, web *webv1.MyWeb, child client.Object) error {
 	err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
 	if !apierrors.IsNotFound(err) {

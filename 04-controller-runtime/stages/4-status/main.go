@@ -31,8 +31,8 @@ import (
 // at the start.
 type Reconciler struct{ client.Client }
 
-// Reconcile creates the children of a MyWeb that are missing, and reports what they are. It does not ask what
-// happened: it reads what there is.
+// Reconcile creates the missing children of a MyWeb, and reports their state. It does not ask what happened: it reads
+// the live state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -50,8 +50,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.updateStatus(ctx, web, deployment, service)
 }
 
-// createChild creates a child, owned by the MyWeb, when there is none of its name. In the end child is what the
-// cluster has.
+// createChild creates a child, owned by the MyWeb, when there is none of its name. Afterwards child is the object in
+// the cluster.
 func (r *Reconciler) createChild(ctx context.Context, web *webv1.MyWeb, child client.Object) error {
 	err := r.Get(ctx, client.ObjectKeyFromObject(child), child)
 	if !apierrors.IsNotFound(err) {
@@ -64,7 +64,7 @@ func (r *Reconciler) createChild(ctx context.Context, web *webv1.MyWeb, child cl
 	return r.Create(ctx, child)
 }
 
-// updateStatus reports what the children are, when that differs from what was reported. /status is a subresource:
+// updateStatus reports the state of the children, when it differs from the reported state. /status is a subresource:
 // this update cannot change the spec, and it leaves the generation as it is.
 func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, deployment *appsv1.Deployment,
 	service *corev1.Service) error {

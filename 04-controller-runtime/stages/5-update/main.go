@@ -1,4 +1,4 @@
-// Stage 5, update: write what differs, into children that exist, too.
+// Stage 5, update: write the differences, also into existing children.
 package main
 
 import (
@@ -30,8 +30,8 @@ import (
 // at the start.
 type Reconciler struct{ client.Client }
 
-// Reconcile makes the children of a MyWeb what its spec asks for, and reports what they are. It does not ask what
-// happened: it reads what there is.
+// Reconcile brings the children of a MyWeb to the state that its spec asks for, and reports their state. It does not
+// ask what happened: it reads the live state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -49,8 +49,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.updateStatus(ctx, web, deployment, service)
 }
 
-// updateChild creates a child, or gets it, sets the fields of ours and updates it when that changed something. In the
-// end child is what the cluster has.
+// updateChild creates a child, or gets it, sets our fields and updates it when that changed something. Afterwards child
+// is the object in the cluster.
 func (r *Reconciler) updateChild(ctx context.Context, web *webv1.MyWeb, child client.Object) error {
 	desired := child.DeepCopyObject().(client.Object)
 	result, err := controllerutil.CreateOrUpdate(ctx, r.Client, child, func() error {
@@ -72,7 +72,7 @@ func (r *Reconciler) updateChild(ctx context.Context, web *webv1.MyWeb, child cl
 	return err
 }
 
-// updateStatus reports what the children are, when that differs from what was reported. /status is a subresource:
+// updateStatus reports the state of the children, when it differs from the reported state. /status is a subresource:
 // this update cannot change the spec, and it leaves the generation as it is.
 func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, deployment *appsv1.Deployment,
 	service *corev1.Service) error {

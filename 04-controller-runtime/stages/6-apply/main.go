@@ -28,8 +28,8 @@ import (
 // at the start.
 type Reconciler struct{ client.Client }
 
-// Reconcile makes the children of a MyWeb what its spec asks for, and reports what they are. It does not ask what
-// happened: it reads what there is.
+// Reconcile brings the children of a MyWeb to the state that its spec asks for, and reports their state. It does not
+// ask what happened: it reads the live state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -62,11 +62,11 @@ func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*
 	return nil
 }
 
-// applyChild applies a child unless it is up to date. In the end child.Live is what the cluster has.
+// applyChild applies a child unless it is up to date. Afterwards child.Live is the object in the cluster.
 func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Live)
-	// Every desired field must be there; what else there is does not matter. 0, "" and false count as not desired:
-	// an annotation that holds a hash of all fields makes up for it.
+	// Every desired field must be there; other fields do not matter. 0, "" and false count as not desired: an
+	// annotation that holds a hash of all fields makes up for that.
 	if err != nil || equality.Semantic.DeepDerivative(child.Fields, live) {
 		return err
 	}
@@ -81,7 +81,7 @@ func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(live, child.Live)
 }
 
-// updateStatus reports what the children are, when that differs from what was reported. /status is a subresource:
+// updateStatus reports the state of the children, when it differs from the reported state. /status is a subresource:
 // this update cannot change the spec, and it leaves the generation as it is.
 func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, deployment *appsv1.Deployment,
 	service *corev1.Service) error {

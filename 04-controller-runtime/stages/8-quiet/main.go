@@ -1,4 +1,4 @@
-// Stage 8, quiet: no request that changes nothing, and no report of what is about to change.
+// Stage 8, quiet: send no request that changes nothing, and report no state that is about to change.
 package main
 
 import (
@@ -35,8 +35,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 }
 
-// Reconcile makes the children of a MyWeb what its spec asks for, and reports what they are. It does not ask what
-// happened: it reads what there is.
+// Reconcile brings the children of a MyWeb to the state that its spec asks for, and reports their state. It does not
+// ask what happened: it reads the live state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -62,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.updateStatus(ctx, web, deployment, service, blocked)
 }
 
-// observe reads the live children. It returns what the MyWeb is in conflict with: objects that it does not own.
+// observe reads the live children. It returns the conflicts of the MyWeb with objects that it does not own.
 func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) (*myweb.ConditionError,
 	error) {
 	var conflicts []*myweb.ConditionError
@@ -80,11 +80,11 @@ func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*
 	return myweb.Combine(conflicts), nil
 }
 
-// applyChild applies a child unless it is up to date. In the end child.Live is what the cluster has.
+// applyChild applies a child unless it is up to date. Afterwards child.Live is the object in the cluster.
 func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Live)
-	// Every desired field must be there; what else there is does not matter. 0, "" and false count as not desired:
-	// an annotation that holds a hash of all fields makes up for it.
+	// Every desired field must be there; other fields do not matter. 0, "" and false count as not desired: an
+	// annotation that holds a hash of all fields makes up for that.
 	if err != nil || equality.Semantic.DeepDerivative(child.Fields, live) {
 		return err
 	}
@@ -99,14 +99,14 @@ func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(live, child.Live)
 }
 
-// updateStatus reports what the children are, when that differs from what was reported. /status is a subresource:
+// updateStatus reports the state of the children, when it differs from the reported state. /status is a subresource:
 // this update cannot change the spec, and it leaves the generation as it is.
 func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, deployment *appsv1.Deployment,
 	service *corev1.Service, blocked *myweb.ConditionError) error {
 	old := web.Status
 	web.Status = myweb.StatusFor(web, deployment, service, blocked, time.Now())
-	// The Deployment controller has not looked at the newest template yet: its status is about to change, and enqueues
-	// the MyWeb when it does. What was reported of this generation of the MyWeb stays until then.
+	// The Deployment controller has not looked at the newest template yet: its status is about to change, and the
+	// change will enqueue the MyWeb. Until then the report about this generation of the MyWeb stays.
 	unobserved := blocked == nil && deployment.Status.ObservedGeneration < deployment.Generation
 	if equality.Semantic.DeepEqual(old, web.Status) || unobserved && old.ObservedGeneration == web.Generation {
 		return nil
@@ -120,7 +120,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, deploym
 	return nil
 }
 
-// mapToMyWeb returns the MyWeb that an object has the name of. Owns enqueues only owners.
+// mapToMyWeb returns the MyWeb with the name of an object. Owns enqueues only owners.
 func mapToMyWeb(_ context.Context, obj client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
@@ -145,7 +145,7 @@ func run(ctx context.Context) error {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: server.Options{BindAddress: "0"},
-		// A reconcile reads what the one before it wrote, even when the watch is a moment behind.
+		// A reconcile reads the writes of the reconcile before it, even when the watch is a moment behind.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 	})
 	if err != nil {

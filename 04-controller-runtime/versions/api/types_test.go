@@ -56,7 +56,7 @@ func generate(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// run returns what a program printed. Where it fails, paths begin in the working folder.
+// run returns the output of a program. Where it fails, paths begin in the working folder.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -106,7 +106,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// same reports what the two versions do not say alike of a field. Descriptions may differ.
+// same reports the differences between the two versions of a field. Descriptions may differ.
 func same(t *testing.T, field string, old, now schema) {
 	t.Helper()
 	if now.Type == "" {
@@ -119,7 +119,7 @@ func same(t *testing.T, field string, old, now schema) {
 	}
 }
 
-// limits are those of a string.
+// limits returns the limits of a string.
 func limits(s schema) string {
 	if s.MinLength == nil || s.MaxLength == nil {
 		return s.Type + " without limits"

@@ -1,6 +1,6 @@
 // Package convert converts MyWebs between their versions. v2 is the hub: each other version is a spoke, and has one
-// function to v2 and one from it. With one spoke that is no gain yet; with three, six functions are enough instead of
-// twelve.
+// function to v2 and one from it. With one spoke this saves nothing yet; with three spokes, six functions are enough
+// instead of twelve.
 package convert
 
 import (
@@ -10,12 +10,12 @@ import (
 	webv2 "example.com/operator-workshop/04-controller-runtime/versions/api/v2"
 )
 
-// Description is the annotation in which v1 keeps what it has no field for. An object that somebody read and wrote
-// in v1 has its description still.
+// Description is the annotation in which v1 keeps the description, because v1 has no field for it. So an object that a
+// client reads and writes in v1 keeps its description.
 const Description = "operator.k8s-summit.org/description"
 
-// ToV2 converts v1 to v2. Like FromV2 it must not fail: one stored object that it refuses is enough, and nobody can
-// list MyWebs any more. What is wrong with an object is for the schema to report.
+// ToV2 converts v1 to v2. Like FromV2 it must not fail: if it refuses one stored object, no client can list MyWebs any
+// more. The schema reports errors in an object.
 func ToV2(_ context.Context, from *webv1.MyWeb, to *webv2.MyWeb) error {
 	from = from.DeepCopy() // the caller keeps its maps and pointers
 	to.ObjectMeta = from.ObjectMeta

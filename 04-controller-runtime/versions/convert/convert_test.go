@@ -15,11 +15,11 @@ import (
 	webv2 "example.com/operator-workshop/04-controller-runtime/versions/api/v2"
 )
 
-// A round trip must lose nothing, whatever is in the object: a client that reads and writes one version does so with
-// objects of the other. `go test -fuzz=FuzzFromV1 ./versions/convert` looks for more objects than these.
+// A round trip must lose nothing, whatever is in the object: a client that reads and writes one version also reads and
+// writes objects of the other version. `go test -fuzz=FuzzFromV1 ./versions/convert` looks for more objects than these.
 const seeds = 500
 
-// fuzz runs a round trip with objects from random bytes, until one is lost.
+// fuzz runs a round trip with objects from random bytes, until a round trip loses something.
 func fuzz(f *testing.F, roundTrip func(t *testing.T, data []byte)) {
 	random := rand.New(rand.NewSource(1))
 	for range seeds {
@@ -37,15 +37,15 @@ func fuzz(f *testing.F, roundTrip func(t *testing.T, data []byte)) {
 	})
 }
 
-// fill puts what data says into an object, as JSON could bring it.
+// fill fills an object from data, with values that JSON can have.
 func fill(t *testing.T, data []byte, web any) {
 	t.Helper()
 	filler := randfill.NewFromGoFuzz(data).NilChance(0.3).NumElements(0, 3).Funcs(
 		func(*metav1.FieldsV1, randfill.Continue) {}, // raw bytes, which have to be JSON
-		func(*metav1.TypeMeta, randfill.Continue) {}, // not converted, but set by who asks
+		func(*metav1.TypeMeta, randfill.Continue) {}, // not converted, but set by the caller
 		func(m *metav1.ObjectMeta, c randfill.Continue) {
 			c.FillNoCustom(m)
-			delete(m.Annotations, Description) // in v2 it is nobody's
+			delete(m.Annotations, Description) // v2 does not use it
 			if _, isV1 := web.(*webv1.MyWeb); isV1 && m.Annotations != nil {
 				m.Annotations[Description] = "for visitors"
 			}
@@ -60,7 +60,7 @@ func fill(t *testing.T, data []byte, web any) {
 	}
 }
 
-// lost reports what differs; a map or list that is empty is as good as none.
+// lost reports the differences; an empty map or list counts as none.
 func lost(t *testing.T, what string, before, after any) {
 	t.Helper()
 	if diff := cmp.Diff(before, after, cmpopts.EquateEmpty()); diff != "" {

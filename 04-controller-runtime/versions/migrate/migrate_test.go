@@ -1,5 +1,5 @@
-// Package migrate_test runs migrate.sh on an API server, and then does what the script promises to be safe: it takes
-// v1 out of the CRD.
+// Package migrate_test runs migrate.sh on an API server, and then does the step that the script promises to make safe:
+// it removes v1 from the CRD.
 package migrate_test
 
 import (
@@ -68,7 +68,7 @@ func migrate(t *testing.T, c *versionstest.Cluster) {
 	}
 }
 
-// list returns all MyWebs, without what every write changes.
+// list returns all MyWebs, without the fields that every write changes.
 func list(t *testing.T, c *versionstest.Cluster) []webv2.MyWeb {
 	t.Helper()
 	webs := &webv2.MyWebList{}

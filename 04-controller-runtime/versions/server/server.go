@@ -50,7 +50,7 @@ func Register(mgr ctrl.Manager) error {
 		Complete()
 }
 
-// Options are where the server listens, and where the API server calls it.
+// Options say where the server listens, and where the API server calls it.
 type Options struct {
 	Host string
 	Port int
@@ -83,8 +83,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 }
 
 // callByURL makes a certificate, and lets the CRD name this process and the certificate once it serves. The CRD keeps
-// both when the process ends: what is stored in one version has to be converted for the other one, and with no
-// webhook in the CRD the API server would lose fields instead of failing.
+// both when the process ends: the API server has to convert stored objects to the other version, and without a webhook
+// in the CRD it would lose fields instead of failing.
 func callByURL(mgr ctrl.Manager, server *webhookserver.Server, o Options) error {
 	cert, key, err := certutil.GenerateSelfSignedCertKey(o.Host, nil, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func callByURL(mgr ctrl.Manager, server *webhookserver.Server, o Options) error 
 	}))
 }
 
-// setClientConfig writes whom the API server calls, and whose certificate it trusts, into the CRD.
+// setClientConfig writes the URL that the API server calls, and the authority that it trusts, into the CRD.
 func setClientConfig(ctx context.Context, c client.Client, url string, ca []byte) error {
 	clientConfig := apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: ca}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"conversion": map[string]any{

@@ -194,7 +194,7 @@ func onlyV1IsDeprecated(t *testing.T, c *versionstest.Cluster) {
 	}
 }
 
-// fieldManagers: one applies in v1, one in v2, and neither takes a renamed field from the other unseen.
+// fieldManagers: one client applies in v1, another in v2, and neither takes a renamed field from the other unnoticed.
 func fieldManagers(t *testing.T, c *versionstest.Cluster) {
 	apply := func(manager, text string) error {
 		web := &unstructured.Unstructured{}
@@ -216,7 +216,7 @@ func withoutTheWebhook(t *testing.T, c *versionstest.Cluster, stop func()) {
 	must(t, c.Create(t.Context(), web))
 	stop()
 	web.Spec.Description = "b"
-	must(t, c.Update(t.Context(), web)) // the stored version needs nobody
+	must(t, c.Update(t.Context(), web)) // the stored version needs no conversion
 	must(t, c.List(t.Context(), &webv2.MyWebList{}))
 	old := &webv1.MyWeb{ObjectMeta: meta("other"), Spec: webv1.MyWebSpec{Image: "nginx"}}
 	for name, do := range map[string]func() error{

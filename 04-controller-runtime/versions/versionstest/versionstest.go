@@ -1,4 +1,4 @@
-// Package versionstest gives tests an API server with both versions of MyWeb, and what converts them.
+// Package versionstest gives tests an API server with both versions of MyWeb, and the webhook that converts them.
 package versionstest
 
 import (
@@ -29,7 +29,7 @@ type Cluster struct {
 	Config     *rest.Config
 	Kubeconfig string
 	Warnings   bytes.Buffer // a line for each
-	Port       int          // that of the webhook
+	Port       int          // the port of the webhook
 	client.Client
 
 	config string // the folder with the overlays
@@ -52,7 +52,7 @@ func Start(t *testing.T) *Cluster {
 	return c
 }
 
-// Install makes the CRD that of an overlay of config, such as 1-serve, with the port of this test.
+// Install applies the CRD of an overlay of config, such as 1-serve, with the port of this test.
 func (c *Cluster) Install(t *testing.T, overlay string) {
 	t.Helper()
 	crd := c.Kubectl(t, "kustomize", filepath.Join(c.config, overlay))
@@ -86,7 +86,7 @@ func (c *Cluster) Convert(t *testing.T) (stop func()) {
 	stop = testenv.Run(t, func(ctx context.Context) error {
 		return server.Run(ctx, c.Config, server.Options{Host: "127.0.0.1", Port: c.Port})
 	})
-	// The API server converts an object that is created to the version that is stored, so one of two needs it.
+	// The API server converts a created object to the storage version, so one of the two requests needs the webhook.
 	gomega.NewWithT(t).Eventually(func(g gomega.Gomega) {
 		for _, version := range []string{"v1", "v2"} {
 			web := &unstructured.Unstructured{Object: map[string]any{"kind": "MyWeb",

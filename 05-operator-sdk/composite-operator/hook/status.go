@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// statusOf reports what was observed. applied is whether all children are those of the newest spec.
+// statusOf returns the status for the observed children. applied reports whether all of them match the newest spec.
 func statusOf(web MyWeb, deployment Deployment, service Service, applied bool, now time.Time) Status {
 	name := web.Metadata.Name
 	s := Status{
@@ -61,11 +61,11 @@ func conditions(web MyWeb, d Deployment, completed bool) []Condition {
 	return []Condition{available, progressing, degraded}
 }
 
-// rolloutProblem is the reason and the message of what keeps a rollout from its end, by what the Deployment reports.
-// Both are empty when nothing does. A cause comes before the deadline that passes because of it.
+// rolloutProblem returns the reason and the message of the problem that keeps a rollout from completing, as the
+// Deployment reports it. Both are empty without a problem. A cause comes before the deadline that passes because of it.
 func rolloutProblem(d Deployment) (reason, message string) {
 	s := d.Status
-	if d.Spec.Paused && (s.UpdatedReplicas == 0 || s.UpdatedReplicas < s.Replicas) { // a paused one still scales
+	if d.Spec.Paused && (s.UpdatedReplicas == 0 || s.UpdatedReplicas < s.Replicas) { // a paused Deployment still scales
 		return "DeploymentPaused", "Deployment: it is paused, so its pods are not replaced: continue by " +
 			"`kubectl rollout resume deployment " + d.Metadata.Name + "`"
 	}

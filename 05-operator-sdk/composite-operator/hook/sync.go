@@ -1,5 +1,6 @@
-// Package hook is all that the author of this operator writes: a pure function from what was observed to what should
-// be. It knows no client, no cache and no queue, and imports nothing of Kubernetes: JSON comes in, JSON goes out.
+// Package hook is all the code that the author of this operator writes: a pure function from the observed state to the
+// desired state. It uses no client, no cache and no queue, and imports no Kubernetes library: JSON comes in, JSON goes
+// out.
 package hook
 
 import (
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// A Request is what the composite controller sends: a MyWeb, and those of its children that exist, by name.
+// A Request comes from the composite controller: a MyWeb, and its existing children by name.
 type Request struct {
 	Parent   MyWeb `json:"parent"`
 	Children struct {
@@ -19,14 +20,14 @@ type Request struct {
 	} `json:"children"`
 }
 
-// A Response says what should be: the status of the MyWeb, and all its children. A child that exists and is not named
-// here is deleted.
+// A Response is the desired state: the status of the MyWeb, and all its children. The controller deletes an existing
+// child that is missing here.
 type Response struct {
 	Status   Status `json:"status"`
 	Children []any  `json:"children"`
 }
 
-// Sync answers a request. The time is for conditions alone.
+// Sync answers a request. It uses the time only for conditions.
 func Sync(request Request, now time.Time) Response {
 	web := request.Parent
 	deployment := request.Children.Deployments[web.Metadata.Name]
@@ -50,8 +51,8 @@ type Desired map[string]any
 
 type fields = map[string]any
 
-// digest is an annotation of each child: a digest of what was desired. By it the hook sees in a child that was observed
-// whether it is the one of the newest spec.
+// digest is an annotation of each child: a digest of its desired fields. The hook compares it with that of an observed
+// child to find out whether the child matches the newest spec.
 const digest = "operator.k8s-summit.org/desired"
 
 func child(web MyWeb, apiVersion, kind string, content fields) Desired {
@@ -94,7 +95,7 @@ func desiredDeployment(web MyWeb) Desired {
 				"securityContext": fields{
 					"runAsNonRoot": true, "runAsUser": 101, "runAsGroup": 101, // "nginx" of the official image
 					"seccompProfile": fields{"type": "RuntimeDefault"},
-					// Port 80, without being root.
+					// nginx may listen on port 80 without root.
 					"sysctls": []any{fields{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}},
 				},
 				"containers": []any{nginx},
@@ -114,7 +115,7 @@ func desiredService(web MyWeb) Desired {
 		"type": "NodePort", "selector": selector(web), "ports": []any{servicePort(web.Spec.NodePortNumber)}}})
 }
 
-// servicePort names a node port when the MyWeb does. Without one the cluster allocates a port and keeps it.
+// servicePort names a node port when the MyWeb does. Otherwise the cluster allocates a port and keeps it.
 func servicePort(number *int32) fields {
 	port := fields{"name": "http", "port": 80, "protocol": "TCP", "targetPort": "http"}
 	if number != nil {

@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
 
-// request decodes what a controller would send.
+// request decodes a request that a controller would send.
 func request(t *testing.T, text string) (r Request) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -23,7 +23,7 @@ func request(t *testing.T, text string) (r Request) {
 const parent = `"parent": {"metadata": {"name": "web", "generation": 2},
 	"spec": {"image": "nginx", "pageContentHtml": "<h1>Hello</h1>", "nodePortNumber": 30100, "replicas": 2}}`
 
-// observed answers a request with the children that an earlier answer wanted, as they would be in a cluster.
+// observed returns a request that contains the children of an earlier answer, as they would be in a cluster.
 func observed(t *testing.T, r Request, deploymentStatus string) Request {
 	t.Helper()
 	kinds := map[string]map[string]any{}
@@ -134,7 +134,7 @@ func TestTheAllocatedPortComesBack(t *testing.T) {
 		return Sync(r, now).Children[2].(Desired)["spec"].(fields)["ports"].([]any)[0].(fields)["nodePort"]
 	}
 	if got := ports(); got != nil {
-		t.Errorf("the hook names port %v, and nobody asked for one", got)
+		t.Errorf("the hook names port %v, and the MyWeb does not", got)
 	}
 	r.Parent.Status.NodePort = 31234
 	if got := ports(); got != int32(31234) {

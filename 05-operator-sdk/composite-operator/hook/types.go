@@ -21,7 +21,7 @@ func (web MyWeb) replicas() int32 {
 	return *web.Spec.Replicas
 }
 
-// Metadata of any object.
+// Metadata is the metadata of any object.
 type Metadata struct {
 	Name        string            `json:"name"`
 	UID         string            `json:"uid"`
@@ -29,18 +29,18 @@ type Metadata struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// An Object that was observed. All its fields are empty when there is none.
+// An Object is an observed object. All its fields are empty when the object does not exist.
 type Object struct {
 	Metadata Metadata `json:"metadata"`
 }
 
-// has reports whether the object was made from what is desired.
+// has reports whether the object was made from the desired fields.
 func (o Object) has(desired Desired) bool {
 	annotations := desired["metadata"].(fields)["annotations"].(fields)
 	return o.Metadata.UID != "" && o.Metadata.Annotations[digest] == annotations[digest]
 }
 
-// Deployment has what the status is made of.
+// Deployment has the fields from which the status is computed.
 type Deployment struct {
 	Object
 	Spec struct {
@@ -67,7 +67,7 @@ type Service struct {
 	} `json:"spec"`
 }
 
-// Status of a MyWeb. The composite controller adds observedGeneration.
+// Status is the status of a MyWeb. The composite controller adds observedGeneration.
 type Status struct {
 	Completed     bool        `json:"completed"`
 	ReadyReplicas int32       `json:"readyReplicas"`
@@ -76,7 +76,7 @@ type Status struct {
 	Conditions    []Condition `json:"conditions"`
 }
 
-// Condition is one of a MyWeb, or of a Deployment.
+// Condition is a condition of a MyWeb or of a Deployment.
 type Condition struct {
 	Type               string    `json:"type"`
 	Status             string    `json:"status"`

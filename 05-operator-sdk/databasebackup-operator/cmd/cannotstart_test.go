@@ -10,7 +10,7 @@ import (
 	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
-func TestItSaysInOneLineWhyItCannotStart(t *testing.T) { // the first of all: the CRD is not installed yet
+func TestItSaysInOneLineWhyItCannotStart(t *testing.T) { // runs first, before the CRD is installed
 	admin := "--kubeconfig=" + kubeconfig(t, "")
 	unreachable := testenv.WriteKubeconfig(t, &rest.Config{Host: "https://" + testenv.FreeAddress(t)}, "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) { // the first of all: th
 			if code == 0 || !strings.Contains(text, test.want) {
 				t.Errorf("it ended with code %d and said:\n%s\nwant %q", code, text, test.want)
 			}
-			if situation == "an unknown flag" { // which shows all flags
+			if situation == "an unknown flag" { // it prints all flags
 				return
 			}
 			if !strings.HasPrefix(text, name+": ") || strings.Count(text, "\n") != 1 {

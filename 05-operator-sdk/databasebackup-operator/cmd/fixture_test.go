@@ -27,14 +27,14 @@ import (
 	"github.com/example/databasebackup-operator/test/programtest"
 )
 
-// These tests run the program itself, as a process of its own, on a real API server. It uses a
-// kubeconfig whose user has no more than the roles in config/rbac.
+// These tests run the program as a separate process, on a real API server. It uses a kubeconfig whose user has only
+// the roles in config/rbac.
 
 var (
 	config  *rest.Config
 	binary  string
 	crds    = filepath.Join("..", "config", "crd", "bases")
-	install sync.Once // the CRDs, after the tests that run without them
+	install sync.Once // installs the CRDs, after the tests that run without them
 )
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// kubeconfig writes one for a user, the administrator when that is empty, and returns its path.
+// kubeconfig writes a kubeconfig for a user, or for the administrator when user is empty, and returns its path.
 func kubeconfig(t *testing.T, user string) string {
 	t.Helper()
 	cfg := rest.CopyConfig(config)
@@ -69,7 +69,7 @@ func launch(t *testing.T, args ...string) *programtest.Process {
 	return programtest.Start(t, binary, append([]string{"--health-probe-bind-address=0"}, args...)...)
 }
 
-// A fixture is the administrator's view, with a namespace of the test's own.
+// A fixture is a client of the administrator, with a new namespace.
 type fixture struct {
 	*gomega.WithT
 	client.Client
@@ -132,14 +132,14 @@ func (f *fixture) operator() string {
 	return kubeconfig(f.t, user.Name)
 }
 
-// token makes a ServiceAccount that may read metrics, or not, and returns a token of it.
+// token creates a ServiceAccount, with or without the permission to read metrics, and returns a token of it.
 func (f *fixture) token(name string, reads bool) string {
 	f.t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 	f.create(account)
 	if reads {
 		f.allow(rbacv1.Subject{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}, "metrics_reader_role.yaml", true)
-		f.Eventually(func() (bool, error) { // the API server's authorizer learns of it a moment later
+		f.Eventually(func() (bool, error) { // the API server's authorizer sees the role a moment later
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:                  "system:serviceaccount:" + f.namespace + ":" + name,
 				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}}

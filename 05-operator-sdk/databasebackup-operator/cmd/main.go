@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	// Authentication plugins for cloud providers, for an operator that runs outside of the cluster.
+	// Authentication plugins of cloud providers. An operator that runs outside of the cluster may need them.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"github.com/distribution/reference"
@@ -27,8 +27,7 @@ import (
 	// +kubebuilder:scaffold:imports
 )
 
-// The command line of kubebuilder and operator-sdk finds its places by the markers, and what it adds there
-// uses scheme, setupLog and mgr.
+// kubebuilder and operator-sdk insert code at the markers. This code uses scheme, setupLog and mgr.
 var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
@@ -118,8 +117,7 @@ func setUpControllers(mgr ctrl.Manager, allowed controller.Allowed, workers int)
 	return nil
 }
 
-// defaultImage is the image of DatabaseBackups without an image. There is no other default: without it they are
-// incomplete.
+// defaultImage returns the image of DatabaseBackups that name no image. Without this default they are incomplete.
 func defaultImage() (string, error) {
 	image := os.Getenv("PGBACKUP_IMAGE")
 	if image == "" {

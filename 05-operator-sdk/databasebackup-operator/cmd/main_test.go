@@ -25,7 +25,7 @@ const (
 	imageVariable = "PGBACKUP_IMAGE"
 )
 
-// served waits until the named DatabaseBackup has its Job, and returns that.
+// served waits until the named DatabaseBackup has its Job, and returns the Job.
 func (f *fixture) served(name string) *batchv1.Job {
 	f.t.Helper()
 	jobs := &batchv1.JobList{}
@@ -37,7 +37,7 @@ func (f *fixture) served(name string) *batchv1.Job {
 	return &jobs.Items[0]
 }
 
-// target makes a server that is ready.
+// target creates a server that is ready.
 func (f *fixture) target(name string) {
 	f.t.Helper()
 	meta, l := metav1.ObjectMeta{Namespace: f.namespace, Name: name}, map[string]string{"app": name}
@@ -52,7 +52,7 @@ func (f *fixture) target(name string) {
 		Spec: corev1.ServiceSpec{Selector: l, Ports: []corev1.ServicePort{{Port: 5432}}}})
 }
 
-// ask asks for a backup at once, of a server of its own.
+// ask requests an immediate backup of a separate server.
 func (f *fixture) ask(name string) {
 	f.t.Helper()
 	f.target(name)
@@ -86,7 +86,7 @@ func TestItServesAndEndsInTime(t *testing.T) {
 		t.Errorf("the image is %s", image)
 	}
 	backup := &databasesv1.DatabaseBackup{}
-	f.Eventually(func() (bool, error) { // the last write for now: one that is cut off would be logged as an error
+	f.Eventually(func() (bool, error) { // the last write for now: the operator would log an interrupted write as an error
 		err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "site"}, backup)
 		return backup.Status.InProgress, err
 	}).Should(gomega.BeTrue())

@@ -134,7 +134,7 @@ func families(body string) map[string]string {
 	return all
 }
 
-// documented are those of the page, from which ../observe takes the names for alerts and dashboard.
+// documented returns the metrics on the page, from which ../observe takes the names for alerts and dashboard.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "observe", "README.md"))

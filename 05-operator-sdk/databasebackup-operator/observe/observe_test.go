@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// folder has the alerts, dashboardFile the dashboard.
+// folder contains the alerts, dashboardFile the dashboard.
 const (
 	folder        = "../config/prometheus"
 	dashboardFile = "../config/grafana/dashboard.json"
@@ -21,8 +21,8 @@ const (
 // row is a line of the page's table: | `name` | type | labels | meaning |.
 var row = regexp.MustCompile("(?m)^\\| `(databasebackup_[a-z_]+)` \\| [a-z]+ \\| ([a-z, ]+) \\| .+ \\|$")
 
-// metrics are those of the page, with their labels. TestAScrapeHasTheFiguresOfABackup, in ../cmd, compares the page with
-// the metrics of a running operator.
+// metrics returns the metrics on the page, with their labels. TestAScrapeHasTheFiguresOfABackup, in ../cmd, compares
+// the page with the metrics of a running operator.
 func metrics(t *testing.T) map[string][]string {
 	t.Helper()
 	data, err := os.ReadFile("README.md")
@@ -70,8 +70,8 @@ func TestExpressionsNameMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// The metrics have the label namespace, and so has each target of Prometheus. Without honorLabels Prometheus keeps that
-// of the target, and renames the other to exported_namespace: no alert would name a DatabaseBackup.
+// The metrics have the label namespace, and so has each target of Prometheus. Without honorLabels Prometheus keeps the
+// target's label, and renames the metric's label to exported_namespace: no alert would name a DatabaseBackup.
 func TestTheMonitorKeepsTheNamespaceOfADatabaseBackup(t *testing.T) {
 	var monitor monitoringv1.ServiceMonitor
 	parse(t, "monitor.yaml", &monitor)

@@ -1,4 +1,4 @@
-// Package observe tests what is made of an operator's metrics: alerts, dashboard, page.
+// Package observe tests the alerts, the dashboard and the page of an operator's metrics.
 package observe
 
 import (
@@ -74,8 +74,8 @@ func TestEachAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
 	}
 }
 
-// run evaluates the rules minute by minute over the test's series. It yields, for each question that the
-// test asks, whether the alert fired.
+// run evaluates the rules minute by minute over the test's series. For each question of the test, it yields whether the
+// alert fired.
 func (test ruleTest) run(t *testing.T, s suite) func(yield func(string, bool) bool) {
 	t.Helper()
 	var load strings.Builder

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// backup takes a backup, unless it is there already, verifies it as asked, and prunes the older ones.
+// backup takes a backup, unless the backup exists already, verifies it in the mode of the settings, and prunes older
+// backups.
 func (p *program) backup(ctx context.Context) error {
 	return p.withLock(ctx, true, func(s *store) error {
 		taken := s.backup(p.config.Name)
@@ -34,7 +35,8 @@ func (p *program) backup(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		// Retention ignores a broken dump, so it runs all the same. Otherwise failed runs would fill the volume.
+		// Retention does not count a broken dump, so it runs even after a failure. Otherwise failed runs would fill the
+		// volume.
 		p.tidy(ctx, s)
 		if failed != nil {
 			return failed
@@ -69,7 +71,7 @@ func (f *Facts) notCounted() string {
 	return "; rows were not counted of " + strings.Join(f.NotCounted, ", ")
 }
 
-// dump takes a new dump and gives it its final name when all of it is on the disk. Then it counts the rows.
+// dump takes a new dump and gives it its final name when the whole dump is on the disk. Then it counts the rows.
 func (p *program) dump(ctx context.Context, s *store) error {
 	version, major, err := p.target.version(ctx, "pg_dump")
 	if err != nil {
@@ -123,7 +125,7 @@ func (p *program) dumpFiles(ctx context.Context, s *store, source snapshot, fact
 	run := newRun()
 	committing := false
 	defer func() {
-		if err != nil && !committing { // once it commits, the next run finishes it
+		if err != nil && !committing { // after the start of the commit, the next run finishes it
 			s.removeRun(p.config.Name, run)
 		}
 	}()
@@ -143,7 +145,7 @@ func (p *program) dumpFiles(ctx context.Context, s *store, source snapshot, fact
 	return s.commit(facts.Name, run)
 }
 
-// newFactsFile has the facts that are known before the dump. No row is counted yet.
+// newFactsFile returns the facts that are known before the dump. No row is counted yet.
 func newFactsFile(c Config, s *store, source snapshot, version string, started time.Time) *factsFile {
 	reason := "the run ended before"
 	if c.Verify == ModeNone {
@@ -168,8 +170,9 @@ func newFactsFile(c Config, s *store, source snapshot, version string, started t
 	return facts
 }
 
-// dumpDatabase dumps what the snapshot shows into a temporary file, and reads back what is in it. The dump has the
-// encoding of the database, so that no byte is converted: some databases have bytes that their encoding does not allow.
+// dumpDatabase dumps the database, as the snapshot shows it, into a temporary file, and returns the file's size and
+// checksum. The dump has the encoding of the database, so that no byte is converted: some databases have bytes that
+// their encoding does not allow.
 func (p *program) dumpDatabase(
 	ctx context.Context, s *store, source snapshot, run string,
 ) (size int64, sha string, err error) {

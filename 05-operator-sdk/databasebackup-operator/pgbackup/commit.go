@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Suffixes of the files of one backup, and of those that are not finished.
+// Suffixes of the files of one backup, and of unfinished files.
 const (
 	suffixDump    = ".dump"
 	suffixGlobals = ".globals.sql"
@@ -24,12 +24,12 @@ const (
 // temporaryAge is the age from which a temporary file certainly belongs to a run that was killed.
 const temporaryAge = 24 * time.Hour
 
-// temporary is the path of a file of a run that is not finished.
+// temporary is the path of a file of an unfinished run.
 func (s *store) temporary(name, suffix, run string) string {
 	return s.path(name, suffix+"."+run+suffixTemp)
 }
 
-// newRun is a mark for the temporary files of one run: a tool of an earlier run may still be writing.
+// newRun returns a mark for the temporary files of one run: a tool of an earlier run may still be writing.
 func newRun() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -75,8 +75,8 @@ func (s *store) commit(name, run string) error {
 	return syncPath(s.dir)
 }
 
-// recover finishes what killed runs had prepared, and removes what they had not: of this name at once, of
-// others when it is a day old. The lock is held, so no other run works here.
+// recover finishes the backups that killed runs had prepared, and removes other temporary files: files of this name at
+// once, files of other names after a day. The caller holds the lock, so no other run works here.
 func (s *store) recover(ctx context.Context, name string, now time.Time) error {
 	left, err := s.unfinished()
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *store) removeRun(name, run string) {
 	}
 }
 
-// remove removes the files of one backup, the facts last: while they exist, the next run knows of a removal that was
-// interrupted, and finishes it.
+// remove removes the files of one backup, the facts last: while the facts exist, the next run detects an interrupted
+// removal, and finishes it.
 func (s *store) remove(name string) error {
 	for _, suffix := range []string{suffixDump, suffixGlobals, suffixFacts} {
 		s.step("remove " + suffix)

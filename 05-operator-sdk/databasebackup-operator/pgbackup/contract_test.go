@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// contract is testdata/contract.json, of which the operator has a copy that its own tests use: the environment that it
-// gives each verb, and a result with every field.
+// contract is testdata/contract.json: the environment that the operator gives each verb, and a result with every field.
+// The operator has a copy, which its own tests use.
 type contract struct {
 	Environment map[string]map[string]string `json:"environment"`
 	ExitFinal   int                          `json:"exitFinal"`
@@ -36,7 +36,7 @@ func readContract(t *testing.T) (c contract) {
 	return c
 }
 
-// Every variable that the operator sets is one that the verb reads: without it, the settings differ or are refused.
+// The verb reads every variable that the operator sets: without the variable, the settings differ or are refused.
 func TestTheOperatorsEnvironmentIsUnderstood(t *testing.T) {
 	c := readContract(t)
 	if c.ExitFinal != exitFinal {
@@ -64,7 +64,7 @@ func withoutEnvironment(c Config) Config {
 	return c
 }
 
-// The operator's copy of the result is what the program writes when every field is set.
+// The program writes the result of the contract when every field is set.
 func TestTheResultIsThatOfTheContract(t *testing.T) {
 	at := time.Date(2026, 3, 29, 2, 30, 1, 0, time.UTC)
 	want := Result{Verb: verbBackup, Succeeded: true, Reason: ReasonBackupSucceeded,

@@ -19,14 +19,15 @@ type table struct {
 	Name string `json:"name"` // quoted as in SQL
 }
 
-// counts are the rows of each table that was counted, and why the others were not, by the name of the table.
+// counts has the rows of each table that was counted, and the reason why another table was not counted, by the name of
+// the table.
 type counts struct {
 	rows       map[string]int64
 	notCounted map[string]string
 }
 
-// selectTables selects the tables that pg_dump dumps: not those of the system, of temporary schemas, or of
-// extensions, which come with CREATE EXTENSION.
+// selectTables selects the tables that pg_dump dumps: no tables of the system, of temporary schemas, or of extensions,
+// because CREATE EXTENSION creates those.
 const selectTables = `
 SELECT json_agg(json_build_object('oid', c.oid::int8, 'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname)))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -46,7 +47,8 @@ func (c *session) tables(ctx context.Context) (found []table, err error) {
 	return found, nil
 }
 
-// count counts the rows of tables in the transaction of the session. A table whose count fails does not end it.
+// count counts the rows of tables in the transaction of the session. A table whose count fails does not end the
+// transaction.
 func (c *session) count(ctx context.Context, tables []table) counts {
 	found := counts{rows: map[string]int64{}, notCounted: map[string]string{}}
 	// The wait for a lock is short, because another client may hold a table for hours.
@@ -68,9 +70,9 @@ func (c *session) count(ctx context.Context, tables []table) counts {
 	return found
 }
 
-// countQuery counts one table. A table whose file is not that of the snapshot was truncated or rewritten since, and then
-// PostgreSQL shows no old rows. The savepoint releases the lock. The statement goes through a variable of psql: after a
-// failed \gexec, psql 17 has no LAST_ERROR_MESSAGE.
+// countQuery counts one table. A table whose file differs from the file in the snapshot was truncated or rewritten
+// since, and then PostgreSQL shows no old rows. The savepoint releases the lock. The statement goes through a variable
+// of psql: after a failed \gexec, psql 17 has no LAST_ERROR_MESSAGE.
 const countQuery = `
 SAVEPOINT counting;
 \unset count_rows
@@ -85,7 +87,8 @@ ROLLBACK TO SAVEPOINT counting;
 RELEASE SAVEPOINT counting;
 `
 
-// countTable counts one table, or returns the reason why it cannot be counted. The error is that of a lost connection.
+// countTable counts one table, or returns the reason why the table cannot be counted. The error means that the
+// connection is lost.
 func (c *session) countTable(ctx context.Context, t table) (rows int64, reason string, err error) {
 	lines, err := c.ask(ctx, fmt.Sprintf(countQuery, t.OID))
 	if err != nil {
@@ -108,7 +111,7 @@ func (c *session) countTable(ctx context.Context, t table) (rows int64, reason s
 // validText writes bytes that are not UTF-8 as \xNN: names and messages of a database in SQL_ASCII may have them.
 func validText(text string) string { return escapeInvalid(text, `\x%02x`) }
 
-// validJSON does the same inside of the strings of JSON.
+// validJSON does the same inside JSON strings.
 func validJSON(lines []string) []byte {
 	return []byte(escapeInvalid(strings.Join(lines, "\n"), `\\x%02x`))
 }

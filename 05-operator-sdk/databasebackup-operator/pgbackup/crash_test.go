@@ -18,7 +18,7 @@ import (
 	"text/tabwriter"
 )
 
-// killTable tells what was found after a kill at each step of a verb, and what the next run made of it.
+// killTable shows the state after a kill at each step of a verb, and the state after the next run.
 type killTable struct {
 	t          *testing.T
 	rows       [][]string // step, found, next, violations
@@ -78,8 +78,8 @@ func stepsOf(t *testing.T, verb string, settings map[string]string, want Reason)
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// intact reports what is wrong with the folder of an owner: a facts file whose dump is not the recorded one, a dump
-// under a final name that pg_restore cannot read.
+// intact reports a fault in the folder of an owner: a facts file that does not match its dump, or a dump under a final
+// name that pg_restore cannot read.
 func intact(t *testing.T, settings map[string]string) error {
 	t.Helper()
 	s := &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
@@ -92,7 +92,7 @@ func intact(t *testing.T, settings map[string]string) error {
 		case StateBroken:
 			return fmt.Errorf("%s is broken", b.Name)
 		case StateMissing, StateUnknown:
-			continue // of a run that was cut off; the next one sees to it
+			continue // of a killed run; the next run finishes or removes it
 		}
 		have, err := sum(context.Background(), s.path(b.Name, suffixDump))
 		if err != nil || have != b.facts.dump() {
@@ -116,8 +116,8 @@ func states(t *testing.T, settings map[string]string) map[string]State {
 	return all
 }
 
-// A backup is killed at every step: dump, rename, facts, verification, retention, result. What was good stays
-// good, nothing half has a final name, and the next run of the slot ends as if nothing had been.
+// A backup is killed at every step: dump, rename, facts, verification, retention, result. A good backup stays good, no
+// incomplete file has a final name, and the next run of the slot ends as if no run had been killed.
 func TestBackupKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	base := with(target(t), "BACKUP_KEEP_LAST", "1")
@@ -168,7 +168,7 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 	table.print()
 }
 
-// afresh gives a backup the files of that folder, and no others.
+// afresh replaces the files of a backup with the files of the template folder.
 func afresh(t *testing.T, settings map[string]string, template string) {
 	t.Helper()
 	if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
@@ -184,13 +184,13 @@ func afresh(t *testing.T, settings map[string]string, template string) {
 	})
 }
 
-// A restore is killed at every step: the target is what it was, or the new one and whole. The next run brings it to
-// its end.
+// A restore is killed at every step: the target is the old database, or the complete new database. The next run
+// finishes the restore.
 func TestRestoreKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_RESTORE_UID", "restore-1")
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
-	for name, test := range map[string]struct{ before, overwrite, old string }{ // old: what databaseState says of it
+	for name, test := range map[string]struct{ before, overwrite, old string }{ // old: databaseState of the old database
 		"missing":   {"", "false", "missing"},
 		"empty":     {"CREATE DATABASE victim_empty;", "false", "no rows"},
 		"overwrite": {"CREATE DATABASE victim_overwrite;", "true", "old"},
@@ -239,7 +239,7 @@ func TestRestoreKilledAtEveryStep(t *testing.T) {
 	}
 }
 
-// databaseState is what a target of a restore is: missing, old, restored, or so many rows.
+// databaseState is the state of a target of a restore: missing, old, restored, or its number of rows.
 func databaseState(t *testing.T, name string) string {
 	t.Helper()
 	if sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname = '"+name+"';") == "0" {
@@ -257,8 +257,8 @@ func databaseState(t *testing.T, name string) string {
 	return "restored"
 }
 
-// A scratch process that is killed takes its server along: the run fails, says nothing against the dump, and the next
-// process removes what is left.
+// A scratch process that is killed ends its server too: the run fails without evidence against the dump, and the next
+// process removes the remaining files.
 func TestScratchProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_SCRATCH", folder(t), "BACKUP_VERIFY", "Restore",

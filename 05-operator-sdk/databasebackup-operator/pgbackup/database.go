@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// createDatabase makes an empty database with the encoding and the locale of the dumped one, and with the owner and the
-// tablespace of the one that it is to replace.
+// createDatabase creates an empty database with the encoding and the locale of the dumped database, and with the owner
+// and the tablespace of the database that it will replace.
 func (s server) createDatabase(
 	ctx context.Context, maintenance, name string, replaces targetState, facts *factsFile,
 ) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// germanLocale makes the locale de_DE.UTF-8 in a folder, for the server of the tests alone: no scratch server has it.
-// It returns the variable that names the folder, or nothing where localedef or its sources are missing.
+// germanLocale creates the locale de_DE.UTF-8 in a folder. Only the server of the tests uses it: no scratch server has
+// this locale. It returns the variable that names the folder, or nothing where localedef or its sources are missing.
 func germanLocale(dir string) []string {
 	folder := filepath.Join(dir, "locales")
 	if os.Mkdir(folder, 0o755) != nil ||
@@ -36,8 +36,9 @@ func needGermanLocale(t *testing.T) {
 	}
 }
 
-// slugs makes tables, and objects that call the function slug. At the end slug calls another function without its schema,
-// which is not found with the search_path of pg_dump. PostgreSQL 17 creates indexes with such a search_path, too.
+// slugs creates tables, and objects that call the function slug. At the end slug calls another function without its
+// schema. PostgreSQL does not find that function with the search_path of pg_dump. PostgreSQL 17 creates indexes with
+// such a search_path, too.
 func slugs(objects string) string {
 	const slug = `CREATE OR REPLACE FUNCTION public.slug(t text) RETURNS text LANGUAGE sql IMMUTABLE AS `
 	return slugTables + slug + `$$ SELECT public.plain(t) || '-' $$;` + objects + slug + `$$ SELECT plain(t) || '-' $$;`
@@ -51,7 +52,7 @@ CREATE TABLE public.items (id int PRIMARY KEY, title text);
 INSERT INTO public.items SELECT g, 'Item ' || g FROM generate_series(1, 50) g;
 `
 
-// pg_dump has no error on any of these databases, so none of them costs a backup, in any mode.
+// pg_dump reports no error for any of these databases, so a backup of each succeeds, in each mode.
 func TestCountingNeverCostsTheBackup(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
@@ -96,7 +97,7 @@ func TestCountingNeverCostsTheBackup(t *testing.T) {
 	}
 }
 
-// The dump of such a database can be read to its end. That a server refuses the index is no evidence against the dump.
+// The dump of such a database can be read to its end. A server that refuses the index is not evidence against the dump.
 func TestADumpThatTheScratchServerRefusesIsNotBroken(t *testing.T) {
 	t.Parallel()
 	settings := with(restoring(t, target(t)), "BACKUP_DATABASE", "slugs")
@@ -110,8 +111,8 @@ func TestADumpThatTheScratchServerRefusesIsNotBroken(t *testing.T) {
 	must(t, verbBackup, with(settings, "BACKUP_NAME", "orders-29012346"), ReasonBackupSucceeded)
 }
 
-// The server has a locale that the scratch server lacks. Backups that could not be verified for that reason stay within
-// the limits when a later one can be verified, and push out no good one.
+// The server has a locale that the scratch server lacks. Backups could not be verified for that reason. Once a later
+// backup can be verified, the limits of retention apply to those backups, and they replace no good backup.
 func TestAFaultOfTheScratchServerCostsNoBackup(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
@@ -142,8 +143,8 @@ func TestAFaultOfTheScratchServerCostsNoBackup(t *testing.T) {
 	}
 }
 
-// Bytes that are not UTF-8 come back as they were, in rows and in names. It runs alone, because pg_dumpall of another
-// database fails while a role has such a name.
+// A restore returns bytes that are not UTF-8 unchanged, in rows and in names. The test runs alone, because pg_dumpall
+// of another database fails while a role has such a name.
 func TestEncodings(t *testing.T) {
 	settings := restoring(t, target(t))
 	for encoding, test := range map[string]struct{ schema, query, content string }{
@@ -186,7 +187,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// psqlIn runs statements without a conversion by the client, except where the database has an encoding for it.
+// psqlIn runs statements without a conversion by the client, unless the database has an encoding that needs it.
 func psqlIn(t *testing.T, database, statements string) string {
 	t.Helper()
 	s := server{tools: toolsDir, environ: append(plainEnvironment(os.Environ()),
@@ -203,7 +204,7 @@ func psqlIn(t *testing.T, database, statements string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// UTF-8 cannot be converted to or from this encoding.
+// PostgreSQL cannot convert UTF-8 to or from this encoding.
 func TestEncodingThatCannotBeConverted(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_DATABASE", "mule")

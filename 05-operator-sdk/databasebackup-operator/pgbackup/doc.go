@@ -78,10 +78,10 @@
 // # Secrets
 //
 // PGUSER, PGPASSWORD and PGSSLPASSWORD come from Secrets: none of them is on a command line, in the log, or in the
-// result. PGUSER is among them, because a wrong reference may put a password there. A line of a PostgreSQL program
-// that contains such a value, a line of it, eight bytes of it, or an escaped form of it, is withheld as a whole, before
-// it is cut. If such a line were shown with stars, the rest of a known message would give a common word away. A line
-// about the identity of the user is always replaced by a sentence of this package. In sentences of this package, stars
+// result. PGUSER is among them, because a wrong reference may put a password there. A line of a PostgreSQL program that
+// contains such a value, a line of it, eight bytes of it, or an escaped form of it, is withheld completely, before it
+// is cut. If such a line were shown with stars, the rest of a known message would give a common word away. A line about
+// the identity of the user is always replaced by a sentence of this package. In sentences of this package, stars
 // replace a value of at least eight bytes. Names that the resource shows (host, database, path) stay readable.
 //
 // # Files
@@ -116,22 +116,22 @@
 //
 // Restore does the same, has pg_restore read the dump to its end, and then sends the dump to the process of the verb
 // scratch, through a unix socket in BACKUP_SCRATCH. That process makes a PostgreSQL server, by initdb in
-// BACKUP_SCRATCH, with a unix socket and without TCP. The server is always removed afterwards. The process creates
-// the roles of the globals, restores the dump, and compares the rows of each table and the number of large objects
-// with those of the facts. Then BACKUP_QUERY runs, as a user who may read all data and change nothing. It passes when
+// BACKUP_SCRATCH, with a unix socket and without TCP. The server is always removed afterwards. The process creates the
+// roles of the globals, restores the dump, and compares the rows of each table and the number of large objects with
+// those of the facts. Then BACKUP_QUERY runs, as a user who may read all data and change nothing. The query passes when
 // it returns at least one row whose first value is not false, NULL, empty or 0.
 //
-// A restore runs code of the database: a CHECK or an index may call functions, and the scratch server restores them
-// as its superuser, who may start programs. So a user who may create tables in the database can run any program
-// in the container of the scratch server. Run the verb scratch in a container of its own, with neither the volume nor
-// the credentials, and with process IDs of its own. Such a program can also send a false result, and so decide whether
-// its own database counts as verified. The length of the result and its possible reasons are limited.
+// A restore runs code of the database: a CHECK or an index may call functions, and the scratch server restores them as
+// its superuser, who may start programs. So a user who may create tables in the database can run any program in the
+// container of the scratch server. Run the verb scratch in a separate container, with neither the volume nor the
+// credentials, and with separate process IDs. Such a program can also send a false result, and so decide whether its
+// own database counts as verified. The length of the result and its possible reasons are limited.
 //
-// The outcome is recorded in the facts: Verified when it passed, otherwise Failure. The dump is Broken only with evidence
-// against it: ChecksumMismatch, ArchiveUnreadable, ArchiveIncomplete. With any other reason it is Unverifiable. The
-// scratch server is not the server that was dumped: it may lack a locale, a dictionary, an extension, a role, space or
-// memory. It also runs code of the dump. So nothing that it reports is evidence. A backup that passed a verification as
-// strong before stays Good. A run that was stopped records nothing.
+// The outcome is recorded in the facts: Verified when it passed, otherwise Failure. The dump is Broken only with
+// evidence against it: ChecksumMismatch, ArchiveUnreadable, ArchiveIncomplete. With any other reason it is
+// Unverifiable. The scratch server is not the server that was dumped: it may lack a locale, a dictionary, an extension,
+// a role, space or memory. It also runs code of the dump. So no report of the scratch server is evidence. A backup that
+// passed an equally strong verification before stays Good. A run that was stopped records nothing.
 //
 // # Retention
 //
@@ -146,28 +146,30 @@
 //
 // # Restore
 //
-// The dump is verified (Archive) before anything is changed. Roles that the dump needs and the server lacks are
-// created without login, attributes and memberships; the globals have those, and a person decides. A database that is
-// not empty is refused (TargetNotEmpty), unless BACKUP_OVERWRITE is true.
+// The dump is verified (Archive) before anything is changed. Roles that the dump needs and the server lacks are created
+// without login, attributes and memberships; the globals have those, and a user decides. A database that is not empty
+// is refused (TargetNotEmpty), unless BACKUP_OVERWRITE is true.
 //
-// The backup is restored into a new database (pgbackup_restore_ and a number), in one transaction. It has the encoding
-// and the locale of the dumped one, or those of the empty database that it replaces. When it has all its rows, the
-// connections to an old database are ended. In one transaction, the old database is renamed (pgbackup_replaced_ and
-// the number) and the new one gets its name. Then the old database is dropped. The volume of the server needs space for
-// both. The next run of the restore drops the databases that a killed run left. The user must be allowed to create
-// databases, to own them, to make their settings, and to create extensions and roles if the dump needs them.
+// The backup is restored into a new database (pgbackup_restore_ and a number), in one transaction. The new database has
+// the encoding and the locale of the dumped database, or those of the empty database that it replaces. When it has all
+// its rows, the restore ends the connections to an old database. In one transaction, the old database is renamed
+// (pgbackup_replaced_ and the number) and the new one gets its name. Then the old database is dropped. The volume of
+// the server needs space for both. The next run of the restore drops the databases that a killed run left. The user
+// must be allowed to create databases, to own them, to make their settings, and to create extensions and roles if the
+// dump needs them.
 //
 // Besides its content a database has an owner, grants (GRANT CONNECT), settings (ALTER DATABASE … SET, ALTER ROLE … IN
 // DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs to another user
-// than the one of the restore, the new one gets all of them from the old one. Otherwise, and when there is no old
+// than the user of the restore, the new database gets all of them from the old database. Otherwise, and without an old
 // database, they come from the archive, as with pg_restore --create. A statement that the server refuses, such as a
-// grant to a role that does not exist, is in the Warning of the result. The tablespace is that of the old database.
-// Security labels of an old one are lost. The public cannot connect to the new database until it has its grants.
+// grant to a role that does not exist, is in the Warning of the result. The new database has the tablespace of the old
+// database. Security labels of the old database are lost. The public cannot connect to the new database until it has
+// its grants.
 //
 // A run can be killed when the database has its name and the result is not written. So the transaction that gives the
 // name also sets a marker in the database: the default application_name of the user of the restore becomes "restored"
 // or "replaced", BACKUP_RESTORE_UID and the OID of the database. A run that finds the marker of its UID and this OID
-// succeeds and changes nothing, so that what users wrote since is kept. Rows are never compared for this. Without
+// succeeds and changes nothing, so that later writes of users are kept. Rows are never compared for this. Without
 // BACKUP_RESTORE_UID no marker is written. An archive of the database contains the marker as a setting. In a database
 // that is made from it the marker counts for nothing, because that database has another OID.
 //

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// toolError is the failure of a program, with the lines of its standard error that report errors. The lines are as the
-// program wrote them, because they are recognized by their text. Error shows what is no secret, and only then cuts it.
+// toolError is the failure of a program, with the lines of its standard error that report errors. The lines are
+// unchanged, because they are recognized by their text. Error withholds secrets first, and then cuts the text.
 type toolError struct {
 	name  string
 	lines []string
 	err   error
-	hide  func(string) string // nil where no secret is known
+	hide  func(string) string // nil if no secret is known
 }
 
 func (e *toolError) Error() string {
@@ -124,8 +124,8 @@ var workPatterns = []pattern{
 	{"the database system is", ReasonConnectionLost},
 }
 
-// volumePatterns are messages of a tool that cannot write a file of its own. The server writes the same about its
-// files, after ERROR.
+// volumePatterns are messages of a tool that cannot write its own file. The server writes the same about its files,
+// after ERROR.
 var volumePatterns = []pattern{
 	{"No space left on device", ReasonVolumeFull},
 	{"Disk quota exceeded", ReasonVolumeFull},
@@ -134,8 +134,8 @@ var volumePatterns = []pattern{
 	{"Read-only file system", ReasonVolumeNotWritable},
 }
 
-// classify gives the error of a tool the reason of the first pattern in its text, and otherwise another one. Names in
-// the message come from users, so they are taken out first.
+// classify gives the error of a tool the reason of the first pattern in its text, and without such a pattern the reason
+// otherwise. Names in the message come from users, so they are taken out first.
 func classify(err error, doing string, otherwise Reason, patterns []pattern, names ...string) error {
 	t, ok := errors.AsType[*toolError](err)
 	if !ok {

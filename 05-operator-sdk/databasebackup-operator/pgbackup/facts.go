@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// factsFile is the file of the facts about a dump. It is written last, and makes the backup complete.
+// factsFile is the file with the facts about a dump. A run writes it last: then the backup is complete.
 type factsFile struct {
 	Format    int       `json:"format"` // 1
 	Name      string    `json:"name"`
@@ -34,7 +34,7 @@ type factsFile struct {
 	// NotCounted are the other tables that were dumped, each with the reason why its rows were not counted.
 	NotCounted   map[string]string `json:"notCounted,omitempty"`
 	LargeObjects int64             `json:"largeObjects"`
-	// Roles are those that objects of the database belong or are granted to.
+	// Roles are the roles that own objects of the database, or have grants on them.
 	Roles []string `json:"roles"`
 
 	Verified *Verified `json:"verified,omitempty"`
@@ -66,7 +66,7 @@ func (s *factsFile) facts() *Facts {
 	return f
 }
 
-// notCountedLimit is how many tables a result names that were not counted. The facts have all of them.
+// notCountedLimit is how many tables without a count a result names. The facts have all of them.
 const notCountedLimit = 3
 
 // state says how reliable a dump of the recorded size is.
@@ -82,7 +82,7 @@ func (s *factsFile) state() State {
 	return StateGood
 }
 
-// readFacts returns nil if the file does not exist, or has not the facts of this name and owner.
+// readFacts returns nil if the file does not exist, or has the facts of another name or owner.
 func (s *store) readFacts(path, name string) *factsFile {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *store) readFacts(path, name string) *factsFile {
 	return &found
 }
 
-// prepareFacts writes the facts under a temporary name, durably. From then on commit can finish the run,
-// whoever calls it.
+// prepareFacts writes the facts under a temporary name, durably. From then on the commit of any run can finish this
+// run.
 func (s *store) prepareFacts(facts *factsFile, run string) error {
 	text, err := json.MarshalIndent(facts, "", "  ")
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *store) prepareFacts(facts *factsFile, run string) error {
 	return syncPath(s.dir)
 }
 
-// record replaces the facts of a backup that is there.
+// record replaces the facts of an existing backup.
 func (s *store) record(facts *factsFile) error {
 	run := newRun()
 	err := s.prepareFacts(facts, run)

@@ -74,7 +74,7 @@ func TestEachFaultHasItsReason(t *testing.T) {
 	}
 }
 
-// oldTools are tools of which pg_dump says that it is of version 9.
+// oldTools returns tools whose pg_dump reports version 9.
 func oldTools(t *testing.T) string {
 	t.Helper()
 	dir := folder(t)
@@ -90,7 +90,7 @@ func oldTools(t *testing.T) string {
 	return dir
 }
 
-// A server that comes up late is waited for.
+// A run waits for a server that starts late.
 func TestServerThatComesUpLateIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
@@ -111,7 +111,7 @@ func TestServerThatComesUpLateIsWaitedFor(t *testing.T) {
 	}
 }
 
-// await polls what nothing reports by itself.
+// await polls until done returns true.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
@@ -121,7 +121,7 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// children are the command lines of the processes below one, by number.
+// children returns the command lines of the processes below a process, by process ID.
 func children(pid int) map[int]string {
 	below, lines, parents := map[int]bool{pid: true}, map[int]string{}, map[int]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -136,7 +136,7 @@ func children(pid int) map[int]string {
 		_, _ = fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &state, &parent)
 		parents[id] = parent
 	}
-	for range 4 { // as deep as tools go
+	for range 4 { // tools start processes at most this deep
 		for id, parent := range parents {
 			if below[parent] && !below[id] {
 				below[id] = true
@@ -148,7 +148,7 @@ func children(pid int) map[int]string {
 	return lines
 }
 
-// recorded is a directory of programs that note how they were called, and then are the real ones.
+// recorded returns a directory of programs that record their command lines, and then run the real programs.
 func recorded(t *testing.T) (tools, calls string) {
 	t.Helper()
 	tools = folder(t)
@@ -163,7 +163,7 @@ func recorded(t *testing.T) (tools, calls string) {
 	return tools, calls
 }
 
-// Each call of the program is recorded; what the programs call in turn is looked for while they run.
+// Each call by pgbackup is recorded; the test looks for the processes that the programs start while they run.
 func TestPasswordIsOnNoCommandLine(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_DATABASE", "secretive")
@@ -188,7 +188,7 @@ func TestPasswordIsOnNoCommandLine(t *testing.T) {
 					t.Fatalf("%s: %v: %s", verb, err, errs.String())
 				}
 				running = false
-			case <-time.After(5 * time.Millisecond): // what is to be seen takes far longer
+			case <-time.After(5 * time.Millisecond): // the processes that it must see run far longer
 			}
 			for _, line := range children(cmd.Process.Pid) {
 				if strings.Contains(line, password) {
@@ -215,8 +215,8 @@ func TestPasswordIsOnNoCommandLine(t *testing.T) {
 	}
 }
 
-// The dump is held up by a lock, so that it is surely under way when the signal comes: on a table that has no
-// rows of its own, which pg_dump alone looks at.
+// A lock holds up the dump, so that it is surely in progress when the signal comes. The lock is on a partitioned table
+// without its own rows, which only pg_dump reads.
 func TestSIGTERMStopsTheToolsAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_DATABASE", "held")
@@ -269,7 +269,8 @@ func TestSIGTERMStopsTheToolsAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// A verification is stopped while its query runs: the scratch server goes, and nothing is held against the dump.
+// A verification is stopped while its query runs: the scratch server is removed, and nothing is recorded against the
+// dump.
 func TestSIGTERMRemovesTheScratchServer(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_SCRATCH", folder(t), "BACKUP_QUERY", "SELECT pg_sleep(600)",
@@ -337,7 +338,7 @@ func TestFullVolume(t *testing.T) {
 	})
 }
 
-// A run waits for another one of the same owner, and not for those of other owners.
+// A run waits for another run of the same owner, and not for runs of other owners.
 func TestTwoRunsOfOneOwner(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_WAIT_SECONDS", "0")
@@ -356,7 +357,7 @@ func TestTwoRunsOfOneOwner(t *testing.T) {
 	must(t, verbBackup, with(settings, "BACKUP_OWNER", "uid-2", "BACKUP_WAIT_SECONDS", "20"), ReasonBackupSucceeded)
 }
 
-// A server that accepts and says nothing does not hold a run up forever.
+// A server that accepts a connection and sends nothing does not block a run forever.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
@@ -370,7 +371,8 @@ func TestSilentServer(t *testing.T) {
 		"BACKUP_WAIT_SECONDS", "1"), ReasonTargetNotReady)
 }
 
-// A volume that is full because more is kept than the policy asks for now: the failed run makes room for the next.
+// A volume is full because it has more backups than the present policy keeps: the failed run frees space for the next
+// run.
 func TestFullVolumeIsPruned(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1", "BACKUP_WAIT_SECONDS", "1")
@@ -390,8 +392,8 @@ func TestFullVolumeIsPruned(t *testing.T) {
 	}
 }
 
-// A clock that was ahead for a while dated a backup in the future. The runs after it are older by their dates, and
-// yet each keeps what it has just taken.
+// A clock that was ahead for a while dated a backup in the future. The runs after it have older dates, but each keeps
+// the backup that it has just taken.
 func TestClockThatWasAheadDoesNotCostTheNewestBackup(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1")

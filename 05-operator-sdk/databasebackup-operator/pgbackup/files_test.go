@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// put makes a backup by hand: a dump of some bytes, globals and facts.
+// put creates a backup by hand: a dump of some bytes, globals and facts.
 func put(t *testing.T, settings map[string]string, name string, started time.Time, edit func(*factsFile)) {
 	t.Helper()
 	settings = with(settings, "BACKUP_NAME", name)
@@ -51,7 +51,7 @@ func put(t *testing.T, settings map[string]string, name string, started time.Tim
 
 var noon = time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC)
 
-// Files that people removed or added, and those of others, are no reason to stop, and stay.
+// Pruning continues when users have removed or added files. It leaves the added files and the files of other owners.
 func TestPruneAmongFilesOfOthers(t *testing.T) {
 	settings := with(volume(t), "BACKUP_KEEP_LAST", "1", clock, noon.Format(time.RFC3339))
 	other := with(settings, "BACKUP_OWNER", "uid-2")
@@ -98,7 +98,7 @@ func TestPruneAmongFilesOfOthers(t *testing.T) {
 	}
 }
 
-// Pruning is killed at every step, and again: what is to stay is untouched, and the next run ends it.
+// Pruning is killed at every step, repeatedly: the kept backups are untouched, and the next run finishes the pruning.
 func TestPruneKilledAtEveryStep(t *testing.T) {
 	settings := with(volume(t), "BACKUP_KEEP_LAST", "2", clock, noon.Format(time.RFC3339))
 	fresh := func() {
@@ -130,7 +130,7 @@ func TestPruneKilledAtEveryStep(t *testing.T) {
 	table.print()
 }
 
-// Deleting is killed at every step: the next run ends it, and the files of another owner are untouched.
+// Deleting is killed at every step: the next run finishes it, and the files of another owner are untouched.
 func TestDeleteKilledAtEveryStep(t *testing.T) {
 	settings := volume(t)
 	other := with(settings, "BACKUP_OWNER", "uid-2")
@@ -158,7 +158,7 @@ func TestDeleteKilledAtEveryStep(t *testing.T) {
 	table.print()
 }
 
-// Temporary files go after a day, or with the next run of the same name; those of other owners stay.
+// Temporary files are removed after a day, or by the next run of the same name; the files of other owners stay.
 func TestTemporaryFilesOfKilledRuns(t *testing.T) {
 	settings := volume(t)
 	put(t, settings, "orders-1", noon, nil)
@@ -187,7 +187,7 @@ func TestTemporaryFilesOfKilledRuns(t *testing.T) {
 func TestDeleteRemovesTheFilesOfOneOwner(t *testing.T) {
 	settings := volume(t)
 	other := with(settings, "BACKUP_OWNER", "uid-2")
-	must(t, verbDelete, settings, ReasonDeleteSucceeded) // nothing is there yet
+	must(t, verbDelete, settings, ReasonDeleteSucceeded) // no file exists yet
 	put(t, settings, "orders-1", noon, nil)
 	put(t, settings, "orders-2", noon, nil)
 	put(t, other, "orders-1", noon, nil)
@@ -220,7 +220,7 @@ func TestLinkOutOfTheVolumeIsRefused(t *testing.T) {
 	if err := os.Symlink(outside, settings["BACKUP_DIR"]); err != nil {
 		t.Fatal(err)
 	}
-	o := must(t, verbPrune, settings, ReasonPruneSucceeded) // the folder of the owner is not there
+	o := must(t, verbPrune, settings, ReasonPruneSucceeded) // the folder of the owner does not exist
 	if err := os.Mkdir(filepath.Join(outside, settings["BACKUP_OWNER"]), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestUnknownBackup(t *testing.T) {
 	settings := volume(t)
 	for _, verb := range []string{verbVerify, verbRestore} {
 		o := must(t, verb, with(settings, "BACKUP_DATABASE", "d", "PGHOST", "h", "PGUSER", "u"), ReasonBackupNotFound)
-		if o.code != 3 { // not 2, with which a panic ends
+		if o.code != 3 { // not 2, the exit code of a panic
 			t.Errorf("%s: code %d", verb, o.code)
 		}
 	}

@@ -23,18 +23,18 @@ const (
 	StateBroken State = "Broken"
 	// StateMissing are facts whose dump is gone.
 	StateMissing State = "Missing"
-	// StateUnknown is a dump without facts: put there by hand, or its facts were removed.
+	// StateUnknown is a dump without facts: a user put it there, or its facts were removed.
 	StateUnknown State = "Unknown"
 )
 
-// Entry is a backup as retention sees it.
+// Entry has the properties of a backup that retention uses.
 type Entry struct {
 	Name  string
 	Time  time.Time // of the data: when the dump began
 	State State
 }
 
-// Policy says which backups stay. Numbers of 0 keep none by that rule; MaxAgeDays of 0 means no limit.
+// Policy says which backups stay. With the number 0 a rule keeps no backup; a MaxAgeDays of 0 sets no limit.
 type Policy struct {
 	KeepLast, KeepDaily, KeepWeekly, KeepMonthly int
 	MaxAgeDays                                   int
@@ -44,9 +44,9 @@ type Policy struct {
 //
 //   - Good backups are kept by the rules: the KeepLast newest, and the newest of each of the last KeepDaily days,
 //     KeepWeekly weeks (Monday to Sunday) and KeepMonthly months that have one, in the location.
-//   - Unverified and unverifiable backups are kept by the same rules. They are counted separately, so they never replace
-//     a good backup, and no good backup replaces them.
-//   - Broken and missing backups are kept while there is no newer good backup, the KeepLast newest of them.
+//   - Unverified and unverifiable backups are kept by the same rules. They are counted separately, so they replace
+//     no good backup, and no good backup replaces them.
+//   - The KeepLast newest broken and missing backups are kept, unless a newer backup is good.
 //   - Backups that are older than MaxAgeDays calendar days are removed, even if these rules would keep them.
 //   - The newest good backup is never removed. While no backup is good, the newest unverified one is never removed.
 //   - The newest dump is never removed, even if it is broken: perhaps a part of it can be restored.
@@ -92,7 +92,7 @@ func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location
 	return keep, remove
 }
 
-// mark records which of these backups, newest first, are kept by the rules that count.
+// mark records which of these backups, newest first, the counting rules keep.
 func (p Policy) mark(stays map[string]bool, newestFirst []Entry, location *time.Location) {
 	for _, rule := range []struct {
 		count  int

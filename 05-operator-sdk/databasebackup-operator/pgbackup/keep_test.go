@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// entries reads "G 2026-05-03 02:00" and the like: state, time in UTC. The name is the time.
+// entries reads lines such as "G 2026-05-03 02:00": state, time in UTC. The name is the time.
 func entries(t *testing.T, lines ...string) (found []Entry) {
 	t.Helper()
 	states := map[string]State{"G": StateGood, "U": StateUnverified, "V": StateUnverifiable, "B": StateBroken,
@@ -30,11 +30,11 @@ func entries(t *testing.T, lines ...string) (found []Entry) {
 type pruning struct {
 	have   []string
 	policy Policy
-	zone   string   // none is UTC
+	zone   string   // empty for UTC
 	remove []string // newest first
 }
 
-// Pruned on May 10, 2026, at noon.
+// The tests prune on May 10, 2026, at noon.
 var prunings = map[string]pruning{
 	"the last ones stay": {
 		have:   []string{"G 2026-05-01 00:00", "G 2026-05-02 00:00", "G 2026-05-03 00:00"},
@@ -127,8 +127,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// Whatever is there and whatever the policy: the newest good one, the newest dump and all unknown ones stay, nothing is
-// lost or doubled, and a second pruning finds nothing to do.
+// For any backups and any policy, the newest good backup, the newest dump and all unknown backups stay. No backup is
+// lost or listed twice, and a second pruning removes nothing.
 func TestKeepAlways(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	now := time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC)

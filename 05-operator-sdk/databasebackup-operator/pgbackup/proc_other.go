@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// ownGroup starts a tool in a process group of its own, so that what it starts is stopped with it.
+// ownGroup starts a tool in a separate process group, so that the processes that it starts are stopped with it.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

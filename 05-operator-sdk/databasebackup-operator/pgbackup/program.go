@@ -13,10 +13,10 @@ import (
 // Exit codes of the program.
 const (
 	exitFailed = 1 // another try may succeed
-	exitFinal  = 3 // another try would fail in the same way. 2 is Go's, after a panic
+	exitFinal  = 3 // another try would fail in the same way. Go uses 2 after a panic
 )
 
-// hooks are what tests replace.
+// hooks are the functions that tests replace.
 type hooks struct {
 	now  func() time.Time
 	step func(string)
@@ -33,7 +33,7 @@ type program struct {
 	hide   func(string) string
 }
 
-// run runs one verb and returns the exit code. doc.go has the settings, and what is printed and written.
+// run runs one verb and returns the exit code. doc.go describes the settings and the output.
 func run(ctx context.Context, args, environ []string, out, errs io.Writer, h hooks) int {
 	if len(args) != 1 {
 		_, _ = fmt.Fprintf(errs, "usage: pgbackup %s (settings come from the environment)\n", strings.Join(verbs, "|"))
@@ -47,10 +47,10 @@ func run(ctx context.Context, args, environ []string, out, errs io.Writer, h hoo
 		err = p.do(ctx)
 	}
 	if err == nil && config.Verb == verbScratch {
-		return 0 // it was stopped, and has no result
+		return 0 // the process was stopped, and has no result
 	}
 	if ctx.Err() != nil && err != nil {
-		err = failf(ReasonInterrupted, "stopped by a signal; what was not finished is removed or will be by the next run")
+		err = failf(ReasonInterrupted, "stopped by a signal; this run or the next one removes the unfinished files")
 	}
 	return p.report(err, errs)
 }
@@ -71,7 +71,7 @@ func (p *program) do(ctx context.Context) error {
 	return p.serveScratch(ctx)
 }
 
-// succeed notes the outcome of a run that goes well.
+// succeed records the outcome of a successful run.
 func (p *program) succeed(reason Reason, format string, args ...any) {
 	p.result.Reason, p.result.Message = reason, fmt.Sprintf(format, args...)
 }
@@ -120,8 +120,8 @@ func (p *program) hideAttr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// holding runs work while this run alone changes the folder of the owner, after what killed runs left there
-// was finished or removed.
+// withLock runs work while only this run changes the folder of the owner. Before that it finishes or removes the
+// temporary files of killed runs.
 func (p *program) withLock(ctx context.Context, create bool, work func(*store) error) error {
 	s, err := p.open(create)
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *program) withLock(ctx context.Context, create bool, work func(*store) e
 	if files, err := s.files(); err != nil {
 		return err
 	} else if len(files) == 0 && !create {
-		return work(s) // there is nothing to protect, and no reason to make a folder
+		return work(s) // the folder is empty, so work needs no lock
 	}
 	unlock, err := s.lock(ctx, false, p.config.Wait)
 	if err != nil {
@@ -143,7 +143,7 @@ func (p *program) withLock(ctx context.Context, create bool, work func(*store) e
 	return work(s)
 }
 
-// explain adds a second error to the first, whose reason stays.
+// joinErrors adds a second error to the first, whose reason stays.
 func joinErrors(first, second error) error {
 	if first == nil {
 		return second

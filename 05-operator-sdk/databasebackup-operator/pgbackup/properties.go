@@ -89,9 +89,9 @@ func skipRemarks(script string) string {
 // only in quotes.
 const databaseWord = "DATABASE "
 
-// cutStatement finds the first statement of a script, without its semicolon. end is where the next one begins.
+// cutStatement finds the first statement of a script, without its semicolon. end is where the next statement begins.
 func cutStatement(script string) (found statement, end int) {
-	begin := 0 // of what is not in found yet
+	begin := 0 // of the text that is not in found yet
 	for end < len(script) && script[end] != ';' {
 		switch {
 		case script[end] == '\'' || script[end] == '"':
@@ -151,9 +151,9 @@ func (p *program) restoreProperties(ctx context.Context, a archived, database st
 	return refused, nil
 }
 
-// sql runs the statements for a database and prints the numbers of those that fail, with the reason. psql sees the
-// statements only as hexadecimal digits, because it would run its own commands in them. Public grants come first:
-// pg_dump writes the difference to those of a new database.
+// sql runs the statements for a database and prints the numbers of the statements that fail, with the reason. psql gets
+// the statements only as hexadecimal digits, because it would run psql commands in them. Public grants come first:
+// pg_dump writes only the difference to the grants of a new database.
 func (a archived) sql(database string) string {
 	const failed = "pgbackup.failed" // a setting of the session
 	var all strings.Builder
@@ -175,7 +175,7 @@ func (a archived) sql(database string) string {
 	return all.String()
 }
 
-// shown is the statement as a warning shows it: without the value of a setting or a comment.
+// shown is the statement in a warning: without the value of a setting or a comment.
 func (s statement) shown(database string) string {
 	text := s.before
 	if s.named {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lostSchema gives the database $1 all that the archive has of it beside its content.
+// lostSchema gives the database $1 all the properties that an archive has in addition to the content.
 const lostSchema = `
 CREATE ROLE "$1 owner" LOGIN; CREATE ROLE "DATABASE $1"; CREATE ROLE "$1 gone";
 ALTER DATABASE $1 OWNER TO "$1 owner";
@@ -37,7 +37,7 @@ SELECT coalesce(r.rolname, 'all'), c FROM pg_db_role_setting JOIN pg_database d 
   WHERE datname = '$1' AND c !~ '^application_name=' ORDER BY 1, 2;
 `
 
-// lost makes a database with properties, takes a backup, and returns the settings and a function that shows the
+// lost creates a database with properties, takes a backup, and returns the settings and a function that shows the
 // properties of a database.
 func lost(t *testing.T, name, encoding string) (settings map[string]string, show func(database string) string) {
 	t.Helper()
@@ -56,8 +56,8 @@ DROP ROLE IF EXISTS "$1 owner"; DROP ROLE IF EXISTS "DATABASE $1"; DROP ROLE IF 
 	return settings, show
 }
 
-// A database that was lost comes back with what it had beside its content, also under another name, and also when
-// the server was made anew with an empty or a filled database of that name.
+// A restore gives a lost database its properties back, also under another name, and also on a new server with an empty
+// or a filled database of that name.
 func TestRestoreOfALostDatabase(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ into, before, inside, encoding string }{
@@ -91,7 +91,7 @@ func TestRestoreOfALostDatabase(t *testing.T) {
 	}
 }
 
-// What cannot be restored, because a role is gone, is in the result. The rest is restored.
+// The result lists the properties that cannot be restored because a role is gone. The other properties are restored.
 func TestRestoreNamesPropertiesThatItCannotRestore(t *testing.T) {
 	t.Parallel()
 	settings, show := lost(t, "lost_roles", "UTF8")
@@ -133,7 +133,7 @@ func TestRestoreKeepsAPreparedDatabase(t *testing.T) {
 	}
 }
 
-// The statements of a script name another database, whatever is in the names and the values.
+// The statements of a script name another database, for all names and values.
 func TestPropertiesOfAScript(t *testing.T) {
 	const script = `--
 -- Name: "odd; x"; Type: DATABASE

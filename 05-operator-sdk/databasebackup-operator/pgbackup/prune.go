@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// prune applies retention alone.
+// prune applies only retention.
 func (p *program) prune(ctx context.Context) error {
 	return p.withLock(ctx, false, func(s *store) error {
 		if err := p.retain(ctx, s); err != nil {
@@ -32,7 +32,7 @@ func (p *program) retain(ctx context.Context, s *store) error {
 		entries = append(entries, b.Entry)
 	}
 	keep, remove := Keep(entries, p.config.Policy, p.now(), p.config.Location)
-	// After the clock was ahead for a while, earlier backups seem newer than the one that this run has just taken.
+	// After the clock was ahead for a while, earlier backups seem newer than the backup that this run has just taken.
 	taken := func(e Entry) bool {
 		return p.config.Verb == verbBackup && e.Name == p.config.Name && e.State != StateBroken && e.State != StateMissing
 	}
@@ -59,8 +59,8 @@ func (p *program) retain(ctx context.Context, s *store) error {
 	return nil
 }
 
-// delete removes all files of the owner that have names as this program gives them. Other files stay, and the folder
-// with them.
+// delete removes all files of the owner that have names of this program's form. Other files stay, and so does their
+// folder.
 func (p *program) delete(ctx context.Context) error {
 	s, err := p.open(false)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *program) delete(ctx context.Context) error {
 		return err
 	}
 	removed := map[string]bool{}
-	for _, f := range files { // .dump comes before .globals.sql and .json, as in remove
+	for _, f := range files { // .dump sorts before .globals.sql and .json, as in remove
 		name := nameOf(f.Name())
 		if name == "" && !temporaryForm.MatchString(f.Name()) {
 			continue

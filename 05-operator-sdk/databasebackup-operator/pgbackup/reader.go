@@ -50,7 +50,7 @@ func (r *reader) number(variable string, otherwise, limit int) int {
 // path checks an absolute path. Long ones are refused: a path is part of the result, which has a limit.
 func (r *reader) path(variable, path string) string {
 	switch {
-	case path == "": // required has reported it
+	case path == "": // required has reported that
 	case !filepath.IsAbs(path):
 		r.wrong(variable, fmt.Sprintf("is %q, no absolute path", path), "begin it with /")
 	case slices.Contains(strings.Split(path, "/"), ".."):

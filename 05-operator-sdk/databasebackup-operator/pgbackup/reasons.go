@@ -13,7 +13,7 @@ type Reason string
 // Reasons of runs that succeeded.
 const (
 	ReasonBackupSucceeded       Reason = "BackupSucceeded"
-	ReasonAlreadyComplete       Reason = "AlreadyComplete" // this backup was there; nothing was dumped
+	ReasonAlreadyComplete       Reason = "AlreadyComplete" // the backup existed; nothing was dumped
 	ReasonVerificationSucceeded Reason = "VerificationSucceeded"
 	ReasonPruneSucceeded        Reason = "PruneSucceeded"
 	ReasonRestoreSucceeded      Reason = "RestoreSucceeded"
@@ -27,25 +27,25 @@ const (
 	ReasonToolKilled      Reason = "ToolKilled"      // a PostgreSQL program was killed: too little memory?
 	ReasonInterrupted     Reason = "Interrupted"     // stopped by SIGTERM or SIGINT
 	ReasonBusy            Reason = "Busy"            // another run uses the same files or restores into the database
-	ReasonFailed          Reason = "Failed"          // none of the others
+	ReasonFailed          Reason = "Failed"          // no other reason applies
 
 	ReasonTargetNotReady       Reason = "TargetNotReady"       // the server could not be reached in time
 	ReasonAuthenticationFailed Reason = "AuthenticationFailed" // the server refuses user or password
-	ReasonTLSFailed            Reason = "TLSFailed"            // no TLS, or not with the certificate that is required
+	ReasonTLSFailed            Reason = "TLSFailed"            // no TLS, or not with the required certificate
 	ReasonDatabaseNotFound     Reason = "DatabaseNotFound"
-	ReasonPermissionDenied     Reason = "PermissionDenied" // the server refuses what the user may not do
+	ReasonPermissionDenied     Reason = "PermissionDenied" // the user lacks a permission
 	ReasonVersionMismatch      Reason = "VersionMismatch"  // the server is newer than pg_dump
 	ReasonConnectionLost       Reason = "ConnectionLost"   // the connection to the server ended too early
 	ReasonDumpFailed           Reason = "DumpFailed"       // pg_dump or pg_dumpall failed otherwise
 
-	ReasonVolumeMissing     Reason = "VolumeMissing" // BACKUP_ROOT is no directory
+	ReasonVolumeMissing     Reason = "VolumeMissing" // BACKUP_ROOT is not a directory
 	ReasonVolumeFull        Reason = "VolumeFull"
 	ReasonVolumeNotWritable Reason = "VolumeNotWritable" // file permissions, or mounted read-only
 	ReasonVolumeFailed      Reason = "VolumeFailed"      // any other error of the file system
 
 	ReasonBackupNotFound    Reason = "BackupNotFound"
-	ReasonFileMissing       Reason = "FileMissing"       // the facts are there, the dump is not
-	ReasonChecksumMismatch  Reason = "ChecksumMismatch"  // size or SHA-256 are not those of the dump that was taken
+	ReasonFileMissing       Reason = "FileMissing"       // the facts exist, the dump does not
+	ReasonChecksumMismatch  Reason = "ChecksumMismatch"  // size or SHA-256 differ from the facts
 	ReasonArchiveUnreadable Reason = "ArchiveUnreadable" // pg_restore cannot read the dump's table of contents
 	ReasonArchiveIncomplete Reason = "ArchiveIncomplete" // the table of contents lacks tables
 	ReasonRestoreFailed     Reason = "RestoreFailed"     // the server of a restore refused a part of the dump
@@ -53,9 +53,9 @@ const (
 
 	// The scratch server is not the server that was dumped, and runs code of the dump. So none of these reasons is
 	// evidence against the dump.
-	ReasonScratchFailed        Reason = "ScratchFailed"        // there is no scratch server
+	ReasonScratchFailed        Reason = "ScratchFailed"        // the scratch server does not run
 	ReasonScratchRestoreFailed Reason = "ScratchRestoreFailed" // the scratch server refused a part of the dump
-	ReasonRowsDiffer           Reason = "RowsDiffer"           // restored, but not the rows that were dumped
+	ReasonRowsDiffer           Reason = "RowsDiffer"           // the restored rows differ from the dumped rows
 	ReasonQueryInvalid         Reason = "QueryInvalid"         // BACKUP_QUERY does not run
 	ReasonQueryFailed          Reason = "QueryFailed"          // BACKUP_QUERY returned no row, false, NULL or 0
 )
@@ -66,7 +66,8 @@ var final = map[Reason]bool{
 	ReasonBackupNotFound: true, ReasonFileMissing: true, ReasonQueryInvalid: true, ReasonTargetNotEmpty: true,
 }
 
-// faulty are the reasons that are evidence against the dump itself. With any other reason it could not be verified.
+// faulty are the reasons that are evidence against the dump itself. With any other reason the dump could not be
+// verified.
 var faulty = map[Reason]bool{
 	ReasonChecksumMismatch: true, ReasonArchiveUnreadable: true, ReasonArchiveIncomplete: true,
 }
@@ -87,7 +88,7 @@ func failf(reason Reason, format string, args ...any) error {
 	return &fault{reason: reason, message: err.Error(), cause: errors.Unwrap(err)}
 }
 
-// reasonOf is the reason of the outermost fault in an error, Failed when there is none.
+// reasonOf is the reason of the outermost fault in an error, or Failed.
 func reasonOf(err error) Reason {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f.reason

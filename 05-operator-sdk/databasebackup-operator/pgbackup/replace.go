@@ -52,7 +52,7 @@ func (p *program) restoreAside(
 		}
 	}
 	p.step("restored")
-	// A signal must not interrupt what follows, or it would be open which of the two has the name.
+	// A signal must not interrupt the next steps: it would be unknown which of the two databases has the name.
 	ctx = context.WithoutCancel(ctx)
 	if err = p.swap(ctx, aside, made, replaced, old); err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func (p *program) dropLeft(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// collationFor has the encoding and the locale of the new database: those of the dumped one, unless the target is
-// empty. So a user can prepare a database on a server that lacks the locale.
+// collationFor returns the encoding and the locale of the new database: those of the dumped database, unless the target
+// is empty. So a user can prepare a database on a server that lacks the locale.
 func collationFor(old targetState, facts *factsFile) *factsFile {
 	if !old.exists || !old.empty {
 		return facts
@@ -91,7 +91,7 @@ func collationFor(old targetState, facts *factsFile) *factsFile {
 	return prepared
 }
 
-// swapAttempts bounds how often the names are swapped. A client that was disconnected may connect again before.
+// swapAttempts bounds how often the names are swapped. A disconnected client may reconnect first.
 const swapAttempts = 10
 
 // createdOID is the OID of the database that this run has created. The public cannot connect to it until it gets its
@@ -130,8 +130,8 @@ FROM pg_database WHERE datname =$old \gexec
 `
 
 // swap renames the old database, gives its name to the restored one, and sets the marker of this restore, in one
-// transaction. It fails if the database that gets the name is not the one that this run created: another run may have
-// created its own database of that name, which is still empty.
+// transaction. It fails if the database that gets the name was not created by this run: another run may have created
+// its own database of that name, which is still empty.
 func (p *program) swap(ctx context.Context, aside, made, replaced string, old targetState) (err error) {
 	sql := p.swapStatements(aside, made, replaced, old)
 	for range swapAttempts {
@@ -177,8 +177,8 @@ func (p *program) warn(text string) {
 	p.result.Warning = strings.TrimPrefix(p.result.Warning+"; "+text, "; ")
 }
 
-// asideNames are the name of the restored database before the swap, and that of the replaced one after it. They are
-// the same for every try of a restore, so that a try finds what a killed one left.
+// asideNames returns the name of the restored database before the swap, and the name of the replaced database after it.
+// The names are the same for every try of a restore, so that a try finds the databases of a killed try.
 func asideNames(c Config) (aside, replaced string) {
 	hash := sha256.Sum256([]byte(c.Owner + "\x00" + c.Name + "\x00" + c.Database))
 	id := hex.EncodeToString(hash[:8])

@@ -9,7 +9,7 @@ import (
 // restore restores one backup into the database of the settings.
 //
 // The backup is restored under another name first. When the new database has all rows it gets the name, and then the
-// old one is dropped. So a restore that fails changes nothing.
+// old database is dropped. So a restore that fails changes nothing.
 func (p *program) restore(ctx context.Context) error {
 	s, err := p.open(false)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *program) restoreFound(ctx context.Context, s *store, found backup) erro
 	return nil
 }
 
-// restored records the content of the restored database.
+// restored returns the content of the restored database.
 func (p *program) restored(tables map[string]int64) *Restored {
 	r := &Restored{Database: p.config.Database, Tables: len(tables)}
 	for _, rows := range tables {
@@ -81,8 +81,8 @@ func (p *program) restored(tables map[string]int64) *Restored {
 	return r
 }
 
-// finished handles a restore that an earlier run has finished, and whose end is not known because that run was killed.
-// Whatever users have changed since then stays.
+// finished handles a restore that an earlier run has finished, but whose result is not known, because that run was
+// killed. Whatever users have changed since then stays.
 func (p *program) finished(ctx context.Context, facts *factsFile, target targetState) error {
 	aside, replaced := asideNames(p.config)
 	if err := p.dropLeft(ctx, aside, replaced); err != nil {
@@ -96,7 +96,7 @@ func (p *program) finished(ctx context.Context, facts *factsFile, target targetS
 	return nil
 }
 
-// fill restores into a new database, and compares the rows with those that were dumped.
+// fill restores into a new database, and compares the restored rows with the dumped rows.
 func (p *program) fill(ctx context.Context, database, dump string, facts *factsFile) (map[string]int64, error) {
 	p.step("restoring")
 	file, err := os.Open(dump)

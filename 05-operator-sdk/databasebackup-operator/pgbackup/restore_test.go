@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// held starts a restore that overwrites a database, and returns when it has reached a step. It goes on with release;
-// then end tells its outcome.
+// held starts a restore that overwrites a database, and returns when it has reached a step. release lets it continue,
+// and returns its exit code and standard error.
 func held(t *testing.T, into map[string]string, step string) (release func() (code int, errs string)) {
 	t.Helper()
 	dir := folder(t)
@@ -51,7 +51,8 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever takes the unfinished database away and puts another in its place, lock or not: that one never gets the name.
+// Another client may replace the unfinished database with another database, with or without the lock: that database
+// never gets the name.
 func TestRestoreNamesNoDatabaseThatItDidNotMake(t *testing.T) {
 	t.Parallel()
 	settings := backedUp(t)
@@ -70,8 +71,8 @@ func TestRestoreNamesNoDatabaseThatItDidNotMake(t *testing.T) {
 	}
 }
 
-// What a database has besides its content stays when it is replaced: who may do what with it, its settings, its
-// connection limit, its comment and its tablespace.
+// A database that is replaced keeps its properties: its grants, its settings, its connection limit, its comment and its
+// tablespace.
 func TestOverwriteKeepsWhatBelongsToTheDatabase(t *testing.T) {
 	t.Parallel()
 	settings := target(t)
@@ -114,7 +115,7 @@ SELECT pg_get_userbyid(datdba), datconnlimit, shobj_description(d.oid, 'pg_datab
 	}
 }
 
-// Without BACKUP_DATABASE the backup tells which database it is of.
+// Without BACKUP_DATABASE the facts of the backup name the database.
 func TestRestoreIntoTheDatabaseThatWasDumped(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_DATABASE", "original")
@@ -181,7 +182,7 @@ func TestRestoreRecognisesItsOwnEnd(t *testing.T) {
 	must(t, verbRestore, settings, ReasonTargetNotEmpty)
 }
 
-// The owner of a database who is no superuser can replace it, and restore it when it is lost.
+// An owner of a database who is not a superuser can replace the database, and restore it when it is lost.
 func TestOverwriteByAnOwner(t *testing.T) {
 	t.Parallel()
 	settings := target(t)

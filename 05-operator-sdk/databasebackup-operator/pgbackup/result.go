@@ -16,17 +16,18 @@ type Result struct {
 	Verb      string `json:"verb"`
 	Succeeded bool   `json:"succeeded"`
 	Reason    Reason `json:"reason"`
-	// Message is one sentence for people. It never holds a secret.
+	// Message is one sentence for users. It never contains a secret.
 	Message string `json:"message"`
-	// Warning is about a fault beside a success: retention that could not remove a file.
+	// Warning reports a fault in a successful run, such as a file that retention could not remove.
 	Warning string    `json:"warning,omitempty"`
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
-	// Backup are the facts of the backup that the run was about. A failed run has them when the backup is there.
+	// Backup has the facts of the backup of this run. A failed run has them if the backup exists.
 	Backup *Facts `json:"backup,omitempty"`
 	// Restored is the outcome of a restore.
 	Restored *Restored `json:"restored,omitempty"`
-	// Backups are those of this owner after the run, newest first; Removed are the names of those that it removed.
+	// Backups are the backups of this owner after the run, newest first; Removed are the names of the backups that the
+	// run removed.
 	Backups []Listed `json:"backups,omitempty"`
 	Removed []string `json:"removed,omitempty"`
 	// Omitted is how many of Backups and Removed were left out to keep within ResultLimit, the oldest first.
@@ -51,10 +52,10 @@ type Facts struct {
 	// NotCounted names tables whose rows were not counted, each with the reason.
 	NotCounted []string `json:"notCounted,omitempty"`
 
-	// Verified is the strongest verification that passed; nil when there was none, or one failed since.
+	// Verified is the strongest verification that passed; nil when none passed, or a verification failed since.
 	Verified *Verified `json:"verified,omitempty"`
-	// Failure is a verification that failed, or that was not possible: State says which. A later one that is as strong and
-	// passes removes it.
+	// Failure is a verification that failed, or that was not possible: State says which. A later verification that is as
+	// strong and passes removes it.
 	Failure *Failure `json:"failure,omitempty"`
 }
 
@@ -77,9 +78,10 @@ type Restored struct {
 	Database string `json:"database"`
 	Tables   int    `json:"tables"`
 	Rows     int64  `json:"rows"`
-	// Replaced is true when a database was dropped for it.
+	// Replaced is true when the restore dropped an old database.
 	Replaced bool `json:"replaced"`
-	// RolesCreated are those that the dump needs and the server lacked, made without login and attributes.
+	// RolesCreated is the number of roles that the dump needs and the server lacked. They were created without login and
+	// attributes.
 	RolesCreated int `json:"rolesCreated"`
 }
 

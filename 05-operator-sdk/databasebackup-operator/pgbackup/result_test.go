@@ -112,7 +112,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Details of errors show rows: they are not kept.
+// Details of errors show rows, so they are not kept.
 func TestComplaintsAreErrorsOnly(t *testing.T) {
 	var c errorLines
 	text := "pg_restore: connecting\npg_restore: error: COPY failed for table \"t\": ERROR:  duplicate key\nDETAIL:  " +

@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// oddDatabase has what breaks who puts names into command lines, connection strings or SQL.
+// oddDatabase breaks a program that puts the name unquoted into command lines, connection strings or SQL.
 const oddDatabase = `-it's "odd" = postgresql://x`
 
-// oddSchema makes 10,000 rows and more in tables with odd names.
+// oddSchema creates more than 10,000 rows in tables with odd names.
 const oddSchema = `
 CREATE EXTENSION hstore;
 CREATE EXTENSION pgcrypto;
@@ -65,7 +65,7 @@ GRANT USAGE ON SCHEMA "Übung" TO "back\slash; \! touch";
 SELECT lo_from_bytea(0, decode(repeat('00ff27', n * 1000), 'hex')) FROM generate_series(1, 5) n;
 `
 
-// oddRoles are dropped with the databases that they own things in.
+// dropOddRoles drops the roles that own objects in these databases.
 const dropOddRoles = `DROP ROLE "Reader O'Neil"; DROP ROLE "select"; DROP ROLE "back\slash; \! touch";`
 
 // contentQuery prints every row of every table, in order, and every large object.
@@ -77,7 +77,7 @@ WHERE relkind IN ('r', 'm') AND nspname !~ '^pg_' AND nspname <> 'information_sc
 SELECT oid, md5(lo_get(oid)) FROM pg_largeobject_metadata ORDER BY oid;
 `
 
-// schemaOf is all of a database but its rows, as SQL.
+// schemaOf returns a database without its rows, as SQL.
 func schemaOf(t *testing.T, database string) string {
 	t.Helper()
 	cmd := exec.Command(toolsDir+"/pg_dump", "--schema-only", databaseOption("dbname", database))
@@ -219,7 +219,7 @@ func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 	}
 }
 
-// The users of a database that is replaced are disconnected, and connect again at once, and again.
+// The clients of a replaced database are disconnected, and reconnect at once, repeatedly.
 func TestRestoreOverwritesWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	settings := backedUp(t)
@@ -251,7 +251,7 @@ func TestRestoreOverwritesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// editFacts changes what is recorded.
+// editFacts changes the facts file of a backup.
 func editFacts(t *testing.T, settings map[string]string, edit func(*factsFile)) {
 	t.Helper()
 	text, err := os.ReadFile(pathOf(settings, suffixFacts))
@@ -281,7 +281,7 @@ func overwrite(t *testing.T, path string, text []byte) {
 	p.give(t, path)
 }
 
-// Rows that come between the count and the dump are in neither: both look at one snapshot.
+// Rows that are inserted between the count and the dump are in neither, because both read one snapshot.
 func TestRowsThatChangeWhileTheDumpIsTaken(t *testing.T) {
 	t.Parallel()
 	settings := with(restoring(t, target(t)), "BACKUP_DATABASE", "changing")

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// compareRows counts what was restored and compares it with what was dumped.
+// compareRows counts the restored rows and compares them with the recorded counts.
 func compareRows(ctx context.Context, s server, database string, facts *factsFile) (map[string]int64, error) {
 	open, err := s.dial(ctx, database)
 	if err != nil {
@@ -32,13 +32,13 @@ func compareRows(ctx context.Context, s server, database string, facts *factsFil
 		return nil, ctx.Err()
 	}
 	if what := difference(facts, have, large); what != "" {
-		return have.rows, failf(ReasonRowsDiffer, "not what was dumped: %s", what)
+		return have.rows, failf(ReasonRowsDiffer, "the rows differ from those of the dump: %s", what)
 	}
 	return have.rows, nil
 }
 
-// difference describes the first thing, by name, that is not as it was dumped. It is empty if there is none. Rows are
-// compared where both sides could be counted.
+// difference describes the first difference to the dumped database, in the order of names. It is empty without a
+// difference. Rows are compared where both sides could be counted.
 func difference(facts *factsFile, have counts, largeObjects int64) string {
 	for _, table := range slices.Concat(sortedKeys(facts.Tables), sortedKeys(facts.NotCounted)) {
 		dumped, known := facts.Tables[table]

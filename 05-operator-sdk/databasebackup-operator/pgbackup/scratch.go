@@ -26,25 +26,25 @@ type trial struct {
 	Query   string     `json:"query,omitempty"`
 }
 
-// verdict is the answer. Without a reason the dump has passed.
+// verdict is the response. Without a reason the dump has passed.
 type verdict struct {
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// verdictReasons are the reasons that a verdict may have. Code in the dump may have written the verdict, so none of them
+// verdictReasons are the reasons that a verdict may have. Code in the dump may have written the verdict, so no verdict
 // is evidence against a dump.
 var verdictReasons = map[Reason]bool{
 	ReasonScratchRestoreFailed: true, ReasonRowsDiffer: true, ReasonQueryFailed: true,
 	ReasonQueryInvalid: true, ReasonToolMissing: true,
 }
 
-// verdictLimit is how much of an answer is read, in bytes.
+// verdictLimit is how much of a response is read, in bytes.
 const verdictLimit = 64 << 10
 
 func socketOf(dir string) string { return filepath.Join(dir, "socket") }
 
-// checkRestore sends a dump to the scratch process, which restores it and compares what is there with what was dumped.
+// checkRestore sends a dump to the scratch process, which restores it and compares the result with the facts.
 func (p *program) checkRestore(ctx context.Context, s *store, facts *factsFile) error {
 	globals, err := os.ReadFile(s.path(facts.Name, suffixGlobals))
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *program) checkRestore(ctx context.Context, s *store, facts *factsFile) 
 	if found == (verdict{}) {
 		return nil
 	}
-	found.Message = p.target.hide(found.Message) // the process does not know what is a secret
+	found.Message = p.target.hide(found.Message) // the scratch process does not know the secrets
 	switch {
 	case verdictReasons[found.Reason]:
 		return failf(found.Reason, "%s", found.Message)
@@ -102,7 +102,7 @@ func (p *program) dialScratch(ctx context.Context, _, _ string) (net.Conn, error
 	}
 }
 
-// scratchLost is the error of a scratch process that does not respond: it says nothing about the dump.
+// scratchLost is the error of a scratch process that does not respond. The error is not evidence against the dump.
 func scratchLost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

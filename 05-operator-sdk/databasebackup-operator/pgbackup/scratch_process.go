@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// serveScratch is the verb scratch. It restores the dumps that it gets, until it is stopped.
+// serveScratch is the verb scratch. It restores each dump that it receives, until it is stopped.
 func (p *program) serveScratch(ctx context.Context) error {
 	left, _ := filepath.Glob(filepath.Join(p.config.Scratch, scratchPrefix+"*"))
 	for _, path := range append(left, socketOf(p.config.Scratch)) { // of a process that was killed
@@ -37,18 +37,18 @@ func (p *program) serveScratch(ctx context.Context) error {
 	}
 }
 
-// answer restores the dump in a request, and answers with the verdict.
+// answer restores the dump in a request, and responds with the verdict.
 func (p *program) answer(w http.ResponseWriter, r *http.Request) {
 	var found verdict
 	if err := p.try(r.Context(), r.Body); err != nil {
 		found = verdict{reasonOf(err), p.line(err)}
 	}
-	_, _ = io.Copy(io.Discard, r.Body) // a client that still writes would miss the answer
+	_, _ = io.Copy(io.Discard, r.Body) // a client that still writes would miss the response
 	p.log.Info("Restored dump", "reason", found.Reason, "message", found.Message)
 	_ = json.NewEncoder(w).Encode(found)
 }
 
-// try restores a dump into a scratch server, compares what is there with what was dumped, and runs the query.
+// try restores a dump into a scratch server, compares the result with the facts, and runs the query.
 func (p *program) try(ctx context.Context, body io.Reader) (err error) {
 	var asked trial
 	decoder := json.NewDecoder(body)
@@ -82,7 +82,7 @@ func (p *program) try(ctx context.Context, body io.Reader) (err error) {
 	return server.ask(ctx, asked.Query, asked.Facts.Encoding)
 }
 
-// scratchFault is the error of a step before the dump is touched: it says nothing about the dump.
+// scratchFault is the error of a step before the restore begins. The error is not evidence against the dump.
 func scratchFault(doing string, err error) error {
 	if _, ok := errors.AsType[*toolError](err); !ok {
 		return err // no program, or stopped

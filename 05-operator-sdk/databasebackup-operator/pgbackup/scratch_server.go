@@ -31,7 +31,8 @@ type scratch struct {
 	said     errorLines
 }
 
-// startScratch makes a server and waits until it answers. With an error it may return a server that must be removed.
+// startScratch creates a server and waits until it responds. Even with an error it may return a server, which the
+// caller must remove.
 func (p *program) startScratch(ctx context.Context) (*scratch, error) {
 	dir, err := os.MkdirTemp(p.config.Scratch, scratchPrefix)
 	if err != nil {
@@ -56,7 +57,7 @@ func (p *program) startScratch(ctx context.Context) (*scratch, error) {
 		"-c", "shared_buffers=32MB", "-c", "max_connections=10", "-c", "max_locks_per_transaction=1024",
 		"-c", "autovacuum=off", "-c", "jit=off", "-c", "max_parallel_maintenance_workers=0",
 		"-c", "max_parallel_workers_per_gather=0"}
-	// It is not bound to ctx: remove stops it in order.
+	// The server is not bound to ctx: remove stops it.
 	if s.postgres, err = s.command(context.WithoutCancel(ctx), "postgres", args...); err != nil {
 		return s, err
 	}
@@ -110,8 +111,8 @@ func (s *scratch) remove() error {
 	return nil
 }
 
-// makeDatabase makes the database with the encoding and the locale of the dumped one. A locale that this
-// image lacks is replaced by C: rows do not depend on it. A restore into the real server demands the locale.
+// makeDatabase creates the database with the encoding and the locale of the dumped database. A locale that this image
+// lacks is replaced by C: rows do not depend on it. A restore into the real server demands the locale.
 func (s *scratch) makeDatabase(ctx context.Context, facts *factsFile) error {
 	err := s.createDatabase(ctx, "postgres", scratchDatabase, targetState{}, facts)
 	if _, failed := errors.AsType[*toolError](err); failed {
@@ -121,7 +122,7 @@ func (s *scratch) makeDatabase(ctx context.Context, facts *factsFile) error {
 	return scratchFault("make the scratch database", err)
 }
 
-// makeRoles creates the roles of the globals, in the database that has the encoding of their names. A statement may fail,
+// makeRoles creates the roles of the globals, in the database with the encoding of their names. A statement may fail,
 // such as a setting of an extension: if a role is missing, the restore fails.
 func (s *scratch) makeRoles(ctx context.Context, globals, encoding string) error {
 	in := s.withEncoding(textEncoding(encoding))
@@ -130,8 +131,8 @@ func (s *scratch) makeRoles(ctx context.Context, globals, encoding string) error
 	return scratchFault("make the roles", err)
 }
 
-// roleStatements are the statements about roles in the output of pg_dumpall, and nothing else: psql would
-// also run its own commands that somebody hid in a name.
+// roleStatements are the statements about roles in the output of pg_dumpall, and nothing else: psql would also run psql
+// commands that a user hid in a name.
 func roleStatements(globals string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(globals) {

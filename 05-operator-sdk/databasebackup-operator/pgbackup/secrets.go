@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// secretVariables hold values of Secrets. The user's name is one: a wrong reference may put a password there.
+// secretVariables hold values of Secrets. The user's name is a secret too: a wrong reference may put a password there.
 var secretVariables = []string{"PGUSER", "PGPASSWORD", "PGSSLPASSWORD"}
 
 // shortest is the length, in bytes, of the shortest part of a secret that is recognized in a text of another program.
@@ -51,7 +51,7 @@ func newFilter(c Config) (f filter) {
 // replacer replaces secrets by stars, but not inside the texts that are kept.
 func replacer(secrets, kept []string) func(string) string {
 	secrets = slices.DeleteFunc(slices.Clone(secrets), func(secret string) bool { return len(secret) < shortest })
-	// The longest first: one may be a part of another.
+	// The longest secret first: a secret may be a part of another secret.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, text := range kept {
@@ -87,11 +87,11 @@ func formsOf(value string) []string {
 	return slices.DeleteFunc(slices.Compact(forms), func(form string) bool { return form == "" })
 }
 
-// fromTool filters a line that another program wrote. A line about the identity of the user becomes a sentence of ours.
-// A line with a secret, or a part of one, is withheld as a whole.
+// fromTool filters a line that another program wrote. A sentence of this package replaces a line about the identity of
+// the user. A line with a secret, or a part of a secret, is withheld completely.
 func (f filter) fromTool(line string) string {
 	rest := line
-	for _, text := range f.public { // a database may be named like a message, or like the user
+	for _, text := range f.public { // a database may have the name of the user, or a name that looks like a message
 		rest = strings.ReplaceAll(rest, `"`+text+`"`, `"?"`)
 	}
 	for _, about := range identity {
@@ -136,7 +136,7 @@ var identity = []struct{ text, sentence string }{
 	{`FATAL:  role "`, refusedUser}, // does not exist
 }
 
-// sentences are those that replace a message.
+// sentences returns the sentences that replace a message.
 func sentences() []string {
 	all := []string{withheld}
 	for _, about := range identity {

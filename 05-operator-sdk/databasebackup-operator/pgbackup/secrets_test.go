@@ -46,7 +46,7 @@ func shows(text, secret string) (way string, found bool) {
 	return "", false
 }
 
-// mustHide fails when anything that a run left has a secret.
+// mustHide fails when an output of a run contains a secret.
 func mustHide(t *testing.T, settings map[string]string, o outcome, secrets ...string) {
 	t.Helper()
 	all := o.out + o.errs
@@ -61,7 +61,7 @@ func mustHide(t *testing.T, settings map[string]string, o outcome, secrets ...st
 	}
 }
 
-// Wrong, swapped or empty references put a password where the server shows it: into the user's name.
+// Wrong, swapped or empty references put a password into the user's name, which the server shows.
 func TestAWrongSecretReferencePublishesNothing(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_WAIT_SECONDS", "0")
@@ -123,7 +123,7 @@ func TestAMessageAboutTheUserDoesNotNameIt(t *testing.T) {
 	}
 }
 
-// A program may print what it was given, in any form. Its text is filtered before it is cut.
+// A program may print its input in any form. The filter runs before the text is cut.
 func TestWhatAToolPrintsIsFiltered(t *testing.T) {
 	for name, secret := range map[string]string{
 		"plain":                     "hunter2:x",
@@ -157,7 +157,7 @@ func TestWhatAToolPrintsIsFiltered(t *testing.T) {
 	}
 }
 
-// chattyTools are tools that print what they should not.
+// chattyTools returns tools that print secrets.
 func chattyTools(t *testing.T, psql string) string {
 	t.Helper()
 	dir := folder(t)
@@ -172,7 +172,7 @@ func chattyTools(t *testing.T, psql string) string {
 	return dir
 }
 
-// A setting that everybody sees is not a secret, even if a user has the same name.
+// A setting that all users can read is not a secret, even if a database user has the same name.
 func TestWhatTheSpecShowsStaysReadable(t *testing.T) {
 	f := newFilter(Config{Database: "inventory", Host: "inventory.shop.svc", Name: "inventory-7", environ: []string{
 		"PGUSER=inventory", "PGPASSWORD=wait", "PGSSLPASSWORD=correct-horse-battery"}})

@@ -51,7 +51,7 @@ func (s server) dial(ctx context.Context, database string, names ...string) (*se
 
 // ask sends statements and returns the lines that they print.
 func (c *session) ask(ctx context.Context, sql string) ([]string, error) {
-	// If psql has ended, what it printed explains the error better than the broken pipe.
+	// If psql has ended, its output explains the error better than the broken pipe.
 	_, _ = fmt.Fprintf(c.in, "%s\n\\echo %s\n", sql, c.mark)
 	var lines []string
 	for {
@@ -127,8 +127,9 @@ func (p *program) connect(ctx context.Context, database string) (*session, error
 	}
 }
 
-// sessionSettings are those of pg_dump (setup_connection in its source): they keep the server from ending a session that
-// waits, from filtering rows, and from finding functions of users. Two encodings cannot be converted to UTF-8.
+// sessionSettings are the settings of pg_dump (setup_connection in its source): they keep the server from ending a
+// session that waits, from filtering rows, and from finding functions of users. Two encodings cannot be converted to
+// UTF-8.
 const sessionSettings = `
 SELECT NULL FROM pg_catalog.set_config('search_path', '', false);
 SELECT NULL FROM set_config('client_encoding', CASE WHEN current_setting('server_encoding') IN

@@ -44,8 +44,8 @@ var (
 	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$`)
 )
 
-// Settings reads the settings of a verb from an environment and checks them. The error names the variable,
-// what is wrong with it, and what to do. The Config is usable for Result even then.
+// Settings reads the settings of a verb from an environment and checks them. The error names the variable, the fault,
+// and the fix. Even with an error, the Config can be used for Result.
 func Settings(verb string, environ []string) (Config, error) {
 	r := reader{values: map[string]string{}}
 	for _, pair := range environ {
@@ -124,7 +124,7 @@ func (r *reader) names(c *Config) {
 
 func (r *reader) server(c *Config) {
 	c.Database = r.values["BACKUP_DATABASE"]
-	if c.Verb == verbBackup { // restore takes the one that was dumped
+	if c.Verb == verbBackup { // restore defaults to the database that was dumped
 		r.required("BACKUP_DATABASE", "set the name of the database")
 	}
 	if len(c.Database) > 63 {
@@ -154,7 +154,7 @@ func (r *reader) verification(c *Config) {
 		r.wrong("BACKUP_VERIFY", "is None, and the verb is verify", "set Archive or Restore")
 	}
 	c.Query = strings.TrimSpace(r.values["BACKUP_QUERY"])
-	// psql would take it for one of its own commands, some of which run programs.
+	// psql would run it as a psql command, and some psql commands run programs.
 	if strings.HasPrefix(c.Query, `\`) {
 		r.wrong("BACKUP_QUERY", `begins with \`, "write one SQL query")
 	}

@@ -28,7 +28,7 @@ func environment(settings map[string]string) (environ []string) {
 func TestSettingsHaveDefaults(t *testing.T) {
 	for _, verb := range verbs {
 		if verb == verbScratch {
-			continue // it has no settings but where it works
+			continue // it has no settings except its directory
 		}
 		c, err := Settings(verb, environment(complete))
 		if err != nil {
@@ -92,7 +92,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever the settings hold, no tool gets a database but by its option, and the scratch server no credentials.
+// For all settings, a tool gets a database only by its option, and the scratch server gets no credentials.
 func TestEnvironmentOfTools(t *testing.T) {
 	environ := environment(with(complete, "PGPASSWORD", "p", "PGDATABASE", "other", "PGSERVICE", "s", "PGPASSFILE", "/f",
 		"PGHOSTADDR", "10.0.0.1", "PGSSLMODE", "require", "PATH", "/bin", "TOKEN", "t"))

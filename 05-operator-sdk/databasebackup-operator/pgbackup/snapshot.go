@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// snapshot is what is known of a database in the transaction that pg_dump joins.
+// snapshot has the properties of a database in the transaction that pg_dump joins.
 type snapshot struct {
 	ID            string   `json:"id"`
 	Version       string   `json:"version"`
@@ -16,7 +16,7 @@ type snapshot struct {
 	Roles         []string `json:"roles"`
 	Encoding      string   `json:"encoding"`
 	Tables        []table  `json:"tables"`
-	// Row is that of pg_database. Its columns for locales differ between versions.
+	// Row is the row of the database in pg_database. Its columns for locales differ between versions.
 	Row struct {
 		Collate   string  `json:"datcollate"`
 		CType     string  `json:"datctype"`
@@ -26,8 +26,8 @@ type snapshot struct {
 	} `json:"row"`
 }
 
-// Roles are those that objects of the database belong or are granted to. The one of the bootstrap superuser
-// (10) is never recorded as a dependency.
+// The roles own objects of the database, or have grants on them. PostgreSQL never records the bootstrap superuser (10)
+// as a dependency.
 const snapshotQuery = `
 BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SELECT json_build_object(
@@ -56,7 +56,7 @@ func (c *session) begin(ctx context.Context) (snapshot, error) {
 	return found, nil
 }
 
-// largeObjects is how many there are.
+// largeObjects is the number of large objects.
 func (c *session) largeObjects(ctx context.Context) (int64, error) {
 	lines, err := c.ask(ctx, "SELECT count(*) FROM pg_largeobject_metadata;")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// store is the folder of one owner: a directory of its own inside BACKUP_DIR, named by its UID. So no owner
-// can touch the files of another, whatever their names are.
+// store is the folder of one owner: a separate directory inside BACKUP_DIR, named after the owner's UID. So no owner
+// can change the files of another, even if both use the same names.
 type store struct {
 	dir   string
 	owner string
@@ -21,13 +21,13 @@ type store struct {
 	log   func(message string, args ...any)
 }
 
-// backup is what the folder has of one name.
+// backup has the files of one name in the folder.
 type backup struct {
 	Entry
-	facts *factsFile // nil when there is none
+	facts *factsFile // nil without a facts file
 }
 
-// open finds the folder; with create it is made.
+// open finds the folder; with create it makes a missing folder.
 func (p *program) open(create bool) (*store, error) {
 	c := p.config
 	if info, err := os.Stat(c.Root); err != nil || !info.IsDir() {
@@ -58,7 +58,7 @@ func (p *program) open(create bool) (*store, error) {
 	return s, nil
 }
 
-// makeAll makes the missing directories below root, each durable before the next.
+// makeAll makes the missing directories below root, and syncs each before it makes the next.
 func makeAll(root, dir string) error {
 	if dir == root || dir == "/" {
 		return nil
@@ -77,8 +77,8 @@ func makeAll(root, dir string) error {
 	return syncPath(parent)
 }
 
-// lock waits until no other run works in the folder; shared, until none changes it. The kernel frees the
-// lock of a run that was killed.
+// lock waits until no other run works in the folder; with shared, until no run changes the folder. The kernel releases
+// the lock of a killed run.
 func (s *store) lock(ctx context.Context, shared bool, wait time.Duration) (unlock func(), err error) {
 	path, deadline := filepath.Join(s.dir, lockName), time.Now().Add(wait)
 	flags, how := os.O_RDWR|os.O_CREATE, syscall.LOCK_EX
@@ -88,7 +88,7 @@ func (s *store) lock(ctx context.Context, shared bool, wait time.Duration) (unlo
 	for {
 		f, err := os.OpenFile(path, flags, 0o660)
 		if errors.Is(err, fs.ErrNotExist) && shared {
-			return func() {}, nil // somebody put the files here by hand: no run prunes them
+			return func() {}, nil // a user put the files here: no run prunes them
 		}
 		if err != nil {
 			return nil, volumeFault("open the lock", err)
@@ -99,9 +99,9 @@ func (s *store) lock(ctx context.Context, shared bool, wait time.Duration) (unlo
 			return func() { _ = f.Close() }, nil
 		case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
 			// Two runs may work at once: Replace starts the next pod while the old one ends, and a restore runs beside
-			// backups. Without a lock one may remove a file that the other reads or is about to finish. That one fails and
-			// can be tried again, and verification catches a dump that got the facts of another. Neither loses a good
-			// backup: each removes one only where it sees a newer good one.
+			// backups. Without a lock, a run may remove a file that the other run reads or is about to finish. The other
+			// run fails and can be tried again, and verification detects a dump with the facts of another dump. No run
+			// loses a good backup: each removes a good backup only when it sees a newer good backup.
 			s.log("Went on without a lock, which the volume does not offer")
 			return func() { _ = f.Close() }, nil
 		}
@@ -129,7 +129,7 @@ func sameFile(f *os.File, path string) bool {
 
 func (s *store) path(name, suffix string) string { return filepath.Join(s.dir, name+suffix) }
 
-// files are the regular files of the folder; none when it is not there.
+// files returns the regular files of the folder; none if the folder does not exist.
 func (s *store) files() ([]fs.DirEntry, error) {
 	files, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +138,7 @@ func (s *store) files() ([]fs.DirEntry, error) {
 	return slices.DeleteFunc(files, func(f fs.DirEntry) bool { return !f.Type().IsRegular() }), nil
 }
 
-// nameOf is the name of the backup that a finished file belongs to. It is empty for any other file.
+// nameOf is the name of the backup to which a finished file belongs, empty for any other file.
 func nameOf(file string) string {
 	for _, suffix := range []string{suffixDump, suffixGlobals, suffixFacts} {
 		if name, ok := strings.CutSuffix(file, suffix); ok && nameForm.MatchString(name) {
@@ -148,7 +148,7 @@ func nameOf(file string) string {
 	return ""
 }
 
-// backups are all backups of the folder. Other files are left out.
+// backups returns all backups of the folder. Other files are left out.
 func (s *store) backups() ([]backup, error) {
 	files, err := s.files()
 	if err != nil {

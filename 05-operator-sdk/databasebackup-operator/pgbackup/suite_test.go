@@ -30,7 +30,7 @@ const (
 	asProgram = "PGBACKUP_TEST_PROGRAM" // set: be the program
 	killAt    = "PGBACKUP_TEST_KILL"    // kill yourself at this step, counted from 1
 	stepsFile = "PGBACKUP_TEST_STEPS"   // append the names of steps to this file
-	holdAt    = "PGBACKUP_TEST_HOLD"    // STEP:PATH: wait at this step for so long as the file is there
+	holdAt    = "PGBACKUP_TEST_HOLD"    // STEP:PATH: wait at this step while the file exists
 	clock     = "PGBACKUP_TEST_NOW"     // the time, RFC 3339
 	fileLimit = "PGBACKUP_TEST_LIMIT"   // no file may have more bytes
 )
@@ -101,7 +101,7 @@ func beProgram() int {
 	return run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr, h)
 }
 
-// place is where tests work: a folder that the unprivileged user may enter, with a copy of this binary.
+// place is the folder of the tests, which the unprivileged user may enter, with a copy of this binary.
 type place struct {
 	dir, binary string
 	credential  *syscall.Credential // nil when the tests do not run as root
@@ -134,7 +134,7 @@ var workplace = sync.OnceValues(func() (*place, error) {
 	return p, err
 })
 
-// folder is a new one that the program may write.
+// folder creates a folder to which the program may write.
 func folder(t *testing.T) string {
 	t.Helper()
 	p, err := workplace()
@@ -160,7 +160,7 @@ func (p *place) give(t *testing.T, path string) {
 	}
 }
 
-// outcome is what one run of the program left.
+// outcome is the outcome of one run of the program.
 type outcome struct {
 	code      int
 	out, errs string
@@ -211,7 +211,7 @@ func runProgram(t *testing.T, verb string, settings map[string]string) outcome {
 	return o
 }
 
-// must runs the program and demands a reason.
+// must runs the program and checks its reason.
 func must(t *testing.T, verb string, settings map[string]string, want Reason) outcome {
 	t.Helper()
 	o := runProgram(t, verb, settings)
@@ -221,7 +221,7 @@ func must(t *testing.T, verb string, settings map[string]string, want Reason) ou
 	return o
 }
 
-// with is a copy of settings with others in them: key, value, key, value.
+// with returns a copy of settings with other values: key, value, key, value.
 func with(settings map[string]string, pairs ...string) map[string]string {
 	more := maps.Clone(settings)
 	for i := 0; i < len(pairs); i += 2 {
@@ -230,7 +230,7 @@ func with(settings map[string]string, pairs ...string) map[string]string {
 	return more
 }
 
-// volume are settings of backups in a new folder.
+// volume returns settings for backups in a new folder.
 func volume(t *testing.T) map[string]string {
 	root := folder(t)
 	return map[string]string{
@@ -239,7 +239,7 @@ func volume(t *testing.T) map[string]string {
 	}
 }
 
-// A real server, for the tests that need one.
+// These variables describe the real server of the tests that need it.
 var (
 	password   = "" // of the superuser; empty without a server
 	serverOnce sync.Once
@@ -252,7 +252,7 @@ var (
 
 const superuser = "boss"
 
-// findTools is the directory of the newest PostgreSQL of this machine.
+// findTools returns the directory of the newest PostgreSQL on this machine.
 func findTools() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -270,7 +270,7 @@ func findTools() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// target are settings of backups of the real server, in a new folder.
+// target returns settings for backups of the real server, in a new folder.
 func target(t *testing.T) map[string]string {
 	t.Helper()
 	if toolsDir == "" {
@@ -285,7 +285,7 @@ func target(t *testing.T) map[string]string {
 		"BACKUP_DATABASE", "small", "BACKUP_WAIT_SECONDS", "20")
 }
 
-// restoring are settings of backups that are verified by restoring them: a scratch process works until the test ends.
+// restoring returns settings for backups that are verified by a restore: a scratch process runs until the test ends.
 func restoring(t *testing.T, settings map[string]string) map[string]string {
 	t.Helper()
 	settings = with(settings, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", folder(t))
@@ -370,7 +370,7 @@ func initialise(p *place, data, secret string) error {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	// For the test of a server that wants to see the password.
+	// The test of a server that asks for the password needs this entry.
 	hba, err := os.ReadFile(filepath.Join(data, "pg_hba.conf"))
 	if err != nil {
 		return err
@@ -379,7 +379,7 @@ func initialise(p *place, data, secret string) error {
 		append([]byte("host all plain 127.0.0.1/32 password\n"), hba...), 0o600)
 }
 
-// freePort is one on which nobody listens on 127.0.0.1.
+// freePort returns a port on which no process listens on 127.0.0.1.
 func freePort() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -418,8 +418,7 @@ func sql(t *testing.T, database, statements string) string {
 	return out
 }
 
-// database makes a new one that is dropped with the test.
-// backedUp is target, after a backup that succeeded.
+// backedUp returns the settings of target, after a successful backup.
 func backedUp(t *testing.T) map[string]string {
 	t.Helper()
 	settings := target(t)
@@ -427,7 +426,7 @@ func backedUp(t *testing.T) map[string]string {
 	return settings
 }
 
-// database makes a database and runs statements in it.
+// database creates a database, which is dropped after the test, and runs statements in it.
 func database(t *testing.T, name string, statements ...string) {
 	t.Helper()
 	quoted := `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -444,7 +443,7 @@ func dropAfter(t *testing.T, name string) {
 	})
 }
 
-// filesOf are the names in the folder of an owner, without the lock.
+// filesOf returns the names in the folder of an owner, without the lock.
 func filesOf(t *testing.T, settings map[string]string) []string {
 	t.Helper()
 	found, err := os.ReadDir(filepath.Join(settings["BACKUP_DIR"], settings["BACKUP_OWNER"]))
@@ -460,7 +459,7 @@ func filesOf(t *testing.T, settings map[string]string) []string {
 	return names
 }
 
-// pathOf is a file of a backup.
+// pathOf is the path of a file of a backup.
 func pathOf(settings map[string]string, suffix string) string {
 	return filepath.Join(settings["BACKUP_DIR"], settings["BACKUP_OWNER"], settings["BACKUP_NAME"]+suffix)
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// lockTarget waits until no other run restores into the database. The server frees the lock of a run that was killed.
-// Such a lock belongs to one database, so all runs must use the same maintenance database. If they do not, swap still
-// refuses to give the name to a wrong database.
+// lockTarget waits until no other run restores into the database. The server releases the lock of a killed run. Such a
+// lock belongs to one database, so all runs must use the same maintenance database. If they do not, swap still refuses
+// to give the name to a wrong database.
 func (p *program) lockTarget(ctx context.Context) (unlock func(), err error) {
 	deadline := time.Now().Add(p.config.Wait)
 	held, err := p.connect(ctx, p.config.MaintenanceDatabase)
@@ -46,20 +46,21 @@ func (p *program) lockTarget(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// state of the database that is restored into.
+// targetState is the state of the database to restore into.
 type targetState struct {
 	exists, empty bool
 	// ownProperties is true when the database has grants, settings, a connection limit or a comment, or belongs to
-	// another user than the one of the restore. It keeps all of them. Otherwise those of the archive are restored.
+	// another user than the user of the restore. Then it keeps all of them. Otherwise the properties in the archive are
+	// restored.
 	ownProperties bool
 	// finished is the first word of the marker that an earlier run of this restore left, empty without one.
 	finished   string
 	owner      string
-	tablespace string   // empty for that of template0, for which no permission is needed
+	tablespace string   // empty for the tablespace of template0, which needs no permission
 	source     snapshot // only the encoding and the locale
 }
 
-// Words that begin a marker: the database was new or empty, or it took the place of one with data.
+// These words begin a marker: the database was new or empty, or it replaced a database with data.
 const (
 	markRestored = "restored"
 	markReplaced = "replaced"
@@ -67,7 +68,8 @@ const (
 
 // marker is SQL for the text by which a later run recognises that this restore has finished. It is the default
 // application_name of the user of the restore in the database. The transaction that names the database can write it,
-// and each user may do so: PostgreSQL permits custom settings only to superusers. A copy of the database has another OID.
+// and each user may set it: PostgreSQL permits custom settings only to superusers. A copy of the database has another
+// OID.
 func (p *program) marker(word, oid string) string {
 	return "(" + literal(word+" "+p.config.RestoreUID+" ") + " || " + oid + ")"
 }
@@ -87,7 +89,7 @@ LEFT JOIN pg_tablespace s ON s.oid = d.dattablespace AND s.oid <> template0.datt
 WHERE d.datname =$name;
 `
 
-// inspect waits for the server and examines the target. It is empty when nothing in it was made by a user:
+// inspect waits for the server and examines the target. The target is empty when no user has created an object in it:
 // no relation, function, type, schema, extension or large object.
 func (p *program) inspect(ctx context.Context) (targetState, error) {
 	var found targetState

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// authority patterns certificates.
+// authority signs certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -60,7 +60,7 @@ func (a *authority) sign(host string) (certificate, key []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
 }
 
-// turnTLS switches TLS on or off in the server of the tests. It listens on 127.0.0.1 for these tests alone.
+// turnTLS switches TLS on or off in the server of the tests. Only for these tests does the server listen on 127.0.0.1.
 func turnTLS(t *testing.T, on string) {
 	t.Helper()
 	sql(t, "postgres", "ALTER SYSTEM SET ssl = "+on+";")
@@ -68,9 +68,8 @@ func turnTLS(t *testing.T, on string) {
 	await(t, "TLS "+on, func() bool { return sql(t, "postgres", "SHOW ssl;") == on })
 }
 
-// The settings of TLS reach libpq, and what it says of them has a reason. Each run ends at once, for another try
-// would find the same.
-// authorities gives the server a certificate, and writes that of the authority who signed it, and of one who did not.
+// authorities gives the server a certificate, and writes the certificate of the authority that signed it, and the
+// certificate of another authority.
 func authorities(t *testing.T, dir string) (ours, others string) {
 	t.Helper()
 	signer, err := newAuthority()
@@ -97,6 +96,8 @@ func authorities(t *testing.T, dir string) (ours, others string) {
 	return ours, others
 }
 
+// The TLS settings reach libpq, and each of its errors gets a reason. Each run ends at once, because another try would
+// find the same.
 func TestTLS(t *testing.T) {
 	settings := target(t)
 	ours, others := authorities(t, settings["BACKUP_ROOT"])

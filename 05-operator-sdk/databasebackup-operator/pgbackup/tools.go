@@ -17,11 +17,11 @@ import (
 // grace is how long a tool may take to end after SIGTERM.
 const grace = 5 * time.Second
 
-// server is a PostgreSQL server as the tools see it: by their environment alone.
+// server is a PostgreSQL server as the tools see it: only by their environment.
 type server struct {
 	environ []string
 	tools   string              // directory of the tools; empty for PATH
-	hide    func(string) string // what is shown of a line of a tool; nil for all of it
+	hide    func(string) string // filters a line of a tool; nil shows the whole line
 }
 
 // targetServer is the server of the settings. It gets only the variables that libpq and the programs need, and no
@@ -43,7 +43,8 @@ func targetServer(c Config) server {
 	return s
 }
 
-// withEncoding is the server for tools that send and receive text in an encoding; without one, in that of the database.
+// withEncoding is the server for tools that send and receive text in an encoding; without an encoding, tools use the
+// encoding of the database.
 func (s server) withEncoding(encoding string) server {
 	s.environ = slices.DeleteFunc(slices.Clone(s.environ), func(pair string) bool {
 		return strings.HasPrefix(pair, "PGCLIENTENCODING=")
@@ -54,7 +55,8 @@ func (s server) withEncoding(encoding string) server {
 	return s
 }
 
-// textEncoding is the encoding in which text of a database is read: UTF-8, except where PostgreSQL cannot convert to it.
+// textEncoding is the encoding in which text of a database is read: UTF-8, unless PostgreSQL cannot convert the text to
+// it.
 func textEncoding(encoding string) string {
 	if encoding == "SQL_ASCII" || encoding == "MULE_INTERNAL" {
 		return encoding
@@ -62,7 +64,7 @@ func textEncoding(encoding string) string {
 	return "UTF8"
 }
 
-// plainEnvironment is what every tool gets: no credentials.
+// plainEnvironment is the environment of every tool, without credentials.
 func plainEnvironment(environ []string) []string {
 	kept := []string{"LC_ALL=C"} // messages are recognized by their English text
 	for _, pair := range environ {
@@ -74,8 +76,8 @@ func plainEnvironment(environ []string) []string {
 	return kept
 }
 
-// databaseOption names a database to a tool. A bare name with = or :// in it would be taken for a connection
-// string, so it is always given as one.
+// databaseOption names a database to a tool. libpq would take a name with = or :// in it as a connection string, so the
+// name is always passed inside a connection string.
 func databaseOption(option, database string) string {
 	return "--" + option + "=dbname='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database) + "'"
 }
@@ -147,7 +149,7 @@ func (s server) run(ctx context.Context, t tool) error {
 		t.started()
 	}
 	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that it left behind; usually none
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that the program left; usually none
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -165,7 +167,7 @@ func (s server) query(ctx context.Context, database, sql string) (string, error)
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// quietSearch keeps functions of users from hiding those of PostgreSQL.
+// quietSearch prevents functions of users from hiding functions of PostgreSQL.
 const quietSearch = "SET search_path = pg_catalog;\n"
 
 func psqlArgs(database string) []string {
@@ -173,7 +175,7 @@ func psqlArgs(database string) []string {
 		"--set=ON_ERROR_STOP=1", databaseOption("dbname", database)}
 }
 
-// version is the version that a program prints, and its major number.
+// version returns the version that a program prints, and its major number.
 func (s server) version(ctx context.Context, name string) (version string, major int, err error) {
 	var out bytes.Buffer
 	if err := s.run(ctx, tool{name: name, args: []string{"--version"}, stdout: &out}); err != nil {

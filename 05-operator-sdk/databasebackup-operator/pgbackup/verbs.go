@@ -23,8 +23,8 @@ const (
 	ModeRestore Mode = "Restore" // Archive, then restored into a scratch server, rows counted
 )
 
-// modes are ordered: a later one includes those before it.
+// modes are ordered: each mode includes the modes before it.
 var modes = []Mode{ModeNone, ModeArchive, ModeRestore}
 
-// covers reports whether a verification in mode m is worth one in the other.
+// includes reports whether a verification in mode m includes a verification in the other mode.
 func (m Mode) includes(other Mode) bool { return slices.Index(modes, m) >= slices.Index(modes, other) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// verify checks one backup that is there, and records the outcome beside it.
+// verify checks one existing backup, and records the outcome in its facts.
 func (p *program) verify(ctx context.Context) error {
 	return p.withLock(ctx, false, func(s *store) error {
 		found, err := p.named(s)
@@ -67,7 +67,7 @@ func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFil
 	return err
 }
 
-// pass records a verification that passed. A weaker mode replaces neither a stronger one nor its failure.
+// pass records a verification that passed. A weaker mode replaces neither a stronger mode nor its failure.
 func (s *factsFile) pass(mode Mode, now time.Time) (changed bool) {
 	if s.Failure != nil && !mode.includes(s.Failure.Mode) || s.Verified != nil && !mode.includes(s.Verified.Mode) {
 		return false
@@ -76,8 +76,8 @@ func (s *factsFile) pass(mode Mode, now time.Time) (changed bool) {
 	return true
 }
 
-// fail records a verification that was asked for and did not pass. Without evidence against the dump it changes neither
-// an earlier verification that is as strong, nor earlier evidence.
+// fail records a verification that did not pass. Without evidence against the dump it changes neither an earlier
+// verification that is as strong, nor earlier evidence.
 func (s *factsFile) fail(failure Failure, asked Mode) (changed bool) {
 	if faulty[failure.Reason] {
 		s.Verified, s.Failure = nil, &failure
@@ -101,7 +101,7 @@ func (p *program) check(ctx context.Context, s *store, facts *factsFile, mode Mo
 	if mode == ModeArchive {
 		return ModeArchive, nil
 	}
-	// All of the dump is read before the scratch server gets it, because a failure of that server is no evidence.
+	// The whole dump is read before the scratch server gets it, because a failure of that server is not evidence.
 	if err := p.readArchive(ctx, facts, s.path(facts.Name, suffixDump), "--file=/dev/null", io.Discard); err != nil {
 		return ModeArchive, err
 	}
@@ -111,7 +111,7 @@ func (p *program) check(ctx context.Context, s *store, facts *factsFile, mode Mo
 	return ModeRestore, nil
 }
 
-// checkArchive compares the files with what was recorded of them, and reads the table of contents.
+// checkArchive compares the files with the facts, and reads the table of contents.
 func (p *program) checkArchive(ctx context.Context, s *store, facts *factsFile) error {
 	for _, file := range []struct {
 		suffix string
@@ -145,7 +145,7 @@ func (p *program) checkArchive(ctx context.Context, s *store, facts *factsFile) 
 	return nil
 }
 
-// contents reads the table of contents of a dump: how many entries it has, and of how many tables it holds data.
+// contents reads the table of contents of a dump: the number of entries, and the number of tables with data.
 func (p *program) contents(ctx context.Context, facts *factsFile, path string) (entries, tables int, err error) {
 	read, write := io.Pipe()
 	ended := make(chan error, 1)

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A dump that was damaged is caught by each mode that can: Archive sees every change of the bytes, Restore
-// also those that the facts were adapted to.
+// Each mode detects the damage that it can detect: Archive detects every change of the bytes, Restore also a change to
+// which the facts were adapted.
 func TestDamagedDumpsAreCaught(t *testing.T) {
 	t.Parallel()
 	settings := restoring(t, target(t))
@@ -33,7 +33,7 @@ func TestDamagedDumpsAreCaught(t *testing.T) {
 	headless := append([]byte("XXXXX"), dump[5:]...)
 	for name, test := range map[string]struct {
 		dump    []byte
-		forge   func(*factsFile) // what else is recorded; sizes and sums of the dump are adapted, too
+		forge   func(*factsFile) // other changes of the facts; size and checksum are adapted too
 		archive Reason
 		restore Reason
 	}{
@@ -73,7 +73,7 @@ func TestDamagedDumpsAreCaught(t *testing.T) {
 					}
 					continue
 				}
-				broken := want != ReasonRowsDiffer // what the scratch server says is no evidence
+				broken := want != ReasonRowsDiffer // a report of the scratch server is not evidence
 				if (state == StateBroken) != broken || (state == StateUnverifiable) == broken || recorded.State != state ||
 					(recorded.Verified == nil) != broken || recorded.Failure.Reason != want {
 					t.Errorf("%s: state %s, facts %+v", mode, state, recorded)
@@ -106,7 +106,7 @@ func TestQueryOfTheRestoredDatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			overwrite(t, pathOf(settings, suffixFacts), facts)
-			// What is true passes in TestDumpVerifyPruneRestoreOfOddNames.
+			// A true query passes in TestDumpVerifyPruneRestoreOfOddNames.
 			o := must(t, verbVerify, with(settings, "BACKUP_QUERY", test.query), test.want)
 			if recorded := o.result.Backup; recorded.State != StateUnverifiable || recorded.Failure.Reason != test.want ||
 				recorded.Verified.Mode != ModeArchive {
@@ -145,8 +145,8 @@ func TestScratchServerThatCannotBeMadeIsNotHeldAgainstTheDump(t *testing.T) {
 	}
 }
 
-// The code in a dump may answer in the place of the scratch process. It cannot make the run anything but what a verdict
-// about this dump may be.
+// The code in a dump may respond in the place of the scratch process. It can only cause results that a verdict about
+// this dump may have.
 func TestAForgedVerdictSpeaksAboutItsDumpAlone(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", folder(t))
@@ -198,7 +198,8 @@ func TestPassKeepsWhatIsStronger(t *testing.T) {
 	}
 }
 
-// Evidence against a dump outlives a verification that was not possible, and so does an earlier one that was as strong.
+// A verification that was not possible removes neither evidence against a dump nor an earlier verification that was as
+// strong.
 func TestFailNeedsEvidence(t *testing.T) {
 	restored, archived := &Verified{Mode: ModeRestore}, &Verified{Mode: ModeArchive}
 	damaged, unsure := Failure{Reason: ReasonChecksumMismatch}, Failure{Reason: ReasonScratchRestoreFailed}
@@ -223,7 +224,7 @@ func TestFailNeedsEvidence(t *testing.T) {
 	}
 }
 
-// A pg_restore that is older than the dump cannot read it. That is no evidence against the dump.
+// A pg_restore that is older than the dump cannot read the dump. This is not evidence against the dump.
 func TestAnOldToolIsNoEvidence(t *testing.T) {
 	t.Parallel()
 	settings := backedUp(t)
@@ -278,8 +279,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// Who owns a table chooses what runs when it is restored, and in the scratch server it runs as the superuser. Neither
-// the server nor the process that started it has the credentials.
+// The owner of a table chooses the code that runs when the table is restored. In the scratch server this code runs as
+// the superuser. Neither the server nor the process that started it has the credentials.
 func TestCodeInADumpDoesNotFindThePassword(t *testing.T) {
 	t.Parallel()
 	settings := with(restoring(t, target(t)), "BACKUP_DATABASE", "curious")

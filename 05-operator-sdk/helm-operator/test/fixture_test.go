@@ -1,5 +1,5 @@
-// Package test runs helm-operator with the chart, as a process of its own, on a real API server. Its user has no more
-// than the roles in config/rbac.
+// Package test runs helm-operator with the chart, as a separate process, on a real API server. Its user has only the
+// roles in config/rbac.
 package test
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/example/helm-operator/internal/testenv"
 )
 
-// program is what `make build` builds: the program is not ours.
+// program is the package that `make build` compiles. It is not part of the workshop.
 const program = "github.com/operator-framework/helm-operator-plugins"
 
-// user is who the operator is.
+// user is the name of the operator at the API server.
 const user = "helm-operator"
 
 var (
@@ -67,8 +67,8 @@ type fixture struct {
 	output    *gbytes.Buffer
 }
 
-// newFixture starts the operator for a namespace of the test's own. It reconciles when something changes, and not
-// because time has passed.
+// newFixture starts the operator for a new namespace. The operator reconciles when an object changes, and not because
+// time has passed.
 func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 	t.Helper()
 	f := &fixture{WithT: gomega.NewWithT(t), t: t, output: gbytes.NewBuffer()}
@@ -102,7 +102,7 @@ func newFixture(t *testing.T, cfg *rest.Config) *fixture {
 	return f
 }
 
-// logged reports whether the operator has logged what a regular expression finds.
+// logged reports whether a regular expression matches the log of the operator.
 func (f *fixture) logged(pattern string) bool {
 	return regexp.MustCompile(pattern).Match(f.output.Contents())
 }
@@ -118,7 +118,7 @@ func (f *fixture) grant() {
 	}
 }
 
-// newMyWeb returns the sample with a spec of the test's own.
+// newMyWeb creates the sample with another name and spec.
 func (f *fixture) newMyWeb(name string, spec map[string]any) *unstructured.Unstructured {
 	web := testenv.ReadManifest[unstructured.Unstructured](f.t, "..", "config", "samples", "operator_v1_myweb.yaml")
 	web.SetName(name)
@@ -143,14 +143,14 @@ func get[T client.Object](f *fixture, object T, name string) (T, error) {
 	return object, f.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, object)
 }
 
-// children are the three that a MyWeb of this name must have.
+// children are the three children that a MyWeb of this name must have.
 func children(name string) []client.Object {
 	meta := metav1.ObjectMeta{Name: name}
 	return []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &appsv1.Deployment{ObjectMeta: meta},
 		&corev1.Service{ObjectMeta: meta}}
 }
 
-// condition is one of a MyWeb, as "status reason: message".
+// condition returns a function that reads a condition of a MyWeb, as "status reason: message".
 func (f *fixture) condition(web *unstructured.Unstructured, kind string) func() (string, error) {
 	return func() (string, error) {
 		live := &unstructured.Unstructured{}
@@ -168,7 +168,7 @@ func (f *fixture) condition(web *unstructured.Unstructured, kind string) func() 
 	}
 }
 
-// releases are the names of the Secrets that hold the releases of a MyWeb.
+// releases returns a function that reads the names of the Secrets with the releases of a MyWeb.
 func (f *fixture) releases(name string) func() ([]string, error) {
 	return func() (names []string, err error) {
 		var secrets corev1.SecretList

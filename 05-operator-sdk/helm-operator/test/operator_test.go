@@ -20,7 +20,7 @@ const hash = "checksum/page"
 
 func TestAMyWebBecomesARelease(t *testing.T) {
 	f := newFixture(t, config)
-	web := f.newMyWeb("null", map[string]any{"image": "nginx:1.29-alpine"}) // a name that YAML would take for a value
+	web := f.newMyWeb("null", map[string]any{"image": "nginx:1.29-alpine"}) // YAML would read this name as a value
 	f.Eventually(f.condition(web, "Deployed")).Should(gomega.HavePrefix("True InstallSuccessful: "))
 	f.Expect(f.releases("null")()).To(gomega.ConsistOf("sh.helm.release.v1.null.v1"))
 	for _, child := range children("null") {
@@ -57,7 +57,7 @@ func TestAChangedPageRolls(t *testing.T) {
 	f.Expect(f.releases("page")()).To(gomega.ConsistOf("sh.helm.release.v1.page.v1", "sh.helm.release.v1.page.v2"))
 }
 
-// No garbage collector runs here: what is gone was uninstalled.
+// No garbage collector runs here, so an object that is gone was uninstalled.
 func TestDeletionUninstalls(t *testing.T) {
 	f := newFixture(t, config)
 	web := f.newMyWeb("gone", map[string]any{"image": "nginx"})
@@ -125,7 +125,7 @@ func TestAConfigMapOfSomebodyElseStays(t *testing.T) {
 	f.Eventually(f.condition(web, "Deployed"), "60s").Should(gomega.HavePrefix("True"))
 }
 
-// Why config/crd changes the CRD of the contract: with that, there is no status, and a MyWeb cannot be deleted.
+// This is why config/crd changes the CRD of the contract: with that CRD a MyWeb has no status and cannot be deleted.
 func TestTheStatusOfTheContractIsRefused(t *testing.T) {
 	contract := filepath.Join("..", "config", "crd", "contract", "operator.k8s-summit.org_mywebs.yaml")
 	f := newFixture(t, testenv.NewAPIServer(t, contract))

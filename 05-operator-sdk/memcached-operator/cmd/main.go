@@ -28,8 +28,7 @@ import (
 	// +kubebuilder:scaffold:imports
 )
 
-// The command line of kubebuilder and operator-sdk finds its places by the markers, and what it adds there
-// uses scheme, setupLog and mgr.
+// kubebuilder and operator-sdk insert code at the markers. That code uses scheme, setupLog and mgr.
 var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
@@ -58,7 +57,7 @@ type options struct {
 	webhooks webhook.Options
 }
 
-// run runs the operator until ctx ends. The error says why it could not start, or why it failed.
+// run runs the operator until ctx ends. The error is the reason why it could not start, or why it failed.
 func run(ctx context.Context, o options) error {
 	image, err := defaultImage()
 	if err != nil {
@@ -99,7 +98,7 @@ func run(ctx context.Context, o options) error {
 }
 
 // defaultImage is the image of Memcacheds without an image. It is read once: when the operator starts with another
-// one, the pods of these Memcacheds are replaced.
+// image, it replaces the pods of these Memcacheds.
 func defaultImage() (string, error) {
 	image := os.Getenv("MEMCACHED_IMAGE")
 	if image == "" {

@@ -20,7 +20,7 @@ const (
 	imageVariable = "MEMCACHED_IMAGE"
 )
 
-// served waits until the named Memcached has its Deployment, and returns that.
+// served waits until the named Memcached has a Deployment, and returns the Deployment.
 func (f *fixture) served(name string) *appsv1.Deployment {
 	f.t.Helper()
 	d := &appsv1.Deployment{}

@@ -14,7 +14,7 @@ func TestWithoutItsPermissionsItSaysWhyAndEndsInTime(t *testing.T) {
 	f := newFixture(t)
 	p := launch(t, "--kubeconfig="+kubeconfig(t, "powerless"), "WATCH_NAMESPACE="+f.namespace)
 	p.EventuallyPrints("is forbidden", "30s")
-	if took := p.Terminate(); took > 6*time.Second { // the grace for what has begun is 8 s
+	if took := p.Terminate(); took > 6*time.Second { // running reconciles get 8 s
 		t.Errorf("it did nothing yet, and ended after %s", took)
 	}
 }
@@ -49,7 +49,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	f.Expect(status("https://"+address+"/metrics", f.token("reader", true))).To(gomega.Equal(200))
 }
 
-// status asks a URL and returns the status code, 0 when nobody answers.
+// status requests a URL and returns the status code, 0 without a response.
 func status(url, token string) int {
 	code, _ := programtest.Get(url, token)
 	return code

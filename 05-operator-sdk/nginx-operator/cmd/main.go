@@ -46,10 +46,10 @@ func main() {
 	}
 }
 
-// run runs the operator until ctx ends. The error says why it could not start, or why it failed.
+// run runs the operator until ctx ends. The error is the reason why it could not start, or why it failed.
 func run(ctx context.Context, o program.Options) error {
 	image := cmp.Or(os.Getenv("NGINX_IMAGE"), controller.DefaultImage)
-	if _, err := reference.ParseNormalizedNamed(image); err != nil { // all Nginxes that name none would roll to it
+	if _, err := reference.ParseNormalizedNamed(image); err != nil { // Nginxes without an image would get it
 		return fmt.Errorf("NGINX_IMAGE is %q: %w", image, err)
 	}
 	mgr, err := program.NewManager(ctx, o, program.Operator{

@@ -31,9 +31,9 @@ import (
 	"github.com/example/nginx-operator/test/programtest"
 )
 
-// These tests run the program itself, as a process of its own, against a local cluster: its controllers
-// roll Deployments out, evict pods, scale and collect garbage. The operator is a user that may do what
-// config/rbac/role.yaml says. In a copy of this project that no workshop surrounds they are skipped.
+// These tests run the program as a separate process, against a local cluster, whose controllers roll
+// Deployments out, evict pods, scale and collect garbage. The operator is a user with the permissions of
+// config/rbac/role.yaml. The tests are skipped in a copy of this project outside the workshop.
 
 var (
 	folder string // of the built program
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is the path of the operator, which is built once.
+// built builds the operator once, and returns its path.
 var built = sync.OnceValues(func() (string, error) {
 	var err error
 	if folder, err = os.MkdirTemp("", "nginx-operator-"); err != nil {
@@ -68,7 +68,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A fixture is a local cluster with its administrator's client.
+// A fixture is a local cluster, with a client of its administrator.
 type fixture struct {
 	*gomega.WithT
 	client.WithWatch
@@ -110,7 +110,7 @@ func manifest[T any](t *testing.T, path string) T {
 	return *testenv.ReadManifest[T](t, "..", "config", path)
 }
 
-// operator makes a user that has exactly the shipped permissions, and returns its kubeconfig.
+// operator creates a user with exactly the shipped permissions, and returns its kubeconfig.
 func (w *fixture) operator(user string, change ...func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) string {
 	w.t.Helper()
 	rules := manifest[rbacv1.ClusterRole](w.t, "rbac/role.yaml").Rules
@@ -146,7 +146,7 @@ func (w *fixture) nginx(name string) *proxyv1alpha1.Nginx {
 	return nginx
 }
 
-// running are the names of the pods with the labels of an Nginx that run, sorted.
+// running returns the names of the running pods with the labels of an Nginx, sorted.
 func (w *fixture) running(name string) (names []string) {
 	w.t.Helper()
 	for _, pod := range w.pods(name) {
@@ -166,7 +166,7 @@ func (w *fixture) pods(name string) []corev1.Pod {
 	return pods.Items
 }
 
-// trueList waits until status.nodes are n pods that run, without the named one, and says how long it took.
+// trueList waits until status.nodes are n running pods, without the named pod. It returns the list and the duration.
 func (w *fixture) trueList(name string, n int, without string) (nodes []string, took time.Duration) {
 	w.t.Helper()
 	begin := time.Now()
@@ -186,7 +186,7 @@ func (w *fixture) complete(name string) {
 	}).Should(gomega.BeTrue(), "Nginx %s is complete", name)
 }
 
-// writes is how often a user asked for a change of an object, as "patch deployments" or "update nginxes/status".
+// writes counts a user's changes of an object, by "patch deployments" or "update nginxes/status".
 func (w *fixture) writes(user, name string) map[string]int {
 	w.t.Helper()
 	n := map[string]int{}
@@ -198,7 +198,7 @@ func (w *fixture) writes(user, name string) map[string]int {
 	return n
 }
 
-// remove deletes an Nginx, and waits until nothing is left of it.
+// remove deletes an Nginx, and waits until its objects are gone.
 func (w *fixture) remove(name string) {
 	w.t.Helper()
 	w.must(w.Delete(w.t.Context(), w.nginx(name)))
@@ -210,7 +210,7 @@ func (w *fixture) remove(name string) {
 			left += meta.LenList(list)
 		}
 		return left
-	}).Should(gomega.BeZero(), "what is left of a deleted Nginx")
+	}).Should(gomega.BeZero(), "the remaining objects of a deleted Nginx")
 }
 
 func TestTheStoryOfTheOriginalSample(t *testing.T) {
@@ -227,7 +227,7 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 		w.Expect(node).To(gomega.HavePrefix("nginx-sample-"))
 	}
 	w.complete("nginx-sample")
-	most := 3 + int(time.Since(began)/(4*time.Second)) // a rollout that takes long is reported
+	most := 3 + int(time.Since(began)/(4*time.Second)) // the status reports a long rollout
 	cost := w.writes("story", "nginx-sample")
 	t.Logf("from creation to complete: %v", cost)
 	w.Expect(cost["patch deployments"]).To(gomega.Equal(1))
@@ -252,7 +252,7 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 	t.Logf("scaled to 1; the list was true after %s", took)
 	w.complete("nginx-sample")
 
-	// An upgraded image rolls in place.
+	// A new image rolls out in the same Deployment.
 	deployment := &appsv1.Deployment{}
 	w.must(w.Get(t.Context(), client.ObjectKeyFromObject(&sample), deployment))
 	old := w.running("nginx-sample")
@@ -273,8 +273,8 @@ func TestTheStoryOfTheOriginalSample(t *testing.T) {
 	}
 }
 
-// A HorizontalPodAutoscaler writes through the scale subresource. There are no metrics here; what makes it
-// write are its bounds, which it keeps without any.
+// A HorizontalPodAutoscaler writes through the scale subresource. This cluster has no metrics; the autoscaler
+// writes to keep the count between minReplicas and maxReplicas, for which it needs none.
 func TestAnAutoscalerIsNotFought(t *testing.T) {
 	w := newFixture(t)
 	p := launch(t, w.operator("scaler"), "NGINX_IMAGE=registry.example:5000/nginx")
@@ -299,7 +299,7 @@ func TestAnAutoscalerIsNotFought(t *testing.T) {
 	}
 	w.Expect(writers).To(gomega.HaveKey("kube-controller-manager scale"))
 	w.Expect(writers).NotTo(gomega.HaveKey("nginx-operator "), "the operator writes no spec")
-	// One write when the Deployment was made, one for the scale.
+	// One write creates the Deployment, one scales it.
 	w.Consistently(func() int { return w.writes("scaler", "scaled")["patch deployments"] }, "3s", "200ms").
 		Should(gomega.Equal(2))
 	t.Logf("an Nginx that an autoscaler scaled once cost %v", w.writes("scaler", "scaled"))

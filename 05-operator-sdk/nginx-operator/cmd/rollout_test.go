@@ -16,7 +16,7 @@ import (
 	"github.com/example/nginx-operator/internal/conditions"
 )
 
-// TestARolloutThatDoesNotEndIsReported has a quota refuse new pods, and then pauses the Deployment. The Deployment
+// TestARolloutThatDoesNotEndIsReported lets a quota refuse new pods, and then pauses the Deployment. The Deployment
 // reports both at once, and its deadline ten minutes later.
 func TestARolloutThatDoesNotEndIsReported(t *testing.T) {
 	w := newFixture(t)
@@ -53,7 +53,7 @@ func (w *fixture) merge(obj client.Object, patch string) {
 	w.must(w.Patch(w.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
-// condition returns a condition of the Nginx named site; an empty one when there is none.
+// condition returns a condition of the Nginx named site, or an empty condition.
 func (w *fixture) condition(kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(w.nginx("site").Status.Conditions, kind); c != nil {
 		return *c

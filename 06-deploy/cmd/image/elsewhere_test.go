@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/crane"
 )
 
-// The source of the operators is in other chapters. A copy of this one finds it by WORKSHOP_ROOT, or says so.
+// The source of the operators is in other chapters. A copy of this chapter finds the source by WORKSHOP_ROOT, or
+// reports that it is missing.
 func TestACopyElsewhereBuildsTheImage(t *testing.T) {
 	root, err := filepath.Abs(strings.TrimPrefix(source(t), "--root="))
 	if err != nil {

@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return report(out, tag, built, archive)
 }
 
-// epoch is when reproducible builds claim to have happened.
+// epoch returns the time that reproducible builds claim.
 func epoch(getenv func(string) string) int64 {
 	seconds, err := strconv.ParseInt(getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
@@ -78,7 +78,7 @@ func epoch(getenv func(string) string) int64 {
 	return seconds
 }
 
-// report prints what was built.
+// report prints the result of a build.
 func report(out io.Writer, tag name.Tag, built v1.Image, where string) error {
 	digest, err := built.Digest()
 	if err != nil {

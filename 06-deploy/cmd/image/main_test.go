@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/06-deploy/internal/image"
 )
 
-// source is the flag that says where the chapters lie; without them the test is skipped.
+// source returns the flag that names the folder of the chapters; without them the test is skipped.
 func source(t *testing.T) string {
 	t.Helper()
 	const root = "../../.."
@@ -34,7 +34,7 @@ func init() {
 
 var digest = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-// The archive and what a registry gets are the same image.
+// The archive and the image in a registry are the same.
 func TestPushedOrWrittenItIsTheSameImage(t *testing.T) {
 	root := source(t)
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

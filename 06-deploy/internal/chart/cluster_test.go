@@ -118,7 +118,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 	}
 }
 
-// operatorWrites writes what the operator does: its certificate, and the authority that the API server trusts.
+// operatorWrites writes as the operator does: its certificate, and the authority that the API server trusts.
 func operatorWrites(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	key := client.ObjectKey{Namespace: "myweb-operator", Name: "myweb-operator-webhook"}
@@ -155,7 +155,7 @@ func operatorWrote(t *testing.T, c client.Client) map[string]string {
 		"authority": string(hooks.Webhooks[0].ClientConfig.CABundle)}
 }
 
-// authority is the certificate of one, which the API server can read.
+// authority is the certificate of an authority, which the API server can read.
 var authority = func() []byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// user is the one that distroless images call nonroot: any number but 0 would do.
+	// user is the user that distroless images call nonroot: any number but 0 would do.
 	user = "65532:65532"
 	// programPath is where the image has the program. The Dockerfile says the same.
 	programPath = "/myweb-operator"

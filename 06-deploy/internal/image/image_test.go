@@ -27,10 +27,10 @@ import (
 const (
 	root        = "../../.."
 	mostBytes   = 60_000_000 // of an image, unpacked
-	mostContext = 3_000_000  // of what Docker is sent
+	mostContext = 3_000_000  // of the build context
 )
 
-// options are for an image that a test builds; it is skipped where the chapters are not.
+// options returns options for an image that a test builds. The test is skipped where the chapters are missing.
 func options(t *testing.T, impl string) Options {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(root, Programs[impl].Chapter)); err != nil {
@@ -210,7 +210,7 @@ func areCertificates(t *testing.T, data []byte) {
 	}
 }
 
-// All that is compiled for another processor is compiled for this test alone, so the program is a small one.
+// Only this test needs packages that are compiled for another processor, so the program is small.
 func TestAnotherProcessorsImageIsMadeHere(t *testing.T) {
 	Programs["hello"] = Program{Chapter: "06-deploy", Package: "./internal/image/testdata/hello", Title: "hello"}
 	defer delete(Programs, "hello")
@@ -251,7 +251,8 @@ func TestBadInputIsNamed(t *testing.T) {
 	}
 }
 
-// The Dockerfile cannot be built without a base image to pull. What both ways must agree on is read.
+// The test cannot build the Dockerfile, because a build pulls a base image. So it reads the lines on which both ways
+// must agree.
 func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	o := options(t, "04")
 	data, err := os.ReadFile("../../Dockerfile")
@@ -278,7 +279,7 @@ func TestTheDockerfileMakesTheSameImage(t *testing.T) {
 	}
 }
 
-// What the ignore file lets in is enough to compile both operators, to the same bytes, and not much more.
+// The files that the ignore file lets in are enough to compile both operators, to the same bytes, and not many more.
 func TestTheContextIsSmallAndEnough(t *testing.T) {
 	options(t, "04")
 	copied, bytes := t.TempDir(), int64(0)

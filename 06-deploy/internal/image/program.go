@@ -18,7 +18,7 @@ import (
 type Program struct {
 	// Chapter is the folder beside this one, Package the main package in it.
 	Chapter, Package string
-	// Title says what it is.
+	// Title describes the program.
 	Title string
 }
 
@@ -38,8 +38,8 @@ type Options struct {
 	Name string
 	// Version and Commit are stamped into the program and onto the image, Source is where both come from.
 	Version, Commit, Source string
-	// Created is the time, in seconds since 1970, that the image and its files claim. A clock would make
-	// each build another one.
+	// Created is the time, in seconds since 1970, that the image and its files claim. With a clock, each build would
+	// differ.
 	Created int64
 }
 

@@ -23,7 +23,7 @@ import (
 
 const config = "../../config"
 
-// server is the administrator's client of a real API server, with what any way to deploy expects to be there.
+// server is the administrator's client of a real API server, with the objects that every way to deploy expects.
 var server client.Client
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}, "testdata", config+"/crd/operator.k8s-summit.org_mywebs.yaml"))
 }
 
-// ways are the folders that can be deployed, such as 04/webhooks, with what each makes.
+// ways are the folders that can be deployed, such as 04/webhooks, with the objects of each.
 func ways(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string][]*unstructured.Unstructured{}
@@ -103,7 +103,7 @@ func exists(all []*unstructured.Unstructured, kind, namespace, name string) bool
 	})
 }
 
-// prepare makes for real what a dry run of other objects looks for.
+// prepare creates the objects that a dry run of other objects needs.
 func prepare(t *testing.T, all []*unstructured.Unstructured) {
 	t.Helper()
 	needed := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "websites"}}}

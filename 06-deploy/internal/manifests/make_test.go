@@ -48,7 +48,7 @@ func run(t *testing.T, args ...string) (folder, said string, err error) {
 	return folder, string(out), err
 }
 
-// One file has the CRD and all that kustomize makes of a folder, with the image that was asked for.
+// One file has the CRD and all objects that kustomize builds from a folder, with the requested image.
 func TestOneFileInstallsAllOfIt(t *testing.T) {
 	const asked = "registry:5000/team/web@sha256:0123456789012345678901234567890123456789012345678901234567890123"
 	folder, said, err := run(t, "install.yaml", "IMPL=04", "CONFIG=production", "IMG="+asked)

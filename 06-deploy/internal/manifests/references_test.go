@@ -135,7 +135,7 @@ func TestSelectorsFindTheOperatorsPods(t *testing.T) {
 	}
 }
 
-// A Service, probe or policy that names a port of the pods names one that they have, and the program listens on it.
+// When a Service, probe or policy names a port of the pods, the pods have this port, and the program listens on it.
 func TestPortsAreWhereTheyAreLookedFor(t *testing.T) {
 	for way, all := range ways(t) {
 		c := container(t, all)

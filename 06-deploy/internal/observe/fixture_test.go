@@ -36,11 +36,11 @@ const (
 	dashboardFile = folder + "/dashboard.json"
 )
 
-// scraped is what the operator exports, by the name of the metric.
+// scraped holds the metrics of the operator, by name.
 type scraped map[string]*dto.MetricFamily
 
-// operator runs the operator of chapter 04 once for all tests of the package, and scrapes it after it did all
-// that it does.
+// operator runs the operator of chapter 04 once for all tests of the package, and scrapes it after it has done work of
+// each sort.
 var operator = sync.OnceValues(func() (scraped, error) {
 	cfg, stop, err := testenv.StartAPIServer("../../config/crd")
 	if err != nil {
@@ -72,7 +72,7 @@ var operator = sync.OnceValues(func() (scraped, error) {
 var last = []any{"controller_runtime_webhook_latency_seconds", "myweb_conditions", "workqueue_work_duration_seconds",
 	"controller_runtime_reconcile_time_seconds", "controller_runtime_client_consistency_wait_duration_seconds"}
 
-// metrics returns what the operator exports; the test is skipped where its source is not.
+// metrics returns the metrics that the operator exports. The test is skipped where the operator's source is missing.
 func metrics(t *testing.T) scraped {
 	t.Helper()
 	if _, err := os.Stat("../../../04-controller-runtime/go.mod"); err != nil {

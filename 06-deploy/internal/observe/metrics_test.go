@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// suffixes are what a histogram's series have after the name of the metric.
+// suffixes are the ends of the names of a histogram's series.
 var suffixes = regexp.MustCompile(`_(bucket|sum|count)$`)
 
 // Every metric that an expression names is exported by a running operator, with the labels that it names.

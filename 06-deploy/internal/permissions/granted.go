@@ -16,15 +16,15 @@ import (
 // A Permission is one verb on one resource, the smallest permission that a role grants.
 type Permission struct {
 	Verb, Group, Resource string
-	// Name is the one object that it is for; empty means any.
+	// Name is the name of the one object that it allows; empty means any.
 	Name string
 	// Namespace is where it holds; empty means everywhere.
 	Namespace string
-	// Role is who grants it.
+	// Role is the role that grants it.
 	Role string
 }
 
-// String says it as a sentence's object: list mywebs.operator.k8s-summit.org everywhere.
+// String returns the permission as text, such as: list mywebs.operator.k8s-summit.org everywhere.
 func (p Permission) String() string {
 	what := p.Resource
 	if p.Group != "" {

@@ -36,7 +36,7 @@ import (
 
 const config = "../../config"
 
-// A fixture is a local cluster, with what a test does in it.
+// A fixture is a local cluster, with the steps of a test in it.
 type fixture struct {
 	*gomega.WithT
 	t      *testing.T
@@ -74,7 +74,7 @@ func newFixture(t *testing.T) *fixture {
 // The operators run as their ServiceAccount, with the roles of the manifests and the flags of the Deployment, on
 // a complete control plane. Their requests in the audit log use every permission, and none was denied.
 //
-// The roles of the webhooks' certificate are left to kind: only in a cluster does the operator keep one.
+// The roles of the webhooks' certificate are left to kind: only in a cluster does the operator keep a certificate.
 func TestTheOperatorsUseAllThatTheyMayDoAndNoMore(t *testing.T) {
 	w := newFixture(t)
 	for _, way := range []string{"03/default", "04/default", "04/namespaced", "04/monitoring"} {
@@ -112,7 +112,7 @@ func (w *fixture) audit() []byte {
 	return data
 }
 
-// logged is how long the audit log is, up to its last whole line.
+// logged returns the length of the audit log, up to its last whole line.
 func (w *fixture) logged() int { return bytes.LastIndexByte(w.audit(), '\n') + 1 }
 
 // deploy applies all objects except the Deployment, whose program runs here, and objects of kinds that this cluster
@@ -130,7 +130,7 @@ func (w *fixture) deploy(all []*unstructured.Unstructured) []*unstructured.Unstr
 			w.t.Cleanup(func() { _ = w.client.Delete(context.Background(), object.DeepCopy()) })
 		}
 	}
-	// of who ran before
+	// of an earlier run
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: manifests.Name, Name: manifests.Name}}
 	w.Expect(client.IgnoreNotFound(w.client.Delete(w.t.Context(), lease))).To(gomega.Succeed())
 	w.Eventually(func() bool {
@@ -245,7 +245,7 @@ func (w *fixture) token(account string) string {
 	return asked.Status.Token
 }
 
-// scrape asks for metrics over TLS and returns the status code, 0 when nobody answers.
+// scrape asks for metrics over TLS and returns the status code, 0 when there is no answer.
 func scrape(address, token string) int {
 	code, _ := programtest.Get("https://"+address+"/metrics", token)
 	return code

@@ -49,7 +49,7 @@ func granted(t *testing.T) []Permission {
 	return found
 }
 
-// line is one of an audit log.
+// line returns a line of an audit log.
 func line(verb, group, resource, namespace, name string, code int, decision string) string {
 	return fmt.Sprintf(`{"stage":"ResponseComplete","verb":%q,"requestURI":"/%s",`+
 		`"user":{"username":"system:serviceaccount:home:me"},`+

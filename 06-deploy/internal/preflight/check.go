@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// oldest is the first Kubernetes with what the manifests ask for.
+	// oldest is the first version of Kubernetes that has all that the manifests ask for.
 	oldest    = "1.30"
 	nameLabel = "app.kubernetes.io/name"
 	byLabel   = "app.kubernetes.io/managed-by"

@@ -81,8 +81,8 @@ func says(t *testing.T, err error, want ...string) {
 	}
 }
 
-// TestTheStory goes through what blocks an installation, one after the other: objects of an API server stay, so the
-// order matters.
+// TestTheStory goes through the problems that block an installation, one after the other: objects of an API server
+// stay, so the order matters.
 func TestTheStory(t *testing.T) {
 	server(t)
 	says(t, Check(t.Context(), cfg, way(t, "04/default")),
@@ -108,8 +108,8 @@ func TestTheStory(t *testing.T) {
 	t.Run("the CRD", crdInUse)
 }
 
-// mayNot tests three users: one who may do everything in a namespace, one who may create roles but cannot grant
-// permissions that they do not have, and one without any permission.
+// mayNot tests three users: the first may do everything in a namespace, the second may create roles but cannot grant
+// permissions that they do not have, and the third has no permission.
 func mayNot(t *testing.T) {
 	as := func(user string) *rest.Config {
 		other := rest.CopyConfig(cfg)
@@ -242,8 +242,8 @@ func TestAnOldCluster(t *testing.T) {
 	}
 }
 
-// A rollout as the controllers of a cluster report it; here the test writes the status.
-// waiting is a pod whose program ended before, and is not started now.
+// waiting returns the status of a pod whose program ended before, and is not started now. In a cluster controllers
+// report this status; here the test writes it.
 func waiting(reason, message string) corev1.PodStatus {
 	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
 		Name: "operator", Image: "myweb-operator:workshop", RestartCount: 4,
@@ -330,7 +330,7 @@ func rolling(t *testing.T, namespace string, deployment appsv1.DeploymentStatus,
 	return d
 }
 
-// unstructuredOf is what was applied: without status.
+// unstructuredOf returns the object as it was applied: without status.
 func unstructuredOf(d *appsv1.Deployment) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("apps/v1")

@@ -87,7 +87,7 @@ func rolledOut(d *appsv1.Deployment) bool {
 		d.Status.AvailableReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
 }
 
-// rolloutBlocker says what blocks a rollout, empty when nothing is known; final when waiting cannot help.
+// rolloutBlocker returns the problem that blocks a rollout, empty when none is known; final when waiting cannot help.
 func rolloutBlocker(ctx context.Context, c client.Client, kube kubernetes.Interface,
 	d *appsv1.Deployment) (says string, final bool) {
 	for _, condition := range d.Status.Conditions {
@@ -116,7 +116,7 @@ func rolloutBlocker(ctx context.Context, c client.Client, kube kubernetes.Interf
 	return "", false
 }
 
-// podBlocker says what blocks a pod.
+// podBlocker returns the problem that blocks a pod.
 func podBlocker(pod *corev1.Pod) (says string, final bool) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {

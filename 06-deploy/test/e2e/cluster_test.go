@@ -72,7 +72,7 @@ func write(ctx context.Context, name, page string) error {
 	return cluster().Patch(ctx, myweb(name), client.RawPatch("application/merge-patch+json", patch))
 }
 
-// page is what the operator made of the page of a MyWeb.
+// page returns the page that the operator wrote into the ConfigMap of a MyWeb.
 func page(ctx context.Context, name string) (string, error) {
 	made := &corev1.ConfigMap{}
 	err := cluster().Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, made)
@@ -103,7 +103,7 @@ func (w *suite) children(names ...string) (pods map[string]string, generations m
 	return pods, generations
 }
 
-// leader is who holds the lease: a process, whose name begins with that of its pod.
+// leader returns the holder of the lease: a process, whose name begins with the name of its pod.
 func (w *suite) leader() string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}

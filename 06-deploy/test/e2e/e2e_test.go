@@ -25,11 +25,12 @@ const (
 	handImage = "myweb-operator:03"
 	// production is how the test runs the operator: two replicas, webhooks, metrics.
 	production = "CONFIG=kind-production"
-	// monitoringKinds are those of the Prometheus operator, by name only.
+	// monitoringKinds are the kinds of the Prometheus operator, by name only.
 	monitoringKinds = "internal/manifests/testdata/others.yaml"
 )
 
-// TestEndToEnd is one story: each step begins with what the one before left, and the first that fails ends it.
+// TestEndToEnd is one story: each step begins with the state that the step before left, and the first step that fails
+// ends the test.
 func TestEndToEnd(t *testing.T) {
 	if os.Getenv("KUBECONFIG") == "" || os.Getenv("KIND_CLUSTER") == "" {
 		t.Fatal("KUBECONFIG and KIND_CLUSTER do not name a kind cluster: run ./kind.sh")
@@ -64,7 +65,7 @@ func TestEndToEnd(t *testing.T) {
 	}
 }
 
-// A suite has the commands that steps are made of. One that fails ends the step.
+// A suite has the commands that steps are made of. A command that fails ends the step.
 type suite struct{ *testing.T }
 
 // try runs a program in the chapter's folder and returns what it printed.
@@ -188,13 +189,13 @@ func (w *suite) refused() {
 	w.fails("make install", "make", "-s", "deploy", production, "IMG="+oldImage)
 	w.run("make", "-s", "install")
 	w.fails("the cluster has no ServiceMonitor", "make", "-s", "deploy", production, "IMG="+oldImage)
-	w.kubectl("apply", "-f", monitoringKinds) // the kinds alone: nobody here scrapes
+	w.kubectl("apply", "-f", monitoringKinds) // the kinds alone: no Prometheus runs here
 	w.eventually(30*time.Second, says("", "kubectl", "wait", "--for=condition=Established", "-f", monitoringKinds))
 	w.fails("ErrImageNeverPull", "make", "-s", "deploy", production, "IMG=myweb-operator:forgotten")
 	w.run("make", "-s", "undeploy", production)
 }
 
-// busy are changed while the operator changes, idle ones must not notice.
+// busy MyWebs are changed while the operator changes; idle MyWebs must stay untouched.
 var busy, idle = []string{"busy-a", "busy-b", "busy-c"}, []string{"idle-a", "idle-b"}
 
 func (w *suite) deployed() {
@@ -279,8 +280,8 @@ func (w *suite) rollback() {
 	w.rollTo("the rollback", oldImage, func() { w.kubectl("-n", operator, "rollout", "undo", "deployment/"+operator) })
 }
 
-// rollTo rolls the operator to another image while MyWebs change each second. Every change must arrive, those that
-// nobody changed must not be touched, and no Deployment changes more often than its MyWeb.
+// rollTo rolls the operator to another image while MyWebs change each second. Every change must arrive, the operator
+// must not touch MyWebs that were not changed, and no Deployment changes more often than its MyWeb.
 func (w *suite) rollTo(what, image string, roll func()) {
 	w.Helper()
 	all := append(append([]string{}, busy...), idle...)
@@ -350,14 +351,15 @@ func (w *suite) certificates() {
 			}
 			return nil
 		})
-		time.Sleep(2 * time.Second) // of requests with the new one
+		time.Sleep(2 * time.Second) // of requests with the new certificate
 	}
 	stop()
 	w.must(<-ended)
 	w.Logf("3 new certificates, %d requests meanwhile, 0 without an answer", asked)
 }
 
-// metrics are asked for over TLS: without a token, with one of somebody else, and with one that may.
+// metrics requests the metrics over TLS: without a token, with the token of a user who may not read them, and with the
+// token of a user who may.
 func (w *suite) metrics() {
 	w.Cleanup(func() {
 		w.run("kubectl", "delete", "serviceaccount", "e2e-reader", "e2e-nobody", "--ignore-not-found")
@@ -395,8 +397,8 @@ func (w *suite) permissions() {
 	w.minimal(production, auditBegan)
 }
 
-// minimal starts the operator anew without streams, and waits until it has used all that the roles of a way to
-// deploy allow. begin is how long the audit log was when it came.
+// minimal starts the operator anew without streams, and waits until it has used all permissions in the roles of a way
+// to deploy. begin is the length of the audit log when the operator was deployed.
 func (w *suite) minimal(way string, begin int) {
 	w.Helper()
 	w.kubectl("-n", operator, "set", "env", "deployment/"+operator, "KUBE_FEATURE_WatchListClient=false")
@@ -421,7 +423,7 @@ func (w *suite) minimal(way string, begin int) {
 	})
 }
 
-// auditBegan is how long the audit log was when the operator came.
+// auditBegan is the length of the audit log when the operator was deployed.
 var auditBegan int
 
 // audited is the API server's audit log.

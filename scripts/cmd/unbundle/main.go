@@ -1,5 +1,5 @@
-// Command unbundle is the first half of `make from-bundle`: it checks and unpacks a bundle, and prints where its
-// modules are, for GOPROXY. The second half is built from those modules; this one needs only Go.
+// Command unbundle is the first half of `make from-bundle`: it checks and unpacks a bundle, and prints the folder of
+// its modules, for GOPROXY. The second half is built from those modules; unbundle needs only Go.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 		os.Exit(1)
 	}
 	if *code == unbundle.NoCode {
-		fmt.Fprintln(os.Stderr, "note: nobody has vouched for this bundle; its programs run as your user")
+		fmt.Fprintln(os.Stderr, "note: no code was compared for this bundle; its programs run as your user")
 	}
 	fmt.Println(&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(dir, "modules"))})
 }

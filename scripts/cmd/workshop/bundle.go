@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
-// bundles is the folder of the bundles for a room without a network.
+// bundles is the folder with the bundles for a room without a network.
 func (w workshop) bundles() string { return filepath.Join(w.root, "out", "bundle") }
 
 func packCommand() *cobra.Command {

@@ -22,13 +22,14 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// errNotPassed ends a command that has said why already.
+// errNotPassed ends a command that has printed the reason already.
 var errNotPassed = errors.New("not every check passed")
 
 var errNoSolution = errors.New("the capstone has no hints and no solution: see what `make check` says of " +
 	"each behaviour")
 
-// course is the exercises of this checkout, with the reader's files in work/, judged on the kept control plane.
+// course returns the exercises of this checkout, with the reader's files in work/. They are judged on the kept control
+// plane.
 func (w workshop) course() (exercise.Course, error) {
 	all, err := exercise.Load(w.root)
 	return exercise.Course{
@@ -40,7 +41,7 @@ func (w workshop) course() (exercise.Course, error) {
 	}, err
 }
 
-// waiting is printed while something takes more than a moment.
+// waiting is printed while a step takes more than a moment.
 func waiting(what string, since time.Duration) {
 	fmt.Printf("  %s: %d s\n", what, int(since.Seconds()))
 }
@@ -82,13 +83,13 @@ func planeDownCommand() *cobra.Command {
 		})
 }
 
-// answers reports whether the API server of a kept control plane does.
+// answers reports whether the API server of a kept control plane answers.
 func (w workshop) answers(ctx context.Context, kept string) bool {
 	return w.program(ctx, filepath.Join(w.bin(), "kubectl"), "--kubeconfig", filepath.Join(kept, "kubeconfig"),
 		"get", "--raw", "/readyz", "--request-timeout=3s").Run() == nil
 }
 
-// lab builds the lab and what it runs.
+// lab builds the lab and the programs that it runs.
 func (w workshop) lab(ctx context.Context) error {
 	if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
 		return err
@@ -120,7 +121,7 @@ func (w workshop) isFresh(name string, sources ...string) bool {
 	return fresh
 }
 
-// meant is the exercise that a reader names, the current one, or the next.
+// meant returns the exercise that a reader names, else the current exercise, else the next one.
 func meant(c exercise.Course, id string) (exercise.Exercise, exercise.State, error) {
 	s, err := c.State()
 	if err != nil {
@@ -142,7 +143,7 @@ func meant(c exercise.Course, id string) (exercise.Exercise, exercise.State, err
 
 func isBug(s exercise.State) bool { return exercise.IsBug(s.Current) }
 
-// exerciseCommands are the learner's.
+// exerciseCommands returns the learner's commands.
 func exerciseCommands() []*cobra.Command {
 	return []*cobra.Command{beginCommand(), gotoCommand(), resetCommand(), restoreCommand(), checkCommand(), hintCommand(),
 		solutionCommand(),
@@ -167,11 +168,11 @@ func courseCommand(name, short string, do func(cmd *cobra.Command, w workshop, c
 
 func reportSaved(saved string) {
 	if saved != "" {
-		fmt.Println("What was there is saved in", saved)
+		fmt.Println("Your files of before are saved in", saved)
 	}
 }
 
-// beginCommand goes on with an exercise, or puts its starter into work/.
+// beginCommand continues an exercise, or puts its starter into work/.
 func beginCommand() *cobra.Command {
 	return courseCommand("exercise", "Begin an exercise, or go on with it: its story, its starter, its check",
 		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
@@ -237,7 +238,7 @@ func gotoCommand() *cobra.Command {
 }
 
 func resetCommand() *cobra.Command {
-	return courseCommand("reset", "Take the starter of an exercise again; what is there is saved first",
+	return courseCommand("reset", "Take the starter of an exercise again; your files are saved first",
 		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
 			e, s, err := meant(c, id)
 			if id == "" && isBug(s) {
@@ -286,7 +287,7 @@ func checkCommand() *cobra.Command {
 	return cmd
 }
 
-// check examines the reader's files once, and remembers what came of it.
+// check examines the reader's files once, and remembers the result.
 func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbose bool, attendee room.Attendee) error {
 	e, s, err := meant(c, id)
 	if id == "" && isBug(s) {
@@ -300,7 +301,7 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 		return w.capstone(ctx, c, verbose)
 	}
 	s.Take(e)
-	files := c.Digest(e) // the reader may go on typing
+	files := c.Digest(e) // the reader may continue to type
 	r, there := c.Last(files)
 	if there = there && verbose; there {
 		fmt.Printf("%s  %s\nThis is what the last check said; your files have not changed since.\n", e.ID, e.Title)
@@ -347,7 +348,7 @@ func (w workshop) examine(ctx context.Context, c exercise.Course, e exercise.Exe
 	return c.Check(ctx, e)
 }
 
-// remember keeps what came of a check for the next command.
+// remember keeps the result of a check for the next command.
 func remember(c exercise.Course, e exercise.Exercise, s exercise.State, files string, r exercise.Report) error {
 	if s.Failure = r.Failure(); len(s.Failure) > 8000 {
 		s.Failure = s.Failure[:8000]
@@ -362,7 +363,7 @@ func remember(c exercise.Course, e exercise.Exercise, s exercise.State, files st
 	return errors.Join(c.SetState(s), c.Remember(files, r))
 }
 
-// watch checks now, and whenever a file in work/ has changed and was then left alone for a moment.
+// watch checks now, and again whenever a file in work/ has changed and then stays unchanged for a moment.
 func (w workshop) watch(ctx context.Context, c exercise.Course, check func() error) error {
 	for {
 		seen := c.Changed()
@@ -420,7 +421,7 @@ func solutionCommand() *cobra.Command {
 			e, s, err := meant(c, id)
 			if id == "" && isBug(s) {
 				b, err := currentBug(w, s)
-				if err != nil || !agreed(yes, "Show what is wrong?") {
+				if err != nil || !agreed(yes, "Show the fault?") {
 					return errors.Join(err, declined(yes))
 				}
 				fmt.Println(b.Solution())
@@ -455,7 +456,7 @@ func solutionCommand() *cobra.Command {
 	return cmd
 }
 
-// agreed asks in a terminal.
+// agreed asks the reader in a terminal.
 func agreed(yes bool, question string) bool {
 	if yes || !term.IsTerminal(int(os.Stdin.Fd())) {
 		return yes
@@ -467,13 +468,13 @@ func agreed(yes bool, question string) bool {
 
 func declined(yes bool) error {
 	if !yes && !term.IsTerminal(int(os.Stdin.Fd())) {
-		return errors.New("this is no terminal, so nobody can be asked: make solution YES=1")
+		return errors.New("this is not a terminal, so the command cannot ask: make solution YES=1")
 	}
 	return nil
 }
 
 func progressCommand() *cobra.Command {
-	return courseCommand("progress", "See what is done, what is next, and how many minutes are left",
+	return courseCommand("progress", "See which exercises are done, the next one, and how many minutes are left",
 		func(_ *cobra.Command, _ workshop, c exercise.Course, _ string) error {
 			s, err := c.State()
 			if err == nil {
@@ -485,7 +486,7 @@ func progressCommand() *cobra.Command {
 
 func bugCommand() *cobra.Command {
 	var number, level int
-	cmd := courseCommand("bug", "Find a bug: an operator that somebody complains about",
+	cmd := courseCommand("bug", "Find a bug: an operator that a user complains about",
 		func(cmd *cobra.Command, w workshop, c exercise.Course, _ string) error {
 			s, err := c.State()
 			if err != nil {

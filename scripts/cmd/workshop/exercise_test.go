@@ -16,8 +16,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/exercise"
 )
 
-// learner is a reader with a checkout of her own: its files are links to those of this one, work/ and .workshop/ are
-// new.
+// learner is a reader with her own checkout: its files are links to the files of this checkout, work/ and .workshop/
+// are new.
 type learner struct {
 	t    *testing.T
 	root string
@@ -93,7 +93,7 @@ func (l *learner) does(ok bool, command string, want ...string) {
 	}
 }
 
-// edits replaces a text in a file of hers.
+// edits replaces a text in one of her files.
 func (l *learner) edits(path, old, now string) {
 	l.t.Helper()
 	path = filepath.Join(l.root, path)
@@ -120,14 +120,14 @@ func (l *learner) copies(from, to string) {
 func TestALearnersSession(t *testing.T) {
 	l := newLearner(t)
 	const mine, watch = "work/04-controller-runtime/main.go", "\t\tOwns(&corev1.ConfigMap{}).\n"
-	l.does(true, "exercise --ex 4.3", "Children that come back", "Somebody deletes the ConfigMap", mine)
+	l.does(true, "exercise --ex 4.3", "Children that come back", "A user deletes the ConfigMap", mine)
 	l.copies("04-controller-runtime/stages/3-own/main.go", mine)
 	l.edits(mine, watch, "")
 	l.does(false, "check", "failed  behaviour/05-deleted-configmap", "expected that the ConfigMap is back; but the operator",
 		"Where to look: "+mine, "make watch EX=04.3")
 	l.does(true, "watch --ex 04.3", "04.3: failed", "create configmaps web 201 moved", ">>> here it differed: expected that")
 	l.does(false, "watch --ex 04.4", "make check EX=04.4")
-	l.does(true, "hint", "nobody watches ConfigMaps")
+	l.does(true, "hint", "your program does not watch")
 	l.does(true, "hint", "A nudge:")
 	l.edits(mine, "\t\tOwns(&appsv1.Deployment{}).\n", watch+"\t\tOwns(&appsv1.Deployment{}).\n")
 	l.does(true, "check", "passed  behaviour/05-deleted-configmap", "04.3 is done", "Next: 04.4",
@@ -137,7 +137,7 @@ func TestALearnersSession(t *testing.T) {
 	l.does(true, "exercise", "04.4", "Your own solution of the exercise before is your starter")
 	l.does(false, "solution", "make solution YES=1")
 	l.does(true, "solution --yes", "+\treturn ctrl.Result{}, r.updateStatus", "Nothing was written")
-	l.does(true, "goto --ex 04.6", "What was there is saved in work/.saved/", "Own fields, and no others")
+	l.does(true, "goto --ex 04.6", "Your files of before are saved in work/.saved/", "Own fields, and no others")
 	l.does(true, "reset", "is the starter of 04.6 again")
 	l.does(true, "exercise", "You go on with 04.6", "stay as they are")
 
@@ -148,7 +148,7 @@ func TestALearnersSession(t *testing.T) {
 	l.does(true, "exercise", "You go on with 04.6")
 }
 
-// TestAReaderRunsHerProgram types what the story of an exercise prints, on the local cluster.
+// TestAReaderRunsHerProgram types the commands that the story of an exercise prints, on the local cluster.
 func TestAReaderRunsHerProgram(t *testing.T) {
 	l := newLearner(t)
 	e := exercise.Exercise{Chapter: "04-controller-runtime", File: "main.go"}
@@ -194,8 +194,8 @@ func TestAReaderRunsHerProgram(t *testing.T) {
 	ended()
 }
 
-// watched runs `workshop watch` beside what follows. When it has printed a text it gets Ctrl-C, which is its normal end;
-// ended waits for that.
+// watched runs `workshop watch` in the background. When the command has printed a text it gets Ctrl-C, which is its
+// normal end; ended waits for that end.
 func (l *learner) watched(text string) (ended func()) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Minute)
@@ -265,8 +265,8 @@ func (l *learner) interrupted(command, at string) {
 	}
 }
 
-// TestNothingIsLostByCtrlC interrupts a check while it builds, and while its control plane starts; then that control
-// plane dies.
+// TestNothingIsLostByCtrlC interrupts a check while it builds, and while its control plane starts; then it kills that
+// control plane.
 func TestNothingIsLostByCtrlC(t *testing.T) {
 	l := newLearner(t)
 	const mine = "work/04-controller-runtime/main.go"

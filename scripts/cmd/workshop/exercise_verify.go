@@ -16,7 +16,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// exercisesVerifyCommand holds the law against all exercises, in a folder and on control planes of its own.
+// exercisesVerifyCommand checks that all exercises obey the rules of exercise.Verify, in a separate folder and on
+// separate control planes.
 func exercisesVerifyCommand() *cobra.Command {
 	var ch string
 	var fast bool

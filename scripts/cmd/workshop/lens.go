@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/cluster"
 )
 
-// lensCostCommand measures requests through the lens against requests past it.
+// lensCostCommand compares the time of requests through the lens with the time of requests past it.
 func lensCostCommand() *cobra.Command {
 	requests := 500
 	cmd := newCommand("lens-cost", "Measure requests through the lens against requests past it, side by side", cobra.NoArgs,
@@ -27,7 +27,7 @@ func lensCostCommand() *cobra.Command {
 	return cmd
 }
 
-// freezeCommand makes the lens withhold the events of all watches, and deliver them later.
+// freezeCommand makes the lens withhold the events of all watches and deliver them later.
 func freezeCommand() *cobra.Command {
 	var end bool
 	cmd := newCommand("freeze", "Withhold the events of all watches for a minute; requests pass", cobra.NoArgs,
@@ -45,6 +45,6 @@ func freezeCommand() *cobra.Command {
 			fmt.Println(done)
 			return nil
 		})
-	cmd.Flags().BoolVar(&end, "end", false, "deliver now what was withheld")
+	cmd.Flags().BoolVar(&end, "end", false, "deliver the withheld events now")
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/chapter"
 )
 
-// The linters are programs of two modules of their own: what they need clashes with Kubernetes and with each other.
+// The linters are programs of two separate modules: their dependencies clash with Kubernetes and with each other.
 const (
 	lintModule = "scripts/linters"
 	textModule = "scripts/linters/text"
@@ -36,7 +36,7 @@ func lintCommand() *cobra.Command {
 	})
 }
 
-// lint are the steps that run the linters, in the given chapters or in everything.
+// lint returns the steps that run the linters, in the given chapters or in the whole repository.
 func (w workshop) lint(dirs []string, everything bool) []step {
 	if !everything {
 		return []step{w.lintGo(dirs), w.lintProse(dirs)}
@@ -45,9 +45,10 @@ func (w workshop) lint(dirs []string, everything bool) []step {
 		{"types of the scripts of the window", w.lintTypes}}
 }
 
-// lintGo runs the linters of .golangci.yaml on the modules in the given folders, in a workspace of these modules: what
-// several of them are built from is then examined once. A workspace takes the newest version of each dependency that one
-// of its modules asks for. The linters' own module asks for such that nothing else is compiled with, and is examined alone.
+// lintGo runs the linters of .golangci.yaml on the modules in the given folders, in a workspace of these modules, so
+// that packages which several modules share are examined once. A workspace takes the newest version of each dependency
+// that one of its modules asks for. The linters' own module asks for versions that no other module is compiled with,
+// and is examined alone.
 func (w workshop) lintGo(dirs []string) step {
 	return step{"linters", func(ctx context.Context, out io.Writer) error {
 		if err := w.builder().Program(ctx, filepath.Join(w.root, lintModule), ".", goLinter); err != nil {
@@ -100,7 +101,7 @@ func hasCode(dir string) (found bool) {
 	return found
 }
 
-// lintProse holds the pages and the comments below the given folders against our vocabulary.
+// lintProse checks the pages and the comments below the given folders against our vocabulary.
 func (w workshop) lintProse(dirs []string) step {
 	return step{"words", func(ctx context.Context, out io.Writer) error {
 		if _, err := exec.LookPath("cc"); err != nil {
@@ -121,8 +122,10 @@ func (w workshop) lintProse(dirs []string) step {
 			return nil
 		}
 		config := filepath.Join(w.root, lintModule, "terms", "vale.ini")
-		return foreground(w.program(ctx, filepath.Join(w.bin(), vale),
+		err := foreground(w.program(ctx, filepath.Join(w.bin(), vale),
 			append([]string{"--config", config, "--output=line"}, files...)...), out)
+		pages := slices.DeleteFunc(files, func(file string) bool { return filepath.Ext(file) != ".md" })
+		return errors.Join(err, w.lintGrades(ctx, out, pages))
 	}}
 }
 
@@ -153,7 +156,7 @@ func (w workshop) shellcheck(ctx context.Context, out io.Writer) error {
 	return foreground(w.program(ctx, "shellcheck", append([]string{"-x", "-P", "SCRIPTDIR"}, files...)...), out)
 }
 
-// tracked returns the files that git has or would have here, none in a folder that git does not know.
+// tracked returns the files that git tracks or would track here, and none outside a git repository.
 func (w workshop) tracked(ctx context.Context, out io.Writer, patterns ...string) []string {
 	args := append([]string{"-C", w.root, "ls-files", "--cached", "--others", "--exclude-standard", "--"}, patterns...)
 	files, err := exec.CommandContext(ctx, "git", args...).Output()
@@ -166,7 +169,7 @@ func (w workshop) tracked(ctx context.Context, out io.Writer, patterns ...string
 	})
 }
 
-// program is a command in the root of the repository.
+// program returns a command that runs in the root of the repository.
 func (w workshop) program(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = w.root, w.chapterEnv()

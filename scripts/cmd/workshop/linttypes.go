@@ -29,8 +29,8 @@ func (w workshop) lintTypes(ctx context.Context, out io.Writer) error {
 	return foreground(exec.CommandContext(ctx, filepath.Join(folder, "node_modules", ".bin", "tsc"), "-p", window), out)
 }
 
-// installTypeScript installs the version that package-lock.json in the folder from names, with its checksum. No script of
-// it runs.
+// installTypeScript installs the version that package-lock.json in the folder from names, with its checksum. None of
+// its scripts run.
 func installTypeScript(ctx context.Context, npm, from, to string) (said []byte, err error) {
 	lock, err := os.ReadFile(filepath.Join(from, "package-lock.json"))
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// errSaid marks the error of a child process that has said itself what is wrong: only its exit code is
-// handed on.
+// errSaid marks the error of a child process that has printed its error itself: only its exit code is passed on.
 var errSaid = errors.New("said already")
 
 func toolsCommand() *cobra.Command {
@@ -50,8 +49,8 @@ func (w workshop) tools(cmd *cobra.Command, names []string) error {
 	return w.builder().Ensure(cmd.Context(), names...)
 }
 
-// builder compiles tools. A compiler is a Go program itself: with 2 GiB free for each one that runs at once, it collects
-// its garbage less often, and needs an eighth less processor time.
+// builder compiles tools. A compiler is a Go program itself: when each of the parallel compilers has 2 GiB free, it
+// collects its garbage less often, and needs an eighth less processor time.
 func (w workshop) builder() tools.Builder {
 	b := tools.Builder{Root: w.root, Report: tools.NewReporter(os.Stderr)}
 	free, _, err := doctor.Local(w.root).Memory(context.Background())
@@ -67,7 +66,8 @@ func (w workshop) cluster() *cluster.Cluster {
 	return c
 }
 
-// ensureLens compiles the lens, which is a part of the lab. Without it the cluster works, and nothing is recorded.
+// ensureLens compiles the lens, which is a part of the lab. Without the lens the cluster works, but nothing is
+// recorded.
 func (w workshop) ensureLens(ctx context.Context) error {
 	if w.isFresh(cluster.Lens, filepath.Join(labModule, "cmd", "lens"), filepath.Join(labModule, "engine"),
 		"scripts/internal/loop") {
@@ -106,12 +106,12 @@ func upCommand() *cobra.Command {
 		})
 }
 
-// holdCommand keeps a cluster for a test: it lives exactly as long as the process at the other end of
-// stdin, however that one ends.
+// holdCommand keeps a cluster for a test: the cluster lives exactly as long as the process at the other end of stdin,
+// however that process ends.
 func holdCommand() *cobra.Command {
 	var crds, admission []string
 	cmd := newCommand("hold",
-		"Start a cluster of its own, print its state folder, remove it when stdin ends", cobra.NoArgs,
+		"Start a separate cluster, print its state folder, remove it when stdin ends", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) (err error) {
 			if err := w.tools(cmd, tools.Local); err != nil {
 				return err
@@ -164,16 +164,17 @@ func statusCommand() *cobra.Command {
 		})
 }
 
-// terminal are the variables, PATH apart, with which a terminal uses the local cluster. Its `go run` takes what the
-// workshop has compiled already, without C, and ignores what the reader has set for other projects, such as a go.work
-// in a folder above. Pages write logs to WORKSHOP_LOGS: in /tmp another user could have put a link of that name.
+// terminal returns the variables, except PATH, with which a terminal uses the local cluster. Its `go run` uses the
+// packages that the workshop has compiled already, without C, and ignores the reader's settings for other projects,
+// such as a go.work in a parent folder. Pages write logs to WORKSHOP_LOGS: in /tmp another user could have put a link
+// of that name.
 func (w workshop) terminal() []string {
 	c := w.cluster()
 	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache(),
 		"WORKSHOP_LOGS=" + c.PageLogs(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly"}
 }
 
-// exports are the shell commands that make a terminal use the cluster.
+// exports returns the shell commands that make a terminal use the cluster.
 func (w workshop) exports() string {
 	var text strings.Builder
 	for _, kv := range w.terminal() {
@@ -213,10 +214,10 @@ func shellCommand() *cobra.Command {
 				shell = "bash"
 			}
 			fmt.Println("kubectl in this shell talks to the local cluster; `exit` leaves it.")
-			cmd := exec.Command(shell) // not bound to the context: Ctrl-C belongs to the shell
+			cmd := exec.Command(shell) // not bound to the context: the shell handles Ctrl-C
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 			cmd.Env = append(os.Environ(), append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))...)
-			var left *exec.ExitError // a shell hands on the code of the last command, which is not our error
+			var left *exec.ExitError // a shell returns the code of its last command, which is not our error
 			if err := cmd.Run(); err != nil && !errors.As(err, &left) {
 				return err
 			}

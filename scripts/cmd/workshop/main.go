@@ -20,7 +20,7 @@ func main() {
 	os.Exit(exitCode(ctx, command().ExecuteContext(ctx)))
 }
 
-// exitCode prints what went wrong and returns the code to exit with.
+// exitCode prints the error and returns the code to exit with.
 func exitCode(ctx context.Context, err error) int {
 	var child *exec.ExitError
 	switch {
@@ -37,10 +37,10 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// workshop is one checkout: its folder, and where its run-time state is.
+// workshop is one checkout: its folder, and the folder of its run-time state.
 type workshop struct{ root, state string }
 
-// here returns the checkout that this program was built into.
+// here returns the checkout whose bin/ has this program.
 func here() (workshop, error) {
 	program, err := os.Executable()
 	if err != nil {

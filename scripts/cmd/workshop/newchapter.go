@@ -22,7 +22,7 @@ func newChapterCommand() *cobra.Command {
 		})
 }
 
-// newChapter makes a chapter and what belongs to it elsewhere.
+// newChapter makes a chapter and its entries in other files.
 func (w workshop) newChapter(ctx context.Context, out io.Writer, name string) error {
 	return chapter.New(w.root, name, func() error {
 		if _, err := chapter.Sync(w.root); err != nil {
@@ -41,5 +41,5 @@ To be found by tests, verify, CI and kind it needs nothing more:
 
   make test CH=%[1]s && make verify CH=%[1]s
 
-"A new chapter" in CONTRIBUTING.md lists what is left for you.
+"A new chapter" in CONTRIBUTING.md lists your next steps.
 `

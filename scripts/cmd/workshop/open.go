@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/window"
 )
 
-// openGrace is how long what runs in the window's terminals may take to end.
+// openGrace is how long the programs in the window's terminals may take to end.
 const openGrace = 10 * time.Second
 
 func openCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func openCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("Open this address in your browser. Its key lets in nobody else; Ctrl-C here ends the window.\n\n  %s\n\n",
+			fmt.Printf("Open this address in your browser. Its key lets in only you; Ctrl-C here ends the window.\n\n  %s\n\n",
 				server.Address())
 			return server.Serve(cmd.Context(), os.Stdout)
 		})

@@ -42,9 +42,9 @@ func pageCommand() *cobra.Command {
 	return cmd
 }
 
-// pagesCommand is for who writes a page: what `make verify` does with all of them.
+// pagesCommand is for the author of a page: it does with one page what `make verify` does with all pages.
 func pagesCommand() *cobra.Command {
-	return newCommand("pages FILE...", "Check pages, each on a cluster of its own", cobra.MinimumNArgs(1),
+	return newCommand("pages FILE...", "Check pages, each on a separate cluster", cobra.MinimumNArgs(1),
 		func(cmd *cobra.Command, w workshop, files []string) (err error) {
 			for i := range files {
 				if files[i], err = filepath.Abs(files[i]); err != nil {
@@ -55,7 +55,7 @@ func pagesCommand() *cobra.Command {
 		})
 }
 
-// demoPage is where a chapter shows its finished operator at work.
+// demoPage is the page on which a chapter shows its finished operator at work.
 const demoPage = "cmd/myweb-operator/README.md"
 
 // demoCommand plays the page of the operator of a chapter that installs its CRD. The cluster gets the CRD before its
@@ -83,7 +83,8 @@ func demoCommand() *cobra.Command {
 
 const pauseUsage = "wait for Enter before each command"
 
-// enter returns what waits until somebody presses Enter. When in has ended, nobody is there, and nothing waits.
+// enter returns a function that waits until the reader presses Enter. When the input in has ended, the function does
+// not wait.
 func enter(in io.Reader, out io.Writer) func(ctx context.Context) error {
 	lines := bufio.NewReader(in)
 	return func(ctx context.Context) error {
@@ -149,8 +150,8 @@ func (w workshop) play(cmd *cobra.Command, path, until string, pause bool, crds 
 	return err
 }
 
-// checkPages runs each page on a cluster of its own and prints what was done with its blocks. It
-// goes on after a page that fails, and fails when a page executes fewer blocks than recorded.
+// checkPages runs each page on a separate cluster and prints how it treated the blocks. It continues after a page that
+// fails, and fails when a page executes fewer blocks than recorded.
 func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string) error {
 	recorded, err := w.recordedBlocks()
 	if err != nil {
@@ -187,8 +188,9 @@ func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string)
 // onlinePages is the folder whose pages need a network: kubebuilder asks for the modules of a new project.
 const onlinePages = "05-operator-sdk"
 
-// checkPagesAtOnce checks the pages of some folders beside those of others, each in a network namespace of its own,
-// because programs of all may listen on the same port. Where no namespace can be made, pages run one after the other.
+// checkPagesAtOnce checks the pages of several folders in parallel, each folder in its own network namespace, because
+// programs of different pages may listen on the same port. Where no namespace can be made, pages run one after the
+// other.
 func (w workshop) checkPagesAtOnce(ctx context.Context, out io.Writer, paths []string) error {
 	offline := filepath.Join(w.root, "scripts", "offline.sh")
 	if exec.CommandContext(ctx, offline, "true").Run() != nil {
@@ -213,7 +215,7 @@ type pageGroup struct {
 	paths  []string
 }
 
-// groupPages groups pages by folder. Those that take longest come first, so that no core is idle at the end.
+// groupPages groups pages by folder. The groups that take longest come first, so that no core is idle at the end.
 func groupPages(root string, paths []string) (groups []pageGroup) {
 	by := map[string][]string{}
 	for _, path := range paths {
@@ -261,7 +263,7 @@ func (w workshop) checkPage(ctx context.Context, out io.Writer, path string) (co
 
 func (w workshop) blocksFile() string { return filepath.Join(w.root, "scripts", "blocks.yaml") }
 
-// recordedBlocks says how many blocks each page executed when this was last recorded.
+// recordedBlocks returns the recorded number of blocks that each page executes.
 func (w workshop) recordedBlocks() (map[string]int, error) {
 	data, err := os.ReadFile(w.blocksFile())
 	if err != nil {
@@ -271,7 +273,7 @@ func (w workshop) recordedBlocks() (map[string]int, error) {
 	return recorded, yaml.UnmarshalStrict(data, &recorded)
 }
 
-// recordBlocks writes down how many blocks each page executes in the local environment.
+// recordBlocks records how many blocks each page executes in the local environment.
 func (w workshop) recordBlocks() error {
 	paths, err := page.Find(w.root)
 	if err != nil {

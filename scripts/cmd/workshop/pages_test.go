@@ -115,8 +115,8 @@ func TestExportsSurviveAShell(t *testing.T) {
 	}
 }
 
-// Each term of the glossary is used on another page: a word that no chapter uses does not need an entry. And each has
-// something to see.
+// Each term of the glossary is used on another page: a word that no chapter uses does not need an entry. Each entry
+// also has a command or a line of code.
 func TestTheGlossaryExplainsWordsOfThePages(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	glossary := filepath.Join(root, "GLOSSARY.md")
@@ -154,7 +154,7 @@ func TestTheGlossaryExplainsWordsOfThePages(t *testing.T) {
 	}
 }
 
-// TestTheDemoIsPlainText: what the demo says is about what the demo does, without the marks of Markdown.
+// TestTheDemoIsPlainText: the text of the demo describes what the demo does, without the marks of Markdown.
 func TestTheDemoIsPlainText(t *testing.T) {
 	p, err := page.Parse(filepath.Join("..", "..", "..", "04-controller-runtime", demoPage))
 	if err != nil {
@@ -168,7 +168,7 @@ func TestTheDemoIsPlainText(t *testing.T) {
 	}
 }
 
-// The dev container cannot be built by a test. What it says of this repository can be held against it.
+// A test cannot build the dev container. It can compare the container's settings with this repository.
 func TestTheDevContainerFitsTheRepository(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	read := func(path string) []byte {
@@ -229,7 +229,7 @@ func TestEnterIsAwaitedUntilCtrlC(t *testing.T) {
 	}
 }
 
-// In /tmp, and in a TMPDIR that users share, another user can put a link of the name that a page writes to.
+// In /tmp, and in a TMPDIR that users share, another user can put a link with the name of a file that a page writes.
 func TestPagesUseNoNameInASharedFolder(t *testing.T) {
 	paths, err := page.Find(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -277,7 +277,7 @@ func TestGoRunIgnoresAGoWorkOfAnotherProject(t *testing.T) {
 	}
 }
 
-// Each value is one argument of the program, whatever characters it has.
+// Each value is one argument of the program, whatever characters the value has.
 func TestMakeHandsValuesOn(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	recipes, err := os.ReadFile(filepath.Join(root, "Makefile"))

@@ -19,13 +19,13 @@ import (
 	"example.com/operator-workshop/scripts/internal/exercise"
 )
 
-// readyExercise is judged with its solution: it compiles an operator, and needs the lab with its control plane.
+// readyExercise is judged with its solution: the check compiles an operator, and needs the lab with its control plane.
 const readyExercise = "04.2"
 
 // codeDays is how many days the list of codes has.
 const codeDays = 21
 
-// readyCommand does once what an attendee does in the room, so that everything is compiled before.
+// readyCommand does once what an attendee does in the room, so that everything is compiled beforehand.
 func readyCommand() *cobra.Command {
 	var codes bool
 	cmd := newCommand("ready CHAPTER", "Run the demo, compile the lab, judge an exercise, and print a code",
@@ -65,7 +65,7 @@ func readyCommand() *cobra.Command {
 	return cmd
 }
 
-// readyCode is made of the day and the commit, so that the machine of an instructor knows it, too.
+// readyCode is made from the day and the commit, so that the instructor's machine can compute it, too.
 func readyCode(day time.Time, commit string) string {
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("ready "+day.Format(time.DateOnly)+" "+commit)))
 	return sum[:4] + "-" + sum[4:8]
@@ -74,7 +74,8 @@ func readyCode(day time.Time, commit string) string {
 // commitFile has the commit in an archive of the repository; git writes it there.
 const commitFile = "scripts/commit.txt"
 
-// commit is the state of this checkout: its own where it is a clone, that of the bundle where it came from one.
+// commit returns the commit of this checkout: that of the clone, or that of the bundle from which the checkout was
+// unpacked.
 func (w workshop) commit(ctx context.Context) (string, error) {
 	text, err := os.ReadFile(filepath.Join(w.root, commitFile))
 	if err != nil {
@@ -99,7 +100,7 @@ func (w workshop) commit(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// judgeOne lets the lab judge the solution of an exercise, in a work folder of its own.
+// judgeOne lets the lab judge the solution of an exercise, in a separate work folder.
 func (w workshop) judgeOne(ctx context.Context) error {
 	c, err := w.course()
 	if err != nil {
@@ -136,7 +137,7 @@ func (w workshop) judgeOne(ctx context.Context) error {
 	return nil
 }
 
-// firstFailed is the name of the check that the room sees.
+// firstFailed returns the name of the failed check that the room sees.
 func firstFailed(r exercise.Report) string {
 	if r.Compile != nil {
 		return "does not compile"
@@ -149,7 +150,7 @@ func firstFailed(r exercise.Report) string {
 	return ""
 }
 
-// restoreCommand brings back what goto or reset has saved.
+// restoreCommand restores files that goto or reset has saved.
 func restoreCommand() *cobra.Command {
 	var number int
 	cmd := newCommand("restore", "List saved files, or bring one of them back", cobra.NoArgs,
@@ -178,7 +179,7 @@ func restoreCommand() *cobra.Command {
 			for n, one := range copies {
 				fmt.Printf("N=%-3d %s  %-9s work/%s\n", n+1, one.Time, cmp.Or(one.Exercise, "–"), one.Folder)
 			}
-			fmt.Println("`make restore N=1` brings the first one back; what is there now is saved.")
+			fmt.Println("`make restore N=1` brings the first one back, and saves your present files.")
 			return nil
 		})
 	cmd.Flags().IntVar(&number, "n", 0, "the number of the copy")

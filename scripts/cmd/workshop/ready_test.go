@@ -26,7 +26,7 @@ func TestTheCodeOfAReadyMachine(t *testing.T) {
 	}
 }
 
-// A bundle is an archive: git is asked nothing there, and the code is that of a clone.
+// A bundle is an archive: the command does not ask git there, and prints the same code as in a clone.
 func TestAnArchiveKnowsItsCommit(t *testing.T) {
 	root := t.TempDir()
 	git := func(args ...string) string {

@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/loop"
 )
 
-// A requestFilter chooses requests, never those about leases or about no object.
+// A requestFilter chooses requests. It never chooses requests about leases or without an object.
 type requestFilter struct {
 	by     []string // programs or users; empty means all
 	writes bool     // only those that ask for a change
@@ -79,7 +79,7 @@ func watchCommand() *cobra.Command {
 	return cmd
 }
 
-// replay prints the loop that the last check of an exercise has kept.
+// replay prints the loop that was kept from the last check of an exercise.
 func (w workshop) replay(ctx context.Context, id string, pause bool) error {
 	c, err := w.course()
 	if err != nil {
@@ -138,7 +138,7 @@ func (w workshop) eachRecord(ctx context.Context, filter requestFilter, follow b
 		}
 		return f(r)
 	}
-	if !follow { // what came before the newest records
+	if !follow { // the backup, which has the older records
 		err := loop.Read(ctx, loop.Backup(c.Ledger()), false, chosen)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -151,7 +151,7 @@ func (w workshop) eachRecord(ctx context.Context, filter requestFilter, follow b
 	return err
 }
 
-// matches reports whether a request is chosen: a watch when it begins, every other one when it is answered.
+// matches reports whether a request is chosen: a watch when it begins, every other request when it is answered.
 func (f requestFilter) matches(r loop.Record) bool {
 	begun := r.Open == (r.Verb == "watch" && r.Code/100 == 2)
 	return begun && r.Is == loop.Request && r.Resource != "" && r.Resource != "leases" &&
@@ -159,10 +159,10 @@ func (f requestFilter) matches(r loop.Record) bool {
 }
 
 func columns(r loop.Record) []string {
-	return []string{r.Time.Local().Format(time.TimeOnly), r.By.Name, r.Verb, fmt.Sprint(r.Code), r.What(), r.Which()}
+	return []string{r.Time.Local().Format(time.TimeOnly), r.By.Name, r.Verb, fmt.Sprint(r.Code), r.FullResource(), r.Which()}
 }
 
-// requestWidths are the widths of the columns: with a blank between them, 100 in all. What is longer is cut.
+// requestWidths are the widths of the columns: with a blank between them, 100 in all. Longer values are cut.
 var requestWidths = []int{8, 23, 6, 4, 22, 32}
 
 func printRequest(w io.Writer, columns []string) {

@@ -20,17 +20,17 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// A stage is a whole program on the way to a chapter's operator: the one before it, plus one idea.
+// A stage is a complete program on the way to a chapter's operator: the stage before it, plus one idea.
 type stage struct {
-	// Dir is the folder of the program, seen from the chapter.
+	// Dir is the folder of the program, relative to the chapter.
 	Dir string `json:"dir"`
-	// Idea is what it adds, in one sentence.
+	// Idea says in one sentence what the stage adds.
 	Idea string `json:"idea"`
-	// Demands is the check of the lab that the stage before does not pass, and this one does. The first stages have
-	// none: there is nothing to judge yet.
+	// Demands is the check of the lab that the stage before fails and this stage passes. The first stages have none:
+	// there is nothing to judge yet.
 	Demands string `json:"demands,omitempty"`
-	// Passes are the checks that this one passes, of those that any stage demands or lists here. They are compared
-	// where there is a list; [] is one, too.
+	// Passes are the checks that this stage passes, of all checks that any stage demands or lists here. They are
+	// compared where there is a list; [] is a list, too.
 	Passes []string `json:"passes,omitempty"`
 }
 
@@ -75,7 +75,7 @@ func stagesCommand() *cobra.Command {
 	return cmd
 }
 
-// withStages are those of the chapters that have stages.
+// withStages returns the chapters that have stages.
 func (w workshop) withStages(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		_, err := os.Stat(filepath.Join(w.root, dir, "stages.yaml"))
@@ -83,7 +83,8 @@ func (w workshop) withStages(dirs []string) []string {
 	})
 }
 
-// printStages prints how many checks each stage passes by stages.yaml, and which ones it has gained and lost.
+// printStages prints how many checks each stage passes according to stages.yaml, and which checks it has gained and
+// lost.
 func printStages(w io.Writer, stages []stage) {
 	fmt.Fprintf(w, "%-18s %-6s %s\n", "STAGE", "PASSES", "GAINED (LOST)")
 	var before []string
@@ -101,7 +102,7 @@ func printStages(w io.Writer, stages []stage) {
 	}
 }
 
-// without are the checks that are not among others, by their short names.
+// without returns the checks that are not among others, by their short names.
 func without(checks, others []string) (names []string) {
 	for _, c := range checks {
 		if !slices.Contains(others, c) {
@@ -111,8 +112,8 @@ func without(checks, others []string) (names []string) {
 	return names
 }
 
-// checkStages runs checks on the wanted stages of chapters and on the ones before them, prints a line for each, and
-// fails when one is not as stages.yaml says.
+// checkStages runs checks on the wanted stages of chapters and on the stages before them, prints a line for each, and
+// fails when a stage differs from stages.yaml.
 func (w workshop) checkStages(ctx context.Context, dirs []string, wanted *regexp.Regexp, fast bool) error {
 	err := errors.Join(w.builder().Ensure(ctx, tools.Local...),
 		w.builder().Program(ctx, filepath.Join(w.root, labModule), "./cmd/lab", "lab"))
@@ -143,7 +144,7 @@ func (w workshop) checkChapter(ctx context.Context, dir string, wanted *regexp.R
 	if err := w.buildStages(ctx, judge, dir, stages, needed, programs); err != nil {
 		return err
 	}
-	if fast { // a few checks: to start control planes takes longer
+	if fast { // starting control planes takes longer than these few checks
 		if _, err := w.keptPlane(ctx); err != nil {
 			return err
 		}
@@ -156,10 +157,11 @@ func (w workshop) checkChapter(ctx context.Context, dir string, wanted *regexp.R
 	return judgeStages(os.Stdout, stages, all, wanted)
 }
 
-// stagesAtOnce is how many stages are examined at once, each with a control plane of its own: a check that fails waits.
+// stagesAtOnce is how many stages are examined at once, each with its own control plane: a failing check spends its
+// time waiting.
 const stagesAtOnce = 3
 
-// runStages runs checks on the stages, and prints each verdict when it is there.
+// runStages runs checks on the stages, and prints each verdict as soon as it is there.
 func runStages(ctx context.Context, out io.Writer, judge exercise.Judge, stages []stage, needed []int, programs string,
 	fast bool) ([]verdicts, error) {
 	var jobs []exercise.Job
@@ -182,7 +184,7 @@ func runStages(ctx context.Context, out io.Writer, judge exercise.Judge, stages 
 	return all, err
 }
 
-// neededStages are the wanted ones, and those before them.
+// neededStages returns the wanted stages and the stages before them.
 func neededStages(stages []stage, wanted *regexp.Regexp) (needed []int) {
 	for n, s := range stages {
 		next := n+1 < len(stages) && stages[n+1].Demands != "" && wanted.MatchString(stages[n+1].Dir)
@@ -229,15 +231,19 @@ func judgeStages(out io.Writer, stages []stage, all []verdicts, wanted *regexp.R
 		fmt.Fprintf(out, "%-24s %-34s %-8s %-8s %d of %d\n", s.Dir, cmp.Or(s.Demands, "–"),
 			cmp.Or(before[s.Demands].Verdict, "–"), cmp.Or(now[s.Demands].Verdict, "–"), passed, len(now))
 		if why, _, _ := strings.Cut(before[s.Demands].Reason, "\n"); why != "" {
-			fmt.Fprintf(out, "  %.98s\n", filepath.Base(stages[n-1].Dir)+": "+why)
+			why = filepath.Base(stages[n-1].Dir) + ": " + why
+			if short := []rune(why); len(short) > 98 {
+				why = string(short[:97]) + "…"
+			}
+			fmt.Fprintln(out, "  "+why)
 		}
 		err = errors.Join(err, disagreement(s, before, now))
 	}
 	return err
 }
 
-// checksFor are those to run on stage n: all that any stage demands or lists. The fast ones are what this stage
-// demands, and what the next one does.
+// checksFor returns the checks to run on stage n: all that any stage demands or lists. With fast, only the checks that
+// this stage and the next stage demand.
 func checksFor(stages []stage, n int, fast bool) (checks []string) {
 	for at, s := range stages {
 		if s.Demands != "" && (!fast || at == n || at == n+1) {
@@ -251,7 +257,7 @@ func checksFor(stages []stage, n int, fast bool) (checks []string) {
 	return slices.Compact(checks)
 }
 
-// disagreement says what differs from stages.yaml, of the checks that were run.
+// disagreement describes how the checks that were run differ from stages.yaml.
 func disagreement(s stage, before, now verdicts) error {
 	if v := now[s.Demands]; s.Demands != "" && v.Verdict != "passed" {
 		return fmt.Errorf("%s must pass %s: %s: %s", s.Dir, s.Demands, v.Verdict, v.Reason)
@@ -272,5 +278,5 @@ func disagreement(s stage, before, now verdicts) error {
 	return nil
 }
 
-// verdicts are those on a program, by check.
+// verdicts has the verdicts on a program, by check.
 type verdicts map[string]exercise.Verdict

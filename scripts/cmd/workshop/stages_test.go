@@ -80,8 +80,8 @@ func TestStagesThatAreNotAsListed(t *testing.T) {
 	}
 }
 
-// TestEachDemandIsShown: `make verify` runs the pages, and so sees that the check which a stage demands fails before it
-// and passes after it.
+// TestEachDemandIsShown: `make verify` runs the pages, and so proves that the check which a stage demands fails before
+// that stage and passes after it.
 func TestEachDemandIsShown(t *testing.T) {
 	lists, err := filepath.Glob("../../../*/stages.yaml")
 	if err != nil || len(lists) == 0 {

@@ -22,16 +22,16 @@ type step struct {
 }
 
 // atOnce is how many steps, or groups of pages, run at the same time. They often wait for a cluster: with two at once,
-// two cores idle for half of the time.
+// two cores are idle half of the time.
 const atOnce = 3
 
-// runSteps runs all steps, tells how long each took, and fails at the end when one failed. The output of each is in
-// one piece, in the order of the steps. The last lines of those that failed are repeated in the error, which is printed
-// last, where a reader looks first.
+// runSteps runs all steps, prints how long each took, and fails at the end when a step failed. The output of each step
+// is in one piece, in the order of the steps. The error repeats the last lines of the failed steps. It is printed last,
+// where a reader looks first.
 func runSteps(ctx context.Context, steps []step) error {
 	start := time.Now()
 	out := newTurns(os.Stdout, len(steps))
-	last := make([]*tail, len(steps)) // of those that failed
+	last := make([]*tail, len(steps)) // of the failed steps
 	inParallel(len(steps), func(i int) {
 		defer out.end(i)
 		s, end := steps[i], &tail{}
@@ -61,7 +61,7 @@ func runSteps(ctx context.Context, steps []step) error {
 	return errors.Join(failed...)
 }
 
-// A tail keeps the end of what is written to it, in whole lines.
+// A tail keeps the end of the text that is written to it, in whole lines.
 type tail struct{ kept []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -76,7 +76,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// inParallel calls do for 0 to n-1, in this order and atOnce at the same time, and returns when all have.
+// inParallel calls do for 0 to n-1, in this order and atOnce at the same time, and returns when all calls have
+// returned.
 func inParallel(n int, do func(i int)) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, atOnce)
@@ -90,8 +91,8 @@ func inParallel(n int, do func(i int)) {
 	all.Wait()
 }
 
-// turns lets what runs at the same time print one after the other, each in one piece: what the first one prints is
-// shown at once, what the others print is kept until it is their turn.
+// turns lets steps that run at the same time print one after the other, each in one piece: the output of the first step
+// is shown at once, the output of the others is kept until it is their turn.
 type turns struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -104,7 +105,7 @@ func newTurns(w io.Writer, n int) *turns {
 	return &turns{w: w, kept: make([]bytes.Buffer, n), ended: make([]bool, n)}
 }
 
-// writer is what number i prints to.
+// writer returns the writer for step number i.
 func (t *turns) writer(i int) io.Writer { return turn{t, i} }
 
 type turn struct {
@@ -121,7 +122,7 @@ func (t turn) Write(p []byte) (int, error) {
 	return t.kept[t.i].Write(p)
 }
 
-// end says that number i prints no more.
+// end reports that step number i prints no more.
 func (t *turns) end(i int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

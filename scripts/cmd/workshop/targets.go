@@ -31,7 +31,7 @@ func doctorCommand() *cobra.Command {
 			if err := cmd.Context().Err(); err != nil { // Ctrl-C, and not a fault of the machine
 				return err
 			}
-			if brief { // the line says it; make would add one of its own to a failure
+			if brief { // the line has the result; for a failure, make would add another line
 				fmt.Println(doctor.Brief(cmd.Context(), machine, findings))
 				return nil
 			}
@@ -65,7 +65,7 @@ func testCommand() *cobra.Command {
 	})
 }
 
-// testFlags make `go test` quicker: vet, which examines all dependencies too, is one of the linters of make verify; and
+// testFlags make `go test` faster: vet, which also examines all dependencies, is one of the linters of make verify; and
 // linking without debug information takes a third less time.
 var testFlags = []string{"-vet=off", "-ldflags=-w"}
 
@@ -73,14 +73,14 @@ func kindTestCommand() *cobra.Command {
 	const short = "Run the end-to-end tests of chapters on kind"
 	return selectCommand("kind-test", short, chapter.SelectKind, func(ctx context.Context, w workshop, dirs []string) error {
 		if err := w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx, os.Stdout); err != nil {
-			return errors.Join(errSaid, err) // the script has said what differs
+			return errors.Join(errSaid, err) // the script has printed the difference
 		}
 		return nil
 	})
 }
 
-// labCommand builds the lab, which is a program of its own because of all that it is linked from, and
-// becomes it.
+// labCommand builds the lab and replaces this process by it. The lab is a separate program because it is linked from
+// many packages.
 func labCommand() *cobra.Command {
 	cmd := newCommand("lab", "Examine MyWeb operators", cobra.ArbitraryArgs,
 		func(cmd *cobra.Command, w workshop, args []string) error {
@@ -90,21 +90,21 @@ func labCommand() *cobra.Command {
 			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, labModule), "./cmd/lab", "lab"); err != nil {
 				return err
 			}
-			if len(args) == 0 || args[0] != "examine" { // the owner of an operator gives paths of its own folder
+			if len(args) == 0 || args[0] != "examine" { // examine takes paths relative to the folder of its caller
 				if err := os.Chdir(w.root); err != nil {
 					return err
 				}
 			}
 			return syscall.Exec(filepath.Join(w.bin(), "lab"), append([]string{"lab"}, args...), tools.Env())
 		})
-	cmd.DisableFlagParsing = true // they are the lab's
+	cmd.DisableFlagParsing = true // the lab parses its flags itself
 	return cmd
 }
 
-// The lab is a product of its own.
+// The lab is a separate product.
 const labModule = "scripts/lab"
 
-// chaptersCommand tells CI which jobs there are.
+// chaptersCommand prints the list of jobs for CI.
 func chaptersCommand() *cobra.Command {
 	return newCommand("chapters", "Print the chapters as a JSON list", cobra.NoArgs,
 		func(_ *cobra.Command, w workshop, _ []string) error {
@@ -144,7 +144,7 @@ func verifyCommand() *cobra.Command {
 		}
 		whole := len(dirs) == len(all)
 		var steps []step
-		if whole { // not narrowed to a chapter: the machinery too, whose tests take longest
+		if whole { // not narrowed to a chapter: also the machinery, whose tests take longest
 			for _, module := range modules {
 				if err := w.builder().Warm(ctx, filepath.Join(w.root, module)); err != nil {
 					return err
@@ -168,11 +168,11 @@ func verifyCommand() *cobra.Command {
 			pages, check = func(string) bool { return true }, w.checkPagesAtOnce
 		}
 		err = runSteps(ctx, steps)
-		if whole { // alone: nothing else should make the machine stand still while requests are counted
+		if whole { // alone: no other step may load the machine while requests are counted
 			budget := w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget")
 			err = errors.Join(err, runSteps(ctx, []step{budget}))
 		}
-		// A page may generate files anew that other steps read.
+		// A page may regenerate files that other steps read.
 		return errors.Join(err, runSteps(ctx, []step{{"pages", func(ctx context.Context, out io.Writer) error {
 			paths, err := w.pages(pages)
 			return errors.Join(err, check(ctx, out, paths))
@@ -180,7 +180,7 @@ func verifyCommand() *cobra.Command {
 	})
 }
 
-// warm compiles what the modules of chapters need.
+// warm compiles the packages that the modules of chapters need.
 func (w workshop) warm(ctx context.Context, chapters []string) error {
 	dirs, err := chapter.ModulesOf(w.root, chapters)
 	if err != nil {
@@ -194,10 +194,10 @@ func (w workshop) warm(ctx context.Context, chapters []string) error {
 	return nil
 }
 
-// modules are those of the machinery.
+// modules are the Go modules of the machinery.
 var modules = []string{labModule, "scripts", lintModule}
 
-// machinery are the checks of scripts/ and of all shell scripts.
+// machinery returns the checks of scripts/ and of all shell scripts.
 func (w workshop) machinery() []step {
 	var steps []step
 	for _, module := range modules {
@@ -206,14 +206,14 @@ func (w workshop) machinery() []step {
 				return w.goCommand(ctx, out, module, "mod", "tidy", "-diff")
 			}},
 			step{"tests of " + module, func(ctx context.Context, out io.Writer) error {
-				// Other work has the processors first: from cold caches, tests take ten times as long as alone.
+				// Other work gets the processors first: with cold caches, tests take ten times as long as alone.
 				return w.goCommand(ctx, out, module, slices.Concat([]string{"test", "-timeout=30m"}, testFlags, []string{"./..."})...)
 			}})
 	}
 	return append(steps, step{"shell scripts", w.shellcheck}, step{"without a network", w.offline})
 }
 
-// pages are the pages of the wanted folders.
+// pages returns the pages of the wanted folders.
 func (w workshop) pages(wanted func(dir string) bool) (paths []string, err error) {
 	all, err := page.Find(w.root)
 	for _, path := range all {
@@ -244,16 +244,16 @@ func (w workshop) offline(ctx context.Context, out io.Writer) error {
 	return foreground(cmd, out)
 }
 
-// chapterEnv is the environment of a chapter's targets: Go's settings are ours, the pinned programs come
-// first in PATH, and what make handed on to us stays here.
+// chapterEnv returns the environment of a chapter's targets: Go's settings are ours, the pinned programs come first in
+// PATH, and the variables that make passed to us are removed.
 func (w workshop) chapterEnv() []string {
 	env := slices.DeleteFunc(tools.Env(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return strings.HasPrefix(name, "MAKE") || name == "MFLAGS" || name == "CH" || name == "PATH"
 	})
 	env = append(env, "PATH="+w.bin()+":"+os.Getenv("PATH"))
-	// Libraries of tests and generators (envtest, goimports) keep files beside Go's build cache, in HOME.
-	// Theirs go to the state folder; Go's stays where it is.
+	// Libraries of tests and generators (envtest, goimports) keep files beside Go's build cache, in HOME. These files
+	// go to the state folder; Go's build cache stays where it is.
 	if cache, err := exec.Command("go", "env", "GOCACHE").Output(); err == nil {
 		env = append(env, "GOCACHE="+strings.TrimSpace(string(cache)), "XDG_CACHE_HOME="+w.cluster().KubectlCache())
 	}

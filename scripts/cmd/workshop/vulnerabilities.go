@@ -13,7 +13,7 @@ import (
 
 const govulncheck = "govulncheck"
 
-// vulnerabilitiesCommand is for the workflow: what it finds depends on the day, so `make verify` leaves it out.
+// vulnerabilitiesCommand is for the workflow: its findings depend on the day, so `make verify` leaves it out.
 func vulnerabilitiesCommand() *cobra.Command {
 	return newCommand("vulnerabilities", "Search the Go modules for known vulnerabilities that their code calls",
 		cobra.NoArgs, func(cmd *cobra.Command, w workshop, _ []string) error {

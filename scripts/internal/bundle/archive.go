@@ -19,7 +19,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
-// An archive is one bundle. First comes what it is, then the checkout, then what a room has no network for.
+// An archive is one bundle. Its description comes first, then the checkout, then the files for which a room has no
+// network.
 type archive struct {
 	Packer
 	dir   string
@@ -71,7 +72,7 @@ func (a archive) write(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-// announce says how much is to be packed.
+// announce reports how much is to be packed.
 func (a archive) announce(folders map[string]string) error {
 	var all int64
 	for _, from := range folders {
@@ -168,7 +169,7 @@ func (a archive) add(name string, data []byte) error {
 	return err
 }
 
-// tree writes a file, or all that are in a folder. Who made it, and when, is left out.
+// tree writes a file, or all files in a folder, without their owner and time.
 func (a archive) tree(ctx context.Context, from, to string) error {
 	return filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
 		if err = errors.Join(err, ctx.Err()); err != nil || entry.IsDir() {

@@ -1,6 +1,6 @@
-// Package bundle packs what a room without a network needs, and installs and serves it there. Of Go's build cache a
-// bundle has nothing: what is compiled depends on the path of the module cache, which is another one in another home
-// folder.
+// Package bundle packs the files that a room without a network needs, and installs and serves them there. A bundle has
+// nothing of Go's build cache: compiled packages depend on the path of the module cache, which differs between home
+// folders.
 package bundle
 
 import (
@@ -34,11 +34,11 @@ type Packer struct {
 	Builder tools.Builder
 	// Out is the folder of the bundles; it is replaced in one step.
 	Out string
-	// Platforms are what they are for, such as linux/amd64.
+	// Platforms are the platforms of the bundles, such as linux/amd64.
 	Platforms []string
-	// Images are packed for the platforms that Docker has them for; none leaves them out.
+	// Images are packed for the platforms for which Docker has them. Without Images, bundles have no images.
 	Images []string
-	// NodeImage is the one of kind's node. It may have a digest.
+	// NodeImage is the image of kind's node. It may have a digest.
 	NodeImage string
 }
 
@@ -129,15 +129,15 @@ func (p Packer) pack(ctx context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, unbundle.SumsFile), []byte(sums.String()), 0o644)
 }
 
-// commit is the state of the checkout that is packed.
+// commit is the commit of the checkout that is packed.
 func (p Packer) commit(ctx context.Context) (string, error) {
 	out, err := p.git(ctx, "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
-		return "", fmt.Errorf("a bundle is made from what is committed, and %s is not a checkout of git (%w)",
+		return "", fmt.Errorf("a bundle is made from committed files, and %s is not a checkout of git (%w)",
 			p.Builder.Root, err)
 	}
 	if changed, _ := p.git(ctx, "status", "--porcelain", "--untracked-files=no").Output(); len(changed) > 0 {
-		p.Builder.Report.Line("note: what is not committed is not packed (git status shows it)")
+		p.Builder.Report.Line("note: changes that are not committed are not packed (git status shows them)")
 	}
 	return strings.TrimSpace(string(out)), nil
 }
@@ -146,8 +146,8 @@ func (p Packer) git(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "git", append([]string{"-C", p.Builder.Root}, args...)...)
 }
 
-// Modules are those whose dependencies a room needs. The linters are for who changes the workshop, operator-sdk is packed
-// as a program, and OLM runs on kind at a machine with a network.
+// Modules are the modules whose dependencies a room needs. Linters are not among them: they are for developers of the
+// workshop. operator-sdk is packed as a program, and OLM runs on kind on a machine with a network.
 func Modules(root string) ([]string, error) {
 	all, err := chapter.Modules(root)
 	return slices.DeleteFunc(all, func(dir string) bool {
@@ -175,8 +175,9 @@ func oldestGo(root string, modules []string) (string, error) {
 	return oldest, nil
 }
 
-// collect lets the go command fetch all that it needs for the modules into an empty module cache, from the one of
-// this machine where that has it. What it fetched has the form of a module proxy, and becomes the folder modules.
+// collect lets the go command fetch everything that it needs for the modules into an empty module cache. It takes a
+// module from this machine's module cache where that has it. The fetched files have the form of a module proxy, and
+// become the folder modules.
 func (p Packer) collect(ctx context.Context, modules []string, dir string) error {
 	cache := filepath.Join(dir, "cache")
 	b := p.Builder

@@ -33,7 +33,7 @@ func write(t *testing.T, path, text string) {
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
 }
 
-// command runs a program, and returns what it printed.
+// command runs a program, and returns its output.
 func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -119,7 +119,7 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// The test starts itself in a network namespace, as a learner's machine without any network.
+// The test starts itself in a network namespace, like a learner's machine without any network.
 const learner = "WORKSHOP_BUNDLE_TEST"
 
 func TestABundleWorksWithoutANetwork(t *testing.T) {
@@ -175,7 +175,7 @@ func TestABundleWorksWithoutANetwork(t *testing.T) {
 	}
 }
 
-// install does what make from-bundle does, then what a learner does.
+// install does the work of make from-bundle, then that of a learner.
 func install(t *testing.T) {
 	root := os.Getenv("ROOT")
 	if connection, err := net.DialTimeout("tcp", "192.0.2.1:443", time.Second); err == nil {

@@ -16,11 +16,11 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// imagesFile is what `docker save` wrote.
+// imagesFile is the file that `docker save` wrote.
 const imagesFile = "images.tar"
 
-// NodeFile is where the workshop remembers, in its state folder, the node image that a bundle brought: kind would
-// look for its own by a digest, which images lose when they are saved.
+// NodeFile is the file in the workshop's state folder with the name of the node image that a bundle brought: kind would
+// look for its default image by a digest, which images lose when they are saved.
 const NodeFile = "kind-node-image"
 
 // DefaultNode is the node image that the pinned kind uses.
@@ -48,8 +48,7 @@ func tagged(image string) string {
 	return name
 }
 
-// saveImages writes the images to a file of dir, and returns the architecture that they are for; empty without
-// images.
+// saveImages writes the images to a file in dir, and returns their architecture; empty without images.
 func (p Packer) saveImages(ctx context.Context, dir string) (string, error) {
 	if len(p.Images) == 0 {
 		return "", nil

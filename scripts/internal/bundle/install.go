@@ -13,8 +13,8 @@ import (
 
 // Install puts the programs of the bundle that is unpacked in the checkout into bin/, its modules into the module
 // cache, and its images into Docker. GOPROXY names the bundle's modules: scripts/workshop has set it. After that, the
-// workshop needs no setting, and the unpacked bundle is deleted. When its images could not be loaded it stays, for
-// another try.
+// workshop needs no setting, and the unpacked bundle is deleted. When its images could not be loaded, the unpacked
+// bundle stays for another try.
 func Install(ctx context.Context, b tools.Builder, state string) error {
 	dir := filepath.Join(b.Root, filepath.FromSlash(unbundle.Dir))
 	about, err := unbundle.Read(dir)
@@ -46,7 +46,7 @@ func Install(ctx context.Context, b tools.Builder, state string) error {
 	return os.RemoveAll(dir)
 }
 
-// loadImages hands the images to Docker, and remembers which one is kind's node.
+// loadImages loads the images into Docker, and records which of them is kind's node image.
 func loadImages(ctx context.Context, b tools.Builder, dir, state, node string) error {
 	if _, err := docker(ctx, 15*time.Second, "version", "--format", "{{.Server.Version}}"); err != nil {
 		return fmt.Errorf("there is no answer from Docker (%w): start it and run make from-bundle again, without FILE", err)

@@ -18,8 +18,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
-// Serve gives the bundles in dir to everyone who reaches address, until ctx ends. Its folder modules is a module
-// proxy. It also collects the progress of those attendees who send it.
+// Serve gives the bundles in dir to all clients that reach address, until ctx ends. Its folder modules is a module
+// proxy. It also collects the progress of attendees who send it.
 func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	sums, err := os.ReadFile(filepath.Join(dir, unbundle.SumsFile))
 	if err != nil {
@@ -49,7 +49,7 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 		_, _ = io.WriteString(w, text)
 	})
 	handler.Handle("GET /", http.FileServerFS(filesOnly{root.FS()}))
-	// How long a download takes is not limited: a room shares its network.
+	// Downloads have no time limit, because a room shares its network.
 	server := http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
@@ -59,7 +59,7 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	return nil
 }
 
-// named refuses an address that stands for all of this machine: it must be one that the room can type.
+// named refuses an address that stands for all addresses of this machine: attendees must be able to type the address.
 func named(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -71,7 +71,7 @@ func named(address string) error {
 	return nil
 }
 
-// addresses are those of this machine that others may reach.
+// addresses returns the addresses of this machine that other machines may reach.
 func addresses() (found []string) {
 	all, _ := net.InterfaceAddrs()
 	for _, a := range all {
@@ -82,7 +82,8 @@ func addresses() (found []string) {
 	return append(found, "127.0.0.1")
 }
 
-// screen is what the teacher sees. The web page has no code: what changes a bundle on its way could change it too.
+// screen is the text that the teacher sees. The web page has no code: an attacker who changes a bundle on its way could
+// change the code, too.
 const screen = `Attendees open %[1]s in a browser, and copy the line for their machine. It asks for the code:
 
   %[2]s
@@ -96,11 +97,12 @@ Its page is for you; whoever has this address sees it:
 
   %[5]s
 
-Ctrl-C ends it, and forgets what was sent.
+Ctrl-C ends it, and forgets all progress.
 `
 
-// lines are what attendees paste, one for each platform; code sets the variable code. A download that was cut goes on
-// when a line is run again; whether it is complete, the checksum says. Nothing is unpacked or run with a wrong code.
+// lines returns the commands that attendees paste, one for each platform; code sets the variable code. An interrupted
+// download continues when the command is run again; the checksum shows whether it is complete. Nothing is unpacked or
+// run with a wrong code.
 func lines(sums, base, code string) string {
 	var text strings.Builder
 	for entry := range strings.Lines(sums) {
@@ -120,7 +122,7 @@ func lines(sums, base, code string) string {
 	return text.String()
 }
 
-// machines describes platforms to somebody who does not know theirs.
+// machines describes platforms to an attendee who does not know the platform of her machine.
 var machines = map[string]string{
 	"linux-amd64":  "Linux, or Windows with WSL2 (linux-amd64):",
 	"linux-arm64":  "Linux on an ARM processor (linux-arm64):",
@@ -128,7 +130,7 @@ var machines = map[string]string{
 	"darwin-amd64": "An older Mac, with an Intel processor (darwin-amd64):",
 }
 
-// line is a shell command: the code is compared with that of the checksums, and the checksums with the bundle.
+// line is a shell command: it compares the code with that of the checksums, and the checksums with the bundle.
 const line = `%[1]s
 
 %[2]s; curl -fO %[3]s/%[4]s; curl -fC - -O %[3]s/%[5]s; ` +
@@ -146,7 +148,7 @@ You have a clone?         Download %[2]s/SHA256SUMS, too. In the clone: make fro
 Only modules are missing? In each terminal: export GOPROXY=%[2]s/modules
 `
 
-// hint names an address for a room, where base is one that only this machine reaches.
+// hint names an address for a room when only this machine can reach base.
 func hint(base string) string {
 	if !strings.HasPrefix(base, "http://127.") {
 		return ""
@@ -158,7 +160,7 @@ func hint(base string) string {
 	return only + "It has no other one now, because it is in no network.\n"
 }
 
-// filesOnly hides folders, so that nothing is listed, and all that is not part of a bundle.
+// filesOnly hides folders, so that nothing is listed, and all files that are not part of a bundle.
 type filesOnly struct{ fs.FS }
 
 var served = regexp.MustCompile(`^(` + unbundle.SumsFile + `|` + unbundle.Name + `[a-z0-9-]+\.tar\.gz|` +

@@ -35,7 +35,7 @@ func planted(t *testing.T) []byte {
 	return packed.Bytes()
 }
 
-// A terminal keeps what is printed, and may be read meanwhile.
+// A terminal keeps the output of a command, and may be read meanwhile.
 type terminal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -51,7 +51,7 @@ func (s *terminal) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// lineIn is the line to paste for Linux.
+// lineIn returns the line to paste on Linux.
 func lineIn(t *testing.T, text string) string {
 	t.Helper()
 	for line := range strings.Lines(text) {

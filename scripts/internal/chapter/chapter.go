@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// All returns the chapters of a repository by their folders, in reading order: those with a module of their own. A
-// module inside a chapter belongs to it.
+// All returns the chapters of a repository by their folders, in reading order: a chapter is a folder with its own
+// module. A module inside a chapter belongs to that chapter.
 func All(root string) ([]string, error) {
 	var found []string
 	for _, pattern := range []string{"[0-9][0-9]-*", "[0-9][0-9]-*/*"} {
@@ -40,7 +40,7 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// ModulesOf returns the folders of the modules of chapters: each chapter, and the modules that are in it.
+// ModulesOf returns the folders of the modules of chapters: each chapter, and the modules inside it.
 func ModulesOf(root string, chapters []string) (found []string, err error) {
 	for _, dir := range chapters {
 		inside, err := filepath.Glob(filepath.Join(root, dir, "*", "go.mod"))
@@ -55,7 +55,7 @@ func ModulesOf(root string, chapters []string) (found []string, err error) {
 	return found, nil
 }
 
-// Modules returns the folders of all Go modules of a repository, also of those that are in a chapter.
+// Modules returns the folders of all Go modules of a repository, also those inside a chapter.
 func Modules(root string) (found []string, err error) {
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -75,8 +75,9 @@ func Modules(root string) (found []string, err error) {
 	return found, err
 }
 
-// Select returns the chapters that prefixes of folder names mean, separated by commas: "1", "01" and "01-c" are 01-crd;
-// "05/mem" is 05-operator-sdk/memcached-operator, "05" all of that folder. Without one all are meant.
+// Select returns the chapters that prefixes of folder names, separated by commas, select: "1", "01" and "01-c" select
+// 01-crd; "05/mem" selects 05-operator-sdk/memcached-operator, and "05" all chapters of that folder. Without a prefix,
+// Select returns all chapters.
 func Select(root, prefixes string) ([]string, error) {
 	all, err := All(root)
 	if err != nil {
@@ -85,7 +86,8 @@ func Select(root, prefixes string) ([]string, error) {
 	return choose(all, prefixes)
 }
 
-// SelectKind does so for the tests on kind: a folder inside a chapter's folder may have a test and no module.
+// SelectKind does the same for the tests on kind: there, a folder inside a chapter's folder may have a test without a
+// module.
 func SelectKind(root, prefixes string) ([]string, error) {
 	all, err := All(root)
 	if err != nil {
@@ -128,10 +130,10 @@ func choose(all []string, prefixes string) ([]string, error) {
 	return slices.DeleteFunc(all, func(name string) bool { return !wanted[name] }), nil
 }
 
-// oneDigit is a chapter's number without its zero.
+// oneDigit is a chapter's number without the leading zero.
 var oneDigit = regexp.MustCompile(`^[0-9]($|[^0-9])`)
 
-// hasPrefix compares part by part, so that a prefix of each folder name is enough.
+// hasPrefix compares paths part by part, so that a prefix of each folder name is enough.
 func hasPrefix(name, prefix string) bool {
 	names, prefixes := strings.Split(name, "/"), strings.Split(strings.TrimSuffix(prefix, "/"), "/")
 	if len(prefixes) > len(names) {
@@ -145,7 +147,7 @@ func hasPrefix(name, prefix string) bool {
 	return true
 }
 
-// Find returns the one chapter that a prefix means.
+// Find returns the only chapter that a prefix selects.
 func Find(root, prefix string) (string, error) {
 	some, err := Select(root, prefix)
 	if err != nil {
@@ -157,8 +159,8 @@ func Find(root, prefix string) (string, error) {
 	return some[0], nil
 }
 
-// Page returns the folder whose page a prefix means: a chapter's, or that of the folder that the chapters are in
-// which it means.
+// Page returns the folder whose page a prefix selects: a chapter's folder, or the common folder of all selected
+// chapters.
 func Page(root, prefix string) (string, error) {
 	some, err := Select(root, prefix)
 	if err != nil {
@@ -173,8 +175,8 @@ func Page(root, prefix string) (string, error) {
 	return Find(root, prefix)
 }
 
-// Holds reports whether a folder belongs to the selected chapters: it is one, is in one, or is what all
-// chapters in it have in common, as 05-operator-sdk has its three.
+// Holds reports whether a folder belongs to the selected chapters: it is a selected chapter, is inside one, or contains
+// chapters all of which are selected, as 05-operator-sdk may.
 func Holds(selected, all []string, dir string) bool {
 	within := func(dir, of string) bool { return dir == of || strings.HasPrefix(dir, of+"/") }
 	if slices.ContainsFunc(selected, func(chapter string) bool { return within(dir, chapter) }) {

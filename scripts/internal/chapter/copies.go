@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A copied file: chapters stand alone, so what several need is in each.
+// A copied file: chapters stand alone, so each chapter has a copy of a file that several chapters need.
 type copied struct {
 	// From is the path of the source in the repository, a file or a folder.
 	From string `json:"from"`
-	// To are the paths that must hold the same, of a folder all of it and nothing else. Tests of a folder stay beside the
-	// source: they prove the copies too, which are equal.
+	// To are the paths that must have the same content; a copy of a folder has all its files and no others. Tests of a
+	// folder stay beside the source: they also prove the copies, which are equal.
 	To []string `json:"to"`
-	// As is "manifest" when a generator makes the copies and only the meaning must be the same.
+	// As is "manifest" when a generator makes the copies and only the meaning must be equal.
 	As string `json:"as,omitempty"`
 	// Imports are packages, by their path in the module of the source, that have another path in the modules
 	// of the copies. The imports of a copy are sorted anew.
@@ -47,7 +47,8 @@ func readCopies(root string) ([]copied, error) {
 	return files, nil
 }
 
-// files are those of a folder, or the file itself. One that is in a copy of the folder alone has no source.
+// files returns the files of a folder, or the file itself. A file has no source when it is only in the copy of a
+// folder.
 func (c copied) files(root string) (all []copied, err error) {
 	if info, err := os.Stat(filepath.Join(root, c.From)); err != nil || !info.IsDir() {
 		return []copied{c}, err
@@ -74,8 +75,8 @@ func (c copied) files(root string) (all []copied, err error) {
 	return all, nil
 }
 
-// stale returns, for each path that differs from its source, the bytes that it should hold; nil for one that
-// should not be there.
+// stale returns, for each path that differs from its source, the bytes that the path should hold; nil for a file that
+// should not exist.
 func stale(root string) (map[string][]byte, error) {
 	list, err := readCopies(root)
 	if err != nil {
@@ -111,7 +112,7 @@ func stale(root string) (map[string][]byte, error) {
 	return found, nil
 }
 
-// rewrite returns what a copy holds: the source, with the names of its own module and packages.
+// rewrite returns the content of a copy: the source, with the names of the copy's module and packages.
 func (c copied) rewrite(root string, data []byte, to string) ([]byte, error) {
 	from, own := string(module(root, c.From)), string(module(root, to))
 	for path, other := range c.Imports {
@@ -124,8 +125,8 @@ func (c copied) rewrite(root string, data []byte, to string) ([]byte, error) {
 	return format.Source(data)
 }
 
-// module is the path of the module that a file is in. Go code names it when it imports a package beside it.
-// Where there is no module it is a word that no file has.
+// module returns the path of the module that a file is in. Go code names the module when it imports another package of
+// it. Without a module, module returns a word that occurs in no file.
 func module(root, path string) []byte {
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
 		if data, err := os.ReadFile(filepath.Join(root, dir, "go.mod")); err == nil {

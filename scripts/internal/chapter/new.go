@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// template is the least chapter that passes its tests and `make verify`.
+// template is the smallest chapter that passes its tests and `make verify`.
 //
 //go:embed files/new
 var template embed.FS
 
-// A chapter has a number, which orders it, and a name in lower case.
+// A chapter has a number, which gives the order, and a name in lower case.
 var newName = regexp.MustCompile(`^[0-9][0-9]-[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// New makes a chapter, and writes it down where it must be known: the copies that it needs, in scripts/sync.yaml, and
-// its row in the table of README.md. Then the caller's finish tidies its go.mod, which is that of 00-env. After an error
-// nothing of the chapter is left.
+// New makes a chapter and registers it: the copies that it needs in scripts/sync.yaml, and its row in the table of
+// README.md. Then the caller's finish tidies its go.mod, which is a copy of that of 00-env. After an error New removes
+// everything that it has made.
 func New(root, name string, finish func() error) (err error) {
 	if !newName.MatchString(name) {
 		return fmt.Errorf("NAME=%s: a chapter is called like 07-something: two digits, a minus sign, lower-case letters",
@@ -98,7 +98,7 @@ func newFiles(root, name string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// lastRow is the last row of the table of chapters.
+// lastRow finds the last row of the table of chapters.
 func lastRow(root string) string {
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	rows := regexp.MustCompile(`(?m)^\| \[[0-9][0-9]-.*\n`).FindAllString(string(text), -1)
@@ -108,7 +108,7 @@ func lastRow(root string) string {
 	return rows[len(rows)-1]
 }
 
-// insert adds a text to a file, behind another one that must be there.
+// insert adds a text to a file, after another text that the file must have.
 func insert(path, behind, text string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// versions is scripts/versions.yaml. Its maps but Modules are by the folder of a module.
+// versions is scripts/versions.yaml. The keys of its maps, except Modules, are folders of modules.
 type versions struct {
 	Go      string            `json:"go"`
-	Beside  map[string]string `json:"beside"`  // the folder that the module may build on
-	Apart   map[string]string `json:"apart"`   // why what it compiles may have other versions
+	Beside  map[string]string `json:"beside"`  // the folder on which the module may build
+	Apart   map[string]string `json:"apart"`   // the reason why its dependencies may have other versions
 	Modules map[string]string `json:"modules"` // by path
 }
 
@@ -30,7 +30,7 @@ func readVersions(root string) (pins versions, err error) {
 	return pins, err
 }
 
-// pinned is what is pinned, and the modules that it is pinned for.
+// pinned has the pinned versions, and the modules for which they are pinned.
 func pinned(root string) (pins versions, dirs []string, err error) {
 	if pins, err = readVersions(root); err != nil {
 		return pins, nil, err
@@ -39,8 +39,8 @@ func pinned(root string) (pins versions, dirs []string, err error) {
 	return pins, dirs, err
 }
 
-// CheckVersions compares every go.mod of the repository with scripts/versions.yaml. The error names each
-// module that strays.
+// CheckVersions compares every go.mod of the repository with scripts/versions.yaml. The error names each module that
+// differs.
 func CheckVersions(root string) error {
 	pins, dirs, err := pinned(root)
 	if err != nil {
@@ -85,8 +85,8 @@ func replaced(file *modfile.File, path, want string) bool {
 	return false
 }
 
-// CheckShared returns an error for each dependency that modules of the repository compile at different versions:
-// neither it nor what imports it is then compiled once for all.
+// CheckShared returns an error for each dependency that modules of the repository compile at different versions: such a
+// dependency, and each package that imports it, is compiled several times.
 func CheckShared(ctx context.Context, root string) error {
 	pins, dirs, err := pinned(root)
 	if err != nil {

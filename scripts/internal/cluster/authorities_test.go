@@ -25,13 +25,13 @@ func usersClient(t *testing.T, c *Cluster, name string) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The certificate is shown to every server, whatever authorities that server asks for.
+	// The client sends the certificate to every server, whatever authorities that server accepts.
 	show := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
 		GetClientCertificate: show}}}
 }
 
-// certificatesOfUsers checks that a user's certificate is one for the API server alone, and gives its own name there.
+// certificatesOfUsers checks that a user's certificate works for the API server alone, and identifies the user there.
 func certificatesOfUsers(t *testing.T, c *Cluster) {
 	mustKubectl(t, c.Kubeconfig(), "create", "secret", "generic", "hidden", "--from-literal=key=few", "-n", "default")
 	secret := c.api("/api/v1/namespaces/default/secrets/hidden")
@@ -61,7 +61,7 @@ func certificatesOfUsers(t *testing.T, c *Cluster) {
 	}
 }
 
-// oneAuthority makes the certificates of etcd and of the front proxy as an older workshop did.
+// oneAuthority makes the certificates of etcd and of the front proxy as an older version of the workshop did.
 func oneAuthority(t *testing.T, c *Cluster) {
 	dir := filepath.Join(c.dir(), "pki")
 	ca, err := readAuthority(dir, "ca")

@@ -27,7 +27,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/lock"
 )
 
-// loopback is the only address that anything of the local environment listens on.
+// loopback is the only address on which processes of the local environment listen.
 const loopback = "127.0.0.1"
 
 var (
@@ -35,7 +35,7 @@ var (
 	auditPolicy string
 	//go:embed files/base.yaml
 	base string
-	// stages are what kwok plays: nodes become ready, pods run, complete and go.
+	// stages are the stages that kwok simulates: nodes become ready, pods run, complete and disappear.
 	stages = strings.Join([]string{
 		fast.DefaultNodeInit, podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete,
 	}, "\n---\n")
@@ -43,9 +43,9 @@ var (
 
 // Cluster is the local environment of one checkout.
 type Cluster struct {
-	// Admission are plugins of the API server that are enabled in addition to the defaults.
+	// Admission are admission plugins of the API server that are enabled in addition to the defaults.
 	Admission []string
-	// WithLens has users go to the API server through the lens, when bin/ has that program.
+	// WithLens makes users connect to the API server through the lens, when bin/ has that program.
 	WithLens bool
 
 	bin, state string
@@ -53,8 +53,8 @@ type Cluster struct {
 	report     func(format string, args ...any)
 }
 
-// New returns the local cluster whose files are in the folder state and whose programs are in bin.
-// It calls report with what it does.
+// New returns the local cluster whose files are in the folder state and whose programs are in bin. It reports each step
+// to report.
 func New(bin, state string, report func(format string, args ...any)) *Cluster {
 	return &Cluster{bin: bin, state: state, ports: map[string]int{}, report: report}
 }
@@ -62,17 +62,17 @@ func New(bin, state string, report func(format string, args ...any)) *Cluster {
 // Kubeconfig is the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.state, "kubeconfig") }
 
-// KubectlCache is where the reader's kubectl keeps what it learnt of the cluster. It keeps that for
-// hours; in a folder that goes with the cluster it stays true.
+// KubectlCache is the folder of the discovery cache of the reader's kubectl. kubectl keeps this cache for hours; in a
+// folder that is removed with the cluster, the cache never describes another cluster.
 func (c *Cluster) KubectlCache() string { return filepath.Join(c.state, "cache") }
 
 // AuditLog is the API server's audit log: one JSON object a line.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.dir(), "audit.log") }
 
-// Ledger is what the lens records: one JSON object a line, a loop.Record.
+// Ledger is the file that the lens records: one JSON object a line, a loop.Record.
 func (c *Cluster) Ledger() string { return filepath.Join(c.dir(), "ledger.jsonl") }
 
-// PageLogs is the folder of the logs that commands of pages write. Up makes it.
+// PageLogs is the folder for the logs that commands of pages write. Up makes it.
 func (c *Cluster) PageLogs() string { return filepath.Join(c.state, "logs") }
 
 // dir holds the files of the cluster itself. Down removes it.
@@ -80,7 +80,7 @@ func (c *Cluster) dir() string { return filepath.Join(c.state, "cluster") }
 
 func (c *Cluster) lockFile() string { return filepath.Join(c.state, "lock") }
 
-// lock keeps a second command on the same cluster waiting.
+// lock makes a second command on the same cluster wait.
 func (c *Cluster) lock(ctx context.Context) (release func(), err error) {
 	if err := os.MkdirAll(c.state, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: the folder for the state of the cluster must be writable", err)
@@ -90,10 +90,10 @@ func (c *Cluster) lock(ctx context.Context) (release func(), err error) {
 	})
 }
 
-// Up starts what does not run and returns when the cluster serves, its nodes are ready and pods can be
-// made. It repairs a cluster that was killed in part or whole; data is kept. CRDs given by file are
-// installed before the controllers start: the garbage collector looks for new kinds only every 30 s,
-// and so knows these from its first look.
+// Up starts the components that do not run, and returns when the cluster serves, its nodes are ready and pods can be
+// created. It repairs a cluster that was killed in part or completely; data is kept. CRDs given by file are installed
+// before the controllers start: the garbage collector looks for new kinds only every 30 s, and so knows these kinds
+// from the start.
 func (c *Cluster) Up(ctx context.Context, crds ...string) error {
 	if strings.Contains(c.state, ":") {
 		return fmt.Errorf("the folder %s has a ':' in its path, which separates folders in PATH and files in "+
@@ -123,10 +123,10 @@ func (c *Cluster) bringUp(ctx context.Context, crds []string) error {
 	if err := c.launchEtcd(ctx, all[0]); err != nil {
 		return err
 	}
-	if err := c.launch(ctx, all[1]); err != nil { // not with etcd: it waits a second when etcd is late
+	if err := c.launch(ctx, all[1]); err != nil { // not together with etcd: it waits a second when etcd is late
 		return err
 	}
-	if len(crds) == 0 { // nothing has to be there before them: they warm up meanwhile
+	if len(crds) == 0 { // without CRDs to install first, the other components can start meanwhile
 		for _, p := range all[2:] {
 			if err := c.start(p); err != nil {
 				return err
@@ -142,8 +142,8 @@ func (c *Cluster) bringUp(ctx context.Context, crds []string) error {
 	return c.waitUsable(ctx)
 }
 
-// prepare brings the files of the cluster, and the processes that live already, into one state:
-// whatever was half-written is made anew, and what runs with anything older is stopped.
+// prepare makes the files of the cluster and its running processes consistent: incomplete files are made anew, and
+// processes that run with older files are stopped.
 func (c *Cluster) prepare() error {
 	if err := c.endUnknown(); err != nil {
 		return err
@@ -165,8 +165,8 @@ func (c *Cluster) prepare() error {
 	return c.stopOutdated()
 }
 
-// launchEtcd starts etcd. When it fails on its data, or makes nothing of them, and no `up` has come to
-// its end here yet, they are the rest of a first start that was cut off: it starts from nothing.
+// launchEtcd starts etcd. When etcd fails on its data, or finds no usable data, and no `up` has completed here yet, the
+// data are the rest of an interrupted first start: launchEtcd starts with empty data.
 func (c *Cluster) launchEtcd(ctx context.Context, etcd component) error {
 	if _, err := os.Stat(c.installedFile()); err == nil {
 		return c.launch(ctx, etcd)
@@ -182,8 +182,8 @@ func (c *Cluster) launchEtcd(ctx context.Context, etcd component) error {
 	return c.launch(ctx, etcd)
 }
 
-// startEmpty stops all components, since an API server does not notice that etcd counts from 1 again,
-// and removes what is left of their data.
+// startEmpty stops all components, because an API server does not notice that the revisions of etcd begin at 1 again,
+// and removes the rest of their data.
 func (c *Cluster) startEmpty() error {
 	if _, err := os.Stat(c.installedFile()); err == nil {
 		c.report("the data of etcd are gone: the cluster starts empty")
@@ -191,8 +191,8 @@ func (c *Cluster) startEmpty() error {
 	return errors.Join(c.stopAll(), os.RemoveAll(filepath.Join(c.dir(), "etcd")), os.RemoveAll(c.installedFile()))
 }
 
-// launch starts the components that do not run and waits until all of them are healthy. One that dies
-// meanwhile is started again: it may have been killed just before, and looked alive.
+// launch starts the components that do not run and waits until all of them are healthy. It restarts a component that
+// dies meanwhile: such a component may have been killed just before, and looked alive.
 func (c *Cluster) launch(ctx context.Context, components ...component) error {
 	client, err := c.client()
 	if err != nil {
@@ -230,7 +230,8 @@ func (c *Cluster) launch(ctx context.Context, components ...component) error {
 	return nil
 }
 
-// diskFull is an error when etcd has no space for its log of 64 MiB. On a full disk the logs end before they say so.
+// diskFull returns an error when etcd has no space for its log of 64 MiB. On a full disk the logs end before they
+// report it.
 func (c *Cluster) diskFull() error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(c.dir(), &disk); err != nil || disk.Bavail*uint64(disk.Bsize) >= 64<<20 {
@@ -239,17 +240,17 @@ func (c *Cluster) diskFull() error {
 	return &os.PathError{Op: "write", Path: c.dir(), Err: syscall.ENOSPC}
 }
 
-// installedFile exists when base.yaml was applied.
+// installedFile exists after base.yaml was applied.
 func (c *Cluster) installedFile() string { return filepath.Join(c.dir(), "installed") }
 
-// install applies what every local cluster has, and the CRDs. When a CRD is new to a cluster whose
-// controllers run already, the controller manager is restarted so that it knows the kind at once.
+// install applies the objects that every local cluster has, and the CRDs. When a CRD is new to a cluster whose
+// controllers run already, install restarts the controller manager so that it knows the kind at once.
 func (c *Cluster) install(ctx context.Context, crds []string) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	_, total, err := c.nodes(ctx, client) // none: the reader deleted them all, nothing can run
+	_, total, err := c.nodes(ctx, client) // zero nodes: the reader deleted all of them, and no pod can run
 	if err != nil {
 		return err
 	}
@@ -278,8 +279,8 @@ func (c *Cluster) install(ctx context.Context, crds []string) error {
 	return nil
 }
 
-// apply reports whether the CRD is new. Of a large one `kubectl apply` cannot keep a copy, for an annotation holds at
-// most 256 KiB: the API server merges it.
+// apply applies a CRD and reports whether it is new. `kubectl apply` cannot keep a copy of a large CRD, because an
+// annotation holds at most 256 KiB: with server-side apply the API server merges it.
 func (c *Cluster) apply(ctx context.Context, crd string) (created bool, err error) {
 	if info, err := os.Stat(crd); err == nil && info.Size() > 200<<10 {
 		_, unknown := c.kubectl(ctx, "get", "-f", crd)
@@ -290,8 +291,8 @@ func (c *Cluster) apply(ctx context.Context, crd string) (created bool, err erro
 	return strings.Contains(out, "created"), err
 }
 
-// established waits until the API server serves a CRD. For a moment after its creation there is no list of
-// conditions, and kubectl wait fails instead of waiting.
+// established waits until the API server serves a CRD. For a moment after its creation a CRD has no list of conditions,
+// and kubectl wait fails instead of waiting.
 func (c *Cluster) established(ctx context.Context, crd string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -301,7 +302,7 @@ func (c *Cluster) established(ctx context.Context, crd string) error {
 	})
 }
 
-// basePaths are where the API server keeps the kinds of base.yaml.
+// basePaths are the API paths of the kinds in base.yaml.
 var basePaths = map[string]string{
 	"Node":               "/api/v1/nodes/",
 	"StorageClass":       "/apis/storage.k8s.io/v1/storageclasses/",
@@ -309,7 +310,7 @@ var basePaths = map[string]string{
 	"ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/",
 }
 
-// applyBase applies base.yaml. kubectl would take half a second to learn what is known here.
+// applyBase applies base.yaml. kubectl would need half a second to discover the paths that are known here.
 func (c *Cluster) applyBase(ctx context.Context, client *http.Client) error {
 	for document := range strings.SplitSeq(base, "\n---\n") {
 		var object struct {
@@ -364,7 +365,7 @@ func (c *Cluster) works(ctx context.Context, client *http.Client, p component) e
 	return err
 }
 
-// nodes counts the nodes that are ready, and all. One that the reader cordoned or tainted is ready.
+// nodes counts the nodes that are ready, and all nodes. A node that the reader cordoned or tainted is ready.
 func (c *Cluster) nodes(ctx context.Context, client *http.Client) (ready, total int, err error) {
 	body, err := get(ctx, client, c.api("/api/v1/nodes"))
 	if err != nil {
@@ -390,8 +391,8 @@ func (c *Cluster) nodes(ctx context.Context, client *http.Client) (ready, total 
 	return ready, len(list.Items), nil
 }
 
-// Down ends every process of the cluster, also when its folder was removed, and removes its files. A cluster that the
-// lab keeps goes, too.
+// Down ends every process of the cluster, also when its folder was removed, and removes its files. It also removes a
+// cluster that the lab keeps.
 func (c *Cluster) Down(ctx context.Context) error {
 	if _, err := os.Stat(c.state); errors.Is(err, os.ErrNotExist) && len(c.strays()) == 0 {
 		return nil
@@ -416,15 +417,15 @@ func (c *Cluster) Down(ctx context.Context) error {
 			return err
 		}
 	}
-	_ = os.Remove(c.state) // unless others keep something there
+	_ = os.Remove(c.state) // unless the folder has other files
 	return nil
 }
 
-// kubectl runs the pinned kubectl as the administrator, past the lens, which may not run yet.
+// kubectl runs the pinned kubectl as the administrator. It does not use the lens, which may not run yet.
 func (c *Cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.componentKubeconfig("admin"),
-		"KUBECACHEDIR="+filepath.Join(c.dir(), "cache"), "KUBERC=off") // the reader's own preferences are for the reader's own commands
+		"KUBECACHEDIR="+filepath.Join(c.dir(), "cache"), "KUBERC=off") // without the reader's preferences
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -446,8 +447,8 @@ func (c *Cluster) writeFiles() error {
 	)
 }
 
-// client returns an HTTP client with the administrator's certificate and one for etcd. Each server names the authority
-// that it asks for, and gets the certificate that fits.
+// client returns an HTTP client with the administrator's certificate and a certificate for etcd. Each server names the
+// authority that it accepts, and gets the matching certificate.
 func (c *Cluster) client() (*http.Client, error) {
 	dir := filepath.Join(c.dir(), "pki")
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
@@ -481,7 +482,7 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	return answer(client, request)
 }
 
-// answer sends a request and returns the body of its answer. A code other than 2xx is an error.
+// answer sends a request and returns the body of the response. A code other than 2xx is an error.
 func answer(client *http.Client, request *http.Request) ([]byte, error) {
 	response, err := client.Do(request)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 func TestUpMakesACompleteControlPlane(t *testing.T) {
-	// Settings of other programs, and a missing home: none of them may matter.
+	// Settings of other programs, and a missing home folder, must not matter.
 	t.Setenv("HOME", "")
 	for name, value := range map[string]string{"ETCD_NAME": "other", "ETCD_LISTEN_CLIENT_URLS": "http://0.0.0.0:2379",
 		"KWOK_SERVER_ADDRESS": "0.0.0.0:1", "HTTPS_PROXY": "http://127.0.0.1:1", "KUBECONFIG": "/nowhere"} {
@@ -108,7 +108,7 @@ func etcdRefusesStrangers(t *testing.T, c *Cluster) {
 	}
 }
 
-// hidesInternals asks every port as another user of the machine can.
+// hidesInternals sends requests to every port, as another user of the machine can.
 func hidesInternals(t *testing.T, c *Cluster) {
 	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for port, number := range c.ports {
@@ -245,7 +245,7 @@ func crdIsKnown(t *testing.T, c *Cluster) {
 		_, there := kubectl(t, c.Kubeconfig(), "get", "-n", "default", "configmap", "owned")
 		return !there
 	})
-	if took := time.Since(start); took > 25*time.Second { // it looks for new kinds every 30 s by itself
+	if took := time.Since(start); took > 25*time.Second { // by itself it looks for new kinds every 30 s
 		t.Errorf("the garbage collector took %v", took)
 	}
 	before := pids(c)
@@ -254,7 +254,7 @@ func crdIsKnown(t *testing.T, c *Cluster) {
 	}
 }
 
-// largeCRD installs what `kubectl apply` refuses, because it cannot keep a copy in an annotation.
+// largeCRD installs a CRD that `kubectl apply` refuses, because it cannot keep a copy in an annotation.
 func largeCRD(t *testing.T, c *Cluster) {
 	path := filepath.Join(t.TempDir(), "large.json")
 	large := strings.NewReplacer("owners", "large", "Owner", "Large", "owner", "large",
@@ -271,7 +271,7 @@ func largeCRD(t *testing.T, c *Cluster) {
 	}
 }
 
-// upWaits sees a command wait for another one, say so, and end when it is interrupted.
+// upWaits checks that a command waits for another command, reports it, and ends when it is interrupted.
 func upWaits(t *testing.T, c *Cluster) {
 	release, err := c.lock(t.Context())
 	if err != nil {

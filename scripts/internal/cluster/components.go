@@ -13,8 +13,8 @@ const (
 	podRange       = "10.244.0.1/16"
 )
 
-// Lens is the program before the API server that records the requests of users, and what is delivered to them. It is
-// the lab's proxy (scripts/lab/cmd/lens).
+// Lens is the proxy before the API server that records the requests of users and the events that are delivered to them.
+// It is the lab's proxy (scripts/lab/cmd/lens).
 const Lens = "lens"
 
 // A component is one process of the control plane.
@@ -25,7 +25,8 @@ type component struct {
 	ports []string
 	// args are its flags.
 	args []string
-	// health is the URL that answers 200 when the component works, empty for kwok: its nodes show that it works.
+	// health is the URL that answers 200 when the component works. It is empty for kwok, whose nodes show that it
+	// works.
 	health string
 }
 
@@ -47,7 +48,7 @@ func (c *Cluster) components() []component {
 		name: "etcd", ports: []string{"etcd", "etcd-peer"}, health: url("etcd") + "/health",
 		args: []string{
 			"--data-dir=" + filepath.Join(c.dir(), "etcd"), "--log-level=warn",
-			// Nobody else can be elected: the only member need not wait a second for others.
+			// No other member can be elected: the only member need not wait a second for others.
 			"--heartbeat-interval=20", "--election-timeout=100",
 			"--listen-client-urls=" + url("etcd"), "--advertise-client-urls=" + url("etcd"),
 			"--listen-peer-urls=" + url("etcd-peer"), "--initial-advertise-peer-urls=" + url("etcd-peer"),
@@ -82,8 +83,8 @@ func (c *Cluster) components() []component {
 			"--kube-api-qps=500", "--kube-api-burst=1000",
 		},
 	}, {
-		// Without a server address it listens on no port. Its server asks no client for a certificate, and offers its
-		// metrics and profiles to every user of the machine.
+		// Without a server address kwok listens on no port. Its server requires no client certificate, and would offer
+		// its metrics and profiles to every user of the machine.
 		name: "kwok",
 		args: []string{
 			kubeconfig("kwok"), "--manage-all-nodes",
@@ -102,7 +103,7 @@ func (c *Cluster) components() []component {
 	return all
 }
 
-// hasLens reports whether the lens is wanted, and there. A cluster without it works, too.
+// hasLens reports whether the lens is wanted and available. A cluster without the lens works, too.
 func (c *Cluster) hasLens() bool {
 	if !c.WithLens {
 		return false
@@ -112,8 +113,8 @@ func (c *Cluster) hasLens() bool {
 	return program == nil || started == nil
 }
 
-// address is where users reach the API server: through the lens, where the cluster has one. A cluster that is held for a
-// command has none, and so no port of it.
+// address returns the address at which users reach the API server: that of the lens, where the cluster has a lens. A
+// cluster that is held for a command has no lens, and no port for it.
 func (c *Cluster) address() string {
 	if c.hasLens() && c.ports[Lens] != 0 {
 		return fmt.Sprintf("https://%s:%d", loopback, c.ports[Lens])
@@ -124,7 +125,8 @@ func (c *Cluster) address() string {
 func (c *Cluster) apiserverArgs() []string {
 	pki := func(name string) string { return filepath.Join(c.dir(), "pki", name) }
 	return []string{
-		// Without a given address it looks for the default route, and ends on a machine that has no network.
+		// Without a given address the API server looks for the default route, and ends on a machine that has no
+		// network.
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
 		"--secure-port=" + fmt.Sprint(c.ports["apiserver"]),
 		"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
@@ -140,7 +142,7 @@ func (c *Cluster) apiserverArgs() []string {
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + pki("front-proxy.crt"), "--proxy-client-key-file=" + pki("front-proxy.key"),
-		// No kubelet listens. Another program at the port of kubelets cannot pass for one.
+		// No kubelet listens. Another program at the port of kubelets must not be taken for a kubelet.
 		"--kubelet-certificate-authority=" + pki("ca.crt"),
 		// A loopback address cannot be the endpoint of the Service "kubernetes".
 		"--endpoint-reconciler-type=none",

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// ErrNoLens says that the cluster runs without the lens.
+// ErrNoLens means that the cluster runs without the lens.
 var ErrNoLens = errors.New("the local cluster runs without the lens: `make up` starts it")
 
-// A Cost is the median time of a request past the lens, and through it.
+// A Cost has the median time of a request past the lens, and through the lens.
 type Cost struct{ Direct, Through time.Duration }
 
-// LensCost sends so many requests on each way, in turn, and returns what they took.
+// LensCost sends the given number of requests on each way, alternately, and returns their median times.
 func (c *Cluster) LensCost(ctx context.Context, requests int) (Cost, error) {
 	if err := c.readPorts(); err != nil {
 		return Cost{}, err

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/lock"
 )
 
-// fakeRecord is what another container or machine may have written about a process with this number.
+// fakeRecord is a record that another container or machine may have written about a process with this number.
 func fakeRecord(pid int, boot, host string) string {
 	return fmt.Sprintf(`{"pid": %d, "host": %q, "boot": %q, "namespace": "pid:[4026530000]", "start": "123456",
 		"executable": "/workspaces/operator-workshop/bin/etcd", "mark": "0123456789abcdef"}`, pid, host, boot)
@@ -77,7 +77,7 @@ func TestNoCommandSignalsAStranger(t *testing.T) {
 	}
 }
 
-// isRefused checks that up, down and status of a cluster fail with one sentence.
+// isRefused checks that up, down and status of a cluster fail with a one-sentence message.
 func isRefused(t *testing.T, c *Cluster, says string) {
 	t.Helper()
 	for command, err := range map[string]error{
@@ -89,7 +89,7 @@ func isRefused(t *testing.T, c *Cluster, says string) {
 	}
 }
 
-// A container that shares the folder is a PID namespace with another /proc.
+// A PID namespace with its own /proc stands for a container that shares the folder.
 func TestAClusterOfAContainer(t *testing.T) {
 	t.Parallel()
 	container := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
@@ -134,7 +134,7 @@ func readFull(from io.Reader, data []byte) bool {
 	return err == nil
 }
 
-// seen are the processes of a cluster in all PID namespaces that /proc shows.
+// seen returns the processes of a cluster in all PID namespaces that /proc shows.
 func seen(c *Cluster) (found []string) {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range commands {
@@ -146,8 +146,8 @@ func seen(c *Cluster) (found []string) {
 	return found
 }
 
-// Another user starts a copy of a program of the cluster with its arguments. Commands work as if it did not run; what
-// the owner of the cluster started so is a stray, and ends.
+// Another user starts a copy of a program of the cluster with the same arguments. Commands ignore that process. When
+// the owner of the cluster starts such a process, it is a stray, and the commands end it.
 func TestProcessesOfOtherUsersAreSkipped(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -22,7 +22,7 @@ import (
 // bin holds the programs that these tests start.
 var bin string
 
-// TestMain builds the programs when they are missing. It also lets this program play another `up`.
+// TestMain builds the programs when they are missing. It also lets this program act as another `up`.
 func TestMain(m *testing.M) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newCluster returns a cluster whose folder has a difficult name. What is left of it ends with the test.
+// newCluster returns a cluster whose folder has a difficult name. At the end of the test it removes the rest of the
+// cluster.
 func newCluster(t *testing.T) *Cluster {
 	t.Helper()
 	c := New(bin, filepath.Join(t.TempDir(), `a learner's "state", [1]`), t.Logf)
@@ -83,7 +84,7 @@ func upElsewhere(t *testing.T, c *Cluster) (other *exec.Cmd, output *strings.Bui
 	return other, output
 }
 
-// processes are the numbers of all processes of a cluster, by what the system says of them.
+// processes returns the numbers of all processes of a cluster, according to the system.
 func processes(c *Cluster) []int {
 	var found []int
 	for _, p := range process.Own(func(command string) bool {
@@ -115,7 +116,7 @@ func files(dir string) []string {
 	return found
 }
 
-// kill ends components the hard way and waits until they are gone.
+// kill ends components with SIGKILL and waits until they are gone.
 func kill(t *testing.T, c *Cluster, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -146,7 +147,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// kubectl runs kubectl with a kubeconfig and returns what it said, and whether it succeeded.
+// kubectl runs kubectl with a kubeconfig and returns its output, and whether it succeeded.
 func kubectl(t *testing.T, kubeconfig string, args ...string) (string, bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), args...)
@@ -164,7 +165,7 @@ func mustKubectl(t *testing.T, kubeconfig string, args ...string) string {
 	return out
 }
 
-// mustBeWhole checks what a reader relies on after `up`.
+// mustBeWhole checks the properties that a reader relies on after `up`.
 func mustBeWhole(t *testing.T, c *Cluster) {
 	t.Helper()
 	var status strings.Builder

@@ -9,13 +9,13 @@ import (
 	"example.com/operator-workshop/scripts/internal/lock"
 )
 
-// ErrBusy is returned when a run has the cluster that the lab keeps.
+// ErrBusy is returned when another run uses the cluster that the lab keeps.
 var ErrBusy = errors.New("another run has the kept cluster")
 
 // Kept is the folder of a second cluster, which the lab keeps between its runs.
 func (c *Cluster) Kept() string { return filepath.Join(c.state, "lab") }
 
-// TryKept locks a kept cluster for one run. It does not wait for a run that has it.
+// TryKept locks a kept cluster for one run. It does not wait for another run that has the lock.
 func TryKept(dir string) (run *os.File, err error) {
 	run, err = lock.Try(filepath.Join(dir, "run"))
 	if errors.Is(err, lock.ErrHeld) {
@@ -24,7 +24,7 @@ func TryKept(dir string) (run *os.File, err error) {
 	return run, err
 }
 
-// DownKept ends a cluster that is kept in a folder, and removes the folder.
+// DownKept ends the cluster that is kept in a folder, and removes the folder.
 func DownKept(ctx context.Context, bin, dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil

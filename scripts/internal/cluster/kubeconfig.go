@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/pki"
 )
 
-// kubeconfig is what is written of a kubeconfig: one cluster, one user.
+// kubeconfig has the parts of a kubeconfig that are written: one cluster, one user.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -47,8 +47,8 @@ func (c *Cluster) componentKubeconfig(name string) string {
 	return filepath.Join(c.dir(), name+".kubeconfig")
 }
 
-// writeKubeconfigs writes the files of the administrator and of the components that are clients, and
-// renews those of users when the API server, the lens or the authority is another one.
+// writeKubeconfigs writes the kubeconfigs of the administrator and of the components that are clients, and renews those
+// of users when the API server, the lens or the authority has changed.
 func (c *Cluster) writeKubeconfigs() error {
 	pki := filepath.Join(c.dir(), "pki")
 	for _, way := range []struct{ path, server, name string }{
@@ -82,8 +82,8 @@ func (c *Cluster) writeKubeconfigs() error {
 	return err
 }
 
-// writeKubeconfig writes a kubeconfig for a user. One that already leads the same user to the same
-// cluster stays as it is: its reader may have set a namespace.
+// writeKubeconfig writes a kubeconfig for a user. A kubeconfig of the same user for the same cluster stays unchanged:
+// the user may have set a namespace in it.
 func (c *Cluster) writeKubeconfig(path, address, user string, cert, key []byte) error {
 	ca, err := os.ReadFile(filepath.Join(c.dir(), "pki", "ca.crt"))
 	if err != nil {
@@ -117,7 +117,7 @@ func readKubeconfig(path string) (kubeconfig, error) {
 	return k, yaml.Unmarshal(data, &k)
 }
 
-// replaceFile writes a file in one step: a reader sees the old one or the new one, never a half.
+// replaceFile writes a file in one step: other processes see the complete old file or the complete new file.
 func (c *Cluster) replaceFile(path string, data []byte) error {
 	tmp := filepath.Join(c.dir(), "half-written")
 	if err := os.WriteFile(tmp, data, 0o600); err != nil {
@@ -128,9 +128,9 @@ func (c *Cluster) replaceFile(path string, data []byte) error {
 
 func (c *Cluster) usersDir() string { return filepath.Join(c.state, "users") }
 
-// AddUser makes a client certificate for a user of the given groups and returns the path of a
-// kubeconfig with it. A new user may do nothing until a role is bound to the name. The kubeconfig of a
-// user who exists is made anew, with the groups given now.
+// AddUser makes a client certificate for a user of the given groups and returns the path of a kubeconfig with it. A new
+// user has no permissions until a role is bound to the name. The kubeconfig of an existing user is made anew, with the
+// groups given now.
 func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (string, error) {
 	if !userName.MatchString(name) {
 		return "", fmt.Errorf("user name %q: use letters, digits, '-', '_', '.' and ':', at most 64 in all", name)
@@ -149,7 +149,7 @@ func (c *Cluster) AddUser(ctx context.Context, name string, groups ...string) (s
 	if err := c.readPorts(); err != nil {
 		return "", err
 	}
-	// A colon separates files in KUBECONFIG, so that a path must not have one.
+	// A colon separates files in KUBECONFIG, so a path must not contain a colon.
 	path := filepath.Join(c.usersDir(), strings.ReplaceAll(name, ":", "%3A")+".kubeconfig")
 	return path, c.issueUser(path, name, groups)
 }
@@ -169,8 +169,8 @@ func (c *Cluster) issueUser(path, name string, groups []string) error {
 	return c.writeKubeconfig(path, c.address(), name, cert, key)
 }
 
-// renewUser keeps the kubeconfig of a user useful: the API server may have moved, and an authority
-// that was made anew does not know the certificate.
+// renewUser keeps the kubeconfig of a user usable: the API server may have another address, and a new authority has not
+// signed the old certificate.
 func (c *Cluster) renewUser(path string) error {
 	var pair tls.Certificate
 	old, err := readKubeconfig(path)
@@ -194,5 +194,5 @@ func (c *Cluster) renewUser(path string) error {
 	return c.writeKubeconfig(path, c.address(), old.Users[0].Name, old.Users[0].User.Certificate, old.Users[0].User.Key)
 }
 
-// userName is what can be a user of Kubernetes, the common name of a certificate and a file name.
+// userName matches names that can be a user of Kubernetes, the common name of a certificate and a file name.
 var userName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$`)

@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// seenByLens are the changes in the ledger: program, verb, object, effect.
+// seenByLens returns the changes in the ledger: program, verb, object, effect.
 func seenByLens(t *testing.T, c *Cluster) (lines []string, last loop.Record) {
 	t.Helper()
 	if err := loop.Read(t.Context(), c.Ledger(), false, func(r loop.Record) error {
@@ -66,7 +66,7 @@ func TestLens(t *testing.T) {
 	}
 }
 
-// lensKeepsIdentities checks that a user is to the API server who its certificate says, and nobody else.
+// lensKeepsIdentities checks that the API server identifies a client of the lens by its certificate alone.
 func lensKeepsIdentities(t *testing.T, c *Cluster) {
 	nodes := c.address() + "/api/v1/nodes"
 	alice := usersClient(t, c, "alice")
@@ -88,7 +88,8 @@ func lensKeepsIdentities(t *testing.T, c *Cluster) {
 	}
 }
 
-// lensFreezesWatches checks that a program gets no event while its watch is frozen, and gets it when the watch thaws.
+// lensFreezesWatches checks that a program gets no event while its watch is frozen, and gets the event when the freeze
+// ends.
 func lensFreezesWatches(t *testing.T, c *Cluster) {
 	watch := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "get", "configmaps", "-n", "default", "--watch")
 	watch.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "KUBECACHEDIR="+t.TempDir(), "KUBERC=off")

@@ -14,12 +14,12 @@ import (
 	"example.com/operator-workshop/scripts/internal/pki"
 )
 
-// validity is how long a certificate of a local cluster lasts. Such a cluster is thrown away long
-// before; one that was forgotten must still start.
+// validity is how long a certificate of a local cluster lasts. Most clusters are removed long before; a forgotten
+// cluster must still start.
 const validity = 10 * 365 * 24 * time.Hour
 
-// authorities are those of kubeadm: for the API server with its clients, for etcd, and for the proxies whose headers
-// the API server believes. A certificate of one is worth nothing to a server that asks for another.
+// authorities are the same as in kubeadm: for the API server with its clients, for etcd, and for the proxies whose
+// headers the API server trusts. A server does not accept a certificate of another authority.
 var authorities = map[string]string{
 	"ca":             "operator-workshop",
 	"etcd-ca":        "operator-workshop-etcd",
@@ -56,8 +56,8 @@ var (
 		"kubernetes.default.svc.cluster.local"}
 )
 
-// ensurePKI makes the keys and certificates of the cluster in the folder dir when they are missing, or
-// not whole. They come into being all together or not at all.
+// ensurePKI makes the keys and certificates of the cluster in the folder dir when they are missing or incomplete. It
+// makes all of them or none.
 func (c *Cluster) ensurePKI(dir string) error {
 	_, err := os.Stat(dir)
 	if err == nil {
@@ -75,7 +75,7 @@ func (c *Cluster) ensurePKI(dir string) error {
 	return os.Rename(dir+".new", dir)
 }
 
-// checkPKI looks for what an interrupted removal or a power cut leaves: missing and empty files.
+// checkPKI looks for traces of an interrupted removal or a power cut: missing and empty files.
 func checkPKI(dir string) error {
 	for _, leaf := range leaves {
 		ca, err := readAuthority(dir, leaf.authority)

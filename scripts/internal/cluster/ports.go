@@ -28,8 +28,8 @@ func (c *Cluster) readPorts() error {
 	return nil
 }
 
-// choosePorts loads the ports of this cluster. A port that someone else took while the component did
-// not run is replaced; then all components restart, since each knows the ports of others.
+// choosePorts loads the ports of this cluster. When another program took a port while its component did not run,
+// choosePorts replaces that port; then all components restart, because each component knows the ports of others.
 func (c *Cluster) choosePorts() error {
 	if err := c.readPorts(); err != nil {
 		clear(c.ports) // missing or half-written: chosen anew
@@ -67,15 +67,15 @@ func (c *Cluster) choosePorts() error {
 	return c.replaceFile(c.portsFile(), append(data, '\n'))
 }
 
-// lostPort tells whether another program has a port of a component that does not run.
+// lostPort reports whether another program has a port of a component that does not run.
 func (c *Cluster) lostPort() bool {
 	return slices.ContainsFunc(c.components(), func(p component) bool {
 		return c.pid(p.name) == 0 && slices.ContainsFunc(p.ports, func(name string) bool { return !isFree(c.ports[name]) })
 	})
 }
 
-// listenSomewhere takes a port below those that systems give to outgoing connections (from 32768 on
-// Linux, from 49152 on macOS): one of these may be taken whenever the cluster does not run.
+// listenSomewhere takes a port below the ports that systems give to outgoing connections (from 32768 on Linux, from
+// 49152 on macOS): a connection may take one of those ports whenever the cluster does not run.
 func listenSomewhere() (l net.Listener, err error) {
 	for range 100 {
 		if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", loopback, 20000+rand.IntN(10000))); err == nil {

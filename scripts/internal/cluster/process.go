@@ -21,7 +21,8 @@ import (
 
 func (c *Cluster) logFile(name string) string { return filepath.Join(c.dir(), "logs", name+".log") }
 
-// mark sums up what a component is started with. One that runs with another mark has to be restarted.
+// mark is a digest of the program, the flags, the ports and the files with which a component is started. A component
+// that runs with another mark must be restarted.
 func (c *Cluster) mark(p component) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, p.args, c.ports, auditPolicy, stages)
@@ -35,8 +36,7 @@ func (c *Cluster) mark(p component) string {
 	return fmt.Sprintf("%x", sum.Sum(nil)[:8])
 }
 
-// start runs a component, unless it runs, in a session of its own, so that it outlives this program
-// and its terminal.
+// start runs a component, unless it runs, in a separate session, so that it outlives this program and its terminal.
 func (c *Cluster) start(p component) error {
 	if c.pid(p.name) != 0 {
 		return nil
@@ -53,7 +53,7 @@ func (c *Cluster) start(p component) error {
 	defer log.Close()
 	cmd := exec.Command(filepath.Join(c.bin, p.name), p.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = c.dir(), log, log, []*os.File{held}
-	// Nothing of the reader's environment: ETCD_… and KWOK_… are settings, HOME holds configuration.
+	// The component gets nothing of the reader's environment: ETCD_… and KWOK_… are settings, HOME holds configuration.
 	cmd.Env = []string{"HOME=" + c.dir(), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -66,15 +66,15 @@ func (c *Cluster) start(p component) error {
 	if err == nil {
 		err = json.NewEncoder(held).Encode(record{id, c.mark(p)})
 	}
-	if err != nil { // no later command could end it
+	if err != nil { // without a record no later command could end it
 		err = errors.Join(fmt.Errorf("record the process of %s: %w", p.name, err), cmd.Process.Kill())
 	}
-	go func() { _ = cmd.Wait() }() // reaps it when it dies while we look
+	go func() { _ = cmd.Wait() }() // reaps the process when it dies while this program runs
 	return err
 }
 
-// takeLock takes the lock of a component that does not run, and empties the file of the number that
-// an earlier process had. Someone who just looks may hold the lock for a moment.
+// takeLock takes the lock of a component that does not run, and removes the number of an earlier process from the file.
+// Another command that only checks may hold the lock for a moment.
 func (c *Cluster) takeLock(name string) (held *os.File, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -91,7 +91,7 @@ func (c *Cluster) takeLock(name string) (held *os.File, err error) {
 	return held, held.Truncate(0)
 }
 
-// stop ends a component and returns when it is gone: SIGTERM first, SIGKILL after the grace period.
+// stop ends a component with SIGTERM, after the grace period with SIGKILL, and returns when the component is gone.
 func (c *Cluster) stop(name string, grace time.Duration) error {
 	r, ok := c.running(name)
 	if !ok {
@@ -118,7 +118,7 @@ func (c *Cluster) stop(name string, grace time.Duration) error {
 	})
 }
 
-// stopAll ends all components without grace.
+// stopAll ends all components without a grace period.
 func (c *Cluster) stopAll() error {
 	for _, p := range slices.Backward(c.components()) {
 		if err := c.stop(p.name, 0); err != nil {
@@ -128,8 +128,8 @@ func (c *Cluster) stopAll() error {
 	return nil
 }
 
-// stopOutdated stops the components that run with other flags, ports, certificates or another program
-// than they would be started with now.
+// stopOutdated stops the components that run with another program, or with other flags, ports or certificates, than
+// start would use now.
 func (c *Cluster) stopOutdated() error {
 	for _, p := range slices.Backward(c.components()) {
 		if r, ok := c.running(p.name); ok && r.Mark != c.mark(p) {
@@ -141,8 +141,7 @@ func (c *Cluster) stopOutdated() error {
 	return nil
 }
 
-// lastWords returns the end of a component's log: what it said before it died, without the traces of
-// a panic.
+// lastWords returns the end of a component's log: its last messages, without the traces of a panic.
 func (c *Cluster) lastWords(name string) string {
 	data, err := os.ReadFile(c.logFile(name))
 	if err != nil {
@@ -155,7 +154,7 @@ func (c *Cluster) lastWords(name string) string {
 	return strings.Join(lines[max(0, len(lines)-3):], "\n")
 }
 
-// poll calls try at the given interval until it returns nil; when ctx ends it returns try's last error.
+// poll calls try at the given interval until try returns nil. When ctx ends, poll returns try's last error.
 func poll(ctx context.Context, every time.Duration, try func() error) error {
 	for {
 		err := try()
@@ -188,8 +187,9 @@ func (c *Cluster) endStrays() error {
 	})
 }
 
-// strays returns the processes of this cluster that no .pid file records: its folder was removed while they ran, or
-// the disk was full when they started. User, PID namespace, program and command line show that they are ours.
+// strays returns the processes of this cluster that no .pid file records: its folder was removed while they ran, or the
+// disk was full when they started. User, PID namespace, program and command line prove that they belong to this
+// cluster.
 func (c *Cluster) strays() []process.Identity {
 	programs, known := []string{}, map[int]bool{}
 	for _, p := range c.components() {

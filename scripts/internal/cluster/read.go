@@ -5,13 +5,14 @@ import (
 	"net/http"
 )
 
-// A Reader reads objects of the cluster as its administrator, past the lens: what a view reads is no part of the loop.
+// A Reader reads objects of the cluster as its administrator, past the lens, because the reads of a view are not part
+// of the loop.
 type Reader struct {
 	client *http.Client
 	server string
 }
 
-// Reader returns a reader of the cluster as it runs now. Close it.
+// Reader returns a reader of the running cluster. The caller closes it.
 func (c *Cluster) Reader() (*Reader, error) {
 	if running, _ := c.Running(); running == 0 {
 		return nil, ErrNoCluster
@@ -26,7 +27,7 @@ func (c *Cluster) Reader() (*Reader, error) {
 	return &Reader{client, c.api("")}, nil
 }
 
-// Get returns what the API server answers to a GET of a path. A code other than 2xx is an error.
+// Get returns the API server's answer to a GET of a path. A code other than 2xx is an error.
 func (r *Reader) Get(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, r.client, r.server+path)
 }

@@ -17,10 +17,10 @@ import (
 // The folder may be shared with a container, whose processes have other numbers here: a component gets a signal only
 // when the whole record in the file agrees with the process.
 
-// A record is what a .pid file holds.
+// A record is the content of a .pid file.
 type record struct {
 	process.Identity
-	// Mark sums up what the component was started with.
+	// Mark is the mark with which the component was started.
 	Mark string `json:"mark"`
 }
 
@@ -38,8 +38,8 @@ func (c *Cluster) record(name string) (r record, err error) {
 	return r, err
 }
 
-// running returns the record of a component that runs. It is false for one that is being started, or whose record
-// could not be written: the process is a stray then.
+// running returns the record of a component that runs. It returns false while the component is being started, and for a
+// stray, whose record could not be written.
 func (c *Cluster) running(name string) (record, bool) {
 	if held, err := lock.Held(c.pidFile(name)); err != nil || !held {
 		return record{}, false
@@ -48,7 +48,7 @@ func (c *Cluster) running(name string) (record, bool) {
 	return r, err == nil && r.IsRunning()
 }
 
-// pid is the process number of a component, 0 when it does not run.
+// pid returns the process number of a component, 0 when it does not run.
 func (c *Cluster) pid(name string) int {
 	if r, ok := c.running(name); ok {
 		return r.PID
@@ -56,7 +56,7 @@ func (c *Cluster) pid(name string) int {
 	return 0
 }
 
-// PID is the process number of a component: the last one, when it has ended.
+// PID returns the process number of a component: after its end, that of its last process.
 func (c *Cluster) PID(name string) (int, error) {
 	r, err := c.record(name)
 	return r.PID, err
@@ -105,8 +105,8 @@ func (c *Cluster) endUnknown() error {
 	return c.checkHolders()
 }
 
-// checkHolders returns an error when a process that this one cannot see holds a .pid file. One that is about to end, or
-// is being started, holds its file for a moment.
+// checkHolders returns an error when a process that this process cannot see holds a .pid file. A process that is about
+// to end, or is being started, holds its file for a moment.
 func (c *Cluster) checkHolders() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -17,10 +17,10 @@ import (
 	"example.com/operator-workshop/scripts/internal/process"
 )
 
-// A fault is made to a cluster that runs. `up` must repair it.
+// A fault is a damage to a running cluster that `up` must repair.
 type fault struct {
 	make func(t *testing.T, c *Cluster)
-	// losesData says that the objects are gone with it.
+	// losesData means that the fault also loses the objects.
 	losesData bool
 }
 
@@ -89,7 +89,7 @@ func TestUpRepairs(t *testing.T) {
 	for what, fault := range faults {
 		t.Run(what, func(t *testing.T) {
 			fault.make(t, c)
-			c := New(bin, c.state, t.Logf) // what `make up` sees: the files alone
+			c := New(bin, c.state, t.Logf) // like `make up`, this knows the files alone
 			up(t, c)
 			mustBeWhole(t, c)
 			if out, there := kubectl(t, c.Kubeconfig(), "get", "configmap", "kept"); there == fault.losesData {
@@ -106,7 +106,7 @@ func TestUpRepairs(t *testing.T) {
 	}
 }
 
-// stranger starts a process that the cluster must never touch.
+// stranger starts an unrelated process that the cluster must never touch.
 func stranger(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -191,7 +191,8 @@ func takePortLate(t *testing.T, c *Cluster) {
 	}()
 }
 
-// startWithOldFlags replaces kwok by one that plays other stages, as an older workshop would have.
+// startWithOldFlags replaces kwok by a kwok that simulates other stages, as an older version of the workshop would
+// have.
 func startWithOldFlags(t *testing.T, c *Cluster) {
 	kill(t, c, "kwok")
 	if err := c.readPorts(); err != nil {
@@ -249,7 +250,8 @@ func TestAnUpThatIsCutOffCanBeTakenUp(t *testing.T) {
 	}
 }
 
-// What a kill -9 among the certificates leaves. They take some milliseconds: too short to be hit.
+// The test makes the files that a kill -9 between two certificates leaves. Writing them takes some milliseconds: too
+// short for a kill to hit.
 func TestHalfMadeCertificates(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -309,7 +311,7 @@ func TestCommandsAtOnce(t *testing.T) {
 		t.Cleanup(func() { _ = other.Process.Kill() })
 		defer other.Wait()
 	}
-	up(t, one) // a third one of the same
+	up(t, one) // a third `up` of the same cluster
 	up(t, two)
 	mustBeWhole(t, one)
 	mustBeWhole(t, two)
@@ -377,7 +379,8 @@ func TestAFullDisk(t *testing.T) {
 		}
 	})
 	c := New(bin, small, t.Logf)
-	// Named by the disk's free space, and by the end of etcd's log, which has room to report it.
+	// The error reports the full disk twice: by the disk's free space, and by the end of etcd's log, which has room for
+	// the message.
 	if err := c.Up(t.Context()); err == nil || strings.Count(err.Error(), "no space left on device") < 2 {
 		t.Errorf("etcd has no space: %v", err)
 	}

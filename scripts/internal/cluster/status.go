@@ -9,10 +9,10 @@ import (
 	"text/tabwriter"
 )
 
-// ErrNoCluster says that no local cluster was made in this checkout.
+// ErrNoCluster means that no local cluster was made in this checkout.
 var ErrNoCluster = errors.New("there is no local cluster here: `make up` makes one")
 
-// Running reports how many components of the cluster run, and how many there are.
+// Running returns how many components of the cluster run, and how many components the cluster has.
 func (c *Cluster) Running() (running, all int) {
 	for _, p := range c.components() {
 		if c.pid(p.name) != 0 {
@@ -22,8 +22,8 @@ func (c *Cluster) Running() (running, all int) {
 	return running, len(c.components())
 }
 
-// Status prints what runs and where things lie. It returns an error when the cluster is missing or a
-// part of it does not work.
+// Status prints the running components and the folders of the cluster. It returns an error when the cluster is missing
+// or a part of it does not work.
 func (c *Cluster) Status(ctx context.Context, w io.Writer) error {
 	if err := c.Elsewhere(); err != nil {
 		return err

@@ -38,7 +38,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// The line names faults by their ID: an instructor finds each in TEACHING.md.
+// The line names faults by their ID, under which an instructor finds each fault in TEACHING.md.
 func TestTeachingExplainsEachFault(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "TEACHING.md"))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package doctor examines the machine before a reader loses an hour to it. Every check looks at one
-// condition that readers met and that no later message explains, and reports what it saw, why that
-// matters and what fixes it. It changes nothing.
+// Package doctor examines the machine before a problem of the machine costs a reader an hour. Every check examines one
+// condition that readers met and that no later message explains. It reports its finding, why the finding matters, and
+// the fix. It changes nothing.
 package doctor
 
 import (
@@ -15,7 +15,7 @@ import (
 type Status int
 
 const (
-	// NotApplicable: the check says nothing about this machine; What gives the reason.
+	// NotApplicable: the check does not apply to this machine; What gives the reason.
 	NotApplicable Status = iota
 	// OK: nothing to do.
 	OK
@@ -32,11 +32,11 @@ func (s Status) String() string { return [...]string{"n/a", "ok", "warn", "FAIL"
 type Finding struct {
 	// Check names the check in one word; stable, and the same in every outcome.
 	Check string
-	// What was seen, in one sentence.
+	// The finding itself, in one sentence.
 	What string
-	// Why it matters: what breaks. Set when the status is Warning or Failure.
+	// Why the finding matters: the feature that breaks. Set when the status is Warning or Failure.
 	Why string
-	// Fix is what to do. A command stands on a line of its own. Set when Why is.
+	// Fix says what to do. A command is on a separate line. Set when Why is set.
 	Fix    string
 	Status Status
 }
@@ -44,16 +44,16 @@ type Finding struct {
 // ID is the name of the check as TEACHING.md explains it.
 func (f Finding) ID() string { return strings.ToLower(f.Check) }
 
-// limit bounds one check: a Docker daemon that hangs answers no sooner.
+// limit bounds the time of one check: a Docker daemon that hangs would block it forever.
 const limit = 10 * time.Second
 
-// check is one row of the table that Examine works through.
+// check is one row of the table that Examine processes.
 type check struct {
 	name string
 	run  func(context.Context, Machine) Finding
 }
 
-// checks lists what Examine does, in the order of its answer.
+// checks lists the checks of Examine, in the order of its findings.
 var checks = []check{
 	{"Go", checkGo},
 	{"make", checkTool("make")},
@@ -67,7 +67,7 @@ var checks = []check{
 	{"inotify", checkInotify},
 }
 
-// Examine runs every check and returns one finding a check in a fixed order.
+// Examine runs every check and returns one finding for each check, in a fixed order.
 func Examine(ctx context.Context, machine Machine) []Finding {
 	var findings []Finding
 	for _, check := range checks {
@@ -86,8 +86,8 @@ func examine(ctx context.Context, machine Machine, check check) Finding {
 	return finding
 }
 
-// Worst returns the gravest status among the findings: Failure over Warning over OK. NotApplicable
-// counts as OK, and so does no finding at all.
+// Worst returns the worst status among the findings: Failure before Warning before OK. NotApplicable counts as OK, and
+// so does an empty list.
 func Worst(findings []Finding) Status {
 	worst := OK
 	for _, finding := range findings {
@@ -96,8 +96,8 @@ func Worst(findings []Finding) Status {
 	return worst
 }
 
-// The user part of a URL reaches to the last @: a password may hold any character, even one that should
-// have been escaped.
+// The user part of a URL reaches to the last @: a password may contain any character, even a character that should have
+// been escaped.
 var urlUser = regexp.MustCompile(`//[^\s"'|,]*@`)
 
 func okay(format string, arguments ...any) Finding {

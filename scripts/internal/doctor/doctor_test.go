@@ -32,11 +32,11 @@ func TestAHealthyMachineIsOK(t *testing.T) {
 	}
 }
 
-// Whatever this machine is like, the real parts together give complete findings.
+// On every machine, the real parts together give complete findings.
 func TestTheLocalMachineGivesCompleteFindings(t *testing.T) {
 	for _, finding := range Examine(t.Context(), Local(filepath.Join("..", "..", ".."))) {
 		complete(t, finding)
-		if finding.Check == "Go" && finding.Status != OK { // it runs this test
+		if finding.Check == "Go" && finding.Status != OK { // this test runs with Go
 			t.Errorf("want ok: %+v", finding)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// environment sets variables, by name and value.
+// environment sets variables, given as pairs of name and value.
 func environment(pairs ...string) func(*fixture) {
 	return func(w *fixture) {
 		for pair := range slices.Chunk(pairs, 2) {
@@ -17,16 +17,15 @@ func environment(pairs ...string) func(*fixture) {
 	}
 }
 
-// scene is one state of the machine and what a check must say about it: its status and a part of
-// each sentence.
+// scene is one state of the machine and the expected finding of a check: its status and a part of each sentence.
 type scene struct {
 	set            func(*fixture)
 	status         Status
 	what, why, fix string
 }
 
-// scenes are keyed by the name of a check, then by a sentence. TestEveryCheckHasAFault sees that no
-// check is missing.
+// scenes are keyed by the name of a check, then by a sentence. TestEveryCheckHasAFault verifies that no check is
+// missing.
 var scenes = map[string]map[string]scene{
 	"Go": {
 		"no go at all": {func(w *fixture) { w.remove("go") },
@@ -197,7 +196,7 @@ func TestEachCheckSeesItsFault(t *testing.T) {
 	}
 }
 
-// complete sees that a finding says all that its status asks for.
+// complete verifies that a finding has all the sentences that its status requires.
 func complete(t *testing.T, finding Finding) {
 	t.Helper()
 	if finding.What == "" {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fixture is a healthy machine made of real files and programs, to be broken by a test.
+// fixture is a healthy machine made of real files and programs, which a test then breaks.
 type fixture struct {
 	Machine
 	t   *testing.T
@@ -75,13 +75,13 @@ func (w *fixture) remove(name string) {
 	}
 }
 
-// goVersion makes the go program give a version; its build cache is a folder that does not exist yet.
+// goVersion makes the go program print a version; its build cache is a folder that does not exist yet.
 func (w *fixture) goVersion(answer string) {
 	w.script("go", fmt.Sprintf(`[ "$1" = version ] && echo %s || printf '%%s\n%%s\n' %s %s`, quote(answer),
 		quote(filepath.Join(w.cache, "not", "yet", "there")), quote(w.cache)))
 }
 
-// fifo makes a named pipe into which nobody writes: a program that reads it hangs.
+// fifo makes a named pipe without a writer: a program that reads it hangs.
 func (w *fixture) fifo() string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "fifo")

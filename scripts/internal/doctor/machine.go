@@ -15,10 +15,10 @@ import (
 // healthPort is the port of every operator's --health-probe-bind-address, by default.
 const healthPort = 8081
 
-// Machine is what a check reads besides the environment. Local gives the machine at hand; a test
+// Machine has the data that a check reads besides the environment. Local returns the machine of this process; a test
 // replaces parts.
 type Machine struct {
-	// OS is a GOOS value: "linux" has /proc and /sys under Root, others do not.
+	// OS is a GOOS value: "linux" has /proc and /sys under Root, other systems do not.
 	OS string
 	// Root is the folder that holds proc and sys.
 	Root string
@@ -30,13 +30,13 @@ type Machine struct {
 	Disk func(path string) (free uint64, err error)
 }
 
-// Local is the machine that this process runs on, for the workshop in the folder repository.
+// Local returns the machine of this process, for the workshop in the folder repository.
 func Local(repository string) Machine {
 	return Machine{OS: runtime.GOOS, Root: "/", Repository: repository, HealthPort: healthPort, Disk: diskFree}
 }
 
-// run runs a program in the folder scripts, whose go.mod asks for the workshop's Go, and returns its
-// standard output. The error has what the program wrote to standard error.
+// run runs a program in the folder scripts, whose go.mod asks for the workshop's Go, and returns its standard output.
+// The error contains the program's standard error.
 func (m Machine) run(ctx context.Context, name string, arguments ...string) (string, error) {
 	var stdout, stderr strings.Builder
 	command := exec.CommandContext(ctx, name, arguments...)

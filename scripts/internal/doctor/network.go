@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// checkPorts opens the one port that has a fixed default.
+// checkPorts opens the only port that has a fixed default.
 func checkPorts(_ context.Context, m Machine) Finding {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(m.HealthPort)))
 	switch {
@@ -32,7 +32,7 @@ func checkPorts(_ context.Context, m Machine) Finding {
 		Fix: "Leave the sandbox that forbids it, or bring up the loopback interface:\nsudo ip link set lo up"}
 }
 
-// Only variables that a client may use for a plain or an encrypted connection to 127.0.0.1.
+// The list has only variables that a client may use for a plain or an encrypted connection to 127.0.0.1.
 var proxyVariables = []string{
 	"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
 }
@@ -62,8 +62,8 @@ func checkProxies(context.Context, Machine) Finding {
 		Fix: "export no_proxy=\"127.0.0.1,localhost,::1,${no_proxy:-$NO_PROXY}\"\nexport NO_PROXY=\"$no_proxy\""}
 }
 
-// exceptsLoopback reports whether a NO_PROXY list excepts 127.0.0.1. The name localhost alone does not:
-// curl compares what the URL says.
+// exceptsLoopback reports whether a NO_PROXY list excepts 127.0.0.1. The name localhost alone does not, because curl
+// compares the host in the URL.
 func exceptsLoopback(list string) bool {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ' ' }) {

@@ -10,14 +10,13 @@ import (
 	"github.com/mitchellh/go-wordwrap"
 )
 
-// width is the longest line that Print writes, unless one word alone is longer: a path or a command
-// is never cut.
+// width is the longest line that Print writes, unless a single word is longer: a path or a command is never cut.
 const width = 100
 
 var colours = map[Status]string{OK: "32", Warning: "33", Failure: "31", NotApplicable: "2"}
 
-// Print writes one line for each finding that asks for nothing, what, why and fix for each that
-// does, and a count at the end. With color, the status words carry ANSI colours.
+// Print writes one line for each finding that needs no action, the fields What, Why and Fix of each other finding, and
+// a count at the end. With color, the status words have ANSI colours.
 func Print(w io.Writer, findings []Finding, color bool) error {
 	longest := 0
 	for _, finding := range findings {
@@ -43,8 +42,8 @@ func Print(w io.Writer, findings []Finding, color bool) error {
 	return err
 }
 
-// Brief returns one line about a machine and its findings, for who looks at many machines: whether it will do, what it
-// is, and the checks that want something, by ID.
+// Brief returns one line about a machine and its findings, for an instructor who looks at many machines: whether the
+// machine is good enough, a description of it, and the IDs of the checks that need an action.
 func Brief(ctx context.Context, m Machine, findings []Finding) string {
 	found := map[Status][]string{}
 	memory, free, goes, docker := "? GiB", "? GB free", "go:none", "no"
@@ -73,8 +72,7 @@ func Brief(ctx context.Context, m Machine, findings []Finding) string {
 	return line
 }
 
-// wrap writes text behind first, which fills the line up to the column indent; further lines start
-// at that column.
+// wrap writes text after first, which fills the line up to the column indent; further lines start at that column.
 func wrap(out *strings.Builder, first string, indent int, text string) {
 	lines := wordwrap.WrapString(text, uint(width-indent))
 	out.WriteString(first + strings.ReplaceAll(lines, "\n", "\n"+strings.Repeat(" ", indent)) + "\n")

@@ -13,7 +13,7 @@ import (
 
 const gib = 1 << 30
 
-// What a first build and a running cluster need, measured; in bytes.
+// These are the measured needs of a first build and a running cluster, in bytes.
 const (
 	diskEnough, diskLeast     = 8 * gib, 2 * gib
 	memoryEnough, memoryLeast = 4 * gib, 2 * gib
@@ -59,7 +59,7 @@ func checkDisk(ctx context.Context, m Machine) Finding {
 	return short.because("Only %s free for %s.", size(lowest), least)
 }
 
-// existing is the path, or the nearest folder above it that exists already.
+// existing returns the path, or its nearest parent folder that exists already.
 func existing(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || filepath.Dir(path) == path {
@@ -86,8 +86,8 @@ func checkMemory(ctx context.Context, m Machine) Finding {
 	return short.because("Only %s %s.", size(have), what)
 }
 
-// Memory returns bytes and what they are: on Linux what is available, the limit of this control
-// group considered; elsewhere what is built in.
+// Memory returns a number of bytes and its meaning: on Linux the available memory, within the limit of this control
+// group; elsewhere the built-in memory.
 func (m Machine) Memory(ctx context.Context) (uint64, string, error) {
 	if m.OS != "linux" {
 		answer, err := m.run(ctx, "sysctl", "-n", "hw.memsize")
@@ -108,8 +108,8 @@ func (m Machine) Memory(ctx context.Context) (uint64, string, error) {
 	return available, "of memory available", nil
 }
 
-// memoryRoom is what the memory limit of a container leaves, in bytes. In a container, the root of
-// the cgroup file system is the container's own group.
+// memoryRoom returns the memory that the limit of a container leaves, in bytes. In a container, the root of the cgroup
+// file system is the container's own group.
 func (m Machine) memoryRoom() (room uint64, limited bool) {
 	limit, err := number(m.file("sys/fs/cgroup/memory.max"))
 	if err != nil {
@@ -119,7 +119,7 @@ func (m Machine) memoryRoom() (room uint64, limited bool) {
 	if err != nil {
 		return 0, false
 	}
-	// Cached files count as used, but give way.
+	// Cached files count as used, but the kernel drops them when memory is needed.
 	cached, _ := field(m.file("sys/fs/cgroup/memory.stat"), "inactive_file")
 	used -= min(used, cached)
 	return limit - min(limit, used), true
@@ -147,8 +147,8 @@ func number(path string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(content)), 10, 64)
 }
 
-// checkInotify holds the limits against those of kind's "Known issues", Pod errors due to "too many
-// open files" (https://kind.sigs.k8s.io/docs/user/known-issues/).
+// checkInotify compares the limits with those in kind's "Known issues", Pod errors due to "too many open files"
+// (https://kind.sigs.k8s.io/docs/user/known-issues/).
 func checkInotify(_ context.Context, m Machine) Finding {
 	if m.OS != "linux" {
 		return notApplicable("Docker brings its own Linux on this system")

@@ -29,7 +29,7 @@ func checkGo(ctx context.Context, m Machine) Finding {
 	return okay("%s (%s)", have, path)
 }
 
-// goVersion picks the version out of an answer of `go version`; "" when there is none.
+// goVersion returns the version in the output of `go version`, or "".
 func goVersion(answer string) string {
 	for word := range strings.FieldsSeq(answer) {
 		if version.IsValid(word) {
@@ -39,8 +39,8 @@ func goVersion(answer string) string {
 	return ""
 }
 
-// checkTool runs the program: on macOS without its command line tools, git and make are found, but
-// only print how to install them.
+// checkTool runs the program: on macOS without the command line tools, git and make exist, but only print how to
+// install the tools.
 func checkTool(name string) func(context.Context, Machine) Finding {
 	return func(ctx context.Context, m Machine) Finding {
 		failed := Finding{Status: Failure, Why: "The targets of the Makefile call it.",

@@ -19,18 +19,18 @@ import (
 	"example.com/operator-workshop/scripts/internal/mutant"
 )
 
-// bugPrefix is that of bugs in the state.
+// bugPrefix is the prefix of bugs in the state.
 const bugPrefix = "bug/"
 
-// IsBug reports whether an ID is that of a bug.
+// IsBug reports whether an ID belongs to a bug.
 func IsBug(id string) bool { return strings.HasPrefix(id, bugPrefix) }
 
 //go:embed bugs.yaml
 var bugsFile []byte
 
-// A Bug is a mutant of the lab, as a user of the operator would report it.
+// A Bug is a mutant of the lab, described as a user of the operator would report it.
 type Bug struct {
-	// Mutant is its name there.
+	// Mutant is the name of the mutant in the lab.
 	Mutant string `json:"mutant"`
 	// Level is 1 to 3.
 	Level   int    `json:"level"`
@@ -39,7 +39,7 @@ type Bug struct {
 	planted mutant.Mutant
 }
 
-// Bugs are all of them, in the order of their numbers, which begin at 1.
+// Bugs returns all bugs in the order of their numbers, which begin at 1.
 func Bugs(root string) ([]Bug, error) {
 	var bugs []Bug
 	if err := yaml.UnmarshalStrict(bugsFile, &bugs); err != nil {
@@ -54,7 +54,7 @@ func Bugs(root string) ([]Bug, error) {
 	return bugs, nil
 }
 
-// core are the files of the operators to read first, in this order. What is beside them is hardening.
+// core lists the files of the operators to read first, in this order. The other files are hardening.
 var core = map[string][]string{
 	"03": {"pkg/apis/myweb/v1/types.go", "internal/controller/informers.go", "internal/controller/handlers.go",
 		"internal/controller/controller.go", "internal/controller/sync.go", "internal/myweb/desired.go",
@@ -63,7 +63,7 @@ var core = map[string][]string{
 		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/children.go"},
 }
 
-// reading is what to read, where, and in which order.
+// reading says which files to read, where they are, and in which order.
 func (b Bug) reading() string {
 	files := strings.Join(core[b.planted.Of], ", ")
 	if b.Level == 1 {
@@ -76,8 +76,8 @@ func (b Bug) reading() string {
 // rises is how many bugs of a level a reader fixes before the next level.
 const rises = 3
 
-// Reached is the chapter whose bugs a reader looks for, and the level: that of chapter 03 or 04 which was begun last,
-// and one more level after each three bugs that were fixed of a level.
+// Reached returns the chapter and the level of the next bug. The chapter is 03 when the exercise that the reader began
+// last is in it, else 04. The level rises by one after each three fixed bugs of a level.
 func Reached(bugs []Bug, s State) (chapter string, level int) {
 	chapter = "04"
 	if strings.HasPrefix(s.Exercise, "03.") {
@@ -95,8 +95,8 @@ func Reached(bugs []Bug, s State) (chapter string, level int) {
 	return chapter, level
 }
 
-// ChooseBug returns the one with a number, or one of a level, or one for the chapter and the level that the reader has
-// reached (0 and 0). One that is not fixed yet goes first.
+// ChooseBug returns the bug with a number, or a bug of a level, or a bug for the chapter and the level that the reader
+// has reached (0 and 0). It prefers a bug that is not fixed yet.
 func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
 	if number > len(bugs) || number < 0 {
 		return Bug{}, fmt.Errorf("there is no bug N=%d, there are bugs 1 to %d", number, len(bugs))
@@ -120,7 +120,7 @@ func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
 	return some[rand.IntN(len(some))], nil
 }
 
-// Hint returns the n-th hint, from 0: where the fault is, in which lines, and what is wrong.
+// Hint returns the n-th hint, from 0: the file of the fault, its lines, and its description.
 func (b Bug) Hint(n int) (text string, last bool) {
 	places := b.planted.Places()
 	files := map[string]bool{}
@@ -137,12 +137,12 @@ func (b Bug) Hint(n int) (text string, last bool) {
 	return hints[n], n == len(hints)-1
 }
 
-// Exercise has the reader's copy in work/bug.
+// Exercise returns the exercise whose files are the reader's copy in work/bug.
 func (b Bug) Exercise() Exercise {
 	return Exercise{ID: bugPrefix + b.Mutant, Title: "Find the bug", Chapter: "bug", File: "go.mod"}
 }
 
-// original are the files of the operator that a bug is planted in, without its stages and pages.
+// original returns the files of the operator in which a bug is planted, without its stages and pages.
 func (c Course) original(b Bug) (string, map[string][]byte, error) {
 	found, err := filepath.Glob(filepath.Join(c.Root, b.planted.Of+"-*"))
 	if err != nil || len(found) != 1 {
@@ -159,7 +159,7 @@ func (c Course) original(b Bug) (string, map[string][]byte, error) {
 	return found[0], files, err
 }
 
-// Plant makes the operator with the bug the reader's.
+// Plant puts the operator with the bug into the reader's work/bug.
 func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
 	chapter, files, err := c.original(b)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c Course) Plant(ctx context.Context, b Bug) (saved string, err error) {
 	return saved, errors.Join(c.bugModule(chapter), c.GoOn(e))
 }
 
-// bugModule makes work/bug the module that its chapter is.
+// bugModule gives work/bug the module path of its chapter.
 func (c Course) bugModule(chapter string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		data, err := os.ReadFile(filepath.Join(chapter, name))
@@ -202,10 +202,10 @@ func (c Course) bugModule(chapter string) error {
 	return nil
 }
 
-// crdFile is the one that the lab's CRD is in.
+// crdFile is the file with the lab's CRD.
 const crdFile = "config/crd/operator.k8s-summit.org_mywebs.yaml"
 
-// CheckBug examines the reader's copy: the checks that caught the bug, and the fast ones of all behaviours.
+// CheckBug examines the reader's copy with the checks that caught the bug and the fast checks of all behaviours.
 func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 	e := b.Exercise()
 	files, err := c.Written(e)
@@ -257,7 +257,7 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 	return r, err
 }
 
-// Solution is what is wrong, and the bug as a patch.
+// Solution returns the description of the fault, and the bug as a patch.
 func (b Bug) Solution() string {
-	return fmt.Sprintf("%s\n\nThe lines that were planted (+), and what was there (-):\n\n%s", b.planted.Bug, b.planted.Diff)
+	return fmt.Sprintf("%s\n\nThe planted lines (+), and the lines before (-):\n\n%s", b.planted.Bug, b.planted.Diff)
 }

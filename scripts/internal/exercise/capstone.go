@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// CapstoneID is the exercise without stages: an empty program to all behaviours.
+// CapstoneID is the ID of the exercise without stages, from an empty program to all behaviours.
 const CapstoneID = "capstone"
 
-// Capstone is that exercise. Its program is in the module of chapter 04, so that it may use the types of the API.
+// Capstone returns that exercise. Its program is in the module of chapter 04, so that it may use the types of the API.
 var Capstone = Exercise{ID: CapstoneID, Title: "An operator from an empty file", Minutes: 240,
 	Chapter: "04-controller-runtime", Folder: "capstone", Starter: "exercises/empty", File: "main.go",
 	Lab: []string{Behaviours},
@@ -22,9 +22,9 @@ operator in whatever way you like. The score says which behaviours your program 
 its checks pass.
 
 A second one has no answer in the workshop: 04-controller-runtime/exercises/second-kind.yaml specifies three operators
-for kinds of your own, and says where to begin. Write one of them, and let make examine judge it.`}
+for your own kinds, and says where to begin. Write one of them, and let make examine judge it.`}
 
-// Score is how many checks of each behaviour passed, by the number of the behaviour.
+// Score has the number of passed checks of each behaviour, by the number of the behaviour.
 type Score map[string][]Verdict
 
 // Behave runs all checks of behaviours on the reader's program.
@@ -49,7 +49,7 @@ func (c Course) Behave(ctx context.Context, e Exercise) ([]Verdict, error) {
 	return r.Earlier, err
 }
 
-// ScoreOf sorts verdicts by behaviours.
+// ScoreOf groups verdicts by behaviour.
 func ScoreOf(verdicts []Verdict) Score {
 	score := Score{}
 	for _, v := range verdicts {
@@ -59,7 +59,7 @@ func ScoreOf(verdicts []Verdict) Score {
 	return score
 }
 
-// same is the reason of all verdicts, when it is one and the same: such a program does not start.
+// same returns the reason of all verdicts when all have the same reason: such a program does not start.
 func (s Score) same() (reason string) {
 	for _, verdicts := range s {
 		for _, v := range verdicts {
@@ -72,7 +72,7 @@ func (s Score) same() (reason string) {
 	return reason
 }
 
-// Print writes a line for each behaviour, and returns how many are shown in full.
+// Print writes a line for each behaviour, and returns how many behaviours are shown in full.
 func (s Score) Print(w io.Writer, verbose bool) (shown int) {
 	numbers := make([]string, 0, len(s))
 	for number := range s {

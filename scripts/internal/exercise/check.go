@@ -14,30 +14,31 @@ import (
 	"time"
 )
 
-// A Report is what came of one examination of the reader's files.
+// A Report is the result of one examination of the reader's files.
 type Report struct {
 	Notes []string
 	// Own are the verdicts of the exercise's own check, Earlier those of the exercises before it.
 	Own, Earlier []Verdict
 	// Compile is set when the program does not compile.
 	Compile error `json:"-"`
-	// Built is how long the compiler took, First the time from there to the verdicts of the exercise's own check,
-	// Took the time to all verdicts.
+	// Built is how long the compiler took, First the time from then to the verdicts of the exercise's own check, Took
+	// the time to all verdicts.
 	Built, First, Took time.Duration
-	// Loop are lines of the program's loop in the check that passed. Kept says that `workshop watch` has all of it.
+	// Loop are lines of the program's loop in the check that passed. Kept means that `workshop watch` has the whole
+	// loop.
 	Loop []string `json:",omitempty"`
 	Kept bool     `json:",omitempty"`
-	// shown are the exercise's own verdicts that were given to Course.Known.
+	// shown are the exercise's own verdicts that Course.Known has received.
 	shown int
 }
 
-// Passed reports whether everything passed.
+// Passed reports whether all checks passed.
 func (r Report) Passed() bool {
 	failed := func(v Verdict) bool { return !v.Passed() }
 	return r.Compile == nil && len(r.Own) > 0 && !slices.ContainsFunc(slices.Concat(r.Own, r.Earlier), failed)
 }
 
-// Failure is all that was said of what failed, for patterns.
+// Failure returns all messages about failed checks, for patterns to match.
 func (r Report) Failure() string {
 	var text []string
 	if r.Compile != nil {
@@ -51,22 +52,22 @@ func (r Report) Failure() string {
 	return strings.Join(text, "\n")
 }
 
-// A Course is the exercises, where the reader's files are, and who judges them.
+// A Course has the exercises, the folder of the reader's files, and the judge.
 type Course struct {
 	Workspace
 	Judge Judge
 	All   []Exercise
-	// Plane starts a control plane, unless it runs, and returns its kubeconfig. The lab finds it, too.
+	// Plane starts a control plane, unless it runs, and returns its kubeconfig. The lab finds that control plane, too.
 	Plane func(context.Context) (kubeconfig string, err error)
-	// Known, when set, gets the verdicts of an exercise's own check as soon as the lab has them: those of the
-	// checks before it take longer.
+	// Known, when set, gets the verdicts of an exercise's own check as soon as the lab has them: the checks of earlier
+	// exercises take longer.
 	Known func(Verdict)
-	// Checks is the folder that keeps the loop of the last check of each exercise; none is kept where it is empty.
+	// Checks is the folder that keeps the loop of the last check of each exercise; when it is empty, no loop is kept.
 	Checks string
 }
 
-// checksOf are the lab's checks of an exercise, and those of the ones before it. Those for programs that are not
-// operators yet end with their exercise.
+// checksOf returns the lab's checks of an exercise, and those of the exercises before it. Checks of programs that are
+// not operators yet apply only to their exercise.
 func checksOf(all []Exercise, e Exercise) (own, earlier []string) {
 	for _, b := range before(all, e) {
 		for _, check := range b.Lab {
@@ -79,7 +80,7 @@ func checksOf(all []Exercise, e Exercise) (own, earlier []string) {
 	return e.Lab, earlier
 }
 
-// Check examines the reader's files. An error is not about them, but about what the check needs.
+// Check examines the reader's files. An error is not about these files, but about a need of the check.
 func (c Course) Check(ctx context.Context, e Exercise) (r Report, err error) {
 	if r.Notes, err = c.Sound(e); err != nil {
 		return r, err
@@ -126,7 +127,7 @@ func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
 	return c.judged(ctx, e, job, own, c.known(own, built, r), r)
 }
 
-// judged runs the checks of a job, and keeps the loop of the one that counts.
+// judged runs the checks of a job, and keeps the loop of the check that counts.
 func (c Course) judged(ctx context.Context, e Exercise, job Job, own []string, known func(string, Verdict),
 	r *Report) error {
 	ledger := filepath.Join(filepath.Dir(job.Program), "ledger.jsonl")
@@ -138,7 +139,7 @@ func (c Course) judged(ctx context.Context, e Exercise, job Job, own []string, k
 	return c.keep(ctx, e, ledger, r)
 }
 
-// known gives the verdicts of an exercise's own check to Known.
+// known passes the verdicts of an exercise's own check to Known.
 func (c Course) known(own []string, built time.Time, r *Report) func(string, Verdict) {
 	return func(_ string, v Verdict) {
 		if slices.Contains(own, v.Check) && c.Known != nil {
@@ -148,7 +149,7 @@ func (c Course) known(own []string, built time.Time, r *Report) func(string, Ver
 	}
 }
 
-// split separates the verdicts of an exercise's own checks.
+// split separates the verdicts of an exercise's own checks from the others.
 func split(all []Verdict, own []string) (mine, earlier []Verdict) {
 	for _, v := range all {
 		if slices.Contains(own, v.Check) {
@@ -197,14 +198,14 @@ func (c Course) crds(ctx context.Context, e Exercise, r *Report) error {
 	return nil
 }
 
-// Wrong is the known wrong answer that a failure looks like, if any.
+// Wrong returns the known wrong answer that a failure looks like, if any.
 func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 	files, err := c.Written(e)
 	if err != nil || failure == "" {
 		return Wrong{}, false
 	}
 	if starter, err := c.Files(e, e.Starter); err == nil && maps.EqualFunc(files, starter, bytes.Equal) {
-		return Wrong{}, false // nothing was written yet
+		return Wrong{}, false // the reader has not written a file yet
 	}
 	if some := e.Recognise(failure, source(files)); len(some) > 0 {
 		return some[0], true
@@ -212,7 +213,7 @@ func (c Course) Wrong(e Exercise, failure string) (Wrong, bool) {
 	return Wrong{}, false
 }
 
-// Hint returns the n-th hint, from 0: the one that fits a known wrong answer comes first.
+// Hint returns the n-th hint, from 0: the hint for a known wrong answer comes first.
 func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool) {
 	hints := []string{"A nudge: " + reflowed(e.Hints.Nudge), "Why: " + reflowed(e.Hints.Explanation),
 		"The line:\n" + e.Hints.Line}
@@ -224,7 +225,7 @@ func (c Course) Hint(e Exercise, n int, failure string) (text string, last bool)
 	return strings.TrimSpace(hints[n]), n == len(hints)-1
 }
 
-// Changed differs whenever a file of the reader's was saved.
+// Changed returns another value whenever a file of the reader was saved.
 func (c Course) Changed() (mark string) {
 	_ = filepath.WalkDir(c.Work, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || strings.HasPrefix(entry.Name(), ".") {
@@ -241,14 +242,14 @@ func (c Course) Changed() (mark string) {
 	return mark
 }
 
-// Names are those of the files in either.
+// Names returns the names of the files that either map has.
 func Names(a, b map[string][]byte) []string {
 	all := union(names(a), names(b))
 	slices.Sort(all)
 	return all
 }
 
-// Selected is what CI proves at every change: the second exercise of each chapter.
+// Selected returns the exercises that CI proves at every change: the second exercise of each chapter.
 func Selected(all []Exercise) (some []Exercise) {
 	count := map[string]int{}
 	for _, e := range all {

@@ -14,11 +14,11 @@ import (
 	"github.com/google/shlex"
 )
 
-// group is that of the samples. A reader's CRD gets another one while it is tried, so that it does not replace the CRD
-// that the lab's checks need.
+// group is the API group of the samples. A reader's CRD gets another group during a trial, so that it does not replace
+// the CRD that the lab's checks need.
 const group = "operator.k8s-summit.org"
 
-// trials counts them: the CRD of the one before may still be on its way out.
+// trials counts the trials: the CRD of the trial before may still be in deletion.
 var trials atomic.Int32
 
 // crdTrial is one run of the CRD judge.
@@ -27,7 +27,7 @@ type crdTrial struct {
 	e          Exercise
 	kubeconfig string
 	scratch    string
-	own        string // the group meanwhile
+	own        string // the group during the trial
 }
 
 // CRD installs the manifest at path, and tries objects on it: one verdict each for accepts, refuses and shows.
@@ -94,7 +94,7 @@ func (t *crdTrial) renamed(path, as string) (string, error) {
 	return to, write(to, []byte(strings.ReplaceAll(string(data), group, t.own)))
 }
 
-// kubectl returns what it printed, in which the group is that of the samples again.
+// kubectl returns kubectl's output, with the group of the samples in place of the trial's group.
 func (t *crdTrial) kubectl(ctx context.Context, args ...string) (string, error) {
 	args = append([]string{"--kubeconfig", t.kubeconfig, "--cache-dir", filepath.Join(t.scratch, "cache")}, args...)
 	out, err := t.command(ctx, t.scratch, filepath.Join(t.Bin, "kubectl"), args...).CombinedOutput()
@@ -102,7 +102,8 @@ func (t *crdTrial) kubectl(ctx context.Context, args ...string) (string, error) 
 	return strings.TrimSpace(strings.ReplaceAll(text, t.scratch+"/", "")), err
 }
 
-// manifests copies files, or those in folders, and returns them by the name of the copy; none for no path.
+// manifests copies files, or the files of folders, and returns them by the name of the copy. Without a path it returns
+// none.
 func (t *crdTrial) manifests(path string) (files []string, err error) {
 	if path == "" {
 		return nil, nil
@@ -126,7 +127,7 @@ func (t *crdTrial) manifests(path string) (files []string, err error) {
 	return files, nil
 }
 
-// try asks the API server what it would say of each manifest; nothing is stored. It returns the refusals by file.
+// try sends each manifest to the API server as a dry run: nothing is stored. It returns the refusals by file.
 func (t *crdTrial) try(ctx context.Context, files []string) map[string]string {
 	args := []string{"create", "--dry-run=server"}
 	for _, file := range files {
@@ -145,7 +146,7 @@ func (t *crdTrial) try(ctx context.Context, files []string) map[string]string {
 		}
 		refused[about] += line
 	}
-	switch why := refused[""]; { // kubectl names the file only where it reports several errors
+	switch why := refused[""]; { // kubectl names the file only when it reports several errors
 	case why != "" && len(files) == 1:
 		return map[string]string{filepath.Base(files[0]): why}
 	case why != "":
@@ -192,7 +193,7 @@ func (t *crdTrial) refuses(ctx context.Context) (v Verdict, asked bool, err erro
 			}
 			want[file] = r.Says
 			first, _, _ := strings.Cut(string(data), "\n")
-			if says, ok := strings.CutPrefix(first, "# refused: "); ok && r.Says == "" { // as the samples of 01 have it
+			if says, ok := strings.CutPrefix(first, "# refused: "); ok && r.Says == "" { // as in the samples of 01
 				want[file] = says
 			}
 			files = append(files, file)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnEditorFindsEverything: in the work folder every import of a starter and of a solution is found, as an editor's
-// language server looks for it.
+// TestAnEditorFindsEverything: in the work folder, every import of a starter and of a solution is found by a lookup
+// like that of an editor's language server.
 func TestAnEditorFindsEverything(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it lists the packages of each exercise")

@@ -1,4 +1,4 @@
-// Package exercise is the learner's loop: a reader writes a program, and the lab judges it.
+// Package exercise implements the learner's loop: a reader writes a program, and the lab judges it.
 package exercise
 
 import (
@@ -22,10 +22,10 @@ import (
 //	  title: Children that come back
 //	  minutes: 20
 //	  story: |                       # what breaks without it, for whom, and what to write
-//	    Somebody deletes a ConfigMap …
+//	    A user deletes a ConfigMap …
 //	  starter: stages/2-create       # a folder of the chapter whose files a reader begins with, or a single file
 //	  solution: stages/3-own         # the same for the solution; neither is copied in the repository
-//	  file: main.go                  # the file to edit, seen from work/<chapter>; a single file is put there
+//	  file: main.go                  # the file to edit, relative to work/<chapter>; a single file is put there
 //	  # The check, exactly one of:
 //	  lab: [behaviour/05-deleted-configmap]   # checks of the lab, on the reader's program
 //	  test: {files: [exercises/types_test.go], package: ./v1, run: TestTypes}
@@ -40,12 +40,12 @@ import (
 //	    line: Owns(&corev1.ConfigMap{}).
 //	  wrong:                         # known wrong answers, at least two
 //	  - name: owner without a watch
-//	    replace:                     # what makes it out of the solution; `file:` is needed for another file
+//	    replace:                     # its differences from the solution; `file:` is needed for another file
 //	    - {old: "Owns(&corev1.ConfigMap{}).", new: ""}
-//	    says: not within             # what its failure says,
-//	    source: SetControllerReference  # what its source has, and
-//	    lacks: Owns\(                # has not: regular expressions; those that are given must all agree
-//	    hint: The ConfigMap has an owner, but nobody watches it.
+//	    says: not within             # a part of its failure,
+//	    source: SetControllerReference  # a part of its source, and
+//	    lacks: Owns\(                # a part that is missing: regular expressions; all given ones must agree
+//	    hint: The ConfigMap has an owner, but the operator does not watch it.
 //
 // A wrong answer must be recognised by its own entry and by no other. `make exercises-verify` proves it.
 const File = "exercises.yaml"
@@ -68,30 +68,30 @@ type Exercise struct {
 	Hints    Hints    `json:"hints"`
 	Wrong    []Wrong  `json:"wrong"`
 
-	// Chapter is the folder that the list is in, seen from the checkout.
+	// Chapter is the folder of the list, relative to the checkout.
 	Chapter string `json:"-"`
-	// Folder is that of the reader's files in work/, where it is not the chapter's name.
+	// Folder is the folder of the reader's files in work/, when it differs from the chapter's name.
 	Folder string `json:"-"`
 }
 
-// Test are Go tests that see the reader's files as if they were beside them. They run in the module of the work folder,
-// with bin/ in PATH, KUBEBUILDER_ASSETS for tests with an API server, and WORKSHOP_ROOT.
+// Test has Go tests that run as if they were beside the reader's files. They run in the module of the work folder, with
+// bin/ in PATH, KUBEBUILDER_ASSETS for tests with an API server, and WORKSHOP_ROOT.
 type Test struct {
-	// Files are tests of the chapter, by their paths in it.
+	// Files are tests of the chapter, by their paths in the chapter.
 	Files []string `json:"files"`
-	// Package is the folder that they belong to, seen from the work folder; "." when it is not given.
+	// Package is the folder of the tests, relative to the work folder; the default is ".".
 	Package string `json:"package,omitempty"`
-	// Run is what `go test -run` is given.
+	// Run is the argument of `go test -run`.
 	Run string `json:"run"`
 }
 
-// CRD installs the reader's CustomResourceDefinition under a group of its own, and tries objects on it.
+// CRD installs the reader's CustomResourceDefinition under a separate group, and tries objects on it.
 type CRD struct {
-	// Accepts are manifests of the chapter, files or folders, that the API server must take.
+	// Accepts are manifests of the chapter, files or folders, that the API server must accept.
 	Accepts []string `json:"accepts,omitempty"`
-	// Refuses are those that it must refuse.
+	// Refuses are manifests that it must refuse.
 	Refuses []Refusal `json:"refuses,omitempty"`
-	// Shows are kubectl commands and what they must print.
+	// Shows are kubectl commands and their expected output.
 	Shows []Shown `json:"shows,omitempty"`
 }
 
@@ -101,7 +101,7 @@ type Refusal struct {
 	Says     string `json:"says,omitempty"`
 }
 
-// Shown creates the manifest, if there is one, runs kubectl, and wants its output to match.
+// Shown creates the manifest, if there is one, runs kubectl, and requires its output to match.
 type Shown struct {
 	Manifest string `json:"manifest,omitempty"`
 	// Kubectl are arguments, such as: get mywebs web -o jsonpath={.spec.replicas}.
@@ -110,7 +110,7 @@ type Shown struct {
 	Prints string `json:"prints"`
 }
 
-// Hints are shown one after the other.
+// Hints are shown one at a time, in this order.
 type Hints struct {
 	Nudge       string `json:"nudge"`
 	Explanation string `json:"explanation"`
@@ -127,7 +127,7 @@ type Wrong struct {
 	Hint    string    `json:"hint"`
 }
 
-// Replace changes a text that is in a file exactly once.
+// Replace changes a text that occurs exactly once in a file.
 type Replace struct {
 	File string `json:"file,omitempty"`
 	Old  string `json:"old"`
@@ -172,7 +172,7 @@ func Load(root string) (all []Exercise, err error) {
 
 var idPattern = regexp.MustCompile(`^(\d\d)\.(\d{1,2})$`)
 
-// compareIDs has 04.10 after 04.9.
+// compareIDs sorts 04.10 after 04.9.
 func compareIDs(a, b string) int {
 	chapter, number, _ := strings.Cut(a, ".")
 	chapterB, numberB, _ := strings.Cut(b, ".")
@@ -181,7 +181,7 @@ func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(chapter, chapterB), cmp.Compare(n, m))
 }
 
-// check returns what is wrong with the description of an exercise.
+// check returns an error for each mistake in the description of an exercise.
 func (e Exercise) check(root string) error {
 	var errs []error
 	want := func(ok bool, format string, args ...any) {
@@ -222,7 +222,7 @@ func (e Exercise) check(root string) error {
 	return errors.Join(errs...)
 }
 
-// Find returns the exercise that a reader means: 04.3, or 4.3.
+// Find returns the exercise with the ID that a reader types: 04.3, or 4.3.
 func Find(all []Exercise, id string) (Exercise, error) {
 	if id == CapstoneID {
 		return Capstone, nil
@@ -236,7 +236,8 @@ func Find(all []Exercise, id string) (Exercise, error) {
 	return Exercise{}, fmt.Errorf("there is no exercise %q: `make progress` lists them", id)
 }
 
-// before are the exercises whose checks a solution must pass, too: those of the chapter, back to a fresh one.
+// before returns the exercises whose checks a solution must pass, too: the earlier exercises of the chapter, back to
+// the last fresh exercise.
 func before(all []Exercise, e Exercise) (some []Exercise) {
 	for _, other := range all {
 		switch {
@@ -254,7 +255,7 @@ func before(all []Exercise, e Exercise) (some []Exercise) {
 	return some
 }
 
-// Recognise returns the known wrong answers that a failure and its source look like.
+// Recognise returns the known wrong answers that match a failure and its source.
 func (e Exercise) Recognise(failure, source string) (some []Wrong) {
 	matches := func(pattern, text string) bool { return regexp.MustCompile(`(?m)` + pattern).MatchString(text) }
 	for _, w := range e.Wrong {

@@ -55,7 +55,7 @@ func TestNumbersHaveNoGaps(t *testing.T) {
 	}
 }
 
-// trialsWithoutFiles makes every wrong answer out of its solution: a solution that changed takes them along.
+// trialsWithoutFiles makes every wrong answer from its solution, so a changed solution changes the wrong answers, too.
 func (c Course) trialsWithoutFiles(e Exercise) (n int, err error) {
 	solution, err := c.Files(e, e.Solution)
 	if err != nil {
@@ -236,7 +236,8 @@ func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 	}
 }
 
-// TestABugFitsTheReader: the level rises after three bugs of a level; a chapter without such a bug is not asked for.
+// TestABugFitsTheReader: the level rises after three bugs of a level; a chapter without a bug of that level is not
+// chosen.
 func TestABugFitsTheReader(t *testing.T) {
 	bugs, err := Bugs(newCourse(t).Root)
 	if err != nil {

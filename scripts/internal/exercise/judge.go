@@ -22,23 +22,24 @@ import (
 	"example.com/operator-workshop/scripts/internal/supervisor"
 )
 
-// A Verdict is what a check says of the reader's files.
+// A Verdict is the result of a check of the reader's files.
 type Verdict struct {
 	// Check names the experiment, Title says what must be true.
 	Check   string `json:"name"`
 	Title   string `json:"title"`
 	Verdict string `json:"verdict"`
-	// Reason is what differed; Evidence are requests, status, and the words of the program.
+	// Reason describes the difference; Evidence has requests, status, and the output of the program.
 	Reason   string   `json:"reason"`
 	Evidence []string `json:"evidence"`
 	Seconds  float64  `json:"seconds"`
-	// Namespace is the check's in the ledger. At is the number of the record at which it differed, End that of its end.
+	// Namespace is the namespace of the check in the ledger. At is the number of the record at which the program
+	// differed, End that of the check's last record.
 	Namespace string `json:"namespace,omitempty"`
 	At        int    `json:"at,omitempty"`
 	End       int    `json:"end,omitempty"`
 }
 
-// Passed reports whether the check passed. One that was skipped did not.
+// Passed reports whether the check passed. A skipped check did not pass.
 func (v Verdict) Passed() bool { return v.Verdict == "passed" }
 
 // A Judge examines files in a work folder.
@@ -47,17 +48,17 @@ type Judge struct {
 	Root, Bin string
 	// Env is the environment of programs.
 	Env []string
-	// Waiting, when set, is called with what takes more than a moment, and for how long it has taken: nobody should
-	// look at an empty terminal for a minute.
+	// Waiting, when set, is called with a step that takes more than a moment, and the time that it has taken: a reader
+	// should not look at an empty terminal for a minute.
 	Waiting func(what string, since time.Duration)
-	// Fixtures is how many control planes the lab starts for itself; 0: it uses the kept one.
+	// Fixtures is how many control planes the lab starts for itself; with 0 it uses the kept control plane.
 	Fixtures int
 }
 
 // errCompile is returned, wrapped, when the reader's program does not compile.
 var errCompile = errors.New("it does not compile")
 
-// Wait calls Waiting as long as something takes more than a moment, until done is called.
+// Wait calls Waiting while a step takes more than a moment, until done is called.
 func (j Judge) Wait(what string) (done func()) {
 	return j.wait(func() string { return what }, 2*time.Second)
 }
@@ -86,11 +87,11 @@ func (j Judge) wait(what func() string, first time.Duration) (done func()) {
 	}
 }
 
-// Build compiles the program in a work folder. shown is how its folder is called in messages.
+// Build compiles the program in a work folder. Messages call this folder shown.
 func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error {
 	defer j.Wait("compiling " + shown + " (up to a minute the first time)")()
 	cmd := j.command(ctx, dir, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", program, pkg)
-	// The go command leaves its work folder behind at Ctrl-C; the program's folder is removed.
+	// At Ctrl-C the go command leaves its work folder behind, so it uses the program's folder, which is removed.
 	cmd.Env = append(slices.Clone(j.Env), "GOTMPDIR="+filepath.Dir(program))
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -104,7 +105,7 @@ func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error
 
 var compileLine = regexp.MustCompile(`(?m)^(?:\./)?([\w./-]+\.go):(\d+)`)
 
-// compileError is what Go said, with paths that can be opened, and what to do.
+// compileError returns Go's messages, with paths that can be opened, and what to do.
 func compileError(out, shown string, err error) error {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"),
 		func(l string) bool { return strings.HasPrefix(l, "# ") })
@@ -137,20 +138,20 @@ type Job struct {
 	Rights  string   `json:"rights,omitempty"`
 	CRD     string   `json:"crd,omitempty"`
 	Folder  string   `json:"folder,omitempty"`
-	// Objects spares the lab the wait for a status that no exercise has asked for yet.
+	// Objects lets the lab skip the wait for a status that no exercise has required yet.
 	Objects bool `json:"objects,omitempty"`
 }
 
-// newJob is one of an exercise. Before behaviour/01-status has asked for a status, nothing else does.
+// newJob makes the job of an exercise. Before behaviour/01-status requires a status, no other check requires it.
 func newJob(name, program string, checks []string) Job {
 	job := Job{Name: name, Program: program, Checks: checks}
 	if job.Objects = !slices.Contains(checks, "behaviour/01-status"); job.Objects {
-		job.Name += "o" // the same program may be judged in both ways
+		job.Name += "o" // one program may be judged in both ways
 	}
 	return job
 }
 
-// Fast stands for the fast checks of behaviours, Behaviours for all of them.
+// Fast stands for the fast checks of behaviours, Behaviours for all checks of behaviours.
 const (
 	Fast       = "fast"
 	Behaviours = "behaviours"
@@ -161,7 +162,8 @@ func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verd
 	return j.Recorded(ctx, jobs, "", each)
 }
 
-// Recorded is Lab that writes what the programs saw and sent to a file.
+// Recorded is like Lab, and also records in a file the events that the programs received and the requests that they
+// sent.
 func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
 	map[string][]Verdict, error) {
 	var known atomic.Int32
@@ -209,7 +211,7 @@ func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each fun
 		wrong = append(wrong, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String())))
 	}
 	for _, job := range jobs {
-		slices.SortStableFunc(all[job.Name], func(a, b Verdict) int { // they came as they were ready
+		slices.SortStableFunc(all[job.Name], func(a, b Verdict) int { // they arrive in the order of their ends
 			return cmp.Compare(slices.Index(job.Checks, a.Check), slices.Index(job.Checks, b.Check))
 		})
 		for _, check := range job.Checks {
@@ -221,12 +223,12 @@ func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each fun
 	}
 	if len(wrong) > 0 {
 		return all, fmt.Errorf("the lab could not judge: %w\nIts control plane may have gone away. "+
-			"Run the same command again: what is missing is started again", errors.Join(wrong...))
+			"Run the same command again: it starts the missing parts again", errors.Join(wrong...))
 	}
 	return all, nil
 }
 
-// Test runs the exercise's Go tests, as if their files were in the work folder.
+// Test runs the exercise's Go tests as if their files were in the work folder.
 func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, error) {
 	scratch, err := os.MkdirTemp("", "exercise-")
 	if err != nil {
@@ -279,10 +281,11 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 var testNoise = regexp.MustCompile(`^(=== |--- |FAIL|ok |PASS|exit status|\s*$)`)
 var testPlace = regexp.MustCompile(`^\s+\w+_test\.go:\d+: `)
 
-// A test may print without end: this many lines are shown of the beginning and of the end, and of each this many bytes.
+// A test may print without end: these limits are the number of lines shown of the beginning and of the end, and the
+// number of bytes shown of each line.
 const mostLines, mostOfLine = 100, 1000
 
-// testFailure is what a test said, without the words of the test runner.
+// testFailure returns the output of a failed test, without the words of the test runner.
 func testFailure(out string) string {
 	var lines []string
 	for line := range strings.Lines(out) {

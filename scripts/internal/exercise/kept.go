@@ -12,19 +12,19 @@ import (
 	"example.com/operator-workshop/scripts/internal/loop"
 )
 
-// Kept is the folder of the loop that the last check of an exercise has kept; all bugs have one.
+// Kept returns the folder with the loop of an exercise's last check; all bugs share one folder.
 func (c Course) Kept(e Exercise) loop.Kept {
 	return loop.KeptOf(c.Checks, shortID(e))
 }
 
-// mostOfLoop is how many lines a passed check prints of its loop, with the line above them.
+// mostOfLoop is how many lines of its loop a passed check prints, including the line above them.
 const mostOfLoop = 8
 
-// ofEachNamespace is the ConfigMap that the cluster makes in each namespace.
+// ofEachNamespace is the ConfigMap that the cluster creates in each namespace.
 const ofEachNamespace = "kube-root-ca.crt"
 
-// keep takes the loop of the check that counts out of the ledger of a run: that of the first failure, or of the
-// exercise's own check.
+// keep copies the loop of the check that counts from the ledger of a run: the first failed check, or the exercise's own
+// check.
 func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) error {
 	all := slices.Concat(r.Own, r.Earlier)
 	if c.Checks == "" || len(all) == 0 {
@@ -60,7 +60,7 @@ func (c Course) keep(ctx context.Context, e Exercise, ledger string, r *Report) 
 	return err
 }
 
-// lastOf is the number of the last record up to a number that is printed, 0 when there is none.
+// lastOf returns the number of the last printed record up to a given number, or 0.
 func lastOf(records []loop.Record, number int) (at int) {
 	for _, r := range records {
 		if r.N <= number && !r.IsHousekeeping() {
@@ -70,8 +70,8 @@ func lastOf(records []loop.Record, number int) (at int) {
 	return at
 }
 
-// PrintKept writes the loop that a check has kept, and marks the moment at which it differed. Next, when set, is called
-// before each line.
+// PrintKept writes the kept loop of a check, and marks the moment at which the program differed. Next, when set, is
+// called before each line.
 func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func() error) error {
 	p := loop.Printer{W: w}
 	for _, r := range records {
@@ -108,7 +108,7 @@ func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func()
 	return nil
 }
 
-// mark writes what differed.
+// mark writes the difference.
 func mark(w io.Writer, j loop.Judgement) {
 	first, _, _ := strings.Cut(j.Message, "\n")
 	wrapped(w, ">>> ", "here it differed: "+first)

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// A result is what the last check said, and of which files.
+// A result has the report of the last check, and the digest of the checked files.
 type result struct {
 	Digest string
 	Report Report
@@ -13,7 +13,7 @@ type result struct {
 
 func (w Workspace) lastPath() string { return filepath.Join(w.Work, ".last.json") }
 
-// Remember keeps a report of files, by their digest. Of a program that does not compile there is no more to show.
+// Remember keeps a report of files, by their digest. A program that does not compile has no further details to show.
 func (w Workspace) Remember(digest string, r Report) error {
 	if r.Compile != nil {
 		digest = ""
@@ -25,7 +25,7 @@ func (w Workspace) Remember(digest string, r Report) error {
 	return write(w.lastPath(), data)
 }
 
-// Last is the report of the last check, when it was of these files.
+// Last returns the report of the last check, when it was about these files.
 func (w Workspace) Last(digest string) (Report, bool) {
 	data, err := readFile(w.lastPath(), "work/.last.json")
 	if err != nil {

@@ -27,7 +27,7 @@ func TestPagesNameTheirExercises(t *testing.T) {
 	}
 }
 
-// lineWith returns the line of a folder's pages that has a text.
+// lineWith returns the line with a text on a folder's pages.
 func lineWith(t *testing.T, dir, text string) (found string) {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".md" {

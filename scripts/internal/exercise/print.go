@@ -13,7 +13,7 @@ import (
 	"github.com/mitchellh/go-wordwrap"
 )
 
-// columns is how wide output is.
+// columns is the width of the output.
 const columns = 100
 
 // wrapped writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole.
@@ -34,20 +34,20 @@ var softBreak = regexp.MustCompile(`([^\n])\n([^\n\s])`)
 // mostEvidence is how many lines of evidence are shown unless more is asked for.
 const mostEvidence = 14
 
-// stackLine is of the trace of a panic, or of a logger's.
+// stackLine matches a line in the trace of a panic or of a logger.
 var stackLine = regexp.MustCompile(
 	`^(goroutine \d+|\t|\s+/|[\w./*()-]+\(0x|runtime[./]|created by |k8s\.io/|sigs\.k8s\.io/)`)
 
-// whoseLog is what controller-runtime adds to each line of a log.
+// whoseLog matches the fields that controller-runtime adds to each line of a log.
 var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)
 
-// clock is the time that a line of the loop begins with.
+// clock matches the time at the beginning of a line of the loop.
 var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
 
-// stamp is the time that a line of a log begins with.
+// stamp matches the time at the beginning of a line of a log.
 var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
 
-// unrepeated has each line of a log once, and how often it came.
+// unrepeated returns each line of a log once, with its number of repetitions.
 func unrepeated(lines []string) (some []string) {
 	count, first := map[string]int{}, map[string]int{}
 	for _, line := range lines {
@@ -90,7 +90,7 @@ func (v Verdict) Print(w io.Writer, verbose bool) {
 	}
 }
 
-// Print writes what came of an examination, and where to look.
+// Print writes the result of an examination, and where to look.
 func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	for _, note := range r.Notes {
 		wrapped(w, "", note)
@@ -130,7 +130,7 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	fmt.Fprintf(w, "(%s)\n", r.times())
 }
 
-// printLoop writes what is shown of the loop of a check that passed.
+// printLoop writes an excerpt of the loop of a passed check.
 func (r Report) printLoop(w io.Writer, e Exercise) {
 	if len(r.Loop) == 0 {
 		return
@@ -141,7 +141,7 @@ func (r Report) printLoop(w io.Writer, e Exercise) {
 	}
 }
 
-// shortID is what a reader calls an exercise; all bugs have one.
+// shortID is the ID that a reader types; all bugs share one ID.
 func shortID(e Exercise) string {
 	if IsBug(e.ID) {
 		return strings.TrimSuffix(bugPrefix, "/")
@@ -149,7 +149,7 @@ func shortID(e Exercise) string {
 	return e.ID
 }
 
-// times says how long the parts of an examination took.
+// times returns a text with the times of the parts of an examination.
 func (r Report) times() string {
 	text := fmt.Sprintf("built in %s, judged in %s", short(r.Built), short(cmp.Or(r.First, r.Took)))
 	if r.First > 0 && len(r.Earlier) > 0 {
@@ -160,7 +160,7 @@ func (r Report) times() string {
 
 func short(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// Progress writes a bar for each chapter, what is next, and how many minutes are left.
+// Progress writes a bar for each chapter, the next exercise, and the remaining minutes.
 func (c Course) Progress(w io.Writer, s State) {
 	type sum struct{ done, all, left int }
 	sums, order := map[string]*sum{}, []string{}
@@ -197,11 +197,11 @@ func (c Course) Progress(w io.Writer, s State) {
 		wrapped(w, "", fmt.Sprintf("next: %s %s, %d minutes: make exercise EX=%s (%d minutes left in all)", next.ID,
 			next.Title, next.Minutes, next.ID, left))
 	} else {
-		fmt.Fprintln(w, "All exercises are done. What is left: make check EX=capstone, and the bugs.")
+		fmt.Fprintln(w, "All exercises are done. Go on with make check EX=capstone and the bugs.")
 	}
 }
 
-// PrintStory writes what an exercise is about, and what to do.
+// PrintStory writes the story of an exercise, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
 	wrapped(w, "", reflowed(e.Story))
@@ -241,7 +241,7 @@ func testsOf(e Exercise) []string {
 	return []string{e.Test.Run}
 }
 
-// PrintHint writes a hint, and whether there are more.
+// PrintHint writes a hint, and whether more hints follow.
 func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 	wrapped(w, "", text)
 	if last {
@@ -251,7 +251,7 @@ func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 	}
 }
 
-// Print writes the complaint, and what to do. What is wrong stays hidden.
+// Print writes the complaint, and what to do. The fault itself stays hidden.
 func (b Bug) Print(w io.Writer, number int) {
 	fmt.Fprintf(w, "bug %d, level %d\n\n", number, b.Level)
 	wrapped(w, "  ", reflowed(b.Symptom))

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// Limits of what is read. The largest file of a chapter has 50 KB, and a chapter has 160 files.
+// These limits apply to files that are read. The largest file of a chapter has 50 KB, and a chapter has 160 files.
 const (
 	mostBytes    = 1 << 20
 	mostOfFolder = 16 << 20
 	mostFiles    = 2000
 )
 
-// read returns the files in a folder that a reader may have written: all but those of Go modules and hidden ones. Sizes
-// and kinds are looked at first: a file that is too large, or that has no end, is refused before anything is read or
-// changed. shown is how the folder is called in messages.
+// read returns the files in a folder that a reader may have written: all except the files of Go modules and hidden
+// files. It checks sizes and kinds first: a file that is too large, or that has no end, is refused before any file is
+// read or changed. Messages call the folder shown.
 func read(dir, shown string) (map[string][]byte, error) {
 	real, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link
 	switch {
@@ -46,7 +46,7 @@ func read(dir, shown string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// readable are the files in a folder, without hidden ones. That one of them cannot be read is an error.
+// readable returns the files in a folder, without hidden files. A file that cannot be read is an error.
 func readable(dir, shown string) (paths []string, err error) {
 	var bytes int64
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -110,10 +110,10 @@ func checkFile(info fs.FileInfo, shown string) error {
 	return fmt.Errorf("%s is %s, and a file is needed: %s", shown, kind, then)
 }
 
-// readFile reads a small regular file. To open a pipe that nobody writes to does not block it.
+// readFile reads a small regular file. Opening a pipe without a writer does not block it.
 func readFile(path, shown string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ENXIO) { // a socket, or a device that is not there
+	if errors.Is(err, syscall.ENXIO) { // a socket, or a device that does not exist
 		return nil, fmt.Errorf("%s is a socket or a device, and a file is needed: move it away, and try again", shown)
 	}
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// labelFile is in a saved copy, beside the files. It has the exercise that they are of.
+// labelFile is in a saved copy, beside the files. It names the exercise of the files.
 const labelFile = ".exercise"
 
-// label writes which exercise a saved copy is of; name is its folder, seen from work/.
+// label writes the exercise of a saved copy; name is the folder of the copy, relative to work/.
 func (w Workspace) label(name string, e Exercise) error {
 	s, err := w.State()
 	if err != nil {
@@ -22,16 +22,16 @@ func (w Workspace) label(name string, e Exercise) error {
 	return write(filepath.Join(w.Work, name, labelFile), []byte(s.Begun[e.folder()]+"\n"))
 }
 
-// A Copy is what was saved before something else took its place.
+// A Copy has files that were saved before other files replaced them.
 type Copy struct {
-	// Path is its folder, seen from the checkout; Time is when it was saved.
+	// Path is the folder of the copy, relative to the checkout; Time is when the copy was saved.
 	Path, Time string
-	// Folder is where its files were in work/, Exercise what they are of; empty when that is not known.
+	// Folder is the former folder of the files in work/, Exercise the exercise of the files; empty when it is unknown.
 	Folder, Exercise string
 	written          time.Time
 }
 
-// Saved are the copies in work/.saved, the newest first.
+// Saved returns the copies in work/.saved, the newest first.
 func (w Workspace) Saved() (all []Copy, err error) {
 	top := filepath.Join(w.Work, ".saved")
 	err = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
@@ -62,7 +62,8 @@ func (w Workspace) Saved() (all []Copy, err error) {
 	return all, err
 }
 
-// Restore makes the files of a copy the reader's again, and its exercise the current one. What is there is saved.
+// Restore puts the files of a copy back into work/, and makes its exercise the current exercise. It saves the files
+// that it replaces.
 func (c Course) Restore(from Copy) (saved string, err error) {
 	e := Exercise{ID: from.Exercise, Folder: filepath.FromSlash(from.Folder)}
 	files, err := read(filepath.Join(c.Work, ".saved", from.Time, e.Folder), from.Path)

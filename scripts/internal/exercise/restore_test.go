@@ -41,7 +41,7 @@ func TestASavedCopyComesBack(t *testing.T) {
 	if s, err := c.State(); err != nil || s.Current != "04.2" || s.Begun["04-x"] != "04.2" {
 		t.Errorf("%+v, %v", s, err)
 	}
-	copies, err = c.Saved() // what was there has been saved, too, and is the newest
+	copies, err = c.Saved() // the replaced files have been saved, too, and are the newest copy
 	if err != nil || len(copies) != 2 || copies[0].Exercise != "04.3" {
 		t.Errorf("%+v, %v", copies, err)
 	}

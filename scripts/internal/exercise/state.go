@@ -12,21 +12,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// State is what the workshop remembers of a reader.
+// State is the workshop's record of a reader's work.
 type State struct {
-	// Current is the exercise that is being done, the capstone, or bug/NAME.
+	// Current is the current exercise, the capstone, or bug/NAME.
 	Current string `json:"current,omitempty"`
-	// Exercise is the last one that was begun: a bug or the capstone in between does not change what is next.
+	// Exercise is the exercise that was begun last: a bug or the capstone in between does not change the next exercise.
 	Exercise string `json:"exercise,omitempty"`
-	// Begun has the exercise whose files are in a folder of work/.
+	// Begun has, for each folder of work/, the exercise whose files are there.
 	Begun map[string]string `json:"begun,omitempty"`
-	// Hints is how many hints of the current one were shown.
+	// Hints is how many hints of the current exercise were shown.
 	Hints int `json:"hints,omitempty"`
-	// Passed are exercises and bugs that are done, with the time.
+	// Passed has the exercises and bugs that are done, with the time.
 	Passed map[string]string `json:"passed,omitempty"`
-	// Solved says which exercise was passed last, and with which files.
+	// Solved is the digest of the exercise that was passed last, with its files.
 	Solved string `json:"solved,omitempty"`
-	// Failure is what the last check of the current exercise printed, for the hint that fits.
+	// Failure is the output of the last check of the current exercise. It selects the matching hint.
 	Failure string `json:"failure,omitempty"`
 	// Wrong is the known wrong answer that the last check recognised.
 	Wrong string `json:"wrong,omitempty"`
@@ -34,7 +34,7 @@ type State struct {
 
 func (w Workspace) statePath() string { return filepath.Join(w.Work, ".state.yaml") }
 
-// State reads it; an empty one when there is none.
+// State reads the state; without a state it returns an empty one.
 func (w Workspace) State() (s State, err error) {
 	data, err := readFile(w.statePath(), "work/.state.yaml")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func (w Workspace) State() (s State, err error) {
 	return s, nil
 }
 
-// SetState writes it.
+// SetState writes the state.
 func (w Workspace) SetState(s State) error {
 	data, err := yaml.Marshal(s)
 	if err != nil {
@@ -64,7 +64,7 @@ func (w Workspace) SetState(s State) error {
 	return write(w.statePath(), data)
 }
 
-// Take makes an exercise the current one.
+// Take makes an exercise the current exercise.
 func (s *State) Take(e Exercise) {
 	if s.Current != e.ID {
 		s.Current, s.Hints, s.Failure, s.Wrong = e.ID, 0, "", ""
@@ -74,7 +74,7 @@ func (s *State) Take(e Exercise) {
 	}
 }
 
-// Digest is of the reader's files, as they are now.
+// Digest returns a digest of the reader's files as they are now.
 func (c Course) Digest(e Exercise) string {
 	files, err := c.Written(e)
 	if err != nil {
@@ -83,21 +83,22 @@ func (c Course) Digest(e Exercise) string {
 	return e.ID + " " + digest(&trial{e: e, files: files})
 }
 
-// A Beginning is how an exercise was begun.
+// A Beginning describes how an exercise was begun.
 type Beginning struct {
-	// Continued: the reader's files are of this exercise, and stay.
+	// Continued: the reader's files belong to this exercise, and stay.
 	Continued bool
 	// Kept: the reader's own solution of the exercise before is the starter.
 	Kept bool
-	// Saved is where the files are that the starter has replaced; empty when there were none.
+	// Saved is the folder with the files that the starter has replaced; empty when there were none.
 	Saved string
 }
 
 // ErrNotReplaced is returned when the reader wants to keep the files that a starter would replace.
 var ErrNotReplaced = errors.New("nothing was changed")
 
-// Begin makes an exercise the current one. A reader who has begun it goes on with it, and so does one whose files solve
-// the exercise before; all others get the starter, when agreed says that their files may be replaced.
+// Begin makes an exercise the current exercise. A reader who has begun it keeps the files, and so does a reader whose
+// files solve the exercise before. All other readers get the starter, when agreed reports that their files may be
+// replaced.
 func (c Course) Begin(e Exercise, agreed func(Exercise) bool) (b Beginning, err error) {
 	s, err := c.State()
 	if err != nil {
@@ -124,7 +125,7 @@ func (c Course) Begin(e Exercise, agreed func(Exercise) bool) (b Beginning, err 
 	return b, err
 }
 
-// OpenBug is the bug in work/bug that is not fixed yet, if there is one.
+// OpenBug returns the bug in work/bug that is not fixed yet, if there is one.
 func (c Course) OpenBug(bugs []Bug, s State) (Bug, bool) {
 	id := s.Begun[Bug{}.Exercise().folder()]
 	at := slices.IndexFunc(bugs, func(b Bug) bool { return b.Exercise().ID == id })
@@ -135,7 +136,7 @@ func (c Course) OpenBug(bugs []Bug, s State) (Bug, bool) {
 	return bugs[at], err == nil && len(files) > 0
 }
 
-// Goto makes the starter of an exercise the reader's files, and the exercise the current one.
+// Goto replaces the reader's files by the starter of an exercise, and makes the exercise the current exercise.
 func (c Course) Goto(e Exercise) (saved string, err error) {
 	files, err := c.Files(e, e.Starter)
 	if err != nil {
@@ -147,7 +148,7 @@ func (c Course) Goto(e Exercise) (saved string, err error) {
 	return saved, errors.Join(c.Module(e), c.GoOn(e))
 }
 
-// GoOn makes an exercise the current one, and that of the files in its folder.
+// GoOn makes an exercise the current exercise, and records that the files in its folder belong to it.
 func (c Course) GoOn(e Exercise) error {
 	s, err := c.State()
 	if err != nil {
@@ -158,7 +159,8 @@ func (c Course) GoOn(e Exercise) error {
 	return c.SetState(s)
 }
 
-// Next is the exercise to do: the one that was begun last until it is passed, then the first one after it that is not.
+// Next returns the next exercise: the exercise that was begun last until it is passed, then the first exercise after it
+// that is not passed.
 func (c Course) Next(s State) (Exercise, bool) {
 	open := func(e Exercise) bool { return s.Passed[e.ID] == "" }
 	for _, e := range c.All {

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// A trial is one state of the reader's files that the law says something about.
+// A trial is one state of the reader's files to which a rule applies.
 type trial struct {
 	e Exercise
-	// what is "starter", "solution", or "wrong: NAME".
+	// what names the state: "starter", "solution", or "wrong: NAME".
 	what    string
 	files   map[string][]byte
 	own     []string // checks of the lab
 	earlier []string
-	job     Job // none, when it did not compile
+	job     Job // without checks when it did not compile
 	report  Report
 }
 
 func (t *trial) String() string { return t.e.ID + " " + t.what }
 
-// Counts are what Verify has shown.
+// Counts are the numbers of things that Verify has proved.
 type Counts struct{ Exercises, Starters, Solutions, Wrong, Jumps, Hints int }
 
 func (c Counts) String() string {
@@ -35,9 +35,10 @@ func (c Counts) String() string {
 		c.Exercises, c.Starters, c.Solutions, c.Wrong, c.Jumps, c.Hints)
 }
 
-// Verify holds the law against exercises: the starter compiles and fails for the stated reason, the solution passes
-// with all before it, each wrong answer is recognised by its own entry alone, each jump lands on a starter on which
-// all earlier checks pass. c is a course in a folder of its own. It returns what is shown, and all that is not so.
+// Verify checks that exercises obey the rules: the starter compiles and fails for the stated reason, the solution
+// passes with all checks before it, each wrong answer is recognised by its own entry alone, each jump gives a starter
+// on which all earlier checks pass. c is a course in a separate folder. Verify returns counts of the proofs, and an
+// error for each violation.
 func (c Course) Verify(ctx context.Context, some []Exercise, print func(format string, args ...any)) (Counts, error) {
 	var n Counts
 	var all []*trial
@@ -68,7 +69,7 @@ func (c Course) Verify(ctx context.Context, some []Exercise, print func(format s
 	return n, errors.Join(wrong...)
 }
 
-// trials are those of an exercise. That of the starter begins with the reader's jump.
+// trials returns the trials of an exercise. The trial of the starter begins with the reader's jump.
 func (c Course) trials(e Exercise) (all []*trial, err error) {
 	own, earlier := checksOf(c.All, e)
 	if _, err := c.Goto(e); err != nil {
@@ -99,7 +100,7 @@ func (c Course) trials(e Exercise) (all []*trial, err error) {
 	return all, nil
 }
 
-// apply makes a wrong answer out of a solution.
+// apply makes a wrong answer from a solution.
 func (w Wrong) apply(e Exercise, solution map[string][]byte) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for name, data := range solution {
@@ -118,7 +119,7 @@ func (w Wrong) apply(e Exercise, solution map[string][]byte) (map[string][]byte,
 	return files, nil
 }
 
-// try examines all trials. Programs of the lab are built first, each distinct one once, and judged together.
+// try examines all trials. Programs for the lab are built first, each distinct program once, and judged together.
 func (c Course) try(ctx context.Context, all []*trial, print func(format string, args ...any)) error {
 	dir, err := os.MkdirTemp("", "exercises-")
 	if err != nil {
@@ -168,7 +169,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 	return nil
 }
 
-// digest names a program by its chapter and files, as the name of a user in the lab.
+// digest returns a name of a program, made from its chapter and files. The lab uses it as the name of a user.
 func digest(t *trial) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, t.e.Chapter)
@@ -196,7 +197,7 @@ func chosenOf(all []Verdict, checks []string) (some []Verdict) {
 	return some
 }
 
-// judge holds what came of a trial against the law, and counts.
+// judge compares the result of a trial with the rules, and counts.
 func (c Course) judge(t *trial, n *Counts) error {
 	failed := func(v Verdict) bool { return !v.Passed() }
 	failure := t.report.Failure()

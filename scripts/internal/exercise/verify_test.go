@@ -104,7 +104,7 @@ func TestTheHintThatFitsComesFirst(t *testing.T) {
 	}
 }
 
-// TestAMovedCheckout: a reader renames the folder of the workshop, and goes on.
+// TestAMovedCheckout: a reader renames the folder of the workshop, and continues.
 func TestAMovedCheckout(t *testing.T) {
 	c := small(t)
 	if _, err := c.Goto(c.All[0]); err != nil {

@@ -18,21 +18,21 @@ import (
 
 // A Workspace is the reader's part of a checkout: the folder work/, which is not committed.
 type Workspace struct {
-	// Root is the checkout, Work the folder; it is called work/ in messages.
+	// Root is the checkout, Work the folder; messages call it work/.
 	Root, Work string
 	// Now is the clock that names saved copies.
 	Now func() time.Time
 }
 
-// Dir is the folder of the reader's files of an exercise.
+// Dir returns the folder of the reader's files of an exercise.
 func (w Workspace) Dir(e Exercise) string { return filepath.Join(w.Work, e.folder()) }
 
 func (e Exercise) folder() string { return cmp.Or(e.Folder, e.Chapter) }
 
-// Path is the file that a reader edits, seen from the checkout.
+// Path returns the file that a reader edits, relative to the checkout.
 func (e Exercise) Path() string { return filepath.Join("work", e.folder(), e.File) }
 
-// Files are those of a starter or a solution, by their paths in the work folder.
+// Files returns the files of a starter or a solution, by their paths in the work folder.
 func (w Workspace) Files(e Exercise, of string) (map[string][]byte, error) {
 	from := filepath.Join(w.Root, e.Chapter, of)
 	info, err := os.Stat(from)
@@ -46,13 +46,13 @@ func (w Workspace) Files(e Exercise, of string) (map[string][]byte, error) {
 	return read(from, filepath.Join(e.Chapter, of))
 }
 
-// Written are the reader's files.
+// Written returns the reader's files.
 func (w Workspace) Written(e Exercise) (map[string][]byte, error) {
 	return read(w.Dir(e), filepath.Join("work", e.folder()))
 }
 
-// Put makes files the reader's, after it has saved those that are there and differ. saved is where, seen from the
-// checkout; empty when there was nothing to save.
+// Put replaces the reader's files. It first saves the present files that differ. saved is the folder of the saved
+// files, relative to the checkout; empty when there was nothing to save.
 func (w Workspace) Put(e Exercise, files map[string][]byte) (saved string, err error) {
 	old, err := w.Written(e)
 	if err != nil {
@@ -71,7 +71,7 @@ func (w Workspace) Put(e Exercise, files map[string][]byte) (saved string, err e
 			return saved, err
 		}
 	}
-	for name := range old { // the last step: a reader who interrupts it has both
+	for name := range old { // the last step: a reader who interrupts it has old and new files
 		if _, stays := files[name]; !stays {
 			if err := os.Remove(filepath.Join(w.Dir(e), name)); err != nil {
 				return saved, err
@@ -102,8 +102,9 @@ func (w Workspace) save(e Exercise, files map[string][]byte) (string, error) {
 	return filepath.Join("work", name), nil
 }
 
-// Module makes the work folder a Go module that may import the chapter's packages, internal ones too: its path is below
-// the chapter's, and a replacement leads to the chapter's folder. A chapter without a module needs none.
+// Module makes the work folder a Go module that may import the chapter's packages, including internal packages: its
+// path is below the chapter's, and a replace directive leads to the chapter's folder. A chapter without a module needs
+// none.
 func (w Workspace) Module(e Exercise) error {
 	chapter := filepath.Join(w.Root, e.Chapter)
 	data, err := os.ReadFile(filepath.Join(chapter, "go.mod"))
@@ -134,7 +135,7 @@ func (w Workspace) Module(e Exercise) error {
 	return errors.Join(write(filepath.Join(w.Dir(e), "go.mod"), data), write(filepath.Join(w.Dir(e), "go.sum"), sums))
 }
 
-// write replaces a file in one step: it is as it was, or has all of the data.
+// write replaces a file in one step: the file is unchanged, or has all of the data.
 func write(path string, data []byte) (err error) {
 	if is, err := readFile(path, path); err == nil && bytes.Equal(is, data) {
 		return nil
@@ -154,7 +155,7 @@ func write(path string, data []byte) (err error) {
 	return ways(os.Rename(f.Name(), path))
 }
 
-// ways says what to do about a file system that takes nothing more.
+// ways says what to do about a file system that accepts no more data.
 func ways(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -166,21 +167,21 @@ func ways(err error) error {
 	return err
 }
 
-// Sound returns what is wrong with the reader's files that a compiler would not say well, each with a way on, and notes
-// about what does no harm.
+// Sound returns mistakes in the reader's files that a compiler would not explain well, each with a fix, and notes about
+// harmless oddities.
 func (w Workspace) Sound(e Exercise) (notes []string, err error) {
 	files, err := w.Written(e)
 	if err != nil {
 		return nil, ways(err)
 	}
-	reset := fmt.Sprintf("`make reset EX=%s` brings the starter (what is there is saved first)", e.ID)
+	reset := fmt.Sprintf("`make reset EX=%s` brings the starter (your files are saved first)", e.ID)
 	if _, there := files[e.File]; !there {
 		similar := slices.DeleteFunc(names(files),
 			func(name string) bool { return filepath.Ext(name) != filepath.Ext(e.File) })
 		switch {
 		case len(similar) == 0:
 			return nil, fmt.Errorf("%s is not there; %s, older copies are in work/.saved", e.Path(), reset)
-		case filepath.Ext(e.File) != ".go": // Go compiles what is there, whatever its name
+		case filepath.Ext(e.File) != ".go": // Go compiles the files that exist, whatever their names
 			return nil, fmt.Errorf("%s is not there, but %s is: rename it to %s", e.Path(), similar[0], e.File)
 		}
 	}
@@ -214,7 +215,7 @@ func names(files map[string][]byte) (all []string) {
 	return all
 }
 
-// source is the text of the reader's files, with the line ends of this workshop and without comments that fill a line.
+// source returns the text of the reader's files, with Unix line ends and without comments that fill a line.
 func source(files map[string][]byte) string {
 	var text strings.Builder
 	for _, name := range names(files) {

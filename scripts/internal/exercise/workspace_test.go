@@ -16,7 +16,7 @@ import (
 
 var checkout = filepath.Join("..", "..", "..")
 
-// newCourse is one with an empty work folder, and a clock that stands still.
+// newCourse returns a course with an empty work folder, and a clock that stands still.
 func newCourse(t *testing.T) Course {
 	t.Helper()
 	root, err := filepath.Abs(checkout)
@@ -118,7 +118,7 @@ func TestFilesThatCannotBeJudgedHaveAWayOn(t *testing.T) {
 	}
 }
 
-// A small file system of memory stands for a disk that is full.
+// A small file system in memory stands for a full disk.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.3")
@@ -160,7 +160,8 @@ func TestWaysOn(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreRefusedUnread has each of them refused in a sentence, at once, and without a loss.
+// TestFilesThatAreRefusedUnread checks that each of these files is refused with a one-sentence message, at once, and
+// without a loss.
 func TestFilesThatAreRefusedUnread(t *testing.T) {
 	for name, test := range map[string]struct {
 		file string

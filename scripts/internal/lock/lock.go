@@ -27,7 +27,7 @@ func Try(path string) (*os.File, error) {
 			f.Close()
 			return nil, err
 		}
-		// Whoever held it before may have removed the file: a lock on it would exclude nobody.
+		// The last holder may have removed the file: a lock on a removed file would exclude no other process.
 		if isAt(f, path) {
 			return f, nil
 		}
@@ -35,8 +35,8 @@ func Try(path string) (*os.File, error) {
 	}
 }
 
-// Held tells whether another process holds the lock. Those who only ask do not exclude each other, so
-// that none of them takes another for the holder.
+// Held reports whether another process holds the lock. Processes that only ask do not exclude each other, so that they
+// do not take each other for the holder.
 func Held(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -53,8 +53,8 @@ func Held(path string) (bool, error) {
 	return false, err
 }
 
-// Acquire waits for the lock until ctx ends. When it has to wait it calls waiting once with the
-// process number of the holder, and the name of the machine or container that counts so.
+// Acquire waits for the lock until ctx ends. When it must wait, it calls waiting once with the process number of the
+// holder, and the name of the machine or container in which the holder has that number.
 func Acquire(ctx context.Context, path string, waiting func(owner string)) (release func(), err error) {
 	reported := false
 	for {

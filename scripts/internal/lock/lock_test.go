@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// TestMain lets this program play another process: it takes the lock and holds it until it is killed
-// or its standard input ends. Waiting for input, and not for nothing, matters: a program in which
-// nothing can happen any more is ended by Go's runtime.
+// TestMain lets this program act as another process: it takes the lock and holds it until it is killed or its standard
+// input ends. It must wait for input, because Go's runtime ends a program in which all goroutines are blocked.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("LOCK_TEST_HOLD"); path != "" {
 		release, err := Acquire(context.Background(), path, func(string) {})
@@ -123,7 +122,7 @@ func TestExclusionHoldsWhenEachHolderRemovesTheFile(t *testing.T) {
 					return
 				}
 				inside.Unlock()
-				_ = os.Remove(path) // from here on it guards nothing, like the last act of `down`
+				_ = os.Remove(path) // from here on the lock guards nothing, as after the last step of `down`
 				f.Close()
 			}
 		})

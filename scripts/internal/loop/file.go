@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Limit is how large a file of records becomes before another one takes its place. One that was replaced is kept.
+// Limit is the size at which a file of records is replaced by a new file. The replaced file is kept.
 const Limit = 8 << 20
 
-// Backup is where the file that was replaced is.
+// Backup returns the path of the replaced file.
 func Backup(path string) string { return path + ".1" }
 
-// A File is written in the background: who hands a record over does not wait for the disk, or for the name of a
-// process. When there are no records, it costs nothing.
+// A File is written in the background: a goroutine that passes a record does not wait for the disk, or for the name of
+// a process. A File without new records needs no processor time.
 type File struct {
 	path  string
 	limit int
@@ -36,7 +36,7 @@ type File struct {
 	written sync.WaitGroup
 }
 
-// Create begins a file of records. What an earlier run left there becomes the backup.
+// Create begins a file of records. The file of an earlier run becomes the backup.
 func Create(path string, limit int) (*File, error) {
 	f := &File{path: path, limit: limit}
 	f.changed.L = &f.mu
@@ -63,7 +63,7 @@ func (f *File) replace() (err error) {
 	return err
 }
 
-// Write adds a record. The records of one file come in the order of the calls.
+// Write adds a record. The records of one file are in the order of the calls.
 func (f *File) Write(r Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +71,7 @@ func (f *File) Write(r Record) {
 	f.changed.Signal()
 }
 
-// Close writes what waits, and returns what went wrong since Create.
+// Close writes the waiting records, and returns the errors since Create.
 func (f *File) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -81,7 +81,7 @@ func (f *File) Close() error {
 	return errors.Join(f.failed, f.file.Close())
 }
 
-// run writes until the file is closed. A disk that is full loses records, never requests.
+// run writes until the file is closed. A full disk loses records, but never requests.
 func (f *File) run() {
 	for {
 		f.mu.Lock()
@@ -121,14 +121,14 @@ func (f *File) append(some []Record) error {
 // poll is how often a followed file is read: a file does not report that it grew.
 const poll = 50 * time.Millisecond
 
-// ErrGone is returned when a followed file was removed, and no other took its place.
+// ErrGone is returned when a followed file was removed, and no other file took its place.
 var ErrGone = errors.New("the ledger was removed")
 
-// goneAfter is how long a file may be missing while another one takes its place.
+// goneAfter is how long a file may be missing while another file takes its place.
 const goneAfter = 2 * time.Second
 
-// Read calls f for each record of a file, in the order of its lines. With follow it waits for more until ctx ends, also
-// in the file that takes the place of this one.
+// Read calls f for each record of a file, in the order of its lines. With follow it waits for more records until ctx
+// ends, also in the file that takes the place of this file.
 func Read(ctx context.Context, path string, follow bool, f func(Record) error) error {
 	return readLines(ctx, path, follow, func(line []byte) error {
 		var r Record
@@ -146,11 +146,11 @@ func readLines(ctx context.Context, path string, follow bool, f func(line []byte
 	}
 	defer func() { _ = file.Close() }()
 	lines, begun := bufio.NewReader(file), []byte(nil)
-	var next *os.File // what has replaced this file, which is read to its end first
+	var next *os.File // the file that has replaced this one, which is read to its end first
 	there := time.Now()
 	for {
 		part, err := lines.ReadBytes('\n')
-		begun = append(begun, part...) // a line may be written only in part yet
+		begun = append(begun, part...) // a line may still be incomplete
 		switch {
 		case err == nil:
 			if err := f(begun); err != nil {
@@ -169,7 +169,7 @@ func readLines(ctx context.Context, path string, follow bool, f func(line []byte
 		}
 		select {
 		case <-ctx.Done():
-			follow = false // what was written meanwhile is read
+			follow = false // read the records that were written meanwhile
 		case <-time.After(poll):
 		}
 		if _, err := os.Stat(path); err == nil {
@@ -183,12 +183,12 @@ func readLines(ctx context.Context, path string, follow bool, f func(line []byte
 	}
 }
 
-// replaced opens the file at path when it is another one than the open file, else it returns nil.
+// replaced opens the file at path when it differs from the open file, else it returns nil.
 func replaced(open *os.File, path string) (*os.File, error) {
 	was, err := open.Stat()
 	is, missing := os.Stat(path)
 	if err != nil || missing != nil || os.SameFile(was, is) {
-		return nil, err // the file is still the same, or is being replaced just now
+		return nil, err // the file is the same, or is just being replaced
 	}
 	return os.Open(path)
 }

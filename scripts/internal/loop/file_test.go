@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// atEnd is a context that calls f each time when a reader, at the end of what there is, looks whether to go on.
+// atEnd is a context that calls f each time a reader at the end of the file checks whether to continue.
 type atEnd struct {
 	context.Context
 	f func()
@@ -22,7 +22,7 @@ func (c atEnd) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// A log that grows by a line in two parts, is replaced, and grows until the reader is stopped, is read to its end.
+// The log grows by a line in two parts, is replaced, and grows until the reader is stopped. The reader gets all lines.
 func TestAFollowedLogIsReadWhenItGrowsAndWhenItIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger")
 	write := func(text string) {

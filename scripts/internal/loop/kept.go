@@ -12,31 +12,31 @@ import (
 	"slices"
 )
 
-// A Judgement is what a check said of a program whose loop is kept.
+// A Judgement is the verdict of a check on a program whose loop is kept.
 type Judgement struct {
 	Exercise string `json:"exercise"`
 	Passed   bool   `json:"passed"`
-	// Check is the one that failed first, or the exercise's own.
+	// Check is the first failed check, or the exercise's own check.
 	Check string `json:"check"`
-	// Message is what differed.
+	// Message describes the difference.
 	Message string `json:"message"`
-	// At is the number of the record at which it differed, 0 when it did not.
+	// At is the number of the record at which the program differed, or 0.
 	At int `json:"at,omitempty"`
 }
 
-// Kept is the folder of the loop that the last check of an exercise has kept. Its file ledger.jsonl has the records,
-// in the order of their numbers; verdict.json is the Judgement.
+// Kept is the folder with the loop of the last check of an exercise. Its file ledger.jsonl has the records, in the
+// order of their numbers; verdict.json has the Judgement.
 type Kept string
 
-// KeptOf is the folder of an exercise.
+// KeptOf returns the folder of an exercise.
 func KeptOf(checks, exercise string) Kept { return Kept(filepath.Join(checks, exercise)) }
 
-// Ledger is the file with the records.
+// Ledger returns the path of the file with the records.
 func (k Kept) Ledger() string { return filepath.Join(string(k), "ledger.jsonl") }
 
 func (k Kept) verdict() string { return filepath.Join(string(k), "verdict.json") }
 
-// Write replaces what was kept. While both files change there is no verdict.
+// Write replaces the kept loop. While both files change, the folder has no verdict.
 func (k Kept) Write(records []Record, j Judgement) error {
 	if err := os.MkdirAll(string(k), 0o700); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (k Kept) Write(records []Record, j Judgement) error {
 	return err
 }
 
-// Judgement returns what the check said. The error is os.ErrNotExist when nothing was kept.
+// Judgement returns the verdict of the check. The error is os.ErrNotExist when no loop was kept.
 func (k Kept) Judgement() (j Judgement, err error) {
 	verdict, err := os.ReadFile(k.verdict())
 	if err == nil {
@@ -74,7 +74,7 @@ func (k Kept) Judgement() (j Judgement, err error) {
 	return j, nil
 }
 
-// Read returns what was kept. The error is os.ErrNotExist when nothing was.
+// Read returns the kept loop. The error is os.ErrNotExist when no loop was kept.
 func (k Kept) Read(ctx context.Context) (records []Record, j Judgement, err error) {
 	if j, err = k.Judgement(); err == nil {
 		records, err = All(ctx, k.Ledger())
@@ -93,7 +93,7 @@ func All(ctx context.Context, path string) (records []Record, err error) {
 }
 
 // Essence returns the last records of a loop that fill at most n lines of a Printer: the requests for a change, each
-// with the event before it. Where a program asked for no change, it returns events.
+// with the event before it. When a program requested no change, Essence returns events.
 func Essence(records []Record, n int) (some []Record) {
 	events := map[Program]*Record{} // the newest event of a program that is not in a line yet
 	var lines [][]Record

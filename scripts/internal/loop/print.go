@@ -11,22 +11,25 @@ import (
 )
 
 // A Printer prints the loop of programs as it happens: each event that was delivered, and after it the requests that
-// came, with the time between them. What was delivered before a request is what came before it. Nothing says that it is
-// the cause.
+// followed, with the time between them. This is the order of events and requests: an event before a request is not
+// necessarily its cause.
 type Printer struct {
-	// W is written to. After an event the line is open: the request that follows completes it.
+	// W receives the output. After an event its line stays open: the next request completes the line.
 	W io.Writer
-	// Namespace is left out of the names of objects, and so is default.
+	// Namespace is omitted from the names of objects, and so is the namespace default.
 	Namespace string
 
 	open   *Record // the event of the open line
 	order  Order
-	pids   map[string]int // the first process of a name
+	pids   map[string]int // the first process with a name
 	column int
 }
 
-// Print prints one record. Records of housekeeping are left out, and so is the end of a watch.
+// Print prints one record. It omits records of housekeeping and the end of a watch.
 func (p *Printer) Print(r Record) error {
+	if r.Is == Note {
+		return p.line(p.begin(r) + r.Text() + "\n")
+	}
 	if r.IsHousekeeping() {
 		return nil
 	}
@@ -50,7 +53,7 @@ func (p *Printer) request(r Record) error {
 	text := p.short(r.Text())
 	before, ok := p.order.Before(r)
 	if ok {
-		text = "→ " + gap(r.Time.Sub(before.Time)) + " → " + text
+		text = "→ " + Gap(r.Time.Sub(before.Time)) + " → " + text
 	}
 	if ok && p.open != nil && p.open.N == before.N && p.open.By.key() == r.By.key() {
 		p.open = nil
@@ -60,7 +63,7 @@ func (p *Printer) request(r Record) error {
 	return p.line(p.begin(r) + text + "\n")
 }
 
-// short leaves out the printer's namespace.
+// short omits the printer's namespace.
 func (p *Printer) short(text string) string {
 	if p.Namespace == "" {
 		return text
@@ -86,7 +89,7 @@ func (p *Printer) Close() (err error) {
 	return err
 }
 
-// begin is the time and the program. The second process of a name has its number.
+// begin returns the time and the program. It adds the process number when the name is that of a second process.
 func (p *Printer) begin(r Record) string {
 	if p.pids == nil {
 		p.pids = map[string]int{}
@@ -103,8 +106,11 @@ func (p *Printer) begin(r Record) string {
 
 func (r Record) clock() string { return r.Time.Local().Format("15:04:05.000") }
 
-// Text is an event or a request in words: "Deployment myweb MODIFIED", "update mywebs/status myweb 200 moved".
+// Text describes an event or a request: "Deployment myweb MODIFIED", "update mywebs/status myweb 200 moved".
 func (r Record) Text() string {
+	if r.Is == Note {
+		return r.Note
+	}
 	words := []string{cmp.Or(r.Kind, r.Resource), r.object(), r.Type}
 	if r.Is == Request {
 		code, dry := "no answer", ""
@@ -114,16 +120,16 @@ func (r Record) Text() string {
 		if r.DryRun {
 			dry = "dry run"
 		}
-		words = []string{r.Verb, r.What(), r.object(), dry, code, r.Effect}
+		words = []string{r.Verb, r.FullResource(), r.object(), dry, code, r.Effect}
 	}
 	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
-// object leaves out the namespace that everything is in unless something else was asked for.
+// object omits the namespace default.
 func (r Record) object() string { return strings.TrimPrefix(r.Which(), "default/") }
 
-// gap is a time between an event and a request.
-func gap(d time.Duration) string {
+// Gap is the time between an event and a request, in words.
+func Gap(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}

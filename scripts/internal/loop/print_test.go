@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A request is printed after the event that was delivered before it came, whenever it was answered.
+// A request is printed after the event that was delivered before the request arrived, whenever it was answered.
 func TestTheLoopIsPrinted(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	at := func(r Record, n, ms, pid int) Record {

@@ -1,5 +1,6 @@
-// Package loop is the control loop of a program, seen from outside: the events that were delivered to it and the
-// requests that it sent, in order. The lab's proxy records them in a file; a terminal, a browser and checks read it.
+// Package loop describes the control loop of a program, seen from outside: the events that were delivered to the
+// program and the requests that it sent, in order. The lab's proxy records them in a file; a terminal, a browser and
+// checks read it.
 package loop
 
 import (
@@ -8,25 +9,26 @@ import (
 	"time"
 )
 
-// What a record is about.
+// The kinds of records.
 const (
 	Event   = "event"
 	Request = "request"
+	Note    = "note"
 )
 
-// A Record is one line of a ledger: an event that was delivered to a program, or a request of a program. No body of an
-// object is in it.
+// A Record is one line of a ledger: an event that was delivered to a program, or a request of a program. It does not
+// contain the body of an object.
 type Record struct {
-	// Is says which of them: Event or Request.
+	// Is has the kind: Event, Request or Note.
 	Is string `json:"is"`
-	// N is the order in which events were delivered and requests came, from 1. A request has its line when it is
-	// answered, so that a line may have a smaller number than the one before it.
+	// N gives the order in which events were delivered and requests arrived, from 1. A request gets its line when it is
+	// answered, so a line may have a smaller number than the line before it.
 	N int `json:"n"`
-	// Time is when the event was delivered, or when the request came.
+	// Time is when the event was delivered, or when the request arrived.
 	Time time.Time `json:"time"`
 	// By is the program.
 	By Program `json:"by,omitzero"`
-	// The object. Of an answer that is not one object, Name, UID and ResourceVersion may be empty.
+	// The object. For a response that is not a single object, Name, UID and ResourceVersion may be empty.
 	Group           string `json:"group,omitempty"`
 	Version         string `json:"version,omitempty"`
 	Resource        string `json:"resource,omitempty"`
@@ -36,52 +38,55 @@ type Record struct {
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 
-	// Type of an event: ADDED, MODIFIED, DELETED or ERROR. Bookmarks are left out.
+	// Type of an event: ADDED, MODIFIED, DELETED or ERROR. Bookmarks are not recorded.
 	Type string `json:"type,omitempty"`
 	// Kind of the object of an event.
 	Kind string `json:"kind,omitempty"`
 	// Watch is the number of the request that the event answers.
 	Watch int `json:"watch,omitempty"`
 
-	// Verb of the API; of a request for no resource, the HTTP method in lower case.
+	// Verb of the API; for a request without a resource, the HTTP method in lower case.
 	Verb string `json:"verb,omitempty"`
-	// Path is set for requests for no resource.
+	// Path is set for requests without a resource.
 	Path string `json:"path,omitempty"`
-	// Code is that of the answer, 0 when the client got none.
+	// Code is the status code of the response, 0 when the client got no response.
 	Code int `json:"code,omitempty"`
 	// Effect of a write: moved (the object has another resourceVersion, or is gone), same, or unknown.
 	Effect string `json:"effect,omitempty"`
-	// Known is the newest resourceVersion of the object that had passed before the request.
+	// Known is the newest resourceVersion of the object that had passed the proxy before the request.
 	Known string `json:"known,omitempty"`
-	// Took is how many milliseconds passed until the client had the answer.
+	// Took is how many milliseconds passed until the client had the response.
 	Took float64 `json:"took,omitempty"`
-	// Open is a watch that was opened and goes on. It has a second line when it ends.
+	// Open marks a watch that was opened and continues. The watch gets a second line when it ends.
 	Open   bool `json:"open,omitempty"`
 	DryRun bool `json:"dryRun,omitempty"`
+
+	// Note describes a change of the loop itself, such as frozen watches.
+	Note string `json:"note,omitempty"`
 
 	peer *Peer // completes By
 }
 
-// With returns the record as one of a peer, which may not be identified yet.
+// With returns the record as a record of a peer, which may not be identified yet.
 func (r Record) With(p *Peer) Record {
 	r.peer = p
 	return r
 }
 
-// A Program is who sent a request, and to whom an event was delivered.
+// A Program is the sender of a request, or the receiver of an event.
 type Program struct {
 	// Name is the first word of the user agent: kubectl of "kubectl/v1.37.1 (linux/amd64) kubernetes/0123456".
 	Name string `json:"name,omitempty"`
-	// PID and Executable of the process; they are missing where the system does not report them.
+	// PID and Executable of the process; they are empty where the system does not report them.
 	PID        int    `json:"pid,omitempty"`
 	Executable string `json:"executable,omitempty"`
 	// Port of its connection.
 	Port int `json:"port,omitempty"`
-	// User as whom the API server knows it.
+	// User is the user name under which the API server knows the program.
 	User string `json:"user,omitempty"`
 }
 
-// key tells programs apart, also those of one name.
+// key distinguishes programs, also programs with the same name.
 func (p Program) key() Program {
 	if p.PID != 0 {
 		return Program{Name: p.Name, PID: p.PID}
@@ -92,24 +97,25 @@ func (p Program) key() Program {
 // Writes are the verbs that ask for a change.
 var Writes = []string{"create", "update", "patch", "apply", "delete", "deletecollection"}
 
-// Changes reports whether a request asks for a change. Questions about permissions are creates that store nothing.
+// Changes reports whether a request asks for a change. Access reviews are creates that store nothing, so they are not
+// changes.
 func (r Record) Changes() bool {
 	return r.Is == Request && slices.Contains(Writes, r.Verb) && r.Subresource != "token" &&
 		r.Group != "authorization.k8s.io" && r.Group != "authentication.k8s.io"
 }
 
-// IsHousekeeping reports whether a record is about leases, about events that programs report, or about no resource.
+// IsHousekeeping reports whether a record is about leases, about Event objects, or without a resource.
 func (r Record) IsHousekeeping() bool {
 	return r.Resource == "" || r.Resource == "leases" || r.Resource == "events"
 }
 
-// IsEndOfWatch reports whether a record is the second one of a watch.
+// IsEndOfWatch reports whether a record is the second record of a watch.
 func (r Record) IsEndOfWatch() bool { return r.Verb == "watch" && !r.Open && r.Code/100 == 2 }
 
-// What is the resource with its subresource: deployments/status.
-func (r Record) What() string { return strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/") }
+// FullResource returns the resource with its subresource: deployments/status.
+func (r Record) FullResource() string { return strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/") }
 
-// Which is the object: namespace/name. It is empty where a request is for all.
+// Which returns the object: namespace/name. It is empty when a request is for all objects.
 func (r Record) Which() string {
 	if r.Name == "" || r.Namespace == "" || r.Resource == "namespaces" {
 		return r.Name
@@ -117,21 +123,22 @@ func (r Record) Which() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// IsBy reports whether a record is of one of the programs or users, by name, number or executable. None means all.
+// IsBy reports whether a record belongs to one of the programs or users, given by name, number or executable. An empty
+// list matches all.
 func (r Record) IsBy(names []string) bool {
 	return len(names) == 0 || slices.ContainsFunc(names, r.By.is)
 }
 
 // recent is how many events of a program an Order keeps: a request is recorded when it is answered, and more events may
-// have been delivered by then.
+// have been delivered until then.
 const recent = 64
 
-// An Order knows which event came before a request. Its zero value knows none.
+// An Order finds the event that came before a request. Its zero value has no events.
 type Order struct {
 	events map[Program][]Record // the newest at the end
 }
 
-// Note takes a record, in the order of the ledger.
+// Note adds a record, in the order of the ledger.
 func (o *Order) Note(r Record) {
 	if r.Is != Event {
 		return

@@ -1,5 +1,5 @@
-// Package mutant has the known bugs of the lab. The lab plants each in an operator to see that its checks catch it, and
-// `make bug` plants one in the reader's copy.
+// Package mutant has the known bugs of the lab. The lab plants each bug in an operator to prove that its checks catch
+// the bug, and `make bug` plants a bug in the reader's copy.
 package mutant
 
 import (
@@ -22,9 +22,9 @@ import (
 //	Caught-by: the checks that must fail, separated by spaces
 //	Because: a regular expression for the reason of each failure (not always there)
 //
-// and goes on with a diff for `git apply`, whose paths are seen from the chapter's folder.
+// and continues with a diff for `git apply`, whose paths are relative to the chapter's folder.
 type Mutant struct {
-	// Name is that of the file.
+	// Name is the name of the file.
 	Name      string
 	Bug       string
 	KnownFrom string
@@ -82,7 +82,7 @@ func parse(name, text string) (m Mutant, err error) {
 	return m, nil
 }
 
-// Files are those that the patch changes.
+// Files returns the files that the patch changes.
 func (m Mutant) Files() (names []string) {
 	for line := range strings.Lines(m.Diff) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/"); ok {
@@ -94,7 +94,7 @@ func (m Mutant) Files() (names []string) {
 
 var hunk = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)`)
 
-// Places are the changes in the patched files: file:line.
+// Places returns the places of the changes in the patched files: file:line.
 func (m Mutant) Places() (all []string) {
 	file := ""
 	for line := range strings.Lines(m.Diff) {
@@ -107,7 +107,7 @@ func (m Mutant) Places() (all []string) {
 	return all
 }
 
-// Plant patches a folder that has copies of these files. No repository around the folder counts.
+// Plant patches a folder that has copies of these files. It ignores a repository around the folder.
 func (m Mutant) Plant(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, "git", "apply", "--unidiff-zero", "-")
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(m.Diff)

@@ -9,11 +9,11 @@ import (
 // Kept is how much of the beginning, and how much of the end, a Buffer keeps: a program may print without end.
 const Kept = 1 << 20
 
-// A Buffer keeps the first and the last megabyte. It may be read while others write to it.
+// A Buffer keeps the first and the last megabyte. It may be read while processes write to it.
 type Buffer struct {
 	mu    sync.Mutex
 	first []byte
-	last  []byte // at most twice as much as is kept
+	last  []byte // at most twice the kept size
 	total int64
 }
 
@@ -29,17 +29,17 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Total is how many bytes were written.
+// Total returns how many bytes were written.
 func (b *Buffer) Total() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.total
 }
 
-// String is what was written; where a part is left out, a line says how much.
+// String returns the written text; a line in place of an omitted part states its size.
 func (b *Buffer) String() string { return b.Since(0) }
 
-// Since is what was written after the first n bytes.
+// Since returns the text that was written after the first n bytes.
 func (b *Buffer) Since(n int64) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

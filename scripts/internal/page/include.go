@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// checkInclude compares a block with the file that it shows.
+// checkInclude compares a block with the file whose text it shows.
 func checkInclude(dir string, b *Block) error {
 	path := filepath.Join(dir, b.File)
 	data, err := os.ReadFile(path)
@@ -41,7 +41,8 @@ func differs(b *Block, name, want string) error {
 		diff(name, "page", strings.TrimRight(want, "\n")+"\n", b.Text))
 }
 
-// hasExcerpt reports whether the runs of lines of an excerpt are in whole, in this order: a line "…" separates them.
+// hasExcerpt reports whether whole contains the runs of lines of an excerpt, in this order. A line "…" separates two
+// runs.
 func hasExcerpt(whole, excerpt []string) bool {
 	var run []string
 	for _, line := range append(excerpt, "…") {
@@ -58,8 +59,8 @@ func hasExcerpt(whole, excerpt []string) bool {
 	return true
 }
 
-// runEnd returns the index after the first run of lines of whole that part is, perhaps with less indentation; -1 when
-// there is none.
+// runEnd returns the index after the first run of lines of whole that equals part, perhaps with less indentation, or
+// -1.
 func runEnd(whole, part []string) int {
 	if len(part) == 0 {
 		return 0

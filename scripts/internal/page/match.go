@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// volatile are the parts of an output that differ from run to run, and what stands for them.
+// volatile lists the parts of an output that differ from run to run, and their replacements.
 var volatile = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -17,22 +17,23 @@ var volatile = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uid>"},
 	{regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}:\d+\b`), "<ip>:<port>"},
 	{regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`), "<ip>"},
-	// The suffixes that Kubernetes makes up: k8s.io/apimachinery/pkg/util/rand uses these letters.
+	// The suffixes that Kubernetes generates: k8s.io/apimachinery/pkg/util/rand uses these letters.
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-<hash>-<random>"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`), "-<hash>"},
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-<random>"},
-	// Doubled first: a blank can end one age and begin the next.
+	// The blank is doubled first, because the blank that ends one age can begin the next.
 	{regexp.MustCompile(`[ \t]+`), "  "},
 	{regexp.MustCompile(`(^|\s|\()(\d+[ydhms]){1,3}(\s|$|\))`), "$1<age>$3"},
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// progress are the lines that report the building of programs into bin/. A command prints them only where bin/ lacks a
-// program, so they are not what a page shows.
+// progress matches the lines that report the building of programs into bin/. A command prints them only when bin/ lacks
+// a program, so a page does not show them.
 var progress = regexp.MustCompile("^(building [a-z0-9-]+(, [a-z0-9-]+)*|built into bin/: .*|" +
 	"the first time this takes .*|(compiling packages|downloading( and reading)? sources): .*)$")
 
-// normalise splits a text into lines without what differs from run to run, progress included, and without blank edges.
+// normalise splits a text into lines without the parts that differ from run to run, without progress, and without blank
+// lines at the beginning and the end.
 func normalise(text string) []string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i, line := range lines {
@@ -48,8 +49,8 @@ func normalise(text string) []string {
 	return lines
 }
 
-// matches reports whether got is what the page shows. In want a line "…" stands for any lines and a
-// "…" inside a line for any text.
+// matches reports whether got equals the output on the page. In want a line "…" stands for any lines and a "…" inside a
+// line for any text.
 func matches(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -74,7 +75,7 @@ func matchesLine(want, got string) bool {
 	return err == nil && ok
 }
 
-// contains reports whether each wanted line stands in got, in the same order.
+// contains reports whether got has each wanted line, in the same order.
 func contains(want, got []string) bool {
 	for _, line := range want {
 		if line == "…" {

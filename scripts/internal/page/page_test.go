@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// write makes a page in a folder of its own. ”' stands for a fence.
+// write makes a page in a new folder. ”' stands for a fence.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestPagesThatAreTrue(t *testing.T) {
 		"an output": {"'''sh\necho a; echo b >&2\n'''\ntext\n'''console\na\nb\n'''",
 			Counts{Executed: 1, Compared: 1}},
 		"an output with its label": {"'''sh\necho a\n'''\nOutput:\n'''console\na\n'''", Counts{Executed: 1, Compared: 1}},
-		"an output with a gap": {"'''sh\nseq 9\n'''\n'''console\n1\n…\n9\n'''", Counts{Executed: 1, Compared: 1}},
+		"an output with a gap":     {"'''sh\nseq 9\n'''\n'''console\n1\n…\n9\n'''", Counts{Executed: 1, Compared: 1}},
 		"a line with a gap": {
 			"'''sh\necho one two three\n'''\n'''console\none … three\n'''", Counts{Executed: 1, Compared: 1}},
 		"an output with the progress of a build": {"'''sh\necho 'building kind' >&2; echo '  compiling packages: 1 of 2, 3s'; " +
@@ -172,7 +172,7 @@ func TestEveryWrongBlockIsNamedAtOnce(t *testing.T) {
 }
 
 func TestAnInterruptedPageLeavesNoProcess(t *testing.T) {
-	// The last one is what a page inside a page is: it ends its child, which is in a group of its own.
+	// The last process is like a page inside a page: it ends its child, which is in a separate process group.
 	page, err := Parse(write(t, "'''sh background=op\necho $$ >pid.background; exec sleep 1000\n'''\n"+
 		"'''sh stop=op\nset -m\nsleep 1000 &\necho $! >pid.nested; trap \"kill $!; exit 1\" TERM\n"+
 		"set +m; sleep 1000 & echo $! >pid.child; echo $$ >pid.block; wait\n'''"))
@@ -199,7 +199,7 @@ func TestAnInterruptedPageLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// TestMain is the tests, or a program that runs a page.
+// TestMain runs the tests, or acts as a program that runs a page.
 func TestMain(m *testing.M) {
 	path := os.Getenv("PAGE_TEST")
 	if path == "" {
@@ -256,7 +256,8 @@ func TestPlayShowsProseCommandsAndOutput(t *testing.T) {
 	}
 }
 
-// TestPlayShowsWhatABackgroundProcessPrints: what came meanwhile after each command, and all of it when it is stopped.
+// TestPlayShowsWhatABackgroundProcessPrints: the new output after each command, and the rest when the process is
+// stopped.
 func TestPlayShowsWhatABackgroundProcessPrints(t *testing.T) {
 	_, out, err := runPage(t, Runner{Play: true},
 		"'''sh background=op until=ready\ntrap 'seq 25; exit' INT\necho ready; while :; do sleep 0.01; done\n'''\n"+

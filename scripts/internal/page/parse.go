@@ -1,6 +1,5 @@
-// Package page runs a README: every fenced block is executed, compared, included or skipped for a
-// reason that is printed. The words after the language of a block say which; CONTRIBUTING.md has the
-// list.
+// Package page runs a README: every fenced block is executed, compared, included or skipped for a reason that is
+// printed. The words after the language of a block decide which; CONTRIBUTING.md has the list.
 package page
 
 import (
@@ -25,7 +24,7 @@ import (
 type Page struct {
 	// Path of the file.
 	Path string
-	// Parts are its prose and its blocks, in order.
+	// Parts are the prose and the blocks of the page, in order.
 	Parts []Part
 }
 
@@ -33,32 +32,32 @@ type Page struct {
 type Part struct {
 	// Prose is the text of a heading, paragraph or list without the marks of Markdown, or a table as written.
 	Prose string
-	// Heading says that the prose is a heading, Quoted that it is in a block quote.
+	// Heading means that the prose is a heading, Quoted that it is in a block quote.
 	Heading, Quoted bool
 	// Block is nil for prose.
 	Block *Block
 }
 
-// A Block is one fenced block with what its words say.
+// A Block is one fenced block with the meaning of its words.
 type Block struct {
-	// Line of the page on which the block's text begins.
+	// Line is the line of the page on which the block's text begins.
 	Line int
 	// Lang is the first word after the fence.
 	Lang string
 	// Text is the block's content.
 	Text string
 
-	// Fails, Within, Background, Until, Stop, Timeout, Environment: how a sh block runs.
+	// Fails, Within, Background, Until, Stop, Timeout and Environment define how a sh block runs.
 	Fails             bool
 	Within, Timeout   time.Duration
 	Background, Until string
 	Stop, Environment string
-	// Contains: a console block that names only some lines.
+	// Contains marks a console block that has only some lines of the output.
 	Contains bool
-	// File, Part, Func: what an included block must equal.
+	// File, Part and Func name the text that an included block must equal.
 	File, Func string
 	Part       bool
-	// Skip is the reason why nothing is done with the block.
+	// Skip is the reason for which the block is not executed.
 	Skip string
 
 	// Expected is the console block after a sh block.
@@ -68,7 +67,7 @@ type Block struct {
 // DefaultTimeout is how long one run of a sh block may take.
 const DefaultTimeout = 2 * time.Minute
 
-// Parse reads a page. The error names every block that is wrong.
+// Parse reads a page. The error names every incorrect block.
 func Parse(path string) (*Page, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -113,7 +112,7 @@ func Parse(path string) (*Page, error) {
 	return page, errors.Join(append(wrong, page.join()...)...)
 }
 
-// join gives each console block to the sh block before it.
+// join assigns each console block to the sh block before it.
 func (p *Page) join() (wrong []error) {
 	var last *Block
 	names := map[string]bool{}
@@ -167,7 +166,7 @@ func newBlock(n *ast.FencedCodeBlock, source []byte) (*Block, error) {
 	return b, b.check(words[1:])
 }
 
-// word takes one word after the language.
+// word applies one word after the language to the block.
 func (b *Block) word(word string) (err error) {
 	key, value, hasValue := strings.Cut(word, "=")
 	flags := map[string]*bool{"fails": &b.Fails, "contains": &b.Contains, "part": &b.Part}
@@ -194,7 +193,7 @@ var allowed = map[string][]string{
 	"":        {"file", "part", "func", "skip"},
 }
 
-// check refuses words that do not belong to the block's kind, and blocks that nothing claims.
+// check refuses words that do not belong to the block's kind, and blocks without a purpose.
 func (b *Block) check(words []string) error {
 	kind := b.Lang
 	if kind != "sh" && kind != "console" {
@@ -232,7 +231,7 @@ func raw(n ast.Node, source []byte) string {
 	return strings.TrimRight(s.String(), "\n")
 }
 
-// table returns the source lines of a table, which knows only those of its cells.
+// table returns the source lines of a table. The parser's table has only the lines of its cells.
 func table(n ast.Node, source []byte) string {
 	start, end := len(source), 0
 	_ = ast.Walk(n, func(cell ast.Node, _ bool) (ast.WalkStatus, error) {
@@ -248,7 +247,7 @@ func table(n ast.Node, source []byte) string {
 	return string(source[start:end])
 }
 
-// marker returns what stands before the first text of a list's item, "" for other text.
+// marker returns the marker before the first text of a list item, "" for other text.
 func marker(n ast.Node) string {
 	item, ok := n.Parent().(*ast.ListItem)
 	if !ok || n.PreviousSibling() != nil {
@@ -275,7 +274,7 @@ func quoted(n ast.Node) bool {
 	return false
 }
 
-// Until returns the page up to the heading with the given text, and the whole page when it has none.
+// Until returns the page up to the heading with the given text, or the whole page when it has no such heading.
 func (p *Page) Until(heading string) *Page {
 	i := slices.IndexFunc(p.Parts, func(part Part) bool { return part.Heading && part.Prose == heading })
 	if i < 0 {
@@ -291,8 +290,8 @@ func lineOf(source []byte, offset int) int {
 // topPages are pages in the folder of the checkout beside its README.md.
 var topPages = []string{"GLOSSARY.md", "SLIDES.md", "TEACHING.md"}
 
-// Find returns the pages of a repository: GLOSSARY.md, SLIDES.md, TEACHING.md, and every README.md that is not hidden, not made at
-// run time and not below a folder named testdata.
+// Find returns the pages of a repository: GLOSSARY.md, SLIDES.md, TEACHING.md, and every README.md that is not hidden,
+// not made at run time and not below a folder named testdata.
 func Find(root string) ([]string, error) {
 	var pages []string
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {

@@ -6,13 +6,15 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// What stands between these two comments on a page is for who runs it by hand, and is left out when the page is played.
+// The text between these two comments on a page is for readers who run the commands by hand. It is omitted when the
+// page is played.
 const (
 	byHand    = "<!-- by hand -->"
 	byHandEnd = "<!-- end -->"
 )
 
-// plain is the text of a paragraph as a terminal shows it: without the marks of Markdown, links by their text.
+// plain returns the text of a paragraph for a terminal: without the marks of Markdown, with the text of a link in its
+// place.
 func plain(n ast.Node, source []byte) string {
 	var text strings.Builder
 	skipped := false
@@ -45,8 +47,8 @@ func plain(n ast.Node, source []byte) string {
 	return strings.TrimSpace(text.String())
 }
 
-// IsLabel reports whether a paragraph says only that the block after it is an output. GitHub draws outputs and commands
-// alike, and needs the words.
+// IsLabel reports whether a paragraph only labels the block after it as an output. GitHub draws outputs and commands
+// alike, so pages need the label.
 func IsLabel(n ast.Node, source []byte) bool {
 	block, ok := n.NextSibling().(*ast.FencedCodeBlock)
 	if !ok || string(block.Language(source)) != "console" {

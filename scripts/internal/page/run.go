@@ -18,19 +18,19 @@ import (
 type Runner struct {
 	// Env holds the variables of every block, as in os.Environ.
 	Env []string
-	// Environment is where the blocks run: "local" or "kind". Blocks of another environment are skipped.
+	// Environment is the environment of the blocks: "local" or "kind". Blocks of another environment are skipped.
 	Environment string
 	// Play shows prose, commands and their output to a reader. Otherwise only results are printed.
 	Play bool
-	// Pause is called before each command that Play shows, when the reader is to say when it runs.
+	// Pause is called before each command that Play shows. It returns when the reader wants the command to run.
 	Pause func(ctx context.Context) error
 	// Color allows terminal colours.
 	Color bool
-	// W receives what is printed.
+	// W receives the output.
 	W io.Writer
 }
 
-// Counts says how many blocks of a page were treated in which way.
+// Counts has the number of blocks of a page for each way of treatment.
 type Counts struct{ Executed, Compared, Included, Skipped int }
 
 // Add returns the sums.
@@ -42,7 +42,7 @@ func (c Counts) String() string {
 	return fmt.Sprintf("%d executed, %d compared, %d included, %d skipped", c.Executed, c.Compared, c.Included, c.Skipped)
 }
 
-// Plan counts what an environment would do with a page, without doing it.
+// Plan counts how an environment would treat the blocks of a page, without running them.
 func Plan(p *Page, environment string) (c Counts) {
 	for _, part := range p.Parts {
 		switch b := part.Block; {
@@ -60,7 +60,7 @@ func Plan(p *Page, environment string) (c Counts) {
 	return c
 }
 
-// skipped returns why an environment does nothing with a block, "" when it does something.
+// skipped returns the reason for which an environment skips a block, or "".
 func (b *Block) skipped(environment string) string {
 	if b.Skip == "" && b.Environment != "" && b.Environment != environment {
 		return fmt.Sprintf("needs the %s environment", b.Environment)
@@ -68,8 +68,8 @@ func (b *Block) skipped(environment string) string {
 	return b.Skip
 }
 
-// Run runs a page to its end or to the first block that does not do what the page says. The error
-// names page, line and command, and shows what was expected and what came.
+// Run runs a page to its end or to the first block whose result differs from the page. The error names page, line and
+// command, and shows the expected and the actual output.
 func (r Runner) Run(ctx context.Context, p *Page) (c Counts, err error) {
 	dir, err := filepath.Abs(filepath.Dir(p.Path))
 	if err != nil {
@@ -106,10 +106,10 @@ func (r Runner) Run(ctx context.Context, p *Page) (c Counts, err error) {
 	return c, nil
 }
 
-// block does with a block what its words say.
+// block treats a block as its words require.
 func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *Counts) error {
 	switch b.Lang {
-	case "console": // compared with the sh block before it
+	case "console": // compared together with the sh block before it
 		c.Compared++
 		return nil
 	case "sh":
@@ -141,7 +141,7 @@ func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *
 	}
 }
 
-// poll runs a sh block once, or again and again until it does what the page says.
+// poll runs a sh block once, or repeatedly until its result matches the page.
 func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
 	deadline := time.Now().Add(b.Within)
 	for {
@@ -201,10 +201,10 @@ func (r Runner) prose(part Part) {
 	fmt.Fprintf(r.W, "\n%s\n", text)
 }
 
-// width is how many columns prose may take.
+// width is the maximum number of columns of prose.
 const width = 96
 
-// wrap breaks prose into lines that fit. A table is left as it was written.
+// wrap breaks prose into lines that fit. A table stays as written.
 func wrap(prose string) string {
 	if strings.HasPrefix(prose, "|") {
 		return prose
@@ -219,7 +219,7 @@ func (r Runner) command(b *Block) {
 	fmt.Fprintln(r.W)
 	for line := range strings.SplitSeq(strings.TrimRight(b.Text, "\n"), "\n") {
 		if b.Within > 0 && strings.HasPrefix(line, "# This may take a moment") {
-			continue // whoever plays a page need not run the block again
+			continue // a reader who plays the page need not run the block again
 		}
 		fmt.Fprintln(r.W, r.paint("36", "$ "+line))
 	}

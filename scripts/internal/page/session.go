@@ -17,15 +17,15 @@ import (
 	"example.com/operator-workshop/scripts/internal/supervisor"
 )
 
-// A session is what a reader's terminal is for a page: what one block sets, the next one has.
+// A session acts for a page like a reader's terminal: variables that one block sets are set in the next block.
 type session struct {
 	dir, state string
 	env        []string
 	jobs       map[string]*job
 }
 
-// A job is a background block. It ends with the page, and so does everything that it has started. The other blocks
-// have no supervisor: what `make up` starts outlives its block.
+// A job is a background block. It ends with the page, and so does every process that it has started. The other blocks
+// have no supervisor: processes that `make up` starts outlive its block.
 type job struct {
 	*supervisor.Process
 	name   string
@@ -36,10 +36,10 @@ type job struct {
 // stopGrace is how long a process may take to end after SIGINT or SIGTERM.
 const stopGrace = 10 * time.Second
 
-// Each block runs in a bash of its own that first loads the variables and the directory which the
-// block before it left, and saves them at its end. Bash 3.2 must understand it. PAGE_STATE is the folder for them.
+// Each block runs in a separate bash that first loads the variables and the directory of the block before it, and saves
+// them at its end. Bash 3.2 must understand these commands. PAGE_STATE is the folder of the saved files.
 const (
-	// Load is what loads them.
+	// Load has the commands that load them.
 	Load = `
 if [ -f "$PAGE_STATE/vars" ]; then . "$PAGE_STATE/vars" 2>/dev/null || true; cd "$(cat "$PAGE_STATE/cwd")"; fi
 `
@@ -72,7 +72,7 @@ func newSession(dir string, env []string) (*session, error) {
 	return &session{dir: dir, state: state, env: env, jobs: map[string]*job{}}, nil
 }
 
-// command prepares a block as a process group of its own. A block that reads its input finds none.
+// command prepares a block as a separate process group. A block that reads its input finds the input empty.
 func (s *session) command(b *Block, save bool) *exec.Cmd {
 	script := Load + "set -eo pipefail\n" + b.Text
 	if save {
@@ -84,8 +84,7 @@ func (s *session) command(b *Block, save bool) *exec.Cmd {
 	return cmd
 }
 
-// run runs a block to its end and returns its output. It fails when the block ends otherwise than its
-// words say.
+// run runs a block to its end and returns its output. It fails when the block does not end as its words require.
 func (s *session) run(ctx context.Context, b *Block) (string, error) {
 	out := &output.Buffer{}
 	cmd := s.command(b, true)
@@ -107,7 +106,7 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 		return out.String(),
 			fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // what it left in the background
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // its processes in the background
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
@@ -124,8 +123,8 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 	return out.String(), nil
 }
 
-// end ends a block that takes too long, and what it started: it may have processes of its own to end,
-// so SIGKILL comes only after the grace period.
+// end ends a block that takes too long, with its processes. The block may have to end its own processes, so SIGKILL
+// follows only after the grace period.
 func end(cmd *exec.Cmd, ended <-chan error) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 	select {
@@ -136,7 +135,7 @@ func end(cmd *exec.Cmd, ended <-chan error) {
 	}
 }
 
-// background starts a block and waits for the text that shows that it is ready.
+// background starts a block and waits for the text that shows that the block is ready.
 func (s *session) background(ctx context.Context, b *Block) error {
 	if s.jobs[b.Background] != nil {
 		return fmt.Errorf("background=%s runs already", b.Background)
@@ -170,7 +169,7 @@ func (s *session) background(ctx context.Context, b *Block) error {
 	return nil
 }
 
-// printed is what background processes have printed since the last call.
+// printed returns the output of background processes since the last call.
 func (s *session) printed() (text string) {
 	for _, name := range slices.Sorted(maps.Keys(s.jobs)) {
 		text += s.jobs[name].printed()
@@ -178,10 +177,10 @@ func (s *session) printed() (text string) {
 	return text
 }
 
-// mostPrinted is how many lines of a background process are shown at once: the last ones.
+// mostPrinted is how many lines of a background process, its last lines, are shown at once.
 const mostPrinted = 20
 
-// printed is what the process has printed since the last call: whole lines, which begin with its name.
+// printed returns the output of the process since the last call: whole lines, which begin with its name.
 func (j *job) printed() string {
 	some := j.output.Since(j.shown)
 	some = some[:strings.LastIndexByte(some, '\n')+1]
@@ -197,7 +196,7 @@ func (j *job) printed() string {
 	return text.String()
 }
 
-// stop ends a background process as Ctrl-C would. One that ended by itself before is an error.
+// stop ends a background process as Ctrl-C would. It is an error when the process has ended by itself before.
 func (s *session) stop(name string) error {
 	j := s.jobs[name]
 	delete(s.jobs, name)
@@ -210,7 +209,7 @@ func (s *session) stop(name string) error {
 	return nil
 }
 
-// close ends what still runs, when the page failed or was interrupted, and removes the session's files.
+// close ends the processes that still run, when the page failed or was interrupted, and removes the session's files.
 func (s *session) close() error {
 	for _, j := range s.jobs {
 		j.Terminate(syscall.SIGTERM, stopGrace)

@@ -1,4 +1,4 @@
-// Package pki makes the certificates of local control planes, and of what stands before them.
+// Package pki makes the certificates of local control planes, and of the proxies before them.
 package pki
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An Authority signs certificates. All of them end when its own does.
+// An Authority signs certificates. All of them expire together with the authority's own certificate.
 type Authority struct {
 	Cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -55,7 +55,8 @@ func Parse(certPEM, keyPEM []byte) (*Authority, error) {
 	return &Authority{cert, key}, err
 }
 
-// A Subject is whom a certificate is for. Each can be a client; one with addresses can be a server, too.
+// A Subject is the client or server that a certificate identifies. Each subject can be a client; a subject with
+// addresses can be a server, too.
 type Subject struct {
 	User   string
 	Groups []string
@@ -86,35 +87,36 @@ func (a *Authority) Issue(s Subject) (certPEM, keyPEM []byte, err error) {
 	return Encode("CERTIFICATE", der), keyPEM, err
 }
 
-// Verify returns an error when a client's certificate is not one of this authority, or not valid now.
+// Verify returns an error when this authority has not signed a client's certificate, or the certificate is not valid
+// now.
 func (a *Authority) Verify(cert *x509.Certificate) error {
 	_, err := cert.Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	return err
 }
 
-// Pool trusts this authority alone.
+// Pool returns a pool that trusts this authority alone.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.Cert)
 	return pool
 }
 
-// PEM is the authority's certificate.
+// PEM returns the authority's certificate.
 func (a *Authority) PEM() []byte { return Encode("CERTIFICATE", a.Cert.Raw) }
 
-// KeyPEM is the authority's key.
+// KeyPEM returns the authority's key.
 func (a *Authority) KeyPEM() ([]byte, error) { return EncodeKey(a.key) }
 
-// NewKey makes a key of the kind that all certificates here have.
+// NewKey makes a key of the type that all certificates here have.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// EncodeKey is a key as PEM.
+// EncodeKey encodes a key as PEM.
 func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	return Encode("EC PRIVATE KEY", der), err
 }
 
-// Encode is a PEM block.
+// Encode makes a PEM block.
 func Encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

@@ -19,7 +19,7 @@ func authority(t *testing.T, validity time.Duration) *Authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err = Parse(a.PEM(), key); err != nil { // one that was read signs as the one that was made
+	if a, err = Parse(a.PEM(), key); err != nil { // a parsed authority signs like the original authority
 		t.Fatal(err)
 	}
 	return a

@@ -33,9 +33,9 @@ func AtPort(from, to int) (Identity, error) {
 	return Identity{}, os.ErrProcessDone
 }
 
-// socketOf is how /proc calls the socket at the near end of a connection, empty when there is none.
+// socketOf returns the name in /proc of the socket at the near end of a connection, or "".
 func socketOf(from, to int) string {
-	// An address is in hexadecimal digits; that of IPv4 may also be the end of one of IPv6.
+	// An address is in hexadecimal digits; an IPv4 address may also be the end of an IPv6 address.
 	const address, local, remote, inode = "0100007F:%04X", 1, 2, 9
 	near, far := fmt.Sprintf(address, from), fmt.Sprintf(address, to)
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -54,7 +54,8 @@ func socketOf(from, to int) string {
 	return ""
 }
 
-// newestFirst are the numbers of all processes. Who has just connected has often just started.
+// newestFirst returns the numbers of all processes, newest first: a program that has just connected has often just
+// started.
 func newestFirst() (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {

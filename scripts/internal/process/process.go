@@ -1,5 +1,5 @@
 // Package process identifies processes. A number is not enough: the system gives it to another process when the first
-// one has ended, and each PID namespace (a container has one) counts its processes by itself.
+// process has ended, and each PID namespace (a container has one) numbers its processes separately.
 package process
 
 import (
@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// An Identity is what a file records about a process, so that a later command finds this process or none.
+// An Identity is the record of a process in a file, so that a later command finds this process or none.
 type Identity struct {
 	PID int `json:"pid"`
-	// Host is the name of the machine or container. It is for messages: names change.
+	// Host is the name of the machine or container. It is only for messages, because names change.
 	Host string `json:"host"`
 	// Boot is the kernel's name for the time since its start. The first PID namespace has one number on every Linux.
 	Boot string `json:"boot"`
-	// Namespace is the PID namespace, empty on a system that has none, such as macOS.
+	// Namespace is the PID namespace. It is empty on a system without PID namespaces, such as macOS.
 	Namespace string `json:"namespace,omitempty"`
 	// Start is when the process started: clock ticks since the boot on Linux, a date with seconds elsewhere.
 	Start string `json:"start"`
@@ -69,14 +69,14 @@ func hasProc() bool {
 	return err == nil
 }
 
-// readProc completes an identity on Linux. A process that has ended and was not waited for has no executable.
+// readProc completes an identity on Linux. A zombie process has no executable.
 func (id *Identity) readProc() (err error) {
 	dir := fmt.Sprintf("/proc/%d/", id.PID)
 	stat, err := os.ReadFile(dir + "stat")
 	if err != nil {
 		return ended(err)
 	}
-	// The second field is the name in parentheses, which may hold blanks and parentheses.
+	// The second field is the name in parentheses, which may contain blanks and parentheses.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const start = 19
 	if len(fields) <= start {
@@ -98,7 +98,7 @@ func ended(err error) error {
 	return err
 }
 
-// readPS completes an identity on a system without /proc. There a start time has a resolution of one second.
+// readPS completes an identity on a system without /proc, where a start time has a resolution of one second.
 func (id *Identity) readPS() error {
 	cmd := exec.Command("ps", "-ww", "-o", "lstart=", "-o", "comm=", "-p", strconv.Itoa(id.PID))
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC") // the date is the same for every reader
@@ -120,14 +120,14 @@ func (id Identity) IsValid() bool {
 	return id.PID > 1 && id.Boot != "" && id.Start != "" && id.Executable != ""
 }
 
-// IsLocal reports whether the process is, or was, one of this PID namespace: its number has a meaning here.
+// IsLocal reports whether the process is, or was, in this PID namespace: its number has a meaning here.
 func (id Identity) IsLocal() bool {
 	local, err := here()
 	return err == nil && id.Boot == local.Boot && id.Namespace == local.Namespace
 }
 
-// IsGone reports whether the process has ended for a reason that needs no look at it, when nothing holds its lock: this
-// kernel keeps the locks of all its PID namespaces, and the processes of a machine end when it is started again.
+// IsGone reports whether the process, whose lock is free, has certainly ended, without a look at the process: this
+// kernel keeps the locks of all its PID namespaces, and all processes of a machine end when it restarts.
 func (id Identity) IsGone() bool {
 	local, err := here()
 	return err == nil && (id.Boot == local.Boot || id.Host == local.Host)
@@ -140,7 +140,7 @@ func (id Identity) IsRunning() bool {
 	return err == nil && id.IsValid() && now == id
 }
 
-// Signal sends a signal to the process, and to no other that has its number by now.
+// Signal sends a signal to the process, and never to another process that has got its number meanwhile.
 func (id Identity) Signal(s os.Signal) error {
 	if !id.IsLocal() {
 		return fmt.Errorf("process %d is one of %s, in another PID namespace", id.PID, id.Host)
@@ -156,8 +156,8 @@ func (id Identity) Signal(s os.Signal) error {
 	return p.Signal(s)
 }
 
-// Own returns the processes of this user in this PID namespace whose command line, words joined by blanks, matches.
-// Another user can give a process any command line.
+// Own returns the processes of this user in this PID namespace whose command line, with its words joined by blanks,
+// matches. Processes of other users do not count, because another user can give a process any command line.
 func Own(match func(command string) bool) (found []Identity) {
 	for pid, command := range commands() {
 		if !match(command) {
@@ -170,7 +170,7 @@ func Own(match func(command string) bool) (found []Identity) {
 	return found
 }
 
-// Command returns the command line of a process of this user, words joined by blanks, empty when there is none.
+// Command returns the command line of a process of this user, with its words joined by blanks, or "".
 func Command(pid int) string { return commands()[pid] }
 
 // commands returns the command lines of all processes of this user.
@@ -200,7 +200,7 @@ func commands() map[int]string {
 	return lines
 }
 
-// isOwn reports whether a process is one of this user. The owner of its folder in /proc is root for some processes of
+// isOwn reports whether a process belongs to this user. The owner of its folder in /proc is root for some processes of
 // other users.
 func isOwn(pid int) bool {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

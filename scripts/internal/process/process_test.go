@@ -91,7 +91,7 @@ func TestOwnSkipsOtherUsers(t *testing.T) {
 	}
 }
 
-// The way of macOS works on every system that has ps.
+// The method for macOS works on every system that has ps.
 func TestIdentityFromPS(t *testing.T) {
 	if _, err := exec.LookPath("ps"); err != nil {
 		t.Skip(err)

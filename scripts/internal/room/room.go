@@ -1,5 +1,5 @@
-// Package room shows an instructor how far those attendees are who want to take part: what they send with `make check
-// ROOM=… NAME=…` is kept in memory until the server ends.
+// Package room shows an instructor the progress of the attendees who want to take part. The server keeps the reports
+// that they send with `make check ROOM=… NAME=…` in memory until it ends.
 package room
 
 import (
@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// A Report is all that an attendee sends.
+// A Report has all data that an attendee sends.
 type Report struct {
-	// Name is the one that the attendee has chosen.
+	// Name is the name that the attendee has chosen.
 	Name string `json:"name"`
-	// Exercise is its ID.
+	// Exercise is the ID of the exercise.
 	Exercise string `json:"exercise"`
 	Passed   bool   `json:"passed"`
-	// Check is the first one that failed.
+	// Check is the first failed check.
 	Check string `json:"check,omitempty"`
 }
 
@@ -48,7 +48,8 @@ func (r Report) check() error {
 // An Attendee sends reports.
 type Attendee struct{ address, name string }
 
-// Join returns who sends reports to the address that an instructor gives. Without an address nothing is ever sent.
+// Join returns an attendee who sends reports to the address that an instructor gives. Without an address, no report is
+// ever sent.
 func Join(address, name string) (Attendee, error) {
 	if address == "" {
 		if name != "" {
@@ -67,10 +68,10 @@ func Join(address, name string) (Attendee, error) {
 	return Attendee{address: "http://" + u.Host, name: name}, nil
 }
 
-// patience is how long a check may take longer because of a room that does not answer.
+// patience is how much longer a check may take when a room does not answer.
 const patience = time.Second
 
-// Send sends a verdict and says so in one line. A room that cannot be reached does no harm.
+// Send sends a verdict and prints one line about it. When the room cannot be reached, the check is not affected.
 func (a Attendee) Send(ctx context.Context, out io.Writer, exercise string, passed bool, failed string) {
 	if a.address == "" {
 		return
@@ -102,7 +103,7 @@ func (a Attendee) post(ctx context.Context, r Report) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	// No proxy: the room is in this network. No redirection: the name is for the address that was given.
+	// No proxy, because the room is in this network. No redirection, because the name is for the given address.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(request)

@@ -62,7 +62,7 @@ func TestTheInstructorSeesWhoPassedAndWhatFails(t *testing.T) {
 	}
 }
 
-// What a stranger in the room may try.
+// The attacks that a stranger in the room may try.
 func TestAttacks(t *testing.T) {
 	s, base := start(t)
 	post := func(body, kind, host string) (int, string) {
@@ -116,7 +116,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A check never fails because of the room, and takes at most a moment longer.
+// A check never fails because of the room, and takes at most a moment longer with it.
 func TestARoomThatCannotBeReached(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and never answers
 	if err != nil {

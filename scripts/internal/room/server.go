@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Limits of what a room sends: nobody can fill the memory of the instructor's machine.
+// Limits of the data that a room sends: no attendee can fill the memory of the instructor's machine.
 const (
 	mostBytes     = 1 << 10
 	mostAttendees = 300
 	mostExercises = 100
 )
 
-// A Server collects reports, and shows them to who knows its key.
+// A Server collects reports, and shows them to an instructor who knows its key.
 type Server struct {
 	host, key string
 	mu        sync.Mutex
 	attendees map[string]*attendee
 }
 
-// An attendee is what was sent under a name.
+// An attendee has the data that were sent under a name.
 type attendee struct {
 	Name   string
 	Passed []string
@@ -38,12 +38,12 @@ type attendee struct {
 	At  time.Time
 }
 
-// NewServer returns a room for a server at host, which is HOST:PORT.
+// NewServer returns a room for a server at host, in the form HOST:PORT.
 func NewServer(host string) *Server {
 	return &Server{host: host, key: rand.Text(), attendees: map[string]*attendee{}}
 }
 
-// Screen is the path of the instructor's page. It has a secret.
+// Screen returns the path of the instructor's page. The path contains a secret.
 func (s *Server) Screen() string { return "/room/" + s.key }
 
 // Routes adds the room to a server.
@@ -52,8 +52,8 @@ func (s *Server) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /room/{key}", s.show)
 }
 
-// take keeps a report. A page of another site cannot send one: its browser would have to ask first, for the content
-// type, and a name that leads here is another host.
+// take keeps a report. A page of another site cannot send a report: because of the content type, its browser would have
+// to ask first, and a name that resolves to this machine is another host.
 func (s *Server) take(w http.ResponseWriter, r *http.Request) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.Host != s.host || kind != "application/json" {
@@ -90,7 +90,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A sum is how many attendees fail at a check, or have passed an exercise.
+// A sum is the number of attendees who fail at a check, or have passed an exercise.
 type sum struct {
 	Name  string
 	Count int
@@ -112,7 +112,7 @@ th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid
 and gone when the server ends.</p></html>
 `))
 
-// show is the instructor's page.
+// show serves the instructor's page.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	if r.Host != s.host || subtle.ConstantTimeCompare([]byte(r.PathValue("key")), []byte(s.key)) != 1 {
 		http.NotFound(w, r)

@@ -1,4 +1,4 @@
-// Package strictyaml reads YAML files whose fields are all known.
+// Package strictyaml reads YAML files and refuses unknown fields.
 package strictyaml
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read reads a file into a value. A field that the value does not have is an error.
+// Read reads a file into a value. A field that the value lacks is an error.
 func Read(path string, into any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

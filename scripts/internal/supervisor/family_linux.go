@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is the file that this process runs, also when another has taken its place meanwhile.
+// executable is the file that this process runs, even when another file has replaced it meanwhile.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// adopt makes this process the parent of all descendants whose own parent ends.
+// adopt makes this process the parent of all descendants whose parent ends.
 func adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
@@ -22,15 +22,16 @@ func adopt() error {
 	return nil
 }
 
-// dieWithParent has the kernel kill the program when the thread that starts it is gone: the supervisor was killed.
+// dieWithParent makes the kernel kill the program when the thread that starts it is gone, because then the supervisor
+// was killed.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// spare is how many threads more than there are now the user of a program may have.
+// spare is how many more threads than now the user of a program may have.
 const spare = 2048
 
-// setKernelLimits sets limits that the kernel keeps between two looks. When the machine has no memory left, the program
-// is the first that the kernel ends. For a user other than root the number of threads is limited; the kernel counts
-// those of all programs of the user.
+// setKernelLimits sets limits that the kernel enforces between two looks at the process table. When the machine has no
+// memory left, the kernel ends the program first. For a user other than root the number of threads is limited; the
+// kernel counts the threads of all programs of the user.
 func setKernelLimits(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
 	var running, threads uint64
@@ -47,12 +48,13 @@ func setKernelLimits(pid int) {
 	}
 }
 
-// raisePriority has all threads of this process run before others, where the system permits it, as it does for root: a
-// program that starts others without end leaves no time for a process that is one of many. Threads inherit the
-// priority. So do processes: this comes after the start of the program.
+// raisePriority makes all threads of this process run before others, where the system permits it, as it does for root:
+// a program that starts processes without end leaves no time for one process of many. Threads and processes inherit the
+// priority, so it is raised after the start of the program.
 //
-// No thread may be left out: Go's threads wait for each other in loops, and one that runs before all others would take
-// the processor from the one that it waits for. A thread that was started meanwhile is found in the next turn.
+// No thread may be left out: Go's threads wait for each other in loops, and a thread with a higher priority than all
+// others would take the processor from the thread for which it waits. A thread that was started meanwhile is found in
+// the next turn.
 func raisePriority() {
 	for found := true; found; {
 		found = false
@@ -70,7 +72,7 @@ func raisePriority() {
 	}
 }
 
-// members are the descendants of this process. As a subreaper it has no other processes to end.
+// members returns the descendants of this process. As a subreaper it has no other processes to end.
 func (f *family) members() []process {
 	return descendants(table(), os.Getpid())
 }
@@ -92,7 +94,7 @@ func table() (all []process) {
 		if err != nil {
 			continue
 		}
-		// The second field is the name in parentheses, which may hold blanks and parentheses.
+		// The second field is the name in parentheses, which may contain blanks and parentheses.
 		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 		const parent, group, resident = 1, 2, 21
 		if len(fields) <= resident {

@@ -12,14 +12,14 @@ import (
 
 func executable() (string, error) { return os.Executable() }
 
-// This system has nothing like these.
+// This system has no equivalent of these functions.
 func adopt() error                       { return nil }
 func dieWithParent(*syscall.SysProcAttr) {}
 func setKernelLimits(int)                {}
 func raisePriority()                     {}
 
-// members are the program, its descendants, and the processes of its group. A descendant in another group whose parent
-// has ended is not found.
+// members returns the program, its descendants, and the processes of its group. It does not find a descendant in
+// another group whose parent has ended.
 func (f *family) members() (some []process) {
 	all := table()
 	known := map[int]bool{}
@@ -34,9 +34,9 @@ func (f *family) members() (some []process) {
 	return some
 }
 
-// table asks ps, the only way that needs no C library here.
+// table asks ps, the only way without a C library here.
 func table() (all []process) {
-	out, _ := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,rss=,state=").Output() // reap may have taken its end
+	out, _ := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,rss=,state=").Output() // reap may have taken its exit status
 	for line := range strings.Lines(string(out)) {
 		var p process
 		var state string

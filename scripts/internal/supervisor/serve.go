@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// name is the first argument of a supervisor, by which the executable file knows that it is one. It is also what
-	// the process list shows: a user who kills the lab by its name does not kill the supervisors.
+	// name is the first argument of a supervisor, by which the executable file recognises that it is a supervisor. The
+	// process list also shows this name: a user who kills the lab by its name does not kill the supervisors.
 	name = "lab-supervisor"
 	// interval is the time between two looks at the process table, each of which takes a millisecond or two.
 	interval = 200 * time.Millisecond
-	// patience is how long a process may take to end after SIGKILL. One of another user, or one that waits for a
-	// broken disk, never ends.
+	// patience is how long a process may take to end after SIGKILL. A process of another user, or a process that waits
+	// for a broken disk, never ends.
 	patience = 20 * time.Second
 )
 
-// init makes a supervisor of this process when Start has started it. Every program that imports this package, tests
-// included, can thus start one, without another file to install.
+// init makes this process a supervisor when Start has started it. Every program that imports this package, tests
+// included, can thus start a supervisor, without another file to install.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != name {
 		return
 	}
-	runtime.LockOSThread() // the program is to end with this thread, which lasts as long as the process
-	runtime.GOMAXPROCS(1)  // it runs before all others, and leaves them a processor
+	runtime.LockOSThread() // the program ends with this thread, which lasts as long as the process
+	runtime.GOMAXPROCS(1)  // the supervisor runs before all others, and leaves them a processor
 	control, reports := os.NewFile(3, "control"), os.NewFile(4, "reports")
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
@@ -40,16 +40,16 @@ func init() {
 	os.Exit(0)
 }
 
-// A family is the program, and everything that it has started.
+// A family is the program and every process that it has started.
 type family struct {
 	root int
-	// exited gets how the program has ended.
+	// exited receives the Exit of the program.
 	exited chan Exit
 }
 
-// serve starts the program that control describes, and returns when nothing of it is left.
+// serve starts the program that control describes, and returns when none of its processes are left.
 func serve(control, reports *os.File) error {
-	// A caught signal is reset for the program, an ignored one would stay ignored.
+	// A caught signal is reset for the program; an ignored signal would stay ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGPIPE)
 	if err := adopt(); err != nil {
@@ -75,7 +75,7 @@ func serve(control, reports *os.File) error {
 	go f.reap()
 	asked := make(chan struct{})
 	go func() {
-		_ = from.Decode(&c) // nothing follows the command: this is the end of the pipe
+		_ = from.Decode(&c) // nothing follows the command: this reads the end of the pipe
 		close(asked)
 	}()
 	exit, limit, members := f.watch(c.Limits, asked)
@@ -88,8 +88,8 @@ func serve(control, reports *os.File) error {
 	return nil
 }
 
-// watch returns how the program has ended by itself, or nil when it must be ended: it was asked for, or its members have
-// exceeded a limit.
+// watch returns the Exit of a program that has ended by itself, or nil when the supervisor must end it: on request, or
+// because its members have exceeded a limit.
 func (f *family) watch(limits Limits, asked <-chan struct{}) (exit *Exit, limit string, members []process) {
 	began, ticker := time.Now(), time.NewTicker(interval)
 	defer ticker.Stop()
@@ -115,7 +115,7 @@ type process struct {
 	memory int64
 }
 
-// exceeded is a sentence about the limit that was exceeded, and what to look for in the program.
+// exceeded returns a sentence about the exceeded limit, and the mistake to look for in the program.
 func (l Limits) exceeded(members []process, took time.Duration) string {
 	var memory int64
 	for _, m := range members {
@@ -134,13 +134,13 @@ func (l Limits) exceeded(members []process, took time.Duration) string {
 	return ""
 }
 
-// reap notes the end of each process whose parent is this one, until there is none.
+// reap records the end of each child of this process, until there are no more.
 func (f *family) reap() {
 	for f.wait(0) {
 	}
 }
 
-// wait notes the end of a process, and reports whether there may be others.
+// wait records the end of a process, and reports whether there may be others.
 func (f *family) wait(options int) bool {
 	var status syscall.WaitStatus
 	var usage syscall.Rusage
@@ -158,7 +158,7 @@ func (f *family) wait(options int) bool {
 	return true
 }
 
-// killed is how the program has ended by end.
+// killed returns the Exit of a program that end has ended.
 func (f *family) killed(limit string) *Exit {
 	exit := Exit{Code: -1, Signal: syscall.SIGKILL}
 	select {
@@ -169,9 +169,9 @@ func (f *family) killed(limit string) *Exit {
 	return &exit
 }
 
-// end ends the members that are known, then all that there are. It signals process groups, not processes: the kernel does
-// that in one step, in which no member of the group can start another. What leaves for another group meanwhile is found
-// in the next turn.
+// end ends the known members, then all members. It signals process groups, not processes: the kernel does that in one
+// step, in which no member of the group can start another process. A process that moves to another group meanwhile is
+// found in the next turn.
 func (f *family) end(members []process) {
 	for begin := time.Now(); time.Since(begin) < patience; members = f.members() {
 		groups := map[int]bool{f.root: true}
@@ -188,7 +188,7 @@ func (f *family) end(members []process) {
 	}
 }
 
-// descendants are the children of a process, and theirs.
+// descendants returns the children of a process, their children, and so on.
 func descendants(all []process, of int) (some []process) {
 	children := map[int][]process{}
 	for _, p := range all {

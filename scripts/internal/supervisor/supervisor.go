@@ -1,12 +1,12 @@
-// Package supervisor runs programs that may not outlive this process: a learner's, one that the lab examines, or a
-// background block of a page. It bounds what such a program uses, and ends it together with every process that it has
-// started.
+// Package supervisor runs programs that must not outlive this process: a learner's program, a program that the lab
+// examines, or a background block of a page. It limits the resources of such a program, and ends it together with every
+// process that it has started.
 //
-// Between this process and the program is a supervisor: this executable file once more, in a session of its own. It
-// holds one end of a pipe. When this process ends, however that happens, the pipe is closed, and the supervisor ends
-// the program. On Linux the supervisor is a subreaper: a descendant whose parent has ended becomes its child, in
-// whatever session or process group it is, so none escapes. Other systems have no such thing: there, the descendants
-// that the process table still shows and the program's process group are ended.
+// Between this process and the program is a supervisor: a second process of this executable file, in a separate
+// session. It holds one end of a pipe. When this process ends, for whatever reason, the pipe is closed, and the
+// supervisor ends the program. On Linux the supervisor is a subreaper: a descendant whose parent has ended becomes its
+// child, in any session or process group, so no descendant escapes. Other systems lack this function: there, the
+// supervisor ends the descendants that the process table still shows and the program's process group.
 package supervisor
 
 import (
@@ -22,17 +22,17 @@ import (
 	"time"
 )
 
-// Limits are for a program together with everything that it has started. A zero is no limit.
+// Limits apply to a program together with every process that it has started. Zero means no limit.
 type Limits struct {
 	// Memory is the resident memory in bytes.
 	Memory int64 `json:"memory,omitempty"`
-	// Processes is how many there may be at once.
+	// Processes is the maximum number of processes at once.
 	Processes int `json:"processes,omitempty"`
 	// Time is how long the program may run.
 	Time time.Duration `json:"time,omitempty"`
 }
 
-// Usual are far above the needs of an operator, and below what makes a laptop unusable.
+// Usual limits are far above the needs of an operator, and below a load that makes a laptop unusable.
 var Usual = Limits{Memory: 4 << 30, Processes: 256}
 
 // A Command is a program to run.
@@ -42,12 +42,12 @@ type Command struct {
 	// Env is the whole environment.
 	Env []string `json:"env"`
 	Dir string   `json:"dir,omitempty"`
-	// Output gets what the program prints, stdout and stderr in the order in which they came.
+	// Output receives the program's output, stdout and stderr in the order in which they are printed.
 	Output io.Writer `json:"-"`
 	Limits Limits    `json:"limits"`
 }
 
-// A Process is a program that was started, in a session and a process group of its own.
+// A Process is a started program, in a separate session and process group.
 type Process struct {
 	path    string
 	pid     int
@@ -59,7 +59,7 @@ type Process struct {
 	closing sync.Once
 }
 
-// An Exit is how a process ended.
+// An Exit describes the end of a process.
 type Exit struct {
 	// Code is the exit code, -1 when a signal ended it.
 	Code int `json:"code"`
@@ -67,9 +67,9 @@ type Exit struct {
 	Signal syscall.Signal `json:"signal,omitempty"`
 	// CPU is the processor time that it used.
 	CPU time.Duration `json:"cpu,omitempty"`
-	// Limit is a sentence about the limit that it exceeded; empty when it exceeded none.
+	// Limit is a sentence about the limit that the process exceeded; empty when it exceeded no limit.
 	Limit string `json:"limit,omitempty"`
-	// At is when it was reaped.
+	// At is when the process was reaped.
 	At time.Time `json:"-"`
 }
 
@@ -83,8 +83,8 @@ func (e Exit) String() string {
 	return fmt.Sprintf("ended with code %d", e.Code)
 }
 
-// A report is what a supervisor sends: the first one has PID or Error, the second one Exit. The end of the pipe means
-// that no process is left.
+// A report is a message of a supervisor: the first report has PID or Error, the second report has Exit. The end of the
+// pipe means that no process is left.
 type report struct {
 	PID   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -110,7 +110,7 @@ func Start(c Command) (*Process, error) {
 		ExtraFiles: []*os.File{theirs, theirReports}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay: time.Second} // a process that could not be ended may hold the output open
 	err = p.cmd.Start()
-	_, _ = theirs.Close(), theirReports.Close() // the end of a supervisor that is killed now must be seen
+	_, _ = theirs.Close(), theirReports.Close() // when the supervisor is killed now, this process must notice it
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), reports.Close())
 	}
@@ -134,17 +134,17 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// wait notes how the program ends, and closes ended when all that it had started is gone.
+// wait records how the program ends, and closes ended when every process that it had started is gone.
 func (p *Process) wait(from *json.Decoder, reports io.Closer) {
 	var last report
 	if err := from.Decode(&last); err != nil || last.Exit == nil {
-		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // the supervisor was killed: what is left of it is the process group
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // the supervisor was killed: only the process group is left
 		last.Exit = &Exit{Code: -1, Signal: syscall.SIGKILL}
 	}
 	p.exit = *last.Exit
 	p.exit.At = time.Now()
 	_ = from.Decode(&last) // the end of the pipe
-	_ = p.cmd.Wait()       // the report said what matters
+	_ = p.cmd.Wait()       // the report has the result
 	p.close()
 	_ = reports.Close()
 	close(p.ended)
@@ -153,13 +153,13 @@ func (p *Process) wait(from *json.Decoder, reports io.Closer) {
 // close asks the supervisor to end everything.
 func (p *Process) close() { p.closing.Do(func() { _ = p.control.Close() }) }
 
-// PID is the process number, which is also that of its group.
+// PID returns the process number, which is also that of its group.
 func (p *Process) PID() int { return p.pid }
 
-// Ended is closed when the process and everything that it had started are gone and reaped.
+// Ended returns a channel that is closed when the process and every process that it had started are gone and reaped.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Running reports whether the process is there. A paused process counts as running.
+// Running reports whether the process exists. A paused process counts as running.
 func (p *Process) Running() bool {
 	select {
 	case <-p.ended:
@@ -169,7 +169,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Exit says how the process ended. It waits for that.
+// Exit waits for the end of the process and describes it.
 func (p *Process) Exit() Exit {
 	<-p.ended
 	return p.exit
@@ -190,16 +190,16 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Kill ends the process as a crash does, and returns when it and everything that it had started are gone. A process
-// that is gone already stays as it ended.
+// Kill ends the process as a crash does, and returns when it and every process that it had started are gone. The Exit
+// of a process that has ended already does not change.
 func (p *Process) Kill() Exit {
 	_ = p.Signal(syscall.SIGKILL)
 	p.close()
 	return p.Exit()
 }
 
-// Terminate sends a signal, and SIGKILL after the grace period. Exit.Signal says which of them it was when the process
-// did not end by itself.
+// Terminate sends a signal, and SIGKILL after the grace period. Exit.Signal has the signal that ended the process when
+// it did not end by itself.
 func (p *Process) Terminate(s syscall.Signal, grace time.Duration) Exit {
 	_ = p.Signal(s)
 	select {

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/output"
 )
 
-// TestMain is the tests, the program that eats memory, or a lab that has one program running.
+// TestMain runs the tests, or acts as a program that eats memory, or as a lab that has one program running.
 func TestMain(m *testing.M) {
 	switch os.Getenv("SUPERVISOR_TEST") {
 	case "eat":
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A crowd is the processes of a test, found by a mark in their environment.
+// A crowd has the processes of a test, found by a mark in their environment.
 type crowd struct {
 	t    *testing.T
 	mark string
@@ -87,15 +87,15 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// leaves starts a process in its group, one in a session of its own, and one in a session below that, whose parents
-// end.
+// leaves starts a process in its group, a process in a separate session, and a process in a session below that session.
+// The parents of these processes end.
 const leaves = `sleep 300 &
 setsid sh -c 'setsid sleep 300 & sleep 300' &
 sh -c 'setsid sh -c "trap : INT TERM HUP; sleep 300; sleep 300" &'
 `
 
-// TestNothingIsLeft ends programs of several kinds. Two of them double themselves, for twelve generations: also when this
-// test is killed, that has an end.
+// TestNothingIsLeft ends programs of several kinds. Two of them double themselves, for twelve generations, so that they
+// end even when this test is killed.
 func TestNothingIsLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -172,7 +172,7 @@ func TestTheLabIsGone(t *testing.T) {
 	}
 }
 
-// TestTheSupervisorIsGone kills the supervisor: the program cannot go on without it.
+// TestTheSupervisorIsGone kills the supervisor: the program ends with it.
 func TestTheSupervisorIsGone(t *testing.T) {
 	c := newCrowd(t)
 	begin := filepath.Join(t.TempDir(), "begin")
@@ -200,7 +200,7 @@ func TestAProgramThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestTheProgramSees nothing of the supervisor.
+// TestTheProgramSees checks that the program sees nothing of the supervisor.
 func TestTheProgramSees(t *testing.T) {
 	words := &output.Buffer{}
 	exit, err := Run(t.Context(), Command{Path: "/bin/sh", Dir: "/", Output: words, Env: []string{"A=b c"},
@@ -219,7 +219,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkRunAlone is the same without a supervisor.
+// BenchmarkRunAlone measures the same without a supervisor.
 func BenchmarkRunAlone(b *testing.B) {
 	for b.Loop() {
 		if err := exec.Command("/bin/true").Run(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// SheetsFile has the run sheets, as tables.
+// SheetsFile is the page with the run sheets, as tables.
 const SheetsFile = "TEACHING.md"
 
 // A Sheet is the plan of one session.
@@ -20,17 +20,18 @@ type Sheet struct {
 
 // A Row is one row of a sheet.
 type Row struct {
-	// From and Minutes are in minutes; the end of a session has no minutes.
+	// From and Minutes are in minutes; the row for the end of a session has no Minutes.
 	From    int `json:"from"`
 	Minutes int `json:"minutes"`
-	// What happens, Types who types, Then what is checked at the end, Late what helps: as a reader sees them.
+	// These fields are the cells about the activity, the person who types, the check at the end, and the remedy for a
+	// delay, as a reader sees them.
 	What  string `json:"what"`
 	Types string `json:"types"`
 	Then  string `json:"then"`
 	Late  string `json:"late"`
-	// Slides are the numbers of the row's slides.
+	// Slides has the numbers of the row's slides.
 	Slides []int `json:"slides"`
-	// Exercise that everyone writes or sees in this row, Shown that nobody writes it.
+	// Exercise is the exercise that all attendees write or see in this row. Shown means that they only see it.
 	Exercise string `json:"exercise"`
 	Shown    bool   `json:"shown"`
 	line     string
@@ -60,7 +61,7 @@ func Sheets(root string) (all []Sheet, err error) {
 			name = heading
 			all = append(all, Sheet{Name: name})
 		} else if part := sheetPart.FindStringSubmatch(line); part != nil {
-			if len(all[len(all)-1].Rows) == 0 { // the sheet has sessions, and none of its own
+			if len(all[len(all)-1].Rows) == 0 { // the sheet has sessions, and no rows before them
 				all = all[:len(all)-1]
 			}
 			all = append(all, Sheet{Name: name + ", " + part[1]})
@@ -104,10 +105,10 @@ func newRow(line string) (r Row, err error) {
 	return r, nil
 }
 
-// plain is a cell without the marks of Markdown.
+// plain returns a cell without the marks of Markdown.
 func plain(cell string) string { return sheetMarks.Replace(sheetLink.ReplaceAllString(cell, "$1")) }
 
-// numbers are those of a list such as 3, 5–7.
+// numbers returns the numbers of a list such as 3, 5–7.
 func numbers(list string) (all []int) {
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, isRange := strings.Cut(strings.TrimSpace(part), "–")

@@ -12,10 +12,10 @@ import (
 	"example.com/operator-workshop/scripts/internal/page"
 )
 
-// SlidesFile has the slides. It is a page: its blocks are compared, included or skipped as those of other pages.
+// SlidesFile has the slides. It is a page: its blocks are compared, included or skipped like those of other pages.
 const SlidesFile = "SLIDES.md"
 
-// What fits on a slide beside its heading, in code of 24 pixels on 1280 x 720.
+// These limits define the code that fits on a slide below its heading, in 24 pixels on 1280 x 720.
 const (
 	slideColumns = 80
 	slideLines   = 15
@@ -26,10 +26,10 @@ type Slide struct {
 	// Number counts from 1.
 	Number int
 	Title  string
-	// Exercise is the one that the slide sets or solves; Task says that it sets it.
+	// Exercise is the exercise that the slide sets or solves; Task means that the slide sets it.
 	Exercise string
 	Task     bool
-	// Noted says that the slide has notes for who speaks: a block quote.
+	// Noted means that the slide has notes for the speaker, in a block quote.
 	Noted  bool
 	Blocks []*page.Block
 }
@@ -51,7 +51,7 @@ func Slides(root string) (all []Slide, err error) {
 				s.Task, s.Exercise = found[1] == "Task", found[2]
 			}
 			all = append(all, s)
-		case len(all) == 0: // what the page says before the first slide
+		case len(all) == 0: // the text before the first slide
 		case part.Block != nil:
 			all[len(all)-1].Blocks = append(all[len(all)-1].Blocks, part.Block)
 		case part.Quoted:
@@ -61,8 +61,8 @@ func Slides(root string) (all []Slide, err error) {
 	return all, nil
 }
 
-// Fits returns an error when code of the slide is cut off on a screen of 1280 pixels. The tests of the window measure
-// it in a browser.
+// Fits returns an error when code of the slide does not fit on a screen of 1280 pixels. The tests of the window measure
+// the slides in a browser.
 func (s Slide) Fits() error {
 	var errs []error
 	lines := 0

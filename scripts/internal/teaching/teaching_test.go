@@ -15,10 +15,10 @@ import (
 
 var root = filepath.Join("..", "..", "..")
 
-// A room bears this many slides in a session.
+// This is the maximum number of slides in a session.
 const mostSlides = 50
 
-// A row of a run sheet begins where the one before ends, and an exercise takes the minutes of its list.
+// A row of a run sheet begins when the row before it ends, and an exercise takes the minutes in its list.
 func TestTheRunSheetsAddUp(t *testing.T) {
 	exercises, err := exercise.Load(root)
 	if err != nil {
@@ -60,8 +60,8 @@ func sheets(t *testing.T) []Sheet {
 	return all
 }
 
-// The slides come in the order of each sheet. A row of an exercise has its task before its solution, and one that is
-// shown has the solution alone.
+// The slides are in the order of each sheet. A row of an exercise has its task before its solution; a row of an
+// exercise that is only shown has the solution alone.
 func TestSlidesFollowTheRunSheets(t *testing.T) {
 	slides, err := Slides(root)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestSlidesFollowTheRunSheets(t *testing.T) {
 	}
 }
 
-// about names the slides of an exercise.
+// about returns the slides of an exercise.
 func about(slides []Slide, id string) string {
 	var some []string
 	for _, s := range slides {
@@ -148,7 +148,7 @@ func TestEachSlideFitsAndHasNotes(t *testing.T) {
 	}
 }
 
-// wrappedFrom is the reason of a block whose lines are those of a file, and shorter.
+// wrappedFrom is the skip reason of a block that has the lines of a file with additional line breaks.
 var wrappedFrom = regexp.MustCompile(`^wrapped from (\S+)$`)
 
 // Code with lines that are too long for a slide has other line breaks than its file, and no other difference.
@@ -203,7 +203,7 @@ func TestSlidesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Who adds a chapter says how it is taught, and where a reader finds it.
+// Each chapter has a section about teaching it, and links that lead a reader to it.
 func TestEachChapterIsInTheOverviews(t *testing.T) {
 	chapters, err := filepath.Glob(filepath.Join(root, "[0-9][0-9]-*", "README.md"))
 	if err != nil || len(chapters) < 7 {

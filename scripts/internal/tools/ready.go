@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Names are those of all programs that can be built.
+// Names returns the names of all programs that can be built.
 func (b Builder) Names() (names []string) {
 	for _, t := range b.tools() {
 		names = append(names, t.Name)
@@ -19,7 +19,7 @@ func (b Builder) Names() (names []string) {
 	return names
 }
 
-// Stamps builds programs where bin/ lacks them, and returns for each the stamp that it may have on another machine.
+// Stamps builds programs that bin/ lacks, and returns for each program the stamp that it may have on another machine.
 func (b Builder) Stamps(ctx context.Context, names ...string) (map[string]string, error) {
 	if err := b.Ensure(ctx, names...); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (b Builder) Stamps(ctx context.Context, names ...string) (map[string]string
 	return stamps, nil
 }
 
-// adopt moves those of the tools into bin/ that are ready-made and have the pinned version, and returns the others.
+// adopt moves ready-made tools of the pinned version into bin/, and returns the other tools.
 func (b Builder) adopt(wanted []pinned) (rest []pinned, err error) {
 	for _, t := range wanted {
 		from := filepath.Join(b.Ready, t.Name)

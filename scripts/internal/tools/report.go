@@ -11,13 +11,13 @@ import (
 	"golang.org/x/term"
 )
 
-// A Reporter prints progress: a line that moves on a terminal, a new line now and then elsewhere.
+// A Reporter prints progress: on a terminal a line that is overwritten, elsewhere a new line now and then.
 type Reporter struct {
 	// W receives the text.
 	W io.Writer
-	// Moving says that W is a terminal, on which a line can be written over.
+	// Moving means that W is a terminal, on which a line can be overwritten.
 	Moving bool
-	// Every is how often a meter prints a line where it cannot move.
+	// Every is the interval at which a meter prints a line when it cannot overwrite lines.
 	Every time.Duration
 }
 
@@ -32,7 +32,7 @@ func NewReporter(f *os.File) Reporter {
 // Line prints one line.
 func (r Reporter) Line(format string, args ...any) { fmt.Fprintf(r.W, format+"\n", args...) }
 
-// A Meter shows how far a long step has come, and for how long it has run.
+// A Meter shows the progress of a long step, and for how long it has run.
 type Meter struct {
 	r     Reporter
 	what  string
@@ -66,7 +66,7 @@ func (r Reporter) Meter(what string) *Meter {
 	return m
 }
 
-// Set says how much is done, and of how much; a total of 0 is unknown.
+// Set sets the amount that is done, and the total; a total of 0 is unknown.
 func (m *Meter) Set(done, total int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *Meter) CountDownloads() func(line string) {
 	}
 }
 
-// Stop ends the meter and prints where it stood, when it took long enough to have been seen.
+// Stop ends the meter and prints its last state, when it ran long enough to be seen.
 func (m *Meter) Stop() {
 	close(m.quit)
 	m.ended.Wait()
@@ -93,7 +93,7 @@ func (m *Meter) Stop() {
 	m.mu.Unlock()
 	switch {
 	case m.r.Moving && nothing:
-		fmt.Fprintf(m.r.W, "\r%-78s\r", "") // it was quick, or there was nothing to do
+		fmt.Fprint(m.r.W, "\r\x1b[K") // the step was quick, or had nothing to do
 	case m.r.Moving:
 		m.print()
 		fmt.Fprintln(m.r.W)
@@ -105,13 +105,13 @@ func (m *Meter) Stop() {
 func (m *Meter) print() {
 	text := m.text(time.Since(m.start))
 	if m.r.Moving {
-		fmt.Fprintf(m.r.W, "\r%-78s", text)
+		fmt.Fprint(m.r.W, "\r\x1b[K"+text)
 		return
 	}
 	fmt.Fprintln(m.r.W, text)
 }
 
-// text says how far the step is after this time, and for how long it will go on at the same speed.
+// text describes the progress of the step after this time, and the remaining time at the same speed.
 func (m *Meter) text(after time.Duration) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -50,10 +50,10 @@ import ("fmt"; "os")
 
 func main() { fmt.Printf("`+greeting+` %q\n", os.Args[1:]) }
 `)
-	c.age("scripts/cmd/workshop/main.go", -time.Second) // newer than what was built just before
+	c.age("scripts/cmd/workshop/main.go", -time.Second) // newer than the program that was just built
 }
 
-// age sets the time of a file to that long ago.
+// age sets the time of a file to the given duration ago.
 func (c checkout) age(path string, by time.Duration) {
 	c.t.Helper()
 	then := time.Now().Add(-by)
@@ -75,7 +75,7 @@ func (c checkout) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs scripts/workshop and returns all it said, and whether it succeeded.
+// run runs scripts/workshop and returns its output, and whether it succeeded.
 func (c checkout) run(args ...string) (string, bool) {
 	out, err := c.command(args...).CombinedOutput()
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(c.root), "*", "bin", ".workshop.*")); len(left) > 0 {
@@ -91,7 +91,7 @@ func (c checkout) says(want string, args ...string) {
 	}
 }
 
-// fails wants a failure that names the reason and the fix.
+// fails requires a failure that names the reason and the fix.
 func (c checkout) fails(reason, fix string) {
 	c.t.Helper()
 	if out, ok := c.run(); ok || !strings.Contains(out, reason) || !strings.Contains(out, fix) {
@@ -99,7 +99,7 @@ func (c checkout) fails(reason, fix string) {
 	}
 }
 
-// pathWithout makes a PATH of what the script uses, where `go` is the given shell script or missing.
+// pathWithout makes a PATH with the programs that the script uses, where `go` is the given shell script or missing.
 func pathWithout(t *testing.T, goScript string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -138,7 +138,7 @@ func TestTheScriptBuildsWhenTheSourceIsNewer(t *testing.T) {
 	c.says("two []")
 	c.settle()
 	t.Setenv("PATH", pathWithout(t, ""))
-	c.says("two []") // what is built needs no Go
+	c.says("two []") // a built program needs no Go
 }
 
 func TestTheScriptNamesReasonAndFix(t *testing.T) {
@@ -195,7 +195,7 @@ func TestCtrlCStopsTheScript(t *testing.T) {
 	c := newCheckout(t)
 	c.says("one []")
 	c.program("two")
-	// Like the go command, this one ends itself at the signal with a code of its own.
+	// Like the go command, this command ends itself at the signal with its own exit code.
 	t.Setenv("PATH", pathWithout(t, `case $1 in
 env) [ "$2" = GOVERSION ] && echo go1.26.0 || echo host;;
 build) trap 'exit 1' INT; for a; do [ "$p" = -o ] && echo half > "$a"; p=$a; done; while :; do sleep 0.05; done;;

@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// A stamp is a file about a program in bin/. Its first line says what was built, from what, with the SHA-256 of the
-// program. Its second line is the identity of the file that was hashed.
+// A stamp is a file about a program in bin/. Its first line has the name of the program, its sources, and its SHA-256.
+// Its second line is the identity of the file that was hashed.
 //
-// It shows that a program is not the one that was built: half of it after a power cut, or another one in its place. To
-// hash all of bin/ takes 1.6 s of a core, too long for each target, so a program is hashed again only when its identity
-// changed: each write and each rename change it, and no program can set the time of the change. A stamp is no defence
-// against a user who may write to bin/, who may write stamps too. Programs of a bundle are always hashed, and the code
-// of the bundle vouches for their stamps.
+// A stamp shows that a file is not the program that was built: a part of it after a power cut, or another program in
+// its place. Hashing all of bin/ takes 1.6 s of a core, too long for each target, so a program is hashed again only
+// when its identity has changed: each write and each rename change the identity, and no program can set the time of the
+// change. A stamp does not protect against a user who may write to bin/, because that user may write stamps, too.
+// Programs of a bundle are always hashed, and the code of the bundle guarantees their stamps.
 
 func (b Builder) stampPath(name string) string { return filepath.Join(b.Bin(), ".stamps", name) }
 
 // withSum is the first line of a stamp.
 func withSum(stamp, sum string) string { return fmt.Sprintf("%s sha256:%s\n", stamp, sum) }
 
-// isBuilt reports whether bin/ has the program that one of the stamps describes, and all of it.
+// isBuilt reports whether bin/ has the complete program that one of the stamps describes.
 func (b Builder) isBuilt(name string, stamps ...string) bool {
 	have, err := os.ReadFile(b.stampPath(name))
 	if err != nil {
@@ -49,11 +49,11 @@ func (b Builder) isBuilt(name string, stamps ...string) bool {
 	if err != nil || now != recorded {
 		return false
 	}
-	_ = b.writeStamp(name, withSum(stamp, now), program) // in a bin/ that cannot be written, it is hashed each time
+	_ = b.writeStamp(name, withSum(stamp, now), program) // when bin/ cannot be written, the program is hashed each time
 	return true
 }
 
-// writeStamp adds the identity of the program to the first line of its stamp. The file is whole or not there.
+// writeStamp adds the identity of the program to the first line of its stamp. The file is complete or does not exist.
 func (b Builder) writeStamp(name, what string, program fs.FileInfo) error {
 	file, err := os.CreateTemp(filepath.Dir(b.stampPath(name)), ".new-")
 	if err != nil {
@@ -69,7 +69,7 @@ func (b Builder) writeStamp(name, what string, program fs.FileInfo) error {
 	return nil
 }
 
-// sum is the SHA-256 of a file.
+// sum returns the SHA-256 of a file.
 func sum(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

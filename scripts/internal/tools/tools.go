@@ -25,16 +25,16 @@ import (
 	"example.com/operator-workshop/scripts/internal/lock"
 )
 
-// A Tool is one program and the package it is built from.
+// A Tool is one program and the package from which it is built.
 type Tool struct {
-	// Name of the program in bin/.
+	// Name is the name of the program in bin/.
 	Name string
 	// Package is the import path of its main package.
 	Package string
-	// Module is the folder in scripts/ whose go.mod pins it; empty is tools. A program that needs other versions than
-	// Kubernetes has another module. It is compiled only on request.
+	// Module is the folder in scripts/ whose go.mod pins the program; empty means tools. A program that needs other
+	// versions than Kubernetes is in another module, and is compiled only on request.
 	Module string
-	// Tags are the build tags that it needs, separated by commas.
+	// Tags are the build tags that the program needs, separated by commas.
 	Tags string
 	// Versions are the variables of the program that the linker sets to its module's version.
 	Versions []string
@@ -61,7 +61,8 @@ var All = []Tool{
 	operatorSDK,
 }
 
-// operatorSDK is built without the C libraries for signatures and storage of images. Its releases set the variables.
+// operatorSDK is built without the C libraries for signatures and storage of images. The releases of operator-sdk set
+// the same variables.
 var operatorSDK = Tool{
 	Name:    "operator-sdk",
 	Package: "github.com/operator-framework/operator-sdk/cmd/operator-sdk",
@@ -76,14 +77,14 @@ var operatorSDK = Tool{
 
 // Sets of programs by the purpose they serve.
 var (
-	// Envtest is what the tests of every chapter start.
+	// Envtest has the programs that the tests of every chapter start.
 	Envtest = []string{"etcd", "kube-apiserver", "kubectl"}
-	// Local is what the local environment runs.
+	// Local has the programs that the local environment runs.
 	Local = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
-	// Generators are what `make generate` of the chapters runs.
+	// Generators has the programs that `make generate` of the chapters runs.
 	Generators = []string{"controller-gen", "deepcopy-gen", "register-gen", "applyconfiguration-gen", "client-gen",
 		"lister-gen", "informer-gen", "kustomize"}
-	// Kind is what the kind environment needs besides Docker.
+	// Kind has the programs that the kind environment needs besides Docker.
 	Kind = []string{"kind", "kubectl"}
 )
 
@@ -91,21 +92,21 @@ var (
 type Builder struct {
 	// Root is the repository's folder.
 	Root string
-	// Report receives progress; Discard is silent.
+	// Report receives progress; Discard prints nothing.
 	Report Reporter
 	// Cgo lets a program be linked with C, by the compiler of this machine.
 	Cgo bool
-	// Tools are what can be built; none means All.
+	// Tools are the programs that can be built; an empty list means All.
 	Tools []Tool
-	// Ready is a folder with programs that were built elsewhere, and their stamps.
+	// Ready is a folder with programs that were built on another machine, and their stamps.
 	Ready string
-	// Platform is what the programs are for, such as darwin/arm64; empty is this machine.
+	// Platform is the platform of the programs, such as darwin/arm64; empty means that of this machine.
 	Platform string
 	// Env is added to the environment of the go command.
 	Env []string
 }
 
-// Bin returns the folder that the programs are built into. Those for another platform have one of their own in it.
+// Bin returns the folder into which programs are built. Programs for another platform have a separate folder in it.
 func (b Builder) Bin() string {
 	return filepath.Join(b.Root, "bin", strings.ReplaceAll(b.Platform, "/", "-"))
 }
@@ -118,9 +119,9 @@ func (b Builder) platform() (goos, arch string) {
 	return goos, arch
 }
 
-// Ensure builds those of the named programs that bin/ lacks or has at another version. A program is
-// replaced in one step: whoever looks sees the old one or the new one. An interrupted build leaves
-// nothing behind, and a second one at the same time waits for the first.
+// Ensure builds the named programs that bin/ lacks or has at another version. A program is replaced in one step: other
+// processes see the old program or the new program. An interrupted build leaves nothing behind, and a second build at
+// the same time waits for the first.
 func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	wanted, err := b.outdated(ctx, names)
 	if err != nil || len(wanted) == 0 {
@@ -149,14 +150,14 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	return b.build(ctx, wanted)
 }
 
-// A pinned tool is one that bin/ lacks, with its module's version, and what its stamp will say when it was built
-// here, or ready-made: out of a bundle.
+// A pinned tool is a tool that bin/ lacks, with its module's version and its two possible stamps: for a build on this
+// machine, and for a ready-made program from a bundle.
 type pinned struct {
 	Tool
 	version, stamp, readyMade string
 }
 
-// outdated returns the tools whose program or stamp is missing or differs from what the pins say.
+// outdated returns the tools whose program or stamp is missing or differs from the pins.
 func (b Builder) outdated(ctx context.Context, names []string) ([]pinned, error) {
 	goVersion, err := b.output(ctx, "env", "GOVERSION")
 	if err != nil {
@@ -180,7 +181,7 @@ func (b Builder) outdated(ctx context.Context, names []string) ([]pinned, error)
 	return wanted, nil
 }
 
-// tools are those that can be built.
+// tools returns the tools that can be built.
 func (b Builder) tools() []Tool {
 	if b.Tools != nil {
 		return b.Tools
@@ -190,7 +191,7 @@ func (b Builder) tools() []Tool {
 
 // build compiles the tools into a temporary folder and moves them, each with its stamp, into bin/.
 func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
-	abandoned, _ := os.ReadDir(b.Bin()) // by a build that was killed: the lock is ours
+	abandoned, _ := os.ReadDir(b.Bin()) // left by a build that was killed, because this process has the lock
 	for _, entry := range abandoned {
 		if strings.HasPrefix(entry.Name(), ".build-") {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(b.Bin(), entry.Name())))
@@ -236,7 +237,7 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	return nil
 }
 
-// compileAll compiles the tools into a folder, those of one module at once.
+// compileAll compiles the tools into a folder, all tools of a module with one command.
 func (b Builder) compileAll(ctx context.Context, wanted []pinned, ldflags, folder string) error {
 	type unit struct{ module, tags string }
 	units := map[unit][]pinned{}
@@ -264,7 +265,7 @@ func (b Builder) compileAll(ctx context.Context, wanted []pinned, ldflags, folde
 	return nil
 }
 
-// isNew reports whether the sources of Kubernetes are still to be downloaded, and so all is to be compiled.
+// isNew reports whether the sources of Kubernetes must still be downloaded, and so all packages must be compiled.
 func (b Builder) isNew(ctx context.Context, version string) bool {
 	cache, err := b.output(ctx, "env", "GOMODCACHE")
 	if err != nil {
@@ -274,11 +275,11 @@ func (b Builder) isNew(ctx context.Context, version string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// downloadSources fetches the sources of the packages, and meanwhile begins to compile the first one.
+// downloadSources fetches the sources of the packages, and meanwhile begins to compile the first package.
 func (b Builder) downloadSources(ctx context.Context, packages []string) error {
 	ahead, stop := context.WithCancel(ctx)
 	var compiling sync.WaitGroup
-	compiling.Go(func() { // what it does not finish is left to the real build, which also reports errors
+	compiling.Go(func() { // the real build does the rest, and reports errors
 		args := append(buildFlags("build"), "-o", os.DevNull, packages[0])
 		_ = b.run(ahead, b.moduleDir(""), args, io.Discard, func(string) {})
 	})
@@ -290,15 +291,15 @@ func (b Builder) downloadSources(ctx context.Context, packages []string) error {
 	return err
 }
 
-// firstTime says what the first build takes: 16 minutes of one core.
+// firstTime announces the cost of the first build: 16 minutes of one core.
 func firstTime(cores int) string {
 	minutes := max(1, (16+cores/2)/cores)
 	return fmt.Sprintf("the first time this takes about 5 GB of disk and %d min on the %d cores of this machine",
 		minutes, cores)
 }
 
-// install moves one program into place. The stamp goes first and comes last, so that no moment shows
-// a stamp beside a program that it does not describe.
+// install moves one program into place. It removes the old stamp first and writes the new stamp last, so that a stamp
+// is never beside a program that it does not describe.
 func (b Builder) install(from, name, stamp string) error {
 	sum, err := sum(from)
 	if err != nil {
@@ -317,12 +318,12 @@ func (b Builder) install(from, name, stamp string) error {
 	return b.writeStamp(name, withSum(stamp, sum), program)
 }
 
-// moduleDir is the folder of a tool's module.
+// moduleDir returns the folder of a tool's module.
 func (b Builder) moduleDir(module string) string {
 	return filepath.Join(b.Root, "scripts", cmp.Or(module, "tools"))
 }
 
-// pins are the versions in a go.mod.
+// pins has the versions in a go.mod.
 type pins struct {
 	modules map[string]string
 	sum     string
@@ -349,7 +350,7 @@ func readPins(dir string) (pins, error) {
 	return p, nil
 }
 
-// module returns the module that a package is in, with its version.
+// module returns the module of a package, with its version.
 func (p pins) module(pkg string) (string, string) {
 	for m := pkg; m != "." && m != "/"; m = path.Dir(m) {
 		if v, ok := p.modules[m]; ok {
@@ -359,8 +360,8 @@ func (p pins) module(pkg string) (string, string) {
 	return "", ""
 }
 
-// pinned adds to a tool its version and its stamps. The stamp of what is built here describes all that the program
-// depends on: its module's version, the Go version, the platform and the checksum of every pinned module.
+// pinned adds to a tool its version and its stamps. The stamp of a program that is built here describes all inputs of
+// the program: its module's version, the Go version, the platform and the checksum of every pinned module.
 func (b Builder) pinned(t Tool, goVersion string) (pinned, error) {
 	p, err := readPins(b.moduleDir(t.Module))
 	if err != nil {
@@ -385,7 +386,7 @@ func KubernetesVersion(root string) (string, error) {
 	return p.modules["k8s.io/kubernetes"], nil
 }
 
-// outputName is the file name that `go build` gives to the program of a package.
+// outputName returns the file name that `go build` gives to the program of a package.
 func outputName(pkg string) string {
 	base := path.Base(pkg)
 	if len(base) > 1 && base[0] == 'v' && strings.Trim(base[1:], "0123456789") == "" {

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// A repository is a small one that pins one tool, whose module lies beside it: no network is needed.
+// A repository is a small repository that pins one tool, whose module is beside it, so that the tests need no network.
 type repository struct {
 	t *testing.T
 	Builder
 	out *output
 }
 
-// output collects what a reporter prints from several goroutines.
+// output collects the text that a reporter prints from several goroutines.
 type output struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -67,7 +67,7 @@ func (r repository) write(path, text string) {
 	}
 }
 
-// pin brings the tool to another version, one that prints it.
+// pin changes the tool to another version, and the tool prints that version.
 func (r repository) pin(version string) {
 	r.write("go.mod", "module example.test/tools\n\ngo 1.26.0\n\ntool example.test/hello/v2\n\n"+
 		"require example.test/hello/v2 "+version+"\n\nreplace example.test/hello/v2 => ./hello\n")
@@ -76,7 +76,7 @@ func (r repository) pin(version string) {
 
 func (r repository) ensure() error { return r.Ensure(r.t.Context(), "hello", "hello") }
 
-// mustHave checks that bin/ has the tool in that version, and nothing half.
+// mustHave checks that bin/ has the tool in that version, and no incomplete files.
 func (r repository) mustHave(version string) {
 	r.t.Helper()
 	out, err := exec.Command(filepath.Join(r.Bin(), "hello")).CombinedOutput()
@@ -96,7 +96,7 @@ func (r repository) mustBuild(version string) {
 	r.mustHave(version)
 }
 
-// fails wants an error with the reason and the fix.
+// fails requires an error with the reason and the fix.
 func (r repository) fails(reason, fix string) {
 	r.t.Helper()
 	if err := r.ensure(); err == nil || !strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), fix) {
@@ -141,8 +141,8 @@ func TestProgressMovesAndEndsWithATotal(t *testing.T) {
 	meter := Reporter{W: moving, Moving: true}.Meter("compiling packages")
 	meter.Set(3, 7)
 	meter.Stop()
-	if got := moving.String(); !strings.HasPrefix(got, "\r  compiling packages: 3 of 7, 0s ") ||
-		!strings.HasSuffix(got, " \n") {
+	if got := moving.String(); !strings.HasPrefix(got, "\r\x1b[K  compiling packages: 3 of 7, 0s") ||
+		!strings.HasSuffix(got, "\n") {
 		t.Errorf("on a terminal: %q", got)
 	}
 	if got := meter.text(30 * time.Second); got != "  compiling packages: 3 of 7, 30s, about 40s to go" {
@@ -281,7 +281,7 @@ func TestAnInterruptedBuildLeavesTheOldProgram(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
 	r.pin("v2.0.1")
-	t.Setenv("GOCACHE", t.TempDir()) // empty: it would have to compile the standard library
+	t.Setenv("GOCACHE", t.TempDir()) // empty: the build would have to compile the standard library
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -323,8 +323,7 @@ func TestTwoBuildsAtOnceAreOne(t *testing.T) {
 	}
 }
 
-// hostile are settings that a reader may have for other projects; parent is the folder in which the
-// checkout lies.
+// hostile returns settings that a reader may have for other projects; parent is the folder that contains the checkout.
 var hostile = map[string]func(t *testing.T, parent string){
 	"GOFLAGS asks for a vendor folder": func(t *testing.T, _ string) { t.Setenv("GOFLAGS", "-mod=vendor") },
 	"GOFLAGS is nonsense":              func(t *testing.T, _ string) { t.Setenv("GOFLAGS", "nonsense") },
@@ -411,7 +410,7 @@ echo "go: go.mod requires go >= 1.26.0 (running go 1.24.1; GOTOOLCHAIN=local)" >
 	}
 }
 
-// mount puts a small file system at dir, where the machine allows that.
+// mount mounts a small file system at dir, where the machine allows it.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -462,7 +461,7 @@ sleep 600 & echo $! >"$NUMBER.new"; mv "$NUMBER.new" "$NUMBER"; wait`))
 	}
 }
 
-// alive tells whether a process runs; one that ended and was not waited for does not.
+// alive reports whether a process runs. A zombie process does not run.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -491,7 +490,7 @@ func TestAToolThatHasAModuleOfItsOwn(t *testing.T) {
 		}
 	}
 	before := r.stampPath("hello")
-	r.write("../other/go.sum", "\n") // another pin of the one is not a reason to build the other
+	r.write("../other/go.sum", "\n") // a changed pin in one module is not a reason to build the tools of another
 	stamp, err := os.ReadFile(before)
 	if err != nil || r.ensure() != nil {
 		t.Fatal(err)

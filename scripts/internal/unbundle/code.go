@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// CodeDigits is how many hexadecimal digits a code has: 80 bits of the SHA-256 of the checksums. Another bundle with
-// the same code cannot be made, and the tools that every system has show it: sha256sum SHA256SUMS | cut -c1-20.
+// CodeDigits is how many hexadecimal digits a code has: 80 bits of the SHA-256 of the checksums. An attacker cannot
+// make another bundle with the same code. Tools of every system print the code: sha256sum SHA256SUMS | cut -c1-20.
 const CodeDigits = 20
 
-// NoCode stands for a code where the reader wants a bundle that nobody vouches for.
+// NoCode takes the place of a code when the reader wants a bundle without a teacher's guarantee.
 const NoCode = "none"
 
-// Code is what a teacher shows and reads out, made from the content of SumsFile. A checksum beside a bundle protects
-// against damage. A stranger who replaces the bundle replaces the checksum too, but not what is on the teacher's screen.
+// Code returns the code that a teacher shows and reads out, made from the content of SumsFile. A checksum beside a
+// bundle protects against damage. A stranger who replaces the bundle replaces the checksum, too, but not the code on
+// the teacher's screen.
 func Code(sums []byte) string {
 	digits := fmt.Sprintf("%x", sha256.Sum256(sums))[:CodeDigits]
 	var groups []string
@@ -25,15 +26,15 @@ func Code(sums []byte) string {
 	return strings.Join(groups, "-")
 }
 
-// vouched compares a code that was typed with that of the checksums. The right one is in no message: a reader who
-// copies it from there would compare the bundle with itself.
+// vouched compares a typed code with that of the checksums. No message contains the right code: a reader who copies the
+// code from a message would compare the bundle with itself.
 func vouched(typed string, sums []byte) error {
 	plain := strings.NewReplacer("-", "", " ", "")
 	switch {
 	case typed == NoCode:
 		return nil
 	case typed == "":
-		return errors.New("nobody has vouched for this bundle, and its programs run as your user: " +
+		return errors.New("no code was compared for this bundle, and its programs run as your user: " +
 			"add CODE=, the code on the screen of the teacher who made it (CODE=none installs it without)")
 	case !strings.EqualFold(plain.Replace(typed), plain.Replace(Code(sums))):
 		return fmt.Errorf("CODE=%s is not the code of this bundle, and nothing was unpacked: compare it with the teacher's "+

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestABundleOfAStrangerIsRefused has a bundle with a planted etcd, and a list with its right checksum: a stranger in
-// the network replaces both. The reader has the code of the teacher's bundle.
+// TestABundleOfAStrangerIsRefused has a bundle with a planted etcd, and a list with the correct checksum of this
+// bundle: a stranger in the network replaces both. The reader has the code of the teacher's bundle.
 func TestABundleOfAStrangerIsRefused(t *testing.T) {
 	teacher := pack(t, good)
 	planted := pack(t, append(good[:len(good):len(good)], file{name: inside + "bin/etcd", text: "planted"}))
@@ -18,7 +18,7 @@ func TestABundleOfAStrangerIsRefused(t *testing.T) {
 		code:                           "is not the code of this bundle, and nothing was unpacked",
 		code[:4]:                       "is not the code of this bundle",
 		codeOf(t, stranger)[:23] + "x": "is not the code of this bundle",
-		"":                             "nobody has vouched for this bundle, and its programs run as your user",
+		"":                             "no code was compared for this bundle, and its programs run as your user",
 		"-":                            "is not the code of this bundle",
 	} {
 		root := newRoot(t)

@@ -1,5 +1,5 @@
 // Package unbundle checks and unpacks a bundle of `make bundle`. It imports the standard library alone: on a machine
-// without a network, the modules that other programs are built from come out of the bundle.
+// without a network, all other modules come from the bundle.
 package unbundle
 
 import (
@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// Top is the folder that all of a bundle is in: a checkout. No clone has this name, so none is overwritten.
+	// Top is the folder with all files of a bundle: a checkout. No clone has this name, so no clone is overwritten.
 	Top = "operator-workshop-offline"
-	// Dir is the part of a bundle, seen from Top, that is not the checkout itself.
+	// Dir is the part of a bundle, relative to Top, that is not the checkout itself.
 	Dir = ".workshop/bundle"
-	// AboutFile is the first file of a bundle, seen from Dir.
+	// AboutFile is the first file of a bundle, relative to Dir.
 	AboutFile = "about.json"
-	// SumsFile lists the checksums of bundles, in the form of sha256sum, beside them.
+	// SumsFile is the file beside the bundles that lists their checksums, in the format of sha256sum.
 	SumsFile = "SHA256SUMS"
 	// Name begins the file name of every bundle.
 	Name = "operator-workshop-"
@@ -38,22 +38,22 @@ const (
 
 // About describes a bundle.
 type About struct {
-	// Platform is what its programs are for, such as linux/amd64.
+	// Platform is the platform of its programs, such as linux/amd64.
 	Platform string `json:"platform"`
-	// Go is the oldest Go that its modules ask for, such as 1.26.3.
+	// Go is the oldest Go version that its modules accept, such as 1.26.3.
 	Go string `json:"go"`
-	// Commit is the state of the checkout that it was made from.
+	// Commit is the commit of the checkout from which it was made.
 	Commit string `json:"commit"`
-	// NodeImage is kind's node among its images; empty without images.
+	// NodeImage is the image of kind's node; empty in a bundle without images.
 	NodeImage string `json:"nodeImage,omitempty"`
 }
 
-// File is the name of the bundle for a platform.
+// File returns the name of the bundle for a platform.
 func File(platform string) string { return Name + strings.ReplaceAll(platform, "/", "-") + ".tar.gz" }
 
 // Open makes the content of a bundle available in root's Dir, which is replaced in one step, and returns that folder.
-// An empty file stands for the bundle that was unpacked there by hand, or for the one that was made here. The code is
-// that of the person who made the bundle, or NoCode; only the bundle that was made here needs none.
+// An empty file stands for the bundle that was unpacked there by hand, or for the bundle that was made here. The code
+// is that of the person who made the bundle, or NoCode; only the bundle that was made here needs no code.
 func Open(ctx context.Context, root, file, code string) (string, error) {
 	dir := filepath.Join(root, filepath.FromSlash(Dir))
 	if file == "" {
@@ -90,7 +90,7 @@ func Open(ctx context.Context, root, file, code string) (string, error) {
 	return dir, nil
 }
 
-// Read returns what a bundle that is unpacked in dir says of itself.
+// Read returns the description of a bundle that is unpacked in dir.
 func Read(dir string) (about About, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, AboutFile))
 	if err != nil {
@@ -99,7 +99,7 @@ func Read(dir string) (about About, err error) {
 	return about, json.Unmarshal(data, &about)
 }
 
-// fits tells whether this machine can use a bundle.
+// fits returns an error when this machine cannot use a bundle.
 func fits(about About) error {
 	if here := runtime.GOOS + "/" + runtime.GOARCH; about.Platform != here {
 		return fmt.Errorf("the bundle is for %s, and this machine is %s: take the one for %s", about.Platform, here, here)
@@ -111,7 +111,7 @@ func fits(about About) error {
 	return nil
 }
 
-// verify compares a bundle with the checksum that is listed beside it, and the list with the code.
+// verify compares a bundle with its checksum in the list beside it, and the list with the code.
 func verify(ctx context.Context, file, code string) error {
 	bundle, err := os.Open(file)
 	if err != nil {
@@ -154,8 +154,8 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// unpack writes what a bundle has in Dir to a folder, and nothing outside of it. The checkout that is in the bundle,
-// too, is left out: whoever runs this has one.
+// unpack writes the files that a bundle has in Dir to a folder, and writes nothing outside of it. It skips the checkout
+// in the bundle, because its caller has a checkout.
 func unpack(ctx context.Context, file, to string) error {
 	bundle, err := os.Open(file)
 	if err != nil {
@@ -204,7 +204,7 @@ func unpack(ctx context.Context, file, to string) error {
 
 var errNoBundle = errors.New("it is not a bundle of make bundle")
 
-// allowed refuses what could be written elsewhere than into the folder of the bundle.
+// allowed refuses entries that could be written outside of the folder of the bundle.
 func allowed(header *tar.Header) error {
 	if !strings.HasPrefix(path.Clean(header.Name)+"/", Top+"/") {
 		return fmt.Errorf("its file %q leads out of the folder that it is unpacked to", header.Name)
@@ -215,7 +215,7 @@ func allowed(header *tar.Header) error {
 	return nil
 }
 
-// check reads what a bundle says of itself, and keeps it when this machine can use the bundle.
+// check reads the description of a bundle, and keeps it when this machine can use the bundle.
 func check(dir *os.Root, file io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(file, 1<<16))
 	if err != nil {
@@ -243,7 +243,7 @@ func write(dir *os.Root, name string, from io.Reader, mode fs.FileMode) error {
 	return errors.Join(err, file.Close())
 }
 
-// explain says which bundle an error is about, and what to do.
+// explain adds to an error the bundle that it is about, and what to do.
 func explain(file string, err error) error {
 	name := filepath.Base(file)
 	switch {

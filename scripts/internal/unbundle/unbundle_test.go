@@ -60,7 +60,7 @@ func pack(t *testing.T, files []file) []byte {
 	return packed.Bytes()
 }
 
-// put writes a bundle and its checksum to a folder of their own.
+// put writes a bundle and its checksum to a new folder.
 func put(t *testing.T, data []byte, sum string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
@@ -74,7 +74,7 @@ func put(t *testing.T, data []byte, sum string) string {
 
 func checksum(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// list is all that is in a folder.
+// list returns all files in a folder.
 func list(t *testing.T, dir string) string {
 	t.Helper()
 	var found []string
@@ -93,7 +93,7 @@ func list(t *testing.T, dir string) string {
 	return strings.Join(found, "\n")
 }
 
-// newRoot is a checkout with a file of the reader and a bundle that was unpacked before.
+// newRoot makes a checkout with a file of the reader and a bundle that was unpacked before.
 func newRoot(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), `a learner's "checkout"`)
@@ -134,7 +134,7 @@ func TestABadBundleChangesNothing(t *testing.T) {
 	with := func(f ...file) []byte { return pack(t, append(good[:1:1], f...)) }
 	for what, bad := range map[string]struct {
 		data []byte
-		sum  string // empty is the right one
+		sum  string // empty means the right checksum
 		want string
 	}{
 		"cut off":                      {whole[:len(whole)/2], checksum(whole), "differs from its checksum"},

@@ -25,7 +25,7 @@ var blockTemplate = template.Must(template.New("").Parse(`<section class="block 
 	`<pre tabindex="0"><code>{{.Code}}</code></pre>{{if .Run}}<div class="verdict" role="status"></div>{{end}}</section>
 `))
 
-// drawBlock writes a block with what it is. A reader can run each sh block, also one that the page runner skips.
+// drawBlock writes a block with its label. A reader can run each sh block, also a block that the page runner skips.
 func drawBlock(w util.BufWriter, number int, b *page.Block) {
 	view := struct {
 		Kind, Label, Note, Terminal string
@@ -50,7 +50,7 @@ func drawBlock(w util.BufWriter, number int, b *page.Block) {
 	_ = blockTemplate.Execute(w, view)
 }
 
-// noteOf says in words what the words of a block do.
+// noteOf explains the words of a block.
 func noteOf(b *page.Block) string {
 	switch {
 	case b.Skip != "":
@@ -71,7 +71,7 @@ func noteOf(b *page.Block) string {
 
 var formatter = chromahtml.New(chromahtml.WithClasses(true), chromahtml.PreventSurroundingPre(true))
 
-// colored is source as HTML whose words have classes. A language is named, or found by a file's name.
+// colored returns source as HTML whose words have classes. The language is given by its name, or by a file's name.
 func colored(language, source string) string {
 	if language == "console" {
 		return template.HTMLEscapeString(source)

@@ -58,7 +58,7 @@ func do(t *testing.T, ctx context.Context, actions ...chromedp.Action) {
 	}
 }
 
-// block is the selector of the block whose text has a part.
+// block returns the selector of the block whose text contains a part.
 func block(t *testing.T, ctx context.Context, part string) string {
 	t.Helper()
 	var number string
@@ -70,7 +70,7 @@ func block(t *testing.T, ctx context.Context, part string) string {
 	return fmt.Sprintf(`[data-block="%s"]`, number)
 }
 
-// says waits until an element holds a text.
+// says waits until an element contains a text.
 func says(t *testing.T, ctx context.Context, selector, want string) {
 	t.Helper()
 	var got string

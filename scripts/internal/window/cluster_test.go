@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
-// startCluster starts a local cluster with the lens and the finished operator of chapter 04, and the window beside it.
+// startCluster starts a local cluster with the lens, the finished operator of chapter 04, and the window.
 func startCluster(t *testing.T) (f *fixture, operator *exec.Cmd) {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -76,8 +76,8 @@ func startCluster(t *testing.T) (f *fixture, operator *exec.Cmd) {
 	return f, operator
 }
 
-// TestTheLoopOfALocalCluster is a reader's session: a MyWeb is made, its ConfigMap deleted, the operator killed. It writes
-// the pictures of the README into WINDOW_PICTURES.
+// TestTheLoopOfALocalCluster plays a reader's session: a MyWeb is made, its ConfigMap deleted, the operator killed. The
+// test writes the pictures of the README into WINDOW_PICTURES.
 func TestTheLoopOfALocalCluster(t *testing.T) {
 	f, operator := startCluster(t)
 	ctx := f.browser(t)
@@ -123,7 +123,7 @@ func TestTheLoopOfALocalCluster(t *testing.T) {
 	do(t, ctx, chromedp.WaitNotPresent(kill))
 }
 
-// writePicture writes what the window shows, in the 256 colours that it uses most.
+// writePicture writes a picture of the window, in the 256 colours that the window uses most.
 func writePicture(t *testing.T, ctx context.Context, path string) {
 	t.Helper()
 	var shot []byte
@@ -147,7 +147,7 @@ func writePicture(t *testing.T, ctx context.Context, path string) {
 	}
 }
 
-// mostUsed are the colours that a picture uses most.
+// mostUsed returns the colours that a picture uses most.
 func mostUsed(full image.Image) (palette color.Palette) {
 	count := map[color.Color]int{}
 	bounds := full.Bounds()

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/exercise"
 )
 
-// Progress is all exercises, and where the reader is.
+// Progress has all exercises, and the reader's current exercise.
 type Progress struct {
 	Current   string            `json:"current"`
 	Next      string            `json:"next"`
@@ -23,7 +23,7 @@ type Progress struct {
 	Chapters  map[string]string `json:"chapters"`
 }
 
-// ProgressOfOne is one exercise of the list.
+// ProgressOfOne has the progress of one exercise in the list.
 type ProgressOfOne struct {
 	ID      string `json:"id"`
 	Title   string `json:"title"`
@@ -33,15 +33,15 @@ type ProgressOfOne struct {
 	Begun   bool   `json:"begun"`
 }
 
-// Task is one exercise, with what the reader has written.
+// Task is one exercise, with the reader's changes.
 type Task struct {
 	ProgressOfOne
 	Story string `json:"story"`
-	// Path is the file to edit, Difference what the reader has changed in the starter.
+	// Path is the file to edit, Difference has the reader's changes to the starter.
 	Path       string `json:"path"`
 	Difference string `json:"difference"`
-	// Replay: the last check of it can be watched.
-	Replay bool `json:"replay"`
+	// Verdict is that of the last check, which can be watched.
+	Verdict *Verdict `json:"verdict,omitempty"`
 	// Editor is the command that the button runs, empty when there is none.
 	Editor string `json:"editor"`
 }
@@ -81,7 +81,10 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	task := Task{ProgressOfOne: progressOf(e, state), Story: e.Story, Path: e.Path(), Editor: strings.Join(editor(), " ")}
-	task.Replay = slices.ContainsFunc(s.verdicts(), func(v Verdict) bool { return v.Exercise == e.ID })
+	all := s.verdicts()
+	if at := slices.IndexFunc(all, func(v Verdict) bool { return v.Exercise == e.ID }); at >= 0 {
+		task.Verdict = &all[at]
+	}
 	if task.Begun {
 		var err error
 		if task.Difference, err = s.difference(e); err != nil {
@@ -92,7 +95,7 @@ func (s *Server) exercise(w http.ResponseWriter, r *http.Request) {
 	answer(w, task)
 }
 
-// named is the exercise of a request's path.
+// named returns the exercise of a request's path.
 func (s *Server) named(w http.ResponseWriter, r *http.Request) (exercise.Exercise, exercise.State, bool) {
 	e, err := exercise.Find(s.Course.All, r.PathValue("id"))
 	if err != nil {
@@ -106,7 +109,7 @@ func (s *Server) named(w http.ResponseWriter, r *http.Request) (exercise.Exercis
 	return e, state, err == nil
 }
 
-// difference is what the reader has changed in the starter.
+// difference returns the reader's changes to the starter.
 func (s *Server) difference(e exercise.Exercise) (string, error) {
 	mine, err := s.Course.Written(e)
 	if err != nil {
@@ -124,7 +127,7 @@ func (s *Server) difference(e exercise.Exercise) (string, error) {
 	return text.String(), nil
 }
 
-// editor is the command of the reader's editor, when it has a window of its own.
+// editor returns the command of the reader's editor, when the editor opens its own window.
 func editor() []string {
 	if visual := strings.Fields(os.Getenv("VISUAL")); len(visual) > 0 {
 		return visual
@@ -152,7 +155,7 @@ func (s *Server) openFile(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	go func() { _ = cmd.Wait() }() // it is the reader's and stays when the window ends
+	go func() { _ = cmd.Wait() }() // the editor belongs to the reader, and stays open after the end of the server
 	w.WriteHeader(http.StatusNoContent)
 }
 

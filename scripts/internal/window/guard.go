@@ -10,17 +10,18 @@ import (
 )
 
 // policy is the content security policy of a page. Scripts and styles come from files only; the nonce is for the style
-// sheets that the terminal makes while it runs.
+// sheets that the terminal adds while it runs.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; " +
 	"connect-src 'self' ws://%s; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// picturePolicy is that of the frame that draws pictures: Mermaid measures with styles of its own. The frame has no
-// data but the text of a picture, cannot connect, and can be shown by the window only.
+// picturePolicy is the policy of the frame that draws pictures: Mermaid measures with its own styles. The frame has no
+// data except the text of a picture, cannot connect, and can be shown by the window only.
 const picturePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'self'"
 
-// guard answers only a browser that came from the first address, on a page of this server. Host and Origin are compared
-// on each request: a web page of somebody else, also under a name that leads to 127.0.0.1, has another one.
+// guard answers only a browser that has opened the first address, on a page of this server. It compares Host and Origin
+// on each request: a foreign web page has another Origin, and a foreign name that resolves to 127.0.0.1 is another
+// Host.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -47,7 +48,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// cookieName has the port: browsers send cookies to all ports of a host.
+// cookieName contains the port, because browsers send cookies to all ports of a host.
 func (s *Server) cookieName() string {
 	_, port, _ := net.SplitHostPort(s.host())
 	return "workshop-" + port
@@ -60,8 +61,8 @@ func (s *Server) isKnown(r *http.Request) bool {
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// enter gives the cookie for the key. A page leads on, not a redirection: with SameSite=Strict a browser that followed a
-// link of another site would not send the cookie.
+// enter gives the cookie for the key. A page leads on instead of a redirection: with SameSite=Strict a browser that
+// followed a link of another site would not send the cookie after a redirection.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	if !equal(r.URL.Query().Get("key"), s.key) {
 		http.Error(w, "This key is not that of this window: open the address that `make open` printed.", http.StatusForbidden)
@@ -74,7 +75,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 		`<link rel="icon" href="/web/icon.svg"><meta http-equiv="refresh" content="0; url=/"><p><a href="/">Open the workshop</a></p>`)
 }
 
-// nonce is that of the response's policy.
+// nonce returns the nonce of the response's policy.
 func nonce(w http.ResponseWriter) string {
 	_, after, _ := strings.Cut(w.Header().Get("Content-Security-Policy"), "'nonce-")
 	value, _, _ := strings.Cut(after, "'")

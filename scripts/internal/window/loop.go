@@ -1,8 +1,10 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"sync"
@@ -13,28 +15,30 @@ import (
 	"example.com/operator-workshop/scripts/internal/loop"
 )
 
-// cluster is the ledger of the local cluster, which goes on. The others are those of checks, which have ended.
+// cluster names the ledger of the local cluster, which continues. The other ledgers belong to checks, which have ended.
 const clusterSource = "cluster"
 
-// A Verdict is what a check has left beside its ledger.
+// A Verdict is the verdict that a check has left beside its ledger.
 type Verdict struct {
 	loop.Judgement
 	// Time is when the ledger was written.
 	Time time.Time `json:"time"`
 }
 
-// An Arrow is a record as it is drawn.
+// An Arrow is a record in the form in which it is drawn.
 type Arrow struct {
 	loop.Record
-	// Text is the record in words.
+	// Text describes the record in words.
 	Text string `json:"text"`
 	// Changes is set when a request asks for a change.
 	Changes bool `json:"changes,omitempty"`
-	// After is the number of the event that was delivered to the program before it sent the request, 0 for none.
-	After int `json:"after,omitempty"`
+	// Later is the time since the event that was delivered to the program before it sent the request.
+	Later string `json:"later,omitempty"`
+	// Sentence says what the record is, and which event came before it. The event before it is not its cause.
+	Sentence string `json:"sentence"`
 }
 
-// verdicts are those of the checks that left a ledger, by exercise.
+// verdicts returns the verdicts of the checks that left a ledger, by exercise.
 func (s *Server) verdicts() (all []Verdict) {
 	folders, _ := os.ReadDir(s.Checks)
 	for _, folder := range folders {
@@ -49,13 +53,13 @@ func (s *Server) verdicts() (all []Verdict) {
 
 func (s *Server) loopSources(w http.ResponseWriter, _ *http.Request) { answer(w, s.verdicts()) }
 
-// batch is how many records are sent at once, and flush how long the first of them may wait for others.
+// batch is how many records are sent at once, and flush is how long the first of them may wait for others.
 const (
 	batch = 256
 	flush = 50 * time.Millisecond
 )
 
-// A feed sends records to a tab. It keeps no more than one batch: a slow tab makes the reading of the file wait.
+// A feed sends records to a tab. It keeps at most one batch: when a tab is slow, the reading of the file waits.
 type feed struct {
 	connection *websocket.Conn
 
@@ -64,25 +68,41 @@ type feed struct {
 	waiting []Arrow
 }
 
-// feedMessage is what a tab gets.
+// feedMessage is a message to a tab.
 type feedMessage struct {
 	Records []Arrow `json:"records,omitempty"`
-	// Away says why there are no records.
+	// Away is the reason for which there are no records.
 	Away string `json:"away,omitempty"`
-	// End says that there are no more.
+	// End means that no more records follow.
 	End bool `json:"end,omitempty"`
 }
 
-// add takes a record. Discovery and health are of no resource, and are left out; so is the second record of a watch.
+// add takes a record. It omits records without a resource, which are discovery and health checks, and the second record
+// of a watch.
 func (f *feed) add(ctx context.Context, r loop.Record) error {
-	if r.Resource == "" || r.IsEndOfWatch() {
+	if r.Is != loop.Note && (r.Resource == "" || r.IsEndOfWatch()) {
 		return nil
 	}
 	f.mu.Lock()
 	f.order.Note(r)
 	arrow := Arrow{Record: r, Text: r.Text(), Changes: r.Changes()}
-	if event, ok := f.order.Before(r); ok && r.Is == loop.Request {
-		arrow.After = event.N
+	by := cmp.Or(r.By.Name, "unknown")
+	if r.By.PID != 0 {
+		by = fmt.Sprintf("%s (process %d)", by, r.By.PID)
+	}
+	event, ok := f.order.Before(r)
+	switch r.Is {
+	case loop.Note:
+		arrow.Sentence = arrow.Text
+	case loop.Event:
+		arrow.Sentence = arrow.Text + " was delivered to " + by + "."
+	default:
+		arrow.Sentence = by + " sent " + arrow.Text + took(r) + effects[r.Effect]
+		if ok {
+			arrow.Later = loop.Gap(r.Time.Sub(event.Time))
+			arrow.Sentence += fmt.Sprintf(" Before it, by %s, %s was delivered: that is the order, not a cause.",
+				arrow.Later, event.Text())
+		}
 	}
 	f.waiting = append(f.waiting, arrow)
 	full := len(f.waiting) >= batch
@@ -91,6 +111,17 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 		return f.flush(ctx)
 	}
 	return nil
+}
+
+// effects are sentences about the effect of a write.
+var effects = map[string]string{"moved": " It changed the object.", "same": " It changed nothing."}
+
+// took is the time from the request to the answer.
+func took(r loop.Record) string {
+	if r.Took == 0 {
+		return "."
+	}
+	return fmt.Sprintf("; the answer took %.1f ms.", r.Took)
 }
 
 func (f *feed) flush(ctx context.Context) error {
@@ -104,7 +135,7 @@ func (f *feed) flush(ctx context.Context) error {
 	return sendOne(ctx, f.connection, feedMessage{Records: some})
 }
 
-// keepFlushing sends what waits until the context ends.
+// keepFlushing sends waiting records until the context ends.
 func (f *feed) keepFlushing(ctx context.Context) {
 	for {
 		select {
@@ -118,8 +149,8 @@ func (f *feed) keepFlushing(ctx context.Context) {
 	}
 }
 
-// records sends a tab the records of a source. Those of the local cluster go on; a tab that has lost them connects again,
-// and knows by their time and number which ones it has.
+// records sends a tab the records of a source. The records of the local cluster continue. A tab that has lost its
+// connection connects again, and recognises the records that it has by their time and number.
 func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	paths, follow := []string{loop.Backup(s.Ledger), s.Ledger}, true
 	if name := r.PathValue("source"); name != clusterSource {
@@ -136,7 +167,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	}
 	connection, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // Accept has answered the request
 	}
 	defer connection.CloseNow()
 	ctx := connection.CloseRead(r.Context())
@@ -160,7 +191,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	_ = connection.Close(websocket.StatusNormalClosure, "")
 }
 
-// ending is what a tab gets when there are no more records.
+// ending returns the message that a tab gets when no more records follow.
 func ending(err error) feedMessage {
 	switch {
 	case err == nil:

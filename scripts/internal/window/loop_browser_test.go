@@ -18,7 +18,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/loop"
 )
 
-// demo are the records of a run of the demo, which a lens has written, and the objects of its cluster in the middle of it.
+// demo has the records of a run of the demo, which a lens has written, and the objects of its cluster in the middle of
+// the run.
 const (
 	demoLedger  = "testdata/demo.jsonl"
 	demoObjects = "testdata/demo-objects.json"
@@ -46,7 +47,7 @@ func startDemo(t *testing.T) *fixture {
 	return f
 }
 
-// add has the lens deliver one more event.
+// add makes the lens deliver one more event.
 func (f *fixture) add(t *testing.T, name string) {
 	t.Helper()
 	file, err := os.OpenFile(f.Ledger, os.O_APPEND|os.O_WRONLY, 0)
@@ -61,7 +62,7 @@ func (f *fixture) add(t *testing.T, name string) {
 	}
 }
 
-// openLoop shows the loop when its records are there.
+// openLoop shows the loop, and waits for its records.
 func (f *fixture) openLoop(t *testing.T) context.Context {
 	t.Helper()
 	ctx := f.browser(t)
@@ -119,7 +120,7 @@ func TestTheLoopStandsStepsAndPlays(t *testing.T) {
 	says(t, ctx, ".loop-status", "paused at")
 }
 
-// The sentence about a request names what was delivered before it, and claims no cause.
+// The sentence about a request names the event that was delivered before it, and does not claim a cause.
 func TestARequestSaysWhatCameBeforeIt(t *testing.T) {
 	f := start(t)
 	writeLedger(t, f.Ledger, 1)
@@ -170,7 +171,7 @@ func TestButtonsTypeTheirCommand(t *testing.T) {
 	f := startDemo(t)
 	ctx := f.openLoop(t)
 	label := `//button[text()="Add a label"]`
-	says(t, ctx, ".acts", "kubectl label myweb myweb") // the MyWeb is there when the ledger has named its resource
+	says(t, ctx, ".acts", "kubectl label myweb myweb") // the MyWeb appears when the ledger has named its resource
 	do(t, ctx, chromedp.WaitVisible(label), chromedp.Click(label))
 	says(t, ctx, ".side .verdict", "kubectl label myweb myweb touched=")
 	do(t, ctx, chromedp.Click("#tab-commands"))
@@ -204,7 +205,7 @@ func TestTheLoopByKeyboardAlone(t *testing.T) {
 	}
 }
 
-// The tab keeps no more than a bounded number of records, the newest ones.
+// The tab keeps a limited number of records: the newest.
 func TestALongLedgerIsBounded(t *testing.T) {
 	f := start(t)
 	writeLedger(t, f.Ledger, 5000)

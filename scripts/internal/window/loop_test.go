@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/scripts/internal/loop"
 )
 
-// writeLedger makes a file of records of an operator that answers n events with a write each.
+// writeLedger makes a file of records of an operator that answers each of n events with a write.
 func writeLedger(t *testing.T, path string, n int) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -62,7 +62,7 @@ func (f *fixture) writeCheck(t *testing.T, j loop.Judgement, n int) {
 	}
 }
 
-// records reads messages until a message is the last one that is wanted.
+// records reads messages until a message is the last wanted message.
 func (f *fixture) records(t *testing.T, source string, isLast func(feedMessage, []Arrow) bool) []Arrow {
 	t.Helper()
 	connection := f.dialPath(t, "/loop/records/"+source)
@@ -143,7 +143,7 @@ func TestWithoutAClusterTheLoopSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// answers are those of an API server, by path.
+// answers has the responses of an API server, by path.
 type answers map[string]string
 
 func (a answers) Get(_ context.Context, path string) ([]byte, error) {
@@ -155,7 +155,7 @@ func (a answers) Get(_ context.Context, path string) ([]byte, error) {
 
 func (a answers) Close() {}
 
-// served has a MyWeb with a child, a child without an owner, a Secret, and what no operator made.
+// served has a MyWeb with a child, a child without an owner, a Secret, and objects that no operator made.
 var served = answers{
 	"/api/v1/configmaps": `{"kind":"ConfigMapList","items":[
 		{"metadata":{"name":"myweb","namespace":"default","uid":"2","ownerReferences":[

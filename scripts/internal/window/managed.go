@@ -33,7 +33,7 @@ type Line struct {
 
 const hidden = "(not shown)"
 
-// manage draws an object. The data of a Secret is not shown.
+// manage draws an object. It does not show the data of a Secret.
 func manage(object map[string]any) Managed {
 	var entries []struct {
 		Manager
@@ -71,11 +71,11 @@ func hideData(secret, metadata map[string]any) {
 	}
 }
 
-// owners are, for each manager, the fields below a place that it manages, in the format FieldsV1. An empty set means the
-// whole value.
+// owners has, for each manager, the fields below a place that the manager owns, in the format FieldsV1. An empty set
+// means the whole value.
 type owners map[int]map[string]any
 
-// of are the managers of the place itself.
+// of returns the managers of the place itself.
 func (o owners) of() (managers []int) {
 	for manager, set := range o {
 		if _, itself := set["."]; itself || len(set) == 0 {
@@ -86,7 +86,7 @@ func (o owners) of() (managers []int) {
 	return managers
 }
 
-// below are the owners of what is below a place; is says which key of a set means it.
+// below returns the owners of a field or item below a place; is reports which key of a set means that field or item.
 func (o owners) below(is func(key string) bool) owners {
 	found := owners{}
 	for manager, set := range o {
@@ -102,7 +102,7 @@ func (o owners) below(is func(key string) bool) owners {
 	return found
 }
 
-// isItem reports whether a key of a set means an item of a list: by its keys, its value or its place.
+// isItem reports whether a key of a set means an item of a list: by the item's keys, its value or its place.
 func isItem(key string, place int, item any) bool {
 	kind, text, _ := strings.Cut(key, ":")
 	if kind == "i" {
@@ -183,7 +183,7 @@ func indent(lines []Line, first, others string) []Line {
 	return lines
 }
 
-// scalar is a value as YAML.
+// scalar returns a value as YAML.
 func scalar(value any) []string {
 	data, err := yaml.Marshal(value)
 	if err != nil {

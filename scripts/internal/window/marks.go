@@ -5,24 +5,25 @@ import (
 	"regexp"
 )
 
-// A mark is what the shell of a terminal writes between its prompt, a command and the end of it. Terminals ignore it.
+// A mark is a text that the shell of a terminal writes at its prompt, before the output of a command and at the end of
+// a command. Terminals ignore marks.
 type mark struct {
 	// kind is 'P' where the prompt begins, 'C' where the output of a command begins, 'E' where it ends.
 	kind byte
-	// code of a command that has ended.
+	// code is the exit code of a command that has ended.
 	code string
 }
 
-// markPattern is a mark in the output of a shell; shell.sh writes it.
+// markPattern matches a mark in the output of a shell; shell.sh writes the marks.
 var markPattern = regexp.MustCompile("\x1b\\]7717;([PCE])([0-9]*)\a")
 
-// markBegin is how a mark begins that has not come to its end.
+// markBegin matches the beginning of an incomplete mark.
 const markBegin = "\x1b]7717;"
 
-// A scanner separates marks from output, also one that comes in two pieces.
+// A scanner separates marks from output, also a mark that arrives in two pieces.
 type scanner struct{ kept []byte }
 
-// scan calls text and found in the order of what was written.
+// scan calls text and found in the order of the shell's output.
 func (s *scanner) scan(data []byte, text func([]byte), found func(mark)) {
 	data = append(s.kept, data...)
 	s.kept = nil
@@ -43,7 +44,7 @@ func (s *scanner) scan(data []byte, text func([]byte), found func(mark)) {
 	s.kept = bytes.Clone(data[end:])
 }
 
-// mayBegin reports whether more output can make a mark of data.
+// mayBegin reports whether more output can complete data to a mark.
 func mayBegin(data []byte) bool {
 	const longest = len(markBegin) + len("E255")
 	if len(data) < len(markBegin) {

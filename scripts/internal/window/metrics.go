@@ -10,19 +10,22 @@ import (
 	"time"
 )
 
-// Metrics are sums over the work queues of a program. controller-runtime and client-go report them under the same names.
+// Metrics has sums over the work queues of a program. controller-runtime and client-go report these metrics under the
+// same names.
 type Metrics struct {
-	// Depth is how many keys wait now. The others are totals since the program started.
+	// Depth is how many keys wait now. The other fields are totals since the program started.
 	Depth      float64 `json:"depth"`
 	Reconciles float64 `json:"reconciles"`
 	Retries    float64 `json:"retries"`
 	Seconds    float64 `json:"seconds"`
 }
 
-// metricsFlag is the flag of a program that offers metrics on this machine. Programs on all addresses ask for a token.
+// metricsFlag matches the flag of a program that serves metrics on this machine alone. Programs that serve metrics on
+// all addresses require a token.
 var metricsFlag = regexp.MustCompile(`--?metrics-bind-address[= ](127\.0\.0\.1:[0-9]+)(?: |$)`)
 
-// scrape reads the metrics of a program by its command line, nil when it offers none.
+// scrape reads the metrics of a program, at the address in its command line. It returns nil when the program offers
+// none.
 func scrape(command string) *Metrics {
 	flag := metricsFlag.FindStringSubmatch(command)
 	if flag == nil {

@@ -18,12 +18,12 @@ import (
 
 // A Reader reads objects of the local cluster.
 type Reader interface {
-	// Get returns the answer to a GET of a path of the API server.
+	// Get returns the API server's response to a GET of a path.
 	Get(ctx context.Context, path string) ([]byte, error)
 	Close()
 }
 
-// An Object is what the tree shows of an object. No data of it is in it.
+// An Object has the facts about an object that the tree shows, without the object's data.
 type Object struct {
 	// Resource is group/version/resource, with an empty group for the core one.
 	Resource  string `json:"resource"`
@@ -33,22 +33,23 @@ type Object struct {
 	UID       string `json:"uid"`
 	// Custom is set for a custom resource.
 	Custom bool `json:"custom,omitempty"`
-	// Facts are what it reports, each in some words.
+	// Facts describe the reported status, each in some words.
 	Facts []string `json:"facts,omitempty"`
-	// Owners are the UIDs of its owners.
+	// Owners has the UIDs of the object's owners.
 	Owners []string `json:"owners,omitempty"`
 }
 
-// children are the resources that operators of the workshop make. What else a program has asked for, the tab names.
+// children are the resources that operators of the workshop make. The tab names the other resources that programs have
+// requested.
 var children = []string{"/v1/configmaps", "/v1/services", "/v1/pods", "apps/v1/deployments", "apps/v1/replicasets"}
 
 // resourcePattern is group/version/resource.
 var resourcePattern = regexp.MustCompile(`^([a-z0-9.-]*)/(v[a-z0-9]+)/([a-z0-9-]+)$`)
 
-// moreResources is how many resources a tab may add.
+// moreResources is the maximum number of resources that a tab may add.
 const moreResources = 24
 
-// apiPath is the path of a resource, of one object when it has a name.
+// apiPath returns the path of a resource, or of one object when a name is given.
 func apiPath(resource, namespace, name string) (string, error) {
 	parts := resourcePattern.FindStringSubmatch(resource)
 	if parts == nil || strings.Contains(parts[1], "..") {
@@ -68,11 +69,11 @@ func apiPath(resource, namespace, name string) (string, error) {
 	return p, nil
 }
 
-// A LoopState is the present of the local cluster.
+// A LoopState is the present state of the local cluster.
 type LoopState struct {
 	Objects  []Object  `json:"objects"`
 	Programs []Program `json:"programs"`
-	// Away says why there are no objects.
+	// Away is the reason for which there are no objects.
 	Away string `json:"away,omitempty"`
 }
 
@@ -102,7 +103,7 @@ func (s *Server) loopState(w http.ResponseWriter, r *http.Request) {
 	answer(w, state)
 }
 
-// list reads resources. One that is not served, or not any more, has no objects.
+// list reads resources. A resource that is not served, or is not served any more, has no objects.
 func (s *Server) list(ctx context.Context, resources, paths []string) (all []Object, err error) {
 	reader, err := s.Objects()
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *Server) list(ctx context.Context, resources, paths []string) (all []Obj
 			some, err = listed(resource, data)
 			all = append(all, some...)
 		}
-		if err != nil && resource == children[0] { // every cluster has it
+		if err != nil && resource == children[0] { // every cluster serves this resource
 			return nil, err
 		}
 	}
@@ -164,13 +165,13 @@ func listed(resource string, data []byte) (all []Object, err error) {
 	return all, nil
 }
 
-// facts are what an object reports, in words.
+// facts describes the status that an object reports, in words.
 func (i item) facts() (all []string) {
 	var status struct {
 		ObservedGeneration int64
 		Conditions         []struct{ Type, Status, Reason string }
 	}
-	_ = json.Unmarshal(i.Status, &status) // the status of an unknown kind may have another form
+	_ = json.Unmarshal(i.Status, &status) // the status of an unknown kind may have other fields
 	m := i.Metadata
 	if m.Generation > 0 {
 		text := fmt.Sprintf("generation %d", m.Generation)
@@ -202,8 +203,8 @@ func (i item) facts() (all []string) {
 	return all
 }
 
-// related are the custom resources, the objects that have or are an owner, and those with the name of a custom resource:
-// an operator that wants to make such an object meets it.
+// related returns the custom resources, the objects that have or are an owner, and the objects with the name of a
+// custom resource, because an operator that wants to make such an object finds it.
 func related(all []Object) []Object {
 	keep := map[string]bool{}
 	for _, o := range all {
@@ -223,7 +224,7 @@ func related(all []Object) []Object {
 	return kept
 }
 
-// loopObject answers with the YAML of an object, and with who manages each field.
+// loopObject answers with the YAML of an object, and with the managers of each field.
 func (s *Server) loopObject(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if query.Get("name") == "" {
@@ -256,14 +257,14 @@ func (s *Server) loopObject(w http.ResponseWriter, r *http.Request) {
 	answer(w, manage(object))
 }
 
-// A Program is a process that runs, with what its metrics report when it offers them on this machine.
+// A Program is a running process, with its metrics when it serves them on this machine.
 type Program struct {
 	PID        int      `json:"pid"`
 	Executable string   `json:"executable"`
 	Metrics    *Metrics `json:"metrics,omitempty"`
 }
 
-// programs are those of the given processes that run, and are this user's.
+// programs returns the given processes that run and belong to this user.
 func programs(pids []string) []Program {
 	found := []Program{}
 	for _, id := range process.Own(func(string) bool { return true }) {

@@ -21,13 +21,14 @@ import (
 	"example.com/operator-workshop/scripts/internal/page"
 )
 
-// pages are what the window shows of the checkout: its pages, and the files that they link to. Nothing else is served.
+// pages has the parts of the checkout that the window shows: its pages, and the files to which they link. The window
+// serves no other files.
 type pages struct {
 	root  string
 	names []string
-	// titles are the first headings of the pages, by name.
+	// titles has the first headings of the pages, by name.
 	titles map[string]string
-	// files are linked by a page.
+	// files has the files to which a page links.
 	files map[string]bool
 }
 
@@ -84,8 +85,8 @@ func linkTargets(doc ast.Node) (targets []string) {
 	return targets
 }
 
-// target is the regular file of the checkout that a link of a page leads to, and the part of it. A folder stands for its
-// README.md.
+// target returns the regular file of the checkout to which a link of a page leads, and the part of the file. A folder
+// stands for its README.md.
 func (p *pages) target(from, link string) (file, fragment string, ok bool) {
 	link, fragment, _ = strings.Cut(link, "#")
 	if strings.Contains(link, ":") {
@@ -108,7 +109,7 @@ func (p *pages) target(from, link string) (file, fragment string, ok bool) {
 
 func (p *pages) has(name string) bool { return p.titles[name] != "" }
 
-// markdown reads pages as the page runner does. Blocks are drawn by draw, in their order.
+// markdown reads pages as the page runner does. The function draw draws the blocks, in their order.
 func markdown(draw func(util.BufWriter)) goldmark.Markdown {
 	options := []goldmark.Option{goldmark.WithExtensions(extension.GFM),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID())}
@@ -121,7 +122,7 @@ func markdown(draw func(util.BufWriter)) goldmark.Markdown {
 
 type blocks func(util.BufWriter)
 
-// RegisterFuncs takes the place of the renderer of fenced blocks.
+// RegisterFuncs replaces the renderer of fenced blocks.
 func (draw blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
@@ -166,10 +167,10 @@ func (s *Server) render(name string) (template.HTML, error) {
 	unlabel(doc, source)
 	var html bytes.Buffer
 	err = md.Renderer().Render(&html, source, doc)
-	return template.HTML(html.String()), err // goldmark leaves out HTML that a page has
+	return template.HTML(html.String()), err // goldmark omits HTML in a page
 }
 
-// unlabel takes out the labels of outputs: a block of the window has its own.
+// unlabel removes the labels of outputs, because each block of the window has its own label.
 func unlabel(doc ast.Node, source []byte) {
 	var labels []ast.Node
 	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -183,7 +184,7 @@ func unlabel(doc ast.Node, source []byte) {
 	}
 }
 
-// lead makes links lead to the window's pages and files. What is in no page of the window has its address in words.
+// lead makes links lead to the window's pages and files. A link to another target shows its address as text.
 func (s *Server) lead(doc ast.Node, name string) {
 	_ = ast.Walk(doc, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if image, ok := node.(*ast.Image); ok && entering {
@@ -222,7 +223,7 @@ type entry struct {
 	Below       []entry
 }
 
-// list are the pages by folder: those of a chapter are below its page.
+// list returns the pages by folder: the pages of a chapter are below the chapter's page.
 func (p *pages) list(current string) (all []entry) {
 	for _, name := range p.names {
 		one := entry{Name: name, Title: strings.NewReplacer("`", "", "*", "").Replace(p.titles[name]), Current: name == current}
@@ -236,7 +237,7 @@ func (p *pages) list(current string) (all []entry) {
 	return all
 }
 
-// shown is what the layout needs.
+// shown has the data that the layout needs.
 type shown struct {
 	Name, Title, Nonce string
 	Body               template.HTML

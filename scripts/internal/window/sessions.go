@@ -11,8 +11,8 @@ import (
 	"example.com/operator-workshop/scripts/internal/process"
 )
 
-// endSession ends all processes of a terminal's session: first as a terminal does that is closed, and what is left after
-// the grace period for good. A program that has left the session, as the local cluster does, goes on.
+// endSession ends all processes of a terminal's session: first with the signal of a closed terminal, and after the
+// grace period with SIGKILL. A program that has left the session, such as the local cluster, continues.
 func endSession(session int, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	signal := unix.SIGHUP
@@ -32,7 +32,7 @@ func endSession(session int, grace time.Duration) error {
 				if err := id.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 					return err
 				}
-				_ = id.Signal(unix.SIGCONT) // one that is stopped takes no signal
+				_ = id.Signal(unix.SIGCONT) // a stopped process does not handle signals
 			}
 		}
 		if signal == unix.SIGHUP {
@@ -42,7 +42,7 @@ func endSession(session int, grace time.Duration) error {
 	}
 }
 
-// members are the processes of a session.
+// members returns the processes of a session.
 func members(session int) (found []process.Identity) {
 	for _, id := range process.Own(func(string) bool { return true }) {
 		if sid, err := unix.Getsid(id.PID); err == nil && sid == session {

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# The shell of a terminal of the window. It writes marks around each command, by which the window knows its output.
+# The shell of a terminal of the window. It writes marks around each command, by which the window recognises the
+# command's output.
 set -o pipefail
 set +H
 unset HISTFILE

@@ -14,10 +14,10 @@ import (
 
 var slidesLayout = template.Must(template.ParseFS(web, "web/slides.html"))
 
-// slidesShown is what the page of the slides needs.
+// slidesShown has the data that the page of the slides needs.
 type slidesShown struct {
 	Name, Nonce string
-	// Presenter shows notes, clock and run sheet beside the slide.
+	// Presenter means that notes, clock and run sheet are beside the slide.
 	Presenter bool
 	Slides    []template.HTML
 }
@@ -34,7 +34,7 @@ func (s *Server) slides(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	view := slidesShown{Name: teaching.SlidesFile, Nonce: nonce(w), Presenter: path.Base(r.URL.Path) == "presenter"}
-	for _, slide := range strings.Split(string(html), "<h2 ")[1:] { // a page has headings as tags, and escapes all else
+	for _, slide := range strings.Split(string(html), "<h2 ")[1:] { // text on a page is escaped
 		view.Slides = append(view.Slides, template.HTML("<h2 "+slide))
 	}
 	var out bytes.Buffer
@@ -46,7 +46,7 @@ func (s *Server) slides(w http.ResponseWriter, r *http.Request) {
 	_, _ = out.WriteTo(w)
 }
 
-// sheets are the run sheets, for the presenter's view.
+// sheets returns the run sheets, for the presenter's view.
 func (s *Server) sheets(w http.ResponseWriter, _ *http.Request) {
 	all, err := teaching.Sheets(s.Root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

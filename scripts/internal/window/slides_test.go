@@ -73,8 +73,8 @@ func (f *fixture) toSlides(t *testing.T, ctx context.Context, path string) {
 		`document.querySelector("#place")?.textContent && !document.querySelector("figure.picture:not(:has(img))")`, nil))
 }
 
-// measured is what is wrong with the slide that is shown: text that is cut off, code that is too small, a picture or a
-// slide that is empty.
+// measured returns the faults of the shown slide: text that is cut off, code that is too small, an empty picture or an
+// empty slide.
 const measured = `(() => {
   const slide = document.querySelector(".slide:not([hidden])");
   const wrong = [];
@@ -97,7 +97,7 @@ const measured = `(() => {
   return wrong.join(", ");
 })()`
 
-// TestEachSlideFits shows every slide, also with all steps. SLIDES_SHOTS names a folder for pictures of them.
+// TestEachSlideFits shows every slide, also with all its steps. SLIDES_SHOTS names a folder for pictures of them.
 func TestEachSlideFits(t *testing.T) {
 	all, err := teaching.Slides(checkoutRoot)
 	if err != nil {
@@ -132,7 +132,7 @@ func TestEachSlideFits(t *testing.T) {
 	}
 }
 
-// toLastStep shows all of a slide that grows.
+// toLastStep shows all steps of a slide that grows.
 func toLastStep() chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for {
@@ -164,7 +164,7 @@ func TestSlidesByKeyAndByRunSheet(t *testing.T) {
 		chromedp.Evaluate(`location.hash = "#13"`, nil), chromedp.Focus("#stage"))
 	says(t, ctx, "#place", "13 / ")
 	do(t, ctx, chromedp.KeyEvent(kb.ArrowRight))
-	says(t, ctx, "#place", "34 / ") // what this sheet leaves out is skipped
+	says(t, ctx, "#place", "34 / ") // slides that are not in this sheet are skipped
 }
 
 func TestAPictureGrows(t *testing.T) {

@@ -22,14 +22,14 @@ import (
 var shellScript []byte
 
 const (
-	// scrollback is how many bytes of a terminal a page gets that is opened later, or again.
+	// scrollback is how many bytes of a terminal's past output a page gets when it is opened later, or again.
 	scrollback = 256 << 10
-	// backlog is how many pieces of output may wait for a slow page before it must come again.
+	// backlog is how many pieces of output may wait for a slow page before the page must connect again.
 	backlog = 256
 )
 
-// A terminal is a shell on a pseudo-terminal, for all browser tabs that show it. It lives in the server: a page that is
-// loaded again finds it as it was.
+// A terminal is a shell on a pseudo-terminal, for all browser tabs that show it. It lives in the server: a reloaded
+// page finds it unchanged.
 type terminal struct {
 	command func() *exec.Cmd
 
@@ -42,20 +42,20 @@ type terminal struct {
 	scroll  []byte
 	viewers map[*viewer]bool
 	states  map[string]State
-	fresh   bool // the shell has started and not shown its prompt yet
+	fresh   bool // the shell has started and has not shown its prompt yet
 	idle    bool // the shell shows its prompt
-	prompts bool // a command has ended, and the next prompt is a new one, not one that is drawn again
+	prompts bool // a command has ended, so the next prompt is a new prompt, not an old prompt that is drawn again
 	now     *run
 	waiting *run // for the first prompt
 }
 
 // A viewer is a browser tab that shows a terminal.
 type viewer struct {
-	// pieces are output ([]byte) and what a tab needs to know (Message). It is closed when the tab must come again.
+	// pieces carries output ([]byte) and messages (Message). It is closed when the tab must connect again.
 	pieces chan any
 }
 
-// A Message is what a tab needs to know besides output.
+// A Message has the facts that a tab needs besides output.
 type Message struct {
 	State    *State  `json:"state,omitempty"`
 	States   []State `json:"states,omitempty"`
@@ -63,19 +63,19 @@ type Message struct {
 	Replayed bool    `json:"replayed,omitempty"`
 }
 
-// A Size is that of a terminal, in characters.
+// A Size is the size of a terminal, in characters.
 type Size struct {
 	Columns uint16 `json:"columns"`
 	Rows    uint16 `json:"rows"`
 }
 
-// A State is what came of a command that a page has typed.
+// A State is the result of a command that a page has typed.
 type State struct {
-	// ID is the block's number, or the name of what a button did.
+	// ID is the block's number, or the name of a button's action.
 	ID string `json:"id"`
 	// Is: running, passed, failed, refused.
 	Is string `json:"is"`
-	// Says is one sentence, Detail what was expected and what came.
+	// Says is one sentence, Detail has the expected and the actual output.
 	Says   string `json:"says,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -83,18 +83,18 @@ type State struct {
 // A run is a command that a page has typed.
 type run struct {
 	id, text string
-	// until is a text whose appearance makes the command a success while it goes on.
+	// until is a text whose appearance makes the command a success while it continues.
 	until string
-	// judge says what came of a command that has ended.
+	// judge returns the result of a command that has ended.
 	judge func(printed string, code string) State
-	// within is how long a command is repeated that is not what the page says.
+	// within is how long a command is repeated while its output differs from the page.
 	within time.Time
-	// then is called after success.
+	// then is called after a success.
 	then func()
 
 	out  output.Buffer
 	code string
-	// printing: a command of the text runs now.
+	// printing means that a command of the text runs now.
 	printing bool
 	passed   bool
 }
@@ -120,7 +120,7 @@ func (t *terminal) start() error {
 	return nil
 }
 
-// read takes what the shell prints until it has ended.
+// read reads the output of the shell until the shell has ended.
 func (t *terminal) read(cmd *exec.Cmd, file *os.File, ended chan struct{}) {
 	var marks scanner
 	buffer := make([]byte, 32<<10)
@@ -145,7 +145,7 @@ func (t *terminal) read(cmd *exec.Cmd, file *os.File, ended chan struct{}) {
 	close(ended)
 }
 
-// print keeps output and gives it to the tabs. The caller holds the lock.
+// print keeps output and sends it to the tabs. The caller holds the lock.
 func (t *terminal) print(text []byte) {
 	if len(text) == 0 {
 		return
@@ -168,7 +168,8 @@ func (t *terminal) print(text []byte) {
 	}
 }
 
-// give hands a piece to all tabs; one that does not take them is closed, and its page connects again.
+// give sends a piece to all tabs. When a tab does not read its pieces, give closes its connection, and its page
+// connects again.
 func (t *terminal) give(piece any) {
 	for v := range t.viewers {
 		select {
@@ -180,7 +181,7 @@ func (t *terminal) give(piece any) {
 	}
 }
 
-// found does what a mark means. The caller holds the lock.
+// found reacts to a mark. The caller holds the lock.
 func (t *terminal) found(m mark) {
 	r := t.now
 	switch m.kind {
@@ -213,7 +214,7 @@ func (t *terminal) found(m mark) {
 	}
 }
 
-// end judges a command that has ended. The caller holds the lock.
+// end passes the output of an ended command to its judge, and acts on the result. The caller holds the lock.
 func (t *terminal) end(r *run) {
 	state := r.judge(r.out.String(), r.code)
 	state.ID = r.id
@@ -230,7 +231,7 @@ func (t *terminal) end(r *run) {
 	}
 }
 
-// repeat types a command again, unless the reader has typed another one meanwhile.
+// repeat types a command again, unless the reader has typed another command meanwhile.
 func (t *terminal) repeat(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -241,13 +242,14 @@ func (t *terminal) repeat(r *run) {
 	t.write(&run{id: r.id, text: r.text, judge: r.judge, within: r.within, then: r.then})
 }
 
-// set keeps a state and gives it to the tabs. The caller holds the lock.
+// set keeps a state and sends it to the tabs. The caller holds the lock.
 func (t *terminal) set(s State) {
 	t.states[s.ID] = s
 	t.give(Message{State: &s})
 }
 
-// write types a command. It comes as pasted text, so that all lines of a block are one input. The caller holds the lock.
+// write types a command. It writes the command as pasted text, so that all lines of a block are one input. The caller
+// holds the lock.
 func (t *terminal) write(r *run) {
 	t.now, t.idle = r, false
 	const toEnd, clear = "\x05", "\x15"
@@ -258,7 +260,7 @@ func (t *terminal) write(r *run) {
 	}
 }
 
-// run types a command, or says why not.
+// run types a command, or returns the reason why not.
 func (t *terminal) run(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -278,7 +280,7 @@ func (t *terminal) run(r *run) {
 	t.write(r)
 }
 
-// keys hands keys to the shell; Enter starts another one when it has ended.
+// keys sends keys to the shell. When the shell has ended, Enter starts another shell.
 func (t *terminal) keys(keys []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -292,10 +294,10 @@ func (t *terminal) keys(keys []byte) error {
 	return err
 }
 
-// interrupt is Ctrl-C.
+// interrupt sends Ctrl-C.
 func (t *terminal) interrupt() { _ = t.keys([]byte{3}) }
 
-// resize takes the size of the tab that was changed last.
+// resize sets the size of the terminal to that of the tab whose size changed last.
 func (t *terminal) resize(size Size) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -310,7 +312,7 @@ func (t *terminal) resize(size Size) error {
 	return pty.Setsize(t.file, &t.size)
 }
 
-// view adds a tab, which first gets what was printed before.
+// view adds a tab, which first gets the earlier output.
 func (t *terminal) view() *viewer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -330,7 +332,7 @@ func (t *terminal) leave(v *viewer) {
 	delete(t.viewers, v)
 }
 
-// stop ends the shell and everything that it has started in its session.
+// stop ends the shell and every process that it has started in its session.
 func (t *terminal) stop(grace time.Duration, forever bool) error {
 	t.mu.Lock()
 	t.closed = t.closed || forever

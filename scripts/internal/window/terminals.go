@@ -19,8 +19,9 @@ import (
 	"example.com/operator-workshop/scripts/internal/page"
 )
 
-// terminals are those of a window, by page and name. "page" is where the blocks of a page run, "commands" (of no page)
-// where buttons type; the others have the names of background blocks.
+// terminals has the terminals of a window, by page and name. The blocks of a page run in the terminal "page". Buttons
+// type into the terminal "commands", which does not belong to a page. The other terminals have the names of background
+// blocks.
 type terminals struct {
 	config Config
 	state  string
@@ -95,7 +96,7 @@ func (ts *terminals) get(name, of string, background bool) (*terminal, error) {
 	return t, nil
 }
 
-// terminal connects a tab to a terminal, until one of the two has gone.
+// terminal connects a tab to a terminal, until one of the two has ended.
 func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	name, of := r.URL.Query().Get("name"), r.URL.Query().Get("page")
 	blocks, background, err := s.blocksOf(name, of)
@@ -110,7 +111,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	}
 	connection, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // it has answered
+		return // Accept has answered the request
 	}
 	defer connection.CloseNow()
 	if !background {
@@ -133,7 +134,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	send(ctx, connection, v)
 }
 
-// blocksOf returns the blocks of the page that a terminal is of.
+// blocksOf returns the blocks of a terminal's page.
 func (s *Server) blocksOf(name, of string) (blocks []*page.Block, background bool, err error) {
 	if name == commands && of == "" {
 		return nil, false, nil
@@ -150,7 +151,7 @@ func (s *Server) blocksOf(name, of string) (blocks []*page.Block, background boo
 	return blocks, true, nil
 }
 
-// send gives a tab what its terminal prints.
+// send sends a tab the output of its terminal.
 func send(ctx context.Context, connection *websocket.Conn, v *viewer) {
 	alive := time.NewTicker(20 * time.Second)
 	defer alive.Stop()
@@ -159,7 +160,7 @@ func send(ctx context.Context, connection *websocket.Conn, v *viewer) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-alive.C: // a laptop that slept has lost its connections without a word
+		case <-alive.C: // a laptop that slept has lost its connections without an error
 			ping, cancel := context.WithTimeout(ctx, 10*time.Second)
 			err = connection.Ping(ping)
 			cancel()
@@ -187,17 +188,17 @@ func sendOne(ctx context.Context, connection *websocket.Conn, piece any) error {
 	return connection.Write(ctx, websocket.MessageText, data)
 }
 
-// A request is what a tab wants of a terminal.
+// A request is a request of a tab to a terminal.
 type request struct {
 	Size *Size `json:"size"`
-	// Block is the number of a block of the page, to be run.
+	// Block is the number of the page's block to run.
 	Block *int `json:"block"`
-	// Command is one that a button stands for; ID names what it does.
+	// Command is the command of a button; ID names the button's action.
 	ID      string `json:"id"`
 	Command string `json:"command"`
 }
 
-// listen takes keys and requests of a tab.
+// listen receives keys and requests of a tab.
 func (s *Server) listen(ctx context.Context, connection *websocket.Conn, t *terminal, blocks []*page.Block, of string) {
 	connection.SetReadLimit(1 << 20)
 	for {
@@ -266,12 +267,12 @@ func byCode(_, code string) State {
 	return State{Is: "failed", Says: "It failed with code " + code + "."}
 }
 
-// judge compares what a block has printed with the page, as the page runner does.
+// judge compares the output of a block with the page, as the page runner does.
 func judge(b *page.Block, printed, code string) State {
 	failed := code != "0" && code != ""
 	switch {
 	case b.Background != "":
-		return State{Is: "passed", Says: "It has ended, with code " + code + "."}
+		return State{Is: "passed", Says: "It has ended."}
 	case b.Fails && !failed:
 		return State{Is: "failed", Says: "It succeeded; the page says that it fails."}
 	case failed && !b.Fails:

@@ -1,5 +1,5 @@
-// Package window is the workshop in a browser: its pages, terminals whose commands the pages type, the exercises, and
-// the control loop of programs. Everything in it is done by the packages and commands that the targets of make use.
+// Package window shows the workshop in a browser: its pages, terminals into which the pages type commands, the
+// exercises, and the control loop of programs. It uses the same packages and commands as the targets of make.
 package window
 
 import (
@@ -21,21 +21,22 @@ import (
 //go:embed web
 var web embed.FS
 
-// A Config is what the window knows of a checkout.
+// A Config describes a checkout to the window.
 type Config struct {
 	// Root is the checkout.
 	Root string
-	// State is a folder in which the window makes one for its shells.
+	// State is a folder in which the window makes a folder for its shells.
 	State string
-	// Env holds the variables of terminals, as in os.Environ. Its PATH leads to kubectl.
+	// Env has the variables of terminals, as in os.Environ. Its PATH leads to kubectl.
 	Env []string
-	// Ledger is the file of the local cluster's loop, Checks the folder with those of checks.
+	// Ledger is the file of the local cluster's loop, Checks the folder with the loops of checks.
 	Ledger, Checks string
-	// Objects returns a reader of the local cluster as it is now. The error says why there is none.
+	// Objects returns a reader of the local cluster in its present state. The error is the reason for which there is no
+	// reader.
 	Objects func() (Reader, error)
 	// Course are the exercises.
 	Course exercise.Course
-	// Port on 127.0.0.1; 0 is any that is free.
+	// Port is the port on 127.0.0.1; 0 means any free port.
 	Port int
 	// Present shows large letters and one pane.
 	Present bool
@@ -43,11 +44,11 @@ type Config struct {
 	Grace time.Duration
 }
 
-// A Server is one window. It has a secret that only its first address holds.
+// A Server is one window. It has a secret that only its first address contains.
 type Server struct {
 	Config
 	listener net.Listener
-	// key is in the first address, cookie in the browser that came from there.
+	// key is in the first address, cookie in the browser that has opened this address.
 	key, cookie string
 	pages       *pages
 	terminals   terminals
@@ -68,7 +69,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.listener, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", c.Port))
-	if err != nil && c.Port != 0 { // another window has it
+	if err != nil && c.Port != 0 { // another window uses it
 		s.listener, err = net.Listen("tcp4", "127.0.0.1:0")
 	}
 	if err != nil {
@@ -77,10 +78,10 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// host is the only one that a browser may name.
+// host returns the only Host that a browser may name.
 func (s *Server) host() string { return s.listener.Addr().String() }
 
-// Address is the first one, with the secret.
+// Address returns the first address, with the secret.
 func (s *Server) Address() string { return "http://" + s.host() + "/enter?key=" + s.key }
 
 // Serve answers until the context ends, and then ends every program that a terminal has started.
@@ -128,5 +129,5 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// below returns the path of a file of the checkout.
+// below returns the path of a file in the checkout.
 func (s *Server) below(path string) string { return filepath.Join(s.Root, filepath.FromSlash(path)) }

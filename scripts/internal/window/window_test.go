@@ -20,10 +20,10 @@ import (
 	"example.com/operator-workshop/scripts/internal/process"
 )
 
-// fence is what begins and ends a block.
+// fence begins and ends a block.
 const fence = "```"
 
-// pageOfTest has a block of each kind that a terminal treats in a way of its own.
+// pageOfTest has a block of each kind that a terminal treats differently.
 const pageOfTest = `# A page
 
 See [the source](code/main.go), [below](#below) and [outside](../secret.txt).
@@ -71,7 +71,7 @@ flowchart LR
 ## Below
 `
 
-// fixture serves a small checkout, whose make target check passes when work/04 says so.
+// fixture serves a small checkout, whose make target check passes when a file in work/04 is right.
 type fixture struct {
 	*Server
 	client *http.Client
@@ -274,7 +274,7 @@ func TestAPageHasNoInlineScriptOrStyle(t *testing.T) {
 	if strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") {
 		t.Errorf("the policy is %s", policy)
 	}
-	for _, inline := range []string{"<style", " style=", "onclick", `"attacked"`, "<p>Output:"} { // a block has its own label
+	for _, inline := range []string{"<style", " style=", "onclick", `"attacked"`, "<p>Output:"} { // blocks have labels
 		if strings.Contains(string(body), inline) {
 			t.Errorf("the page has %s", inline)
 		}

@@ -18,14 +18,14 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb"
 )
 
-// A template is what an operator wrote for one MyWeb.
+// A template holds the writes of an operator for one MyWeb.
 type template struct {
 	namespace, name, uid string
 	bodies               []string // of the applies, in the order of children
 	status               any
 }
 
-// capture reads what an operator wrote for a MyWeb.
+// capture records the writes of an operator for a MyWeb.
 func (s *stage) capture(ctx context.Context, namespace, name string) (*template, error) {
 	web, err := s.Dynamic.Resource(myweb.MyWebs).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *stage) capture(ctx context.Context, namespace, name string) (*template,
 	}
 	for i, o := range []runtime.Object{cm, deployment, service} {
 		extract := applied[i]
-		if applier(o.(metav1.Object)) == "" { // created or updated
+		if applier(o.(metav1.Object)) == "" { // the operator created or updated it
 			extract = func() (any, error) { return stripped(o, children[i].GroupVersion().String()) }
 		}
 		body, err := extract()
@@ -67,7 +67,7 @@ func (s *stage) capture(ctx context.Context, namespace, name string) (*template,
 	return t, nil
 }
 
-// applier is the field manager who applied an object; empty when nobody did.
+// applier is the field manager that applied an object; empty when no field manager applied it.
 func applier(o metav1.Object) string {
 	for _, m := range o.GetManagedFields() {
 		if m.Operation == metav1.ManagedFieldsOperationApply && m.Subresource == "" {
@@ -77,7 +77,7 @@ func applier(o metav1.Object) string {
 	return ""
 }
 
-// stripped is an object as it could have been applied, defaults included.
+// stripped turns an object into the body of an apply that would create it, defaults included.
 func stripped(o runtime.Object, apiVersion string) (map[string]any, error) {
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -100,8 +100,8 @@ func stripped(o runtime.Object, apiVersion string) (map[string]any, error) {
 	return u, nil
 }
 
-// bare makes MyWebs, and returns how long a loop takes to write for each what an operator wrote for one: as
-// many writers as an operator has workers, which look at nothing. The second time is the API server's processor time.
+// bare makes MyWebs, and returns how long a loop takes to send, for each, the writes of the template. The loop has as
+// many writers as an operator has workers, and reads nothing. The second duration is the API server's processor time.
 func (s *stage) bare(ctx context.Context, t *template, n int) (took, apiServer time.Duration, err error) {
 	err = s.inNamespace(ctx, func(ns string) error {
 		board, err := newBoard(ctx, s.Fixture, ns, converged)

@@ -21,15 +21,15 @@ const (
 	Resident   = "memory"
 )
 
-// Parts are all of them.
+// Parts lists all parts.
 var Parts = []string{Lines, Counts, Converging, Arrivals, Recovering, Resident}
 
-// Options say what is measured, and how much of it.
+// Options choose what the benchmark measures, and how many MyWebs and runs it uses.
 type Options struct {
 	// Root is the checkout.
 	Root string
-	// Implementations are built: Path and Flags are set. The first one that can be measured is compared
-	// with each of the others.
+	// Implementations are built: Path and Flags are set. The benchmark compares the first implementation that it can
+	// measure with each of the others.
 	Implementations []impl.Implementation
 	// Objects is how many MyWebs converge at once; 0 is 100.
 	Objects int
@@ -40,12 +40,12 @@ type Options struct {
 	Samples int
 	// Memory are the numbers of MyWebs at which memory is measured, rising; empty is 0, 1000, 5000.
 	Memory []int
-	// Profile is a folder for processor profiles of the operators while MyWebs converge; empty is none. They are of a
-	// run of their own, which no number comes from.
+	// Profile is a folder for processor profiles of the operators while MyWebs converge; empty for no profiles. The
+	// profiles come from a separate run, which contributes to no result.
 	Profile string
 	// Parts to run; empty is all.
 	Parts []string
-	// Report hears what goes on; nil is for nobody.
+	// Report receives progress messages; nil discards them.
 	Report func(format string, args ...any)
 }
 
@@ -84,12 +84,12 @@ func orElse[T int | float64](value, otherwise T) T {
 type bench struct {
 	Options
 	result *Result
-	// own have another CRD, so that no other can be beside them; shared are the others.
+	// own have a different CRD, so each needs a separate cluster; shared are the others.
 	own, shared []impl.Implementation
 }
 
-// Run measures. The error is of the lab; what was measured before it is in the result. An operator that does
-// not do what a part asks of it is left out there, with a note.
+// Run measures. An error means that the lab failed; the result then has the measurements before it. When an operator
+// cannot do a part, Run leaves it out of that part, with a note.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	b := &bench{Options: o, result: &Result{}}
 	if err := b.complete(); err != nil {
@@ -147,7 +147,7 @@ func (b *bench) times(ctx context.Context) error {
 	return nil
 }
 
-// timed runs a part, if it was asked for, and tells how long it took.
+// timed runs a part, if it was requested, and reports how long it took.
 func (b *bench) timed(ctx context.Context, part string, run func(context.Context) error) error {
 	if !slices.Contains(b.Parts, part) {
 		return nil
@@ -160,7 +160,7 @@ func (b *bench) timed(ctx context.Context, part string, run func(context.Context
 	return nil
 }
 
-// note adds a line to what has to be said with the numbers.
+// note adds a line that must accompany the numbers.
 func (b *bench) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !slices.Contains(b.result.Notes, text) {
@@ -168,7 +168,8 @@ func (b *bench) note(format string, args ...any) {
 	}
 }
 
-// forgive notes why an operator was left out of a part. It returns the error when it is not the operator's.
+// forgive notes why an operator was left out of a part. When the operator did not cause the error, it returns the
+// error.
 func (b *bench) forgive(ctx context.Context, part, name string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -178,10 +179,10 @@ func (b *bench) forgive(ctx context.Context, part, name string, err error) error
 	return nil
 }
 
-// brief is an error for a note.
+// brief shortens an error for a note.
 func brief(err error) string { return cut(strings.Join(strings.Fields(err.Error()), " "), 500) }
 
-// able tries something with each implementation and returns the names of those that can do it.
+// able tries a function with each implementation and returns the names of those for which it succeeds.
 func (b *bench) able(ctx context.Context, part string, try func(name string) error) (names []string, err error) {
 	for _, i := range b.shared {
 		failure := try(i.Name)
@@ -195,13 +196,13 @@ func (b *bench) able(ctx context.Context, part string, try func(name string) err
 	return names, nil
 }
 
-// measured is the entry of an implementation.
+// measured returns the entry of an implementation.
 func (b *bench) measured(name string) *Measured {
 	at := slices.IndexFunc(b.result.Implementations, func(m Measured) bool { return m.Name == name })
 	return &b.result.Implementations[at]
 }
 
-// fixture starts one for the implementations, which have the same CRD.
+// fixture starts a fixture for implementations that have the same CRD.
 func (b *bench) fixture(ctx context.Context, impls []impl.Implementation) (*fixture.Fixture, error) {
 	return fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: impls[0].CRDs(b.Root)})
 }

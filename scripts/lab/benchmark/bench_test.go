@@ -11,7 +11,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// A small benchmark of a real operator, that of chapter 04: every part works, and finds what must be so.
+// TestRun runs a small benchmark of a real operator, that of chapter 04: every part works, and its results are
+// plausible.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts clusters")

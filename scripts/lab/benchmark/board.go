@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb"
 )
 
-// A goal is what a MyWeb must come to.
+// A goal is the state that a MyWeb must reach.
 type goal func(*standing) bool
 
 // converged MyWebs have their three children and a first status.
@@ -31,14 +31,14 @@ func served(generation int64) goal {
 	return func(s *standing) bool { return s.completed && s.observed == s.generation && s.generation >= generation }
 }
 
-// A standing is what the watches have reported of a MyWeb.
+// A standing is the state of a MyWeb as the watches reported it.
 type standing struct {
 	children             map[string]bool
 	generation, observed int64
 	completed            bool
 }
 
-// A board shows which MyWebs of a namespace have reached a goal, and when: watches of the lab tell it.
+// A board shows which MyWebs of a namespace have reached a goal, and when. It learns this from watches of the lab.
 type board struct {
 	namespace string
 	goal      goal
@@ -48,7 +48,7 @@ type board struct {
 	mu        sync.Mutex
 	standings map[string]*standing
 	reached   map[string]time.Time
-	changed   chan struct{} // closed and replaced when anything is reached
+	changed   chan struct{} // closed and replaced when a MyWeb reaches a goal
 }
 
 // newBoard begins to watch a namespace. close ends it.
@@ -80,9 +80,8 @@ func (b *board) close() {
 	b.watching.Wait()
 }
 
-// follow opens a watch and hands its events on until ctx ends, in a goroutine that the group waits for. The
-// API server ends a watch that cannot keep up; then another one is opened, which begins with all that is
-// there.
+// follow opens a watch and passes its events on until ctx ends, in a goroutine that the group waits for. The API
+// server ends a watch that cannot keep up; then follow opens another watch, which begins with all existing objects.
 func follow(ctx context.Context, group *sync.WaitGroup, open func() (watch.Interface, error),
 	handle func(watch.Event)) error {
 	w, err := open()
@@ -152,7 +151,7 @@ func (b *board) notify() {
 	b.changed = make(chan struct{})
 }
 
-// await returns when n MyWebs have reached the goal. p is the operator that works for it; nil is none.
+// await returns when n MyWebs have reached the goal. p is the operator that works for it; nil means no operator.
 func (b *board) await(ctx context.Context, n int, within time.Duration, p *fixture.Process) error {
 	late := time.NewTimer(within)
 	defer late.Stop()
@@ -190,7 +189,7 @@ func (b *board) when(name string) time.Time {
 	return b.reached[name]
 }
 
-// curve is how many MyWebs had reached the goal, in the time since a moment.
+// curve counts the MyWebs that had reached the goal, over the time since a moment.
 func (b *board) curve(since time.Time) (points []Point) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

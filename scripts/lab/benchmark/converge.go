@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// within is what an operator gets to serve so many MyWebs: each may take a tenth of a second, and 2 minutes more.
+// within is the time limit for an operator to serve n MyWebs: a tenth of a second each, and 2 minutes more.
 func within(n int) time.Duration { return 2*time.Minute + time.Duration(n)*time.Second/10 }
 
-// converge measures how long an operator takes to give many MyWebs their children and a first status. They
-// exist before it starts, so that the lab's own work is not in it; and the time begins when it asks for
-// MyWebs, as the audit log tells, so that the start of its process is not in it either.
+// converge measures how long an operator takes to give many MyWebs their children and a first status. The MyWebs
+// exist before the operator starts, so the measurement excludes the lab's own work. The time begins when the operator
+// requests the MyWebs, according to the audit log, so it excludes the start of the process.
 //
-// The runs are in the order A A B, B A A: each gives a pair of A and B, in the order A B B A, and a pair of A
-// and A as control. A bare loop that writes the same follows each run of a pair.
+// The runs are in the order A A B, B A A: each turn gives a pair of A and B, in the order A B B A, and a pair of A
+// and A as control. A bare loop with the same writes follows each run of a pair.
 func (b *bench) converge(ctx context.Context, s *stage) error {
 	b.note("A time to converge begins when the operator asks for MyWebs, all of which exist, and ends when the lab's "+
 		"watches have seen the last first status; each MyWeb has its three children then. "+
 		"The bare loop makes the same three applies and one status update of each MyWeb from %d goroutines, and is watched "+
 		"in the same way.", workers)
 	runs := map[string]*convergence{}
-	// A first run warms up the API server, and shows what an operator writes.
+	// A first run warms up the API server, and records the operator's writes.
 	names, err := b.able(ctx, Converging, func(name string) error {
 		first, err := s.converge(ctx, name, b.Objects)
 		runs[name] = &convergence{template: first.template}
@@ -59,8 +59,8 @@ func (b *bench) converge(ctx context.Context, s *stage) error {
 	return b.profile(ctx, s, names)
 }
 
-// inPairs times something with the first operator and each of the others, in pairs, and enters how they
-// compare. With one operator there are but its runs.
+// inPairs times a function with the first operator and each of the others, in pairs, and records how they compare.
+// With one operator it only records that operator's runs.
 func (b *bench) inPairs(names []string, metric string, pairs int,
 	do func(name string, control bool) (time.Duration, error)) error {
 	if len(names) == 0 {
@@ -93,7 +93,7 @@ func (b *bench) inPairs(names []string, metric string, pairs int,
 	return nil
 }
 
-// turns is the order of the runs of a pair. Without a B there is but A.
+// turns is the order of the runs of a pair. Without a B there is only A.
 func turns(pair int, both bool) []string {
 	switch {
 	case !both:
@@ -105,7 +105,7 @@ func turns(pair int, both bool) []string {
 	}
 }
 
-// convergence are the runs of one operator, and those of the bare loop after each.
+// convergence has the runs of one operator, and the run of the bare loop after each.
 type convergence struct {
 	template *template
 	runs     []convergenceRun
@@ -148,11 +148,11 @@ func (s *stage) converge(ctx context.Context, name string, n int) (run convergen
 	return run, err
 }
 
-// seen is what is known of MyWebs that have converged.
+// seen holds the measurements of MyWebs that have converged.
 type seen struct {
 	since               int64 // the place in the audit log where the operator began
 	board               *board
-	operator, apiServer time.Duration // processor time that it took
+	operator, apiServer time.Duration // processor time that they used
 }
 
 // converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it.
@@ -188,7 +188,7 @@ func (s *stage) converging(ctx context.Context, name, namespace string, n int) (
 	return r, err
 }
 
-// processor is what one MyWeb costs in processor time: the medians of the runs.
+// processor is the processor time for one MyWeb: the medians of the runs.
 func (c *convergence) processor(objects int) *Processor {
 	of := func(times []time.Duration) time.Duration {
 		return quantile(slices.Sorted(slices.Values(times)), 0.5) / time.Duration(objects)

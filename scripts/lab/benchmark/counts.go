@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// counted is how many MyWebs a count is about.
+	// counted is the number of MyWebs in a phase.
 	counted = 10
-	// restful is how long an operator is watched in steady state.
+	// restful is how long the lab watches an operator in steady state.
 	restful = 5 * time.Second
-	// silence is how long an operator asks for nothing until a phase counts as over.
+	// silence is how long an operator must send no requests until a phase counts as over.
 	silence = time.Second
 )
 
-// counts lets each operator live through the life of some MyWebs, behind the proxy, in a fixture with real
-// controllers, and counts what it asks for.
+// counts takes each operator through the life of some MyWebs, behind the proxy, in a fixture with real controllers,
+// and counts its requests.
 func (b *bench) counts(ctx context.Context) error {
 	for _, i := range b.own {
 		if err := b.countsOf(ctx, []impl.Implementation{i}); err != nil {
@@ -69,7 +69,7 @@ func (b *bench) countsOf(ctx context.Context, impls []impl.Implementation) error
 		if err := b.forgive(ctx, Counts, i.Name, err); err != nil {
 			return err
 		}
-		if err := c.removeAll(ctx); err != nil { // what is left would disturb the next one
+		if err := c.removeAll(ctx); err != nil { // leftovers would disturb the next operator
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ type counting struct {
 	*fixture.Fixture
 	operator  *suite.Operator
 	namespace string
-	metrics   string // where it serves them; empty when it does not
+	metrics   string // where the operator serves them; empty when it does not
 	measured  *Measured
 }
 
@@ -95,7 +95,7 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 		return err
 	}
 	if c.metrics == "" {
-		b.note("%s: it tells of no metric that counts how often it handled a MyWeb.", c.operator.Impl.Name)
+		b.note("%s: it has no metric that counts how often it handled a MyWeb.", c.operator.Impl.Name)
 	}
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	sources, err := c.Count(limited)
@@ -137,8 +137,8 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 		return err
 	}
 	if last := c.measured.Counts[len(c.measured.Counts)-1]; len(last.Requests) > 0 {
-		b.note("%s: it asked for something while its MyWebs were deleted. That comes when the watch of a child tells of "+
-			"its removal before the watch of the MyWebs tells of theirs: a matter of timing, which differs from run to run.",
+		b.note("%s: it sent requests while its MyWebs were deleted. This happens when the watch of a child reports "+
+			"its removal before the watch of the MyWebs reports theirs, and differs from run to run.",
 			c.operator.Impl.Name)
 	}
 	return nil
@@ -157,10 +157,10 @@ func (c *counting) compare(ctx context.Context, b *bench, sources *fixture.Count
 	}
 }
 
-// phase does something, waits for what it must lead to, and enters what the operator asked for meanwhile.
+// phase calls do, waits for the goal, and records the operator's requests meanwhile.
 func (c *counting) phase(ctx context.Context, name string, g goal, do func() error) error {
 	mark, syncs := c.Ledger.Mark(), 0
-	if name != "restart" { // which begins at 0
+	if name != "restart" { // a restarted operator begins at 0
 		syncs = c.syncs(ctx)
 	}
 	if err := do(); err != nil {
@@ -196,7 +196,7 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 	return nil
 }
 
-// childrenAreThere returns an error unless each MyWeb has its children: all that can be seen of a program without
+// childrenAreThere returns an error unless each MyWeb has its children. The lab can see no more of a program without
 // status.
 func (c *counting) childrenAreThere(ctx context.Context) error {
 	board, err := newBoard(ctx, c.Fixture, c.namespace, complete)
@@ -222,7 +222,7 @@ func count(entries []ledger.Entry) Count {
 		case leases.Matches(e):
 			continue
 		}
-		c.Requests[e.Verb+" "+e.What()]++
+		c.Requests[e.Verb+" "+e.FullResource()]++
 		if e.IsWrite() && e.Effect == ledger.Same {
 			c.NoOps++
 		}
@@ -233,7 +233,7 @@ func count(entries []ledger.Entry) Count {
 	return c
 }
 
-// untilAtRest waits until the operator has asked for nothing for a while.
+// untilAtRest waits until the operator has sent no requests for a while.
 func (c *counting) untilAtRest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute is over"))
 	defer cancel()
@@ -248,7 +248,7 @@ func (c *counting) removeAll(ctx context.Context) error {
 	}
 	err = parallel(hands, counted, func(i int) error {
 		err := c.Dynamic.Resource(myweb.MyWebs).Namespace(c.namespace).Delete(ctx, webName(i), metav1.DeleteOptions{})
-		if apierrors.IsNotFound(err) { // when it was never made
+		if apierrors.IsNotFound(err) { // it never existed
 			return nil
 		}
 		return err
@@ -290,7 +290,7 @@ func (c *counting) serveMetrics() ([]string, error) {
 	return i.With("--metrics-bind-address="+address, "--metrics-secure=false"), nil
 }
 
-// syncs is how often the operator handled a MyWeb since its start, -1 when it does not tell.
+// syncs is how often the operator handled a MyWeb since its start; -1 when it does not report this.
 func (c *counting) syncs(ctx context.Context) int {
 	if c.metrics == "" {
 		return -1

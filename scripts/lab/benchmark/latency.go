@@ -10,9 +10,9 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// latency lets MyWebs arrive at moments that are fixed beforehand, and measures from that moment, whenever
-// the lab came to create it, until the MyWeb is completed: an operator that falls behind makes the later
-// ones wait, and that is seen. Each operator gets half of them, then each the other half, the last one first.
+// latency creates MyWebs at moments that are fixed beforehand. It measures from the planned moment, not from the
+// actual creation, until the MyWeb is completed: when an operator falls behind, later MyWebs wait longer, and the
+// latencies show it. Each operator gets half of the MyWebs; then each gets the other half, the last operator first.
 func (b *bench) latency(ctx context.Context, s *stage) error {
 	b.note("Latencies hold the lab's own part: the creation, the stand-in for the Deployment controller, the " +
 		"watch that tells.")
@@ -21,8 +21,8 @@ func (b *bench) latency(ctx context.Context, s *stage) error {
 		more, err := s.arrivals(ctx, name, b.Rate, arrivals)
 		samples[name] = append(samples[name], more...)
 		if first, last, grew := backlog(more); grew {
-			b.note("Latency: with %s nothing kept up with %g MyWebs a second: the latency grew from %s to %s while they "+
-				"arrived, so that it tells of the length of the run.",
+			b.note("Latency: %s did not keep up with %g MyWebs a second: the latency grew from %s to %s while they "+
+				"arrived, so it depends on the length of the run.",
 				name, b.Rate, seconds(first), seconds(last))
 		}
 		return err
@@ -47,7 +47,7 @@ func (b *bench) latency(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// backlog reports whether latencies, in the order of the arrivals, grew all the time: the medians of the first
+// backlog reports whether latencies, in the order of the arrivals, kept growing: it compares the medians of the first
 // and the last quarter.
 func backlog(samples []time.Duration) (first, last time.Duration, grew bool) {
 	quarter := len(samples) / 4
@@ -56,7 +56,7 @@ func backlog(samples []time.Duration) (first, last time.Duration, grew bool) {
 	return first, last, last > time.Second && last > 3*first
 }
 
-// watched starts an operator, and a board of what it serves in a namespace; end ends both.
+// watched starts an operator, and a board of the MyWebs that it serves in a namespace; end ends both.
 func (s *stage) watched(ctx context.Context, name, namespace string) (*board, *fixture.Process, func(), error) {
 	goal := served(1)
 	if s.noStatus {
@@ -87,7 +87,7 @@ func (s *stage) arrivals(ctx context.Context, name string, rate float64, n int) 
 			return err
 		}
 		defer end()
-		// The very first one waits for the operator to be ready.
+		// The very first MyWeb waits for the operator to be ready.
 		if _, err := createOne(ctx, s.Fixture, ns, "first"); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *stage) arrivals(ctx context.Context, name string, rate float64, n int) 
 	return samples, err
 }
 
-// arrive creates MyWebs at a fixed rate and returns the moments that were planned.
+// arrive creates MyWebs at a fixed rate and returns the planned moments.
 func (s *stage) arrive(ctx context.Context, namespace string, rate float64, n int) (planned []time.Time, err error) {
 	var creating sync.WaitGroup
 	errs := make([]error, n)

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// memory measures each operator in a fixture of its own, whose MyWebs become more and more.
+// memory measures each operator in a separate fixture with a growing number of MyWebs.
 func (b *bench) memory(ctx context.Context) error {
 	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and " +
 		"goroutines are those of a process with the defaults of its language, once it is in steady state.")
@@ -52,7 +52,7 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 			return fmt.Errorf("%d MyWebs: %w", n, err)
 		}
 		if measured.Goroutines == 0 {
-			b.note("%s: its goroutines are not known, for it does not list them on SIGQUIT as Go programs do.", i.Name)
+			b.note("%s: its goroutines are not known, because it does not list them on SIGQUIT as Go programs do.", i.Name)
 		}
 		measured.MyWebs = n
 		m.Memory = append(m.Memory, measured)
@@ -86,7 +86,7 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 	return s.settled(ctx, p) // its events are still under way
 }
 
-// weigh starts an operator over what is there, and measures it in steady state.
+// weigh starts an operator over the existing objects, and measures it in steady state.
 func (s *stage) weigh(ctx context.Context, name string) (m Memory, err error) {
 	before, err := cpu(s.apiServer)
 	if err != nil {
@@ -110,14 +110,14 @@ func (s *stage) weigh(ctx context.Context, name string) (m Memory, err error) {
 	_ = p.Signal(syscall.SIGQUIT)
 	select {
 	case <-p.Ended():
-	case <-time.After(10 * time.Second): // it does something else at this signal
+	case <-time.After(10 * time.Second): // the program handles this signal in another way
 	}
 	p.Kill()
 	m.Goroutines = goroutines(p.Output())
 	return m, nil
 }
 
-// atRest starts an operator and returns when it knows what is there and does nothing more.
+// atRest starts an operator, and returns when its caches have synced and it is in steady state.
 func (s *stage) atRest(ctx context.Context, name string) (*fixture.Process, error) {
 	since, err := s.auditEnd()
 	if err != nil {
@@ -143,8 +143,8 @@ func (s *stage) atRest(ctx context.Context, name string) (*fixture.Process, erro
 }
 
 const (
-	// look is how often the processor time of an operator is looked at, idle how little of it is none, and
-	// calm how many looks in a row must find none.
+	// look is the interval between readings of an operator's processor time. idle is the most processor time that
+	// counts as none, and calm is how many readings in a row must find none.
 	look = 250 * time.Millisecond
 	idle = 10 * time.Millisecond
 	calm = 6
@@ -152,7 +152,7 @@ const (
 
 // settled returns when a process has used almost no processor time for a while.
 func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
-	until := time.Now().Add(5 * time.Minute) // a loop in a shell goes over all MyWebs, one after the other
+	until := time.Now().Add(5 * time.Minute) // a loop in a shell handles the MyWebs one after the other
 	last, quiet := time.Duration(-time.Hour), 0
 	for quiet < calm {
 		used, err := cpu(p.PID())
@@ -196,7 +196,7 @@ func rss(pid int) (bytes int64, err error) {
 	return bytes, err
 }
 
-// ofProcesses asks a process, and all that it has started and that live: a child that ends meanwhile is left out.
+// ofProcesses asks a process and all its live descendants. It skips a child that ends meanwhile.
 func ofProcesses(pid int, ask func(*process.Process) error) error {
 	p, err := process.NewProcess(int32(pid))
 	if err != nil {
@@ -206,7 +206,7 @@ func ofProcesses(pid int, ask func(*process.Process) error) error {
 		return err
 	}
 	started, err := p.Children()
-	if err != nil { // it has none, or cannot say
+	if err != nil { // it has no children, or the system cannot list them
 		return nil //nolint:nilerr // gopsutil reports a process without children as an error
 	}
 	for _, child := range started {
@@ -215,7 +215,7 @@ func ofProcesses(pid int, ask func(*process.Process) error) error {
 	return nil
 }
 
-// goroutines counts those that a Go program lists when SIGQUIT ends it; 0 when it lists none.
+// goroutines counts the goroutines that a Go program lists when SIGQUIT ends it; 0 when it lists none.
 func goroutines(words string) (n int) {
 	for line := range strings.Lines(words) {
 		if goroutine.MatchString(line) {

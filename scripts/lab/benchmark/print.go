@@ -14,7 +14,7 @@ import (
 	"github.com/mitchellh/go-wordwrap"
 )
 
-// width is how many columns Print uses at most.
+// width is the maximum number of columns that Print uses.
 const width = 100
 
 // Print writes tables of plain text.
@@ -33,7 +33,7 @@ func (r *Result) Print(w io.Writer) {
 	}
 }
 
-// A table is lined up when it is written.
+// A table aligns its columns when it is written.
 type table struct {
 	out  io.Writer
 	rows [][]string
@@ -47,8 +47,8 @@ func (t *table) row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// write prints the table under a title, when it has rows besides its head. The first column gives way when
-// there is not enough space.
+// write prints the table under a title, when it has rows besides its head. When there is not enough space, it
+// shortens the first column.
 func (t *table) write(title string) {
 	if len(t.rows) < 2 {
 		return
@@ -82,7 +82,7 @@ func cut(text string, n int) string {
 	return text
 }
 
-// printCounts has a line for each number that is not 0 everywhere, phase by phase, and a column for each
+// printCounts prints a line for each number that is not 0 for all operators, phase by phase, and a column for each
 // operator.
 func (r *Result) printCounts(w io.Writer) {
 	var phases []string
@@ -121,7 +121,7 @@ func (r *Result) printCounts(w io.Writer) {
 	t.write(fmt.Sprintf("Requests for %d MyWebs", objects))
 }
 
-// head is a line of the names of all operators, or of the same cell for each.
+// head is a line with the names of all operators, or with the same cell for each.
 func (r *Result) head(first string, cell ...any) []any {
 	cells := []any{first}
 	for _, m := range r.Implementations {
@@ -134,7 +134,7 @@ func (r *Result) head(first string, cell ...any) []any {
 	return cells
 }
 
-// counts is a line with a number for each operator; nil when all are 0. -1 is one that is not known.
+// counts is a line with a number for each operator; nil when all are 0. -1 means that the number is unknown.
 func (r *Result) counts(title, phase string, number func(Count) int) []any {
 	cells, some := []any{title}, false
 	for _, m := range r.Implementations {
@@ -152,7 +152,7 @@ func (r *Result) counts(title, phase string, number func(Count) int) []any {
 	return cells
 }
 
-// short leaves the group of the MyWebs out.
+// short leaves the API group of MyWebs out.
 func short(kind string) string {
 	return strings.ReplaceAll(kind, "mywebs.operator.k8s-summit.org", "mywebs")
 }
@@ -193,7 +193,7 @@ func (r *Result) printTimes(w io.Writer) {
 	t.write("Processor time for one MyWeb, while they converge")
 }
 
-// printComparisons has a table for each two operators.
+// printComparisons prints a table for each two operators.
 func (r *Result) printComparisons(w io.Writer) {
 	for n, first := range r.Comparisons {
 		same := func(c Comparison) bool { return c.A == first.A && c.B == first.B }
@@ -252,7 +252,7 @@ func (i Interval) String() string {
 	return fmt.Sprintf("%.2f [%.2f, %.2f]", i.Value, i.Low, i.High)
 }
 
-// seconds keeps what is worth reading of a duration.
+// seconds rounds a duration for a reader.
 func seconds(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
@@ -260,7 +260,7 @@ func seconds(d time.Duration) string {
 	return fmt.Sprintf("%.2fs", d.Seconds())
 }
 
-// known is a number, or a dash for none.
+// known is a number, or a dash when the number is 0.
 func known[T cmp.Ordered](n T) string {
 	var zero T
 	if n == zero {

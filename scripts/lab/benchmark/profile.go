@@ -14,8 +14,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// profiler is compiled into an operator's main package, whose source stays as it is. It ends with the process's
-// SIGUSR1, which no operator uses.
+// profiler is compiled into an operator's main package; the operator's source stays unchanged. At SIGUSR1, which no
+// operator uses, it writes the profile and ends the process.
 const profiler = `package main
 
 import (
@@ -40,7 +40,7 @@ func init() {
 }
 `
 
-// profile runs each operator that has a source once more, and writes where it spent its processor time.
+// profile runs each operator that has a source once more, and writes its processor profile.
 func (b *bench) profile(ctx context.Context, s *stage, names []string) error {
 	if b.Profile == "" {
 		return nil
@@ -100,7 +100,7 @@ func (b *bench) profileOf(ctx context.Context, s *stage, i impl.Implementation, 
 	})
 }
 
-// end ends a process of an operator. One that is profiled writes its profile first.
+// end ends a process of an operator. A profiled operator writes its profile first.
 func (s *stage) end(name string, p *fixture.Process) {
 	if len(s.operators[name].Env) > 0 && p.Signal(syscall.SIGUSR1) == nil {
 		select {

@@ -8,12 +8,12 @@ import (
 const (
 	// recovered is how many MyWebs change while the operator is dead.
 	recovered = 20
-	// recoveries is how many pairs of runs are made: the least that an interval needs.
+	// recoveries is the number of pairs of runs: the least that an interval needs.
 	recoveries = 6
 )
 
-// recovery kills an operator, changes the pages of all MyWebs, starts it at once, and measures from the start
-// of the process until all are completed again. The order of the runs is that of converge.
+// recovery kills an operator, changes the pages of all MyWebs, starts the operator at once, and measures from the
+// start of the process until all MyWebs are completed again. The runs have the same order as in converge.
 func (b *bench) recovery(ctx context.Context, s *stage) error {
 	b.note("Recovery: %d MyWebs, whose pages change while the operator is dead; the time begins with the start of its "+
 		"process.", recovered)
@@ -55,8 +55,8 @@ func (s *stage) recover(ctx context.Context, name string) (took time.Duration, e
 	return took, err
 }
 
-// serve starts an operator, waits until it has served all MyWebs of a namespace, kills it, and returns how
-// long it took since the start of the process.
+// serve starts an operator, waits until it has served all MyWebs of a namespace, kills it, and returns the time from
+// the start of the process until then.
 func (s *stage) serve(ctx context.Context, name, namespace string, generation int64) (time.Duration, error) {
 	board, err := newBoard(ctx, s.Fixture, namespace, served(generation))
 	if err != nil {

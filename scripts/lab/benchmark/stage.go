@@ -28,37 +28,38 @@ import (
 )
 
 const (
-	// hands is how many requests the lab has under way at once where it prepares something.
+	// hands is how many requests the lab sends at once when it prepares objects.
 	hands = 8
-	// workers is how many MyWebs an operator handles at once, and the writers of the bare loop.
+	// workers is how many MyWebs an operator handles at once, and the number of writers of the bare loop.
 	workers = 4
 )
 
-// ports are so many that every MyWeb of a big benchmark gets one: the usual range has 2768.
+// ports is large enough for every MyWeb of a big benchmark: the default range has 2768 ports.
 const ports = "--service-node-port-range=20000-32767"
 
-// children are the resources that a MyWeb owns one of each.
+// children lists the resources of a MyWeb's children; a MyWeb owns one object of each.
 var children = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "configmaps"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 	{Version: "v1", Resource: "services"},
 }
 
-// A stage is a fixture for times: an API server and nothing else, and operators that go straight to it.
+// A stage is a fixture for time measurements: only an API server, and operators that send their requests directly to
+// it.
 type stage struct {
 	*fixture.Fixture
 	meta      metadata.Interface
 	operators map[string]*suite.Operator // by the name of the implementation
 
 	noStatus   bool // the operator reports no status
-	apiServer  int  // its process
+	apiServer  int  // process ID of the API server
 	namespaces int
 }
 
-// stage starts a fixture, ends its controllers for good, and makes the users of the implementations.
+// stage starts a fixture, ends its controllers permanently, and creates the users of the implementations.
 func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stage, err error) {
 	b.note("Times and memory are measured past the proxy, on an API server alone: the controllers, the scheduler and " +
-		"the simulated nodes are ended, and nothing removes what is orphaned. " +
+		"the simulated nodes are ended, and nothing removes orphans. " +
 		"Where a MyWeb has to become completed, the lab stands in for the Deployment controller: all pods of a Deployment " +
 		"are ready at once.")
 	w, err := b.fixture(ctx, impls)
@@ -92,7 +93,7 @@ func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stag
 	return s, s.morePorts(ctx)
 }
 
-// morePorts starts the API server anew with more node ports.
+// morePorts restarts the API server with more node ports.
 func (s *stage) morePorts(ctx context.Context) error {
 	p, err := process.NewProcess(int32(s.apiServer))
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *stage) morePorts(ctx context.Context) error {
 	}
 }
 
-// awaitFree returns when nobody listens on an address any more.
+// awaitFree returns when no process listens on an address any more.
 func awaitFree(ctx context.Context, address string) error {
 	for until := time.Now().Add(10 * time.Second); ; {
 		l, err := net.Listen("tcp", address)
@@ -156,7 +157,7 @@ func (s *stage) inNamespace(ctx context.Context, do func(namespace string) error
 	return errors.Join(err, s.clear(ctx, ns))
 }
 
-// namespace makes one.
+// namespace makes a namespace.
 func (s *stage) namespace(ctx context.Context) (string, error) {
 	s.namespaces++
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}
@@ -195,8 +196,8 @@ func turnPages(ctx context.Context, w *fixture.Fixture, namespace string, n int)
 	})
 }
 
-// clear removes the MyWebs of a namespace and their children, which nobody else removes here. No operator
-// may run.
+// clear removes the MyWebs of a namespace and their children, because no garbage collector runs here. No operator may
+// run.
 func (s *stage) clear(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("5 min are over"))
 	defer cancel()
@@ -205,7 +206,7 @@ func (s *stage) clear(ctx context.Context, namespace string) error {
 	err := parallel(len(all), len(all), func(i int) error {
 		for {
 			err := s.meta.Resource(all[i]).Namespace(namespace).DeleteCollection(ctx, background, metav1.ListOptions{})
-			if !apierrors.IsTimeout(err) { // thousands take longer than one request may
+			if !apierrors.IsTimeout(err) { // deleting thousands takes longer than the limit of one request
 				return err
 			}
 		}
@@ -226,7 +227,8 @@ func (s *stage) clear(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// parallel calls do with 0 … n-1, so many at once, and returns the errors. After one it begins no more.
+// parallel calls do with 0 … n-1, at most atOnce calls at a time, and returns the errors. After an error it starts no
+// more calls.
 func parallel(atOnce, n int, do func(i int) error) (err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -258,7 +260,7 @@ func (s *stage) launch(name string) (*fixture.Process, error) {
 	return o.Launch(o.Impl.With(fmt.Sprint("--max-concurrent-reconciles=", workers))...)
 }
 
-// auditEnd is the place where the audit log ends now.
+// auditEnd is the current end of the audit log.
 func (s *stage) auditEnd() (int64, error) {
 	info, err := os.Stat(s.AuditLog)
 	if err != nil {
@@ -267,8 +269,8 @@ func (s *stage) auditEnd() (int64, error) {
 	return info.Size(), nil
 }
 
-// requests are those of an operator for resources since a place in the audit log: those that are answered,
-// and watches that are open.
+// requests are an operator's requests for resources since a place in the audit log: answered requests, and open
+// watches.
 func (s *stage) requests(since int64, name string) ([]fixture.AuditEvent, error) {
 	events, _, err := s.Audit(since)
 	if err != nil {
@@ -284,7 +286,7 @@ func (s *stage) requests(since int64, name string) ([]fixture.AuditEvent, error)
 	return found, nil
 }
 
-// asked is when an operator asked for the MyWebs first, since a place in the audit log.
+// asked is when an operator first requested the MyWebs, since a place in the audit log.
 func (s *stage) asked(since int64, name string) (at time.Time, err error) {
 	events, err := s.requests(since, name)
 	for _, e := range events {

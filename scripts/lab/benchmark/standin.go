@@ -16,8 +16,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// standIn plays the Deployment controller in all namespaces until the returned function is called: all pods
-// of a Deployment are there, new and ready as soon as it is wanted.
+// standIn plays the Deployment controller in all namespaces until the returned function is called: all pods of a
+// Deployment are there, new and ready, as soon as its spec demands them.
 func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cfg := rest.CopyConfig(s.Config)
@@ -40,7 +40,7 @@ func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 			d.Status = ready(d)
 			for {
 				_, err := kube.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
-				// When it has changed, or is gone, the watch tells.
+				// When the Deployment has changed or is gone, the watch reports it.
 				if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
 					fixture.Pause(ctx, 100*time.Millisecond) != nil {
 					return

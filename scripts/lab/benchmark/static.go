@@ -23,7 +23,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// static says what can be said of the programs without running them.
+// static records the properties of the programs that need no running program.
 func (b *bench) static(ctx context.Context) error {
 	for n, i := range b.Implementations {
 		s := &b.result.Implementations[n].Static
@@ -50,7 +50,7 @@ func (b *bench) static(ctx context.Context) error {
 	return nil
 }
 
-// sizeOf is the size of all programs that an image must hold.
+// sizeOf is the size of all programs that an image must contain.
 func sizeOf(i impl.Implementation) (bytes int64, err error) {
 	programs := append([]string{i.Path}, i.Beside...)
 	for _, name := range i.Carries {
@@ -66,7 +66,7 @@ func sizeOf(i impl.Implementation) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// permissionsOf counts the verbs on resources that the roles of an implementation give, each once.
+// permissionsOf counts the verbs on resources that the roles of an implementation grant, each once.
 func permissionsOf(i impl.Implementation) (string, error) {
 	if i.Roles == nil {
 		return "all", nil
@@ -144,7 +144,7 @@ func (s *Static) count(ctx context.Context, i impl.Implementation) error {
 	return nil
 }
 
-// filesOf are the files of a pattern, of which there must be one.
+// filesOf are the files of a pattern, which must match at least one file.
 func filesOf(_ context.Context, folder, pattern string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(folder, pattern))
 	if err == nil && len(found) == 0 {
@@ -153,7 +153,8 @@ func filesOf(_ context.Context, folder, pattern string) ([]string, error) {
 	return found, err
 }
 
-// writtenLines counts the lines of a program, a manifest, a template or a script that hold more than comments.
+// writtenLines counts the lines of a program, a manifest, a template, or a script that are neither blank nor only a
+// comment.
 func writtenLines(text []byte) (n int) {
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -164,7 +165,7 @@ func writtenLines(text []byte) (n int) {
 	return n
 }
 
-// sourceOf are the files of the packages of the implementation's own module that a program is linked from.
+// sourceOf are the files of the packages of the implementation's own module that are linked into a program.
 func sourceOf(ctx context.Context, folder, name string) (files []string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,GoFiles,Module", name)
 	cmd.Dir = folder
@@ -193,7 +194,7 @@ func sourceOf(ctx context.Context, folder, name string) (files []string, err err
 	}
 }
 
-// isGenerated reports whether a program has written the file.
+// isGenerated reports whether a program wrote the file.
 func isGenerated(text []byte) bool {
 	f, err := parser.ParseFile(token.NewFileSet(), "", text, parser.PackageClauseOnly|parser.ParseComments)
 	return err == nil && ast.IsGenerated(f)

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// quantile is the smallest value that at least the share q of all values does not exceed. The values are
-// sorted.
+// quantile is the smallest value that is at least as large as the share q of all values. The values are sorted.
 func quantile[T any](sorted []T, q float64) (v T) {
 	if len(sorted) == 0 {
 		return v
@@ -30,7 +29,7 @@ func medianOf(values []float64) Interval {
 	return Interval{Value: median.Center, Low: median.Lo, High: median.Hi}
 }
 
-// ratios divides the durations of pairs.
+// ratios divides the durations of each pair.
 func ratios(a, b []time.Duration) (r []float64) {
 	for i := range a {
 		r = append(r, a[i].Seconds()/b[i].Seconds())
@@ -38,7 +37,7 @@ func ratios(a, b []time.Duration) (r []float64) {
 	return r
 }
 
-// compare says how the times of A relate to those of B, in pairs, and how those of A to others of A.
+// compare computes how the times of A relate to those of B, in pairs, and how times of A relate to other times of A.
 func compare(metric, a, b string, timesA, timesB, control []time.Duration) Comparison {
 	c := Comparison{Metric: metric, A: a, B: b, Pairs: len(timesA),
 		Ratio: medianOf(ratios(timesA, timesB)), Control: medianOf(ratios(control, timesA))}

@@ -202,7 +202,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// A watch that ends is no end of the watching.
+// TestFollow checks that follow continues after a watch has ended.
 func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	opened, seen := make(chan *watch.FakeWatcher, 1), make(chan string)
@@ -284,7 +284,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// Print must fit a terminal whatever is in the result, and leave out what is not.
+// TestPrintFits checks that Print fits a terminal with any result, and leaves out empty values.
 func TestPrintFits(t *testing.T) {
 	long := strings.Repeat("w", 20)
 	measured := func(name string) Measured {

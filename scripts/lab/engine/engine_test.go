@@ -1,4 +1,4 @@
-// Package engine holds nothing itself: these tests keep what is below it free of any single operator.
+// Package engine has no code: these tests ensure that the packages below it depend on no particular operator.
 package engine
 
 import (
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// name is the workshop's operator, written so that this file is clean too.
+// name is the name of the workshop's operator, split so that this file does not contain it.
 var name = "my" + "web"
 
 // files calls f for each file below this folder.

@@ -1,4 +1,4 @@
-// Package myweb names what the checks of MyWeb operators are about.
+// Package myweb names the resource that the checks of MyWeb operators examine.
 package myweb
 
 import "k8s.io/apimachinery/pkg/runtime/schema"

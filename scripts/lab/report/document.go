@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A document is what the page says, before it becomes Markdown.
+// A document is the content of the page, before it becomes Markdown.
 type document struct {
 	Title, Lead string
 	Sections    []section
@@ -21,7 +21,7 @@ type section struct {
 	Blocks []block
 }
 
-// A block is the one of its fields that is set.
+// A block has one field set, which determines its kind.
 type block struct {
 	Text     string
 	List     []string
@@ -35,19 +35,19 @@ type table struct {
 	Caption string
 	Head    []string
 	Rows    []row
-	// Numbers stand in all columns but the first.
+	// Numbers means that all columns but the first contain numbers.
 	Numbers bool
 }
 
 type row struct {
-	// Group rows head those beneath them.
+	// Group rows are the heads of the rows below them.
 	Group bool
 	Cells []cell
 }
 
 type cell struct {
 	Code, Text string
-	// Verdict is what the text is about: a failure stands out.
+	// Verdict is the verdict of the text: a failure is highlighted.
 	Verdict suite.Verdict
 }
 
@@ -96,7 +96,7 @@ func (r *Report) document() document {
 	add := func(title string, blocks ...block) {
 		d.Sections = append(d.Sections, section{title, blocks})
 	}
-	var left []string // what is not in the report
+	var left []string // missing parts of the report
 	if len(r.Impls) > 0 {
 		add("A row for each", block{Text: waysText}, block{Table: r.Ways().table()})
 	}
@@ -113,8 +113,8 @@ func (r *Report) document() document {
 		add(capital(f.Name), r.matrix(f)...)
 	}
 	if len(r.Families) > 0 {
-		add("What failed", r.failures()...)
-		add("What was skipped", r.skips()...)
+		add("Failures", r.failures()...)
+		add("Skipped checks", r.skips()...)
 	}
 	m := measurements{Result: cmp.Or(r.Bench, &benchmark.Result{}), names: r.names()}
 	if len(m.Implementations) == 0 {
@@ -123,8 +123,8 @@ func (r *Report) document() document {
 	d.Sections = append(d.Sections, m.sections()...)
 	if left = append(left, m.left...); len(left) > 0 {
 		add("Not in this run",
-			block{Text: "Run make compare in the root of the workshop, leaving nothing out, to get what this page lacks; " +
-				"a note on this page says when something could not be measured on this machine."},
+			block{Text: "For the missing parts, run make compare in the root of the workshop, leaving nothing out; " +
+				"a note on this page lists measurements that are impossible on this machine."},
 			block{List: left})
 	}
 	if notes := slices.Concat(r.Notes, m.Notes); len(notes) > 0 {
@@ -138,7 +138,7 @@ func (r *Report) document() document {
 	return d
 }
 
-// lead is what was compared, in a paragraph.
+// lead is a paragraph about the compared operators.
 func (r *Report) lead() string {
 	var who []string
 	for _, name := range r.names() {
@@ -170,7 +170,7 @@ func (r *Report) lead() string {
 	return text
 }
 
-// glance is the verdict in a table of a line for each family.
+// glance is the verdict as a table with a line for each family.
 func (r *Report) glance() []block {
 	t := &table{Caption: "Checks that passed, failed and were skipped", Head: []string{"checks"}}
 	var lines []string
@@ -206,7 +206,7 @@ func (r *Report) glance() []block {
 	return []block{{List: lines}, {Table: t}}
 }
 
-// together is the verdict on several outcomes: failed when one failed, and passed when one passed.
+// together is the verdict on several outcomes: failed when one failed; passed when none failed and one passed.
 func together(outcomes []suite.Outcome) suite.Verdict {
 	for _, v := range []suite.Verdict{suite.Failed, suite.Passed, suite.Skipped} {
 		if suite.Count(outcomes, v) > 0 {
@@ -230,7 +230,7 @@ func checksOf(f Family) (checks []suite.Outcome) {
 	return checks
 }
 
-// groupsOf returns the groups of a family, and those that only its checks name.
+// groupsOf returns the groups of a family, and the groups that only its checks name.
 func groupsOf(f Family) []Group {
 	groups := slices.Clone(f.Groups)
 	for _, o := range checksOf(f) {
@@ -241,7 +241,7 @@ func groupsOf(f Family) []Group {
 	return groups
 }
 
-// matrix is a family's groups, with their checks beneath, over the implementations.
+// matrix has a family's groups, with their checks below, for each implementation.
 func (r *Report) matrix(f Family) []block {
 	names, checks := r.names(), checksOf(f)
 	t := &table{Caption: fmt.Sprintf("Every check of %s (%d)", f.Name, len(checks)),
@@ -264,7 +264,7 @@ func (r *Report) matrix(f Family) []block {
 	return []block{{Text: f.About}, {Table: t}}
 }
 
-// summary is the verdict on some checks, in words.
+// summary puts the verdict on some checks into words.
 func summary(outcomes []suite.Outcome) cell {
 	v := together(outcomes)
 	c := cell{Verdict: v, Text: string(v)}
@@ -324,16 +324,16 @@ func (r *Report) skips() []block {
 }
 
 var terms = []term{
-	{"passed", "The experiment took place, and all that the check demands was seen."},
+	{"passed", "The experiment took place, and the lab saw everything that the check demands."},
 	{"failed", "The experiment took place, and something differed: the reason says what, the evidence shows it."},
-	{"skipped", "No experiment took place, because it means nothing for this operator or cannot be made here: the " +
+	{"skipped", "No experiment took place, because it does not apply to this operator or cannot run here: the " +
 		"reason says which. It counts neither for nor against."},
 	{"crash point", "The operator is killed (SIGKILL) right after one of its writes was committed, and started again. " +
-		"It passes when all ends as it does undisturbed."},
+		"It passes when the end state is that of an undisturbed run."},
 	{"request", "A line of the proxy's ledger: what the operator really sent, refused ones included. The audit log and " +
 		"the API server's own counter agree with it."},
-	{"no-op write", "A write that was accepted and changed nothing: work for the API server that nobody needed."},
-	{"sync", "The operator looked at one MyWeb, by its own metric."},
+	{"no-op write", "A write that was accepted and changed nothing: useless work for the API server."},
+	{"sync", "The operator handled one MyWeb, by its own metric."},
 	{"A B B A", "The order of the runs in a pair: both operators come first and last equally often, so a machine that " +
 		"grows slower harms both alike."},
 	{"interval", "The range that holds the true median in at least 95 of 100 such runs, whatever the distribution of the " +

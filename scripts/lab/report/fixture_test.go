@@ -17,11 +17,12 @@ const hostile = "<script>alert('x')</script> | a `tick`, ```` four, *stars* & [l
 var behaviours = []string{
 	"children appear, owned and selected by name and instance", "a changed page reaches the pods",
 	"a changed image, port or replica count changes the child in place", "a removed nodePortNumber keeps the port",
-	"what is deleted or edited comes back, what others add stays", "an object of somebody else is never changed",
+	"deleted or edited children are restored, additions by others stay",
+	"an object that the operator does not own is never changed",
 	"a node port that is taken is reported, and recovered from", "a rollout that fails is reported, and the old pods too",
 }
 
-// fixture is a run of the named implementations: 04 fails twice, and everybody skips one check.
+// fixture is a run of the named implementations: 04 fails twice, and all skip one check.
 func fixture(names ...string) *Report {
 	r := &Report{
 		Date: time.Date(2026, 5, 4, 10, 12, 0, 0, time.UTC), Took: 17*time.Minute + 42*time.Second, Commit: "73bc340+changes",

@@ -14,10 +14,10 @@ import (
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 
-// space is one at which no line is broken.
+// space is a space at which no line is broken.
 const space = "\u00a0"
 
-// number writes thousands apart: 12,345.
+// number separates thousands: 12,345.
 func number[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -26,7 +26,7 @@ func number[N int | int64](n N) string {
 	return s
 }
 
-// count is a number of things: "1 check", "2 checks".
+// count is a number with a noun: "1 check", "2 checks".
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -43,7 +43,7 @@ func and(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// capital writes the first letter large.
+// capital turns the first letter into a capital.
 func capital(s string) string {
 	r := []rune(s)
 	if len(r) > 0 {
@@ -52,7 +52,7 @@ func capital(s string) string {
 	return string(r)
 }
 
-// duration has three digits, which is more than any of the measurements deserves.
+// duration rounds to three digits, which is more than the precision of any measurement.
 func duration(d time.Duration) string {
 	switch s := d.Seconds(); {
 	case d == 0:
@@ -68,7 +68,7 @@ func duration(d time.Duration) string {
 	}
 }
 
-// digits writes three significant digits, without zeros at the end.
+// digits rounds to three significant digits, without zeros at the end.
 func digits(v float64) string {
 	if v == 0 {
 		return "0"
@@ -90,7 +90,7 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%.1f"+space+"MiB", float64(n)/miB)
 }
 
-// per is a count for each object, with the whole when it cannot be divided evenly.
+// per is a count for each object, or the total when it cannot be divided evenly.
 func per(total, objects int) string {
 	switch {
 	case objects <= 0:
@@ -102,7 +102,7 @@ func per(total, objects int) string {
 	}
 }
 
-// limits is an interval in words: "1.25 to 1.38". Of too few measurements there is none.
+// limits formats an interval: "1.25 to 1.38", or a dash when there were too few measurements.
 func limits(i benchmark.Interval) string {
 	if i.High == 0 {
 		return "–"
@@ -112,7 +112,7 @@ func limits(i benchmark.Interval) string {
 
 var terminal = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
-// clean removes what no page can show: broken UTF-8, a terminal's colours and other control characters.
+// clean removes text that no page can show: broken UTF-8, a terminal's colours and other control characters.
 func clean(s string) string {
 	s = strings.ReplaceAll(terminal.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), ""), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// Title is that of the page.
+// Title is the title of the page.
 const Title = "MyWeb operators, compared"
 
 // Markdown is the report as tables and text.
@@ -101,20 +101,20 @@ var (
 	ticks   = regexp.MustCompile("`+")
 )
 
-// inCell escapes text so that Markdown shows it as it is, in a line of its own, an item or a cell.
+// inCell escapes text so that Markdown shows it unchanged in a line, an item, or a cell.
 func inCell(s string) string {
 	lines := strings.Split(strings.TrimSpace(clean(s)), "\n")
 	for i, line := range lines {
 		line = special.ReplaceAllString(strings.TrimSpace(line), `\$0`)
-		lines[i] = marker.ReplaceAllString(line, `$1\$2$3`) // else a list, or a rule
+		lines[i] = marker.ReplaceAllString(line, `$1\$2$3`) // otherwise it would be a list, or a rule
 	}
 	return strings.NewReplacer("\t", " ", space, " ").Replace(strings.Join(lines, " "))
 }
 
-// paragraph is text on lines that are as short as in a page written by hand.
+// paragraph wraps text into lines as short as in a page written by hand.
 func paragraph(s string) string { return inCell(strings.Join(strings.Fields(s), " ")) }
 
-// code is a span of code, in a cell too.
+// code is a span of code, which may be in a cell.
 func code(s string) string {
 	s = strings.ReplaceAll(strings.Join(strings.Fields(clean(s)), " "), "|", `\|`)
 	fence := longest(s, 0) + "`"
@@ -124,14 +124,14 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// fenced is a block of code whose fence is longer than any in it.
+// fenced is a block of code with a fence that is longer than any fence in the code.
 func fenced(language string, lines []string) string {
 	text := clean(strings.Join(lines, "\n"))
 	fence := longest(text, 2) + "`"
 	return fence + language + "\n" + text + "\n" + fence + "\n"
 }
 
-// longest returns the longest run of backticks, at least so many.
+// longest returns the length of the longest run of backticks, or least if that is larger.
 func longest(s string, least int) string {
 	run := strings.Repeat("`", least)
 	for _, t := range ticks.FindAllString(s, -1) {

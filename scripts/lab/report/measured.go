@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 
-// measurements turn a benchmark into sections; left lists what it lacks.
+// measurements turn a benchmark into sections; left lists the missing parts.
 type measurements struct {
 	*benchmark.Result
 	names []string
@@ -28,11 +28,11 @@ func (m *measurements) sections() (all []section) {
 	add("Ratios", m.ratios())
 	add("Efficiency", m.efficiency())
 	add("Recovery", m.recovery())
-	add("What can be counted without running", m.static())
+	add("Counts without running", m.static())
 	return all
 }
 
-// of returns the implementations that have something, in the order of names, and notes which have not.
+// of returns the implementations that have a measurement, in the order of names, and notes the others.
 func (m *measurements) of(what string, has func(benchmark.Measured) bool) (with []benchmark.Measured) {
 	var without []string
 	for _, name := range m.names {
@@ -44,7 +44,7 @@ func (m *measurements) of(what string, has func(benchmark.Measured) bool) (with 
 		}
 	}
 	switch {
-	case len(m.Implementations) == 0: // there is no benchmark at all
+	case len(m.Implementations) == 0: // there is no benchmark
 	case len(with) == 0:
 		m.left = append(m.left, what)
 	case len(without) > 0:
@@ -69,8 +69,8 @@ func phase(i benchmark.Measured, name string) (benchmark.Count, bool) {
 	return i.Counts[at], true
 }
 
-// phases returns the names of the phases in their order, and the kinds of requests of each, the most
-// frequent first.
+// phases returns the names of the phases in their order, and the kinds of requests of each phase, the most frequent
+// first.
 func phases(with []benchmark.Measured) (names []string, kinds map[string][]string) {
 	sums := map[string]map[string]float64{}
 	for _, i := range with {
@@ -132,7 +132,7 @@ func (m *measurements) requests() []block {
 			line("watches open at the end, in all", func(c benchmark.Count) string { return number(c.Watches) }))
 	}
 	return []block{
-		{Text: "Counts do not depend on the machine. For one MyWeb an operator cannot do with less than three writes of " +
+		{Text: "Counts do not depend on the machine. For one MyWeb an operator needs at least three writes of " +
 			"children and one of status."},
 		{Table: t},
 	}
@@ -206,7 +206,7 @@ func (m *measurements) memory() []block {
 	return []block{{Table: t}}
 }
 
-// known is a number that is never 0 when it was measured.
+// known formats a number; 0 and less mean that it was not measured.
 func known(n int) string {
 	if n <= 0 {
 		return "–"
@@ -222,7 +222,7 @@ func (m *measurements) ratios() []block {
 		return nil
 	}
 	t := &table{Caption: "Ratios of times, with their 95 % intervals",
-		Head: []string{"what was timed", "pairs", "ratio", "interval", "A/A control", "in words"}}
+		Head: []string{"metric", "pairs", "ratio", "interval", "A/A control", "in words"}}
 	for _, c := range m.Comparisons {
 		ratio, interval := fmt.Sprintf("%.2f", c.Ratio.Value), limits(c.Ratio)
 		if c.TooNoisy {
@@ -240,7 +240,7 @@ func (m *measurements) ratios() []block {
 		"by B, run in the order A B B A."}, {Table: t}}
 }
 
-// reading says what a ratio means.
+// reading explains a ratio.
 func reading(c benchmark.Comparison) string {
 	switch {
 	case c.TooNoisy:

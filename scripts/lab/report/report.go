@@ -1,4 +1,4 @@
-// Package report writes what the lab found, as a page of Markdown.
+// Package report writes the lab's results as a page of Markdown.
 package report
 
 import (
@@ -10,7 +10,7 @@ import (
 
 // A Report is a whole run of `make compare`.
 type Report struct {
-	// Date of the run, in UTC; Took is how long it was.
+	// Date of the run, in UTC; Took is its duration.
 	Date time.Time     `json:"date"`
 	Took time.Duration `json:"took"`
 	// Commit of the checkout, with "+changes" when files differ from it; Machine and Versions are lines
@@ -18,16 +18,16 @@ type Report struct {
 	Commit   string   `json:"commit"`
 	Machine  []string `json:"machine"`
 	Versions []string `json:"versions"`
-	// Commands that were run to make it.
+	// Commands that produced the report.
 	Commands []string          `json:"commands"`
 	Impls    []Implementation  `json:"impls"`
 	Families []Family          `json:"families"`
 	Bench    *benchmark.Result `json:"bench,omitempty"`
-	// Notes say what of the checks is not known, and why.
+	// Notes list unknown results of checks, with the reasons.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// An Implementation by name and title.
+// An Implementation has a name and a title.
 type Implementation struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -36,7 +36,7 @@ type Implementation struct {
 // A Family is a suite of checks: conformance, crash points, faults.
 type Family struct {
 	Name string `json:"name"`
-	// About says in one line what is examined.
+	// About describes the examined property in one line.
 	About string `json:"about"`
 	// Groups name the groups of the checks, in their order.
 	Groups []Group `json:"groups"`

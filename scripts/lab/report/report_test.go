@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// reports are what the page must cope with.
+// reports are the cases that the page must handle.
 func reports() map[string]*Report {
 	without := fixture("03", "04")
 	without.Bench = nil
@@ -54,7 +54,7 @@ func textOf(n *html.Node) string {
 	return strings.ReplaceAll(b.String(), space, " ")
 }
 
-// Every outcome and every word about it is on the page.
+// TestNothingIsLost checks that every outcome, with all its texts, is on the page.
 func TestNothingIsLost(t *testing.T) {
 	r := fixture("03", "04", "mine")
 	page := shown(t, r.Markdown())
@@ -88,15 +88,15 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// Each cell of the matrix tells the outcome of its own column and row.
+// TestMatrix checks that each cell of the matrix has the outcome of its column and row.
 func TestMatrix(t *testing.T) {
 	r := fixture("03", "04")
-	r.Families[0].Outcomes["03"] = r.Families[0].Outcomes["03"][:3] // an implementation that was stopped
+	r.Families[0].Outcomes["03"] = r.Families[0].Outcomes["03"][:3] // an implementation whose run was stopped
 	lines := strings.Split(r.Markdown(), "\n")
 	for _, want := range []string{
 		"| **1: children appear, owned and selected by name and instance** | passed | passed |",
-		"| **5: what is deleted or edited comes back, what others add stays** | not run | **failed, 1 of 3** |",
-		"| `behaviour/05-check-1` what is deleted or edited comes back, what others add stays, part 2 | not run " +
+		"| **5: deleted or edited children are restored, additions by others stay** | not run | **failed, 1 of 3** |",
+		"| `behaviour/05-check-1` deleted or edited children are restored, additions by others stay, part 2 | not run " +
 			"| **failed** |",
 		"| `behaviour/08-check-2` a rollout that fails is reported, and the old pods too, part 3 | not run | skipped |",
 		"| Behaviours | 3 passed, 0 failed, 0 skipped | **21 passed, 2 failed, 1 skipped** |",
@@ -140,7 +140,7 @@ func TestWhatIsEmptyIsLeftOut(t *testing.T) {
 		without []string
 	}{
 		"nothing at all": {&Report{}, []string{"- the checks: behaviours, crash points and faults", "- the benchmark"},
-			[]string{"| ---", "## What failed", "## Ratios", "## How to repeat it"}},
+			[]string{"| ---", "## Failures", "## Ratios", "## How to repeat it"}},
 		"no benchmark": {&Report{Families: fixture("03").Families}, []string{"- the benchmark", "make compare"},
 			[]string{"## Requests"}},
 		"a family without outcomes": {&Report{Families: []Family{{Name: "faults"}}, Bench: measuredBy([]string{"03"})},

@@ -13,43 +13,44 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// Ways are a report in few words: a row for each implementation, which a page can show.
+// Ways are a short report: a row for each implementation, which a page can show.
 type Ways struct {
 	Date    string   `json:"date"`
 	Commit  string   `json:"commit"`
 	Command string   `json:"command"`
 	Machine []string `json:"machine"`
 	Rows    []Way    `json:"rows"`
-	// Notes say why something is not known of an implementation.
+	// Notes are the reasons for unknown values of an implementation.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// A Way is an implementation in a row. A cell that is not known is "–".
+// A Way is a row for an implementation. An unknown cell is "–".
 type Way struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
-	// Lines and Files are what its author writes.
+	// Lines and Files count what the author writes.
 	Lines string `json:"lines"`
 	Files string `json:"files"`
-	// Behaviours, Crashes and Faults are "passed/all": a check that was skipped is one that is not passed.
+	// Behaviours, Crashes and Faults are "passed/all": a skipped check is not a passed check.
 	Behaviours string `json:"behaviours"`
 	Crashes    string `json:"crashes"`
 	Faults     string `json:"faults"`
-	// Requests are those that make one MyWeb, Rest those in steady state.
+	// Requests is how many requests create one MyWeb, Rest how many it takes in steady state.
 	Requests string `json:"requests"`
 	Rest     string `json:"rest"`
-	// Memory is the resident set with the most MyWebs of the run, Size that of the programs in an image; both in MiB.
+	// Memory is the resident set with the most MyWebs of the run, Size the size of the programs in an image; both in
+	// MiB.
 	Memory string `json:"memory"`
 	Size   string `json:"size"`
-	// Permissions are verbs on resources.
+	// Permissions is the number of verbs on resources.
 	Permissions string `json:"permissions"`
 }
 
 const unknown = "–"
 
-// waysText says what the columns are.
+// waysText explains the columns.
 const waysText = "Lines and files are what the author writes and maintains. Behaviours, crashes and faults are " +
-	"checks that passed, of all: one that is skipped is not passed. Requests are those that make one MyWeb; steady are " +
+	"checks that passed, of all: a skipped check is not passed. Requests are those that create one MyWeb; steady are " +
 	"those in steady state. Memory is the resident set with the most MyWebs of this run, size that of all programs that an image " +
 	"must hold, both in MiB. Permissions are verbs on resources."
 
@@ -71,7 +72,7 @@ var columns = []struct {
 	{"permissions", func(w Way) string { return w.Permissions }},
 }
 
-// Ways returns the report in few words.
+// Ways returns the short report.
 func (r *Report) Ways() *Ways {
 	w := &Ways{Date: r.Date.UTC().Format("2006-01-02"), Commit: r.Commit, Command: strings.Join(r.Commands, "; "),
 		Machine: slices.Concat(r.Machine, r.Versions)}
@@ -84,8 +85,8 @@ func (r *Report) Ways() *Ways {
 			outcomes := r.Families[n].Outcomes[i.Name]
 			if *cell = share(outcomes); slices.ContainsFunc(outcomes, isUndisturbed) {
 				*cell = unknown
-				w.Notes = append(w.Notes, i.Name+": undisturbed runs end in different states, so there is nothing to compare a "+
-					"run with a crash with.")
+				w.Notes = append(w.Notes, i.Name+": undisturbed runs end in different states, so a run with a "+
+					"crash cannot be compared with them.")
 			}
 		}
 		row.measured(r.measured(i.Name))
@@ -106,7 +107,8 @@ func (r *Report) measured(name string) (m benchmark.Measured) {
 	return r.Bench.Implementations[at]
 }
 
-// isUndisturbed is a run that crash sequences are compared with. It is an outcome only when such runs failed.
+// isUndisturbed reports whether an outcome is of an undisturbed run, with which crash sequences are compared. Such a
+// run has an outcome only when it failed.
 func isUndisturbed(o suite.Outcome) bool {
 	return strings.HasPrefix(o.Check, "crash/") && strings.Contains(o.Check, "-undisturbed-")
 }
@@ -144,7 +146,7 @@ func (w *Way) measured(m benchmark.Measured) {
 	}
 }
 
-// notesOn are those of the checks and of the benchmark that say what is not known of an implementation.
+// notesOn are the notes on checks and on the benchmark about unknown results of an implementation.
 func (r *Report) notesOn(name string) (notes []string) {
 	all := r.Notes
 	if r.Bench != nil {
@@ -197,7 +199,7 @@ func (w *Ways) Print(out io.Writer) error {
 	return nil
 }
 
-// ReadWays reads what compare has written into ways.json.
+// ReadWays reads the ways.json that compare wrote.
 func ReadWays(file string) (*Ways, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package terms is a linter for the words of this repository: identifiers, file names and strings use the terms of
-// the Kubernetes documentation. Pages and comments are held against the same list by Vale.
+// Package terms is a linter for the words of this repository: identifiers, file names and strings use the terms of the
+// Kubernetes documentation. Vale checks pages and comments against the same list.
 package terms
 
 import (
@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,9 +24,12 @@ var (
 	identifiersFile []byte
 	//go:embed styles/Workshop/Terms.yml
 	termsFile []byte
+	//go:embed styles/Workshop/Sentences.yml
+	sentencesFile []byte
 
 	identifiers = readIdentifiers()
-	phrases     = readPhrases()
+	terms       = readPhrases(termsFile)
+	habits      = readPhrases(sentencesFile)
 )
 
 func init() {
@@ -48,12 +52,16 @@ func run(pass *analysis.Pass) (any, error) {
 		name := filepath.Base(pass.Fset.Position(file.Package).Filename)
 		checkName(pass, file.Package, "file", strings.TrimSuffix(name, ".go"))
 		checkName(pass, file.Name.Pos(), "package", file.Name.Name)
+		phrases := terms
+		if !strings.HasSuffix(name, "_test.go") { // a reader of the workshop sees these strings
+			phrases = slices.Concat(terms, habits)
+		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if _, isImport := n.(*ast.ImportSpec); isImport {
 				return false
 			}
 			if literal, isLiteral := n.(*ast.BasicLit); isLiteral {
-				checkString(pass, literal)
+				checkString(pass, literal, phrases)
 			}
 			for _, identifier := range declared(n) {
 				checkName(pass, identifier.Pos(), "identifier", identifier.Name)
@@ -64,7 +72,7 @@ func run(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// declared are the identifiers that a node declares.
+// declared returns the identifiers that a node declares.
 func declared(n ast.Node) (names []*ast.Ident) {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -107,7 +115,7 @@ func checkName(pass *analysis.Pass, at token.Pos, what, name string) {
 	}
 }
 
-func checkString(pass *analysis.Pass, literal *ast.BasicLit) {
+func checkString(pass *analysis.Pass, literal *ast.BasicLit, phrases []phrase) {
 	if literal.Kind != token.STRING {
 		return
 	}
@@ -117,12 +125,12 @@ func checkString(pass *analysis.Pass, literal *ast.BasicLit) {
 	}
 	for _, p := range phrases {
 		if found := p.pattern.FindString(text); found != "" {
-			pass.Reportf(literal.Pos(), "string: use %s instead of %q", p.instead, found)
+			pass.Reportf(literal.Pos(), "string: instead of %q: %s", found, p.instead)
 		}
 	}
 }
 
-// words are the parts of a name in camel case or with underscores, in lower case.
+// words returns the parts of a name in camel case or with underscores, in lower case.
 func words(name string) (parts []string) {
 	var word strings.Builder
 	end := func() {
@@ -163,10 +171,11 @@ func readIdentifiers() (list names) {
 	return list
 }
 
-func readPhrases() (list []phrase) {
+// readPhrases reads a list of Vale.
+func readPhrases(file []byte) (list []phrase) {
 	var rule struct{ Swap map[string]string }
-	if err := yaml.Unmarshal(termsFile, &rule); err != nil {
-		panic(fmt.Sprintf("Terms.yml: %v", err))
+	if err := yaml.Unmarshal(file, &rule); err != nil {
+		panic(fmt.Sprintf("a list of Vale: %v", err))
 	}
 	for pattern, instead := range rule.Swap {
 		list = append(list, phrase{regexp.MustCompile(`(?i)\b(?:` + pattern + `)\b`), instead})

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/tools/go/analysis/analysistest"
 )
 
-// The folders of testdata say in comments what is reported where.
+// The comments in the folders of testdata state which report is expected on which line.
 func TestAnalyzer(t *testing.T) {
 	analysistest.Run(t, analysistest.TestData(), Analyzer, "words")
 }

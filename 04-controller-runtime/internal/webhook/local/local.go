@@ -31,9 +31,9 @@ const Name = "myweb-operator-local"
 
 var logger = ctrl.Log.WithName("webhooks")
 
-// Install adds to mgr what makes the API server call url, where it finds a certificate that ca signed, from the
-// moment when ready until the manager stops. Except for name and address, the configurations are the shipped
-// ones. The user of mgr needs the permission to write webhook configurations, which an operator in a cluster
+// Install makes the API server call url, where it finds a certificate that ca signed. The calls begin when ready
+// returns no error, and end when mgr stops. Except for name and address, the configurations equal the shipped
+// configurations. The user of mgr needs the permission to write webhook configurations, which an operator in a cluster
 // must not have.
 func Install(mgr ctrl.Manager, url string, ca []byte, ready healthz.Checker) error {
 	configurations, err := Shipped()
@@ -103,8 +103,8 @@ func CallByURL(configuration *unstructured.Unstructured, url string, ca []byte) 
 	return unstructured.SetNestedSlice(configuration.Object, hooks, "webhooks")
 }
 
-// install applies the configurations, and stores the API server's answers in them. Configurations that a killed
-// process left are taken over.
+// install applies the configurations, and stores the API server's answers in them. It takes over configurations that a
+// killed process left.
 func install(ctx context.Context, c client.Client, configurations []*unstructured.Unstructured) error {
 	for _, u := range configurations {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Name), client.ForceOwnership)
@@ -116,7 +116,7 @@ func install(ctx context.Context, c client.Client, configurations []*unstructure
 	return nil
 }
 
-// remove deletes the configurations, except those that somebody changed since: another process may use them.
+// remove deletes the configurations, except those that were changed since: another process may use them.
 func remove(ctx context.Context, c client.Client, configurations []*unstructured.Unstructured) (err error) {
 	for _, u := range configurations {
 		if u.GetUID() == "" {

@@ -1,5 +1,5 @@
-// Package convert converts MyWebs between their versions: what has the same name is copied, all else is lost. So does
-// the API server without a webhook.
+// Package convert converts MyWebs between their versions: fields with the same name are copied, all other fields are
+// lost. The API server does the same without a webhook.
 package convert
 
 import (

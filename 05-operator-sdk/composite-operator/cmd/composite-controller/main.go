@@ -1,4 +1,5 @@
-// Command composite-controller keeps the children of custom resources as a hook wants them, in place of Metacontroller.
+// Command composite-controller keeps the children of custom resources in the state that a hook desires, in place of
+// Metacontroller.
 package main
 
 import (
@@ -45,7 +46,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"work only while holding a lease, so that several replicas can run")
 	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "namespace of the lease (default: the pod's own)")
 	flags.IntVar(&o.workers, "max-concurrent-reconciles", 4, "how many parents are handled at once")
-	o.log.StacktraceLevel = zapcore.PanicLevel // a returned error says where it comes from
+	o.log.StacktraceLevel = zapcore.PanicLevel // a returned error names its origin
 	o.log.BindFlags(flags)
 }
 
@@ -106,7 +107,7 @@ func newManager(o options, name string) (ctrl.Manager, error) {
 	}
 	cfg.UserAgent, cfg.QPS = "composite-controller", -1 // the API server has priority and fairness
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: runtime.NewScheme(), // it knows no type: everything is unstructured
+		Scheme: runtime.NewScheme(), // without types: all objects are unstructured
 		Client: client.Options{Cache: &client.CacheOptions{
 			Unstructured:                    true,
 			EnableReadYourWritesConsistency: new(true),

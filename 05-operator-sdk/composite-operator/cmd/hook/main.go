@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// run prints where the hook is, and serves it.
+// run prints the URL of the hook, and serves it.
 func run(address string, withStdin bool) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -59,5 +59,5 @@ func sync(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(hook.Sync(request, time.Now())) // an error: the other side has gone
+	_ = json.NewEncoder(w).Encode(hook.Sync(request, time.Now())) // an error means that the client has gone
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/example/composite-operator/internal/testenv"
 )
 
-// apiServer is one for all tests; each has a namespace of its own.
+// apiServer serves all tests; each test has its own namespace.
 var apiServer *rest.Config
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// start runs the controller. answer is the hook; nil is the one of this operator.
+// start runs the controller. answer is the hook; nil means the hook of this operator.
 func start(t *testing.T, answer func([]byte) (int, any)) *setup {
 	t.Helper()
 	s := &setup{answer: answer, namespace: strings.ToLower(t.Name())}
@@ -129,7 +129,7 @@ func (s *setup) run(t *testing.T, cfg *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Metadata.Name = s.namespace // a name of a controller is used once in a process
+	config.Metadata.Name = s.namespace // a process can use a controller's name only once
 	r, err := composite.New(mgr.GetClient(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func (s *setup) create(t *testing.T, name string) *unstructured.Unstructured {
 
 func key(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
 
-// serve does what the Deployment controller and the nodes would do.
+// serve plays the Deployment controller and the nodes.
 func (s *setup) serve(ctx context.Context, g Gomega, name string) {
 	d := &appsv1.Deployment{}
 	g.Expect(s.Get(ctx, key(name), d)).To(Succeed())
@@ -198,7 +198,7 @@ func TestAMyWebIsServed(t *testing.T) {
 	g.Expect(len(writes)).To(BeNumerically("<=", 7), "a state for each step that was observed: %q", writes)
 	g.Consistently(s.wrote, "1s").Should(Equal(writes), "in steady state nothing is written")
 
-	t.Log("an edited child is restored, what somebody else added stays")
+	t.Log("an edited child is restored, an added field stays")
 	page := &corev1.ConfigMap{}
 	g.Expect(s.Get(t.Context(), key("web"), page)).To(Succeed())
 	page.Data["index.html"], page.Labels["of-others"] = "vandalism", "stays"

@@ -1,5 +1,5 @@
-// Package composite is a controller for any parent and children: a hook decides what should be, and the controller
-// watches, asks the hook, and writes. It stands for Metacontroller's CompositeController, and reads its manifest.
+// Package composite is a controller for any parent and children: a hook decides the desired state, and the controller
+// watches, calls the hook, and writes. It stands for Metacontroller's CompositeController, and reads its manifest.
 package composite
 
 import (
@@ -31,20 +31,20 @@ type Config struct {
 	} `json:"spec"`
 }
 
-// A Resource is a parent's or a child's.
+// A Resource is the resource of a parent or of a child.
 type Resource struct {
 	APIVersion     string `json:"apiVersion"`
 	Resource       string `json:"resource"`
 	UpdateStrategy struct {
-		// Method is InPlace, or OnDelete, which is the default: then a child that exists is never changed.
+		// Method is InPlace, or OnDelete, the default, with which the controller never changes an existing child.
 		Method string `json:"method"`
 	} `json:"updateStrategy"`
 }
 
-// Webhook is where the hook is.
+// Webhook is the address of the hook.
 type Webhook struct {
 	URL string `json:"url"`
-	// Timeout is a duration; empty is 10s.
+	// Timeout is a duration; empty means 10s.
 	Timeout string `json:"timeout"`
 }
 
@@ -54,7 +54,8 @@ const (
 	OnDelete = "OnDelete"
 )
 
-// ReadConfig reads a manifest. What this controller does not know is an error: to ignore it would change what it means.
+// ReadConfig reads a manifest. A field that this controller does not know is an error: without it the manifest would
+// mean something else.
 func ReadConfig(file string) (*Config, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -86,7 +87,7 @@ func (c *Config) check(file string) error {
 	return err
 }
 
-// timeout is how long the hook may take.
+// timeout is the time limit of a call of the hook.
 func (c *Config) timeout() (time.Duration, error) {
 	text := c.Spec.Hooks.Sync.Webhook.Timeout
 	if text == "" {

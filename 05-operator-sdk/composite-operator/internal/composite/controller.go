@@ -22,10 +22,10 @@ import (
 // ownerIndex finds children by the UID of their controller.
 const ownerIndex = "controllerUID"
 
-// Reconciler keeps the children and the status of all parents as the hook wants them. Make it with New.
+// Reconciler keeps the children and the status of all parents in the state that the hook desires. Create it with New.
 type Reconciler struct {
 	client.Client
-	// URL is where the hook is.
+	// URL is the address of the hook.
 	URL string
 
 	config   *Config
@@ -40,7 +40,7 @@ type childKind struct {
 	inPlace bool
 }
 
-// New finds out the kinds of the resources that a configuration names.
+// New returns a Reconciler. It looks up the kinds of the resources that a configuration names.
 func New(c client.Client, config *Config) (*Reconciler, error) {
 	timeout, err := config.timeout()
 	if err != nil {
@@ -94,8 +94,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wor
 	return b.Complete(r)
 }
 
-// namesake enqueues the parent with the name of an object that has no controller: it may have been in conflict with a
-// child. Only the cache is asked.
+// namesake enqueues the parent with the name of an object that has no controller, because the object may have been in
+// conflict with a child. It reads only the cache.
 func (r *Reconciler) namesake(ctx context.Context, object client.Object) []ctrl.Request {
 	key := client.ObjectKeyFromObject(object)
 	if metav1.GetControllerOf(object) != nil || r.Get(ctx, key, newObject(r.parent)) != nil {
@@ -111,12 +111,12 @@ func controllerUID(object client.Object) []string {
 	return nil
 }
 
-// reconcileTimeout is how long a reconcile may take, also when the manager stops: it must be less than what the
-// manager waits for then.
+// reconcileTimeout is the time limit of a reconcile. It must be less than the time that the manager waits for running
+// reconciles when it stops.
 const reconcileTimeout = 8 * time.Second
 
-// Reconcile sends one parent and its children to the hook, and makes of the cluster what the hook answers. It is
-// finished when the manager stops: a write that is given up may arrive later, when the next leader works (check
+// Reconcile sends one parent and its children to the hook, and applies the answer. When the manager stops, Reconcile
+// continues to its end, because an abandoned write may arrive later, when the next leader works (check
 // behaviour/14-leader-stops).
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
@@ -164,10 +164,11 @@ func (r *Reconciler) observe(ctx context.Context, parent *unstructured.Unstructu
 // key is the name of a kind in requests.
 func (k childKind) key() string { return k.Kind + "." + k.GroupVersion().String() }
 
-// updateStatus makes the status what the hook says. It names the version of the parent that the hook was sent: when
-// somebody edited it meanwhile, the API server answers 409, and the hook is asked again. It is an apply and not an
-// update, because controller-runtime 0.25 waits for its cache after an apply of an unstructured object, and not after
-// an update of one: the next reconcile would read the status from before this write, and get 409.
+// updateStatus applies the status that the hook returned. It names the version of the parent that the hook received:
+// when another client has edited the parent since, the API server answers 409, and the controller calls the hook again.
+// It is an apply and not an update, because controller-runtime 0.25 waits for its cache after an apply of an
+// unstructured object, and not after an update: the next reconcile would read the status from before this write, and
+// get 409.
 func (r *Reconciler) updateStatus(ctx context.Context, parent *unstructured.Unstructured, status map[string]any) error {
 	if status == nil {
 		status = map[string]any{}

@@ -13,7 +13,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// A Request is what the sync hook is sent, in Metacontroller's form.
+// A Request goes to the sync hook, in Metacontroller's format.
 type Request struct {
 	Controller *Config                    `json:"controller"`
 	Parent     *unstructured.Unstructured `json:"parent"`
@@ -22,14 +22,14 @@ type Request struct {
 	Finalizing bool                                             `json:"finalizing"`
 }
 
-// A Response is what it answers.
+// A Response is the answer of the hook.
 type Response struct {
 	Status             map[string]any   `json:"status"`
 	Children           []map[string]any `json:"children"`
 	ResyncAfterSeconds float64          `json:"resyncAfterSeconds"`
 }
 
-// maxResponse is the size of an answer that is read: more than all children of a parent can be.
+// maxResponse limits the size of an answer: it is more than all children of a parent can need.
 const maxResponse = 16 << 20
 
 // ask sends a request to the sync hook.

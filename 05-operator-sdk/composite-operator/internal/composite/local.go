@@ -12,8 +12,9 @@ import (
 )
 
 // StartHook runs the program of a hook beside the controller, and returns the URL that it prints. In a cluster the hook
-// is a container or a Service instead. The program ends when this process does, because its stdin is closed then. It is
-// in a process group of its own: a signal to stop is for the controller, which still needs the hook to finish.
+// is a container or a Service instead. The program ends when this process does, because its stdin is closed then. It
+// runs in a separate process group: a signal to stop must reach only the controller, which still needs the hook to
+// finish.
 func StartHook(program string, args ...string) (url string, ended <-chan error, err error) {
 	cmd := exec.Command(program, append([]string{"--listen=127.0.0.1:0", "--end-with-stdin"}, args...)...)
 	cmd.Stderr = os.Stderr
@@ -40,7 +41,7 @@ func StartHook(program string, args ...string) (url string, ended <-chan error, 
 	return strings.TrimSpace(line), end, nil
 }
 
-// Until returns a context that ends with ctx, or with an error that comes.
+// Until returns a context that ends with ctx, or when the channel delivers an error.
 func Until(ctx context.Context, failed <-chan error) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -15,7 +15,7 @@ import (
 // fieldOwner owns the fields that hooks name.
 const fieldOwner = client.FieldOwner("composite-controller")
 
-// manage makes the children what is desired, and deletes those that are not desired. What fails does not stop the rest.
+// manage applies the desired children and deletes the others. An error of one child does not stop the rest.
 func (r *Reconciler) manage(ctx context.Context, parent *unstructured.Unstructured,
 	observed map[string]map[string]*unstructured.Unstructured, desired []map[string]any) (err error) {
 	wanted := map[*unstructured.Unstructured]bool{}
@@ -55,9 +55,9 @@ func (r *Reconciler) kindOfChild(child *unstructured.Unstructured) *childKind {
 	return nil
 }
 
-// apply writes a child that is not as desired: what the hook names is applied, what others set stays. It never writes
-// over an object that the parent does not control: a live child must still have its UID. A missing one is applied
-// with a resourceVersion, with which the API server creates it, and answers 409 when there is one of that name.
+// apply writes a child that is not up to date: it applies the fields that the hook names, and keeps those of other
+// clients. It never overwrites an object that the parent does not control: a live child must still have its UID. A
+// missing child is applied with a resourceVersion: the API server creates it, or answers 409 if the name is taken.
 func (r *Reconciler) apply(ctx context.Context, parent *unstructured.Unstructured, kind childKind,
 	live, desired *unstructured.Unstructured) error {
 	desired.SetNamespace(parent.GetNamespace())
@@ -81,7 +81,7 @@ func (r *Reconciler) apply(ctx context.Context, parent *unstructured.Unstructure
 	return nil
 }
 
-// remove deletes a child, unless another one has its name by now.
+// remove deletes a child, unless another object has its name by now.
 func (r *Reconciler) remove(ctx context.Context, live *unstructured.Unstructured) error {
 	uid := live.GetUID()
 	return client.IgnoreNotFound(r.Delete(ctx, live, client.Preconditions{UID: &uid},

@@ -1,8 +1,8 @@
 package composite
 
-// isUpToDate reports whether a live value has all that is desired. What somebody else added to a map, or to a list whose
-// elements have a name, is not looked at: an API server adds defaults, and others add labels and sidecars. A field that
-// the hook does not name any more is not missed either; it goes with the next apply.
+// isUpToDate reports whether a live value contains the desired value. It ignores additions to a map, and to a list
+// whose elements have a name: the API server adds defaults, and other clients add labels and sidecars. It also ignores
+// a field that the hook no longer names; the next apply removes the field.
 func isUpToDate(live, desired any) bool {
 	switch desired := desired.(type) {
 	case map[string]any:
@@ -42,11 +42,11 @@ func isListUpToDate(live, desired []any) bool {
 	return true
 }
 
-// mergeKeys are the fields by which elements of lists are known, most telling first. Metacontroller goes by such a
-// convention, too: of a kind that it has never seen, nothing says which lists are sets of named elements.
+// mergeKeys are the fields that identify elements of lists, the most specific first. Metacontroller uses such a
+// convention, too: for an unknown kind, nothing declares which lists are sets of named elements.
 var mergeKeys = []string{"mountPath", "containerPort", "port", "uid", "name", "ip"}
 
-// mergeKey is the field that all elements have; empty when there is none.
+// mergeKey returns the first of mergeKeys that all elements have, or nothing.
 func mergeKey(list []any) string {
 	for _, key := range mergeKeys {
 		all := len(list) > 0

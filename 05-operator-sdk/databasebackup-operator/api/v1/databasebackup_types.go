@@ -6,25 +6,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TriggerAnnotation asks for a backup now, by a value that was not handled yet: a time, a ticket number.
-// The value is echoed in status.lastHandledTrigger when the Job is there, which has the annotation too.
+// TriggerAnnotation requests a backup now, by a value that was not handled yet: a time, a ticket number. When the Job
+// exists, the operator copies the value to status.lastHandledTrigger. The Job has the annotation too.
 const TriggerAnnotation = "databases.test.io/trigger"
 
 // FilesFinalizer keeps a DatabaseBackup with deletionPolicy Delete until its files are gone.
 const FilesFinalizer = "databases.test.io/files"
 
-// MaxBackups is how many backups status lists, the newest ones. The volume may hold more.
+// MaxBackups is the number of backups that status lists: the newest backups. The volume may hold more.
 const MaxBackups = 50
 
-// ConcurrencyPolicy says what happens when a run is due and the one before it still works.
+// ConcurrencyPolicy says what happens when a run is due and the previous run is still in progress.
 //
 // +kubebuilder:validation:Enum=Forbid;Replace
 type ConcurrencyPolicy string
 
 const (
-	// ForbidConcurrent: the new run waits for the end of the one before.
+	// ForbidConcurrent: the new run waits for the end of the previous run.
 	ForbidConcurrent ConcurrencyPolicy = "Forbid"
-	// ReplaceConcurrent: the one before is ended and replaced.
+	// ReplaceConcurrent: the new run stops and replaces the previous run.
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
@@ -36,7 +36,7 @@ type DeletionPolicy string
 const (
 	// RetainFiles: the files stay where they are.
 	RetainFiles DeletionPolicy = "Retain"
-	// DeleteFiles: the files go before the DatabaseBackup goes.
+	// DeleteFiles: the files are deleted before the DatabaseBackup.
 	DeleteFiles DeletionPolicy = "Delete"
 )
 
@@ -46,22 +46,22 @@ const (
 type VerificationMode string
 
 const (
-	// VerifyNone: nothing is verified, and so no backup counts as good.
+	// VerifyNone: no backup is verified, so no backup counts as good.
 	VerifyNone VerificationMode = "None"
-	// VerifyArchive: checksum, and the table of contents is read.
+	// VerifyArchive: the checksum is compared, and the table of contents is read.
 	VerifyArchive VerificationMode = "Archive"
-	// VerifyRestore: restored into a scratch server, rows counted, and the query asked.
+	// VerifyRestore: the backup is restored into a scratch server, its rows are counted, and the query runs.
 	VerifyRestore VerificationMode = "Restore"
 )
 
 // DatabaseBackupSpec says which database is backed up, when, where to, and what a backup must prove.
 //
-// Only databaseName, schedule and backupPath are needed for the API server to accept it. What is missing
-// to run is reported in the condition Ready, reason IncompleteSpec.
+// The API server requires only databaseName, schedule and backupPath. The condition Ready, reason IncompleteSpec,
+// reports which fields are missing for a run.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.destination) || has(self.destination)",fieldPath=".destination",message="is immutable once it is set: make another DatabaseBackup"
 type DatabaseBackupSpec struct {
-	// databaseName is the name of the database, any that PostgreSQL takes. It never changes.
+	// databaseName is the name of the database: any name that PostgreSQL accepts. It never changes.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -82,8 +82,8 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.contains('TZ=') || self.matches('^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|[^ @]+( +[^ ]+){4})$')",message="must be five fields of cron, as in '0 3 * * *', or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Schedule string `json:"schedule"`
-	// backupPath is an absolute directory inside the volume. It never changes: the files at another place would not be
-	// pruned any more, nor deleted.
+	// backupPath is an absolute directory inside the volume. It never changes, because the operator would no longer
+	// prune or delete the files at the old place.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -112,16 +112,16 @@ type DatabaseBackupSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Auth *Auth `json:"auth,omitempty"`
-	// image has pgbackup and the PostgreSQL programs. Without it the operator's own default is used. Another image must
-	// be named by the operator's option --allowed-images.
+	// image contains pgbackup and the PostgreSQL programs. Without it the operator uses its own default. The operator's
+	// option --allowed-images must name any other image.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Image string `json:"image,omitempty"`
-	// destination is where the files go. Required to run. Once it is set it never changes: the files at another
-	// place would not be pruned any more, nor deleted.
+	// destination is where the files are written. Required to run. Once it is set it never changes, because the operator
+	// would no longer prune or delete the files at the old place.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable once it is set: make another DatabaseBackup"
@@ -135,11 +135,11 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:default=UTC
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'local'",message="must not be Local: the zone of the operator's pod is nobody's"
+	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'local'",message="must not be Local: the zone would depend on the operator's pod"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+/-]*$')",message="must be a name of the IANA database, like Europe/Berlin"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	TimeZone string `json:"timeZone,omitempty"`
-	// suspend stops the schedule. A run that works goes on, and triggers are still followed.
+	// suspend stops the schedule. A run in progress continues, and a trigger still starts a run.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
@@ -149,22 +149,21 @@ type DatabaseBackupSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Immediate bool `json:"immediate,omitempty"`
-	// startingDeadlineSeconds is how late a run may start. Without it, a missed run starts however late,
-	// but only the latest one.
+	// startingDeadlineSeconds is how late a run may start. Without it, the latest missed run starts, however late it is.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-	// concurrencyPolicy says what happens when a run is due and the one before it still works.
+	// concurrencyPolicy says what happens when a run is due and the previous run is still in progress.
 	//
 	// +optional
 	// +kubebuilder:default=Forbid
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// retention says which backups are kept. The newest good one always is.
+	// retention says which backups are kept. The newest good backup is always kept.
 	//
 	// +optional
 	// +kubebuilder:default={}
@@ -177,9 +176,9 @@ type DatabaseBackupSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Verification Verification `json:"verification,omitzero"`
 
-	// JobLimits are those of the Jobs.
+	// JobLimits apply to the Jobs.
 	JobLimits `json:",inline"`
-	// successfulJobsHistoryLimit is how many Jobs that succeeded are kept.
+	// successfulJobsHistoryLimit is the number of successful Jobs that are kept.
 	//
 	// +optional
 	// +kubebuilder:default=3
@@ -187,7 +186,7 @@ type DatabaseBackupSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
-	// failedJobsHistoryLimit is how many Jobs that failed are kept.
+	// failedJobsHistoryLimit is the number of failed Jobs that are kept.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -203,7 +202,7 @@ type DatabaseBackupSpec struct {
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// JobLimits bound what a Job may use.
+// JobLimits limit the tries, the time and the resources of a Job.
 type JobLimits struct {
 	// backoffLimit is how often a failed try is repeated.
 	//
@@ -213,8 +212,8 @@ type JobLimits struct {
 	// +kubebuilder:validation:Maximum=10
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
-	// activeDeadlineSeconds is how long a run may take, all tries together. Each waits for the server, and for another
-	// run on the same volume, until a minute before that.
+	// activeDeadlineSeconds is how long a run may take, all tries together. Each try waits for the server, and for
+	// another run on the same volume, until a minute before this deadline.
 	//
 	// +optional
 	// +kubebuilder:default=3600
@@ -222,10 +221,10 @@ type JobLimits struct {
 	// +kubebuilder:validation:Maximum=604800
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// resources are those of each container: the Job's pod has a second one in verification mode Restore. The limit of
-	// ephemeral-storage is also the size of the scratch folder in which that one restores the database: a pod that needs
-	// more is ended, before it fills the node. Without that limit there is no bound. A spec that sets resources sets all
-	// of them: nothing of the default is added.
+	// resources are the resources of each container: in verification mode Restore the Job's pod has a second container.
+	// The limit of ephemeral-storage is also the size of the scratch folder in which the second container restores the
+	// database: a pod that needs more is ended before it fills the node. Without this limit the size is not bounded. A
+	// spec that sets resources replaces the whole default.
 	//
 	// +optional
 	// +kubebuilder:default={requests: {cpu: "100m", memory: "256Mi", "ephemeral-storage": "1Gi"}, limits: {memory: "1Gi", "ephemeral-storage": "10Gi"}}
@@ -233,13 +232,13 @@ type JobLimits struct {
 	Resources Resources `json:"resources,omitzero"`
 }
 
-// Resources are what a container asks for and may use at most.
+// Resources are the requests and the limits of a container.
 type Resources struct {
 	// requests are reserved for the container.
 	//
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// limits are what it may use at most.
+	// limits are the most that the container may use.
 	//
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
@@ -254,9 +253,8 @@ type TargetReference struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a StatefulSet of this namespace: lower-case letters, digits and '-', with a letter or a digit at both ends"
 	Name string `json:"name"`
-	// serviceName is the Service through which the server is reached. Without it, that is the name of the
-	// StatefulSet. The host of the connection is serviceName.namespace.svc. The operator's option --allowed-services may
-	// limit the choice.
+	// serviceName is the Service of the server. By default it is the name of the StatefulSet. The host of the connection
+	// is serviceName.namespace.svc. The operator's option --allowed-services may limit the choice.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -287,7 +285,7 @@ const (
 	TLSDisable TLSMode = "disable"
 	// TLSPrefer uses TLS when the server offers it.
 	TLSPrefer TLSMode = "prefer"
-	// TLSRequire uses TLS or fails. It does not look at the server's certificate.
+	// TLSRequire uses TLS or fails. It does not check the server's certificate.
 	TLSRequire TLSMode = "require"
 	// TLSVerifyCA demands a certificate that the authority in ca has signed.
 	TLSVerifyCA TLSMode = "verify-ca"
@@ -299,8 +297,8 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.ca) == (self.mode in ['verify-ca', 'verify-full'])",fieldPath=".ca",message="is required in the modes verify-ca and verify-full, and in no other mode"
 type TLS struct {
-	// mode is disable, prefer, require, verify-ca or verify-full, with the meaning that sslmode has in PostgreSQL. Only
-	// verify-full keeps somebody between the Job and the server from reading the connection.
+	// mode is disable, prefer, require, verify-ca or verify-full, with the meaning of PostgreSQL's sslmode. Only
+	// verify-full prevents an attacker between the Job and the server from reading the connection.
 	//
 	// +optional
 	// +kubebuilder:default=prefer
@@ -311,7 +309,7 @@ type TLS struct {
 	CA *CAReference `json:"ca,omitempty"`
 }
 
-// CAReference says where the certificates of authorities are: exactly one of its fields is set.
+// CAReference says where the certificates of the authorities are: exactly one of its fields is set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secretKeyRef) != has(self.configMapKeyRef)",message="must have exactly one of secretKeyRef and configMapKeyRef"
 type CAReference struct {
@@ -353,7 +351,7 @@ type KeyReference struct {
 	Key string `json:"key"`
 }
 
-// Destination is where files go: exactly one of its fields is set.
+// Destination is where files are written: exactly one of its fields is set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.persistentVolumeClaim)",message="must name exactly one destination: persistentVolumeClaim"
 type Destination struct {
@@ -373,39 +371,39 @@ type ClaimReference struct {
 	ClaimName string `json:"claimName"`
 }
 
-// Retention says which backups are kept: those that one of the rules keeps, and the newest good one.
+// Retention says which backups are kept: each backup that one of the rules keeps, and the newest good backup.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.keepLast) || self.keepLast + self.keepDaily + self.keepWeekly + self.keepMonthly > 0",message="must keep something: set keepLast, keepDaily, keepWeekly or keepMonthly"
 type Retention struct {
-	// keepLast is how many of the newest are kept.
+	// keepLast is the number of newest backups that are kept.
 	//
 	// +optional
 	// +kubebuilder:default=7
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	KeepLast *int32 `json:"keepLast,omitempty"`
-	// keepDaily is of how many days the newest is kept.
+	// keepDaily is the number of days whose newest backup is kept.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	KeepDaily int32 `json:"keepDaily,omitempty"`
-	// keepWeekly is of how many weeks the newest is kept.
+	// keepWeekly is the number of weeks whose newest backup is kept.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	KeepWeekly int32 `json:"keepWeekly,omitempty"`
-	// keepMonthly is of how many months the newest is kept.
+	// keepMonthly is the number of months whose newest backup is kept.
 	//
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	KeepMonthly int32 `json:"keepMonthly,omitempty"`
-	// maxAgeDays is when a backup goes whatever the other rules say, 0 for never.
+	// maxAgeDays is the age in days at which a backup is removed, even if other rules keep it; 0 means never.
 	//
 	// +optional
 	// +kubebuilder:default=0
@@ -423,7 +421,7 @@ type Verification struct {
 	// +optional
 	// +kubebuilder:default=Archive
 	Mode VerificationMode `json:"mode,omitempty"`
-	// query is SQL that is asked of the restored database: its first value must not be false, NULL, empty or 0.
+	// query is SQL that runs in the restored database: its first value must not be false, NULL, empty or 0.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -432,7 +430,7 @@ type Verification struct {
 	Query string `json:"query,omitempty"`
 }
 
-// DatabaseBackupStatus is what the operator observed.
+// DatabaseBackupStatus is the state that the operator observed.
 type DatabaseBackupStatus struct {
 	// conditions are Ready, TargetReady, BackupSucceeded and RestoreVerified.
 	//
@@ -441,17 +439,17 @@ type DatabaseBackupStatus struct {
 	// +listMapKey=type
 	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// inProgress is true while the Job of activeJob works.
+	// inProgress is true while the Job in activeJob runs.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	InProgress bool `json:"inProgress"`
-	// activeJob is the Job that works, or is about to be made.
+	// activeJob is the Job that runs, or is about to be created.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
@@ -466,23 +464,24 @@ type DatabaseBackupStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastBackupTime *metav1.Time `json:"lastBackupTime,omitempty"`
-	// lastScheduleTime is the time of the schedule that was handled last, successfully or not. One that was missed
-	// was not handled.
+	// lastScheduleTime is the time of the schedule that was handled last, successfully or not. A missed time was not
+	// handled.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// nextScheduleTime is when the schedule comes next. Empty when it does not, or is suspended.
+	// nextScheduleTime is when the next run of the schedule is due. It is empty when there is none, or the schedule is
+	// suspended.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// lastVerifiedTime is when a backup passed its verification last.
+	// lastVerifiedTime is when a backup last passed its verification.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	LastVerifiedTime *metav1.Time `json:"lastVerifiedTime,omitempty"`
-	// lastHandledTrigger is the value of the annotation databases.test.io/trigger that was followed last.
+	// lastHandledTrigger is the value of the annotation databases.test.io/trigger that was handled last.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
@@ -499,12 +498,12 @@ type DatabaseBackupStatus struct {
 
 // Backup is one backup on the volume.
 type Backup struct {
-	// name is that of the Job that took it.
+	// name is the name of the Job that took the backup.
 	//
 	// +required
 	Name string `json:"name"`
-	// state says how reliable it is, in the words of pgbackup: Good, Unverified, Unverifiable (its verification was not
-	// possible or did not pass, without evidence against the dump), Broken, Missing or Unknown
+	// state says how reliable the backup is, in the words of pgbackup: Good, Unverified, Unverifiable (its verification
+	// was not possible or did not pass, without evidence against the dump), Broken, Missing or Unknown
 	//
 	// +optional
 	State string `json:"state,omitempty"`
@@ -532,11 +531,11 @@ type Backup struct {
 	//
 	// +optional
 	ServerVersion string `json:"serverVersion,omitempty"`
-	// verified is the strongest verification that passed; None when there was none, or one failed since.
+	// verified is the strongest verification that passed; None when none passed, or a verification failed since.
 	//
 	// +optional
 	Verified VerificationMode `json:"verified,omitempty"`
-	// verifiedTime is when it passed.
+	// verifiedTime is when that verification passed.
 	//
 	// +optional
 	VerifiedTime *metav1.Time `json:"verifiedTime,omitempty"`

@@ -8,9 +8,9 @@ import (
 // DatabaseRestoreSpec says which backup is restored, and where to. It never changes: another restore is
 // another DatabaseRestore.
 type DatabaseRestoreSpec struct {
-	// databaseBackupName is the DatabaseBackup, in the same namespace, whose volume holds the backup. Image,
-	// path, target and credentials are those of it, where nothing else is said. When there is none within ten minutes,
-	// the restore has failed.
+	// databaseBackupName is the DatabaseBackup, in the same namespace, whose volume holds the backup. Image, path,
+	// target and credentials default to those of the DatabaseBackup. If the DatabaseBackup does not exist within ten
+	// minutes, the restore fails.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -25,19 +25,19 @@ type DatabaseRestoreSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a name from status.backups of the DatabaseBackup, like orders-29012345"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackupName string `json:"backupName"`
-	// backupOwnerUID is for a backup of a DatabaseBackup that was deleted and retained its files: the UID
-	// that it had, which is the name of the folder with the files.
+	// backupOwnerUID is the UID of a DatabaseBackup that was deleted and retained its files, to restore one of its
+	// backups. The folder with the files is named after this UID.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be a UID: letters, digits and '-'"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackupOwnerUID string `json:"backupOwnerUID,omitempty"`
-	// databaseName is the database that is restored into, by default the one that was dumped. A database that does
-	// not exist is created. The new database gets the owner, the grants, the settings (ALTER DATABASE … SET), the
-	// connection limit and the comment of the backup. A database that exists keeps its own, if it has any or belongs to
-	// another user than the one of the restore. The message of the condition Succeeded lists what could not be restored,
-	// such as the grants of a role that does not exist.
+	// databaseName is the database to restore into, by default the database that was dumped. A database that does not
+	// exist is created. The new database gets the owner, the grants, the settings (ALTER DATABASE … SET), the connection
+	// limit and the comment of the backup. An existing database keeps its own properties, if it has any or belongs to
+	// another user than the user of the restore. The message of the condition Succeeded lists the properties that could
+	// not be restored, such as the grants of a role that does not exist.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -46,12 +46,12 @@ type DatabaseRestoreSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	DatabaseName string `json:"databaseName,omitempty"`
-	// targetRef says where the server is, by default that of the DatabaseBackup.
+	// targetRef says where the server is. The default is the targetRef of the DatabaseBackup.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
-	// auth says where the credentials are, by default those of the DatabaseBackup.
+	// auth says where the credentials are. The default is the auth of the DatabaseBackup.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.usernameSecretRef) && has(self.passwordSecretRef)",message="must have usernameSecretRef and passwordSecretRef, or be left out"
@@ -65,11 +65,11 @@ type DatabaseRestoreSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Overwrite bool `json:"overwrite,omitempty"`
-	// JobLimits are those of the Job.
+	// JobLimits apply to the Job.
 	JobLimits `json:",inline"`
 }
 
-// DatabaseRestoreStatus is what the operator observed.
+// DatabaseRestoreStatus is the state that the operator observed.
 type DatabaseRestoreStatus struct {
 	// conditions has Succeeded: Unknown while it waits or works, then True or False for good.
 	//
@@ -78,53 +78,53 @@ type DatabaseRestoreStatus struct {
 	// +listMapKey=type
 	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// jobName is the Job that restores, made or about to be made. There is never a second one.
+	// jobName is the Job of the restore, which exists or is about to be created. A restore never has a second Job.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	JobName string `json:"jobName,omitempty"`
-	// inProgress is true while the Job works.
+	// inProgress is true while the Job runs.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	InProgress bool `json:"inProgress"`
-	// startTime is when the Job was seen first.
+	// startTime is when the operator first saw the Job.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// completionTime is when it ended, successfully or not.
+	// completionTime is when the restore ended, successfully or not.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// restored tells what was made.
+	// restored describes the restored database.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	Restored *Restored `json:"restored,omitempty"`
 }
 
-// Restored tells what a restore made.
+// Restored describes a restored database.
 type Restored struct {
-	// database is the database that was restored into.
+	// database is the name of the restored database.
 	//
 	// +optional
 	Database string `json:"database,omitempty"`
-	// tables is how many tables it has.
+	// tables is the number of tables in the database.
 	//
 	// +optional
 	Tables int64 `json:"tables"`
-	// rows is how many rows they have.
+	// rows is the number of rows in these tables.
 	//
 	// +optional
 	Rows int64 `json:"rows"`
-	// replaced is true when a database was dropped for it.
+	// replaced is true when the restore dropped an old database.
 	//
 	// +optional
 	Replaced bool `json:"replaced"`

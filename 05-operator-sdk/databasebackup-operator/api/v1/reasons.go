@@ -2,20 +2,21 @@ package v1
 
 // Condition types.
 const (
-	// ConditionReady is True while nothing keeps the next backup from being taken.
+	// ConditionReady is True while nothing prevents the next backup.
 	ConditionReady = "Ready"
 	// ConditionTargetReady is True while the StatefulSet has a ready pod and the Service exists.
 	ConditionTargetReady = "TargetReady"
 	// ConditionBackupSucceeded reports how the last run ended.
 	ConditionBackupSucceeded = "BackupSucceeded"
-	// ConditionRestoreVerified is True when the last backup was restored into a scratch server, and was right. It is False
-	// with evidence against the dump, and Unknown when the backup was not verified, or could not be.
+	// ConditionRestoreVerified is True when the last backup was restored into a scratch server, and its data were right.
+	// It is False with evidence against the dump, and Unknown when the backup was not verified, or could not be
+	// verified.
 	ConditionRestoreVerified = "RestoreVerified"
 	// ConditionSucceeded reports how a DatabaseRestore ended.
 	ConditionSucceeded = "Succeeded"
 )
 
-// Reasons of conditions and events, beside those that pgbackup gives its runs.
+// Reasons of conditions and events, in addition to the reasons that pgbackup gives its runs.
 const (
 	// ReasonScheduled: the next run is known, and nothing blocks it.
 	ReasonScheduled = "Scheduled"
@@ -31,11 +32,11 @@ const (
 	ReasonImageNotAllowed = "ImageNotAllowed"
 	// ReasonServiceNotAllowed: the operator's option --allowed-services does not name the Service.
 	ReasonServiceNotAllowed = "ServiceNotAllowed"
-	// ReasonDeleting: the DatabaseBackup is being deleted, and its files are.
+	// ReasonDeleting: the DatabaseBackup and its files are being deleted.
 	ReasonDeleting = "Deleting"
 	// ReasonDeleteFailed: the files could not be deleted.
 	ReasonDeleteFailed = "DeleteFailed"
-	// ReasonFilesAbandoned: the finalizer was removed, because there is no volume whose files could be deleted.
+	// ReasonFilesAbandoned: the finalizer was removed, because the volume is gone and its files cannot be deleted.
 	ReasonFilesAbandoned = "FilesAbandoned"
 
 	// ReasonTargetReady: the StatefulSet has a ready pod and the Service exists.
@@ -45,15 +46,15 @@ const (
 	// ReasonTargetNotReady: the StatefulSet has no ready pod.
 	ReasonTargetNotReady = "TargetNotReady"
 
-	// ReasonNeverRun: there was no run yet.
+	// ReasonNeverRun: no run has started yet.
 	ReasonNeverRun = "NeverRun"
 	// ReasonRunning: the first run is in progress, or about to begin.
 	ReasonRunning = "Running"
 	// ReasonStarted: a Job was created.
 	ReasonStarted = "Started"
-	// ReasonReplaced: a Job was deleted for the run after it.
+	// ReasonReplaced: a Job was deleted because the next run replaces it.
 	ReasonReplaced = "Replaced"
-	// ReasonResultMissing: the Job succeeded, but what it did could not be read. Whether there is a backup is not known.
+	// ReasonResultMissing: the Job succeeded, but its result could not be read. It is not known whether a backup exists.
 	ReasonResultMissing = "ResultMissing"
 	// ReasonJobDeleted: the Job vanished before its end was seen.
 	ReasonJobDeleted = "JobDeleted"
@@ -74,7 +75,7 @@ const (
 	ReasonUnschedulable = "Unschedulable"
 	// ReasonImageUnavailable: the image of the Job's pod cannot be pulled.
 	ReasonImageUnavailable = "ImageUnavailable"
-	// ReasonSecretNotFound: a Secret or a key of it that the Job's pod needs is not there.
+	// ReasonSecretNotFound: a Secret that the Job's pod needs, or a key in it, does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
 
 	// ReasonNotRestored: the last backup was not verified by restoring it.
@@ -82,8 +83,8 @@ const (
 	// ReasonRestoreVerified: the last backup was verified by restoring it.
 	ReasonRestoreVerified = "RestoreVerified"
 
-	// ReasonDatabaseBackupNotFound: the DatabaseBackup of a DatabaseRestore does not exist. After ten minutes that is
-	// for good.
+	// ReasonDatabaseBackupNotFound: the DatabaseBackup of a DatabaseRestore does not exist. After ten minutes the
+	// restore fails for good.
 	ReasonDatabaseBackupNotFound = "DatabaseBackupNotFound"
 	// ReasonRestoring: the Job of a DatabaseRestore is about to be created, or runs.
 	ReasonRestoring = "Restoring"

@@ -11,13 +11,14 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Allowed is what users may choose. The Job of a DatabaseBackup or DatabaseRestore gets every Secret that the object
-// names, so its image and the Service to which it connects decide what happens to their values.
+// Allowed limits the images and Services that users may choose. The Job of a DatabaseBackup or DatabaseRestore gets
+// every Secret that the object names, so its image and the Service to which it connects decide what happens to their
+// values.
 type Allowed struct {
-	// Image is for DatabaseBackups that name none; it may be empty. It is always allowed.
+	// Image is for DatabaseBackups that name no image; it may be empty. It is always allowed.
 	Image string
-	// Images are patterns of more images, Services patterns of NAMESPACE/SERVICE. Without Services, all of the
-	// object's namespace are allowed.
+	// Images are patterns of more images, Services are patterns of NAMESPACE/SERVICE. Without Services, all Services of
+	// the object's namespace are allowed.
 	Images, Services patterns
 }
 
@@ -36,8 +37,8 @@ func (a *Allowed) Bind(flags *flag.FlagSet) {
 	})
 }
 
-// refusal explains why a Job with an image, or one that connects to a target, is not allowed, nil when it is. The image
-// may be empty, and the target nil.
+// refusal explains why a Job with an image, or a Job that connects to a target, is not allowed. It is nil when the Job
+// is allowed. The image may be empty, and the target nil.
 func (a *Allowed) refusal(namespace, image string, target *databasesv1.TargetReference) *explanation {
 	if image != "" && image != a.Image && !a.Images.match(image) {
 		message := fmt.Sprintf("spec.image %s is not allowed: choose an image that the operator's option "+
@@ -55,12 +56,12 @@ func (a *Allowed) refusal(namespace, image string, target *databasesv1.TargetRef
 		serviceOf(target), namespace, serviceOf(target)))
 }
 
-// refusalOf is refusal for the Jobs of a DatabaseBackup, or of a restore from one into a target.
+// refusalOf is refusal for the Jobs of a DatabaseBackup, or of a restore from a DatabaseBackup into a target.
 func (a *Allowed) refusalOf(b *databasesv1.DatabaseBackup, target *databasesv1.TargetReference) *explanation {
 	return a.refusal(b.Namespace, cmp.Or(b.Spec.Image, a.Image), target)
 }
 
-// patterns are those of path.Match.
+// patterns have the syntax of path.Match.
 type patterns []string
 
 func (p *patterns) set(text string) error {

@@ -29,7 +29,7 @@ func TestWhichImagesAndServicesAreAllowed(t *testing.T) {
 	for name, test := range map[string]struct {
 		args           []string
 		image, service string
-		want           string // a reason; none for allowed
+		want           string // a reason; empty for allowed
 	}{
 		"the operator's own image":          {nil, image, "db", ""},
 		"no image":                          {nil, "", "db", ""},
@@ -93,7 +93,7 @@ func (b *fixture) restrict(args ...string) {
 	b.restorer.Allowed = b.operator.Allowed
 }
 
-// An image of a user's choice would get the password, and the image decides where it goes.
+// An image of a user's choice would get the password, and could send it anywhere.
 func TestAnImageThatIsNotAllowedGetsNoJob(t *testing.T) {
 	b := newFixture(t, func(backup *databasesv1.DatabaseBackup) {
 		backup.Spec.Image, backup.Spec.Immediate = "evil.com/copy:1", true
@@ -159,7 +159,7 @@ func TestAServiceThatIsNotAllowedGetsNoJob(t *testing.T) {
 	}
 }
 
-// A restore waits for ten minutes, as it does for a target that is missing.
+// A restore waits for ten minutes, as for a missing target.
 func TestARestoreThatIsNotAllowed(t *testing.T) {
 	for name, test := range map[string]struct {
 		image string

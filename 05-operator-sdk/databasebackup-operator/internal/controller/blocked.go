@@ -21,7 +21,7 @@ import (
 // would accept it.
 const podGrace = 10 * time.Second
 
-// observePods reads the pods of a Job, and why it has none. There may be no Job.
+// observePods reads the pods of a Job, or the reason why the Job has no pod. There may be no Job.
 func (r *Base) observePods(ctx context.Context, job *batchv1.Job, o *observed) (err error) {
 	if job == nil {
 		return nil
@@ -43,8 +43,8 @@ func (r *Base) observePods(ctx context.Context, job *batchv1.Job, o *observed) (
 // podRefusal explains why the API server refuses the pods of a Job, for example because of a quota or a policy; it is
 // nil when the API server would accept a pod. The status of a Job does not report that. Events of the Job do, but a
 // watch of events is expensive, because there are so many. So the pod is created as a dry run. This costs a request
-// only when a pod is overdue, and gives no more power than creating Jobs. The Job controller tries again by itself, at
-// most a minute later (MaxJobApiBackOff).
+// only when a pod is overdue, and gives the operator no more power than creating Jobs. The Job controller tries again
+// by itself, at most a minute later (MaxJobApiBackOff).
 func (r *Base) podRefusal(ctx context.Context, job *batchv1.Job) (*explanation, error) {
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = job.Namespace, job.Name+"-dry-run"
@@ -65,7 +65,7 @@ func (r *Base) podRefusal(ctx context.Context, job *batchv1.Job) (*explanation, 
 var imageErrors = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
 	"ImageInspectError", "RegistryUnavailable"}
 
-// blockedPod explains what keeps the pods of a Job from starting, nil when nothing does.
+// blockedPod explains why the pods of a Job do not start, nil when nothing blocks them.
 func blockedPod(pods []corev1.Pod) *explanation {
 	for _, pod := range pods {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil {
@@ -96,9 +96,9 @@ func blockedPod(pods []corev1.Pod) *explanation {
 var blocked = map[string]bool{databasesv1.ReasonPodRejected: true, databasesv1.ReasonUnschedulable: true,
 	databasesv1.ReasonImageUnavailable: true, databasesv1.ReasonSecretNotFound: true}
 
-// podBlocker explains what keeps the pods of a Job from running, nil when nothing does. When a Job exceeds its
-// deadline, its pods are deleted before its end is reported. When there is no pod any more, the explanation comes from
-// the condition, if that names one of the pods.
+// podBlocker explains why the pods of a Job do not run, nil when nothing blocks them. When a Job exceeds its deadline,
+// its pods are deleted before its end is reported. Once the pods are deleted, the explanation comes from the condition,
+// if the condition names one of the pods.
 func podBlocker(job string, o observed, before metav1.Condition) *explanation {
 	if o.refused != nil {
 		return o.refused

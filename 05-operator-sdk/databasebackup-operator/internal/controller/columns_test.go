@@ -13,7 +13,7 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// columns asks for one object as kubectl get does, and returns its cells by the names of their columns, in order.
+// columns requests one object as kubectl get does, and returns its cells with the names of their columns, in order.
 func (b *fixture) columns(resource, name string) (all [][2]any) {
 	b.t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(config)
@@ -27,7 +27,7 @@ func (b *fixture) columns(resource, name string) (all [][2]any) {
 	table := &metav1.Table{}
 	b.must(json.Unmarshal(data, table))
 	for i, column := range table.ColumnDefinitions {
-		if column.Name != "Age" { // it goes on
+		if column.Name != "Age" { // the age increases
 			all = append(all, [2]any{column.Name, table.Rows[0].Cells[i]})
 		} else if i != len(table.ColumnDefinitions)-1 {
 			b.t.Error("Age is not the last column")
@@ -82,7 +82,7 @@ func TestTheColumnsOfADatabaseRestore(t *testing.T) {
 	}
 }
 
-// Short names are what kubectl finds them by.
+// kubectl finds the kinds by their short names.
 func TestShortNames(t *testing.T) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// testdata/contract.json is a copy of pgbackup's: its tests hold its settings and its result against the same file.
+// testdata/contract.json is a copy of pgbackup's file: the tests of pgbackup compare its settings and its result with
+// the same file.
 func readContract(t *testing.T) (c struct {
 	Environment map[string]map[string]string
 	ExitFinal   int32

@@ -15,8 +15,9 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// A crashTable shows what became of a story in which the operator is gone at one write: before it reached the API
-// server, or after, when the answer is lost. A new operator goes on, and knows no more than the cluster.
+// A crashTable shows the results of a story in which the operator crashes at one write: before the write reaches the
+// API server, or after it, when the response is lost. A new operator continues, and knows only the state of the
+// cluster.
 type crashTable struct {
 	mu                                sync.Mutex
 	rows                              []crashRow
@@ -26,11 +27,11 @@ type crashTable struct {
 // A crashRow is one write.
 type crashRow struct {
 	write    string
-	runs     [2]int // Jobs that ran, when it was gone before and after
+	runs     [2]int // Jobs that ran, after a crash before and after the write
 	problems []string
 }
 
-// A story is one crash sequence. It returns how many Jobs ran, and what went wrong.
+// A story is one crash sequence. It returns how many Jobs ran, and the violations.
 type story func(b *fixture) (runs int, problems []string)
 
 // run plays the story once for each of so many writes, before and after, and prints the table.
@@ -83,7 +84,7 @@ func (c *crashTable) note(b *fixture, at, i, runs int, problems []string) {
 	}
 }
 
-// step lets the operator run once, and puts a new one in its place when it is gone.
+// step lets the operator run once, and replaces it with a new operator when it has crashed.
 func (b *fixture) step(reconcile func() error) {
 	if err := reconcile(); err != nil {
 		b.crashAt = -1
@@ -96,8 +97,8 @@ func (b *fixture) stepBackup() {
 	b.step(func() error { _, err := b.operator.Reconcile(b.t.Context(), b.request()); return err })
 }
 
-// Four runs, three by the schedule and one by hand. None runs twice, none is lost. The history keeps no Job, so that
-// names are free again at once.
+// Four runs, three by the schedule and one by hand. No run happens twice, and no run is lost. The history keeps no Job,
+// so names are free again at once.
 func TestCrashInBackups(t *testing.T) {
 	(&crashTable{}).run(t, 16, func(t *testing.T) *fixture {
 		return newFixture(t, func(x *backup) { x.Spec.SuccessfulJobsHistoryLimit = new(int32(0)) })
@@ -135,7 +136,7 @@ func TestCrashInBackups(t *testing.T) {
 	})
 }
 
-// The files go, by one Job, and then the DatabaseBackup.
+// One Job deletes the files, and then the DatabaseBackup is deleted.
 func TestCrashInADeletion(t *testing.T) {
 	(&crashTable{}).run(t, 3, func(t *testing.T) *fixture {
 		b := newFixture(t, deleteFiles)
@@ -159,7 +160,8 @@ func TestCrashInADeletion(t *testing.T) {
 	})
 }
 
-// A restore may drop a database: it is begun once, wherever the operator ends, and whoever deletes its Job afterwards.
+// A restore may drop a database: it begins only once, wherever the operator crashes, and even if a user deletes its Job
+// afterwards.
 func TestCrashInARestore(t *testing.T) {
 	(&crashTable{}).run(t, 4, func(t *testing.T) *fixture {
 		b := newFixture(t)

@@ -1,10 +1,10 @@
 // Package controller reconciles DatabaseBackups and DatabaseRestores: it creates Jobs that run pgbackup, and reports
-// what they did.
+// their results.
 //
 // This file has the permissions, the watches and Reconcile for DatabaseBackups: observe, decide, update the status,
 // create and delete Jobs. The decisions are pure functions: decide.go and status.go for DatabaseBackups, outcome.go and
 // result.go for the end of a Job, desired.go for the content of a Job. jobs.go and databasebackup_jobs.go create and
-// delete Jobs, deletion.go implements deletionPolicy, metrics.go has what Prometheus scrapes.
+// delete Jobs, deletion.go implements deletionPolicy, metrics.go has the metrics.
 package controller
 
 import (
@@ -56,10 +56,10 @@ const (
 	// firstRetry and lastRetry bound the exponential backoff after an error. controller-runtime's default ends at
 	// 1,000 s: after an outage a slot of the schedule could be missed.
 	firstRetry, lastRetry = 5 * time.Millisecond, 30 * time.Second
-	// retryRefused is when something is tried again that the API server refuses: no watch reports that it would
-	// accept it now.
+	// retryRefused is the delay before a request that the API server refused is tried again: no watch reports that the
+	// API server would accept it now.
 	retryRefused = 15 * time.Second
-	// retryStale is when a decision that was made on a stale cache is made again.
+	// retryStale is the delay before a decision that was made on a stale cache is made again.
 	retryStale = time.Second
 )
 
@@ -77,7 +77,7 @@ type Base struct {
 	Events events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Allowed is what users may choose.
+	// Allowed limits the choices of users.
 	Allowed
 }
 

@@ -13,7 +13,7 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// updateStatus writes the status if it differs from the one that was read, and then records the change: events,
+// updateStatus writes the status if it differs from the status that was read, and then records the change: events,
 // metrics, log lines. The write has the resourceVersion that was read: when another replica wrote in between, the API
 // server refuses it.
 func (r *DatabaseBackupReconciler) updateStatus(
@@ -79,7 +79,7 @@ func backupEvents(old, status databasesv1.DatabaseBackupStatus, ended *outcome) 
 	return all
 }
 
-// condition returns the condition of a type, the zero value when there is none.
+// condition returns the condition of a type, or the zero value.
 func condition(conditions []metav1.Condition, kind string) metav1.Condition {
 	for _, c := range conditions {
 		if c.Type == kind {

@@ -67,8 +67,8 @@ func ended(restore *databasesv1.DatabaseRestore) bool {
 	return c == metav1.ConditionTrue || c == metav1.ConditionFalse
 }
 
-// observe reads the Job of a restore, from the API server itself when the cache does not have it, its pods, and the
-// target.
+// observe reads the target, the Job of a restore, and the pods of the Job. It reads the Job from the API server itself
+// when the cache does not have it.
 func (r *DatabaseRestoreReconciler) observe(
 	ctx context.Context, restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup,
 ) (o observed, err error) {
@@ -121,7 +121,7 @@ func (r *DatabaseRestoreReconciler) createRestoreJob(
 	return 0, err
 }
 
-// updateStatus writes the status if it differs from the one that was read, and records the transition.
+// updateStatus writes the status if it differs from the status that was read, and records the transition.
 func (r *DatabaseRestoreReconciler) updateStatus(
 	ctx context.Context, restore *databasesv1.DatabaseRestore, status databasesv1.DatabaseRestoreStatus,
 ) error {

@@ -12,7 +12,8 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// missingForRestore lists the fields that a restore needs to run and that neither it nor its DatabaseBackup has.
+// missingForRestore lists the fields that a restore needs to run and that neither the restore nor its DatabaseBackup
+// has.
 func missingForRestore(
 	restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup, image string,
 ) []string {
@@ -78,8 +79,9 @@ func restoreStatus(
 	return status, 0
 }
 
-// missingObject explains which object a restore waits for, or why it is not allowed; nil when nothing is missing. The password is sent to the target, so
-// its StatefulSet and its Service must exist before a Job does. The server need not be ready: pgbackup waits for it.
+// missingObject explains which object a restore waits for, or why the restore is not allowed; nil when nothing is
+// missing. The password is sent to the target, so its StatefulSet and its Service must exist before a Job does. The
+// server need not be ready: pgbackup waits for it.
 func missingObject(restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup, o observed) *explanation {
 	if backup == nil || !backup.DeletionTimestamp.IsZero() {
 		return &explanation{databasesv1.ReasonDatabaseBackupNotFound,

@@ -38,7 +38,7 @@ func (b *fixture) restore() *databasesv1.DatabaseRestore {
 	return r
 }
 
-// follow lets the operator run until it has nothing to write.
+// follow lets the operator run until it writes nothing more.
 func (b *fixture) follow() {
 	b.t.Helper()
 	for range 10 {
@@ -145,7 +145,8 @@ func TestARestoreWaitsForItsDatabaseBackup(t *testing.T) {
 	b.want("Unknown Restoring")
 }
 
-// Who creates that name months later does not expect a restore to begin, and a database to be replaced.
+// A user who creates a DatabaseBackup of that name months later does not expect that a restore begins and replaces a
+// database.
 func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
 	b := newFixture(t)
 	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.DatabaseBackupName = "other" })

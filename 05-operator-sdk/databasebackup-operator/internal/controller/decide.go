@@ -18,18 +18,18 @@ import (
 // observed is the state on which a decision depends, in addition to the object itself.
 type observed struct {
 	now time.Time
-	// image is the operator's default.
+	// image is the operator's default image.
 	image string
 	// notAllowed is why the operator's options do not allow the image or the target.
 	notAllowed *explanation
-	// jobs are the Jobs of its kind that the object controls.
+	// jobs are the Jobs for this kind of run that the object controls.
 	jobs []batchv1.Job
-	// pods are those of the active Job.
+	// pods are the pods of the active Job.
 	pods []corev1.Pod
-	// refused is why the API server accepts no pod of the active Job; checkPodsAt is when to ask, zero for never.
+	// refused is why the API server accepts no pod of the active Job; checkPodsAt is when to check that, zero for never.
 	refused     *explanation
 	checkPodsAt time.Time
-	// vanished: the active Job was there, and the API server itself does not have it any more.
+	// vanished: the active Job existed, and the API server itself no longer has it.
 	vanished bool
 	// set and service are the target, nil when it does not exist.
 	set     *appsv1.StatefulSet
@@ -47,25 +47,25 @@ func (o observed) job(name string) *batchv1.Job {
 
 // A plan says what to do for a DatabaseBackup.
 type plan struct {
-	// missing are the fields without which nothing runs; invalid says why there is no schedule.
+	// missing are the fields without which nothing runs; invalid explains why the schedule is invalid.
 	missing []string
 	invalid string
-	// due is the slot of the schedule that must run, zero for none; missed is one that came too late.
+	// due is the slot of the schedule that must run, zero for none; missed is a slot that is too late to run.
 	due, missed time.Time
 	// next is the slot after now, zero for none.
 	next time.Time
 	// claim is the run that begins now, nil for none.
 	claim *claim
-	// requeueAt is when to reconcile again though no watch reports anything, zero for never.
+	// requeueAt is when to reconcile again although no watch reports a change, zero for never.
 	requeueAt time.Time
 }
 
 // A claim is a run that status names before its Job is created. Only one process can have written that version of
-// status, so only one creates the Job, and after a crash it is known which Job was about to be created.
+// status, so only this process creates the Job. After a crash the status still has the name of the Job.
 type claim struct {
 	slot      time.Time
 	scheduled bool
-	done      bool // the slot of the schedule is one that was run by hand
+	done      bool // the minute of the slot already had a run, for example by hand
 }
 
 // planFor decides what to do, from the status after the end of a run was recorded.
@@ -124,7 +124,7 @@ func claimFor(
 	return &claim{slot: slot}, p.requeueAt
 }
 
-// ran reports whether a minute had its run: its Job or its backup is there, also after the clock was put back.
+// ran reports whether a minute had its run: its Job or its backup exists. This holds even after the clock was put back.
 func ran(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, slot time.Time) bool {
 	name := jobName(b.Name, slot)
 	return o.job(name) != nil || status.LastJob == name || status.ActiveJob == name ||

@@ -13,9 +13,9 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// reconcileFinalizer adds the finalizer to a DatabaseBackup whose files are deleted with it, before anything is written
-// to the volume. It removes the finalizer if the files stay. The patch has the resourceVersion that was read, because a
-// merge patch replaces the whole list of finalizers.
+// reconcileFinalizer adds the finalizer to a DatabaseBackup whose files are deleted with it, before a Job writes to the
+// volume. It removes the finalizer if the files stay. The patch has the resourceVersion that was read, because a merge
+// patch replaces the whole list of finalizers.
 func (r *DatabaseBackupReconciler) reconcileFinalizer(
 	ctx context.Context, b *databasesv1.DatabaseBackup, wanted bool,
 ) error {
@@ -84,7 +84,7 @@ func (r *DatabaseBackupReconciler) deleteFiles(
 	return r.reconcileDeleteJob(ctx, b)
 }
 
-// stopRuns deletes running Jobs, so that nothing more is written to the volume. It reads them from the API server,
+// stopRuns deletes running Jobs, so that nothing more is written to the volume. It reads the Jobs from the API server,
 // because a new Job may not be in the cache yet.
 func (r *DatabaseBackupReconciler) stopRuns(ctx context.Context, b *databasesv1.DatabaseBackup) error {
 	jobs, err := r.listJobs(ctx, r.Live, b, labels(b.Name, componentBackup))
@@ -101,8 +101,8 @@ func (r *DatabaseBackupReconciler) stopRuns(ctx context.Context, b *databasesv1.
 	return nil
 }
 
-// runningPod names a pod of a run that has not ended, empty when there is none. Its Job is gone, but the pod may still
-// start and create the folder again. Pods are also read from the API server.
+// runningPod names a pod of a run that has not ended; it is empty when all pods have ended. The Job of such a pod is
+// gone, but the pod may still start and create the folder again. Pods are also read from the API server.
 func (r *DatabaseBackupReconciler) runningPod(ctx context.Context, b *databasesv1.DatabaseBackup) (string, error) {
 	list := &corev1.PodList{}
 	runs := client.MatchingLabels(labels(b.Name, componentBackup))
@@ -117,8 +117,8 @@ func (r *DatabaseBackupReconciler) runningPod(ctx context.Context, b *databasesv
 	return "", nil
 }
 
-// missingVolume explains why there is no volume, empty when there is one. A claim that is being deleted counts as
-// missing: no new pod may use it.
+// missingVolume explains why the volume is missing; it is empty when the volume exists. A claim that is being deleted
+// counts as missing: no new pod may use it.
 func (r *DatabaseBackupReconciler) missingVolume(ctx context.Context, b *databasesv1.DatabaseBackup) (string, error) {
 	name := claimOf(b)
 	if name == "" {

@@ -47,8 +47,8 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 }
 
 // followDeleteJob handles the end of the Job that deletes the files. pgbackup reports that the files are deleted; an
-// image without pgbackup may succeed and delete nothing. The success of the Job alone counts only when its pod is gone,
-// and the result with it.
+// image without pgbackup may succeed and delete nothing. Without a result, the success of the Job counts only when its
+// pod is gone.
 func (r *DatabaseBackupReconciler) followDeleteJob(
 	ctx context.Context, b *databasesv1.DatabaseBackup, job *batchv1.Job,
 ) (requeueAfter time.Duration, err error) {
@@ -70,7 +70,7 @@ func (r *DatabaseBackupReconciler) followDeleteJob(
 	case end == nil:
 		why.message = fmt.Sprintf("Job %s deletes the files", job.Name)
 	case before.Reason == databasesv1.ReasonDeleteFailed:
-		return 0, nil // it was reported, by pods that may be gone now
+		return 0, nil // the reason was reported, by pods that may be gone now
 	case !known:
 		why.message = fmt.Sprintf("Job %s has ended, and its pod does not report how yet", job.Name)
 	default:

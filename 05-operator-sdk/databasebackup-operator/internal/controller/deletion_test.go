@@ -19,7 +19,7 @@ func deleteFiles(x *backup) { x.Spec.DeletionPolicy = databasesv1.DeleteFiles }
 // deletedFiles is the result of a good deletion.
 var deletedFiles = &result{Verb: "delete", Succeeded: true, Reason: "DeleteSucceeded", Message: "3 files"}
 
-// gone reports whether the DatabaseBackup is.
+// gone reports whether the DatabaseBackup is gone.
 func (b *fixture) gone() bool {
 	err := b.Get(b.t.Context(), b.request().NamespacedName, &backup{})
 	return apierrors.IsNotFound(err)
@@ -32,7 +32,7 @@ func (b *fixture) mustBeGone() {
 	}
 }
 
-// deletesItsFiles ends the Job that deletes the files. After it the DatabaseBackup must be gone.
+// deletesItsFiles ends the Job that deletes the files. Afterwards the DatabaseBackup must be gone.
 func (b *fixture) deletesItsFiles() {
 	b.t.Helper()
 	b.finish(b.job("orders-delete"), "")
@@ -94,7 +94,7 @@ func TestDeleteTakesTheFilesFirst(t *testing.T) {
 	}
 }
 
-// An image without pgbackup may succeed and do nothing: then the files are still there.
+// An image without pgbackup may succeed and do nothing: then the files still exist.
 func TestADeletionWithoutAResultIsNotTrusted(t *testing.T) {
 	for name, said := range map[string]*result{
 		"nothing": nil, "another verb": {Verb: "backup", Succeeded: true, Reason: "BackupSucceeded"}} {
@@ -114,7 +114,7 @@ func TestADeletionWithoutAResultIsNotTrusted(t *testing.T) {
 	}
 }
 
-// Somebody may remove the pod before it is read: then the Job is believed, which knows that it ended well.
+// Another client may delete the pod before the operator reads it: then the success in the status of the Job counts.
 func TestADeletionWhosePodIsGoneIsTrusted(t *testing.T) {
 	b := newFixture(t, deleteFiles)
 	b.reconcile()
@@ -122,7 +122,7 @@ func TestADeletionWhosePodIsGoneIsTrusted(t *testing.T) {
 	b.deletesItsFiles()
 }
 
-// A pod of a Job that was ended may still begin, and would make the folder again.
+// A pod of a Job that was stopped may still start, and would create the folder again.
 func TestDeleteWaitsForPodsOfRunsThatWereEnded(t *testing.T) {
 	b, job := newRun(t, deleteFiles)
 	b.run(job, corev1.PodStatus{Phase: corev1.PodRunning})
@@ -137,7 +137,7 @@ func TestDeleteWaitsForPodsOfRunsThatWereEnded(t *testing.T) {
 	b.job("orders-delete")
 }
 
-// When the volume is gone there is nothing to delete: the finalizer is removed, and an event reports it.
+// When the volume is gone, no files can be deleted: the operator removes the finalizer, and an event reports it.
 func TestDeleteGivesUpWithoutAVolume(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec func(*backup)
@@ -175,7 +175,8 @@ func TestDeleteGivesUpWithoutAVolume(t *testing.T) {
 	}
 }
 
-// In a namespace that goes no Job can be made, and the claim goes too: the DatabaseBackup must not hold it.
+// In a terminating namespace no Job can be created, and the claim is deleted too: the DatabaseBackup must not block the
+// namespace.
 func TestDeleteDoesNotHoldANamespace(t *testing.T) {
 	b := newFixture(t, deleteFiles)
 	b.reconcile()

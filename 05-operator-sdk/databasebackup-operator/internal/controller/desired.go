@@ -15,7 +15,7 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Names in Jobs. The component is the label that says what a Job is for.
+// Names in Jobs. The component is the label with the purpose of a Job.
 const (
 	manager       = "databasebackup-operator"
 	containerName = "pgbackup"
@@ -41,7 +41,7 @@ const (
 // exitFinal is pgbackup's exit code for a failure that another try cannot fix.
 const exitFinal = 3
 
-// jobName is the name of the Job, and of the backup, of one minute. So there cannot be two for one minute.
+// jobName is the name of the Job, and of the backup, of one minute. So a minute cannot have two Jobs.
 func jobName(backup string, slot time.Time) string {
 	return fmt.Sprintf("%s-%d", backup, slot.Unix()/60)
 }
@@ -69,7 +69,7 @@ func Missing(b *databasesv1.DatabaseBackup, defaultImage string) (fields []strin
 	return fields
 }
 
-// claimOf is the name of the volume claim, empty when there is none.
+// claimOf is the name of the volume claim, empty when the spec names none.
 func claimOf(b *databasesv1.DatabaseBackup) string {
 	if d := b.Spec.Destination; d != nil && d.PersistentVolumeClaim != nil {
 		return d.PersistentVolumeClaim.ClaimName
@@ -118,8 +118,8 @@ func desiredDelete(b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.
 	return job
 }
 
-// desiredRestore is the Job of a DatabaseRestore from a volume of a DatabaseBackup. When it names no database, neither
-// does the Job: pgbackup knows which one was dumped.
+// desiredRestore is the Job of a DatabaseRestore from a volume of a DatabaseBackup. When the DatabaseRestore names no
+// database, the Job does not either: pgbackup knows which database was dumped.
 func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.Job {
 	target, auth := r.Spec.TargetRef, r.Spec.Auth
 	if target == nil {
@@ -143,8 +143,8 @@ func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBacku
 	return job
 }
 
-// ownedBy makes an object the controller of a Job. It does not block the object's deletion, which would need a
-// permission of its own.
+// ownedBy makes an object the controller of a Job. It does not block the object's deletion, which would need another
+// permission.
 func ownedBy(owner metav1.Object, kind schema.GroupVersionKind) []metav1.OwnerReference {
 	ref := metav1.NewControllerRef(owner, kind)
 	ref.BlockOwnerDeletion = nil
@@ -173,7 +173,7 @@ func newJob(
 		Spec: batchv1.JobSpec{
 			BackoffLimit:          new(value(limits.BackoffLimit, 2)),
 			ActiveDeadlineSeconds: new(value(limits.ActiveDeadlineSeconds, 3600)),
-			// A new pod waits until the one before is gone: two would wait for each other's lock.
+			// A new pod waits until the previous pod is gone: two pods would wait for each other's lock.
 			PodReplacementPolicy: new(batchv1.Failed),
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
 				{Action: batchv1.PodFailurePolicyActionFailJob,

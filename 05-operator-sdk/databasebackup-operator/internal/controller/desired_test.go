@@ -17,7 +17,7 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// environment is what the program sees: $$ is a $, secrets are where they come from.
+// environment returns the variables as the program sees them: $$ becomes $, and a secret is shown as its reference.
 func environment(job *batchv1.Job) map[string]string {
 	return environmentOf(job.Spec.Template.Spec.Containers[0])
 }
@@ -51,7 +51,7 @@ func TestABackupJobIsNamedByItsMinute(t *testing.T) {
 	}
 }
 
-// The certificates of the authorities come from a Secret or a ConfigMap, to the Jobs that connect, and to no other.
+// The certificates of the authorities come from a Secret or a ConfigMap, and only the Jobs that connect get them.
 func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
 	key := &databasesv1.KeyReference{Name: "authority", Key: "tls.crt"}
 	items := []corev1.KeyToPath{{Key: "tls.crt", Path: "ca.crt"}}
@@ -88,7 +88,7 @@ func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
 			t.Errorf("%s: a deletion does not connect", name)
 		}
 	}
-	// A restore to another server uses what is said of that server.
+	// A restore to another server uses the settings for that server.
 	b, r := complete("shop"), &databasesv1.DatabaseRestore{Spec: databasesv1.DatabaseRestoreSpec{
 		TargetRef: &databasesv1.TargetReference{Name: "spare"}}}
 	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA, CA: &databasesv1.CAReference{SecretKeyRef: key}}
@@ -133,7 +133,7 @@ func TestTheEnvironmentOfARestore(t *testing.T) {
 	}
 }
 
-// Who waits for another run on the volume gives up a minute before the Job is ended, and says why.
+// A Job that waits for another run on the volume gives up a minute before its deadline, and reports why.
 func TestAJobWaitsAlmostAsLongAsItMayTake(t *testing.T) {
 	for seconds, want := range map[int64]string{1: "30", 90: "30", 91: "31", 3600: "3540", 604800: "86400"} {
 		b := complete("shop")
@@ -144,8 +144,8 @@ func TestAJobWaitsAlmostAsLongAsItMayTake(t *testing.T) {
 	}
 }
 
-// What restores a backup to verify it has no access to the volume and to the credentials, and is there in mode Restore
-// alone.
+// The container that restores a backup to verify it has no access to the volume or the credentials. It exists only in
+// mode Restore.
 func TestTheScratchContainerHasNeitherVolumeNorPassword(t *testing.T) {
 	b := complete("shop")
 	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyCA,
@@ -181,8 +181,8 @@ func TestTheScratchContainerHasNeitherVolumeNorPassword(t *testing.T) {
 	}
 }
 
-// A namespace that enforces the restricted Pod Security Standard takes the pods of all Jobs, and the API server
-// takes the Jobs as they are.
+// A namespace that enforces the restricted Pod Security Standard accepts the pods of all Jobs, and the API server
+// accepts the Jobs unchanged.
 func TestPodsAreRestricted(t *testing.T) {
 	c, namespace := newClient(t)
 	ns := &corev1.Namespace{}

@@ -23,13 +23,13 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Faults that no single rule is about: clocks, caches that are behind, names that come again, pods that vanish.
+// These faults belong to no single rule: wrong clocks, stale caches, names that are used again, pods that vanish.
 
 func asks(value string) func(*backup) {
 	return func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: value} }
 }
 
-// earlier is a Job of a DatabaseBackup that had the name before: the garbage collector is about to take it.
+// earlier creates a Job of a deleted DatabaseBackup of the same name: the garbage collector is about to delete it.
 func (b *fixture) earlier(job *batchv1.Job) *batchv1.Job {
 	b.t.Helper()
 	job.OwnerReferences[0].UID = "of-an-earlier-one"
@@ -72,8 +72,8 @@ func TestRecreatedAndDeletedWhileTheFirstDeletionIsCollected(t *testing.T) {
 	b.deletesItsFiles()
 }
 
-// Somebody's Job has the name of the one that deletes the files. No watch would enqueue the DatabaseBackup when it
-// goes.
+// A Job of another owner has the name of the Job that deletes the files. No watch enqueues the DatabaseBackup when that
+// Job is deleted.
 func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
 	b := newFixture(t, deleteFiles)
 	b.reconcile()
@@ -90,7 +90,7 @@ func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
 	b.is("Ready: False Deleting")
 }
 
-// While files are deleted, claims may go, and nobody watches them.
+// A claim may be deleted while its files are deleted, and the operator does not watch claims.
 func TestADeletionIsReconciledFromTimeToTime(t *testing.T) {
 	b := newFixture(t, deleteFiles)
 	b.reconcile()
@@ -100,8 +100,8 @@ func TestADeletionIsReconciledFromTimeToTime(t *testing.T) {
 	}
 }
 
-// A cache that is behind after a restart, or the one of a replica that has lost its lease: it shows the state before
-// a run was claimed, or before its Job was made, while Jobs are seen as they are.
+// A cache is stale after a restart, or in a replica that has lost its lease. It shows the state before a run was
+// claimed, or before its Job was created, but the operator sees the current Jobs.
 func TestAStaleCacheDoesNoHarm(t *testing.T) {
 	b := newFixture(t, func(x *backup) {
 		x.Spec.Schedule, x.Spec.SuccessfulJobsHistoryLimit = "@yearly", new(int32(0))
@@ -114,7 +114,7 @@ func TestAStaleCacheDoesNoHarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	claimed := b.backup()
-	claimed.Status.InProgress = false // as it was before the Job was seen
+	claimed.Status.InProgress = false // the state before the operator saw the Job
 	job := b.job(claimed.Status.ActiveJob)
 	b.behind(before)
 	if got := b.jobs(); len(got) != 1 {
@@ -129,7 +129,7 @@ func TestAStaleCacheDoesNoHarm(t *testing.T) {
 	}
 }
 
-// behind lets an operator act on a state that it read earlier.
+// behind lets an operator act on an old state.
 func (b *fixture) behind(old *backup) {
 	b.t.Helper()
 	o, err := b.operator.observe(b.t.Context(), old)
@@ -163,7 +163,7 @@ func TestAStaleCacheDoesNotRepeatARestore(t *testing.T) {
 	}
 }
 
-// When a Job exceeds its deadline the Job controller removes its pods first, and tells its end some time later.
+// When a Job exceeds its deadline, the Job controller deletes its pods first, and reports its end some time later.
 func (b *fixture) losePods() {
 	b.t.Helper()
 	b.must(b.DeleteAllOf(b.t.Context(), &corev1.Pod{}, client.InNamespace(b.namespace), client.GracePeriodSeconds(0)))
@@ -180,7 +180,7 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 		b.losePods()
 		return b, job
 	}
-	exceeds := func(b *fixture, job *batchv1.Job, reconcile func()) { // its deadline, without a node for its pod
+	exceeds := func(b *fixture, job *batchv1.Job, reconcile func()) { // no node takes its pod before the deadline
 		b.run(job, unschedulable)
 		reconcile()
 		b.losePods()
@@ -226,11 +226,11 @@ func TestWhyAPodDidNotBeginOutlivesThePod(t *testing.T) {
 	})
 }
 
-// What is known of a container that left no result.
+// The condition reports the end of a container that left no result.
 func TestWhatAContainerWithoutResultLeaves(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod    func(*corev1.PodStatus)
-		reason string // of the Job's failure, none for success
+		reason string // of the Job's failure, empty for success
 		want   []string
 	}{
 		"success without a word": {func(s *corev1.PodStatus) { s.Phase = corev1.PodSucceeded; end(s).ExitCode = 0 }, "",
@@ -271,7 +271,8 @@ func end(s *corev1.PodStatus) *corev1.ContainerStateTerminated {
 	return s.ContainerStatuses[0].State.Terminated
 }
 
-// A try may wait for the server almost as long as the Job may take. Its result is reported when the next one is ended.
+// A try may wait for the server almost as long as the Job may take. Its result is reported when the next try is
+// stopped.
 func TestADeadlineReportsTheResultOfTheTryBefore(t *testing.T) {
 	b, job := newRun(t)
 	b.run(job, b.ended(1, "Error", &result{Verb: "backup", Reason: "TargetNotReady", Message: "connection refused"}))
@@ -284,13 +285,13 @@ func TestADeadlineReportsTheResultOfTheTryBefore(t *testing.T) {
 	}
 }
 
-// quota lets nobody make a Job.
+// quota prevents every client from creating a Job.
 func (b *fixture) quota() *corev1.ResourceQuota {
 	b.t.Helper()
 	return b.none("none", "count/jobs.batch")
 }
 
-// retriesSoon checks that a reconcile asks for another one at most 30 s later.
+// retriesSoon checks that a reconcile requests the next reconcile at most 30 s later.
 func (b *fixture) retriesSoon(result ctrl.Result, err error) {
 	b.t.Helper()
 	if requeueAfter := result.RequeueAfter; err != nil || requeueAfter <= 0 || requeueAfter > lastRetry {
@@ -298,7 +299,7 @@ func (b *fixture) retriesSoon(result ctrl.Result, err error) {
 	}
 }
 
-// refused lets the operator run while the API server takes no Job.
+// refused lets the operator run while the API server accepts no Job.
 func (b *fixture) refused() {
 	for range 2 {
 		_, _ = b.operator.Reconcile(b.t.Context(), b.request())
@@ -338,7 +339,7 @@ func TestARunThatWasRefusedTooLongIsMissed(t *testing.T) {
 	}
 }
 
-// A trigger that fell together with such a run still runs; one that ran before does not run again.
+// A trigger in the same minute as such a run still runs; a trigger that ran before does not run again.
 func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
 	late := func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) }
 	t.Run("together with the run", func(t *testing.T) {
@@ -374,7 +375,7 @@ func TestATriggerOutlivesARunThatWasRefused(t *testing.T) {
 	})
 }
 
-// A clock that was days ahead for a moment has left a slot there. The schedule goes on by the clock as it is now.
+// A clock that was days ahead for a moment has left a slot in the future. The schedule continues by the present clock.
 func TestAClockThatWasDaysAheadForAMoment(t *testing.T) {
 	b := newFixture(t)
 	b.at(3*24*60, 0)
@@ -394,7 +395,7 @@ func TestAClockThatWasDaysAheadForAMoment(t *testing.T) {
 	}
 }
 
-// A run that was about to begin, and that the API server does not take, ends with suspend: who suspends wants rest.
+// When a user suspends the schedule, a run that was about to begin, and whose Job the API server refuses, ends.
 func TestSuspendGivesUpWhatCannotBegin(t *testing.T) {
 	b := newFixture(t)
 	quota := b.quota()
@@ -427,7 +428,7 @@ func TestTheClockIsPutBack(t *testing.T) {
 		b.reconcile()
 	}
 	b.recorded()
-	for _, minute := range []int{0, 2, 5, 7} { // an hour comes again
+	for _, minute := range []int{0, 2, 5, 7} { // one hour is repeated
 		b.at(minute, 30)
 		b.reconcile()
 	}
@@ -454,7 +455,7 @@ func TestTheClockIsPutBack(t *testing.T) {
 	}
 }
 
-// A slot whose minute had a run by hand, before the schedule was what it is, has had its run.
+// A slot counts as done if its minute had a run by hand before the schedule was changed.
 func TestAMinuteThatRanIsReportedOnce(t *testing.T) {
 	b := newFixture(t, func(x *backup) { x.Spec.Schedule = "@yearly" }, asks("a"))
 	b.at(0, 5)
@@ -521,8 +522,8 @@ func TestARejectedJobIsReportedAndCreatedLater(t *testing.T) {
 	}
 }
 
-// An API server that refuses, or whose answers are lost: writes are tried again, a run is made once, and none of it is
-// reported as a failure of a backup.
+// The API server refuses writes, or its responses are lost: the operator tries the writes again, starts a run only
+// once, and reports none of this as a failure of a backup.
 func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 	const lost = 0
 	for name, test := range map[string]struct {
@@ -568,7 +569,7 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 			l.Expect(l.says("Ready")).To(gomega.Equal("True Scheduled"))
 			l.Expect(l.jobs()).To(gomega.HaveLen(1))
 			l.Expect(l.backup().Status.LastJob).To(gomega.Equal(job.Name))
-			if test.code != lost { // events and metrics follow a write that is known to be done
+			if test.code != lost { // events and metrics follow only a write whose success is known
 				l.fixture.registry = l.counts
 				want := map[string]float64{"attempts_total": 1, "successes_total": 1, "failures_total": 0}
 				l.Eventually(func() string { return cmp.Diff(want, l.metrics(want)) }).Should(gomega.BeEmpty())
@@ -582,7 +583,7 @@ func TestFaultsOfTheAPIServerAreNotThoseOfABackup(t *testing.T) {
 	}
 }
 
-// A slot is due at the moment when a Job has ended and its pod, which tells how, is not seen yet.
+// A slot is due at the moment when a Job has ended, but the operator has not seen its pod, which reports the result.
 func TestReplaceDoesNotForgetWhatHasJustEnded(t *testing.T) {
 	b, job := newRun(t, func(x *backup) { x.Spec.ConcurrencyPolicy = databasesv1.ReplaceConcurrent })
 	b.at(5, 0)
@@ -597,7 +598,7 @@ func TestReplaceDoesNotForgetWhatHasJustEnded(t *testing.T) {
 	}
 }
 
-// What was said of the pod of one Job is not said of the next Job, whose pod is still to come.
+// A message about the pod of one Job is not reported for the next Job, whose pod does not exist yet.
 func TestABlockedPodIsThatOfItsOwnJob(t *testing.T) {
 	unschedulable := corev1.PodStatus{Phase: corev1.PodPending,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
@@ -617,7 +618,7 @@ func TestABlockedPodIsThatOfItsOwnJob(t *testing.T) {
 	b.is("Ready: False Deleting")
 }
 
-// refusal is the answer of an API server that refuses a request.
+// refusal is the response of an API server that refuses a request.
 func refusal(code int, reason metav1.StatusReason) (*http.Response, error) {
 	answer := httptest.NewRecorder()
 	answer.Header().Set("Content-Type", "application/json")

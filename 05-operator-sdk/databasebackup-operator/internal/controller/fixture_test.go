@@ -28,11 +28,11 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// errCrash is what a write gives after which the operator is gone, or its answer is lost.
+// errCrash is the error of a write at which the operator crashes, or whose response is lost.
 var errCrash = errors.New("crashed")
 
-// A fixture has one DatabaseBackup, its target and its claim in a namespace of the real API server, and the operator,
-// which runs when the test says so, by a clock of the test. The operator's client counts its writes.
+// A fixture has one DatabaseBackup, its target and its claim in a namespace of a real API server, and the operator. The
+// operator runs only when the test calls it, and uses the test's clock. Its client counts its writes.
 type fixture struct {
 	t *testing.T
 	client.WithWatch
@@ -44,7 +44,8 @@ type fixture struct {
 	restorer  *DatabaseRestoreReconciler
 
 	writes []string // since the last reset
-	// crashAt is the number of the write after which the operator is gone, -1 for never; before: the write is not done.
+	// crashAt is the number of the write at which the operator crashes, -1 for never. With before, the write is not
+	// done.
 	crashAt int
 	before  bool
 }
@@ -68,7 +69,7 @@ func newFixture(t *testing.T, change ...func(*databasesv1.DatabaseBackup)) *fixt
 	return b
 }
 
-// leave removes what another test's operator would serve.
+// leave removes the objects that another test's operator would reconcile.
 func (b *fixture) leave() {
 	ctx := context.Background()
 	backups, restores := &databasesv1.DatabaseBackupList{}, &databasesv1.DatabaseRestoreList{}
@@ -84,7 +85,7 @@ func (b *fixture) leave() {
 	}
 }
 
-// complete is a DatabaseBackup that lacks nothing.
+// complete returns a DatabaseBackup with all fields that a run needs.
 func complete(namespace string) *databasesv1.DatabaseBackup {
 	return &databasesv1.DatabaseBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: orders},
@@ -107,7 +108,7 @@ func (b *fixture) replica() *DatabaseBackupReconciler {
 		Client: b.wired(), Live: b.WithWatch, Events: b.events, Clock: b.clock, Allowed: Allowed{Images: patterns{"example.com/*"}}}}
 }
 
-// wired is a client that counts writes, and crashes when the test asks for it so.
+// wired returns a client that counts writes, and crashes at the write that the test chose.
 func (b *fixture) wired() client.Client {
 	write := func(what string, obj client.Object, do func() error) error {
 		n := len(b.writes)
@@ -126,7 +127,7 @@ func (b *fixture) wired() client.Client {
 	return interceptor.NewClient(b.WithWatch, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
 			if slices.Contains(o, client.CreateOption(client.DryRunAll)) {
-				return c.Create(ctx, obj, o...) // which writes nothing
+				return c.Create(ctx, obj, o...) // a dry run writes nothing
 			}
 			return write("create", obj, func() error { return c.Create(ctx, obj, o...) })
 		},
@@ -151,7 +152,7 @@ func (b *fixture) must(err error) {
 	}
 }
 
-// target makes a StatefulSet with a ready pod, its Service and the claim.
+// target creates a StatefulSet with a ready pod, its Service and the claim.
 func (b *fixture) target() {
 	b.t.Helper()
 	l := map[string]string{"app": "db"}
@@ -174,14 +175,14 @@ func (b *fixture) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: b.namespace, Name: name}
 }
 
-// patient is how an update is tried again that real controllers come between.
+// patient is the backoff of an update that conflicts with writes of real controllers.
 var patient = wait.Backoff{Steps: 100, Duration: 20 * time.Millisecond}
 
 // ready sets how many pods of the server are ready.
 func (b *fixture) ready(n int32) {
 	b.t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: b.meta("db")}
-	b.must(retry.RetryOnConflict(patient, func() error { // in the local environment its own controller writes too
+	b.must(retry.RetryOnConflict(patient, func() error { // in the local environment the StatefulSet controller writes too
 		b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(set), set))
 		set.Status.Replicas, set.Status.ReadyReplicas = 2, n
 		return b.Status().Update(b.t.Context(), set)
@@ -198,7 +199,7 @@ func (b *fixture) backup() *databasesv1.DatabaseBackup {
 // edit changes the DatabaseBackup as its user would.
 func (b *fixture) edit(change func(*databasesv1.DatabaseBackup)) {
 	b.t.Helper()
-	b.must(retry.RetryOnConflict(patient, func() error { // a running operator writes status meanwhile
+	b.must(retry.RetryOnConflict(patient, func() error { // a running operator may write the status meanwhile
 		backup := b.backup()
 		change(backup)
 		return b.Update(b.t.Context(), backup)
@@ -209,7 +210,7 @@ func (b *fixture) request() ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: orders}}
 }
 
-// reconcile lets the operator run until it has nothing to write, and returns when it wants to look again.
+// reconcile lets the operator run until it writes nothing more, and returns its RequeueAfter.
 func (b *fixture) reconcile() time.Duration {
 	b.t.Helper()
 	for range 10 {
@@ -231,12 +232,12 @@ func (b *fixture) at(minutes, seconds int) time.Time {
 	return now
 }
 
-// first is the first slot after the DatabaseBackup was made.
+// first is the first slot after the DatabaseBackup was created.
 func (b *fixture) first() time.Time {
 	return b.backup().CreationTimestamp.UTC().Truncate(5 * time.Minute).Add(5 * time.Minute)
 }
 
-// jobs are the names of the backup Jobs, by their minutes after the first slot.
+// jobs returns the backup Jobs, as their minutes after the first slot.
 func (b *fixture) jobs() (minutes []int) {
 	b.t.Helper()
 	list := &batchv1.JobList{}
@@ -265,7 +266,7 @@ func newRun(t *testing.T, change ...func(*backup)) (*fixture, *batchv1.Job) {
 	return b, b.job(b.backup().Status.ActiveJob)
 }
 
-// run makes a pod of a Job as the Job controller does; status is the kubelet's.
+// run creates a pod of a Job as the Job controller does. The kubelet would write status.
 func (b *fixture) run(job *batchv1.Job, status corev1.PodStatus) {
 	b.t.Helper()
 	spec := job.Spec.Template.Spec.DeepCopy()
@@ -295,7 +296,7 @@ func (b *fixture) ended(code int32, reason string, r *result) corev1.PodStatus {
 			ExitCode: code, Reason: reason, Message: message, FinishedAt: metav1.Time{Time: b.clock.Now()}}}}}}
 }
 
-// finish ends a Job as the Job controller does. A reason is that of a failure.
+// finish ends a Job as the Job controller does. With a reason, the Job has failed.
 func (b *fixture) finish(job *batchv1.Job, reason string) {
 	b.t.Helper()
 	now := metav1.Time{Time: b.clock.Now().Truncate(time.Second)}
@@ -320,7 +321,7 @@ func (b *fixture) finish(job *batchv1.Job, reason string) {
 	}
 }
 
-// succeed ends the active Job well, with a backup on the volume.
+// succeed ends the active Job successfully, with a backup on the volume.
 func (b *fixture) succeed() {
 	b.t.Helper()
 	job := b.job(b.backup().Status.ActiveJob)
@@ -337,7 +338,7 @@ func (b *fixture) taken(name string) *result {
 		ServerVersion: "17.2", Verified: &verification{Mode: databasesv1.VerifyArchive, Time: now}}}
 }
 
-// says is "status reason" of a condition.
+// says returns "status reason" of a condition.
 func (b *fixture) says(kind string) string {
 	c := condition(b.backup().Status.Conditions, kind)
 	return string(c.Status) + " " + c.Reason

@@ -20,11 +20,11 @@ type conditionError struct{ explanation }
 
 func (e conditionError) Error() string { return e.message }
 
-// errNamespaceTerminating says that nothing can be created any more: the namespace is being deleted, with all its
+// errNamespaceTerminating means that nothing can be created any more: the namespace is being deleted, with all its
 // objects.
 var errNamespaceTerminating = errors.New("the namespace is being deleted")
 
-// errStale says why nothing is done: the decision is based on an old version of the object.
+// errStale means that the decision is based on an old version of the object, so the operator does nothing.
 var errStale = errors.New("the cache is stale")
 
 // checkCurrent returns errStale when an object changed since it was read. The cache may be stale after a restart, and
@@ -86,7 +86,7 @@ func (r *Base) deleteJob(ctx context.Context, job *batchv1.Job) error {
 	return nil
 }
 
-// find reads an object, nil when there is none.
+// find reads an object, nil when it does not exist.
 func find[T client.Object](ctx context.Context, c client.Reader, namespace, name string, obj T) (found T, err error) {
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	if apierrors.IsNotFound(err) {
@@ -98,7 +98,7 @@ func find[T client.Object](ctx context.Context, c client.Reader, namespace, name
 	return obj, nil
 }
 
-// getJob reads a Job from the API server itself, nil when there is none.
+// getJob reads a Job from the API server itself, nil when it does not exist.
 func (r *Base) getJob(ctx context.Context, namespace, name string) (*batchv1.Job, error) {
 	return find(ctx, r.Live, namespace, name, &batchv1.Job{})
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
-// newLocal is a loop on a local cluster, where the scheduler, the Job controller and the garbage collector work. In
-// a copy of this folder that no workshop surrounds, the test is skipped. Nobody provides volumes there, and pods are
-// simulated: those of Jobs end well at once, and say nothing.
+// newLocal returns a loop on a local cluster, where the scheduler, the Job controller and the garbage collector run. In
+// a copy of this folder outside of the workshop, the test is skipped. No controller provides volumes there, and pods
+// are simulated: pods of Jobs succeed at once, and leave no message.
 func newLocal(t *testing.T, change ...func(*backup)) *loop {
 	t.Helper()
 	crds, err := filepath.Glob(filepath.Join("..", "..", "config", "crd", "bases", "*.yaml"))
@@ -53,7 +53,7 @@ func newLocal(t *testing.T, change ...func(*backup)) *loop {
 	return l
 }
 
-// volume provides what the claim waits for.
+// volume provides the volume for which the claim waits.
 func (l *loop) volume() {
 	l.t.Helper()
 	l.must(l.Create(l.t.Context(),
@@ -65,7 +65,7 @@ func (l *loop) volume() {
 		}}))
 }
 
-// trigger asks for a run in the operator's next minute, and waits for its end.
+// trigger requests a run in the operator's next minute, and waits for its end.
 func (l *loop) trigger(value string) {
 	l.t.Helper()
 	l.ahead.by.Add(int64(time.Minute))
@@ -76,7 +76,7 @@ func (l *loop) trigger(value string) {
 	}).Should(gomega.Equal(value + ", active: "))
 }
 
-// left are the Jobs and the pods of the operator that are still there, as "ended" or "pod of" and a Job's name.
+// left returns the remaining Jobs and pods of the operator, as "ended" or "pod of" and a Job's name.
 func (l *loop) left() (all []string) {
 	for _, list := range []client.ObjectList{&batchv1.JobList{}, &corev1.PodList{}} {
 		l.Expect(l.List(context.Background(), list, client.InNamespace(l.namespace),
@@ -95,7 +95,7 @@ func (l *loop) left() (all []string) {
 	return all
 }
 
-// succeeded are the Jobs that ended well.
+// succeeded returns the number of successful Jobs.
 func (l *loop) succeeded() (n int) {
 	list := &batchv1.JobList{}
 	l.Expect(l.List(context.Background(), list, client.InNamespace(l.namespace))).To(gomega.Succeed())
@@ -107,7 +107,7 @@ func (l *loop) succeeded() (n int) {
 	return n
 }
 
-// One DatabaseBackup from a volume that is not there to the end, with the controllers of a real cluster.
+// One DatabaseBackup from a missing volume to its deletion, with the controllers of a real cluster.
 func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	l := newLocal(t, func(x *backup) {
 		x.Spec.Schedule, x.Spec.Immediate, x.Spec.ActiveDeadlineSeconds = "0 0 1 1 *", true, new(int64(20))
@@ -130,7 +130,7 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	l.edit(func(x *backup) { x.Spec.ActiveDeadlineSeconds = new(int64(600)) })
 	for _, value := range []string{"a", "b", "c", "d"} {
 		l.trigger(value)
-		// Simulated containers leave no termination message, and that is reported as it is.
+		// Simulated containers leave no termination message, and the condition reports that.
 		l.Expect(l.says("BackupSucceeded")).To(gomega.Equal("Unknown ResultMissing"))
 	}
 	l.Eventually(l.left).Should(gomega.HaveLen(5),
@@ -142,7 +142,7 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	l.Eventually(l.left).Should(gomega.BeEmpty(), "the garbage collector takes Jobs and pods along")
 	l.remains()
 
-	// Once more under the same name, at once, with files that go.
+	// The same name is used again at once, and now the files are deleted.
 	requeueAfter := complete(l.namespace)
 	requeueAfter.Spec.Schedule, requeueAfter.Spec.Immediate, requeueAfter.Spec.DeletionPolicy = "0 0 1 1 *", true,
 		databasesv1.DeleteFiles
@@ -161,7 +161,7 @@ func TestAWholeLifeAmongRealControllers(t *testing.T) {
 	}
 }
 
-// remains checks that what is not the operator's stays.
+// remains checks that objects that the operator does not own still exist.
 func (l *loop) remains() {
 	l.t.Helper()
 	for name, obj := range map[string]client.Object{

@@ -30,7 +30,7 @@ import (
 	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
-// A loop is a fixture whose operator is run by a manager, as a user with the permissions that are shipped.
+// A loop is a fixture whose operator runs in a manager, as a user with the shipped permissions.
 type loop struct {
 	*fixture
 	*gomega.WithT
@@ -39,7 +39,7 @@ type loop struct {
 	counts *prometheus.Registry
 }
 
-// shifted is the real clock, put forward: a test need not wait for the next minute.
+// shifted is the real clock, put forward: a test does not have to wait for the next minute.
 type shifted struct{ by atomic.Int64 }
 
 func (s *shifted) Now() time.Time                  { return time.Now().Add(time.Duration(s.by.Load())) }
@@ -50,7 +50,7 @@ func shippedRules(t *testing.T) []rbacv1.PolicyRule {
 	return testenv.ReadManifest[rbacv1.ClusterRole](t, "..", "..", "config", "rbac", "role.yaml").Rules
 }
 
-// allow gives a user these permissions, and nothing more.
+// allow gives a user only these permissions.
 func (b *fixture) allow(user string, rules []rbacv1.PolicyRule) {
 	b.t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-"}, Rules: rules}
@@ -58,7 +58,7 @@ func (b *fixture) allow(user string, rules []rbacv1.PolicyRule) {
 	b.must(b.Create(b.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}))
-	// The API server's authorizer learns of it a moment later.
+	// The API server's authorizer reads the permissions a moment later.
 	gomega.NewWithT(b.t).Eventually(func() (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: rules[0].APIGroups[0],
@@ -93,20 +93,20 @@ func newLoop(t *testing.T, change ...func(*backup)) *loop {
 	l.must((&DatabaseBackupReconciler{Base: base, Metrics: metrics}).SetupWithManager(mgr, 2))
 	l.must((&DatabaseRestoreReconciler{Base: base}).SetupWithManager(mgr, 2))
 	testenv.Run(t, mgr.Start)
-	// Jobs are finished by hand with the time of the real clock.
+	// The test finishes Jobs by hand, with the time of the real clock.
 	l.clock = clocktesting.NewFakePassiveClock(time.Now())
 	return l
 }
 
-// active waits for a working Job.
+// active waits for a Job that runs.
 func (l *loop) active() *batchv1.Job {
 	l.t.Helper()
 	l.Eventually(func() bool { return l.backup().Status.InProgress }).Should(gomega.BeTrue())
 	return l.job(l.backup().Status.ActiveJob)
 }
 
-// Everything that the operator ever does, each step enqueued by a watch, with the shipped permissions: it is denied
-// nothing, and uses all of them.
+// The operator does everything that it ever does, each step enqueued by a watch, with the shipped permissions: no
+// request is denied, and each permission is used.
 func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	l := newLoop(t, deleteFiles, func(x *backup) {
 		x.Spec.Schedule, x.Spec.Immediate, x.Spec.SuccessfulJobsHistoryLimit = "0 0 1 1 *", true, new(int32(0))
@@ -158,7 +158,7 @@ func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	l.allUsed()
 }
 
-// comesToSay waits until a condition has this status and reason.
+// comesToSay waits until a condition reports this status and reason.
 func (l *loop) comesToSay(kind, want string, why ...any) {
 	l.t.Helper()
 	l.Eventually(func() string { return l.says(kind) }).Should(gomega.Equal(want), why...)
@@ -174,7 +174,7 @@ func (l *loop) restored(service *corev1.Service) {
 	l.Eventually(restoring).Should(gomega.Equal("TargetNotFound"))
 	service.ObjectMeta = l.meta("db-rw")
 	service.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5433}}}
-	l.must(l.Create(l.t.Context(), service)) // and that enqueues the restore
+	l.must(l.Create(l.t.Context(), service)) // this enqueues the restore
 	l.Eventually(func() bool { return l.restore().Status.InProgress }).Should(gomega.BeTrue())
 	job := l.job("monday-restore")
 	l.clock.SetTime(time.Now())
@@ -183,7 +183,7 @@ func (l *loop) restored(service *corev1.Service) {
 	l.Eventually(restoring).Should(gomega.Equal("TargetNotEmpty"))
 }
 
-// allUsed compares the verbs on the wire with those of the role.
+// allUsed compares the verbs on the wire with the verbs of the role.
 func (l *loop) allUsed() {
 	l.t.Helper()
 	used, shipped := map[string]bool{}, map[string]bool{}
@@ -193,7 +193,7 @@ func (l *loop) allUsed() {
 		words := strings.Split(what, " ")
 		resource := words[1]
 		if at := strings.LastIndex(resource, "/"); at >= 0 && strings.HasPrefix(resource, "/api") {
-			if words[0] == "GET" { // of all namespaces: a list, or one that is streamed and then goes on as a watch
+			if words[0] == "GET" { // of all namespaces: a list, or a streamed list that continues as a watch
 				used["list "+resource[at+1:]], used["watch "+resource[at+1:]] = true, true
 			}
 			continue
@@ -218,7 +218,7 @@ func (l *loop) allUsed() {
 	}
 }
 
-// What a run costs, by a watch and a cache: few writes, and nothing in steady state.
+// With watches and a cache, a run costs few writes, and the steady state costs no request.
 func TestBudget(t *testing.T) {
 	l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
 	l.comesToSay("Ready", "True Scheduled")
@@ -230,24 +230,25 @@ func TestBudget(t *testing.T) {
 	l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
 	cost := l.wire.writes() - before
 	t.Logf("a run costs %d writes", cost)
-	if cost > 4 { // the claim, the Job, that it works, how it ended
+	if cost > 4 { // the claim, the Job, its start, its end
 		t.Errorf("a run cost %d writes: %v", cost, l.requests())
 	}
-	rest, since := l.requests(), time.Now() // an event is sent in the background, after the status that goes with it
+	rest, since := l.requests(), time.Now() // an event is sent in the background, after its status
 	l.Eventually(func() time.Duration {
 		if now := l.requests(); !maps.Equal(now, rest) {
 			rest, since = now, time.Now()
 		}
 		return time.Since(since)
 	}).Should(gomega.BeNumerically(">", time.Second), "the operator comes to rest")
-	for i := range 20 { // its target changes in ways that do not concern it
+	for i := range 20 { // its target changes in ways that do not affect it
 		l.ready(1 + int32(i%2))
 	}
 	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").
 		Should(gomega.BeEmpty(), "in steady state it asks for nothing")
 }
 
-// So that the test of permissions can fail: what is taken away is missed, and the operator may not read Secrets.
+// This proves that the test of permissions can fail: the operator misses a permission that was removed. It also may not
+// read Secrets.
 func TestNoPermissionOnSecrets(t *testing.T) {
 	b := newFixture(t)
 	user := "operator-" + b.namespace

@@ -16,8 +16,8 @@ import (
 )
 
 // Metrics is a prometheus.Collector with the metrics of each DatabaseBackup. The gauges are read from the cache at each
-// scrape: they are right after a restart, every replica has them, and those of a deleted DatabaseBackup disappear with
-// it. The counters count what this process did, so they begin at 0 with it, and only the leader has them. An alert
+// scrape: they are right after a restart, every replica has them, and the gauges of a deleted DatabaseBackup disappear
+// with it. The counters count what this process did, so they begin at 0 with it, and only the leader has them. An alert
 // needs no counter: the conditions report how the last backup ended.
 type Metrics struct {
 	backups client.Reader
@@ -75,7 +75,8 @@ func (m *Metrics) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: the age of a backup is also known while no replica leads.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: each replica reports the age of a backup, even while no
+// replica leads.
 func (m *Metrics) NeedLeaderElection() bool { return false }
 
 // Describe implements prometheus.Collector.
@@ -95,7 +96,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 		counter.Collect(to)
 	}
 	var list databasesv1.DatabaseBackupList
-	if err := m.backups.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // nothing is changed
+	if err := m.backups.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // read only
 		to <- prometheus.NewInvalidMetric(createdDesc, err)
 		return
 	}
@@ -142,7 +143,7 @@ func collectBackup(b *databasesv1.DatabaseBackup, now time.Time, to chan<- prome
 const stateGood, stateUnverified = "Good", "Unverified"
 
 // newestGood returns the newest backup that passed its last verification, nil for none. Where the user wants no
-// verification, a backup that was not verified counts too: otherwise none would.
+// verification, a backup that was not verified counts too: otherwise no backup would count.
 func newestGood(b *databasesv1.DatabaseBackup) *databasesv1.Backup {
 	for i, backup := range b.Status.Backups { // the newest first
 		if backup.State == stateGood ||
@@ -157,8 +158,8 @@ func (m *Metrics) counters() []*prometheus.CounterVec {
 	return []*prometheus.CounterVec{m.attempts, m.successes, m.failures}
 }
 
-// begin lets the counters of a DatabaseBackup begin at 0. A counter that begins at 1 hides its first event from rate and
-// increase.
+// begin makes the counters of a DatabaseBackup begin at 0. A counter that begins at 1 hides its first event from rate
+// and increase.
 func (m *Metrics) begin(key types.NamespacedName) {
 	for _, counter := range m.counters() {
 		counter.WithLabelValues(key.Namespace, key.Name)

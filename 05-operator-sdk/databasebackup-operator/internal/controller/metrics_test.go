@@ -46,7 +46,7 @@ func TestWhichBackupIsTheNewestGoodOne(t *testing.T) {
 	}
 }
 
-// gauges are the values that a scrape gives, by the end of the name.
+// gauges returns the values of a scrape, by the end of the name.
 func gauges(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -58,7 +58,7 @@ func gauges(t *testing.T, m *Metrics) map[string]float64 {
 		"newest_good_size_bytes": 0})
 }
 
-// What another object, an incomplete status or a schedule that never comes would falsify.
+// Another object, an incomplete status or a schedule that never comes must not falsify a gauge.
 func TestGaugesOfWhatIsNotKnown(t *testing.T) {
 	b := newFixture(t)
 	own := NewMetrics(client.NewNamespacedClient(b.WithWatch, b.namespace), b.clock)

@@ -17,7 +17,7 @@ import (
 // escape keeps Kubernetes from replacing $(NAME) in the value of an environment variable.
 func escape(value string) string { return strings.ReplaceAll(value, "$", "$$") }
 
-// slotOf is the minute in the name of a Job, zero when it has none.
+// slotOf is the minute in the name of a Job, zero when the name has none.
 func slotOf(backup, job string) time.Time {
 	minute, err := strconv.ParseInt(strings.TrimPrefix(job, backup+"-"), 10, 64)
 	if err != nil || minute <= 0 {
@@ -55,10 +55,10 @@ type outcome struct {
 	result    *result // nil when it could not be read
 }
 
-// resultGrace is how long the result of a Job may come after its end: pods and Jobs are watched separately.
+// resultGrace is how long after the end of a Job its result may arrive: pods and Jobs are watched separately.
 const resultGrace = 30 * time.Second
 
-// outcomeOf computes the outcome from a Job and its pods. ok is false while it runs, or its pods are not seen yet.
+// outcomeOf computes the outcome from a Job and its pods. ok is false while the Job runs, or its pods are not seen yet.
 func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, ok bool) {
 	end := finished(job)
 	if end == nil {
@@ -77,7 +77,7 @@ func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, o
 	}
 	complete := end.Type == batchv1.JobComplete
 	if complete && o.result != nil && !o.result.Succeeded {
-		o.result = nil // of a try before the one that succeeded
+		o.result = nil // of a try before the successful try
 	}
 	o.succeeded = complete && o.result != nil
 	switch {
@@ -112,7 +112,8 @@ func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, o
 }
 
 // notStarted are the reasons for which a container has an end although it never ran. Then the container runtime wrote
-// the message. The message of a container that ran is what that wrote: no filter has seen it, and it may have a password.
+// the message. A container that ran wrote its message itself: no filter has seen the text, and it may contain a
+// password.
 var notStarted = []string{"StartError", "ContainerCannotRun"}
 
 // withPodState adds to a message what Kubernetes reports of a container that left no result, and of a pod that was

@@ -9,8 +9,8 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// postgres is the user and group in Debian's images of PostgreSQL. initdb refuses one that /etc/passwd of the
-// image does not know.
+// postgres is the user and group in Debian's images of PostgreSQL. initdb refuses a user that is not in /etc/passwd of
+// the image.
 const postgres = 999
 
 // podOf is a pod that meets the restricted Pod Security Standard. Its containers are never restarted: each try is a new
@@ -77,7 +77,7 @@ func connection(
 	env := values(
 		"PGHOST", serviceOf(target)+"."+namespace+".svc",
 		"PGPORT", number(cmp.Or(target.Port, 5432)),
-		// libpq before 16 does not know it, and ignores it.
+		// libpq before 16 does not know this variable, and ignores it.
 		"PGREQUIREAUTH", "scram-sha-256",
 		"PGSSLMODE", string(cmp.Or(target.TLS.Mode, databasesv1.TLSPrefer)),
 		"BACKUP_DATABASE", database)
@@ -117,8 +117,8 @@ func secret(variable string, ref *databasesv1.KeyReference) corev1.EnvVar {
 		LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name}, Key: ref.Key}}}
 }
 
-// values makes environment variables of names and values. Kubernetes would replace $(NAME) in a value: $$ is how
-// a $ is written there.
+// values makes environment variables of names and values. Kubernetes would replace $(NAME) in a value: there a $ is
+// written as $$.
 func values(pairs ...string) (env []corev1.EnvVar) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {

@@ -21,7 +21,7 @@ import (
 
 type backup = databasesv1.DatabaseBackup
 
-// The whole life of a run: what is written, recorded, counted, and when it looks again.
+// The whole life of a run: writes, events, metrics, and the time of the next reconcile.
 func TestARun(t *testing.T) {
 	b := newFixture(t)
 	requeueAfter := b.reconcile()
@@ -79,7 +79,7 @@ func TestARun(t *testing.T) {
 		"next_run_timestamp_seconds":     float64(slot.Add(5 * time.Minute).Unix())})
 }
 
-// counted checks metrics; 0 is also one that has no value yet.
+// counted checks metrics; 0 also stands for a metric without a value.
 func (b *fixture) counted(want map[string]float64) {
 	b.t.Helper()
 	if diff := cmp.Diff(want, b.metrics(want)); diff != "" {
@@ -87,7 +87,7 @@ func (b *fixture) counted(want map[string]float64) {
 	}
 }
 
-// metrics are the sums of those that are named, of the test's namespace.
+// metrics returns the sums of the named metrics in the test's namespace.
 func (b *fixture) metrics(named map[string]float64) map[string]float64 {
 	b.t.Helper()
 	families, err := b.registry.Gather()
@@ -108,7 +108,7 @@ func (b *fixture) metrics(named map[string]float64) map[string]float64 {
 	return got
 }
 
-// The original's sample is accepted, and what it lacks is reported.
+// The sample of the original operator is accepted, and the condition reports its missing fields.
 func TestAnIncompleteSpecNeverRuns(t *testing.T) {
 	b := newFixture(t)
 	b.must(b.Delete(t.Context(), b.backup()))
@@ -143,7 +143,8 @@ func TestAnIncompleteSpecNeverRuns(t *testing.T) {
 	}
 }
 
-// What can be due, with what comes of it: the minutes of Jobs, after the first slot of five minutes.
+// Each case has a due run, or none, and the Jobs that it causes, as minutes after the first slot. A slot comes every
+// five minutes.
 func TestWhatRuns(t *testing.T) {
 	trigger := func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: "a"} }
 	for name, test := range map[string]struct {
@@ -242,7 +243,7 @@ func TestForbidWaitsAndReplaceReplaces(t *testing.T) {
 	}
 }
 
-// A trigger is followed once, also when it comes in a minute that had its run, or while a run works.
+// A trigger starts one run, also when it comes in a minute that had its run, or during a run.
 func TestATriggerIsFollowedOnce(t *testing.T) {
 	b := newFixture(t)
 	ask := func(value string) {
@@ -278,7 +279,7 @@ func TestATriggerIsFollowedOnce(t *testing.T) {
 	}
 }
 
-// The name of a Job that the history has removed is free, but its minute had its run.
+// The name of a Job that the history limits have removed is free, but its minute had its run.
 func TestTwoTriggersInAMinuteAreTwoMinutes(t *testing.T) {
 	b := newFixture(t, func(x *backup) { x.Spec.Schedule, x.Spec.SuccessfulJobsHistoryLimit = "@yearly", new(int32(0)) })
 	for i, value := range []string{"a", "b"} {
@@ -300,7 +301,7 @@ func TestTwoTriggersInAMinuteAreTwoMinutes(t *testing.T) {
 	}
 }
 
-// How a Job can end, and what is reported of it.
+// Each case has one end of a Job, and the report about it.
 func TestOutcomes(t *testing.T) {
 	failure := func(reason string, code int32) func(*fixture, *batchv1.Job) {
 		return func(b *fixture, job *batchv1.Job) {
@@ -362,7 +363,7 @@ func TestOutcomes(t *testing.T) {
 
 func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 	b, job := newRun(t)
-	b.finish(job, "") // and its pod is not seen yet
+	b.finish(job, "") // the operator has not seen its pod yet
 	if requeueAfter := b.reconcile(); requeueAfter > 3*time.Second || !b.backup().Status.InProgress {
 		t.Errorf("again in %s, %+v", requeueAfter, b.backup().Status)
 	}
@@ -371,7 +372,7 @@ func TestWhatIsNotSeenYetIsWaitedFor(t *testing.T) {
 	b.is("BackupSucceeded: True BackupSucceeded")
 }
 
-// A Job whose pod does not start is reported as it is, and so is that it starts after all.
+// The condition reports a Job whose pod does not start, and reports when the pod starts after all.
 func TestABlockedPodIsReported(t *testing.T) {
 	waiting := func(reason, message string) corev1.PodStatus {
 		return corev1.PodStatus{Phase: corev1.PodPending,
@@ -448,7 +449,7 @@ func TestHistoryLimits(t *testing.T) {
 	}
 }
 
-// Two replicas that both believe they lead, each with the state that it read before the other wrote.
+// Two replicas both believe that they lead, each with the state that it read before the other wrote.
 func TestTwoReplicasMakeOneJob(t *testing.T) {
 	b := newFixture(t, func(x *backup) {
 		x.Annotations = map[string]string{databasesv1.TriggerAnnotation: "once"}
@@ -457,7 +458,7 @@ func TestTwoReplicasMakeOneJob(t *testing.T) {
 	old := b.backup()
 	b.at(0, 59)
 	b.reconcile()
-	b.at(1, 1) // the other one would choose another minute
+	b.at(1, 1) // the other replica would choose another minute
 	other := b.replica()
 	o, err := other.observe(t.Context(), old)
 	b.must(err)

@@ -20,23 +20,23 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// quotaMessage is the API server's.
+// quotaMessage is the message of the API server.
 const quotaMessage = "exceeded quota: no-pods, requested: pods=1, used: pods=0, limited: pods=0"
 
-// podQuota lets nobody create a pod.
+// podQuota prevents every client from creating a pod.
 func (b *fixture) podQuota() *corev1.ResourceQuota {
 	b.t.Helper()
 	return b.none("no-pods", corev1.ResourcePods)
 }
 
-// none makes a quota that leaves no room for a resource. It returns when the API server refuses what is too much: its
-// admission reads quotas from a cache.
+// none creates a quota of 0 for a resource. It returns when the API server enforces the quota: its admission reads
+// quotas from a cache.
 func (b *fixture) none(name string, what corev1.ResourceName) *corev1.ResourceQuota {
 	b.t.Helper()
 	none := corev1.ResourceList{what: resource.MustParse("0")}
 	quota := &corev1.ResourceQuota{ObjectMeta: b.meta(name), Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	b.must(b.WithWatch.Create(b.t.Context(), quota))
-	b.must(retry.RetryOnConflict(patient, func() error { // in the local environment the quota's controller counts too
+	b.must(retry.RetryOnConflict(patient, func() error { // in the local environment the quota controller writes too
 		b.must(b.Get(b.t.Context(), client.ObjectKeyFromObject(quota), quota))
 		quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
 		return b.WithWatch.Status().Update(b.t.Context(), quota)
@@ -46,14 +46,14 @@ func (b *fixture) none(name string, what corev1.ResourceName) *corev1.ResourceQu
 	return quota
 }
 
-// lift deletes a quota, and returns when the API server refuses nothing any more.
+// lift deletes a quota, and returns when the API server no longer refuses requests.
 func (b *fixture) lift(quota *corev1.ResourceQuota) {
 	b.t.Helper()
 	b.must(b.Delete(b.t.Context(), quota))
 	gomega.NewWithT(b.t).Eventually(b.tried, "30s", "10ms").Should(gomega.Succeed())
 }
 
-// tried is what the API server says to a Job and to a pod. None of them is left.
+// tried creates a Job and a pod as a dry run, and returns the API server's errors.
 func (b *fixture) tried() error {
 	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{Name: "main", Image: "example.com/pgbackup:v1"}}}
@@ -70,7 +70,7 @@ func (b *fixture) started(job *batchv1.Job) {
 	b.must(b.WithWatch.Status().Update(b.t.Context(), job))
 }
 
-// podsIn is how many pods there are: a dry run leaves none.
+// podsIn is the number of pods in the namespace: a dry run creates none.
 func (b *fixture) podsIn() int {
 	b.t.Helper()
 	list := &corev1.PodList{}
@@ -78,7 +78,7 @@ func (b *fixture) podsIn() int {
 	return len(list.Items)
 }
 
-// A quota refuses the pods of a Job: the condition has the quota's own message, in a backup, a restore and a deletion.
+// A quota refuses the pods of a Job: the condition has the quota's message, in a backup, a restore and a deletion.
 func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 	t.Run("a backup", func(t *testing.T) {
 		b, job := newRun(t)
@@ -133,7 +133,7 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 	})
 }
 
-// With the Job controller of a real cluster: it tries again by itself, and soon.
+// The Job controller of a real cluster tries again by itself, and soon.
 func TestAPodThatAQuotaRefusedIsCreatedSoonAfterTheQuotaIsGone(t *testing.T) {
 	l := newLocal(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
 	l.volume()
@@ -154,7 +154,7 @@ func TestAPodThatAQuotaRefusedIsCreatedSoonAfterTheQuotaIsGone(t *testing.T) {
 	l.Expect(l.says("Ready")).To(gomega.Equal("True Scheduled"))
 }
 
-// No Job, and so no password, goes to a target that does not exist.
+// No Job, and so no password, is sent to a target that does not exist.
 func TestARestoreWaitsForItsTarget(t *testing.T) {
 	external := corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "evil.example.com"}
 	for name, test := range map[string]struct {
@@ -216,7 +216,7 @@ func (b *fixture) restoreJobs() int {
 	return len(list.Items)
 }
 
-// After an error it is tried again at most 30 s later.
+// After an error the operator tries again at most 30 s later.
 func TestTheBackoffEndsAtThirtySeconds(t *testing.T) {
 	limiter, request := backoff(), ctrl.Request{}
 	first, last := limiter.When(request), time.Duration(0)

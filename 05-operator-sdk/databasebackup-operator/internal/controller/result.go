@@ -27,7 +27,7 @@ type result struct {
 	Omitted   int       `json:"omitted"`
 }
 
-// facts are those of one backup.
+// facts are the facts of one backup.
 type facts struct {
 	Name          string        `json:"name"`
 	State         string        `json:"state"`
@@ -44,7 +44,7 @@ type facts struct {
 // unverifiable is the state of a backup that could not be verified, without evidence against the dump.
 const unverifiable = "Unverifiable"
 
-// verification is the result of a verification: it passed if there is no reason.
+// verification is the result of a verification, which passed if the reason is empty.
 type verification struct {
 	Mode    databasesv1.VerificationMode `json:"mode"`
 	Time    time.Time                    `json:"time"`
@@ -65,8 +65,8 @@ type listed struct {
 	State string `json:"state"`
 }
 
-// authenticationFailed is pgbackup's reason for a server that refuses the user. An earlier pgbackup quotes the server
-// then, which names the user; with a wrong reference to a Secret that is a password.
+// authenticationFailed is pgbackup's reason for a server that refuses the user. An earlier pgbackup then quotes the
+// server's message, which names the user. With a wrong reference to a Secret this name is a password.
 const authenticationFailed = "AuthenticationFailed"
 
 // parseResult reads a termination message. It returns nil when pgbackup did not write the message.
@@ -108,12 +108,13 @@ func mergeBackups(backups []databasesv1.Backup, r *result) []databasesv1.Backup 
 	return all[:min(len(all), databasesv1.MaxBackups)]
 }
 
-// newer orders backups, the newest first. Those without a time come last.
+// newer orders backups, the newest first. Backups without a time come last.
 func newer(a, b databasesv1.Backup) int {
 	return cmp.Or(takenAt(b).Compare(takenAt(a)), strings.Compare(b.Name, a.Name))
 }
 
-// takenAt is when a backup was complete or, where only its name is known, the minute in that; zero without one.
+// takenAt is when a backup was complete. Where only the name of the backup is known, it is the minute in the name, zero
+// without a minute.
 func takenAt(b databasesv1.Backup) time.Time {
 	if b.CompletionTime != nil {
 		return b.CompletionTime.Time

@@ -10,7 +10,7 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Backups of which nothing but the name is known, after status was lost, are in order by the minute in it: the oldest
+// After status was lost, only the names of backups are known. They are sorted by the minute in the name, and the oldest
 // are cut.
 func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
 	r, completed := &result{}, time.Unix(29000030*60, 0)

@@ -21,7 +21,7 @@ import (
 
 type tree = map[string]any
 
-// with is the smallest spec, with other fields; nil takes one away.
+// with returns the smallest spec, with other fields; nil removes a field.
 func with(change tree) tree {
 	spec := tree{"databaseName": "example-db", "schedule": "*/5 * * * *", "backupPath": "/backups/example-db"}
 	maps.Copy(spec, change)
@@ -34,7 +34,7 @@ func one(field string, value any) tree { return with(tree{field: value}) }
 // secretKey is a reference to a key.
 var secretKey = tree{"name": "s", "key": "k"}
 
-// A rule takes or refuses. says is what the API server says, and where; empty when it takes.
+// A rule accepts or refuses. says is the API server's message with the field, empty when the object is accepted.
 type rule struct {
 	spec tree
 	says string
@@ -172,7 +172,7 @@ var backupRules = map[string]rule{
 		`spec.deletionPolicy: Unsupported value: "Orphan": supported values: "Retain", "Delete"`},
 }
 
-// restoring is the smallest DatabaseRestore, with one other field.
+// restoring returns the smallest DatabaseRestore, with one other field.
 func restoring(field string, value any) tree {
 	spec := tree{"databaseBackupName": "orders", "backupName": "orders-29012345", field: value}
 	maps.DeleteFunc(spec, func(_ string, value any) bool { return value == nil })
@@ -213,7 +213,7 @@ func object(kind, namespace, name string, spec tree) *unstructured.Unstructured 
 	return u
 }
 
-// quoted is the value in a refusal, which tells nothing new.
+// quoted is the value in a refusal, which adds no information.
 var quoted = regexp.MustCompile(`Invalid value: "(?:[^"\\]|\\.)*": `)
 
 func without(text string) string { return quoted.ReplaceAllString(text, "Invalid value: ") }
@@ -300,8 +300,8 @@ func TestARestoreNeverChanges(t *testing.T) {
 	}
 }
 
-// Where the files are does not change: those at the old place would be forgotten. The original's sample, which names
-// no destination, may get one.
+// The place of the files never changes: the operator would forget the files at the old place. The sample of the
+// original operator, which names no destination, may get a destination.
 func TestWhereTheFilesAreNeverChanges(t *testing.T) {
 	c, namespace := newClient(t)
 	claim := func(name string) tree { return tree{"persistentVolumeClaim": tree{"claimName": name}} }

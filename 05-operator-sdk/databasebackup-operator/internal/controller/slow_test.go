@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A slow answer, or a watch that brings nothing, of one object or kind: the others progress.
+// A response for one object is slow, or the watch of one kind delivers nothing: the other objects still progress.
 
 // holdFirst lets the first request whose description begins with a text wait until the test ends. The channel is closed
 // when there is one.
@@ -32,7 +32,7 @@ func (l *loop) holdFirst(text string) (held chan struct{}) {
 
 func yearly(x *backup) { x.Spec.Schedule = "@yearly" }
 
-// beside creates another DatabaseBackup in the namespace, and waits until both are served.
+// beside creates another DatabaseBackup in the namespace, and waits until both are reconciled.
 func (l *loop) beside() client.ObjectKey {
 	l.t.Helper()
 	other := complete(l.namespace)
@@ -53,7 +53,7 @@ func (l *loop) reasonOf(key client.ObjectKey) func() string {
 	}
 }
 
-// runsSoon asks for a run, and waits less for it than one reconcile may take.
+// runsSoon requests a run, and waits for it less than one reconcile may take.
 func (l *loop) runsSoon(key client.ObjectKey) {
 	l.t.Helper()
 	x := &backup{}

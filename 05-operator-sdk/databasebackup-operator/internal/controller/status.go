@@ -18,12 +18,12 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 	set := setter{&status.Conditions, b.Generation, o.now}
 	ended, waiting := followJob(b, &status, o, set)
 	if timeOf(status.LastScheduleTime).After(o.now.Add(schedule.Tolerance)) {
-		status.LastScheduleTime = metaTime(o.now) // a clock that was wrong wrote it
+		status.LastScheduleTime = metaTime(o.now) // a wrong clock wrote it
 	}
 	dropExpired(b, &status, o)
 	p := planFor(b, &status, o)
 	if waiting {
-		p.claim = nil // else the run after it would hide how it ended
+		p.claim = nil // else the next run would hide how this run ended
 	}
 	if c := p.claim; c != nil {
 		if !c.done {
@@ -92,7 +92,7 @@ func followJob(
 	b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed, set setter,
 ) (ended *outcome, waiting bool) {
 	if status.ActiveJob == "" {
-		status.InProgress = false // whatever somebody else wrote
+		status.InProgress = false // another client may have written true
 		return nil, false
 	}
 	job := o.job(status.ActiveJob)
@@ -139,7 +139,7 @@ func recordOutcome(status *databasesv1.DatabaseBackupStatus, end *outcome, set s
 		status.LastVerifiedTime = metaTime(f.Verified.Time)
 	}
 	switch {
-	case f.Failure != nil && f.State == unverifiable: // a fault of the scratch server is no fault of the dump
+	case f.Failure != nil && f.State == unverifiable: // a fault of the scratch server is not a fault of the dump
 		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionUnknown, explain(f.Failure.Reason,
 			"%s could not be verified: %s", f.Name, f.Failure.Message))
 	case f.Failure != nil:

@@ -23,7 +23,7 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// falsify writes into status what is not so.
+// falsify writes wrong values into the status.
 func (b *fixture) falsify() {
 	b.t.Helper()
 	b.must(retry.RetryOnConflict(patient, func() error {
@@ -39,7 +39,7 @@ func (b *fixture) falsify() {
 	}))
 }
 
-// No watch but that of the object itself reports it.
+// Only the watch of the object itself reports the change.
 func TestAFalsifiedStatusEnqueues(t *testing.T) {
 	l := newLoop(t, yearly)
 	ready := func() string { return l.says("Ready") }

@@ -18,7 +18,7 @@ import (
 	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
-// All tests of this package share one API server. Each has a namespace of its own.
+// All tests of this package share one API server. Each test has its own namespace.
 var config *rest.Config
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func newScheme() *runtime.Scheme {
 	return testenv.NewScheme(databasesv1.AddToScheme)
 }
 
-// newClient is an administrator's, and a namespace of the test's own.
+// newClient returns an administrator's client and a new namespace for the test.
 func newClient(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
 	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})

@@ -27,9 +27,9 @@ func (r *Base) observeTarget(
 
 func serviceOf(ref *databasesv1.TargetReference) string { return cmp.Or(ref.ServiceName, ref.Name) }
 
-// missingTarget explains why a target must not be connected to, nil when it exists. A Job sends the password to the
-// host that targetRef names, so nothing runs before that is known to be a Service in the same namespace, and of a type
-// that does not lead to another host.
+// missingTarget explains why no Job may connect to a target; it is nil when the target exists. A Job sends the password
+// to the host that targetRef names. So no Job runs until this host is a Service in the same namespace, of a type that
+// does not lead to another host.
 func missingTarget(ref *databasesv1.TargetReference, o observed) *explanation {
 	message := ""
 	switch service := serviceOf(ref); {

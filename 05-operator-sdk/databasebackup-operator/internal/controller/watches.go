@@ -48,7 +48,7 @@ func (r *DatabaseBackupReconciler) mapToDatabaseBackups(index string) handler.Ma
 }
 
 // mapToWaitingRestores returns the DatabaseRestores of a namespace that have not ended and have no Job yet: they wait
-// for their DatabaseBackup, or for its target or their own.
+// for their DatabaseBackup or for a target.
 func (r *DatabaseRestoreReconciler) mapToWaitingRestores(
 	ctx context.Context, obj client.Object,
 ) (requests []reconcile.Request) {
@@ -75,8 +75,8 @@ func mapPodToOwner(components ...string) handler.MapFunc {
 	}
 }
 
-// Trim cuts what the cache keeps of objects that the operator does not own: of pods and Jobs only that they exist; of
-// StatefulSets and Services what is asked about a target.
+// Trim cuts what the cache keeps of objects that the operator does not own: of pods and Jobs only their identity; of
+// StatefulSets and Services also the fields that the operator reads of a target.
 func Trim(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *corev1.Pod:

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// A wire carries the requests of an operator to the API server. It counts them, and a test can step between.
+// A wire carries the requests of an operator to the API server. It counts them, and a test can intercept them.
 type wire struct {
 	next http.RoundTripper
 
@@ -21,11 +21,11 @@ type wire struct {
 	frozen    map[string]chan struct{} // by resource: closed when it thaws
 }
 
-// An interceptFunc may act before it passes a request on, answer instead, or lose the answer. what is like
-// "PATCH services site" or "PUT mywebs/status site"; watches do not come here.
+// An interceptFunc may act before it passes a request on, respond instead, or lose the response. The argument what
+// describes the request, such as "PATCH services site" or "PUT mywebs/status site". It does not see watches.
 type interceptFunc func(what string, pass func() (*http.Response, error)) (*http.Response, error)
 
-// describe says what a request asks for; a watch, a list and a question about kinds have no name.
+// describe describes a request; a watch, a list and a discovery request have no name.
 func describe(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(parts, "namespaces")
@@ -69,7 +69,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.denied = append(w.denied, r.Method+" "+r.URL.Path)
 	}
 	if watch && (err != nil || response.StatusCode != http.StatusOK) {
-		w.sent[what]-- // an API server that has just learned of a kind asks to come again
+		w.sent[what]-- // an API server that has just installed a CRD asks for a retry
 	} else if watch {
 		response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: path.Base(r.URL.Path),
 			closed: make(chan struct{})}
@@ -77,7 +77,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// freeze holds back what the watches of a resource bring, until thaw.
+// freeze holds back the events of the watches of a resource, until thaw.
 func (w *wire) freeze(resource string) (thaw func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *wire) freeze(resource string) (thaw func()) {
 	return sync.OnceFunc(func() { close(thawed) })
 }
 
-// slowBody is what a watch brings, while it is frozen nothing.
+// slowBody is the response of a watch, which delivers nothing while it is frozen.
 type slowBody struct {
 	io.ReadCloser
 	wire     *wire
@@ -115,7 +115,7 @@ func (b *slowBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// writes is how many requests asked for a change, events apart, optionally only those that begin with text.
+// writes is the number of write requests without events, optionally only requests that begin with text.
 func (w *wire) writes(text ...string) (n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *wire) writes(text ...string) (n int64) {
 	return n
 }
 
-// requests are how many of each kind were sent.
+// requests returns how many requests of each kind were sent.
 func (w *wire) requests() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package schedule computes when a cron schedule runs. It has no clock: all functions take the time.
 //
-// The parser and the arithmetic are those of robfig/cron, which CronJobs use too. A schedule has the same meaning as in
-// a CronJob: on a day of 23 hours the slots in the missing hour are skipped, and on a day of 25 hours the slots in the
+// The parser and the arithmetic come from robfig/cron, which CronJobs use too. A schedule has the same meaning as in a
+// CronJob: on a day of 23 hours the slots in the missing hour are skipped, and on a day of 25 hours the slots in the
 // repeated hour come twice. This package adds the rules that the CronJob controller adds to the library: which
 // schedules are refused, and which missed slot runs.
 package schedule
@@ -35,8 +35,8 @@ type Fault struct {
 
 func (f *Fault) Error() string { return fmt.Sprintf("spec.%s %q %s", f.Field, f.Value, f.Why) }
 
-// Parse reads a schedule in a zone of the IANA database; no zone is UTC. The error is a *Fault: the schedule or the
-// zone cannot be read, or the date never comes.
+// Parse reads a schedule in a zone of the IANA database; no zone is UTC. The error is a *Fault: Parse cannot read the
+// schedule or the zone, or the date never comes.
 func Parse(text, zone string) (Schedule, error) {
 	fault := func(format string, args ...any) (Schedule, error) {
 		return Schedule{}, &Fault{"schedule", text, fmt.Sprintf(format, args...)}
@@ -67,7 +67,7 @@ func Parse(text, zone string) (Schedule, error) {
 	return s, nil
 }
 
-// Next returns the first slot after a time, in UTC. It is zero when there is none.
+// Next returns the first slot after a time, in UTC, zero for none.
 func (s Schedule) Next(after time.Time) time.Time {
 	next := s.cron.Next(after.UTC())
 	if next.IsZero() { // the library stops after five years; around the year 2100 February 29 is eight years apart
@@ -80,7 +80,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 // year of downtime as after an hour.
 var windows = []time.Duration{time.Hour, 24 * time.Hour, 32 * 24 * time.Hour, 367 * 24 * time.Hour}
 
-// Latest returns the newest slot that is after a time and not after now, in UTC. It is zero when there is none.
+// Latest returns the newest slot that is after a time and not after now, in UTC, zero for none.
 func (s Schedule) Latest(after, now time.Time) (newest time.Time) {
 	from := after
 	for _, window := range windows {
@@ -113,9 +113,9 @@ var ErrMissed = errors.New("the deadline for its start has passed")
 // Tolerance is how far in the future the last slot may be before the clock that wrote it is not trusted.
 const Tolerance = 24 * time.Hour
 
-// Due returns the slot that must run now: the newest slot after the last one, unless it is older than the deadline
-// (0 is none). Slots before it are skipped. The result is zero when there is none. With ErrMissed, the result is the
-// newest slot after the last one, and it is too late to run it.
+// Due returns the slot that must run now: the newest slot after the last one, unless it is older than the deadline (0
+// is none). Slots before it are skipped. The result is zero when no slot must run. With ErrMissed, the result is the
+// newest slot after the last one, which is too late to run.
 //
 // If the last slot is in the future, the clock was set back: nothing is due until the clock has reached it, so
 // that no slot runs twice. If it is more than a day ahead, a wrong clock wrote it, and now replaces it. A caller that

@@ -62,7 +62,7 @@ func FuzzParseNeverPanics(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text, zone string) { _, _ = Parse(text, zone) })
 }
 
-// slots are the first n after a time, in the zone of the schedule.
+// slots returns the first n slots after a time, in the zone of the schedule.
 func slots(s Schedule, after time.Time, n int) (all []string) {
 	for range n {
 		after = s.Next(after)
@@ -124,7 +124,7 @@ var texts = []string{"* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 * * *", "15,
 	"0 3 1 * *", "59 23 * * 6", "0 5 24 4 *", "0 0 29 2 *", "0 0 13 * 5", "30 2 8-14 3 *", "@hourly",
 	"@weekly", "5 4 31 * *"}
 
-// brute looks at each minute by itself, with fields that it compares with the text's own.
+// brute examines each minute separately, and compares its fields with the fields of the text.
 func brute(s Schedule, from, until time.Time) (all []time.Time) {
 	for t := from.Truncate(time.Minute).Add(time.Minute); !t.After(until); t = t.Add(time.Minute) {
 		w := t.In(s.cron.Location)
@@ -138,7 +138,7 @@ func brute(s Schedule, from, until time.Time) (all []time.Time) {
 	return all
 }
 
-// spans are the days around each shift of a zone in two years, and the ends of a year.
+// spans returns the days around each change of the clocks of a zone in two years, and the ends of a year.
 func spans(s Schedule) (all [][2]time.Time) {
 	const days = 4 * 24 * time.Hour
 	from := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -152,7 +152,7 @@ func spans(s Schedule) (all [][2]time.Time) {
 	}
 }
 
-// all are the slots that a function gives, one after the other.
+// all returns the slots that a function returns, one after the other.
 func all(next func(time.Time) time.Time, from, until time.Time) (slots []time.Time) {
 	for slot := next(from); !slot.IsZero() && !slot.After(until); slot = next(slot) {
 		slots = append(slots, slot)
@@ -160,11 +160,11 @@ func all(next func(time.Time) time.Time, from, until time.Time) (slots []time.Ti
 	return slots
 }
 
-// differing are the zones where the library leaves a slot out, or adds one, on the days when the clocks change: by half
-// an hour, or at midnight. A CronJob does the same.
+// differing are the zones where the library skips or adds a slot, on the days when the clocks change: by half an hour,
+// or at midnight. A CronJob does the same.
 var differing = []string{"Australia/Lord_Howe", "Africa/Cairo", "Asia/Beirut"}
 
-// Each minute, one by one, in zones that shift at odd times by odd amounts.
+// The test checks each minute, in zones that change their clocks at odd times by odd amounts.
 func TestNextIsWhatEachMinuteByItselfSays(t *testing.T) {
 	t.Parallel()
 	compared, differences := 0, map[string]int{}

@@ -7,8 +7,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Next returns the slot that must run now, zero for none, and the next one after now. A schedule is read in a zone of
-// the IANA database; last is the slot that ran before, or when the object was created.
+// Next returns the slot that must run now, zero for none, and the next slot after now. The zone of the schedule is a
+// zone of the IANA database. last is the slot that ran before, or the time when the object was created.
 func Next(schedule, _ string, _, now time.Time) (due, next time.Time, err error) {
 	parsed, err := cron.ParseStandard(schedule)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 func TestRemove(t *testing.T) {
 	day := func(n int, verified bool) Backup {
 		moment := time.Date(2030, time.January, n, 2, 0, 0, 0, time.UTC)
-		// Names that people chose: their order is not that of the days.
+		// Users chose these names: their order is not the order of the days.
 		return Backup{Name: moment.Format("Mon-02"), Time: moment, Verified: verified}
 	}
 	good := []Backup{day(4, true), day(1, true), day(5, true), day(3, true), day(2, true)}

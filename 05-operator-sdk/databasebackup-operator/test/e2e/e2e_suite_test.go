@@ -15,7 +15,7 @@ import (
 	"github.com/example/databasebackup-operator/test/utils"
 )
 
-// image is the operator's, jobImage that of its Jobs; IMG and PGBACKUP_IMG say others.
+// image is the operator's image, jobImage the image of its Jobs; IMG and PGBACKUP_IMG name others.
 var (
 	image    = cmp.Or(os.Getenv("IMG"), "example.com/databasebackup-operator:e2e")
 	jobImage = cmp.Or(os.Getenv("PGBACKUP_IMG"), "example.com/pgbackup:e2e")
@@ -28,7 +28,7 @@ func TestE2E(t *testing.T) {
 
 var _ = BeforeSuite(func() { buildImages([]string{"IMG=" + image, "PGBACKUP_IMG=" + jobImage}, image, jobImage) })
 
-// apply applies a text, which may hold what no command line should.
+// apply applies a text, which may contain secrets that must not be on a command line.
 func apply(text string) {
 	GinkgoHelper()
 	_, err := utils.Feed(text, "kubectl", "apply", "-f", "-")

@@ -21,27 +21,27 @@ const (
 	manager   = "databasebackup-operator-controller-manager"
 )
 
-// passwords are those of the two accounts, made anew in each run.
+// passwords are the passwords of the two database users, generated in each run.
 var passwords = map[string]string{"orders-admin": rand.Text(), "orders-backup": rand.Text()}
 
-// credentials makes the Secret of an account. The text goes through standard input.
+// credentials creates the Secret of a database user. The text goes through standard input.
 func credentials(name, user, password string) {
 	GinkgoHelper()
 	apply(fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: orders}\nstringData: {username: "+
 		"%s, password: %s}\n", name, user, password))
 }
 
-// condition asks for the status of a condition of the DatabaseBackup.
+// condition reads the status of a condition of the DatabaseBackup.
 func condition(kind string) func() (string, error) {
 	return field("dbb", "orders", `.status.conditions[?(@.type=="`+kind+`")].status`)
 }
 
-// reason asks for its reason.
+// reason reads the reason of a condition.
 func reason(kind string) func() (string, error) {
 	return field("dbb", "orders", `.status.conditions[?(@.type=="`+kind+`")].reason`)
 }
 
-// psql asks the database.
+// psql runs SQL in the database.
 func psql(sql string) string {
 	GinkgoHelper()
 	out, err := utils.Feed(sql, "kubectl", "-n", "orders", "exec", "-i", "orders-0", "--",
@@ -57,7 +57,7 @@ func rows() string {
 		"SELECT count(*), md5(string_agg(c::text, E'\\n' ORDER BY id)) FROM customers c;")
 }
 
-// listed are the backups in status, the newest first: name, state, verification.
+// listed returns the backups in status, newest first: name, state, verification.
 func listed() (all [][]string) {
 	GinkgoHelper()
 	out := kubectl("-n", "orders", "get", "dbb", "orders", "-o",
@@ -68,14 +68,14 @@ func listed() (all [][]string) {
 	return all
 }
 
-// onVolume are the files on the volume of the backups, by a pod that looks.
+// onVolume lists the files on the volume of the backups, with a pod that mounts it.
 func onVolume() []string {
 	GinkgoHelper()
 	return utils.Lines(kubectl("-n", "orders", "exec", "look", "--", "find", "/volume", "-type", "f", "-not",
 		"-name", ".lock"))
 }
 
-// restore asks for a restore of a backup with the scenario's DatabaseRestore.
+// restore creates the scenario's DatabaseRestore for a backup.
 func restore(name, backup string, overwrite bool) {
 	GinkgoHelper()
 	dir, err := utils.ProjectDir()
@@ -154,7 +154,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		}, "4m").Should(Equal(3))
 		Expect(listed()).To(HaveLen(2))
 		Expect(listed()[0][0]).To(Equal(names[2]))
-		Eventually(func() (string, error) { // there is no log yet while a pod starts
+		Eventually(func() (string, error) { // a pod that starts has no log yet
 			return utils.Kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/component=backup", "-c", "scratch",
 				"--tail=-1")
 		}).Should(ContainSubstring("Restored dump"), "of the container that has neither the volume nor the password")
@@ -177,7 +177,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 
 	var last string // when the last backup was complete
 
-	It("follows a trigger", func() { // with a password that is wrong: what comes of it is looked at below
+	It("follows a trigger", func() { // with a wrong password: its effect is checked below
 		last = kubectl("-n", "orders", "get", "dbb", "orders", "-o", "jsonpath={.status.lastBackupTime}")
 		credentials("orders-backup", "backup", "wrong")
 		kubectl("-n", "orders", "annotate", "dbb", "orders", "databases.test.io/trigger=wrong-password", "--overwrite")

@@ -16,7 +16,7 @@ import (
 	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
-// uninstalling runs a target on an API server, and returns what it prints and whether it succeeded.
+// uninstalling runs a target on an API server, and returns its output and whether it succeeded.
 func uninstalling(t *testing.T, kubeconfig string, args ...string) (string, bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-s", "-C", filepath.Join("..", "..")}, args...)...)
@@ -25,7 +25,8 @@ func uninstalling(t *testing.T, kubeconfig string, args ...string) (string, bool
 	return string(out), err == nil
 }
 
-// What a CRD takes along is not deleted without a question: backups, and files where the policy is Delete.
+// Both targets refuse to delete a CRD while objects of its kind exist. They would be deleted with the CRD:
+// DatabaseBackups, and their files where the policy is Delete.
 func TestUninstallRefusesWhileThereAreDatabaseBackups(t *testing.T) {
 	cfg := testenv.NewAPIServer(t, filepath.Join("..", "..", "config", "crd", "bases"))
 	kubeconfig := testenv.WriteKubeconfig(t, cfg, "")

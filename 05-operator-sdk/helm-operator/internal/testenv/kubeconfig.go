@@ -12,7 +12,7 @@ import (
 // WriteKubeconfig writes a kubeconfig that connects as the configuration does, in a namespace, and returns its path.
 func WriteKubeconfig(t *testing.T, cfg *rest.Config, namespace string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "a kubeconfig") // a home folder may have a blank too
+	path := filepath.Join(t.TempDir(), "a kubeconfig") // the path of a home folder may have a space, too
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"test": {Server: cfg.Host,
 			CertificateAuthority: cfg.CAFile, CertificateAuthorityData: cfg.CAData}},

@@ -1,6 +1,6 @@
-// Package programtest runs a program as a process of its own, as its users do, and observes it from outside.
+// Package programtest runs a program as a separate process, as its users do, and observes it from outside.
 //
-// The same files are in every chapter that runs programs, so that each chapter stands alone.
+// The same files are in every chapter that runs programs, so that each chapter is independent.
 package programtest
 
 import (
@@ -23,7 +23,7 @@ import (
 
 // A Process is a program while it runs.
 type Process struct {
-	// Name is that of the program.
+	// Name is the name of the program.
 	Name string
 
 	t       *testing.T
@@ -31,8 +31,8 @@ type Process struct {
 	output  *gbytes.Buffer
 }
 
-// Start starts a program. What does not begin with -- is no flag, but an environment variable. The process is
-// killed when the test ends.
+// Start starts a program. An argument that does not begin with -- is an environment variable, not a flag. The process
+// is killed when the test ends.
 func Start(t *testing.T, program string, args ...string) *Process {
 	t.Helper()
 	cmd := exec.Command(program)
@@ -92,7 +92,7 @@ func (p *Process) Stop() (took time.Duration) {
 	for text := range strings.Lines(p.Output()) {
 		var line struct{ Level, Error string }
 		_ = json.Unmarshal([]byte(text), &line) // a trace is not JSON
-		// controller-runtime logs this one now and then after it released the lease.
+		// controller-runtime logs this error now and then after it released the lease.
 		isError := strings.EqualFold(line.Level, "error") && line.Error != "leader election lost"
 		if isError || strings.HasPrefix(text, "panic") {
 			p.t.Errorf("%s logged: %s", p.Name, text)
@@ -108,7 +108,7 @@ func (p *Process) ExitCode(within string) int {
 	return p.session.ExitCode()
 }
 
-// Get asks a URL with a token, or without when that is empty, and returns the status code, 0 when nobody answers.
+// Get requests a URL, with a token unless it is empty, and returns the status code, 0 when no server answers.
 func Get(url, token string) (code int, body string) {
 	request, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
@@ -117,7 +117,7 @@ func Get(url, token string) (code int, body string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// The certificate was made at the program's start, and no authority vouches for it.
+	// The program made the certificate at its start, and no authority has signed it.
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	response, err := client.Do(request)

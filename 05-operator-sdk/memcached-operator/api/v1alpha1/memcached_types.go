@@ -9,17 +9,17 @@ import (
 const (
 	// ReasonConfigNotFound: the ConfigMap of spec.configRef does not exist.
 	ReasonConfigNotFound = "ConfigNotFound"
-	// ReasonInvalidConfig: the ConfigMap of spec.configRef has a value that memcached would not take.
+	// ReasonInvalidConfig: the ConfigMap of spec.configRef has a value that memcached would not accept.
 	ReasonInvalidConfig = "InvalidConfig"
 )
 
-// DefaultPort is the container port of a Memcached that names none.
+// DefaultPort is the container port of a Memcached without a port.
 const DefaultPort = 11211
 
 // MemcachedSpec is the cache that the user wants.
 type MemcachedSpec struct {
-	// A marker is a comment line that begins with +, a word to controller-gen. default is set by the
-	// API server; Minimum, Maximum, MinLength and MaxLength are bounds of the schema.
+	// A marker is a comment line that begins with +; controller-gen reads it. The API server sets the
+	// default; Minimum, Maximum, MinLength and MaxLength are validation rules of the schema.
 
 	// size is the number of pods, 1 to 5.
 	//
@@ -29,7 +29,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=5
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	Size int32 `json:"size,omitempty"`
-	// containerPort is where memcached listens, and the port of the Service.
+	// containerPort is the port on which memcached listens, and the port of the Service.
 	//
 	// +optional
 	// +kubebuilder:default=11211
@@ -37,8 +37,8 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ContainerPort int32 `json:"containerPort,omitempty"`
-	// image is the container image. Without it the operator's own default is used, which may
-	// change with the operator.
+	// image is the container image. Without it the pods run the operator's default image, which
+	// may change with the operator.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -55,7 +55,7 @@ type MemcachedSpec struct {
 
 // ConfigReference names a ConfigMap.
 type ConfigReference struct {
-	// name is the name of the ConfigMap. Without it, that is the name of the Memcached.
+	// name is the name of the ConfigMap. The default is the name of the Memcached.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -65,8 +65,8 @@ type ConfigReference struct {
 
 // MemcachedStatus is what the operator observed.
 type MemcachedStatus struct {
-	// listType=map and listMapKey: an item is known by its type, so server-side apply merges items
-	// and owners of different conditions do not disturb each other.
+	// listType=map and listMapKey: the type identifies an item, so server-side apply merges items,
+	// and owners of different conditions do not overwrite each other.
 
 	// conditions report the state of the cache: Available, Progressing and Degraded,
 	// each with a reason and a message.
@@ -76,7 +76,7 @@ type MemcachedStatus struct {
 	// +listMapKey=type
 	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
@@ -94,10 +94,10 @@ type MemcachedStatus struct {
 	Selector string `json:"selector,omitempty"`
 }
 
-// Markers of the kind: resource gives its name in the API, subresource opens /status and /scale,
-// printcolumn is a column of kubectl get, XValidation a rule in CEL with the sentence that refuses.
+// Markers of the kind: resource sets its name in the API, subresource opens /status and /scale,
+// printcolumn adds a column to kubectl get, XValidation is a rule in CEL with its message.
 
-// Memcached is a number of equal memcached servers behind one Service.
+// Memcached is a number of identical memcached servers behind one Service.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=memcacheds,singular=memcached

@@ -19,7 +19,7 @@ const (
 	Available = "Available"
 	// Progressing is True while pods are being replaced or added.
 	Progressing = "Progressing"
-	// Degraded is True while something is wrong that somebody has to fix.
+	// Degraded is True while a problem exists that a user has to fix.
 	Degraded = "Degraded"
 )
 
@@ -42,7 +42,7 @@ const (
 	ReasonRecovered = "Recovered"
 )
 
-// DeploymentOf returns a live Deployment, an empty one when there is none.
+// DeploymentOf returns a live Deployment, or an empty Deployment when live is nil.
 func DeploymentOf(live client.Object) *appsv1.Deployment {
 	if deployment, ok := live.(*appsv1.Deployment); ok {
 		return deployment
@@ -50,12 +50,12 @@ func DeploymentOf(live client.Object) *appsv1.Deployment {
 	return &appsv1.Deployment{}
 }
 
-// Set sets the three conditions of a resource of a generation. Its Deployment is as given and should have this number
-// of replicas. problem keeps the resource from its desired state, and is nil when there is no problem. The transition
-// time of a condition changes only with its status.
+// Set sets the three conditions of a resource of a generation. The Deployment should have this number of replicas.
+// problem keeps the resource from its desired state; it is nil without a problem. The transition time of a condition
+// changes only with its status.
 //
-// Available waits for the Deployment controller. Until that has observed the applied generation, its count of ready
-// pods is about the previous generation, and so is the condition. A new Deployment has no count yet.
+// Available waits for the Deployment controller. Until the controller has observed the applied generation, its count of
+// ready pods is about the previous generation, and so is the condition. A new Deployment has no count yet.
 func Set(conditions *[]metav1.Condition, generation int64, deployment *appsv1.Deployment, replicas int32,
 	problem *ConditionError, now time.Time) {
 	wrong := problem
@@ -75,9 +75,9 @@ func Set(conditions *[]metav1.Condition, generation int64, deployment *appsv1.De
 	}
 }
 
-// IsUnobserved reports whether the Deployment controller has not seen the newest template yet. Its status is about to
-// change, and enqueues the resource when it does: what is reported can stay until then, unless it is about a problem.
-// A new Deployment has no status that could be outdated.
+// IsUnobserved reports whether the Deployment controller has not seen the newest template yet. The status of the
+// Deployment is about to change, which will enqueue the resource: the old status can stay until then, unless it reports
+// a problem. A new Deployment has no status that could be outdated.
 func IsUnobserved(old, now []metav1.Condition, deployment *appsv1.Deployment) bool {
 	observed := deployment.Status.ObservedGeneration
 	return 0 < observed && observed < deployment.Generation && deployment.DeletionTimestamp.IsZero() &&
@@ -112,7 +112,7 @@ func progressing(complete bool, problem *ConditionError, degraded metav1.Conditi
 		c.Reason, c.Message = ReasonComplete, "all pods are of the current generation, and ready"
 	case degraded.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = degraded.Reason, degraded.Message
-	case problem != nil: // a transient one
+	case problem != nil: // a transient problem
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, problem.Reason, problem.Message
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonRollingOut, "pods of the current generation are coming up"
@@ -129,14 +129,14 @@ func degraded(problem *ConditionError) metav1.Condition {
 	return c
 }
 
-// rolloutError returns what keeps a rollout from its end, by the Deployment and its own conditions. It is nil when
-// nothing does. A cause comes before the deadline that passes because of it. The tests on a local cluster demand it.
+// rolloutError returns the problem that keeps a rollout from completing, as the Deployment reports it, or nil. A cause
+// comes before the deadline that passes because of it. The tests on a local cluster demand it.
 func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError {
 	s := deployment.Status
 	if rolledOut(deployment, replicas) {
 		return nil
 	}
-	if deployment.Spec.Paused && (s.UpdatedReplicas == 0 || s.UpdatedReplicas < s.Replicas) { // a paused one still scales
+	if deployment.Spec.Paused && (s.UpdatedReplicas == 0 || s.UpdatedReplicas < s.Replicas) { // scaling continues
 		return Errorf(ReasonDeploymentPaused, "Deployment: it is paused, so its pods are not replaced: continue by "+
 			"`kubectl rollout resume deployment %s`", deployment.Name)
 	}
@@ -155,7 +155,7 @@ func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError
 // not count the generation as observed then.
 const replicaSetRefused = "ReplicaSetCreateError"
 
-// rolloutOf returns the Deployment's own Progressing condition. It is nil if that is not about the newest template.
+// rolloutOf returns the Deployment's own Progressing condition, or nil if it is not about the newest template.
 func rolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 var noon = metav1.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// finished is a Deployment with so many pods, all ready; then changed.
+// finished returns a Deployment with this number of pods, all ready, and changes it.
 func finished(n int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d", Generation: 2}, Status: appsv1.DeploymentStatus{
 		ObservedGeneration: 2, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}}
@@ -87,7 +87,7 @@ func TestConditionsReportWhatIsObserved(t *testing.T) {
 			finished(3, refused, old), 3, nil, "True PodsReady", "False ReplicaFailure", "True ReplicaFailure"},
 		"pods are refused, and a deadline passed": {finished(3, unready, late, refused), 3, nil, "False NoReadyPod",
 			"False ReplicaFailure", "True ReplicaFailure"},
-		"pods are refused, and somebody touched it": {finished(3, refused, old, unseen3), 3, nil, "True PodsReady",
+		"pods are refused, and a user touched it": {finished(3, refused, old, unseen3), 3, nil, "True PodsReady",
 			"False ReplicaFailure", "True ReplicaFailure"},
 		"pods were refused, all are ready": {
 			finished(3, refused), 3, nil, "True PodsReady", "False Complete", "False AsExpected"},

@@ -9,8 +9,8 @@ import (
 )
 
 // Trim is a cache.TransformFunc: the cache stores its result instead of the object from the API server (demanded by
-// TestWhatTheCacheKeeps). The cache holds all ConfigMaps, Deployments and Services, because any of them may be named
-// by a Memcached or have the name of a child. Of a ConfigMap it keeps only the keys that the operator reads. Of an
+// TestWhatTheCacheKeeps). The cache holds all ConfigMaps, Deployments and Services, because a Memcached may name any of
+// them, or a child may have the same name. Of a ConfigMap it keeps only the keys that the operator reads. Of an
 // object that no Memcached owns it keeps only the metadata that identifies it.
 func Trim(obj any) (any, error) {
 	o, ok := obj.(client.Object)

@@ -15,21 +15,21 @@ const (
 	KeyVerbose     = "verbose"
 )
 
-// Config is what a ConfigMap can say about memcached.
+// Config has the settings of memcached that a ConfigMap can contain.
 type Config struct {
-	// MemoryMB is how many megabytes of items are kept: memcached's -m.
+	// MemoryMB limits the items, in megabytes: memcached's -m.
 	MemoryMB int
-	// MaxConnections is how many clients may be connected at once: -c.
+	// MaxConnections limits the clients that are connected at once: -c.
 	MaxConnections int
-	// Verbose is how much memcached logs, 0 to 3: -v, -vv, -vvv.
+	// Verbose is the log level of memcached, 0 to 3: -v, -vv, -vvv.
 	Verbose int
 }
 
-// DefaultConfig is memcached's own.
+// DefaultConfig has memcached's own defaults.
 var DefaultConfig = Config{MemoryMB: 64, MaxConnections: 1024}
 
-// ParseConfig reads the data of a ConfigMap; what it does not name stays as in DefaultConfig. The error
-// names the first key that cannot be used, its value, and what is allowed.
+// ParseConfig reads the data of a ConfigMap; a missing key keeps the value of DefaultConfig. The error names
+// the first key with an invalid value, this value, and the allowed values.
 func ParseConfig(data map[string]string) (Config, error) {
 	c := DefaultConfig
 	for _, k := range []struct {
@@ -37,8 +37,8 @@ func ParseConfig(data map[string]string) (Config, error) {
 		value    *int
 		min, max int
 	}{
-		{KeyMemory, &c.MemoryMB, 2, 1 << 20}, // memcached takes no less than two items of the largest size
-		// memcached sets its limit of open files to it, and exits when that is too low for itself.
+		{KeyMemory, &c.MemoryMB, 2, 1 << 20}, // memcached needs at least two items of the largest size
+		// memcached sets its limit of open files to this number, and exits when the limit is too low.
 		{KeyConnections, &c.MaxConnections, 64, 1 << 16},
 		{KeyVerbose, &c.Verbose, 0, 3},
 	} {
@@ -46,7 +46,7 @@ func ParseConfig(data map[string]string) (Config, error) {
 		if !found {
 			continue
 		}
-		text = strings.TrimSpace(text) // a file that was put into a ConfigMap ends with a line feed
+		text = strings.TrimSpace(text) // a value from a file ends with a line feed
 		number, err := strconv.Atoi(text)
 		switch {
 		case k.name == KeyVerbose && text == "true":
@@ -63,7 +63,7 @@ func ParseConfig(data map[string]string) (Config, error) {
 	return c, nil
 }
 
-// shortened is a value for a message: somebody may have put a whole file there.
+// shortened shortens a value for a message, because the value may be a whole file.
 func shortened(text string) string {
 	if short := []rune(text); len(short) > 40 {
 		return string(short[:40]) + "…"
@@ -71,9 +71,9 @@ func shortened(text string) string {
 	return text
 }
 
-// args are memcached's flags. They are the whole of a pod's configuration: when the ConfigMap changes they
-// change too, and the Deployment replaces its pods by itself. A hash of the ConfigMap is needed only where
-// pods read it as a file.
+// args returns memcached's flags. They are the whole configuration of a pod: when the ConfigMap changes they
+// change too, and the Deployment replaces its pods. A hash of the ConfigMap is needed only where pods read it
+// as a file.
 func (c Config) args(port int32) []string {
 	args := []string{"-p", strconv.Itoa(int(port)), "-m", strconv.Itoa(c.MemoryMB), "-c", strconv.Itoa(c.MaxConnections)}
 	if c.Verbose > 0 {
@@ -82,10 +82,10 @@ func (c Config) args(port int32) []string {
 	return args
 }
 
-// memory is what a pod gets: -m bounds only the items. To it come a quarter for the hash table and for
-// what is lost between items of different sizes, 24 KiB for the buffers of each connection, and 64 MiB for
-// the program, its threads, and the first page of each of its 40 or so sizes of items, which memcached
-// takes even when -m is used up.
+// memory returns the memory of a pod. -m limits only the items. memory adds 25% for the hash table and for
+// the space lost between items of different sizes, 24 KiB for the buffers of each connection, and 64 MiB for
+// the program, its threads, and the first page of each of its about 40 sizes of items, which memcached
+// allocates even when -m is used up.
 func (c Config) memory() resource.Quantity {
 	const mebi = 1 << 20
 	bytes := int64(c.MemoryMB)*mebi*5/4 + int64(c.MaxConnections)*(24<<10) + 64*mebi

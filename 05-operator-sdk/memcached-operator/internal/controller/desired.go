@@ -29,27 +29,27 @@ const (
 	portName = "memcached"
 	// memcachedUser is the user and group of the official images.
 	memcachedUser = 11211
-	// graceSeconds is what a pod gets to stop. memcached stops at once; there is nothing to write.
+	// graceSeconds is the time for a pod to stop. memcached stops at once, because it has no data to write.
 	graceSeconds = 5
 )
 
 // answers is a shell script that fails unless memcached's answer on the port $1 matches $2. A tcpSocket probe
-// only sees that the port is open, which it still is when memcached hangs. Images bring different tools to ask with:
-// those made of Debian have bash, which opens connections itself; those made of Alpine have busybox with nc.
+// only sees that the port is open, which it still is when memcached hangs. Images have different tools for requests:
+// Debian images have bash, which opens connections itself; Alpine images have busybox with nc.
 const answers = `{ if command -v bash >/dev/null; then
   bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf "version\r\nquit\r\n" >&3 && cat <&3' "$1"
 else
   printf 'version\r\nquit\r\n' | nc -w 2 127.0.0.1 "$1"
 fi; } | grep -qE "$2"`
 
-// What memcached answers. One that has as many clients as it takes still serves them: it gets no new ones,
-// and is not restarted, which would empty its cache.
+// The answers of memcached. A memcached with its maximum number of clients still serves them: it is not ready, so
+// it gets no new clients, but it is alive, because a restart would empty its cache.
 const (
 	isReady = "^VERSION"
 	isAlive = "^(VERSION|ERROR Too many open connections)"
 )
 
-// desired returns what a Memcached should own. image is for those that name none.
+// desired returns the desired children of a Memcached. image is for a Memcached without an image.
 func desired(m *cachev1alpha1.Memcached, config Config, image string) (deployment, service *owned.Child) {
 	return owned.Deployment(desiredDeployment(m, config, cmp.Or(m.Spec.Image, image))), owned.Service(desiredService(m))
 }
@@ -70,11 +70,11 @@ func desiredPod(m *cachev1alpha1.Memcached, config Config, image string) *corev1
 	security := corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).WithRunAsUser(memcachedUser).WithRunAsGroup(memcachedUser).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
-	if port(m) < 1024 { // without being root
+	if port(m) < 1024 { // to listen there without root
 		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
 	}
-	// Request and limit of memory are equal: what memcached may fill is reserved for it. CPU time has no limit;
-	// its request lets autoscalers compute the utilization.
+	// Request and limit of memory are equal, so the memory that memcached may fill is reserved for it. CPU time
+	// has no limit; its request lets autoscalers compute the utilization.
 	memory := corev1.ResourceList{corev1.ResourceMemory: config.memory()}
 	requests := corev1.ResourceList{corev1.ResourceMemory: config.memory(), corev1.ResourceCPU: resource.MustParse("50m")}
 	return corev1ac.PodSpec().
@@ -90,7 +90,7 @@ func desiredPod(m *cachev1alpha1.Memcached, config Config, image string) *corev1
 				WithName(portName).WithContainerPort(port(m)).WithProtocol(corev1.ProtocolTCP)).
 			WithResources(corev1ac.ResourceRequirements().WithRequests(requests).WithLimits(memory)).
 			WithReadinessProbe(probe(m, isReady).WithPeriodSeconds(5)).
-			// A restart empties the cache, so a memcached that is merely busy gets a minute.
+			// A restart empties the cache, so a busy memcached has a minute to answer.
 			WithLivenessProbe(probe(m, isAlive).WithPeriodSeconds(20).WithFailureThreshold(3)).
 			WithSecurityContext(corev1ac.SecurityContext().
 				WithAllowPrivilegeEscalation(false).
@@ -115,8 +115,8 @@ func desiredService(m *cachev1alpha1.Memcached) *corev1ac.ServiceApplyConfigurat
 				WithTargetPort(intstr.FromString(portName))))
 }
 
-// selector finds the pods of one Memcached. It can never change, so it holds neither image nor version; and
-// it holds the Memcached's name, so that two never share a pod.
+// selector finds the pods of one Memcached. It can never change, so it contains neither image nor version. It
+// contains the Memcached's name, so that two Memcacheds never share a pod.
 func selector(m *cachev1alpha1.Memcached) map[string]string {
 	return map[string]string{labelName: "memcached", labelInstance: m.Name}
 }
@@ -126,15 +126,15 @@ func labels(m *cachev1alpha1.Memcached) map[string]string {
 		labelPartOf: string(fieldOwner), labelManagedBy: string(fieldOwner)}
 }
 
-// size is 1 when the Memcached does not say: objects that were stored before the CRD had its default.
+// size is 1 for a Memcached without a size, which was stored before the CRD had its default.
 func size(m *cachev1alpha1.Memcached) int32 { return cmp.Or(m.Spec.Size, 1) }
 
 func port(m *cachev1alpha1.Memcached) int32 {
 	return cmp.Or(m.Spec.ContainerPort, cachev1alpha1.DefaultPort)
 }
 
-// configName is the ConfigMap that a Memcached names, empty when it names none. The webhook writes the
-// default into the object; here it holds for those that came when no webhook ran.
+// configName returns the name of a Memcached's ConfigMap, empty without one. The webhook writes the default
+// into the object; this default is for objects that were written while no webhook ran.
 func configName(m *cachev1alpha1.Memcached) string {
 	if m.Spec.ConfigRef == nil {
 		return ""

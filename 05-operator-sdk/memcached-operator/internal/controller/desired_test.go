@@ -41,7 +41,7 @@ func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
 }
 
 func TestWhatIsNotSaid(t *testing.T) {
-	m := &cachev1alpha1.Memcached{} // as it was stored before the CRD had defaults
+	m := &cachev1alpha1.Memcached{} // like an object that was stored before the CRD had defaults
 	m.Name = "old"
 	pods := desiredDeployment(m, DefaultConfig, defaultImage)
 	if *pods.Spec.Replicas != 1 || *desiredService(m).Spec.Ports[0].Port != 11211 {
@@ -95,7 +95,7 @@ func TestTheMemcachedItselfIsNotChanged(t *testing.T) {
 	}
 }
 
-// listener answers each line that it gets with a text, and closes at "quit".
+// listener answers each line with a text, and closes the connection at "quit".
 func listener(t *testing.T, text string) (port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -120,7 +120,7 @@ func listener(t *testing.T, text string) (port string) {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// TestTheProbesAskInTheProtocol runs the probes' script with the tools of Debian's images and of Alpine's.
+// TestTheProbesAskInTheProtocol runs the probes' script with the tools of Debian images and of Alpine images.
 func TestTheProbesAskInTheProtocol(t *testing.T) {
 	command := probe(sample(t), isReady).Exec.Command
 	if want := []string{"sh", "-c", answers, "answers", "11211", isReady}; !slices.Equal(command, want) {
@@ -147,7 +147,7 @@ func TestTheProbesAskInTheProtocol(t *testing.T) {
 				"something else answers":  {listener(t, "HTTP/1.1 400 Bad Request\r\n"), false, false},
 				"memcached is full":       {listener(t, "ERROR Too many open connections\r\n"), false, true},
 				"it closes without words": {closed, false, false},
-				"nobody listens":          {"1", false, false},
+				"no listener":             {"1", false, false},
 			} {
 				for answer, want := range map[string]bool{isReady: test.ready, isAlive: test.alive} {
 					cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "sh"), append(command[1:4:4], test.port, answer)...)

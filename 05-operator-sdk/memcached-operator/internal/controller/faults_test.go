@@ -21,8 +21,8 @@ import (
 	"github.com/example/memcached-operator/internal/conditions"
 )
 
-// The faults that the well-known sample of this operator has, each with the test that keeps it out. The last
-// one, the event filter for all, needs a manager: it is in loop_test.go.
+// The faults of the well-known sample of this operator, each with the test that fails when it comes back. The test
+// of the last fault, the event filter for all watches, needs a manager: it is in loop_test.go.
 
 func TestFault1OneSelectorForAllResources(t *testing.T) {
 	one, other := sample(t), sample(t)
@@ -77,7 +77,7 @@ func TestFault3APanicOnAnUntaggedImageOrARegistryWithAPort(t *testing.T) {
 	}
 }
 
-// A leaf is a field without fields of its own, or an element of a list, by its path.
+// A leaf is a field that contains no other fields, or an element of a list, by its path.
 type leaf []any
 
 func (l leaf) String() string {
@@ -88,7 +88,7 @@ func (l leaf) String() string {
 	return text[1:]
 }
 
-// leaves are all that an apply would own.
+// leaves returns all leaves that an apply would own.
 func leaves(tree any, path ...any) (all []leaf) {
 	switch tree := tree.(type) {
 	case map[string]any:
@@ -106,8 +106,8 @@ func leaves(tree any, path ...any) (all []leaf) {
 	return all
 }
 
-// damaged returns a copy of an object with another value of a leaf, or without it. ok is false when it has
-// no such leaf.
+// damaged returns a copy of an object with another value of a leaf, or without the leaf. ok is false when the
+// object has no such leaf.
 func damaged(obj map[string]any, at leaf, value any) (spoiled map[string]any, ok bool) {
 	spoiled = runtime.DeepCopyJSON(obj)
 	var here any = spoiled
@@ -129,14 +129,14 @@ func damaged(obj map[string]any, at leaf, value any) (spoiled map[string]any, ok
 		}
 	case int:
 		list := here.([]any)
-		if ok = value != nil; ok { // a list without an element is another leaf's damage
+		if ok = value != nil; ok { // the list without the element is the damage of another leaf
 			list[last] = value
 		}
 	}
 	return spoiled, ok
 }
 
-// others are values that a leaf might be changed to. The API server refuses most words but those that it knows.
+// others returns other values for a leaf. The API server refuses most words that it does not know.
 func others(value any) []any {
 	switch value := value.(type) {
 	case bool:
@@ -149,19 +149,20 @@ func others(value any) []any {
 	return []any{"x"}
 }
 
-// owner is what says whose the child is: with another UID it is another owner's, and not restored.
+// owner is the path of the owner's UID: a child with another UID has another owner, and is not restored.
 const owner = "metadata.ownerReferences.0.uid"
 
-// containerName is by what a container is known: who changes it takes ours away and adds another one.
+// containerName is the path of the name, which identifies a container: a client that changes the name removes our
+// container and adds another one.
 const containerName = "spec.template.spec.containers.0.name"
 
-// immutable are the leaves that the API server does not let anybody change.
+// immutable matches the leaves that the API server lets no client change.
 var immutable = regexp.MustCompile(`^(apiVersion|kind|metadata\.(name|namespace)|` +
 	`spec\.selector\.matchLabels\.app\.kubernetes\.io/.*|` +
 	`spec\.template\.metadata\.labels\.app\.kubernetes\.io/(name|instance))$`)
 
 func TestFault4OnlyTheSizeReconciled(t *testing.T) {
-	// with all that can be asked for
+	// with all optional fields
 	f := newFixture(t, named, func(m *cachev1alpha1.Memcached) { m.Spec.ContainerPort = 80 })
 	f.configure(map[string]string{KeyVerbose: "3"})
 	f.complete()
@@ -186,12 +187,12 @@ func TestFault4OnlyTheSizeReconciled(t *testing.T) {
 				continue
 			}
 			done := 0
-			for _, value := range others(valueAt(before, at)) { // the first that the API server takes
+			for _, value := range others(valueAt(before, at)) { // the first value that the API server accepts
 				if done == 0 {
 					done = f.spoil(t, name, test.live, at, value)
 				}
 			}
-			done += f.spoil(t, name, test.live, at, nil) // and without it
+			done += f.spoil(t, name, test.live, at, nil) // and without the leaf
 			if done == 0 && !immutable.MatchString(at.String()) {
 				t.Errorf("%s: %s could not be changed at all: the test is blind there", name, at)
 			}
@@ -213,7 +214,7 @@ func valueAt(tree any, at leaf) any {
 	return tree
 }
 
-// tree reads an object as fields, without what changes by itself.
+// tree reads an object as fields, without those that change by themselves.
 func tree(f *fixture, obj client.Object) map[string]any {
 	f.t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(get(f, obj))
@@ -225,8 +226,8 @@ func tree(f *fixture, obj client.Object) map[string]any {
 	return fields
 }
 
-// spoil does one damage, as somebody else would, and sees it restored. It returns 0 when the damage could not
-// be done: the API server refused it, or set a default for what was removed.
+// spoil damages one leaf, as another client would, and checks that the operator restores it. It returns 0 when it
+// could not damage the leaf: the API server refused the change, or set a default for a removed field.
 func (f *fixture) spoil(t *testing.T, kind string, obj client.Object, at leaf, value any) int {
 	t.Helper()
 	before := tree(f, obj)
@@ -248,7 +249,7 @@ func (f *fixture) spoil(t *testing.T, kind string, obj client.Object, at leaf, v
 	if n := f.reconcile(); n == 0 {
 		t.Fatalf("%s: nothing was written", what)
 	}
-	if at.String() == containerName { // ours is made again beside the other one, which is somebody's from now on
+	if at.String() == containerName { // our container comes back beside the renamed one, which the operator now ignores
 		if len(f.pods().Spec.Template.Spec.Containers) != 2 {
 			t.Fatalf("%s: it was not made again", what)
 		}

@@ -26,11 +26,11 @@ import (
 	"github.com/example/memcached-operator/internal/testenv"
 )
 
-// defaultImage is what the reconcilers of these tests give to Memcacheds that name no image.
+// defaultImage is the image that the reconcilers of these tests use for Memcacheds without an image.
 const defaultImage = "memcached:1.6-alpine"
 
 // A fixture is a namespace with a Memcached, and a reconciler behind a wire. Reconcile is called by hand, with a
-// client that reads from the API server directly: no cache is behind, so each step can be judged at once.
+// client that reads from the API server directly: no cache is outdated, so a test can check each step at once.
 // Time passes only between reconciles.
 type fixture struct {
 	t *testing.T
@@ -38,7 +38,7 @@ type fixture struct {
 	core       *MemcachedReconciler
 	reconciler reconcile.Reconciler // the core with its hardening
 	*wire
-	operator client.Client // whose requests the wire carries
+	operator client.Client // the wire carries its requests
 	key      client.ObjectKey
 	clock    *clocktesting.FakePassiveClock
 	events   chan string
@@ -51,7 +51,7 @@ func sample(t *testing.T) *cachev1alpha1.Memcached {
 		"cache_v1alpha1_memcached.yaml")
 }
 
-// newFixture applies the original sample, changed, in a namespace of the test's own.
+// newFixture creates the original sample, changed, in a new namespace.
 func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
@@ -75,14 +75,14 @@ func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture
 	return f
 }
 
-// restart puts a reconciler with an empty memory in the place of the one before.
+// restart replaces the reconciler by another reconciler, which has an empty memory.
 func (f *fixture) restart(c client.Client) {
 	recorder := events.NewFakeRecorder(100)
 	f.events = recorder.Events
 	f.core, f.reconciler = compose(c, c, recorder, f.clock)
 }
 
-// compose returns the core, and the core with its hardening, as the program has it.
+// compose returns the core, and the core with its hardening, as in the program.
 func compose(c client.Client, live client.Reader, recorder events.EventRecorder, now clock.PassiveClock) (
 	core *MemcachedReconciler, all reconcile.Reconciler) {
 	h := operator.NewHardening(&cachev1alpha1.Memcached{}, Owner, c, live)
@@ -101,18 +101,18 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// reconcileLater runs the loop once, a minute after the last time, and returns how it ended.
+// reconcileLater reconciles once, a minute after the previous time, and returns the result.
 func (f *fixture) reconcileLater() (ctrl.Result, error) {
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	return f.reconcileNow()
 }
 
-// reconcileNow runs the loop once, at the same time as the last.
+// reconcileNow reconciles once, at the same time as the previous reconcile.
 func (f *fixture) reconcileNow() (ctrl.Result, error) {
 	return f.reconciler.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: f.key})
 }
 
-// reconcile runs the loop once, without an error, and returns how many writes it sent.
+// reconcile reconciles once, without an error, and returns the number of writes.
 func (f *fixture) reconcile() int {
 	f.t.Helper()
 	before := f.writes()
@@ -121,7 +121,7 @@ func (f *fixture) reconcile() int {
 	return f.writes() - before
 }
 
-// recorded are the events that were recorded since the last call, as "type reason".
+// recorded returns the events since the last call, as "type reason".
 func (f *fixture) recorded() (all []string) {
 	for len(f.events) > 0 {
 		words := strings.Fields(<-f.events)
@@ -130,7 +130,7 @@ func (f *fixture) recorded() (all []string) {
 	return all
 }
 
-// records checks the events that were recorded since the last call.
+// records checks the events since the last call.
 func (f *fixture) records(want ...string) {
 	f.t.Helper()
 	if diff := cmp.Diff(want, f.recorded()); diff != "" {
@@ -152,7 +152,7 @@ func (f *fixture) pods() *appsv1.Deployment    { f.t.Helper(); return get(f, &ap
 func (f *fixture) service() *corev1.Service    { f.t.Helper(); return get(f, &corev1.Service{}) }
 func (f *fixture) container() corev1.Container { return f.pods().Spec.Template.Spec.Containers[0] }
 
-// edit changes an object as somebody else would.
+// edit changes an object as another client would.
 func edit[T client.Object](f *fixture, obj T, change func(T)) {
 	f.t.Helper()
 	get(f, obj)
@@ -175,7 +175,7 @@ func (f *fixture) condition(kind string) metav1.Condition {
 	return *c
 }
 
-// is checks "status reason" of a condition.
+// is checks the "status reason" of a condition.
 func (f *fixture) is(kind, want string) {
 	f.t.Helper()
 	if c := f.condition(kind); string(c.Status)+" "+c.Reason != want {
@@ -183,7 +183,7 @@ func (f *fixture) is(kind, want string) {
 	}
 }
 
-// deploy plays the Deployment controller, which envtest lacks: so many pods are ready, all by default.
+// deploy plays the Deployment controller, which envtest lacks: it reports ready pods, by default all.
 func (f *fixture) deploy(ready ...int32) {
 	f.t.Helper()
 	d := f.pods()

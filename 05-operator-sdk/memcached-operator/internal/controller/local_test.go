@@ -27,7 +27,7 @@ import (
 )
 
 // TestTheWholeLifeOfTheSample runs on a local cluster, where Deployments roll out and the garbage collector
-// works. In a copy of this folder that no workshop surrounds, it is skipped.
+// works. It is skipped in a copy of this folder outside the workshop.
 func TestTheWholeLifeOfTheSample(t *testing.T) {
 	local, err := testenv.StartLocal(filepath.Join("..", "..", "config", "crd", "bases",
 		"cache.example.com_memcacheds.yaml"))
@@ -90,7 +90,8 @@ func TestTheWholeLifeOfTheSample(t *testing.T) {
 	l.Expect(l.refused()).To(gomega.BeEmpty())
 }
 
-// reportsRefusedPods has a quota refuse new pods. The Deployment reports that at once, and its deadline ten minutes later.
+// reportsRefusedPods lets a quota refuse new pods. The Deployment reports the refusal at once, and its deadline ten
+// minutes later.
 func (l *loop) reportsRefusedPods(m *cachev1alpha1.Memcached) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: "one-pod"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
@@ -111,7 +112,7 @@ func (l *loop) reportsRefusedPods(m *cachev1alpha1.Memcached) {
 	l.Expect(l.is(m, conditions.Degraded)()).To(gomega.Equal(well))
 }
 
-// reportsAPause pauses the rollouts of the Deployment. That is reported when a rollout waits, and not before.
+// reportsAPause pauses the rollouts of the Deployment. The status reports the pause only when a rollout waits.
 func (l *loop) reportsAPause(m *cachev1alpha1.Memcached) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
 	l.merge(deployment, `{"spec":{"paused":true}}`)
@@ -125,7 +126,7 @@ func (l *loop) reportsAPause(m *cachev1alpha1.Memcached) {
 	l.Expect(l.is(m, conditions.Degraded)()).To(gomega.Equal(well))
 }
 
-// readyPods are the names of the pods that are ready, in the namespace of the test.
+// readyPods returns the names of the ready pods in the namespace of the test.
 func (l *loop) readyPods() (names []string) {
 	var pods corev1.PodList
 	l.Expect(l.admin.List(context.Background(), &pods, client.InNamespace(l.here))).To(gomega.Succeed())
@@ -139,7 +140,7 @@ func (l *loop) readyPods() (names []string) {
 	return names
 }
 
-// left are the objects of the Memcached that are still there.
+// left returns the names of the remaining objects of the Memcached.
 func (l *loop) left() (names []string) {
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &corev1.ServiceList{}} {

@@ -32,7 +32,7 @@ import (
 	"github.com/example/memcached-operator/internal/testenv"
 )
 
-// These tests let a manager run the loop: they are about the events that enqueue, and about what it costs.
+// In these tests a manager runs the loop: they are about the events that enqueue, and about the number of requests.
 
 // A loop is a manager behind a wire.
 type loop struct {
@@ -41,7 +41,7 @@ type loop struct {
 	t     *testing.T
 	admin client.Client
 	cache client.Reader // of the manager
-	here  string        // a namespace of the test's own
+	here  string        // the namespace of the test
 	stop  func()        // ends the manager and waits for it
 }
 
@@ -66,7 +66,7 @@ func (l *loop) namespace() string {
 	return namespace.Name
 }
 
-// setup is what a test may do in place of SetupWithManager.
+// setup may replace SetupWithManager in a test.
 type setup func(r reconcile.Reconciler, mgr ctrl.Manager) error
 
 func twoWorkers(r reconcile.Reconciler, mgr ctrl.Manager) error {
@@ -94,7 +94,7 @@ func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
 	l.stop = testenv.Run(l.t, mgr.Start)
 }
 
-// create applies the original sample, changed.
+// create creates the original sample, changed.
 func (l *loop) create(namespace string, change ...func(*cachev1alpha1.Memcached)) *cachev1alpha1.Memcached {
 	l.t.Helper()
 	m := sample(l.t)
@@ -113,7 +113,7 @@ func (l *loop) merge(obj client.Object, patch string) {
 		To(gomega.Succeed())
 }
 
-// is returns a function that says "status reason" of a condition of a Memcached.
+// is returns a function that returns the "status reason" of a condition of a Memcached.
 func (l *loop) is(m *cachev1alpha1.Memcached, kind string) func() string {
 	return func() string {
 		now := &cachev1alpha1.Memcached{}
@@ -127,7 +127,7 @@ func (l *loop) is(m *cachev1alpha1.Memcached, kind string) func() string {
 
 const well = "False AsExpected"
 
-// deployed plays the Deployment controller, which envtest lacks: all of so many pods are ready.
+// deployed plays the Deployment controller, which envtest lacks: it reports that all n pods are ready.
 func (l *loop) deployed(m *cachev1alpha1.Memcached, n int32) {
 	l.t.Helper()
 	l.Eventually(func() error {
@@ -144,8 +144,8 @@ func (l *loop) deployed(m *cachev1alpha1.Memcached, n int32) {
 	}).Should(gomega.Succeed())
 }
 
-// quiet waits until nothing has been sent for half a second, and returns what was sent until then. Events are sent in
-// the background, after the status that goes with them.
+// quiet waits until the operator has sent no request for half a second, and returns the requests until then. The
+// operator sends events in the background, after the status that belongs to them.
 func (l *loop) quiet() map[string]int {
 	l.t.Helper()
 	sent, since := l.requests(), time.Now()
@@ -223,7 +223,7 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l.Eventually(func() error {
 		return l.cache.Get(t.Context(), client.ObjectKeyFromObject(theirs), kept)
 	}).Should(gomega.Succeed())
-	l.Expect(kept.Data).To(gomega.Equal(map[string]string{KeyMemory: "1"}), "what nobody reads is not kept")
+	l.Expect(kept.Data).To(gomega.Equal(map[string]string{KeyMemory: "1"}), "the cache keeps only the keys that are read")
 	l.Expect(kept.ManagedFields).To(gomega.BeEmpty())
 }
 
@@ -272,7 +272,7 @@ func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {
 		m.Name, m.Spec.ConfigRef = "waiting", &cachev1alpha1.ConfigReference{Name: "shared"}
 	})
 	own := l.create(l.here, func(m *cachev1alpha1.Memcached) {
-		m.Name, m.Spec.ConfigRef = "own", &cachev1alpha1.ConfigReference{} // no webhook fills in its name
+		m.Name, m.Spec.ConfigRef = "own", &cachev1alpha1.ConfigReference{} // no webhook fills in the name
 	})
 	for _, m := range []*cachev1alpha1.Memcached{waiting, own} {
 		l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal("True ConfigNotFound"))
@@ -297,7 +297,7 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 	})
 	m := l.create(l.here)
 	l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal(well))
-	l.quiet() // what its own writes enqueued is reconciled too
+	l.quiet() // the operator's own writes enqueue, too
 	l.deployed(m, 3)
 	l.Consistently(l.is(m, conditions.Available), "2s").Should(gomega.Equal("False NoReadyPod"),
 		"all pods are ready, and no event reported it")

@@ -31,7 +31,7 @@ func indexConfigRef(obj client.Object) []string {
 // mapByConfigRef returns the Memcacheds that name a ConfigMap.
 func mapByConfigRef(memcacheds client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
-		var all cachev1alpha1.MemcachedList // of which only the names are read
+		var all cachev1alpha1.MemcachedList // only the names are used
 		err := memcacheds.List(ctx, &all, client.InNamespace(obj.GetNamespace()),
 			client.MatchingFields{configRefField: obj.GetName()}, client.UnsafeDisableDeepCopy)
 		if err != nil {
@@ -45,7 +45,7 @@ func mapByConfigRef(memcacheds client.Reader) handler.MapFunc {
 	}
 }
 
-// mapByName returns the Memcached that has the name of an object. When there is none, Reconcile does not find it in
+// mapByName returns the Memcached that has the name of an object. If it does not exist, Reconcile does not find it in
 // the cache and returns.
 func mapByName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}

@@ -34,7 +34,7 @@ func TestWhatTheCacheKeeps(t *testing.T) {
 		"a Deployment of others": {&appsv1.Deployment{ObjectMeta: full(), Spec: pods}, &appsv1.Deployment{ObjectMeta: named}},
 		"a Service of others": {&corev1.Service{ObjectMeta: full(), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}},
 			&corev1.Service{ObjectMeta: named}},
-		"what is no object": {"text", "text"},
+		"not an object": {"text", "text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Trim(test.obj)

@@ -1,7 +1,7 @@
 // Package controller turns Memcacheds into Deployments and Services.
 //
 // This file has the permissions, Reconcile and the watches. desired.go and config.go compute the desired children,
-// status.go the status. mapping.go maps an event to Memcacheds, cache.go says what the cache keeps.
+// status.go the status. mapping.go maps an event to Memcacheds, cache.go trims the objects in the cache.
 // This is the core: package operator composes hardening around it.
 package controller
 
@@ -27,9 +27,9 @@ import (
 )
 
 // The permissions of the operator: exactly the verbs that it uses, and delete. controller-gen turns them into
-// config/rbac/role.yaml. There is no get: reads come from the cache, which lists and watches. Events are only created:
-// each follows a status write, so no two are about the same version of a Memcached, and none is a repetition to be
-// counted.
+// config/rbac/role.yaml. The operator needs no get, because it reads from the cache, which lists and watches. For
+// events it needs only create: each event follows a status write, so no two events are about the same version of a
+// Memcached, and the recorder never updates an event to count a repetition.
 // The operator never sends delete. But an object with an owner reference is deleted with its owner, so the admission
 // plugin OwnerReferencesPermissionEnforcement, which OpenShift enables, asks for delete of a user who sets the
 // reference on an existing object: when a child has lost it, or is handed over.
@@ -44,21 +44,21 @@ import (
 // Kind is the kind that this controller reconciles.
 var Kind = cachev1alpha1.GroupVersion.WithKind("Memcached")
 
-// Owner says whose the children are.
+// Owner identifies the owner of a child.
 var Owner = owned.Kind{GroupVersionKind: Kind}
 
 // MemcachedReconciler keeps the children and the status of all Memcacheds in their desired state.
 type MemcachedReconciler struct {
 	// Client reads from a cache, and writes to the API server.
 	client.Client
-	// Events receives what changed.
+	// Events records the transitions of conditions.
 	Events events.EventRecorder
-	// Image is for Memcacheds that name none.
+	// Image is for Memcacheds without an image.
 	Image string
 }
 
-// Reconcile brings the children of one Memcached to their desired state, and its status to what it observed. It
-// reads from the cache, writes what differs, and never asks which event it was called for.
+// Reconcile brings the children of one Memcached to their desired state, and reports the observed state in its status.
+// It reads from the cache, writes only differences, and does not know which event caused the call.
 func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memcached := &cachev1alpha1.Memcached{}
 	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
@@ -91,8 +91,8 @@ func (r *MemcachedReconciler) reconcileChildren(ctx context.Context, m *cachev1a
 	return configErr
 }
 
-// config reads the ConfigMap that a Memcached names. It returns a ConditionError when there is none, or when
-// memcached would not accept its values: a watch reports when that changes.
+// config reads the ConfigMap that a Memcached names. It returns a ConditionError when the ConfigMap does not exist, or
+// when memcached would not accept its values; a watch reports the fix.
 func (r *MemcachedReconciler) config(ctx context.Context, m *cachev1alpha1.Memcached) (Config, error) {
 	name := configName(m)
 	if name == "" {
@@ -124,16 +124,16 @@ func SetupWithManager(mgr ctrl.Manager, memcacheds reconcile.Reconciler, options
 	return watches(mgr).WithOptions(options).Complete(memcacheds)
 }
 
-// watches says which events enqueue a Memcached.
+// watches registers the events that enqueue a Memcached.
 //
 // For: any change of a Memcached. The operator's own status writes enqueue it too, which costs a read from the cache.
 // So does a status that another client wrote, which is corrected.
 //
-// Owns: a child enqueues the Memcached that controls it, now or before the change. A predicate that is an event
-// filter of the whole controller would hide the status of Deployments, and no Memcached would ever be available.
+// Owns: a child enqueues the Memcached that controls it, now or before the change. An event filter for the whole
+// controller would hide the status of Deployments, and no Memcached would ever be available.
 //
-// Watches: a Deployment or a Service that no Memcached controls can have the name of a child, and Owns does not
-// see that it is created or deleted. A ConfigMap enqueues the Memcacheds that name it. A second watch of one kind
+// Watches: a Deployment or a Service that no Memcached controls can have the name of a child, and Owns ignores its
+// creation and deletion. A ConfigMap enqueues the Memcacheds that name it. A second watch of one kind
 // costs no request: all of them use the same cache.
 func watches(mgr ctrl.Manager) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).

@@ -14,14 +14,14 @@ import (
 	"github.com/example/memcached-operator/internal/conditions"
 )
 
-// suiteNamespace is served by the manager of the suite.
+// suiteNamespace is the namespace that the suite's manager serves.
 const suiteNamespace = "suite"
 
 var _ = Describe("A Memcached", Ordered, func() {
 	key := types.NamespacedName{Namespace: suiteNamespace, Name: "memcached-sample"}
 	memcached, pods, service := &cachev1alpha1.Memcached{}, &appsv1.Deployment{}, &corev1.Service{}
 
-	// condition reads one of the three anew.
+	// condition reads one of the three conditions from the API server.
 	condition := func(g Gomega, kind string) metav1.Condition {
 		g.Expect(k8sClient.Get(ctx, key, memcached)).To(Succeed())
 		c := meta.FindStatusCondition(memcached.Status.Conditions, kind)
@@ -29,7 +29,7 @@ var _ = Describe("A Memcached", Ordered, func() {
 		return *c
 	}
 
-	// ask changes the spec; the operator may write status meanwhile.
+	// ask changes the spec; the operator may write the status at the same time.
 	ask := func(change func()) {
 		Eventually(func(g Gomega) {
 			g.Expect(k8sClient.Get(ctx, key, memcached)).To(Succeed())
@@ -46,7 +46,7 @@ var _ = Describe("A Memcached", Ordered, func() {
 		})).To(Succeed())
 	})
 
-	It("gets a Deployment and a Service of its own", func() {
+	It("gets its own Deployment and Service", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(k8sClient.Get(ctx, key, pods)).To(Succeed())
 			g.Expect(k8sClient.Get(ctx, key, service)).To(Succeed())
@@ -91,7 +91,7 @@ var _ = Describe("A Memcached", Ordered, func() {
 	})
 
 	It("waits for a ConfigMap that it names, and takes its values", func() {
-		ask(func() { memcached.Spec.ConfigRef = &cachev1alpha1.ConfigReference{} }) // its own name
+		ask(func() { memcached.Spec.ConfigRef = &cachev1alpha1.ConfigReference{} }) // the name of the Memcached
 		Eventually(func(g Gomega) {
 			g.Expect(condition(g, conditions.Degraded).Reason).To(Equal(cachev1alpha1.ReasonConfigNotFound))
 		}).Should(Succeed())

@@ -25,7 +25,7 @@ import (
 )
 
 // asOperator returns a configuration for a user with exactly the ClusterRole of config/rbac/role.yaml, bound
-// in the given namespaces, or everywhere when there are none.
+// in the given namespaces, or everywhere when namespaces is empty.
 func (l *loop) asOperator(namespaces []string) *rest.Config {
 	l.t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
@@ -51,7 +51,7 @@ func (l *loop) asOperator(namespaces []string) *rest.Config {
 	if len(namespaces) == 0 {
 		namespaces = []string{l.here}
 	}
-	for _, namespace := range namespaces { // the API server's authorizer learns of it a moment later
+	for _, namespace := range namespaces { // the API server's authorizer sees the role a moment later
 		l.Eventually(func() (bool, error) {
 			rule := role.Rules[0]
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -103,8 +103,8 @@ func TestTheThreeFormsOfItsScope(t *testing.T) {
 	}
 }
 
-// adopted takes the owner reference from the Service of a Memcached, and waits until it is back. The API server permits
-// that only to a user who may delete the Service.
+// adopted removes the owner reference from the Service of a Memcached, and waits until it is back. The API server
+// lets a user set it only if the user may delete the Service.
 func (l *loop) adopted(m *cachev1alpha1.Memcached) {
 	l.t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
@@ -115,8 +115,8 @@ func (l *loop) adopted(m *cachev1alpha1.Memcached) {
 	}).Should(gomega.BeTrue(), "the Service is adopted")
 }
 
-// completions is the number of events that report that a Memcached is complete. Events are sent after the status, by
-// another goroutine.
+// completions returns a function that counts the events for a complete Memcached. Another goroutine sends events after
+// the status.
 func (l *loop) completions(m *cachev1alpha1.Memcached) func() (int, error) {
 	return func() (n int, err error) {
 		var all eventsv1.EventList

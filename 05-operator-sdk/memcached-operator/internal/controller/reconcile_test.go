@@ -88,7 +88,7 @@ func TestAChangeOfTheConfigMapRollsThePodsThroughTheirFlags(t *testing.T) {
 	after := f.pods().Generation
 	f.configure(map[string]string{KeyMemory: "256", "other": "key"})
 	if n := f.reconcile(); n != 0 || f.pods().Generation != after {
-		t.Errorf("a key that nobody reads changed, %d writes were sent", n)
+		t.Errorf("a key that is not read changed, %d writes were sent", n)
 	}
 }
 
@@ -160,8 +160,8 @@ func TestAMemcachedThatIsGoneOrGoingIsLeftAlone(t *testing.T) {
 	}
 }
 
-// dieAfter lets so many writes reach the API server. The answer to the last one does not come back, and nothing is sent
-// any more: the process is dead.
+// dieAfter lets a number of writes reach the API server. The answer to the last write does not come back, and later
+// requests fail: the process is dead.
 func dieAfter(writes int) interference {
 	return func(request string, pass func() (*http.Response, error)) (*http.Response, error) {
 		verb, _, _ := strings.Cut(request, " ")

@@ -21,8 +21,8 @@ func TestWhatTheSchemaTakes(t *testing.T) {
 	b := newFixture(t)
 	for name, test := range map[string]struct {
 		name  string
-		spec  map[string]any // nil is no spec at all
-		wrong string         // what the refusal says, empty when it is taken
+		spec  map[string]any // nil: the object has no spec
+		wrong string         // a part of the refusal, empty when the API server accepts the spec
 	}{
 		"nothing said":  {"site", nil, ""},
 		"an empty spec": {"site", map[string]any{}, ""},

@@ -15,8 +15,8 @@ import (
 	"github.com/example/memcached-operator/internal/conditions"
 )
 
-// statusFor returns the status of a Memcached whose Deployment is as given. problem is what kept its children
-// from their desired state, nil when nothing did.
+// statusFor returns the status of a Memcached with this Deployment. problem kept its children from their desired
+// state; it is nil without a problem.
 func statusFor(m *cachev1alpha1.Memcached, deployment *appsv1.Deployment, problem *conditions.ConditionError,
 	now time.Time) cachev1alpha1.MemcachedStatus {
 	status := *m.Status.DeepCopy()
@@ -28,8 +28,8 @@ func statusFor(m *cachev1alpha1.Memcached, deployment *appsv1.Deployment, proble
 }
 
 // updateStatus writes the status if it differs from the live one, and records the transitions as events. The write
-// has the resourceVersion that was read: when the cache was outdated, the API server returns a conflict, and the next
-// try reads a newer version.
+// has the resourceVersion of the cached object: when the cache was outdated, the API server returns a conflict, and the
+// next try reads a newer version.
 func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *cachev1alpha1.Memcached,
 	deployment *appsv1.Deployment, problem error) error {
 	old := m.Status

@@ -14,7 +14,7 @@ import (
 
 var noon = metav1.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// deployment is one of which so many of three pods are ready, at a step of a rollout.
+// deployment returns a Deployment at a step of a rollout, with a number of ready pods out of three.
 func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d", Generation: 2}, Status: appsv1.DeploymentStatus{
 		ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: ready, AvailableReplicas: ready,

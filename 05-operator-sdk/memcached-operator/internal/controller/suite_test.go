@@ -25,8 +25,8 @@ import (
 	// +kubebuilder:scaffold:imports
 )
 
-// The scaffold brings this file and memcached_controller_test.go, both with Ginkgo. Here they follow the
-// steps of the tutorial; all other tests of this package are plain Go. All share one API server.
+// The scaffold contains this file and memcached_controller_test.go, both with Ginkgo. Here they follow the
+// steps of the tutorial; all other tests of this package are plain Go. All tests share one API server.
 
 var (
 	ctx       context.Context

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A wire carries the requests of an operator to the API server. It counts them, and a test can step between.
+// A wire carries the requests of an operator to the API server. It counts them, and a test can intercept them.
 type wire struct {
 	next http.RoundTripper
 
@@ -19,15 +19,15 @@ type wire struct {
 	interfere interference
 }
 
-// An interference stands between: it may act before it passes a request on, or answer instead. what is like
-// "PATCH services site" or "PUT memcacheds/status site".
+// An interference intercepts a request: it may act before it passes the request on, or answer it. Examples of what:
+// "PATCH services site", "PUT memcacheds/status site".
 type interference func(what string, pass func() (*http.Response, error)) (*http.Response, error)
 
-// A permission is what a role would have to allow.
+// A permission is an action that a role must allow.
 type permission struct{ group, resource, verb string }
 
-// asked says what a request asks for, and for which permission; a watch and a list have no name. ok is
-// false for what is no matter of objects, such as questions about kinds.
+// asked describes a request, and returns the permission that it needs; a watch and a list have no name. ok is false
+// for a request that is not about objects, such as discovery.
 func asked(r *http.Request) (what string, needs permission, ok bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -84,12 +84,12 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.denied = append(w.denied, what)
 	}
 	if needs.verb == "watch" && (err != nil || response.StatusCode != http.StatusOK) {
-		w.sent[what]-- // an API server that has just learned of a kind asks to come again
+		w.sent[what]-- // an API server with a new CRD may refuse the first watches
 	}
 	return response, err
 }
 
-// writes is how many requests asked for a change, events apart; optionally only those that begin with text.
+// writes counts the writes, without events; optionally only those that begin with text.
 func (w *wire) writes(text ...string) (n int) {
 	for what, count := range w.requests() {
 		wanted := len(text) == 0 || strings.HasPrefix(what, text[0])
@@ -101,7 +101,7 @@ func (w *wire) writes(text ...string) (n int) {
 	return n
 }
 
-// requests are how many of each kind were sent.
+// requests returns the number of requests of each kind.
 func (w *wire) requests() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Children decorates a client: its applies of children. A correction of drift may have to wait, what an admission policy
-// changes is not sent again, an orphan is not taken back, a part that somebody edited is replaced, and a refusal is
-// reported.
+// Children decorates the applies of a client. A correction of drift may have to wait, an apply that an admission policy
+// changes is not sent again, an orphan is not adopted, an element that another client edited is replaced, and a refusal
+// is reported.
 func (h *Hardening) Children(c client.Client) client.Client { return children{c, h} }
 
 type children struct {
@@ -53,12 +53,12 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 	return nil
 }
 
-// A child is a desired state that is to be applied, and what there is of it.
+// A child is a desired state that is to be applied, and the live object.
 type child struct {
 	kind, name string
 	owner      *metav1.OwnerReference
 	applied    string         // the annotation
-	fields     map[string]any // that are desired
+	fields     map[string]any // the desired ones
 	live       client.Object  // without a UID when there is none
 	diff       []difference   // of the live object
 }
@@ -66,7 +66,7 @@ type child struct {
 // String names the child in messages.
 func (c *child) String() string { return c.kind + " " + c.name }
 
-// childOf reads what there is of a child.
+// childOf reads the live state of a child.
 func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguration) (*child, error) {
 	obj := unstructured.Unstructured{Object: fieldsOf(desired)}
 	owner, kind := metav1.GetControllerOf(&obj), obj.GroupVersionKind()
@@ -79,7 +79,7 @@ func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguratio
 	}
 	found := &child{kind: kind.Kind, name: obj.GetName(), owner: owner, applied: obj.GetAnnotations()[c.h.Annotation],
 		fields: obj.Object, live: live.(client.Object)}
-	for _, condition := range []string{"uid", "resourceVersion"} { // of the write, and no desired fields
+	for _, condition := range []string{"uid", "resourceVersion"} { // conditions of the write, not desired fields
 		unstructured.RemoveNestedField(found.fields, "metadata", condition)
 	}
 	err = c.h.Client.Get(ctx, client.ObjectKeyFromObject(&obj), found.live)
@@ -92,7 +92,8 @@ func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguratio
 	return found, nil
 }
 
-// isDrift reports whether the write of a child corrects what somebody else did, and follows no change of its owner.
+// isDrift reports whether the write of a child corrects a change by another client, and does not follow a change of its
+// owner.
 func (m *memory) isDrift(child *child, annotation string) bool {
 	return child.applied == m.applied[child.kind] || child.applied == child.live.GetAnnotations()[annotation]
 }

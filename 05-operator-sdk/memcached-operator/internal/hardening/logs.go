@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// Demanded by fault/31-logged-once for the operators of MyWeb, and by TestAnErrorThatRepeatsIsLoggedOnce: a fault
-// that lasts for a night is one line in the log, not one for each retry.
+// Demanded by fault/31-logged-once for the operators of MyWeb, and by TestAnErrorThatRepeatsIsLoggedOnce: a fault that
+// lasts all night causes one line in the log, not a line for each retry.
 
-// Deduplicate returns a logger that writes an error which repeats once an hour. Errors are the same when
-// message, error and values are, apart from what is never the same twice. Requests that the end of ctx cancels
+// Deduplicate returns a logger that writes a repeated error once an hour. Two errors are the same when their messages,
+// errors and values are equal, except for values that differ at every try. Requests that are cancelled when ctx ends
 // are not errors.
 func Deduplicate(ctx context.Context, logger logr.Logger) logr.Logger { //nolint:logcheck // ctx ends the program
 	sink := &deduplicated{LogSink: logger.GetSink(), stopping: ctx.Err, seen: cache.NewLRUExpireCache(4096)}

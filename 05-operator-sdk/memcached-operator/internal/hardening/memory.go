@@ -9,29 +9,30 @@ import (
 )
 
 // Demanded by fault/21-second-writer and fault/21-status-fought: drift is corrected, but not as fast as another program
-// can write. Each kind of child has a limit of its own, and the status has: a fight over one leaves the others alone.
+// can write. Each kind of child has its own limit, and so has the status: a fight over one of them leaves the others
+// alone.
 
 const (
 	driftBurst = 5
 	driftEvery = 10 * time.Second
 )
 
-// Owners that are remembered, and for how long after their last reconcile that needed it.
+// The number of owners that are remembered, and the time after the last reconcile that needed a memory.
 const (
 	maxOwners  = 4096
 	rememberIt = time.Hour
 )
 
-// A memory is what is remembered of one owner between reconciles. It is never needed to decide what is right, only to
-// do it less often: an operator that restarts begins with none, and the oldest ones are dropped.
+// A memory holds facts about one owner between reconciles. The operator never needs it to compute the desired state,
+// only to write less often: an operator that restarts begins without memories, and the oldest memories are dropped.
 type memory struct {
 	applied map[string]string // for each kind of child, the annotation of the last apply
 	mutated map[string]string // for each kind of child, what an admission policy made of the last apply
 	drift   map[string]*rate.Limiter
-	status  any // that the operator wrote last, or found to be right; nil when nobody knows
+	status  any // that the operator wrote last, or found correct; nil when it is unknown
 }
 
-// of returns what is remembered of an owner. Only one worker at a time handles an owner and may use it.
+// of returns the memory of an owner. Only one worker at a time handles an owner and may use its memory.
 func (h *Hardening) of(owner types.UID) *memory {
 	known, found := h.owners.Get(owner)
 	if !found {
@@ -48,7 +49,7 @@ func (m *memory) driftDelay(kind string, now time.Time) time.Duration {
 	return reservation.DelayFrom(now)
 }
 
-// driftCorrected counts one correction. What was refused is not counted: it has a backoff of its own.
+// driftCorrected counts one correction. A refused correction is not counted: it has its own backoff.
 func (m *memory) driftCorrected(kind string, now time.Time) { m.limiter(kind).AllowN(now, 1) }
 
 func (m *memory) limiter(kind string) *rate.Limiter {

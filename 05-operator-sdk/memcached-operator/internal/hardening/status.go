@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Demanded by fault/21-status-falsified and fault/21-status-fought (a status that somebody else wrote is put back as it
-// was, with its times and without events, but not endlessly), and by behaviour/10-cost-of-three-pods: two status writes
-// from creation to completed, however many pods there are.
+// Demanded by fault/21-status-falsified and fault/21-status-fought (the operator restores a status that another client
+// wrote, with its times and without events, but not endlessly), and by behaviour/10-cost-of-three-pods: two status
+// writes from creation to completed, however many pods there are.
 
-// aStatus is the name under which corrections of a status are counted: no kind of child has it.
+// aStatus is the name under which corrections of a status are counted: no kind of child has this name.
 const aStatus = ""
 
-// restoreStatus puts back the status that the operator wrote last, when somebody else wrote another one since. It
-// returns the owner as the cache has it, nil when there is none.
+// restoreStatus restores the status that the operator wrote last, when another client wrote a different status since.
+// It returns the owner from the cache, nil when the cache has none.
 func (h *Hardening) restoreStatus(ctx context.Context, req ctrl.Request) (client.Object, error) {
 	owner := h.Owner.DeepCopyObject().(client.Object)
 	if err := h.Client.Get(ctx, req.NamespacedName, owner); err != nil {
@@ -56,7 +56,7 @@ func (h *Hardening) statusIsRight(owner client.Object) {
 	}
 }
 
-// falsified reports whether somebody else wrote the status of an owner since the operator did.
+// falsified reports whether another client wrote the status of an owner since the operator did.
 func (m *memory) falsified(owner client.Object) bool {
 	return m.status != nil && !reflect.DeepEqual(m.status, statusOf(owner))
 }
@@ -101,17 +101,18 @@ func (w statusWriter) Update(ctx context.Context, owner client.Object, opts ...c
 		if falsified {
 			m.driftCorrected(aStatus, now)
 		}
-	case !apierrors.IsConflict(err): // nobody knows: the API server may have carried the write out
+	case !apierrors.IsConflict(err): // unknown: the API server may have executed the write
 		m.status = nil
 	}
 	return err
 }
 
-// stalled is how long a rollout must stand still before a part of it is worth a status write.
+// stalled is how long a rollout must make no progress before the operator reports a part of it.
 const stalled = 5 * time.Second
 
-// stepDelay returns how long the write of a status can wait that is only a step of a rollout, 0 for not at all. A
-// rollout that moves is not reported pod by pod; one that stands still is. The Deployment has the name of its owner.
+// stepDelay returns how long the write of a status can wait when the status differs only by a step of a rollout, 0 for
+// not at all. A rollout that makes progress is not reported pod by pod; a stalled rollout is reported. The Deployment
+// has the name of its owner.
 func (w statusWriter) stepDelay(ctx context.Context, old, owner client.Object, now time.Time) (time.Duration, error) {
 	was, is := withoutSteps(old), withoutSteps(owner)
 	if !reflect.DeepEqual(was, is) || conditionStatus(owner, "Progressing") != "True" ||
@@ -128,9 +129,9 @@ func (w statusWriter) stepDelay(ctx context.Context, old, owner client.Object, n
 	return 0, client.IgnoreNotFound(err)
 }
 
-// withoutSteps returns a status without what changes at each step of a rollout.
+// withoutSteps returns a status without the fields that change at each step of a rollout.
 func withoutSteps(owner client.Object) map[string]any {
-	status := map[string]any{} // an owner that is new has none
+	status := map[string]any{} // a new owner has no status
 	reported, _ := statusOf(owner).(map[string]any)
 	maps.Copy(status, reported)
 	delete(status, "readyReplicas")

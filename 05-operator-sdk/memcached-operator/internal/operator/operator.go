@@ -10,8 +10,8 @@ import (
 	"github.com/example/memcached-operator/internal/owned"
 )
 
-// NewHardening returns what decorates the core. The client reads from a cache that has its own writes, and live from
-// the API server.
+// NewHardening returns the hardening of the core. Its client reads from a cache that contains the client's writes; live
+// reads from the API server.
 func NewHardening(resource client.Object, kind owned.Kind, c client.Client, live client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
 		Owner:      resource,
@@ -19,12 +19,12 @@ func NewHardening(resource client.Object, kind owned.Kind, c client.Client, live
 		Report: func(reason, message string, retry bool) error {
 			return &conditions.ConditionError{Reason: reason, Message: message, Retry: retry}
 		},
-		Client: hardening.Reads(c), // a read that waits for the cache, but not for long
+		Client: hardening.Reads(c), // a read waits for the cache, with a time limit
 		Live:   live,
 	})
 }
 
-// Compose returns a core with its decorators. The core alone works, too: core(mgr.GetClient()).
+// Compose returns a core with its decorators. The core also works alone: core(mgr.GetClient()).
 func Compose(h *hardening.Hardening, core func(client.Client) reconcile.Reconciler) reconcile.Reconciler {
 	c := h.Children(h.Client)    // drift, mutations, orphans, edited elements, refusals
 	c = h.Statuses(c)            // status writes that wait

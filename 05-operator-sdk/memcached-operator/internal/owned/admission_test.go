@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Admission policies on a real API server, each for one namespace and until its test ends.
+// These helpers install admission policies on a real API server, each for one namespace and until its test ends.
 
 // marker is a label of a ConfigMap. Each policy sets or refuses it, so that a test knows when the policy is enforced.
 const marker = "admissiontest"
@@ -57,8 +57,8 @@ func mutate(t *testing.T, c client.Client, namespace, group, resource, expressio
 	}
 }
 
-// validate installs a policy that refuses a resource for which a CEL expression is false. Another expression returns
-// the message. It returns a function that removes the policy.
+// validate installs a policy that refuses a resource for which a CEL expression is false. A second CEL expression
+// computes the message. validate returns a function that removes the policy.
 func validate(t *testing.T, c client.Client, namespace, group, resource, expression, message string) (remove func()) {
 	t.Helper()
 	refuse := metav1.StatusReasonInvalid
@@ -106,7 +106,7 @@ func probe(namespace, label string) *corev1.ConfigMap {
 	return probe
 }
 
-// create makes objects that are removed when the test ends.
+// create creates objects, and deletes them when the test ends.
 func create(t *testing.T, c client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
@@ -121,7 +121,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 	}
 }
 
-// await waits until a policy is enforced, or no longer so: the API server loads policies in the background.
+// await waits until a policy is enforced, or no longer enforced: the API server loads policies in the background.
 func await(t *testing.T, want bool, enforced func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,

@@ -43,8 +43,8 @@ func (a Applier) Observe(ctx context.Context, owner client.Object, children ...*
 	return conditions.Join(conflicts)
 }
 
-// Apply observes the children, and writes those that are not up to date. A conflict stops all writes. What keeps one
-// child from its desired state does not stop the others.
+// Apply observes the children, and writes those that are not up to date. A conflict stops all writes. An error of one
+// child does not stop the others.
 func (a Applier) Apply(ctx context.Context, owner client.Object, children ...*Child) error {
 	if err := a.Observe(ctx, owner, children...); err != nil {
 		return err

@@ -34,7 +34,7 @@ import (
 	"github.com/example/memcached-operator/internal/testenv"
 )
 
-// These tests apply children on a real API server, with the hardening that decorates the Applier's client in the program.
+// These tests apply children on a real API server. As in the program, hardening decorates the Applier's client.
 
 var config *rest.Config
 
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }))
 }
 
-// A fixture is an owner in a namespace of the test's own, with an Applier whose writes are counted.
+// A fixture is an owner in a new namespace, with an Applier whose writes are counted.
 type fixture struct {
 	t *testing.T
 	client.Client
@@ -81,7 +81,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// restart puts an Applier whose hardening has an empty memory in the place of the one before.
+// restart replaces the Applier by a new one, whose hardening has an empty memory.
 func (f *fixture) restart(c client.Client) {
 	h := hardening.New(hardening.Hardening{Owner: owner(""), Annotation: kind.Annotation(), Client: c, Live: c,
 		Clock: f.clock, Report: func(reason, message string, retry bool) error {
@@ -97,7 +97,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// children are in their desired state, the Deployment changed.
+// children returns the children in their desired state, with a changed Deployment.
 func (f *fixture) children(change ...func(*appsv1ac.DeploymentApplyConfiguration)) []*Child {
 	here := func(d *appsv1ac.DeploymentApplyConfiguration) { d.WithNamespace(f.owner.Namespace) }
 	app := map[string]string{"app": "site"}
@@ -108,7 +108,7 @@ func (f *fixture) children(change ...func(*appsv1ac.DeploymentApplyConfiguration
 	return []*Child{deployment(append(change, here)...), Service(service)}
 }
 
-// apply applies the children, a minute after the last time, and returns how many writes that took.
+// apply applies the children, a minute after the previous time, and returns the number of writes.
 func (f *fixture) apply(change ...func(*appsv1ac.DeploymentApplyConfiguration)) (writes int, err error) {
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	before := f.writes
@@ -116,7 +116,7 @@ func (f *fixture) apply(change ...func(*appsv1ac.DeploymentApplyConfiguration)) 
 	return f.writes - before, err
 }
 
-// applied applies the children, without an error and with so many writes.
+// applied applies the children; it expects no error and this number of writes.
 func (f *fixture) applied(want int, when string) {
 	f.t.Helper()
 	if n, err := f.apply(); err != nil || n != want {
@@ -124,7 +124,7 @@ func (f *fixture) applied(want int, when string) {
 	}
 }
 
-// reports applies the children, with a condition and so many writes, and returns its message.
+// reports applies the children; it expects a condition and this number of writes, and returns the message.
 func (f *fixture) reports(reason string, writes int, change ...func(*appsv1ac.DeploymentApplyConfiguration)) string {
 	f.t.Helper()
 	n, err := f.apply(change...)
@@ -141,7 +141,7 @@ func get[T client.Object](f *fixture, obj T) T {
 	return obj
 }
 
-// edit changes a child as somebody else would.
+// edit changes a child as another client would.
 func edit[T client.Object](f *fixture, obj T, change func(T)) {
 	f.t.Helper()
 	get(f, obj)
@@ -149,7 +149,7 @@ func edit[T client.Object](f *fixture, obj T, change func(T)) {
 	f.must(f.Update(f.t.Context(), obj))
 }
 
-// unmanaged is an object of somebody else with the name of a child.
+// unmanaged returns an object that the owner does not control, with the name of a child.
 func (f *fixture) unmanaged(kind string) client.Object {
 	m := metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: f.owner.Name}
 	if kind == "Service" {
@@ -194,7 +194,7 @@ func TestFieldsOfOthersStayAndOwnOnesAreRestored(t *testing.T) {
 		d.Labels["team"], d.Annotations["note"] = "blue", "mine"
 		sidecar(d)
 	})
-	f.applied(0, "others changed fields of their own")
+	f.applied(0, "others changed their own fields")
 	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 	f.applied(1, "others changed a field of ours")
 	d := get(f, &appsv1.Deployment{})
@@ -285,7 +285,7 @@ func TestAChildHeldByAFinalizerIsReported(t *testing.T) {
 	f.applied(2, "both are gone")
 }
 
-// renewOwner makes the owner anew: another one of the same name.
+// renewOwner replaces the owner by a new one of the same name.
 func (f *fixture) renewOwner() {
 	f.must(f.Delete(f.t.Context(), f.owner))
 	namespace := f.owner.Namespace
@@ -351,7 +351,7 @@ func TestAQuotaIsReportedAndRetriedAndStopsNoOtherChild(t *testing.T) {
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}}}
 	f.must(f.Create(t.Context(), quota))
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
-	f.must(f.Status().Update(t.Context(), quota)) // as the quota controller would
+	f.must(f.Status().Update(t.Context(), quota)) // as the quota controller does
 	eventually := gomega.NewWithT(t).Eventually   // the API server's own cache of quotas is a moment behind
 	eventually(func() error { return f.Create(t.Context(), f.unmanaged("Deployment"), client.DryRunAll) }, "20s", "10ms").
 		Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota")))
@@ -366,7 +366,7 @@ func TestAQuotaIsReportedAndRetriedAndStopsNoOtherChild(t *testing.T) {
 	eventually(func() error { _, err := f.apply(); return err }, "20s", "100ms").Should(gomega.Succeed())
 }
 
-// A policy dislikes what somebody else added. It is not ours to remove.
+// A policy refuses another client's sidecar. The operator must not remove the sidecar.
 func TestAPolicyThatDislikesASidecarIsReported(t *testing.T) {
 	f := newFixture(t)
 	f.applied(2, "no child exists")
@@ -391,7 +391,7 @@ func TestAPolicyThatDislikesASidecarIsReported(t *testing.T) {
 	}
 }
 
-// A policy changes what we set, at every write.
+// A policy changes a field that we set, at every write.
 func TestAMutatedChildIsAppliedOnce(t *testing.T) {
 	f := newFixture(t)
 	remove := mutate(t, f, f.owner.Namespace, "apps", "deployments",

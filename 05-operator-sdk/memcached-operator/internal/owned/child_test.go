@@ -15,8 +15,8 @@ import (
 	"github.com/example/memcached-operator/internal/conditions"
 )
 
-// The owners in these tests are PodDisruptionBudgets, which every API server knows: to this package one kind is
-// like the other.
+// The owners in these tests are PodDisruptionBudgets, which every API server knows: this package works with any
+// kind.
 var kind = Kind{policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")}
 
 func owner(uid types.UID) *policyv1.PodDisruptionBudget {
@@ -74,11 +74,12 @@ var ownerships = map[string]ownership{
 	"its own, being deleted":                  {live("site", "u-1", deleting), "u-1", true, waiting, false, ""},
 	"stripped of its owner, being deleted": {
 		live("", "", ownerless, made("u-1"), deleting), "u-1", true, waiting, false, ""},
-	"owned besides, and controlled by none":  {live("site", "u-1", uncontrolled), "", false, conflict, false, ""},
-	"owned besides, but made by it":          {live("site", "u-1", made("u-1"), uncontrolled), "u-1", true, "", false, ""},
-	"of nobody":                              {live("", "", ownerless), "", false, conflict, false, ""},
-	"of nobody, being deleted":               {live("", "", ownerless, deleting), "", false, conflict, false, ""},
-	"of nobody, an annotation without a UID": {live("", "", ownerless, made("")), "", false, conflict, false, ""},
+	"owned besides, and controlled by none": {live("site", "u-1", uncontrolled), "", false, conflict, false, ""},
+	"owned besides, but made by it":         {live("site", "u-1", made("u-1"), uncontrolled), "u-1", true, "", false, ""},
+	"without an owner":                      {live("", "", ownerless), "", false, conflict, false, ""},
+	"without an owner, being deleted":       {live("", "", ownerless, deleting), "", false, conflict, false, ""},
+	"without an owner, an annotation without a UID": {
+		live("", "", ownerless, made("")), "", false, conflict, false, ""},
 	"of another controller": {
 		live("site", "d-1", ownerKind("apps/v1", "Deployment")), "", false, conflict, false, ""},
 	"of another controller, once made by it": {
@@ -167,7 +168,7 @@ func TestTheAppliedHashIsStableAndShowsALostField(t *testing.T) {
 	if !strings.HasPrefix(first, "u-1/") {
 		t.Errorf("%q does not name the owner", first)
 	}
-	for range 50 { // a map that is not sorted would show as another order
+	for range 50 { // the order of an unsorted map would change the hash
 		if hash(func(*appsv1ac.DeploymentApplyConfiguration) {}) != first {
 			t.Fatal("the same child has two hashes")
 		}

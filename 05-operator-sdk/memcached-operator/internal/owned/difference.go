@@ -11,15 +11,15 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// difference returns the path of a field whose live value is not the desired one, "" when the child is up to date.
-// What else there is belongs to others: defaults of the API server, labels, sidecars.
+// difference returns the path of a field whose live value is not the desired value, "" when the child is up to date.
+// It ignores other fields, which belong to others: defaults of the API server, labels, sidecars.
 func (c *Child) difference() string {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
 	utilruntime.Must(err) // an object of a typed client can be converted
 	return strings.TrimPrefix(difference("", "", c.fields, live), ".")
 }
 
-// mergeKeys are the lists to which others may add elements of their own, in any place, and the field that identifies an
+// mergeKeys are the lists to which other clients may add elements, in any place, and the field that identifies an
 // element. All other lists are ours as a whole.
 var mergeKeys = map[string]string{
 	"containers": "name", "volumes": "name", "ports": "name", "volumeMounts": "mountPath", "ownerReferences": "uid",

@@ -1,5 +1,5 @@
 // Package program has the parts of main that are the same in every operator: flags, a manager with metrics, probes and
-// a lease, and errors that say what to do. The scaffold writes this code into cmd/main.go of each project.
+// a lease, and errors that name the fix. The scaffold writes this code into cmd/main.go of each project.
 package program
 
 import (
@@ -40,9 +40,9 @@ const drainTimeout = 8 * time.Second
 
 // Options are the settings of an operator. The zero value is not useful: Bind sets the defaults.
 type Options struct {
-	// Namespaces are the ones that the operator serves, all when there are none.
+	// Namespaces are the namespaces that the operator serves; empty means all.
 	Namespaces []string
-	// Workers is how many resources are handled at once.
+	// Workers is the number of resources that are handled at once.
 	Workers int
 
 	manager ctrl.Options
@@ -66,7 +66,7 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 		"work only while holding a lease, so that several replicas can run")
 	flags.StringVar(&m.LeaderElectionNamespace, "leader-election-namespace", "",
 		"namespace of the lease (default: the pod's own)")
-	o.log.StacktraceLevel = zapcore.PanicLevel // a returned error says where it comes from
+	o.log.StacktraceLevel = zapcore.PanicLevel // a returned error names its origin
 	o.log.BindFlags(flags)
 }
 
@@ -84,31 +84,31 @@ func (o *Options) check() error {
 	host, _, err := net.SplitHostPort(metrics.BindAddress)
 	if metrics.BindAddress != "0" && !metrics.SecureServing && (err != nil || !net.ParseIP(host).IsLoopback()) {
 		return fmt.Errorf("--metrics-bind-address is %q: without --metrics-secure it must be 0 or 127.0.0.1:port, "+
-			"for nothing protects what is served there", metrics.BindAddress)
+			"because nothing protects that port", metrics.BindAddress)
 	}
 	return nil
 }
 
-// WithoutHTTP2 makes a server speak HTTP/1.1 only. One HTTP/2 connection carries many requests, and has
-// been used to keep servers busy (CVE-2023-44487, CVE-2023-39325); nobody here needs it.
+// WithoutHTTP2 makes a server speak HTTP/1.1 only. One HTTP/2 connection carries many requests, which attackers
+// have used to overload servers (CVE-2023-44487, CVE-2023-39325); no client here needs HTTP/2.
 func WithoutHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }
 
 // An Operator has the settings that differ between the programs.
 type Operator struct {
-	// Name is the program's, its lease's, and what API server logs and managed fields show.
+	// Name is the name of the program and of its lease; logs of the API server and managed fields show it.
 	Name string
 	// Scheme knows all types that the operator uses.
 	Scheme *runtime.Scheme
 	// Kind must be known to the cluster.
 	Kind schema.GroupVersionKind
-	// Transform cuts what the cache keeps of each object, beside managed fields.
+	// Transform trims the objects in the cache, beside managed fields.
 	Transform toolscache.TransformFunc
 	// Webhooks is the server for admission requests, nil without webhooks.
 	Webhooks webhook.Server
 }
 
 // NewManager returns a manager that works as the options say on the cluster of --kubeconfig, KUBECONFIG, the
-// pod, or ~/.kube/config. It returns an error that says what to do when an option is invalid, when the API server
+// pod, or ~/.kube/config. It returns an error that names the fix when an option is invalid, when the API server
 // cannot be reached, or when it does not know the operator's kind. The manager should run until ctx ends.
 func NewManager(ctx context.Context, o Options, op Operator) (ctrl.Manager, error) {
 	logger := hardening.Deduplicate(ctx, zap.New(zap.UseFlagOptions(&o.log)))
@@ -125,17 +125,17 @@ func NewManager(ctx context.Context, o Options, op Operator) (ctrl.Manager, erro
 	cfg.QPS = -1 // the API server has priority and fairness
 	options := o.manager
 	options.Scheme, options.WebhookServer, options.LeaderElectionID = op.Scheme, op.Webhooks, op.Name
-	// A reconcile sees what the one before it wrote, even when the watch is a moment behind.
+	// A reconcile sees the writes of the previous one, even when the watch is a moment behind.
 	options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
 	options.Cache = CacheOptions(o.Namespaces, op.Transform)
 	options.GracefulShutdownTimeout = new(drainTimeout)
-	// The next replica need not wait until the lease ends. This is safe only because the program ends
+	// The next leader need not wait until the lease expires. This is safe only because the program ends
 	// right after the manager.
 	options.LeaderElectionReleaseOnCancel = true
 	options.Metrics.TLSOpts = []func(*tls.Config){WithoutHTTP2}
 	if options.Metrics.SecureServing {
-		// The API server is asked which user a token belongs to, and whether that user may get /metrics. config/rbac
-		// has the roles for both.
+		// The manager asks the API server which user a token belongs to, and whether that user may get /metrics.
+		// config/rbac has the roles for both.
 		options.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	mgr, err := ctrl.NewManager(cfg, options)
@@ -175,7 +175,7 @@ func CacheOptions(namespaces []string, transform toolscache.TransformFunc) cache
 	return options
 }
 
-// hasSynced is a check that fails until the caches have synced.
+// hasSynced returns a check that fails until the caches have synced.
 func hasSynced(c cache.Cache) healthz.Checker {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
@@ -187,8 +187,8 @@ func hasSynced(c cache.Cache) healthz.Checker {
 	}
 }
 
-// Run starts a manager and waits for its end. A manager whose cache never synced, because it may not read
-// something, does not notice that it should stop; it has done nothing yet that would have to finish.
+// Run starts a manager and waits for its end. When ctx ends, it does not wait for a manager whose cache never synced,
+// for example without a permission: this manager does not notice that it should stop, and has no work to finish.
 func Run(ctx context.Context, mgr ctrl.Manager) error {
 	ended := make(chan error, 1)
 	starting, cancel := context.WithCancel(ctx)

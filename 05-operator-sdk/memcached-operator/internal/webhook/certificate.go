@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The permissions for rotation, beside the operator's own: controller-gen makes config/webhook/role.yaml of the
+// The permissions for rotation, beside the operator's own: controller-gen generates config/webhook/role.yaml from the
 // markers. Writes are limited to names. Lists and watches are not: the library watches all webhook configurations,
 // which hold no secret, and all Secrets in the operator's namespace, so no other Secret should be there.
 //
-// A marker with a namespace makes a Role beside the ClusterRole. kustomize replaces "system" by the operator's
+// A marker with a namespace becomes a Role beside the ClusterRole. kustomize replaces "system" by the operator's
 // namespace. The names in resourceNames are those with the prefix that kustomize gives them.
 //
 // +kubebuilder:rbac:namespace=system,groups="",resources=secrets,verbs=list;watch
@@ -29,7 +29,7 @@ const (
 	validatingName = operatorName + "-validating-webhook-configuration"
 )
 
-// clusterRotator says which certificate to keep, and where.
+// clusterRotator returns a rotator for the certificate of the webhooks.
 func clusterRotator(namespace string) *rotator.CertRotator {
 	return &rotator.CertRotator{
 		SecretKey:      client.ObjectKey{Namespace: namespace, Name: secretName},

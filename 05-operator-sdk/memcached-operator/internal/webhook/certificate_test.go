@@ -19,8 +19,8 @@ import (
 // The tests of internal/webhookserver show that certificates rotate, in several replicas and without a failed call.
 // These tests show that the rotator, the manifests and the role name the same objects.
 
-// shipped reads a file of config/webhook. kustomize puts the operator's name before the names in it, except those
-// in resourceNames.
+// shipped reads a file of config/webhook. kustomize adds the operator's name as a prefix to the names in it, except
+// those in resourceNames.
 func shipped(t *testing.T, file string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "config", "webhook", file))

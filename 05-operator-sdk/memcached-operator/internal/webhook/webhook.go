@@ -18,12 +18,12 @@ import (
 	"github.com/example/memcached-operator/internal/webhookserver"
 )
 
-// Options say where webhooks are served, and with which certificate.
+// Options are the port and the certificate of the webhooks.
 type Options struct {
 	// Port is the port to listen on.
 	Port int
-	// CertPath is the folder of a certificate that something else renews, such as cert-manager, which then also writes
-	// the caBundle of the webhook configurations. Without a path the operator does both.
+	// CertPath is the folder of a certificate that another program renews, such as cert-manager. That program also
+	// writes the caBundle of the webhook configurations. Without a path the operator does both.
 	CertPath string
 }
 
@@ -40,7 +40,7 @@ type Webhooks struct {
 	server  *webhookserver.Server // nil when webhooks are off
 }
 
-// New returns the webhooks. ENABLE_WEBHOOKS says whether they are served. When it is not set, they are served in a
+// New returns the webhooks. ENABLE_WEBHOOKS enables or disables them. When it is not set, they are enabled in a
 // cluster, and when a certificate is given.
 func New(o Options) (*Webhooks, error) {
 	cluster, w := inCluster(), &Webhooks{options: o}
@@ -90,8 +90,8 @@ func (w *Webhooks) Server() webhook.Server {
 	return w.server
 }
 
-// SetupWithManager adds the certificate rotator to a manager that was made with Server. The webhooks
-// themselves are added by their own package.
+// SetupWithManager adds the certificate rotator to a manager that was created with Server. The webhooks' own package
+// adds the webhooks.
 func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
 	if w.server == nil {
 		return nil

@@ -27,13 +27,13 @@ func TestWhetherWebhooksAreServed(t *testing.T) {
 		enabled               bool
 		wrong                 string
 	}{
-		"outside a cluster":               {"", "", false, ""},
-		"with a certificate":              {"", "/certs", true, ""},
-		"with a certificate, but off":     {"false", "/certs", false, ""},
-		"on, with a certificate":          {"true", "/certs", true, ""},
-		"on, outside, without":            {"true", "", false, "outside a cluster webhooks need --webhook-cert-path"},
-		"a word that is no truth":         {"perhaps", "", false, `ENABLE_WEBHOOKS is "perhaps"`},
-		"off, as somebody might write it": {"FALSE", "/certs", false, ""},
+		"outside a cluster":           {"", "", false, ""},
+		"with a certificate":          {"", "/certs", true, ""},
+		"with a certificate, but off": {"false", "/certs", false, ""},
+		"on, with a certificate":      {"true", "/certs", true, ""},
+		"on, outside, without":        {"true", "", false, "outside a cluster webhooks need --webhook-cert-path"},
+		"neither true nor false":      {"perhaps", "", false, `ENABLE_WEBHOOKS is "perhaps"`},
+		"off, in capitals":            {"FALSE", "/certs", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("ENABLE_WEBHOOKS", test.environment)

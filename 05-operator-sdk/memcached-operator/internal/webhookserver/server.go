@@ -1,5 +1,5 @@
-// Package webhookserver serves admission webhooks: it lets the schema speak first, and its certificate may
-// change while it serves.
+// Package webhookserver serves admission webhooks: it leaves wrong types to the schema, and its certificate may change
+// while it serves.
 package webhookserver
 
 import (
@@ -44,8 +44,8 @@ func New(o webhook.Options) (*Server, error) {
 
 // Register implements webhook.Server. An object that cannot be decoded passes. Its fields have types that the
 // schema does not allow, and the API server's message names them, which a decoder's error does not. The API
-// server looks at the schema after mutating webhooks and before validating ones. So only an old object, which
-// was stored under another schema, can be wrong in a validating webhook, and nobody must be kept from fixing it.
+// server looks at the schema after mutating webhooks and before validating ones. So only an old object, which was
+// stored under another schema, can be wrong in a validating webhook, and a user must be able to fix it.
 func (s *Server) Register(path string, hook http.Handler) {
 	if w, ok := hook.(*admission.Webhook); ok {
 		next := w.Handler

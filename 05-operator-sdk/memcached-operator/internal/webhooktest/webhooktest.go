@@ -1,5 +1,5 @@
-// Package webhooktest lets a real API server call the project's webhooks as it does in a cluster, by the
-// configurations of config/webhook. envtest writes its own certificate and address into them.
+// Package webhooktest lets a real API server call the project's webhooks as in a cluster, with the configurations
+// of config/webhook. envtest writes its own certificate and address into them.
 package webhooktest
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/example/memcached-operator/internal/webhookserver"
 )
 
-// Start starts, for a suite, an API server and a manager with the webhooks. It returns an administrator's client,
+// Start starts an API server and a manager with the webhooks for a suite. It returns a client of the administrator,
 // which writes a line for each warning.
 func Start(scheme *runtime.Scheme, said io.Writer, setup func(ctrl.Manager) error) client.Client {
 	ginkgo.GinkgoHelper()
@@ -43,7 +43,7 @@ func Start(scheme *runtime.Scheme, said io.Writer, setup func(ctrl.Manager) erro
 	testEnv.WebhookInstallOptions = envtest.WebhookInstallOptions{Paths: []string{
 		failing(filepath.Join(config, "webhook", "manifests.yaml"))}}
 	testenv.OnInterrupt(func() { _ = testEnv.Stop() })
-	ginkgo.DeferCleanup(testEnv.Stop) // also when it started in part
+	ginkgo.DeferCleanup(testEnv.Stop) // also when it started only partly
 	cfg, err := testEnv.Start()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	heard := rest.CopyConfig(cfg)
@@ -78,8 +78,8 @@ func Start(scheme *runtime.Scheme, said io.Writer, setup func(ctrl.Manager) erro
 	return c
 }
 
-// failing copies webhook configurations and makes their policy Fail: with Ignore, a call or a match condition that
-// fails would not show.
+// failing copies webhook configurations and sets their policy to Fail: with Ignore, a test would not notice a call or
+// a match condition that fails.
 func failing(path string) string {
 	shipped, err := os.ReadFile(path)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())

@@ -10,7 +10,7 @@ type MemcachedSpec struct {
 	// size is the number of pods.
 	Size int32 `json:"size"`
 
-	// containerPort is where memcached listens.
+	// containerPort is the port on which memcached listens.
 	ContainerPort int32 `json:"containerPort"`
 }
 
@@ -20,7 +20,7 @@ type MemcachedStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Memcached is a number of equal memcached servers.
+// Memcached is a number of identical memcached servers.
 type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

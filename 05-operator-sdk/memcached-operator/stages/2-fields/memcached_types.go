@@ -15,7 +15,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Maximum=5
 	Size int32 `json:"size,omitempty"`
 
-	// containerPort is where memcached listens.
+	// containerPort is the port on which memcached listens.
 	//
 	// +optional
 	// +kubebuilder:default=11211
@@ -30,7 +30,7 @@ type MemcachedStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Memcached is a number of equal memcached servers.
+// Memcached is a number of identical memcached servers.
 type Memcached struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A property is what a generated schema says of a field, as far as these tests look.
+// A property is the part of a generated schema that these tests check for a field.
 type property struct {
 	Default     *int64              `json:"default"`
 	Minimum     *int64              `json:"minimum"`
@@ -89,7 +89,7 @@ func TestStatus(t *testing.T) {
 	code := generate(t, "object")
 	for _, name := range []string{"Memcached", "MemcachedList"} {
 		if !strings.Contains(code, "func (in *"+name+") DeepCopyObject()") {
-			t.Errorf("controller-gen object made no DeepCopyObject of %s: it is no runtime.Object", name)
+			t.Errorf("controller-gen object made no DeepCopyObject of %s: it is not a runtime.Object", name)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 )
 
-// Reconciler makes a Memcached true.
+// Reconciler brings a Memcached to its desired state.
 type Reconciler struct{ client.Client }
 
-// SetupWithManager says what calls Reconcile.
+// SetupWithManager registers the watches that call Reconcile.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&cachev1alpha1.Memcached{}).Complete(r)
 }

@@ -15,10 +15,10 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 )
 
-// Reconciler makes a Memcached true.
+// Reconciler brings a Memcached to its desired state.
 type Reconciler struct{ client.Client }
 
-// SetupWithManager says what calls Reconcile.
+// SetupWithManager registers the watches that call Reconcile.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&cachev1alpha1.Memcached{}).Owns(&appsv1.Deployment{}).Complete(r)
 }
@@ -39,7 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// desire sets what a Memcached wants in its Deployment.
+// desire sets the desired fields of a Memcached's Deployment.
 func desire(m *cachev1alpha1.Memcached, d *appsv1.Deployment) {
 	labels := map[string]string{"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": m.Name}
 	d.Spec.Replicas = new(m.Spec.Size)

@@ -17,10 +17,10 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 )
 
-// Reconciler makes a Memcached true.
+// Reconciler brings a Memcached to its desired state.
 type Reconciler struct{ client.Client }
 
-// SetupWithManager says what calls Reconcile.
+// SetupWithManager registers the watches that call Reconcile.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&cachev1alpha1.Memcached{}).Owns(&appsv1.Deployment{}).Complete(r)
 }
@@ -46,8 +46,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// setStatus sets what the Deployment reports, and returns it. A Deployment whose controller has not seen its latest
-// generation reports about an older one.
+// setStatus sets the status from that of the Deployment, and returns it. A Deployment whose controller has not seen the
+// latest generation reports about an older generation.
 func setStatus(m *cachev1alpha1.Memcached, d *appsv1.Deployment) cachev1alpha1.MemcachedStatus {
 	available := metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "PodsNotReady",
 		Message:            fmt.Sprintf("%d of %d pods are ready", d.Status.ReadyReplicas, m.Spec.Size),
@@ -60,7 +60,7 @@ func setStatus(m *cachev1alpha1.Memcached, d *appsv1.Deployment) cachev1alpha1.M
 	return m.Status
 }
 
-// desire sets what a Memcached wants in its Deployment.
+// desire sets the desired fields of a Memcached's Deployment.
 func desire(m *cachev1alpha1.Memcached, d *appsv1.Deployment) {
 	labels := map[string]string{"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": m.Name}
 	d.Spec.Replicas = new(m.Spec.Size)

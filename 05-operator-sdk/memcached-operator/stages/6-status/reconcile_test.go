@@ -18,7 +18,7 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 )
 
-// A fixture is a store in memory with Memcacheds, and a count of what is written to it.
+// A fixture is a store in memory with Memcacheds, and counts the writes.
 type fixture struct {
 	*testing.T
 	client.Client
@@ -66,7 +66,7 @@ func (f *fixture) reconcile(name string) {
 	}
 }
 
-// get reads an object that must be there.
+// get reads an object that must exist.
 func get[T client.Object](f *fixture, name string, object T) T {
 	f.Helper()
 	if err := f.Get(f.Context(), client.ObjectKey{Namespace: "shop", Name: name}, object); err != nil {
@@ -100,11 +100,11 @@ func TestDeployment(t *testing.T) {
 	}
 	f.writes = 0
 	if f.reconcile("a"); f.writes > 0 {
-		t.Error("a reconcile of what is as it should be wrote something")
+		t.Error("nothing differed, and the reconcile wrote something")
 	}
 }
 
-// available is the condition after a reconcile, with a Deployment that reports ready pods for a generation.
+// available returns the condition after a reconcile, with a Deployment that reports ready pods for a generation.
 func (f *fixture) available(ready int32, generation int64) metav1.ConditionStatus {
 	f.Helper()
 	d := get(f, "a", &appsv1.Deployment{})

@@ -17,7 +17,7 @@ func deploy() {
 	kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=120s")
 }
 
-// startClient starts a pod in which commands can be run.
+// startClient starts a pod in which a test can run commands.
 func startClient() {
 	GinkgoHelper()
 	By("starting a pod that can ask")

@@ -19,13 +19,13 @@ const (
 	instance  = "app.kubernetes.io/instance=" + sample
 )
 
-// condition asks for the status of a condition of the sample.
+// condition returns a function that reads the status of a condition of the sample.
 func condition(kind string) func() (string, error) {
 	return field("memcached", sample, `.status.conditions[?(@.type=="`+kind+`")].status`)
 }
 
-// ask sends lines to the sample's Service, on one connection and so to one pod, and returns the answer. Static
-// builds of busybox cannot look names up everywhere, so the Service is asked by its address.
+// ask sends lines to the sample's Service, on one connection and so to one pod, and returns the answer. It uses the
+// address of the Service, because static builds of busybox cannot look up names everywhere.
 func ask(lines ...string) (string, error) {
 	address, err := field("service", sample, ".spec.clusterIP")()
 	if err != nil {
@@ -39,13 +39,13 @@ var _ = Describe("memcached-operator", Ordered, func() {
 	BeforeAll(func() {
 		deploy()
 		startClient()
-		DeferCleanup(func() { _, _ = utils.Kubectl("delete", "memcached", "--all", "--wait") }) // the kind may be gone
+		DeferCleanup(func() { _, _ = utils.Kubectl("delete", "memcached", "--all", "--wait") }) // the CRD may be deleted
 		DeferCleanup(utils.Kubectl, "delete", "configmap", "settings", "--ignore-not-found")
 	})
 
 	AfterEach(func() { printWhenFailed([]string{"get", "memcacheds", "-o", "yaml"}, []string{"describe", "pods"}) })
 
-	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
+	It("gives its metrics only to users who may read them", func(ctx SpecContext) {
 		text := scrapeAsReader(ctx)
 		Expect(text).To(ContainSubstring(`controller_runtime_max_concurrent_reconciles{controller="memcached"}`))
 	})

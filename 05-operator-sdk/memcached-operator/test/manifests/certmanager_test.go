@@ -7,10 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ways are the folders of config/ that can be applied.
+// ways are the folders of config/ that a user can apply.
 var ways = []string{"default", "certmanager", "one-namespace", "several-namespaces", "prometheus"}
 
-// scopes say what each way watches, and whom it gives rights where.
+// scopes are the namespaces that each way watches, and the roles that it grants in each namespace.
 var scopes = map[string]struct {
 	watched string
 	grants  []string

@@ -5,18 +5,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MaxNodes is how many names status.nodes has at most. An object must stay small: each change sends the
-// whole object to every watcher.
+// MaxNodes is the maximum number of names in status.nodes. An object must stay small, because each change
+// sends the whole object to every watcher.
 const MaxNodes = 100
 
-// ReasonContentNotFound is the reason of Degraded while there is no ConfigMap of the name that
-// spec.contentRef says. The other reasons are those of internal/conditions.
+// ReasonContentNotFound is the reason of Degraded while the ConfigMap of spec.contentRef does not
+// exist. The other reasons are those of internal/conditions.
 const ReasonContentNotFound = "ContentNotFound"
 
 // NginxSpec is what the user wants.
 type NginxSpec struct {
-	// count is the number of pods. It has no default: an object without it is refused. It is no pointer, so
-	// 0, which is a choice, is sent as 0.
+	// count is the number of pods. It has no default: the API server refuses an object without it. It is not
+	// a pointer, so a client sends 0, which is a valid value, as 0.
 
 	// count is the number of pods that run nginx. An autoscaler may write it, through the scale subresource.
 	//
@@ -24,21 +24,21 @@ type NginxSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	Count int32 `json:"count"`
-	// image is the container image: nginx, or what behaves like it. Without it the operator chooses.
+	// image is the container image: nginx, or a compatible server. Without it the operator chooses.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	Image string `json:"image,omitempty"`
-	// contentRef names what nginx serves. Without it the image's own page is served.
+	// contentRef names the content that nginx serves. Without it nginx serves the image's own page.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	ContentRef *ContentReference `json:"contentRef,omitempty"`
-	// default={}: an absent service becomes an empty one, which then gets the default of its type.
+	// default={}: an absent service becomes an empty service, which then gets the default of its type.
 
-	// service says how the pods are reached.
+	// service configures the Service of the pods.
 	//
 	// +optional
 	// +kubebuilder:default={}
@@ -57,7 +57,7 @@ type ContentReference struct {
 	Name string `json:"name"`
 }
 
-// NginxService says how the pods are reached.
+// NginxService configures the Service of the pods.
 type NginxService struct {
 	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer.
 	//
@@ -93,16 +93,16 @@ type NginxStatus struct {
 	// +listMapKey=type
 	// +operator-sdk:csv:customresourcedefinitions:type=status,xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that this status speaks of.
+	// observedGeneration is the generation of the spec that this status describes.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
-// A name becomes a label's value and a Service's name, so it must be short, and begin with a letter.
+// The name becomes a label value and the name of a Service, so it must be short, and begin with a letter.
 
-// Nginx is a number of equal pods that run nginx, behind one Service.
+// Nginx is a number of identical pods that run nginx, behind one Service.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=nginxes

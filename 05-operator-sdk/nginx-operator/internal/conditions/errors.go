@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// A ConditionError says why a resource is not in its desired state. The conditions of the resource report it; it is not
-// a failure of the operator.
+// A ConditionError is the reason why a resource is not in its desired state. The conditions of the resource report it;
+// it is not a failure of the operator.
 type ConditionError struct {
-	// Reason is a CamelCase word, Message a sentence that names what to do.
+	// Reason is a CamelCase word, Message a sentence that names the fix.
 	Reason, Message string
-	// Transient: it ends without anybody's help, so the resource is not degraded.
+	// Transient: the error ends by itself, so the resource is not degraded.
 	Transient bool
 	// Retry: no watch reports its end, so the operator tries again, with backoff.
 	Retry bool
@@ -33,15 +33,15 @@ func (e *ConditionError) Error() string { return e.Message }
 // MustRetry reports whether to try again.
 func (e *ConditionError) MustRetry() bool { return e.Retry }
 
-// AsError returns the ConditionError that err is or wraps, nil when there is none.
+// AsError returns the ConditionError that err is or wraps, or nil.
 func AsError(err error) *ConditionError {
 	problem, _ := errors.AsType[*ConditionError](err)
 	return problem
 }
 
-// Join returns one error for several, of which some may be nil; it returns nil if all are. Errors that no condition
-// reports come first: without them, the result is the worst ConditionError, with the messages of all of the same sort.
-// A conflict is worst, then an error that does not end by itself.
+// Join returns one error for several errors, or nil if all are nil. If some of them are not a ConditionError, it
+// returns those. Otherwise it returns the worst ConditionError, with the messages of all of the same sort. A conflict
+// is worst, then an error that does not end by itself.
 func Join(all []error) error {
 	var failures []error
 	var problems []*ConditionError

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Event is what `kubectl describe` shows beside a resource.
+// An Event appears below a resource in the output of `kubectl describe`.
 type Event struct{ Type, Reason, Note string }
 
 // Events returns the events for a change of conditions. Only transitions become events, so an operator that restarts

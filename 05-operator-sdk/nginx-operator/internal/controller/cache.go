@@ -32,8 +32,8 @@ const (
 	controllerField = "controller" // pods and ReplicaSets, by the UID of their controller
 )
 
-// contentHash is the annotation of pods that makes changed content roll them, and the only key of a
-// ConfigMap in the cache. No ConfigMap of the API can have a key with a slash.
+// contentHash is the annotation of pods by which changed content replaces them, and the only key of a
+// ConfigMap in the cache. A ConfigMap of the API cannot have a key with a slash.
 const contentHash = "proxy.example.com/content-hash"
 
 func indexContent(obj client.Object) []string {
@@ -50,7 +50,7 @@ func indexController(obj client.Object) []string {
 	return nil
 }
 
-// replicaSet is what stands for a ReplicaSet here: its metadata. The API server sends no more of it.
+// replicaSet returns an empty object for the metadata of a ReplicaSet. The API server sends only the metadata.
 func replicaSet() *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
@@ -64,9 +64,9 @@ type PodCache struct{ cache.Cache }
 // NeedLeaderElection lets the cache sync while another replica leads.
 func (PodCache) NeedLeaderElection() bool { return false }
 
-// NewPodCache returns a cache that the manager runs, and for which its readiness waits. The pods of an Nginx
-// always have the labels that it selects by, or their ReplicaSet releases them; likewise a ReplicaSet and its
-// Deployment. Other labels, such as managed-by, can be removed from a pod that stays the Nginx's own.
+// NewPodCache returns a cache that the manager runs. The manager is ready only when this cache has synced. The
+// pods of an Nginx always have the labels of the cache's selector, or their ReplicaSet releases them; the same
+// is true of a ReplicaSet and its Deployment. A pod without other labels, such as managed-by, stays the Nginx's.
 func NewPodCache(mgr ctrl.Manager, namespaces []string) (PodCache, error) {
 	ours, err := apilabels.NewRequirement(labelName, selection.Equals, []string{"nginx"})
 	if err != nil {
@@ -124,8 +124,8 @@ func Trim(obj any) (any, error) {
 	return obj, nil
 }
 
-// chainOf is the metadata of a pod or a ReplicaSet: what identifies it and its Nginx, and whether it is being
-// deleted.
+// chainOf returns the metadata of a pod or a ReplicaSet that identifies it and its Nginx, and shows whether it is
+// being deleted.
 func chainOf(obj client.Object) metav1.ObjectMeta {
 	kept := owned.NameOf(obj)
 	kept.DeletionTimestamp = obj.GetDeletionTimestamp()
@@ -143,8 +143,8 @@ func hashOf(content *corev1.ConfigMap) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// podChanged reports whether an update of a pod or a ReplicaSet matters. Most do not: the cache keeps nothing of
-// what they change.
+// podChanged reports whether an update of a pod or a ReplicaSet matters. Most updates do not, because they change
+// only fields that the cache does not keep.
 func podChanged(e event.UpdateEvent) bool {
 	old, now := e.ObjectOld, e.ObjectNew
 	return phaseOf(old) != phaseOf(now) || old.GetUID() != now.GetUID() ||

@@ -33,7 +33,7 @@ func TestOfAConfigMapTheCacheKeepsAHash(t *testing.T) {
 	hash := func(c *corev1.ConfigMap) string {
 		t.Helper()
 		once := trim(c)
-		if diff := cmp.Diff(once, trim(once)); diff != "" { // the first list comes through twice
+		if diff := cmp.Diff(once, trim(once)); diff != "" { // the first list is transformed twice
 			t.Error("trimmed twice it is another:", diff)
 		}
 		return once.Data[contentHash]
@@ -58,7 +58,7 @@ func TestOfAConfigMapTheCacheKeepsAHash(t *testing.T) {
 	one := content(map[string]string{"a": "1", "b": "2"}, nil)
 	one.Labels, one.ResourceVersion = map[string]string{"x": "y"}, "7"
 	if hash(one) != hash(content(map[string]string{"b": "2", "a": "1"}, nil)) {
-		t.Error("what is no content changes the hash")
+		t.Error("a change outside the content changes the hash")
 	}
 }
 

@@ -29,8 +29,8 @@ const (
 // DefaultImage is used when NGINX_IMAGE is not set.
 const DefaultImage = "nginx:1.29-alpine"
 
-// writablePaths are where nginx writes, as the official image and Debian's build it. All else of the pod's
-// file system is read-only, so each gets an empty volume.
+// writablePaths are the folders in which the nginx of the official image and of Debian writes. The rest of the
+// file system is read-only, so each folder gets an empty volume.
 var writablePaths = []struct{ volume, path string }{
 	{"run", "/run"}, {"cache", "/var/cache/nginx"}, {"lib", "/var/lib/nginx"},
 }
@@ -80,7 +80,7 @@ func desiredPod(nginx *proxyv1alpha1.Nginx, image string) *corev1ac.PodSpecApply
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(nginxUser).WithRunAsGroup(nginxUser).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)).
-			// Port 80, without being root.
+			// nginx may listen on port 80 without root.
 			WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0")))
 	for _, w := range writablePaths {
 		server.WithVolumeMounts(corev1ac.VolumeMount().WithName(w.volume).WithMountPath(w.path))
@@ -104,8 +104,7 @@ func desiredService(nginx *proxyv1alpha1.Nginx) *corev1ac.ServiceApplyConfigurat
 				WithTargetPort(intstr.FromString("http"))))
 }
 
-// serviceType is ClusterIP when the Nginx does not say: objects that were stored before the CRD had its
-// default.
+// serviceType is ClusterIP for an Nginx without a type, which was stored before the CRD had its default.
 func serviceType(nginx *proxyv1alpha1.Nginx) corev1.ServiceType {
 	if nginx.Spec.Service.Type == "" {
 		return corev1.ServiceTypeClusterIP
@@ -113,8 +112,8 @@ func serviceType(nginx *proxyv1alpha1.Nginx) corev1.ServiceType {
 	return corev1.ServiceType(nginx.Spec.Service.Type)
 }
 
-// selector finds the pods of one Nginx. It can never change, so it holds neither image nor version; and
-// no other Nginx has the same, so none counts another's pods.
+// selector finds the pods of one Nginx. It can never change, so it contains neither image nor version. It
+// contains the name of the Nginx, so that no Nginx counts the pods of another Nginx.
 func selector(nginx *proxyv1alpha1.Nginx) map[string]string {
 	return map[string]string{labelName: "nginx", labelInstance: nginx.Name}
 }

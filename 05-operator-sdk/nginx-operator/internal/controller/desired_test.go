@@ -105,7 +105,7 @@ func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
 	}
 }
 
-// The original gave the pods of every Nginx the one label app: nginx, and listed by it.
+// The original gave the pods of every Nginx the same label app: nginx, and listed pods by this label.
 func TestOneLabelForAllDoesNotComeBack(t *testing.T) {
 	all := []*proxyv1alpha1.Nginx{anNginx(), anNginx(func(n *proxyv1alpha1.Nginx) { n.Name = "other" })}
 	for _, mine := range all {
@@ -138,7 +138,7 @@ func TestTheServiceIsOfTheTypeThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// The policy is not asked in words: the API server itself judges the pods.
+// The test does not compare fields: the API server itself checks the pods against the standard.
 func TestThePodsMeetTheRestrictedPodSecurityStandard(t *testing.T) {
 	c := newCluster(t)
 	namespace := &corev1.Namespace{}

@@ -39,7 +39,7 @@ func newScheme() *runtime.Scheme {
 	return testenv.NewScheme(proxyv1alpha1.AddToScheme)
 }
 
-// newManager returns a manager as internal/program makes it, without metrics and probes.
+// newManager returns a manager like that of internal/program, without metrics and probes.
 func newManager(cfg *rest.Config, namespaces ...string) (ctrl.Manager, error) {
 	return ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:     newScheme(),
@@ -50,7 +50,7 @@ func newManager(cfg *rest.Config, namespaces ...string) (ctrl.Manager, error) {
 	})
 }
 
-// A cluster is an administrator's view of the API server, and a namespace of the test's own.
+// A cluster is a client of the administrator, with a new namespace.
 type cluster struct {
 	*gomega.WithT
 	client.WithWatch
@@ -86,7 +86,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// ask makes an Nginx in the test's namespace: the original sample, changed.
+// ask creates an Nginx in the test's namespace: the original sample, changed.
 func (c *cluster) ask(name string, change ...func(*proxyv1alpha1.Nginx)) *proxyv1alpha1.Nginx {
 	c.t.Helper()
 	nginx := testenv.ReadManifest[proxyv1alpha1.Nginx](c.t, "..", "..", "config", "samples", "proxy_v1alpha1_nginx.yaml")
@@ -105,7 +105,7 @@ func get[T client.Object](c *cluster, name string, obj T) T {
 	return obj
 }
 
-// edit changes an object as somebody else would.
+// edit changes an object as another client would.
 func edit[T client.Object](c *cluster, name string, obj T, change func(T)) {
 	c.t.Helper()
 	c.Eventually(func() error {
@@ -125,7 +125,7 @@ func (c *cluster) listed(name string) func() []string {
 	return func() []string { return c.nginx(name).Status.Nodes }
 }
 
-// condition returns a function that says "status reason" of an Nginx's condition.
+// condition returns a function that returns the "status reason" of a condition of an Nginx.
 func (c *cluster) condition(name, kind string) func() string {
 	return func() string {
 		if found := meta.FindStatusCondition(c.nginx(name).Status.Conditions, kind); found != nil {
@@ -135,7 +135,7 @@ func (c *cluster) condition(name, kind string) func() string {
 	}
 }
 
-// deployed plays the Deployment controller, which envtest lacks: all wanted pods are ready.
+// deployed plays the Deployment controller, which envtest lacks: it reports that all desired pods are ready.
 func (c *cluster) deployed(name string) *appsv1.Deployment {
 	c.t.Helper()
 	d := &appsv1.Deployment{}
@@ -151,7 +151,7 @@ func (c *cluster) deployed(name string) *appsv1.Deployment {
 	return d
 }
 
-// newSet is the ReplicaSet of a Deployment, as the Deployment controller makes it.
+// newSet returns a ReplicaSet of a Deployment, as the Deployment controller would create it.
 func newSet(d *appsv1.Deployment, name string) *appsv1.ReplicaSet {
 	template := d.Spec.Template.DeepCopy()
 	template.Labels["pod-template-hash"] = name
@@ -164,7 +164,7 @@ func newSet(d *appsv1.Deployment, name string) *appsv1.ReplicaSet {
 	}
 }
 
-// newPod is a pod of a ReplicaSet, as the ReplicaSet controller makes it.
+// newPod returns a pod of a ReplicaSet, as the ReplicaSet controller would create it.
 func newPod(set *appsv1.ReplicaSet, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: set.Spec.Template.Labels,
@@ -174,7 +174,7 @@ func newPod(set *appsv1.ReplicaSet, name string) *corev1.Pod {
 	}
 }
 
-// set makes a ReplicaSet of an Nginx's Deployment, which is there, or comes.
+// set waits for the Deployment of an Nginx, and creates a ReplicaSet of it.
 func (c *cluster) set(nginx string) *appsv1.ReplicaSet {
 	c.t.Helper()
 	set := newSet(c.deployed(nginx), nginx+"-1")
@@ -182,7 +182,7 @@ func (c *cluster) set(nginx string) *appsv1.ReplicaSet {
 	return set
 }
 
-// pod makes a pod of this phase.
+// pod creates a pod, and sets its phase.
 func (c *cluster) pod(pod *corev1.Pod, phase corev1.PodPhase) *corev1.Pod {
 	c.t.Helper()
 	c.must(c.Create(c.t.Context(), pod))
@@ -200,7 +200,7 @@ func (c *cluster) phase(pod *corev1.Pod, phase corev1.PodPhase) {
 type loop struct {
 	*cluster
 	*wire
-	user       string // whom the operator is, the administrator when empty
+	user       string // the operator's user, the administrator when empty
 	namespaces []string
 	setUp      func(ctrl.Manager, PodCache, reconcile.Reconciler) error // instead of SetupWithManager
 	stop       func()                                                   // ends the manager and waits for it
@@ -240,7 +240,7 @@ func addController(mgr ctrl.Manager, setUp func(ctrl.Manager, PodCache, reconcil
 	return setUp(mgr, pods, hardened)
 }
 
-// compose returns the core with its hardening, as the program has it.
+// compose returns the core with its hardening, as in the program.
 func compose(c client.Client, live, pods client.Reader, recorder events.EventRecorder,
 	now clock.PassiveClock) reconcile.Reconciler {
 	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, Owner, c, live)
@@ -250,7 +250,7 @@ func compose(c client.Client, live, pods client.Reader, recorder events.EventRec
 	})
 }
 
-// quiet waits until nothing is sent for longer than a status may have to wait.
+// quiet waits until the operator has sent no request for longer than the maximum delay of a status.
 func (l *loop) quiet() {
 	l.t.Helper()
 	n, since := 0, time.Now()
@@ -267,7 +267,7 @@ func (l *loop) quiet() {
 }
 
 // A fixture is a cluster with one Nginx, called site, and a reconciler that is called by hand, with a client
-// that reads from the API server directly: no cache is behind, so each step can be judged at once. Time
+// that reads from the API server directly: no cache is outdated, so a test can check each step at once. Time
 // passes only between reconciles.
 type fixture struct {
 	*cluster
@@ -294,7 +294,7 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	return b
 }
 
-// getTrimmed reads from the API server what a cache would hold.
+// getTrimmed reads an object from the API server, trimmed as in a cache.
 func getTrimmed(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
 	opts ...client.GetOption) error {
 	if err := c.Get(ctx, key, obj, opts...); err != nil {
@@ -307,7 +307,7 @@ func getTrimmed(ctx context.Context, c client.WithWatch, key client.ObjectKey, o
 	return err
 }
 
-// listByController answers from the API server what a cache answers from its index.
+// listByController reads from the API server the list that a cache would return from its index.
 func listByController(ctx context.Context, c client.WithWatch, list client.ObjectList,
 	opts ...client.ListOption) error {
 	wanted := (&client.ListOptions{}).ApplyOptions(opts)
@@ -325,18 +325,18 @@ func listByController(ctx context.Context, c client.WithWatch, list client.Objec
 	}))
 }
 
-// reconcileLater runs the loop once, a minute after the last time, and returns how it ended.
+// reconcileLater reconciles once, a minute after the previous time, and returns the result.
 func (b *fixture) reconcileLater() (ctrl.Result, error) {
 	b.clock.SetTime(b.clock.Now().Add(time.Minute))
 	return b.reconcileNow()
 }
 
-// reconcileNow runs the loop once, at the same time as the last.
+// reconcileNow reconciles once, at the same time as the previous reconcile.
 func (b *fixture) reconcileNow() (ctrl.Result, error) {
 	return b.reconciler.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: b.namespace, Name: site}})
 }
 
-// reconcile runs the loop once, without an error, and returns how many writes it sent.
+// reconcile reconciles once, without an error, and returns the number of writes.
 func (b *fixture) reconcile() int {
 	b.t.Helper()
 	before := b.writes()
@@ -345,7 +345,7 @@ func (b *fixture) reconcile() int {
 	return b.writes() - before
 }
 
-// recorded are the events that were recorded since the last call, as "type reason".
+// recorded returns the events since the last call, as "type reason".
 func (b *fixture) recorded() (all []string) {
 	for len(b.events) > 0 {
 		words := strings.Fields(<-b.events)

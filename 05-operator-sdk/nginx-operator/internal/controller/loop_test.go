@@ -20,10 +20,10 @@ import (
 	"github.com/example/nginx-operator/internal/conditions"
 )
 
-// These tests let a manager run the loop: they are about the events that enqueue, how often it writes, and
-// what it requests.
+// In these tests a manager runs the loop: they are about the events that enqueue, the number of writes, and the
+// requests.
 
-// The original looked at pods only when something else enqueued it.
+// The original looked at pods only when an event of another object enqueued the Nginx.
 func TestNoWatchOnPodsDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	l := newLoop(t).start()
@@ -44,7 +44,7 @@ func TestNoWatchOnPodsDoesNotComeBack(t *testing.T) {
 	edit(l.cluster, "site-1-c", &corev1.Pod{}, func(p *corev1.Pod) { p.Finalizers = nil })
 }
 
-// A thousand changes, as fast as they can be made, cost a number of writes that the time bounds.
+// For a thousand changes, as fast as possible, the rate limiter bounds the number of status writes.
 func TestAThousandPodChangesCostFewStatusWrites(t *testing.T) {
 	const groups, pods, rounds = 8, 5, 25 // 8 * 5 * 25 = 1000
 	l := newLoop(t).start()
@@ -87,7 +87,7 @@ func TestAThousandPodChangesCostFewStatusWrites(t *testing.T) {
 	cost := writes() - before
 	t.Logf("%d pod changes in %.1f s cost %d writes of status; the list was current %.1f s after the last",
 		groups*pods*rounds, changed.Seconds(), cost, (reported - changed).Seconds())
-	if most := 2 + int(reported/(2*time.Second)); cost > most { // the contract, whatever pace.go says
+	if most := 2 + int(reported/(2*time.Second)); cost > most { // the contract, independent of pace.go
 		t.Errorf("%d writes in %s, want at most %d", cost, reported, most)
 	}
 	if reported-changed > 30*time.Second {
@@ -95,10 +95,10 @@ func TestAThousandPodChangesCostFewStatusWrites(t *testing.T) {
 	}
 	l.quiet()
 	l.Expect(l.listed(site)()).To(gomega.Equal(want))
-	l.Expect(writes()-before).To(gomega.Equal(cost), "what is true is not written again")
+	l.Expect(writes()-before).To(gomega.Equal(cost), "a current status is not written again")
 }
 
-// Who scales an Nginx, an autoscaler for instance, writes spec.count. The operator follows, once.
+// A client that scales an Nginx, for example an autoscaler, writes spec.count. The operator follows, once.
 func TestScaleIsFollowedOnceAndNotFought(t *testing.T) {
 	t.Parallel()
 	l := newLoop(t).start()
@@ -123,7 +123,7 @@ func TestScaleIsFollowedOnceAndNotFought(t *testing.T) {
 	}
 	l.Expect(l.writes("PUT nginxes ")+l.writes("PATCH nginxes ")).To(gomega.BeZero(), "the operator never writes a spec")
 
-	// A user who scales the Deployment itself is corrected.
+	// When a user scales the Deployment directly, the operator corrects it.
 	edit(l.cluster, site, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
 	l.Eventually(replicas).Should(gomega.Equal(int32(4)))
 }
@@ -139,7 +139,7 @@ func TestTheBudget(t *testing.T) {
 	}
 	l.Eventually(l.listed(site)).Should(gomega.HaveLen(3))
 	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
-	most := 3 + int(time.Since(began)/(2*(2*time.Second))) // a rollout that takes long is reported
+	most := 3 + int(time.Since(began)/(2*(2*time.Second))) // the status reports a long rollout
 	l.quiet()
 	cost := map[string]int{}
 	for what, n := range l.requests() {
@@ -162,7 +162,7 @@ func TestTheBudget(t *testing.T) {
 	}
 
 	before := l.requests()
-	time.Sleep(3 * time.Second) // nothing can be awaited where nothing should happen
+	time.Sleep(3 * time.Second) // in steady state the test has no event to wait for
 	if diff := cmp.Diff(before, l.requests()); diff != "" {
 		t.Error("sent in steady state:", diff)
 	}
@@ -180,7 +180,7 @@ func TestTheBudget(t *testing.T) {
 	l.Eventually(func() int { return l.requests()["WATCH pods"] }).ShouldNot(gomega.BeZero())
 	l.quiet()
 	if n := l.writes(); n != 0 {
-		t.Errorf("an operator that starts again over what is right wrote: %v", l.requests())
+		t.Errorf("an operator that restarted in steady state wrote: %v", l.requests())
 	}
 	if diff := cmp.Diff(converged, versions()); diff != "" {
 		t.Error(diff)
@@ -206,7 +206,7 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	}
 }
 
-// unmanagedObject is one that has the name of a child, and belongs to nobody.
+// unmanagedObject returns an object that has the name of a child, and no owner.
 func unmanagedObject(kind, namespace string) client.Object {
 	name := metav1.ObjectMeta{Namespace: namespace, Name: site}
 	if kind == "Service" {
@@ -226,7 +226,7 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 			l := newLoop(t)
 			unmanaged := unmanagedObject(kind, l.namespace)
 			l.must(l.Create(t.Context(), unmanaged))
-			l.start() // its caches have it when they are read first
+			l.start() // the caches contain the object before the first reconcile
 			l.ask(site)
 			l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal("True ResourceConflict"))
 			l.Expect(l.writes("PATCH")).To(gomega.BeZero(), "it is looked at before anything is written")
@@ -238,7 +238,7 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 			l.Eventually(l.condition(site, conditions.Degraded), "10s").Should(gomega.Equal(well))
 			l.Expect(metav1.IsControlledBy(get(l.cluster, site, live), l.nginx(site))).To(gomega.BeTrue())
 
-			// Somebody gives a child to somebody else: it is no longer ours.
+			// A user gives a child to another controller: the operator no longer owns it.
 			edit(l.cluster, site, live, func(o client.Object) {
 				o.SetOwnerReferences([]metav1.OwnerReference{{
 					APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: new(true)}})

@@ -11,7 +11,7 @@ import (
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 )
 
-// mapByName returns the Nginx that has the name of an object. When there is none, Reconcile does not find it in the
+// mapByName returns the Nginx that has the name of an object. If it does not exist, Reconcile does not find it in the
 // cache and returns.
 func mapByName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
@@ -24,10 +24,10 @@ func mapByLabel(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// mapByContent returns the Nginxes whose content a ConfigMap is.
+// mapByContent returns the Nginxes whose content is a ConfigMap.
 func mapByContent(nginxes client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
-		var all proxyv1alpha1.NginxList // of which only the names are read
+		var all proxyv1alpha1.NginxList // only the names are used
 		err := nginxes.List(ctx, &all, client.InNamespace(obj.GetNamespace()),
 			client.MatchingFields{contentField: obj.GetName()}, client.UnsafeDisableDeepCopy)
 		if err != nil {

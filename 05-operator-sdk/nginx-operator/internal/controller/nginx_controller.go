@@ -2,7 +2,8 @@
 //
 // This file has the permissions, Reconcile and the watches. desired.go computes the desired children, pods.go finds
 // the pods of an Nginx, status.go computes the status, and pace.go limits how often it is written. mapping.go maps an
-// event to Nginxes, cache.go says what the caches keep. This is the core: package operator composes hardening around it.
+// event to Nginxes, cache.go trims the objects in the caches. This is the core: package operator composes hardening
+// around it.
 package controller
 
 import (
@@ -45,23 +46,23 @@ import (
 // Kind is the kind that this controller reconciles.
 var Kind = proxyv1alpha1.GroupVersion.WithKind("Nginx")
 
-// Owner says whose the children are.
+// Owner identifies the owner of a child.
 var Owner = owned.Kind{GroupVersionKind: Kind}
 
 // NginxReconciler keeps the children and the status of all Nginxes in their desired state.
 type NginxReconciler struct {
 	// Client reads from a cache, and writes to the API server.
 	client.Client
-	// Pods reads pods and ReplicaSets, which have a cache of their own.
+	// Pods reads pods and ReplicaSets, which have a separate cache.
 	Pods client.Reader
-	// Events receives what changed.
+	// Events records the transitions of conditions.
 	Events events.EventRecorder
-	// Image is for an Nginx that names none.
+	// Image is for an Nginx without an image.
 	Image string
 }
 
-// Reconcile brings the children of one Nginx to their desired state, and its status to what it observed. It reads
-// from the caches, writes what differs, and never asks which event it was called for.
+// Reconcile brings the children of one Nginx to their desired state, and reports the observed state in its status. It
+// reads from the caches, writes only differences, and does not know which event caused the call.
 func (r *NginxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	nginx := &proxyv1alpha1.Nginx{}
 	if err := r.Get(ctx, req.NamespacedName, nginx); err != nil {
@@ -124,14 +125,14 @@ func SetupWithManager(mgr ctrl.Manager, pods PodCache, nginxes reconcile.Reconci
 	return watches(mgr, pods).WithOptions(options).Complete(nginxes)
 }
 
-// watches says which events enqueue an Nginx.
+// watches registers the events that enqueue an Nginx.
 //
 // For: any change of an Nginx. The operator's own status writes enqueue it too, which costs a read from the cache. So
-// does a status that another client wrote, which is corrected. A predicate that is an event filter of the whole
-// controller would hide the status of Deployments, and no Nginx would ever be available.
+// does a status that another client wrote, which is corrected. An event filter for the whole controller would hide the
+// status of Deployments, and no Nginx would ever be available.
 //
 // Owns finds the owner by the owner reference of a child. An unmanaged object with the name of a child has no such
-// reference, so its name is used. Both share one watch for each kind.
+// reference, so the operator maps it by its name. Both share one watch for each kind.
 func watches(mgr ctrl.Manager, pods PodCache) *builder.Builder {
 	byLabel, changed := handler.EnqueueRequestsFromMapFunc(mapByLabel), predicate.Funcs{UpdateFunc: podChanged}
 	return ctrl.NewControllerManagedBy(mgr).

@@ -17,8 +17,8 @@ import (
 // nodes returns the names for status.nodes, for a live Deployment.
 //
 // A pod is the Nginx's own when its controller is a ReplicaSet whose controller is the Deployment. Labels and names do
-// not prove that, because any user may choose them for a pod. The API server assigns UIDs. So the chain is followed by
-// UIDs, in both steps through an index: nodes reads only the Deployment's ReplicaSets and their pods.
+// not prove that, because any user may choose them for a pod. The API server assigns UIDs. So nodes follows
+// the chain by UIDs, in both steps through an index: it reads only the Deployment's ReplicaSets and their pods.
 func (r *NginxReconciler) nodes(ctx context.Context, deployment *appsv1.Deployment) ([]string, error) {
 	if deployment.UID == "" {
 		return nil, nil
@@ -49,8 +49,8 @@ func (r *NginxReconciler) controlledBy(ctx context.Context, list client.ObjectLi
 // running returns the names of the running pods, at most the first MaxNodes. They are sorted, because a cache
 // returns pods in no fixed order.
 //
-// A pod runs from the start of its containers until somebody deletes it, also through the eviction API, or until
-// its phase becomes Failed, as when the kubelet of its node evicts it. A pod on a lost node has the phase Running
+// A pod runs from the start of its containers until a client deletes it, also through the eviction API, or until its
+// phase becomes Failed, for example when the kubelet of its node evicts it. A pod on a lost node has the phase Running
 // until the cluster deletes the pod, by default after five minutes. Until then it is in this list, but it is not
 // ready.
 func running(pods []corev1.Pod) (names []string) {

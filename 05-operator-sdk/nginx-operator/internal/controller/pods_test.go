@@ -40,7 +40,7 @@ func TestRunning(t *testing.T) {
 		"evicted by its node": {
 			[]corev1.Pod{podOf("a", "Failed", evicted), podOf("b", "Running")}, []string{"b"}},
 		"ended":                           {[]corev1.Pod{podOf("a", "Succeeded")}, nil},
-		"nobody knows":                    {[]corev1.Pod{podOf("a", "Unknown"), podOf("b", "")}, nil},
+		"unknown":                         {[]corev1.Pod{podOf("a", "Unknown"), podOf("b", "")}, nil},
 		"on a lost node, not given up":    {[]corev1.Pod{podOf("a", "Running")}, []string{"a"}},
 		"on a lost node that is given up": {[]corev1.Pod{podOf("a", "Running", going)}, nil},
 	} {
@@ -56,7 +56,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// The original wrote the names in the order in which they came: each list was another status.
+// The original wrote the names in the order of the list, so each list changed the status.
 func TestUnsortedNodesDoNotComeBack(t *testing.T) {
 	var pods []corev1.Pod
 	for i := range 50 {
@@ -88,7 +88,7 @@ func TestAtMostAHundredNodesAndAlwaysTheSame(t *testing.T) {
 	}
 }
 
-// status.nodes are the Nginx's own pods, whatever others write on theirs.
+// status.nodes are the Nginx's own pods, whatever labels other clients set on their pods.
 func TestOnlyOwnPodsAreNodes(t *testing.T) {
 	t.Parallel()
 	l := newLoop(t)
@@ -113,7 +113,7 @@ func TestOnlyOwnPodsAreNodes(t *testing.T) {
 	l.must(l.Create(t.Context(), theirs)) // a ReplicaSet with the labels, and no Deployment
 	for name, pod := range map[string]*corev1.Pod{
 		"no controller": bare, "an invented one": invented, "an owner that does not control it": owner,
-		"a ReplicaSet of somebody else": newPod(theirs, "site-2-a"),
+		"an unowned ReplicaSet": newPod(theirs, "site-2-a"),
 	} {
 		t.Logf("%s is of %s", pod.Name, name)
 		l.pod(pod, corev1.PodRunning)
@@ -129,7 +129,7 @@ func TestOnlyOwnPodsAreNodes(t *testing.T) {
 	l.quiet()
 	l.Expect(l.listed(site)()).To(gomega.Equal([]string{"site-1-a", "site-1-b"}))
 
-	// The labels of a pod that its ReplicaSet let go are of no use either.
+	// A pod that its ReplicaSet released does not count either, although it has the labels.
 	freed := get(l.cluster, "site-1-a", &corev1.Pod{})
 	freed.OwnerReferences = nil
 	l.must(l.Update(t.Context(), freed))

@@ -20,13 +20,13 @@ import (
 	"github.com/example/nginx-operator/internal/testenv"
 )
 
-// shippedRules are those of config/rbac/role.yaml.
+// shippedRules returns the rules of config/rbac/role.yaml.
 func shippedRules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	return testenv.ReadManifest[rbacv1.ClusterRole](t, "..", "..", "config", "rbac", "role.yaml").Rules
 }
 
-// allow gives a user these permissions, and nothing more, until the test ends.
+// allow gives a user only these permissions.
 func (c *cluster) allow(user string, rules []rbacv1.PolicyRule) {
 	c.t.Helper()
 	name := metav1.ObjectMeta{GenerateName: "operator-"}
@@ -35,7 +35,7 @@ func (c *cluster) allow(user string, rules []rbacv1.PolicyRule) {
 	c.must(c.Create(c.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: name,
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}}))
-	// The API server's authorizer learns of it a moment later.
+	// The API server's authorizer sees the role a moment later.
 	gomega.NewWithT(c.t).Eventually(func() (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: rules[0].APIGroups[0],
@@ -45,7 +45,7 @@ func (c *cluster) allow(user string, rules []rbacv1.PolicyRule) {
 	}, "30s", "5ms").Should(gomega.BeTrue())
 }
 
-// serve lets the operator do all that it ever does.
+// serve lets the operator use each of its permissions.
 func (l *loop) serve() {
 	l.t.Helper()
 	l.must(l.Create(l.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "page"}}))
@@ -59,8 +59,8 @@ func (l *loop) serve() {
 		Should(gomega.Equal(1), "the Service is adopted")
 }
 
-// The original was not allowed to make Deployments, nor to list pods. Here the operator is a user that has
-// what config/rbac/role.yaml says: it is denied nothing, and uses all of it.
+// The original had no permission to create Deployments or to list pods. Here the operator is a user with the
+// permissions of config/rbac/role.yaml: it needs no other permission, and uses all of them.
 func TestMissingPermissionsForDeploymentsAndPodsDoNotComeBack(t *testing.T) {
 	used := map[permission]bool{}
 	for name, streamed := range map[string]bool{"first lists are streamed": true, "as with an older API server": false} {
@@ -88,8 +88,8 @@ func TestMissingPermissionsForDeploymentsAndPodsDoNotComeBack(t *testing.T) {
 			}
 		}
 	}
-	// That server-side apply may create is asked for with the verb create, and that it may set an owner reference
-	// with the verb delete, in a PATCH that looks like any other.
+	// A server-side apply is a PATCH, but the API server also checks the verb create when it creates an object, and
+	// the verb delete when it sets an owner reference.
 	for p := range maps.Clone(used) {
 		if p.verb == "patch" && p.group != "events.k8s.io" {
 			used[permission{p.group, p.resource, "create"}] = true
@@ -101,7 +101,7 @@ func TestMissingPermissionsForDeploymentsAndPodsDoNotComeBack(t *testing.T) {
 	}
 }
 
-// So that the test above can fail: what is taken away is missed.
+// This test shows that the test above can fail: without a permission a request is denied.
 func TestEachPermissionIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ resource, verb, denied string }{
@@ -124,7 +124,7 @@ func TestEachPermissionIsNeeded(t *testing.T) {
 			l.start()
 			l.ask(site)
 			l.Eventually(func() string { return strings.Join(l.refused(), "\n") }).Should(gomega.ContainSubstring(test.denied))
-			l.stop() // it ends, also when a cache never synced
+			l.stop() // it stops, even when a cache never synced
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/example/nginx-operator/internal/conditions"
 )
 
-// These tests call Reconcile by hand: what they are about is what one look at an Nginx does.
+// These tests call Reconcile by hand: they are about the effect of one reconcile.
 
 func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
 	b := newFixture(t)
@@ -142,7 +142,7 @@ func TestAStatusThatHasToWaitIsWrittenLaterAndAsItIsThen(t *testing.T) {
 	for _, name := range []string{"site-1-a", "site-1-b", "site-1-c", "site-1-d"} {
 		b.pod(newPod(set, name), corev1.PodRunning)
 		if name == "site-1-a" {
-			b.clock.SetTime(b.clock.Now().Add(time.Minute)) // the account is full
+			b.clock.SetTime(b.clock.Now().Add(time.Minute)) // the rate limiter allows two writes again
 		}
 		result, err := b.reconcileNow()
 		b.must(err)
@@ -163,7 +163,7 @@ func TestAStatusThatHasToWaitIsWrittenLaterAndAsItIsThen(t *testing.T) {
 	}
 }
 
-// forbidden is the answer of an API server that refuses a request.
+// forbidden returns the answer of an API server that refuses a request.
 func forbidden() (*http.Response, error) {
 	answer := httptest.NewRecorder()
 	answer.Header().Set("Content-Type", "application/json")
@@ -173,7 +173,7 @@ func forbidden() (*http.Response, error) {
 	return answer.Result(), err
 }
 
-// What is refused is tried again with exponential backoff. They must not hold up what is true of the pods.
+// A refused write is tried again with exponential backoff. The backoff must not delay the list of pods.
 func TestARefusedChildDoesNotDelayTheNodes(t *testing.T) {
 	b := newFixture(t)
 	b.reconcile()
@@ -186,7 +186,7 @@ func TestARefusedChildDoesNotDelayTheNodes(t *testing.T) {
 		return pass()
 	})
 	edit(b.cluster, site, &proxyv1alpha1.Nginx{}, func(n *proxyv1alpha1.Nginx) { n.Spec.Count = 4 })
-	for range 15 { // the pauses become long
+	for range 15 { // the backoff becomes long
 		b.reconcile()
 	}
 	if got := b.condition(site, conditions.Degraded)(); got != "True ChildRejected" {

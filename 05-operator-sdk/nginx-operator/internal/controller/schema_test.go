@@ -14,8 +14,8 @@ import (
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 )
 
-// What cannot be served need not be handled: the API server refuses it by the CRD, and says what is
-// allowed.
+// The operator need not handle a spec that it cannot serve: the API server refuses the spec by the CRD, and
+// names the allowed values.
 func TestABadSpecNeverReachesTheOperator(t *testing.T) {
 	c := newCluster(t)
 	type spec = map[string]any

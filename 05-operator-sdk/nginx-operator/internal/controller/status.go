@@ -16,8 +16,8 @@ import (
 	"github.com/example/nginx-operator/internal/conditions"
 )
 
-// statusFor returns the status of an Nginx whose live Deployment and running pods are as given. problem is what
-// kept its children from their desired state, nil when nothing did.
+// statusFor returns the status of an Nginx with this live Deployment and these running pods. problem kept its
+// children from their desired state; it is nil without a problem.
 func statusFor(nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment, nodes []string,
 	problem *conditions.ConditionError, now time.Time) proxyv1alpha1.NginxStatus {
 	status := *nginx.Status.DeepCopy()
@@ -30,8 +30,8 @@ func statusFor(nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment, nodes 
 }
 
 // updateStatus writes the status if it differs from the live one, and records the transitions as events. The write has
-// the resourceVersion that was read: when the cache was outdated, the API server returns a conflict, and the next try
-// reads a newer version.
+// the resourceVersion of the cached object: when the cache was outdated, the API server returns a conflict, and the
+// next try reads a newer version.
 func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment,
 	nodes []string, problem error) error {
 	old := nginx.Status
@@ -49,8 +49,8 @@ func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1
 	return nil
 }
 
-// isWaiting reports whether a status can wait for the Deployment controller, which has not seen a change yet. Other pods
-// do not wait: the pods report themselves.
+// isWaiting reports whether a status can wait for the Deployment controller, which has not seen a change yet. A change
+// of pods does not wait, because the pods have their own watch.
 func isWaiting(old, now proxyv1alpha1.NginxStatus, deployment *appsv1.Deployment) bool {
 	return old.ObservedGeneration == now.ObservedGeneration && slices.Equal(old.Nodes, now.Nodes) &&
 		conditions.IsUnobserved(old.Conditions, now.Conditions, deployment)

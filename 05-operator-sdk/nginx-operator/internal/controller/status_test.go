@@ -13,7 +13,7 @@ import (
 	"github.com/example/nginx-operator/internal/conditions"
 )
 
-// deployment is one of generation 5, with so many pods, all ready.
+// deployment returns a Deployment of generation 5 with this number of pods, all ready.
 func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "d-1", Generation: 5},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 5, Replicas: ready, UpdatedReplicas: ready, ReadyReplicas: ready,
@@ -91,11 +91,11 @@ func TestWhatIsReportedLater(t *testing.T) {
 		pods  *appsv1.Deployment
 		nodes []string
 		what  *conditions.ConditionError
-		spec  bool // changed as well
+		spec  bool // whether the spec changed too
 		wait  bool
 	}{
 		"a pod came":                            {deployment(3), []string{"new"}, nil, false, false},
-		"somebody touched the Deployment":       {deployment(3, touched), nil, nil, false, true},
+		"a user touched the Deployment":         {deployment(3, touched), nil, nil, false, true},
 		"a pod came to a touched one":           {deployment(3, touched), []string{"new"}, nil, false, false},
 		"a changed spec did":                    {deployment(3, touched), nil, nil, true, false},
 		"something is wrong with a touched one": {deployment(3, touched), nil, wrong, false, false},

@@ -19,9 +19,9 @@ import (
 	"github.com/example/nginx-operator/internal/testenv"
 )
 
-// The scaffold brings a suite of Ginkgo, a language of its own for tests: this file starts it, and
-// nginx_controller_test.go is its test of the operator. All other tests here are plain. They share
-// one API server.
+// The scaffold contains a suite of Ginkgo, a library with a special notation for tests: this file starts
+// the suite, and nginx_controller_test.go is its test of the operator. All other tests here are plain Go.
+// All tests share one API server.
 
 var config *rest.Config
 

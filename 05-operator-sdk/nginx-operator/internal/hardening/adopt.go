@@ -10,16 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Demanded by fault/22-orphans-unseen: who deletes an owner with --cascade=orphan wants to keep the children. The
-// garbage collector takes their owner references away, and a cache may show that before it shows that the owner is
-// deleted. An operator that restored a reference now would have the child deleted.
+// Demanded by fault/22-orphans-unseen: a user who deletes an owner with --cascade=orphan wants to keep the children.
+// The garbage collector removes their owner references, and a cache may show that before it shows that the owner is
+// deleted. If an operator restored a reference now, the child would be deleted.
 
-// adoptRetry is when to look again after a child was not taken back: the cache should have caught up by then.
+// adoptRetry is the delay before the next try after a child was not adopted: the cache should have caught up by then.
 const adoptRetry = time.Second
 
 // mayAdopt returns a RequeueAfter when a child has lost its owner reference, and its owner is being deleted or gone.
-// The cache cannot tell, so it asks the API server: by a list, because the operator's role has no get. Kubernetes' own
-// controllers do the same (RecheckDeletionTimestamp in k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
+// The cache may be too old to decide that, so mayAdopt asks the API server: by a list, because the operator's role has
+// no get. Kubernetes' own controllers do the same (RecheckDeletionTimestamp in
+// k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
 func (c children) mayAdopt(ctx context.Context, child *child) error {
 	if child.live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.live) != nil {
 		return nil

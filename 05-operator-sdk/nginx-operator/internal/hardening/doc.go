@@ -1,4 +1,4 @@
-// Package hardening is what an operator does beyond its core: decorators of the reconciler, of the client and of the
-// applier of children. It knows neither the kind of the owner nor its children, and imports nothing of the operator.
-// The first comment of each file names the check of the lab, or the test, that fails without it.
+// Package hardening extends the core of an operator with decorators of the reconciler, of the client and of the applier
+// of children. It knows neither the kind of the owner nor its children, and imports nothing of the operator. The first
+// comment of each file names the check of the lab, or the test, that fails without it.
 package hardening

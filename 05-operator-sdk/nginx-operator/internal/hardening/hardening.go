@@ -15,14 +15,16 @@ import (
 type Hardening struct {
 	// Owner is an empty object of the kind.
 	Owner client.Object
-	// Annotation is the name of an annotation of each child, which changes when what the operator applies does.
+	// Annotation is the name of an annotation of each child. Its value changes with the state that the operator
+	// applies.
 	Annotation string
-	// Report makes an error that the core writes into the status of the owner. With retry no watch reports its end.
+	// Report makes an error that the core writes into the status of the owner. With retry, no watch reports the end of
+	// the error.
 	Report func(reason, message string, retry bool) error
-	// Client reads from a cache that has what it wrote (Reads), and Live reads from the API server.
+	// Client reads from a cache that has its own writes (Reads), and Live reads from the API server.
 	Client client.Client
 	Live   client.Reader
-	// Clock gives the time to limits. New makes it that of the machine when it is nil.
+	// Clock gives the time to limits. When it is nil, New sets the clock of the machine.
 	Clock clock.PassiveClock
 
 	backoff workqueue.TypedRateLimiter[ctrl.Request]
@@ -31,11 +33,11 @@ type Hardening struct {
 
 const (
 	// firstRetry and lastRetry are the shortest and the longest backoff after a failure; each failure of the same owner
-	// doubles it. controller-runtime's own longest one is 1000 s: after an outage of an hour some owners would stay as
-	// they are for a quarter of an hour more.
+	// doubles it. The longest backoff of controller-runtime is 1000 s: after an outage of an hour, some owners would
+	// wait for another quarter of an hour.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// reconcileTimeout is for one reconcile. A server that does not answer must not keep a worker forever.
+	// reconcileTimeout limits one reconcile. A server that does not answer must not keep a worker forever.
 	reconcileTimeout = time.Minute
 )
 

@@ -3,15 +3,15 @@ package hardening
 import "fmt"
 
 // Demanded by the checks of fault/34: an admission policy or a webhook changes what the operator applies, at every
-// write. An operator that sends it again never ends, and its resource never gets ready (Kong/kong-operator#522).
-// The apply is left out then, and its answer is what there is.
+// write. An operator that applies again never stops, and its resource never gets ready (Kong/kong-operator#522). So the
+// decorator omits the apply, and answers with the live object.
 
-// isMutated reports whether a child still is what became of the last apply of the same desired state.
+// isMutated reports whether a child still is the result of the last apply of the same desired state.
 func (m *memory) isMutated(child *child) bool {
 	return len(child.diff) > 0 && m.mutated[child.kind] == child.mutation()
 }
 
-// setMutated remembers what became of an apply, nothing when it became what was applied.
+// setMutated remembers the result of an apply, or nothing when the result equals the desired state.
 func (m *memory) setMutated(child *child) {
 	if len(child.diff) > 0 {
 		m.mutated[child.kind] = child.mutation()
@@ -20,7 +20,7 @@ func (m *memory) setMutated(child *child) {
 	}
 }
 
-// mutation identifies what became of an apply: it changes with the desired state, and with the fields that differ.
+// mutation identifies the result of an apply: it changes with the desired state, and with the fields that differ.
 func (c *child) mutation() string {
 	text := c.applied
 	for _, d := range c.diff {

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Demanded by behaviour/14-leader-stops: a request that is cancelled when the manager stops might yet be carried out,
-// when the next leader works already. And by the checks of fault/05 and fault/32, and the alert on reconcile errors:
-// conflicts and refusals are tried again with backoff, and are no failures of the operator.
+// Demanded by behaviour/14-leader-stops: the API server may still execute a request that is cancelled when the manager
+// stops, while the next leader already works. Also demanded by the checks of fault/05 and fault/32, and by the alert on
+// reconcile errors: conflicts and refusals are tried again with backoff, and are not failures of the operator.
 
-// Reconciler decorates a reconciler. A reconcile that is under way when the manager stops ends, within the one time
-// limit of Options; what is queued is dropped, and the next leader finds it again in its cache. Its errors become
-// results.
+// Reconciler decorates a reconciler. When the manager stops, a reconcile that is under way runs to its end, within the
+// one time limit of Options. Queued owners are dropped, and the next leader finds them again in its cache. Errors of
+// the reconciler become results.
 func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		if ctx.Err() != nil {
@@ -44,14 +44,14 @@ func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 // A Reported is an error that the status of the owner reports.
 type Reported interface {
 	error
-	// MustRetry reports whether no watch reports its end.
+	// MustRetry reports whether no watch reports the end of the error.
 	MustRetry() bool
 }
 
 // result ends a reconcile in one of three ways:
-//   - nothing: all is well, or a watch reports what ends the wait;
-//   - a time: to reconcile again then. What status reports, and a conflict of versions, are not errors: they
-//     would be logged and counted as such at every try. They have a backoff of their own;
+//   - nothing: all is well, or a watch reports the end of the wait;
+//   - a time: to reconcile again then. An error that the status reports, or a version conflict, is not returned as an
+//     error: it would be logged and counted at every try. It has its own backoff;
 //   - an error: the API server failed. It is logged, counted, and tried again with backoff.
 func (h *Hardening) result(req ctrl.Request, errs ...error) (result ctrl.Result, failure error) {
 	retry := false
@@ -93,7 +93,7 @@ func flat(errs []error) (all []error) {
 	return all
 }
 
-// sooner returns the shorter of two times, of which 0 means none.
+// sooner returns the shorter of two times; 0 means none.
 func sooner(a time.Duration, b RequeueAfter) time.Duration {
 	if a == 0 {
 		return time.Duration(b)

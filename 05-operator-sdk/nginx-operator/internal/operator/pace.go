@@ -16,12 +16,12 @@ import (
 // Demanded by TestAThousandPodChangesCostFewStatusWrites: pods may come and go quickly, and each write of the status is
 // sent to every watcher, for example autoscalers and kubectl.
 
-// How often the status of one resource is written: statusBurst times at once, and then once every statusEvery. A delayed
-// status is computed again when the delay is over.
+// The rate limit of status writes for one resource: statusBurst writes at once, and then one every statusEvery. A
+// delayed status is computed again when the delay is over.
 const (
 	statusBurst = 2
 	statusEvery = 2 * time.Second
-	maxPaced    = 4096 // resources that are remembered, for a minute each
+	maxPaced    = 4096 // resources whose limiter is kept, each for a minute
 )
 
 // Paced decorates a client: it limits how often the status of each resource is written.
@@ -43,8 +43,8 @@ type pacedStatus struct {
 	paced
 }
 
-// Update implements client.SubResourceWriter. It returns a RequeueAfter when the write has to wait. Only a write that
-// was carried out counts.
+// Update implements client.SubResourceWriter. It returns a RequeueAfter when the write has to wait. Only a
+// successful write counts.
 func (w pacedStatus) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	known, found := w.limits.Get(obj.GetUID())
 	if !found {

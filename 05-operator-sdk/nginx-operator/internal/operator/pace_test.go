@@ -51,13 +51,13 @@ func TestTwoStatusesAtOnceThenOneEveryTwoSeconds(t *testing.T) {
 	}
 	pass := func(d time.Duration) { now.SetTime(now.Now().Add(d)) }
 	fail(errors.New("connection refused"))
-	take("mine", 0) // a write that fails takes nothing
+	take("mine", 0) // a write that fails does not count
 	fail(nil)
 	take("mine", 0)
 	take("mine", 0)
 	take("mine", 2*time.Second)
-	take("mine", 2*time.Second) // a call that has to wait takes nothing
-	take("other", 0)            // has its own limit
+	take("mine", 2*time.Second) // a call that has to wait does not count
+	take("other", 0)            // another resource has its own limit
 	pass(time.Second)
 	take("mine", time.Second)
 	pass(time.Second)
@@ -66,7 +66,7 @@ func TestTwoStatusesAtOnceThenOneEveryTwoSeconds(t *testing.T) {
 	pass(time.Hour)
 	take("mine", 0)
 	take("mine", 0)
-	take("mine", 2*time.Second) // rest is not saved up
+	take("mine", 2*time.Second) // a pause does not allow more than the burst
 }
 
 func TestThousandsOfChangesInTheUnitOfTime(t *testing.T) {

@@ -28,7 +28,7 @@ import (
 type Child struct {
 	// Kind is for messages.
 	Kind string
-	// Live is the observed state, nil when there is none.
+	// Live is the observed state, nil when the object does not exist.
 	Live client.Object
 
 	desired runtime.ApplyConfiguration
@@ -69,7 +69,7 @@ func (c *Child) setOwner(kind Kind, owner client.Object) {
 // A Kind is the kind of the owners.
 type Kind struct{ schema.GroupVersionKind }
 
-// Annotation is the name under which a child carries its owner's UID and the hash of what was applied.
+// Annotation returns the key of the annotation that has the owner's UID and the hash of the applied fields.
 func (k Kind) Annotation() string { return k.Group + "/applied" }
 
 // reference is the owner reference that controllerutil.SetControllerReference would add. That function takes an object,
@@ -82,7 +82,7 @@ func (k Kind) reference(owner client.Object) *metav1ac.OwnerReferenceApplyConfig
 }
 
 // UID returns the UID of the resource of this kind that controls an object. For an object without a controller, it
-// returns the UID of the resource for which the object was created. It is empty when there is none.
+// returns the UID of the resource for which the object was created. It is empty without such a resource.
 func (k Kind) UID(obj metav1.Object) types.UID {
 	controller := metav1.GetControllerOfNoCopy(obj)
 	if controller == nil {
@@ -96,12 +96,12 @@ func (k Kind) UID(obj metav1.Object) types.UID {
 	return controller.UID
 }
 
-// conflict reports why a resource cannot write a live object that has the name of a child, nil when it can. It also
+// conflict returns the reason why a resource cannot write a live object that has the name of a child, or nil. It also
 // reports whether the resource owns the object. Owners are compared by UID, because a name can be used again.
 func (k Kind) conflict(owner, obj client.Object, what string) (owned bool, err *conditions.ConditionError) {
 	controller, uid := metav1.GetControllerOfNoCopy(obj), k.UID(obj)
 	owned = uid == owner.GetUID() || controller != nil && controller.UID == owner.GetUID()
-	// Two resources cannot have one name.
+	// Two resources cannot have the same name.
 	stale := controller != nil && uid == controller.UID && controller.Name == owner.GetName()
 	switch held := heldBy(obj); {
 	case owned && obj.GetDeletionTimestamp() == nil:
@@ -124,8 +124,8 @@ func (k Kind) conflict(owner, obj client.Object, what string) (owned bool, err *
 	}
 }
 
-// heldBy returns the finalizers that keep an object which is being deleted, apart from the garbage collector's own,
-// which end by themselves.
+// heldBy returns the finalizers that keep an object which is being deleted, without those that the garbage collector
+// itself removes.
 func heldBy(obj metav1.Object) []string {
 	if obj.GetDeletionTimestamp() == nil {
 		return nil
@@ -135,8 +135,8 @@ func heldBy(obj metav1.Object) []string {
 	})
 }
 
-// NameOf is the metadata that identifies an object, its version and its owners: what a cache keeps of an object that no
-// resource owns.
+// NameOf returns the metadata that identifies an object, its version and its owners. A cache keeps only this of an
+// object that no resource owns.
 func NameOf(obj client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 		ResourceVersion: obj.GetResourceVersion(), OwnerReferences: obj.GetOwnerReferences()}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Local is a running local cluster of a test's own.
+// Local is a running local cluster that one test uses alone.
 type Local struct {
 	// Config authenticates as the cluster's administrator.
 	Config *rest.Config
@@ -27,9 +27,9 @@ type Local struct {
 	hold            io.Closer
 }
 
-// StartLocal starts a local cluster that nobody else uses: a complete control plane with simulated
-// nodes. The given CRDs are installed before its controllers start. The caller must call Stop; when
-// the test dies before, the cluster ends too.
+// StartLocal starts a separate local cluster: a complete control plane with simulated nodes. The given CRDs are
+// installed before its controllers start. The caller must call Stop; when the test process dies before, the
+// cluster ends too.
 func StartLocal(crds ...string) (*Local, error) {
 	root, err := Root()
 	if err != nil {

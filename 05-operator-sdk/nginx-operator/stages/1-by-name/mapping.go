@@ -14,7 +14,7 @@ const ContentIndex = "spec.contentRef.name"
 // Content returns the keys of an object in ContentIndex.
 func Content(client.Object) []string { return nil }
 
-// Mapper maps with what the cache has.
+// Mapper maps with the objects in the cache.
 type Mapper struct{ client.Reader }
 
 // ByContent returns the Nginxes to reconcile when a ConfigMap has changed. A watch calls it:

@@ -23,7 +23,7 @@ func Content(object client.Object) []string {
 	return []string{nginx.Spec.ContentRef.Name}
 }
 
-// Mapper maps with what the cache has.
+// Mapper maps with the objects in the cache.
 type Mapper struct{ client.Reader }
 
 // ByContent returns the Nginxes to reconcile when a ConfigMap has changed. A watch calls it:

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxNodes is how many names status.nodes has at most: each change sends the whole object to every watcher.
+// MaxNodes limits the names in status.nodes, because each change sends the whole object to every watcher.
 const MaxNodes = 100
 
-// Nodes returns the names for status.nodes: of the pods that run for a Deployment. sets and pods are those that have
-// the labels of the Nginx, in any order.
+// Nodes returns the names for status.nodes: the running pods of a Deployment. sets and pods are all ReplicaSets and
+// pods with the labels of the Nginx, in any order.
 func Nodes(deployment *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.Pod) (names []string) {
 	for i := range pods {
 		pod := &pods[i]

@@ -37,7 +37,7 @@ func TestNodes(t *testing.T) {
 	for name, p := range map[string]corev1.Pod{
 		"that is pending": pod("web-1-pending", "web-1", corev1.PodPending),
 		"that failed":     pod("web-1-failed", "web-1", corev1.PodFailed),
-		"that somebody made with the same labels":      pod("web-debug", "", corev1.PodRunning),
+		"that another user made with the same labels":  pod("web-debug", "", corev1.PodRunning),
 		"of a ReplicaSet that is not the Deployment's": pod("strange-a", "strange", corev1.PodRunning),
 		"that is being deleted":                        ending,
 	} {

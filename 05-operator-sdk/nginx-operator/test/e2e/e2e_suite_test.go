@@ -15,7 +15,7 @@ import (
 	"github.com/example/nginx-operator/test/utils"
 )
 
-// image is the operator's; IMG says another one.
+// image is the operator's image; the variable IMG replaces it.
 var image = cmp.Or(os.Getenv("IMG"), "example.com/"+name+":e2e")
 
 func TestE2E(t *testing.T) {
@@ -25,7 +25,7 @@ func TestE2E(t *testing.T) {
 
 var _ = BeforeSuite(func() { buildImages([]string{"IMG=" + image}, image) })
 
-// field returns a function that asks for one field of a resource.
+// field returns a function that reads one field of a resource.
 func field(what, name, path string) func() (string, error) {
 	return func() (string, error) { return utils.Kubectl("get", what, name, "-o", "jsonpath={"+path+"}") }
 }

@@ -20,13 +20,13 @@ const (
 	instance  = "app.kubernetes.io/instance=" + sample
 )
 
-// nodes are the pods that the status of an Nginx lists.
+// nodes returns the pods in the status of an Nginx.
 func nodes(name string) []string {
 	GinkgoHelper()
 	return utils.Lines(kubectl("get", "nginx", name, "-o", `jsonpath={range .status.nodes[*]}{@}{"\n"}{end}`))
 }
 
-// running are the sample's pods that run and are not being deleted, sorted.
+// running returns the sample's pods that run and are not being deleted, sorted.
 func running() []string {
 	GinkgoHelper()
 	out := kubectl("get", "pods", "-l", instance, "--field-selector=status.phase=Running",
@@ -41,8 +41,8 @@ func running() []string {
 	return names
 }
 
-// fetch asks an Nginx's Service for its page. Static builds of busybox cannot look names up everywhere, so it
-// is asked by its address.
+// fetch requests the page of an Nginx's Service. It uses the address of the Service, because static builds of
+// busybox cannot look up names everywhere.
 func fetch(name string) func() (string, error) {
 	return func() (string, error) {
 		address, err := field("service", name, ".spec.clusterIP")()
@@ -57,13 +57,13 @@ var _ = Describe("nginx-operator", Ordered, func() {
 	BeforeAll(func() {
 		deploy()
 		startClient()
-		DeferCleanup(func() { _, _ = utils.Kubectl("delete", "nginx", "--all", "--wait") }) // the kind may be gone
+		DeferCleanup(func() { _, _ = utils.Kubectl("delete", "nginx", "--all", "--wait") }) // the CRD may be deleted
 		DeferCleanup(utils.Kubectl, "delete", "configmap", "nginx-content", "--ignore-not-found")
 	})
 
 	AfterEach(func() { printWhenFailed([]string{"get", "nginxes", "-o", "yaml"}, []string{"describe", "pods"}) })
 
-	It("gives its metrics to who may read them, and to nobody else", func(ctx SpecContext) {
+	It("gives its metrics only to users who may read them", func(ctx SpecContext) {
 		scrapeAsReader(ctx)
 	})
 

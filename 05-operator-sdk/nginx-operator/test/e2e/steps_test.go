@@ -43,7 +43,7 @@ func kubectl(args ...string) string {
 	return run("kubectl", args...)
 }
 
-// printWhenFailed prints the operator's log and what kubectl shows, when the spec failed.
+// printWhenFailed prints the operator's log and the output of kubectl if the spec failed.
 func printWhenFailed(commands ...[]string) {
 	if CurrentSpecReport().Failed() {
 		for _, args := range append([][]string{{"-n", namespace, "logs", "deployment/" + manager}}, commands...) {
@@ -56,7 +56,7 @@ func printWhenFailed(commands ...[]string) {
 // scrapeAsReader checks that a service account needs the operator's role to read its metrics, and returns them.
 func scrapeAsReader(ctx SpecContext) string {
 	GinkgoHelper()
-	for _, account := range []string{"e2e-metrics", "e2e-nobody"} { // a refusal is remembered for half a minute
+	for _, account := range []string{"e2e-metrics", "e2e-nobody"} { // the API server caches a refusal for half a minute
 		DeferCleanup(utils.Kubectl, "delete", "serviceaccount", account, "--ignore-not-found")
 		kubectl("create", "serviceaccount", account)
 	}

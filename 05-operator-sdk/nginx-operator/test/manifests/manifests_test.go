@@ -1,4 +1,4 @@
-// Package manifests tests what config/ makes, on a real API server.
+// Package manifests tests the objects of config/ on a real API server.
 package manifests
 
 import (
@@ -35,10 +35,10 @@ func TestMain(m *testing.M) {
 		assets, err := testenv.Assets()
 		config, kubectl = cfg, filepath.Join(assets, "kubectl")
 		return err
-	}, "testdata")) // kinds that come from elsewhere are known to this cluster by name only
+	}, "testdata")) // testdata has CRDs without a schema for the kinds of other projects
 }
 
-// build returns what a folder of config/ makes.
+// build returns the objects that kustomize builds from a folder of config/.
 func build(t *testing.T, folder string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), kubectl, "kustomize",
@@ -142,7 +142,7 @@ func TestTheManagersPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// grants says who gets which rights where: "everywhere: manager-role".
+// grants returns the roles that are bound, and where: "everywhere: manager-role".
 func grants(t *testing.T, all []*unstructured.Unstructured) (found []string) {
 	t.Helper()
 	for _, b := range only[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding") {
@@ -158,7 +158,7 @@ func grants(t *testing.T, all []*unstructured.Unstructured) (found []string) {
 	return found
 }
 
-// watched is what WATCH_NAMESPACE says, empty when it is not set.
+// watched returns the value or the field of WATCH_NAMESPACE, empty when it is not set.
 func watched(t *testing.T, all []*unstructured.Unstructured) string {
 	t.Helper()
 	for _, env := range manager(t, all).Spec.Template.Spec.Containers[0].Env {

@@ -5,10 +5,10 @@ const (
 	namespace = name + "-system"
 )
 
-// ways are the folders of config/ that can be applied.
+// ways are the folders of config/ that a user can apply.
 var ways = []string{"default", "one-namespace", "several-namespaces", "prometheus"}
 
-// scopes say what each way watches, and whom it gives rights where.
+// scopes are the namespaces that each way watches, and the roles that it grants in each namespace.
 var scopes = map[string]struct {
 	watched string
 	grants  []string

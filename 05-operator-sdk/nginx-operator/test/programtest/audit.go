@@ -16,7 +16,7 @@ import (
 
 // An Audit reads an API server's audit log, each line once.
 type Audit struct {
-	// Path is that of the log.
+	// Path is the path of the log.
 	Path string
 
 	mu     sync.Mutex
@@ -34,7 +34,7 @@ type Request struct {
 	StageTimestamp           time.Time
 }
 
-// Of returns what a user of the tests asked of the API server, oldest first.
+// Of returns the requests of a user of the tests to the API server, oldest first.
 func (a *Audit) Of(t *testing.T, user string) []Request {
 	t.Helper()
 	a.mu.Lock()
@@ -50,7 +50,7 @@ func (a *Audit) Of(t *testing.T, user string) []Request {
 	for lines := bufio.NewReader(file); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return slices.Clone(a.byUser[user]) // the rest is being written
+			return slices.Clone(a.byUser[user]) // the API server is still writing the rest
 		}
 		a.offset += int64(len(line))
 		a.read(line)
@@ -63,7 +63,7 @@ func (a *Audit) read(line []byte) {
 		return
 	}
 	if begun := r.Stage == "ResponseStarted"; begun != (r.Verb == "watch" && r.ResponseStatus.Code == 200) {
-		return // a watch counts when it begins, everything else when it is answered
+		return // a watch counts when it begins, other requests when they are answered
 	}
 	if a.byUser == nil {
 		a.byUser = map[string][]Request{}
@@ -71,7 +71,7 @@ func (a *Audit) read(line []byte) {
 	a.byUser[r.User.Username] = append(a.byUser[r.User.Username], r)
 }
 
-// Settled returns what a user asked, leases apart, once nothing new comes.
+// Settled returns the requests of a user, without leases, when no new request comes.
 func (a *Audit) Settled(t *testing.T, user string) (all []Request) {
 	t.Helper()
 	Steady(t, "what "+user+" sends", 500*time.Millisecond, func() int {
@@ -101,7 +101,7 @@ func (r Request) Changes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// Writes are the requests that ask for a change, leases and events apart.
+// Writes returns the requests that ask for a change, without leases and events.
 func Writes(all []Request) []Request {
 	return Filter(all, func(r Request) bool { return r.Changes() && !r.OfLease() && r.ObjectRef.Resource != "events" })
 }

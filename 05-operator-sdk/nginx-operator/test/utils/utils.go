@@ -1,4 +1,4 @@
-// Package utils is what the end-to-end tests share: commands, and asking the operator for its metrics.
+// Package utils has the code that the end-to-end tests share: it runs commands, and reads the operator's metrics.
 package utils
 
 import (
@@ -30,10 +30,10 @@ func ProjectDir() (string, error) {
 	return "", errors.New("no folder above has a PROJECT file: run the tests in the project")
 }
 
-// Run runs a program in the project's folder and returns what it printed. The error has that too.
+// Run runs a program in the project's folder and returns its output. The error contains the output too.
 func Run(name string, args ...string) (string, error) { return Feed("", name, args...) }
 
-// Feed is Run for a program that reads the text.
+// Feed is like Run, and gives the program a text as its standard input.
 func Feed(text, name string, args ...string) (string, error) {
 	dir, err := ProjectDir()
 	if err != nil {
@@ -51,7 +51,7 @@ func Feed(text, name string, args ...string) (string, error) {
 // Kubectl runs kubectl.
 func Kubectl(args ...string) (string, error) { return Run("kubectl", args...) }
 
-// Lines are the lines of a text that are not empty.
+// Lines returns the lines of a text that are not empty.
 func Lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -63,8 +63,8 @@ func Lines(text string) (all []string) {
 
 var forwarding = regexp.MustCompile(`127\.0\.0\.1:(\d+) ->`)
 
-// Metrics asks a Service of the cluster for /metrics with a token, or without when that is empty, and
-// returns the answer's code and text. The token goes into a header: command lines can be read by all.
+// Metrics requests /metrics from a Service of the cluster, with a token unless it is empty, and returns the
+// code and the text of the response. The token is in a header, because every user can read command lines.
 func Metrics(ctx context.Context, namespace, service, token string) (code int, text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

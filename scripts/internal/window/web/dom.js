@@ -32,7 +32,7 @@ export function find(selector, within = document) {
 }
 
 /**
- * Says a sentence to who does not see the page.
+ * Announces a sentence to a user of a screen reader.
  * @param {string} text
  */
 export function announce(text) {
@@ -56,10 +56,11 @@ export function difference(text) {
 const words = { running: "… running", passed: "✓ passed", failed: "✗ failed", refused: "! not run" };
 
 /**
- * Shows what came of a command.
+ * Shows the result of a command.
  * @param {Element} place
  * @param {State} state
  * @typedef {{id: string, is: "running" | "passed" | "failed" | "refused", says?: string, detail?: string}} State
+ * @typedef {(id: string, command: string, onState: (state: State) => void) => void} Run
  */
 export function showState(place, state) {
   place.className = `verdict ${state.is}`;

@@ -1,12 +1,13 @@
 // @ts-check
-// The exercises: the list of all chapters, and one of them with its buttons. Each button types its command.
+// The exercises: the list of all chapters, and one exercise with its buttons. Each button types its command.
 
 import { difference, element, showState } from "./dom.js";
 
 /** @typedef {import("./dom.js").State} State */
 /** @typedef {{id: string, title: string, chapter: string, minutes: number, passed: boolean, begun: boolean}} One */
 /** @typedef {{current: string, next: string, passed: number, exercises: One[], chapters: Record<string, string>}} Progress */
-/** @typedef {One & {story: string, path: string, difference: string, editor: string, replay: boolean}} Task */
+/** @typedef {One & {story: string, path: string, difference: string, editor: string,
+ *    verdict?: import("./loop.js").Verdict}} Task */
 
 const actions = [
   { name: "Begin", target: "exercise", does: "puts the starter into work/, or goes on" },
@@ -19,11 +20,13 @@ const actions = [
 export class Exercises {
   /**
    * @param {HTMLElement} place
-   * @param {(id: string, command: string, onState: (state: State) => void) => void} run
+   * @param {string} page
+   * @param {import("./dom.js").Run} run
    * @param {(id: string) => void} replay
    */
-  constructor(place, run, replay) {
+  constructor(place, page, run, replay) {
     this.place = place;
+    this.page = page;
     this.run = run;
     this.replay = replay;
     this.id = "";
@@ -32,7 +35,7 @@ export class Exercises {
   }
 
   /**
-   * Takes what is on the disk now, and shows an exercise.
+   * Loads the present files and progress from the server, and shows an exercise.
    * @param {string} [id]
    */
   async refresh(id = this.id) {
@@ -41,7 +44,8 @@ export class Exercises {
     if (!answer.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await answer.text()));
     /** @type {Progress} */
     const progress = await answer.json();
-    this.id ||= progress.current || progress.next || progress.exercises[0]?.id || "";
+    const here = progress.exercises.find((one) => !one.passed && this.page.startsWith(one.chapter + "/"));
+    this.id ||= progress.current || here?.id || progress.next || progress.exercises[0]?.id || "";
     const task = await fetch(`/exercises/${encodeURIComponent(this.id)}`);
     if (!task.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await task.text()));
     this.place.replaceChildren(this.one(await task.json()), this.all(progress));
@@ -67,8 +71,9 @@ export class Exercises {
       element("p", { class: "story" }, task.story),
       element("p", {}, open, " ", element("code", {}, task.editor ? `${task.editor} ${task.path}` : task.path)),
       ...buttons, verdict,
-      task.replay ? element("p", {}, element("button", { type: "button", click: () => this.replay(task.id) },
-        "Watch the last check step by step")) : "",
+      task.verdict ? element("p", {}, element("button", { type: "button", click: () => this.replay(task.id) },
+        "Watch the last check step by step"), ` It ${task.verdict.passed ? "✓ passed" : "✗ failed"} ${task.verdict.check}. `,
+        task.verdict.message.slice(0, 300)) : "",
       task.difference
         ? element("details", {}, element("summary", {}, "What you have changed in the starter"), difference(task.difference))
         : element("p", { class: "note" }, task.begun ? "You have changed nothing in the starter." : ""));
@@ -83,7 +88,7 @@ export class Exercises {
       section.append(element("h3", {}, progress.chapters[chapter]),
         element("ol", { class: "exercises" }, ...mine.map((one) => element("li", {},
           element("button", { type: "button", class: "plain", ...(one.id === this.id ? { "aria-current": "true" } : {}),
-            click: () => this.refresh(one.id) }, `${one.passed ? "✓ passed" : "○ open"}  ${one.id} ${one.title}`)))));
+            click: () => this.refresh(one.id).then(() => this.place.scrollTo(0, 0)) }, `${one.passed ? "✓ passed" : "○ open"}  ${one.id} ${one.title}`)))));
     }
     return section;
   }

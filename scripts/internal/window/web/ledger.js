@@ -3,9 +3,9 @@
 
 /**
  * An arrow, as the server sends it.
- * @typedef {{is: "event" | "request", n: number, time: string, by?: Program, group?: string, version?: string,
+ * @typedef {{is: "event" | "request" | "note", n: number, time: string, by?: Program, group?: string, version?: string,
  *   resource: string, namespace?: string, name?: string, verb?: string, code?: number, effect?: string, took?: number,
- *   text: string, changes?: boolean, after?: number}} Entry
+ *   text: string, sentence: string, changes?: boolean, later?: string}} Entry
  * @typedef {{name?: string, pid?: number, executable?: string}} Program
  */
 
@@ -21,7 +21,7 @@ export class Ledger {
   }
 
   /**
-   * Takes records. The order is that of their time: a request is recorded when it is answered.
+   * Takes records, and sorts them by their time: a request is recorded only when it is answered.
    * @param {Entry[]} some
    */
   add(some) {
@@ -37,21 +37,13 @@ export class Ledger {
   }
 
   /**
-   * Names the programs that are told of events. All others are tools, and kubectl is one also when it watches.
+   * Returns the names of the programs that receive events. All other programs are tools. kubectl is a tool, also when
+   * it watches.
    * @returns {Set<string>}
    */
   operators() {
     const watching = this.all.filter((entry) => entry.is === "event" || entry.verb === "watch");
     return new Set(watching.map(nameOf).filter((name) => name !== "kubectl"));
-  }
-
-  /**
-   * Returns the newest event that was delivered to a program before it sent a request.
-   * @param {Entry} request
-   * @returns {Entry | undefined}
-   */
-  before(request) {
-    return this.all.slice(0, this.all.indexOf(request)).findLast((entry) => entry.n === request.after);
   }
 }
 

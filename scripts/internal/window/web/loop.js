@@ -1,6 +1,6 @@
 // @ts-check
-// The loop of programs: columns for users, the API server and each program, and an arrow for each event that is delivered
-// and each request, at its time. It runs live, stands at one arrow, or plays what is kept.
+// The loop of programs: columns for users, the API server and each program, and an arrow for each event that is
+// delivered and each request, at its time. The view is live, stands at one arrow, or replays the kept records.
 
 import { announce, element } from "./dom.js";
 import { clockOf, gap, isRead, Ledger, nameOf, timeOf } from "./ledger.js";
@@ -10,14 +10,14 @@ import { Objects } from "./objects.js";
 /** @typedef {{exercise: string, passed: boolean, check: string, message: string, at?: number, time: string}} Verdict */
 
 const cluster = "cluster";
-// How many arrows before and after the chosen one are drawn.
+// How many arrows before and after the chosen arrow are drawn.
 const before = 240;
 const after = 60;
 
 export class Loop {
   /**
    * @param {HTMLElement} place
-   * @param {(id: string, command: string, onState: (state: import("./dom.js").State) => void) => void} run
+   * @param {import("./dom.js").Run} run
    */
   constructor(place, run) {
     this.place = place;
@@ -63,7 +63,7 @@ export class Loop {
   }
 
   /**
-   * Takes the place of the page, or gives it back.
+   * Replaces the page by the loop, or shows the page again.
    * @param {boolean} on
    */
   widen(on) {
@@ -71,7 +71,7 @@ export class Loop {
     this.wide.ariaPressed = String(on);
   }
 
-  /** Shows the view; it connects when it is shown for the first time, and when a check has run again. */
+  /** Shows the view. The view connects when it is shown for the first time, and when a check has run again. */
   async show() {
     const was = this.verdict()?.time;
     const answer = await fetch("/loop/sources").catch(() => undefined);
@@ -104,10 +104,11 @@ export class Loop {
     this.at = undefined;
     this.ended = false;
     this.away = "";
+    this.objects.close();
     this.listen();
   }
 
-  /** Takes records; when the connection was lost, those that are known already come again. */
+  /** Takes records. After a lost connection, records that are known already arrive again. */
   listen() {
     this.socket?.close();
     const socket = new WebSocket(`ws://${location.host}/loop/records/${encodeURIComponent(this.source)}`);
@@ -145,7 +146,7 @@ export class Loop {
     return verdict && (this.ledger.all.find((entry) => entry.n === verdict.at) ?? this.arrows().at(-1));
   }
 
-  /** Returns what is drawn: reads may be folded, writes and events never are. */
+  /** Returns the records to draw: reads may be folded, writes and events never are. */
   arrows() {
     const at = this.verdict()?.at;
     return this.ledger.all.filter((entry) => this.reads.checked || !isRead(entry) || entry.n === at);
@@ -172,10 +173,10 @@ export class Loop {
     const here = this.at ? arrows.indexOf(this.at) : arrows.length - (by < 0 ? 0 : 1);
     this.at = arrows[Math.min(Math.max(here + by, 0), arrows.length - 1)];
     this.draw();
-    if (this.at) announce(this.sentence(this.at));
+    if (this.at) announce(sentenceOf(this.at));
   }
 
-  /** Plays from the chosen arrow, or from the first one, in the time that passed; a pause lasts no longer than a second. */
+  /** Plays from the chosen arrow, or from the first arrow, in the original time; a pause lasts at most a second. */
   play() {
     const arrows = this.arrows();
     const playing = this.playing !== undefined;
@@ -216,7 +217,7 @@ export class Loop {
     event.preventDefault();
   }
 
-  /** Reads the objects of the cluster again, not too often. */
+  /** Reads the objects of the cluster again, but not too often. */
   look() {
     if (this.place.hidden || document.hidden || this.source !== cluster) return;
     this.objects.refresh(this.ledger);
@@ -246,7 +247,7 @@ export class Loop {
     this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
     this.mark(shown, this.marked());
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
-    this.detail.replaceChildren(this.at ? this.sentence(this.at) : "Choose an arrow to read what came before it.");
+    this.detail.replaceChildren(this.at ? sentenceOf(this.at) : "Choose an arrow to read what came before it.");
     if (this.at?.name && this.source === cluster) {
       const entry = this.at;
       this.detail.append(" ", button("Its YAML", "Enter", () => this.objects.open(entry)));
@@ -267,8 +268,8 @@ export class Loop {
     const verdict = this.verdict();
     const words = [this.away, arrows.length ? `${state} at ${here + 1} of ${arrows.length}` : "nothing has passed yet",
       folded ? `${folded} reads folded` : "",
-      verdict ? `${verdict.passed ? "✓ passed" : "✗ failed"} ${verdict.check}: ${verdict.message}` : "",
-      this.source === cluster ? "" : "objects are those of the local cluster now, not of the check"];
+      verdict ? `${verdict.passed ? "✓ passed" : "✗ failed"} ${verdict.check}` : "",
+      this.source === cluster ? "" : "the lab's changes are not drawn; objects are those of the local cluster now"];
     const text = words.filter(Boolean).join(" · ");
     if (this.status.textContent !== text) this.status.textContent = text;
     this.pauser.textContent = this.at && this.playing === undefined && !this.ended ? "Go live" : "Pause";
@@ -289,8 +290,8 @@ export class Loop {
     const line = element("span", { class: `line ${toRight ? "right" : "left"}` });
     label.style.gridColumn = `${lane < 0 ? 2 : 3} / -1`;
     line.style.gridColumn = lane < 0 ? "2 / 3" : `3 / ${lane + 4}`;
-    const event = entry.is === "request" && lane >= 0 ? this.ledger.before(entry) : undefined;
-    label.append(element("span", { class: "by" }, event ? `${gap(event, entry)} later` : entry.is === "event" ? "delivered" : nameOf(entry)));
+    const by = entry.is === "event" ? "delivered" : lane >= 0 && entry.later ? `${entry.later} later` : nameOf(entry);
+    label.append(element("span", { class: "by" }, by));
     const row = element("li", { role: "option", class: `arrow ${kindOf(entry)} ${later ? "later" : ""}`,
       "aria-selected": String(entry === this.at), ...(entry === this.at ? { id: "arrow-now" } : {}),
       click: () => {
@@ -316,25 +317,14 @@ export class Loop {
     row.append(element("strong", { class: "mark" }, verdict.passed ? `✓ passed ${verdict.check}`
       : `✗ ${verdict.at ? "here it differed" : "it failed"}: ${verdict.message}`));
   }
-
-  /**
-   * Says what an arrow is and what came before it. What came before is not its cause.
-   * @param {Entry} entry
-   */
-  sentence(entry) {
-    const who = nameOf(entry) + (entry.by?.pid ? ` (process ${entry.by.pid})` : "");
-    if (entry.is === "event") return `${clockOf(entry)}: ${entry.text} was delivered to ${who}.`;
-    const event = this.ledger.before(entry);
-    const took = entry.took ? `, in ${entry.took.toFixed(1)} ms` : "";
-    const moved = entry.effect === "moved" ? " It changed the object." : entry.effect === "same" ? " It changed nothing." : "";
-    return `${clockOf(entry)}: ${who} sent ${entry.text}${took}.${moved}` +
-      (event ? ` Before it, by ${gap(event, entry)}, ${event.text} was delivered: that is the order, not a cause.` : "");
-  }
 }
 
 /** @param {Entry} entry */
+const sentenceOf = (entry) => `${clockOf(entry)}: ${entry.sentence}`;
+
+/** @param {Entry} entry */
 function kindOf(entry) {
-  if (entry.is === "event") return "event";
+  if (entry.is !== "request") return entry.is;
   if (!entry.code || entry.code >= 400) return "refused-request";
   return entry.changes ? entry.effect === "same" ? "same" : "write" : "read";
 }

@@ -17,23 +17,18 @@ const terminals = new Map();
 /** @type {Map<string, (state: import("./dom.js").State) => void>} */
 const waiting = new Map();
 
-/**
- * Runs a command in the terminal of the buttons.
- * @param {string} id
- * @param {string} command
- * @param {(state: import("./dom.js").State) => void} onState
- */
+// Runs the command of a button of the exercises, and shows the terminal, unless the terminal is busy.
+/** @type {import("./dom.js").Run} */
 function run(id, command, onState) {
   select("commands");
-  runBeside(id, command, onState);
+  runBeside(id, command, (state) => {
+    if (state.is === "refused") select("exercises");
+    onState(state);
+  });
 }
 
-/**
- * Runs a command in the terminal of the buttons, and goes on showing what is shown.
- * @param {string} id
- * @param {string} command
- * @param {(state: import("./dom.js").State) => void} onState
- */
+// Runs a command in the terminal of the buttons, and keeps the shown tab.
+/** @type {import("./dom.js").Run} */
 function runBeside(id, command, onState) {
   waiting.set(id, onState);
   terminals.get("commands")?.runCommand(id, command);
@@ -52,7 +47,7 @@ for (const tab of tabs) {
   }));
 }
 const loop = new Loop(find("#panel-loop"), runBeside);
-const exercises = new Exercises(find("#panel-exercises"), run, (id) => {
+const exercises = new Exercises(find("#panel-exercises"), page, run, (id) => {
   loop.open(id);
   showLoop();
 });
@@ -87,7 +82,10 @@ for (const tab of tabs) {
   tab.setAttribute("aria-controls", `panel-${nameOf(tab)}`);
   tab.id = `tab-${nameOf(tab)}`;
   find(`#panel-${CSS.escape(nameOf(tab))}`).setAttribute("aria-labelledby", tab.id);
-  tab.addEventListener("click", () => select(nameOf(tab)));
+  tab.addEventListener("click", () => {
+    select(nameOf(tab));
+    terminals.get(nameOf(tab))?.focus();
+  });
   tab.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;

@@ -1,5 +1,5 @@
 // @ts-check
-// The objects of the local cluster as a tree, one of them as YAML with its managers, and what a user may do to them.
+// The objects of the local cluster as a tree, one object as YAML with its managers, and the actions of a user on them.
 
 import { element, showState } from "./dom.js";
 
@@ -15,7 +15,7 @@ import { element, showState } from "./dom.js";
 const samples = 60; // of metrics, one each 3 seconds
 
 export class Objects {
-  /** @param {(id: string, command: string, onState: (state: import("./dom.js").State) => void) => void} run */
+  /** @param {import("./dom.js").Run} run */
   constructor(run) {
     this.run = run;
     this.name = ""; // of the chosen object, also when it is deleted and made again
@@ -35,14 +35,14 @@ export class Objects {
     this.verdict = element("div", { class: "verdict", role: "status" });
     this.yaml = element("section", { class: "yaml", "aria-label": "The object as YAML", hidden: true, tabindex: "-1",
       keydown: (event) => /** @type {KeyboardEvent} */ (event).key === "Escape" && this.close() });
-    this.place = element("section", { class: "loop-objects", "aria-label": "Objects" },
-      element("div", { class: "side" }, element("h2", {}, "Objects of the local cluster, now"), this.tree,
-        element("h2", {}, "Act as a user"), this.acts, this.verdict, this.plots),
-      this.yaml);
+    this.user = element("div", {}, element("h2", {}, "Act as a user"), this.acts, this.verdict);
+    this.side = element("div", { class: "side" }, element("h2", {}, "Objects of the local cluster, now"), this.tree,
+      this.user, this.plots);
+    this.place = element("section", { class: "loop-objects", "aria-label": "Objects" }, this.side, this.yaml);
   }
 
   /**
-   * Reads the objects whose resources are in the ledger, and which of its programs run.
+   * Reads the objects whose resources are in the ledger, and its running programs.
    * @param {Ledger} ledger
    */
   async refresh(ledger) {
@@ -96,7 +96,7 @@ export class Objects {
     return element("ul", {}, ...some.map((one) => {
       const below = this.all.filter((other) => other.owners?.includes(one.uid));
       const item = element("li", {}, element("button", { type: "button", class: "plain", "data-key": nameOf(one),
-        ...(one === this.chosen() ? { "aria-current": "true" } : {}), click: () => this.choose(one) },
+        ...(one === this.chosen() ? { "aria-current": "true" } : {}), click: () => this.choose(one.resource, one.namespace, one.name) },
         element("b", {}, one.kind), ` ${one.name}`), element("div", { class: "facts" },
         ...(one.facts ?? []).map((fact) => element("span", {}, fact))));
       if (below.length) item.append(this.branch(below));
@@ -104,15 +104,24 @@ export class Objects {
     }));
   }
 
+  /**
+   * Returns the chosen object, also when it is made again, or none while it is gone. Before a choice, it returns a
+   * custom resource.
+   */
   chosen() {
-    return this.all.find((one) => nameOf(one) === this.name) ?? this.all.find((one) => one.custom) ?? this.all[0];
+    return this.all.find((one) => this.name ? nameOf(one) === this.name : one.custom);
   }
 
-  /** @param {Thing} one */
-  choose(one) {
-    this.name = nameOf(one);
+  /**
+   * Chooses an object, and shows it as YAML.
+   * @param {string} resource
+   * @param {string} [namespace]
+   * @param {string} [name]
+   */
+  choose(resource, namespace = "", name = "") {
+    this.name = nameOf({ resource, namespace, name });
     this.draw();
-    this.read(one.resource, one.namespace ?? "", one.name);
+    this.read(resource, namespace, name);
   }
 
   /**
@@ -120,11 +129,11 @@ export class Objects {
    * @param {Entry} entry
    */
   open(entry) {
-    this.read(resourceOf(entry), entry.namespace ?? "", entry.name ?? "");
+    this.choose(resourceOf(entry), entry.namespace, entry.name);
   }
 
   /**
-   * Returns what a user can do to the chosen object and to the programs that run.
+   * Returns the actions of a user on the chosen object and on the running programs.
    * @returns {{name: string, command: string}[]}
    */
   actions() {
@@ -166,7 +175,6 @@ export class Objects {
   }
 
   /**
-   * Shows an object as YAML.
    * @param {string} resource
    * @param {string} namespace
    * @param {string} name
@@ -175,7 +183,7 @@ export class Objects {
     const answer = await fetch(`/loop/object?${new URLSearchParams({ resource, namespace, name })}`);
     const close = element("button", { type: "button", click: () => this.close() }, "Close");
     const head = element("header", {}, element("h2", {}, `${resource.split("/")[2]} ${name}, now`), close);
-    this.yaml.replaceChildren(head);
+    this.yaml.replaceChildren(head, this.user);
     this.yaml.hidden = false;
     if (answer.ok) this.yaml.append(...drawYAML(await answer.json()));
     else this.yaml.append(element("p", { role: "alert" }, await answer.text()));
@@ -183,11 +191,13 @@ export class Objects {
   }
 
   close() {
+    const focused = this.yaml.contains(document.activeElement);
     this.yaml.hidden = true;
-    /** @type {HTMLElement | null} */ (this.tree.querySelector("[aria-current]"))?.focus();
+    this.side.insertBefore(this.user, this.plots);
+    if (focused) /** @type {HTMLElement | null} */ (this.tree.querySelector("[aria-current]"))?.focus();
   }
 
-  /** Draws what the programs' metrics report, where they offer them. */
+  /** Draws the metrics of the programs that offer them. */
   plot() {
     const some = this.programs.filter((one) => one.metrics);
     this.plots.replaceChildren(...some.flatMap((one) => {
@@ -204,8 +214,8 @@ export class Objects {
 /** @param {Entry} entry */
 const resourceOf = (entry) => `${entry.group ?? ""}/${entry.version}/${entry.resource}`;
 
-/** @param {Thing} one */
-const nameOf = (one) => `${one.resource} ${one.namespace}/${one.name}`;
+/** @param {{resource: string, namespace?: string, name: string}} one */
+const nameOf = (one) => `${one.resource} ${one.namespace ?? ""}/${one.name}`;
 
 /** @param {Managed} managed */
 function drawYAML({ managers, lines }) {

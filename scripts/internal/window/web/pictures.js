@@ -1,5 +1,6 @@
 // @ts-check
-// Replaces the text of each Mermaid block by its picture. A frame draws them; the page shows the result as an image.
+// Replaces the text of each Mermaid block by its picture. A frame draws the pictures; the page shows each result as an
+// image.
 
 import { element } from "./dom.js";
 

@@ -1,5 +1,5 @@
-// The slides, and the presenter's view of them. All tabs of the window show the same slide: it is in the local storage,
-// whose events reach the other tabs.
+// The slides, and the presenter's view of them. All tabs of the window show the same slide: its number is in the local
+// storage, whose events reach the other tabs.
 
 import "./styles.js";
 import { announce, element, find, showState } from "./dom.js";
@@ -20,14 +20,15 @@ let sheets = [];
 /** @type {Place} */
 let place = { number: 1, step: 0, sheet: "", began: 0 };
 
-/** The numbers of the slides that the run sheet has, in its order. */
+/** The numbers of the slides in the run sheet, in its order. */
 function deck() {
   const sheet = sheets.find((one) => one.name === place.sheet);
   if (!sheet) return slides.map((_, at) => at + 1);
   return sheet.rows.flatMap((row) => row.slides ?? []).filter((number) => slides[number - 1]);
 }
 
-// A picture grows: a line `%% step a b` of its text names what the next step adds. The arrows to a node come with it.
+// A picture grows: a line `%% step a b` of its text names what the next step adds. The arrows to a node appear with the
+// node.
 /** @type {Map<Element, {svg: string, steps: string[][]}>} */
 const growing = new Map();
 for (const figure of document.querySelectorAll("figure.picture")) {
@@ -35,7 +36,7 @@ for (const figure of document.querySelectorAll("figure.picture")) {
   if (steps.length) growing.set(figure, { svg: "", steps });
 }
 
-// Recorded output comes line by line: an excerpt of a page, where a command has printed it.
+// Recorded output appears line by line. It is an excerpt of a page, on which a command has printed it.
 for (const code of document.querySelectorAll(".slide .included code")) {
   const from = code.closest(".block")?.querySelector(".kind");
   if (!from?.textContent?.endsWith(".md")) continue;
@@ -51,7 +52,7 @@ function stepsOf(slide) {
 }
 
 /**
- * Shows a picture as far as a step.
+ * Shows a picture up to a step.
  * @param {Element} figure
  */
 function grow(figure) {
@@ -65,7 +66,7 @@ function grow(figure) {
   image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
 }
 
-// A slide is as large as it can be. The test in a browser refuses what does not fit at the smallest of these sizes.
+// A slide is as large as possible. The test in a browser refuses slides that do not fit at the smallest of these sizes.
 const sizes = [38, 36, 34, 32, 30, 28];
 
 /** @param {HTMLElement} slide */
@@ -130,7 +131,7 @@ function time(minutes) {
 }
 
 /**
- * Shows what the presenter's view has beside the slide.
+ * Shows the parts of the presenter's view beside the slide.
  * @param {HTMLElement} slide
  * @param {number[]} numbers
  */
@@ -152,7 +153,7 @@ function showDesk(slide, numbers) {
   tick();
 }
 
-/** Shows the clock: how long it has taken, and how late the row is. */
+/** Shows the clock: how long the session has taken, and how late the row is. */
 function tick() {
   find("#now").textContent = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   if (!place.began) return;

@@ -1,5 +1,5 @@
 // @ts-check
-// The terminal makes style elements while it runs. The content security policy takes them when they have the nonce of
+// The terminal makes style elements while it runs. The content security policy accepts them when they have the nonce of
 // the page, which only the page's own scripts can read.
 
 const nonce = /** @type {HTMLScriptElement} */ (document.querySelector("script[nonce]")).nonce;

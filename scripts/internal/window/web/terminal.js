@@ -28,14 +28,14 @@ export class PageTerminal {
     this.place = place;
     this.onState = onState;
     this.address = `ws://${location.host}/terminal?` + new URLSearchParams({ name, page });
-    this.silent = true; // while old output is shown, answers to what it asks are not for the shell
+    this.silent = true; // while old output is shown, answers to its queries are not for the shell
     this.pause = 250;
     /** @type {string[]} */
     this.unsent = [];
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
     this.terminal = new Terminal({ fontFamily: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace",
-      fontSize: 14, screenReaderMode: true, convertEol: false, scrollback: 5000, theme: themes.light });
+      fontSize: 14, lineHeight: 1.2, screenReaderMode: true, convertEol: false, scrollback: 5000, theme: themes.light });
     this.fit = new FitAddon();
     this.terminal.loadAddon(this.fit);
     this.terminal.onData((/** @type {string} */ keys) => this.sendKeys(keys));

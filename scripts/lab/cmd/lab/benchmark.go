@@ -20,10 +20,10 @@ func benchmarkCommand() *cobra.Command {
 	cmd.Flags().IntSliceVar(&o.Memory, "memory", []int{0, 1000, 5000}, "numbers of MyWebs at which memory is measured")
 	cmd.Flags().IntVar(&o.Objects, "objects", 100, "how many MyWebs converge at once")
 	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "pairs of runs for a ratio")
-	cmd.Flags().Float64Var(&o.Rate, "rate", 25, "MyWebs that arrive a second, for the latency")
+	cmd.Flags().Float64Var(&o.Rate, "rate", 25, "new MyWebs per second, for the latency")
 	cmd.Flags().IntVar(&o.Samples, "samples", 1000, "how many MyWebs arrive")
 	cmd.Flags().StringVar(&o.Profile, "profile", "",
-		"a folder: write there where each operator spent its processor time while MyWebs converged, for go tool pprof")
+		"a folder for processor profiles of the operators while MyWebs converge, for go tool pprof")
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
 		o.Root, o.Implementations, o.Parts = l.root, l.impls, words(parts)
 		r, err := benchmark.Run(ctx, o)

@@ -17,12 +17,11 @@ import (
 	"example.com/operator-workshop/scripts/lab/benchmark"
 )
 
-// A budget is how many requests of each kind an implementation may send in each phase, by name, phase and
-// kind.
+// A budget is how many requests of each kind an implementation may send in each phase, by name, phase and kind.
 type budget map[string]map[string]map[string]int
 
-const budgetHead = `# What each implementation asks of the API server, leases and events apart, for so many MyWebs as the
-# phase says. Counts may never rise: ` + "`make verify`" + ` compares. Written by ` + "`scripts/workshop lab budget --write`" + `.
+const budgetHead = `# The requests of each implementation to the API server, without leases and events, for the number of MyWebs in the
+# name of the phase. Counts may never rise: ` + "`make verify`" + ` compares. Written by ` + "`scripts/workshop lab budget --write`" + `.
 `
 
 func budgetCommand() *cobra.Command {
@@ -39,7 +38,8 @@ func budgetCommand() *cobra.Command {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		// An operator that asks for more than before does so every time; what a busy machine causes does not come twice.
+		// An operator that sends more requests than before does so every time; a busy machine causes extra requests
+		// only once.
 		fmt.Printf("%v\ncounting again\n", err)
 		return l.checkBudget(ctx, file)
 	})
@@ -70,7 +70,7 @@ func (l *lab) checkBudget(ctx context.Context, file string) error {
 	return have.within(may)
 }
 
-// count measures.
+// count measures the current numbers.
 func (l *lab) count(ctx context.Context) (budget, error) {
 	r, err := benchmark.Run(ctx, benchmark.Options{Root: l.root, Implementations: l.impls,
 		Parts: []string{benchmark.Counts}})
@@ -81,7 +81,7 @@ func (l *lab) count(ctx context.Context) (budget, error) {
 	for _, m := range r.Implementations {
 		have[m.Name] = map[string]map[string]int{}
 		for _, c := range m.Counts {
-			if c.Phase != "deletion" { // whether a child is looked at once more is a race with the garbage collector
+			if c.Phase != "deletion" { // a race with the garbage collector decides how often a child is read
 				have[m.Name][fmt.Sprintf("%s of %d", c.Phase, c.Objects)] = c.Requests
 			}
 		}
@@ -92,7 +92,7 @@ func (l *lab) count(ctx context.Context) (budget, error) {
 	return have, nil
 }
 
-// within returns an error that names each count that rose. What fell is printed, to be written down.
+// within returns an error that names each count that rose. It prints counts that fell, so that they can be entered.
 func (b budget) within(may budget) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		for _, phase := range slices.Sorted(maps.Keys(b[name])) {

@@ -37,7 +37,7 @@ func faultsCommand() *cobra.Command {
 	return suiteCommand("faults", "Disturb the operator in every way of the catalogue", listed(faults.Checks))
 }
 
-// A chooser keeps the checks to run.
+// A chooser selects the checks to run.
 type chooser func([]suite.Check) ([]suite.Check, error)
 
 // A runner examines one implementation.
@@ -93,7 +93,7 @@ func suiteCommand(use, short string, run runner) *cobra.Command {
 			out.begin(use, i)
 			begin := time.Now()
 			outcomes, err := run(cmd.Context(), l, i, choose)
-			out.end(i, outcomes, time.Since(begin)) // also what is known of a run that was interrupted
+			out.end(i, outcomes, time.Since(begin)) // also the results so far of an interrupted run
 			if err != nil {
 				return errors.Join(err, out.close())
 			}
@@ -107,7 +107,7 @@ func suiteCommand(use, short string, run runner) *cobra.Command {
 	return cmd
 }
 
-// tally counts verdicts. Failures that the list of implementations names are counted apart.
+// tally counts verdicts. It counts failures that the list of implementations expects separately.
 func tally(outcomes []suite.Outcome) string {
 	failed, unexpected := suite.Count(outcomes, suite.Failed), suite.Unexpected(outcomes)
 	text := fmt.Sprintf("%d passed, %d failed, %d skipped", suite.Count(outcomes, suite.Passed), unexpected,
@@ -118,7 +118,7 @@ func tally(outcomes []suite.Outcome) string {
 	return text
 }
 
-// words splits a list with commas.
+// words splits a list at its commas.
 func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

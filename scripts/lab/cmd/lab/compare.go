@@ -36,7 +36,7 @@ func compareCommand() *cobra.Command {
 	o := comparison{}
 	cmd.Flags().BoolVar(&o.fast, "fast", false, "only the fast subset of the checks")
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
-		" (default: all, and those that are not times with an implementation that is run only by name)")
+		" (default: all; with an implementation that runs only by name, all except times)")
 	var named bool
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if named = impls != ""; named {
@@ -78,17 +78,17 @@ func compareCommand() *cobra.Command {
 	return cmd
 }
 
-// A comparison is how much of it is done.
+// A comparison selects the parts of a comparison to run.
 type comparison struct {
 	fast  bool
 	parts []string
 }
 
-// onlyByNameLimit is how long each half of the checks of an implementation may take that is run only by name.
+// onlyByNameLimit is the time limit for each half of the checks of an implementation that runs only by name.
 const onlyByNameLimit = 15 * time.Minute
 
-// measures are the options of the benchmark. With an implementation that is run only by name, times and thousands of
-// MyWebs are left out: they would not be done in hours, and times are compared between programs that report status.
+// measures are the options of the benchmark. With an implementation that runs only by name, it leaves out times and
+// thousands of MyWebs: these would take hours, and the lab compares times only between programs that report status.
 func (l *lab) measures(c comparison) benchmark.Options {
 	o := benchmark.Options{Root: l.root, Implementations: l.impls, Parts: c.parts, Report: progress}
 	weak := slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName })
@@ -101,7 +101,7 @@ func (l *lab) measures(c comparison) benchmark.Options {
 	return o
 }
 
-// compare examines all families, then measures.
+// compare runs the checks of all families, and then the benchmark.
 func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error) {
 	r := &report.Report{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}
 	for _, i := range l.impls {
@@ -112,7 +112,7 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
 	e := examination{fast: c.fast, rounds: 1, limit: onlyByNameLimit}
 	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o suite.Outcome) {
-		if done[i.Name]++; o.Verdict == suite.Failed && !o.Expected && i.MustPass() { // theirs are many, and in the report
+		if done[i.Name]++; o.Verdict == suite.Failed && !o.Expected && i.MustPass() { // they fail many; see the report
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout)
 		}
@@ -136,10 +136,10 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 
 func progress(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) }
 
-// families sorts outcomes by what was examined.
+// families groups outcomes by family.
 func families(impls []implementation, outcomes map[string][]suite.Outcome) []report.Family {
 	all := []report.Family{
-		{Name: "Behaviours", About: "What every MyWeb operator shows, seen from outside.",
+		{Name: "Behaviours", About: "The behaviours that every MyWeb operator must show, tested from outside.",
 			Groups: numbered(conformance.Behaviours)},
 		{Name: "Crash points",
 			About: "The operator is killed right after a write was committed, in every combination, and started again.",
@@ -161,7 +161,7 @@ func families(impls []implementation, outcomes map[string][]suite.Outcome) []rep
 	return all
 }
 
-// numbered splits "5 what it is" into a number and a title.
+// numbered splits "5 a title" into a number and a title.
 func numbered(lines []string) (groups []report.Group) {
 	for _, line := range lines {
 		id, title, _ := strings.Cut(line, " ")
@@ -170,7 +170,7 @@ func numbered(lines []string) (groups []report.Group) {
 	return groups
 }
 
-// write puts the report into a folder, in three forms.
+// write writes the report into a folder, in three formats.
 func write(r *report.Report, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -190,7 +190,7 @@ func write(r *report.Report, dir string) error {
 	return nil
 }
 
-// commit names the checkout.
+// commit is the commit of the checkout.
 func (l *lab) commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "-C", l.root, "describe", "--always", "--abbrev=8", "--dirty=+changes",
 		"--exclude=*").Output()
@@ -208,7 +208,7 @@ func machine() []string {
 	return append(all, runtime.GOOS+"/"+runtime.GOARCH)
 }
 
-// versions are those that decide about numbers: of Go, and of the control plane as it is pinned.
+// versions are the versions that affect the numbers: of Go, and of the pinned control plane.
 func (l *lab) versions() []string {
 	all := []string{strings.Replace(runtime.Version(), "go", "Go ", 1)}
 	data, err := os.ReadFile(filepath.Join(l.root, "scripts", "versions.yaml"))

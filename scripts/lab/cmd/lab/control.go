@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// controlCommand compares an implementation with itself. What it finds between two programs means something only
-// when it finds nothing here. The times have their own control in each comparison.
+// controlCommand compares an implementation with itself. A difference between two programs means something only when
+// this comparison finds no difference. The times have their own control in each comparison.
 func controlCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{Use: "control", Args: cobra.NoArgs,
@@ -50,7 +50,7 @@ func controlCommand() *cobra.Command {
 	return cmd
 }
 
-// sameVerdicts returns an error that names each check that ended in two ways.
+// sameVerdicts returns an error that names each check with two different verdicts.
 func sameVerdicts(a, b []suite.Outcome) (err error) {
 	verdicts := func(outcomes []suite.Outcome) map[string]string {
 		all := map[string]string{}
@@ -62,7 +62,7 @@ func sameVerdicts(a, b []suite.Outcome) (err error) {
 	return differences("%s: %v, and then %v", verdicts(a), verdicts(b))
 }
 
-// sameCounts returns an error that names each phase that took other requests.
+// sameCounts returns an error that names each phase with different requests.
 func sameCounts(a, b map[string]map[string]int) (err error) {
 	for _, phase := range slices.Sorted(maps.Keys(a)) {
 		err = errors.Join(err, differences(phase+", %s: %v requests, and then %v", a[phase], b[phase]))

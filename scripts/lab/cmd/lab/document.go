@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A reporter says what came of the checks, to people or to programs.
+// A reporter reports the outcomes of the checks, to people or to programs.
 type reporter interface {
 	begin(command string, i implementation)
 	outcome(o suite.Outcome)
@@ -18,7 +18,7 @@ type reporter interface {
 	close() error
 }
 
-// lines are for people, while the checks run.
+// lines report to people while the checks run.
 type lines struct{ w io.Writer }
 
 func (l *lines) begin(command string, i implementation) {
@@ -33,7 +33,7 @@ func (l *lines) end(i implementation, outcomes []suite.Outcome, took time.Durati
 
 func (l *lines) close() error { return nil }
 
-// A document is for programs: one JSON object, when all checks are done.
+// A document reports to programs: one JSON object, when all checks are done.
 type document struct {
 	w io.Writer
 
@@ -55,11 +55,12 @@ type checkOutput struct {
 	Name    string        `json:"name"`
 	Title   string        `json:"title"`
 	Verdict suite.Verdict `json:"verdict"`
-	// Expected is a failure that the list of implementations names.
+	// Expected is a failure that the list of implementations expects.
 	Expected bool         `json:"expected,omitempty"`
 	Seconds  float64      `json:"seconds"`
 	Needs    []suite.Need `json:"needs"`
-	// Reason is what differed, or why the check was skipped; the first line is enough for a short message.
+	// Reason lists the differences, or is the reason why the check was skipped; the first line suffices for a short
+	// message.
 	Reason   string   `json:"reason,omitempty"`
 	Evidence []string `json:"evidence"`
 }
@@ -85,7 +86,7 @@ func outputOf(o suite.Outcome) checkOutput {
 
 func (d *document) close() error {
 	e := json.NewEncoder(d.w)
-	e.SetEscapeHTML(false) // pages are in it
+	e.SetEscapeHTML(false) // it contains pages
 	e.SetIndent("", "  ")
 	return e.Encode(d)
 }

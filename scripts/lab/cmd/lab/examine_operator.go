@@ -37,11 +37,11 @@ func examineCommand() *cobra.Command {
 	f.StringVar(&webhooks, "webhooks", "",
 		"manifests of the webhooks that it serves, separated by commas (default: config/webhook beside the CRDs)")
 	f.StringVar(&more, "samples", "", "files with further samples, for its permissions, separated by commas")
-	f.DurationVar(&s.Period.Duration, "period", 0, "after how long it looks at everything again, such as 30s")
-	f.StringVar(&s.Baseline, "baseline", "", "file with accepted findings: what else fails makes the exit code 1")
-	f.StringVar(&against, "against", "", "another program, or the examine.json of one: what became better and worse")
+	f.DurationVar(&s.Period.Duration, "period", 0, "its resync period, such as 30s")
+	f.StringVar(&s.Baseline, "baseline", "", "file with accepted findings: any other failure makes the exit code 1")
+	f.StringVar(&against, "against", "", "another program, or its examine.json: the report lists what became better and worse")
 	f.StringVar(&s.Out, "out", "", "folder of the report (default: out/examine)")
-	f.BoolVar(&s.Fast, "fast", false, "leave out what takes long: at most 2 minutes")
+	f.BoolVar(&s.Fast, "fast", false, "leave out slow experiments: at most 2 minutes")
 	f.StringSliceVar(&only, "run", nil, "only these experiments: "+strings.Join(examine.IDs(), ", "))
 	f.StringSliceVar(&s.FailOn, "fail-on", nil, "experiments whose failure makes the exit code 1, or any (default: none)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -86,7 +86,7 @@ func examineCommand() *cobra.Command {
 	return cmd
 }
 
-// olderReport is the report that another one is held against: a file, or that of a program that is examined now.
+// olderReport is the report to compare with: a file, or the report of another program that is examined now.
 func olderReport(ctx context.Context, s examine.Subject, o examine.Options, against string) (*examine.Report, error) {
 	if filepath.Ext(against) == ".json" {
 		return examine.ReadReport(against)
@@ -99,7 +99,7 @@ func olderReport(ctx context.Context, s examine.Subject, o examine.Options, agai
 	return report, written(report, s.Out)
 }
 
-// compared writes and prints what became better and worse. What became worse is an error.
+// compared writes and prints the findings that became better and worse. Worse findings are an error.
 func compared(older, newer *examine.Report, out string) error {
 	page := examine.Compare(older, newer)
 	fmt.Print("\n", page)
@@ -110,7 +110,7 @@ func compared(older, newer *examine.Report, out string) error {
 	return err
 }
 
-// withFile adds what a file says to what was given on the command line, which wins.
+// withFile adds the settings of a file to those of the command line, which take precedence.
 func withFile(s examine.Subject, file string) (examine.Subject, error) {
 	if file == "" {
 		if _, err := os.Stat("examine.yaml"); err == nil && s.Program == "" {
@@ -140,7 +140,7 @@ func withFile(s examine.Subject, file string) (examine.Subject, error) {
 	return s, nil
 }
 
-// written writes the report, and says where it is.
+// written writes the report, and prints its path.
 func written(report *examine.Report, out string) error {
 	path, err := report.Write(out)
 	if err != nil {
@@ -162,7 +162,7 @@ func written(report *examine.Report, out string) error {
 	return nil
 }
 
-// gate is an error when an experiment that must not fail did.
+// gate returns an error when an experiment that must not fail has failed.
 func gate(report *examine.Report, gates []string) error {
 	for _, id := range report.Failed() {
 		if slices.Contains(gates, "any") || slices.Contains(gates, id) {

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// secretValue has what JSON, Go and HTML escape.
+// secretValue has characters that JSON, Go and HTML escape.
 const secretValue = `hunter2 "<&> q`
 
-// examined runs `lab examine` on the engine's test operator, which makes a Secret and prints its value. It returns the
-// folder of the reports, and all that a terminal shows.
+// examined runs `lab examine` on the engine's test operator, which makes a Secret and prints its value. It returns
+// the folder of the reports, and the output for the terminal.
 func examined(t *testing.T, env ...string) (out, printed string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,8 @@ func examined(t *testing.T, env ...string) (out, printed string) {
 	return out, terminal.String()
 }
 
-// withoutValue fails where a text has the value, or its parts of letters alone, which no escape changes.
+// withoutValue fails when a text contains the value, or those parts of it that consist only of letters, which no
+// escape changes.
 func withoutValue(t *testing.T, where, text string) {
 	t.Helper()
 	for _, form := range []string{"hunter", base64.StdEncoding.EncodeToString([]byte(secretValue)),
@@ -80,7 +81,7 @@ func TestNoReportShowsASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`\.data\.password: it is hash:\w{12}, and was hash:\w{12}\n`,
-		`\.data\.pin: it is hash:\w{12}, and was hash:\w{12}\n`} { // too short to be looked for in texts
+		`\.data\.pin: it is hash:\w{12}, and was hash:\w{12}\n`} { // too short to be replaced in texts
 		if !regexp.MustCompile(want).Match(page) {
 			t.Errorf("the page does not have %s:\n%s", want, page)
 		}

@@ -15,7 +15,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A name that no check has would be a failure that nobody compares.
+// TestExpectedFailuresAreChecks rejects expected failures that name no check, because no outcome would be compared
+// with them.
 func TestExpectedFailuresAreChecks(t *testing.T) {
 	root, err := fixture.Here()
 	if err != nil {
@@ -35,7 +36,8 @@ func TestExpectedFailuresAreChecks(t *testing.T) {
 	}
 }
 
-// The page of chapter 03 says what a user sees of each fault that its operator does not survive.
+// TestThePageNamesEachExpectedFailure checks the page of chapter 03, which describes the user-visible effect of each
+// fault that its operator does not survive.
 func TestThePageNamesEachExpectedFailure(t *testing.T) {
 	root, err := fixture.Here()
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/yuin/goldmark/parser"
 )
 
-// pageStyle is all that a page needs besides its Markdown.
+// pageStyle is the style of a page.
 const pageStyle = "body{font:16px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}" +
 	"pre{background:#f4f4f4;padding:.5em;overflow-x:auto}table{display:block;overflow-x:auto}" +
 	"td,th{padding:.2em 1em .2em 0;text-align:left;vertical-align:top}" +
 	".failed{color:#b00020}.passed{color:#00691c}.late{color:#7a4b00}.skipped{color:#555}"
 
-// coloured gives a verdict a colour, beside its word.
+// coloured adds a colour to the word of a verdict.
 var coloured = strings.NewReplacer("<strong>failed</strong>", `<strong class="failed">failed</strong>`,
 	"<strong>passed</strong>", `<strong class="passed">passed</strong>`,
 	"<strong>late</strong>", `<strong class="late">late</strong>`,

@@ -25,27 +25,27 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A judgement is asked for by exercises: checks of all families on one program.
+// A judgement is a job of an exercise: checks of all families on one program.
 type judgement struct {
-	// Name is the job's, and the user's that the program is.
+	// Name is the name of the job, and of the program's user.
 	Name string `json:"name"`
 	// Program is an executable file.
 	Program string   `json:"program"`
 	Checks  []string `json:"checks"`
-	// Of is an operator of the list, whose roles, arguments and webhooks the program gets; Rights is "all" where it
-	// may do everything all the same. Without Of it has no more than the program, and may do everything.
+	// Of is an operator of the list, whose roles, arguments and webhooks the program gets; Rights is "all" when the
+	// program may do everything nevertheless. Without Of the program has none of these, and may do everything.
 	Of     string `json:"of,omitempty"`
 	Rights string `json:"rights,omitempty"`
-	// Folder has the files of the roles and webhooks, in place of the operator's own.
+	// Folder has the files of the roles and webhooks, in place of the operator's own files.
 	Folder string `json:"folder,omitempty"`
-	// Objects has the program judged by the objects that it makes: nobody has asked for a status yet.
+	// Objects means that the objects of the program are judged, because the exercise does not yet ask for a status.
 	Objects bool `json:"objects,omitempty"`
-	// CRD is a file that replaces the CRD meanwhile.
+	// CRD is a file that replaces the installed CRD during the job.
 	CRD string `json:"crd,omitempty"`
 }
 
-// A sentence is what is printed of a check, a line each. Error is of the lab: there is no verdict. In the ledger the
-// check has the namespace and ends at a number; At is that of what differed.
+// A sentence is the printed result of a check, one line each. Error means that the lab failed; there is no verdict.
+// In the ledger, the check has the namespace and ends at a number; At is the number of the difference.
 type sentence struct {
 	Job string `json:"job"`
 	checkOutput
@@ -55,7 +55,7 @@ type sentence struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// unfolded has the checks of behaviours in place of "fast" (those of CI) and "behaviours" (all).
+// unfolded replaces "fast" (the checks of CI) and "behaviours" (all) with the checks of behaviours.
 func unfolded(ids []string) (all []string) {
 	for _, id := range ids {
 		some := []suite.Check{{ID: id}}
@@ -104,7 +104,7 @@ func judgeCommand() *cobra.Command {
 	return cmd
 }
 
-// judge does the jobs, one after the other in each fixture.
+// judge runs the jobs, one after the other in each fixture.
 func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []judgement, out io.Writer) error {
 	var mu sync.Mutex
 	say := func(s sentence) {
@@ -148,7 +148,7 @@ func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []ju
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// copied writes the records of a fixture's ledger to a file until stop is called; an empty path is for no file.
+// copied writes the records of a fixture's ledger to a file until stop is called; an empty path means no file.
 func copied(w *fixture.Fixture, path string) (stop func() error, err error) {
 	if path == "" {
 		return func() error { return nil }, nil
@@ -190,7 +190,7 @@ func (l *lab) one(ctx context.Context, w *fixture.Fixture, j judgement, say func
 	for _, o := range outcomes {
 		report(o)
 	}
-	if err := o.Start(ctx); err != nil && ctx.Err() == nil { // nothing can be shown with a program that does not start
+	if err := o.Start(ctx); err != nil && ctx.Err() == nil { // a program that does not start can pass no check
 		for _, c := range checks {
 			report(suite.Outcome{Check: c.ID, Title: c.Title, Verdict: suite.Failed, Reason: err.Error()})
 		}
@@ -200,7 +200,7 @@ func (l *lab) one(ctx context.Context, w *fixture.Fixture, j judgement, say func
 	return err
 }
 
-// program is the one of a job, as an implementation.
+// program returns the program of a job as an implementation.
 func (l *lab) program(ctx context.Context, j judgement) (i implementation, err error) {
 	if j.Of != "" {
 		chosen, err := impl.Choose(l.root, j.Of)
@@ -210,7 +210,7 @@ func (l *lab) program(ctx context.Context, j judgement) (i implementation, err e
 		i = chosen[0]
 	}
 	i.Name, i.Title, i.Path, i.Package, i.Folder = j.Name, "the reader's", j.Program, "", cmp.Or(j.Folder, i.Folder)
-	i.Program, i.Admission, i.Fails = "", nil, nil // the kept cluster has no more plugins than the reader's own
+	i.Program, i.Admission, i.Fails = "", nil, nil // the kept cluster has only the plugins of the reader's own cluster
 	if j.Rights == "all" {
 		i.Roles, i.LeaseRoles = nil, nil
 	}
@@ -227,7 +227,7 @@ func chosen(ctx context.Context, w *fixture.Fixture, o *suite.Operator, j judgem
 	if j.Objects {
 		o.AssumeNone()
 	} else if j.Of != "" || !slices.ContainsFunc(j.Checks, func(id string) bool { return !has("stage/")(id) }) {
-		o.AssumeAll() // a bug may be that status is missing; a first stage has none
+		o.AssumeAll() // a bug may be a missing status; a first stage has none
 	}
 	if slices.ContainsFunc(j.Checks, has("crash/")) {
 		var sequences []suite.Check

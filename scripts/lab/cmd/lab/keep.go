@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// keptIn is the folder of the cluster that `bin/lab up` keeps, beside that of the reader's own cluster.
+// keptIn is the folder of the cluster that `bin/lab up` keeps, beside the folder of the reader's own cluster.
 func keptIn(root string) string {
 	return filepath.Join(cmp.Or(os.Getenv("WORKSHOP_STATE"), filepath.Join(root, ".workshop")), "lab")
 }
@@ -36,7 +36,7 @@ func downCommand() *cobra.Command {
 		if err := fixture.Down(ctx, root, keptIn(root)); err != nil {
 			return fmt.Errorf("remove the lab's control plane: %w", err)
 		}
-		_ = os.Remove(filepath.Dir(keptIn(root))) // unless a cluster of the reader's is there
+		_ = os.Remove(filepath.Dir(keptIn(root))) // fails when the reader's own cluster is there
 		fmt.Println("no control plane of the lab is kept")
 		return nil
 	})
@@ -52,8 +52,8 @@ func keepCommand(use, short string, run func(ctx context.Context, root string) e
 	}}
 }
 
-// fixture starts one for an implementation: in the kept cluster where there is one, unless another run has it, or the
-// implementation would leave something behind.
+// fixture starts a fixture for an implementation. It uses the kept cluster if there is one, unless another run uses
+// it, or the implementation would leave objects behind.
 func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, error) {
 	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root), Admission: i.Admission}
 	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs)+len(i.Admission) == 0 {

@@ -15,13 +15,13 @@ import (
 
 type implementation = impl.Implementation
 
-// A lab is the checkout, and the programs under examination, built into a folder that goes with the lab.
+// A lab is the checkout, and the examined programs, which are built into a folder that is removed with the lab.
 type lab struct {
 	root, dir string
 	impls     []implementation
-	// kept lets fixtures be in the cluster that `up` keeps.
+	// kept allows fixtures to use the cluster that `up` keeps.
 	kept bool
-	// print is called with each outcome; nil when a document comes in the end.
+	// print is called with each outcome; nil when a document is printed at the end.
 	print func(suite.Outcome)
 }
 
@@ -42,7 +42,7 @@ func open(ctx context.Context, list string) (*lab, error) {
 	return l, nil
 }
 
-// opened is what a command does with the lab of these implementations; the list is read when the flags are.
+// opened runs a command with the lab of these implementations; it reads the list after the flags are parsed.
 func opened(list *string, do func(ctx context.Context, l *lab) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		l, err := open(cmd.Context(), *list)
@@ -54,7 +54,7 @@ func opened(list *string, do func(ctx context.Context, l *lab) error) func(*cobr
 	}
 }
 
-// empty is a lab without implementations.
+// empty returns a lab without implementations.
 func empty() (*lab, error) {
 	root, err := fixture.Here()
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *lab) end(w *fixture.Fixture) {
 	}
 }
 
-// prepare starts a fixture, with the implementation as an operator in it that does not run yet.
+// prepare starts a fixture with the implementation as an operator that does not run yet.
 func (l *lab) prepare(ctx context.Context, i implementation) (*fixture.Fixture, *suite.Operator, error) {
 	w, err := l.fixture(ctx, i)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command lab examines MyWeb operators from outside: it runs them as processes against a local cluster
-// through a proxy that keeps a list of their requests and disturbs them.
+// Command lab examines MyWeb operators from outside: it runs them as processes against a local cluster, through a
+// proxy that records and disturbs their requests.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// errFailed ends the program when all was said already.
+// errFailed ends the program when all messages were already printed.
 var errFailed = errors.New("not every check passed")
 
 func command() *cobra.Command {

@@ -24,7 +24,7 @@ func mutantsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "mutants", Short: "Plant known bugs, one at a time, and see that the lab catches them",
 		Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&pattern, "run", "", "only mutants whose name matches this regular expression")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the evidence that convicts them")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the evidence of the checks that caught them")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		chosen, err := regexp.Compile(pattern)
 		if err != nil {
@@ -40,7 +40,7 @@ func mutantsCommand() *cobra.Command {
 	return cmd
 }
 
-// mutants builds and examines them: two at once, each in one of two fixtures.
+// mutants builds and examines mutants: two at once, each in one of two fixtures.
 func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) error {
 	all, err := mutants.All(l.root)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 	}
 	fmt.Printf("-- %d of %d mutants caught (%d s)\n", caught, len(all), int(time.Since(begin).Seconds()))
 	if caught < len(all) {
-		return errors.New("the lab has a hole: a planted bug was not caught by the check that is there for it")
+		return errors.New("the check for a planted bug did not catch it")
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (l *lab) builtOnce(listed []implementation) func(context.Context, string) (
 	}
 }
 
-// mutant builds and examines one. What goes wrong with it is a mutant that was not caught.
+// mutant builds and examines one mutant. An error with it counts as a mutant that was not caught.
 func (l *lab) mutant(ctx context.Context, bench *mutants.Bench, listed []implementation,
 	m mutants.Mutant) mutants.Result {
 	i, err := m.Build(ctx, listed, l.dir)

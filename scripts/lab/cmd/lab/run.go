@@ -17,7 +17,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A family says which checks there are for an operator. Outcomes instead of checks say why there are none.
+// A family returns the checks for an operator. When it returns outcomes instead, they explain why there are no
+// checks.
 type family func(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []suite.Outcome, error)
 
 // the is a family of checks that are the same for every operator.
@@ -30,18 +31,18 @@ func the(checks func() []suite.Check) family {
 // A part are the families that are examined in one fixture.
 type part []family
 
-// An examination is how checks are run.
+// An examination describes how checks are run.
 type examination struct {
 	fast   bool
 	rounds int
-	// limit is how long a part of an implementation may take that is run only by name; 0 is no limit. What such an
-	// implementation does not come to is skipped, and what goes wrong with it is in notes: neither ends the run.
+	// limit is the time limit for a part of an implementation that runs only by name; 0 means no limit. Checks that
+	// do not run in that time are skipped, and errors are reported in notes: neither ends the run.
 	limit time.Duration
 	notes []string
 }
 
-// examine runs parts against each implementation, each part in a fixture of its own, so many times. Two
-// implementations are examined at once: most of the time is waiting.
+// examine runs parts against each implementation, each part in a separate fixture and several times. It examines two
+// implementations at once, because a run mostly waits.
 func (l *lab) examine(ctx context.Context, e *examination, parts []part, report func(implementation,
 	suite.Outcome)) (map[string][]suite.Outcome, error) {
 	var mu sync.Mutex
@@ -76,7 +77,7 @@ func (l *lab) examine(ctx context.Context, e *examination, parts []part, report 
 	return all, errors.Join(errs...)
 }
 
-// limited is the time that an implementation gets for a part.
+// limited limits the context to the time that an implementation gets for a part.
 func (e *examination) limited(ctx context.Context, i implementation) (context.Context, context.CancelFunc) {
 	if e.limit == 0 || !i.OnlyByName {
 		return context.WithCancel(ctx)
@@ -84,7 +85,7 @@ func (e *examination) limited(ctx context.Context, i implementation) (context.Co
 	return context.WithTimeoutCause(ctx, e.limit, fmt.Errorf("%v are over", e.limit))
 }
 
-// rounds finds out which checks there are, and runs them so many times.
+// rounds finds out which checks there are, and runs them several times.
 func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p part,
 	report func(suite.Outcome)) (all []suite.Outcome, err error) {
 	w, o, err := l.prepare(ctx, i)
@@ -115,7 +116,7 @@ func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p pa
 	return all, nil
 }
 
-// fastCommand is what CI runs. Repeated often it shows that the lab raises no false alarm.
+// fastCommand runs the checks that CI runs. Repeated often, it shows that the lab raises no false alarm.
 func fastCommand() *cobra.Command {
 	var impls string
 	var times int

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/report"
 )
 
-// waysCommand prints what a page shows. The page's block is compared with it, like each other output.
+// waysCommand prints the table that a page shows. The page's block is compared with it, like every other output.
 func waysCommand() *cobra.Command {
 	var page string
 	cmd := &cobra.Command{Use: "ways FILE", Short: "Print the table of ways.json, which compare writes",
@@ -41,10 +41,10 @@ func waysCommand() *cobra.Command {
 	return cmd
 }
 
-// shown is the block of a command that prints the table, and the one of its output.
+// shown matches the block of a command that prints the table, and the block of its output.
 var shown = regexp.MustCompile("(?m)(^```sh.*\n.*lab ways .*\n```\nOutput:\n```console\n)(?:[^`].*\n|\n)*(```\n)")
 
-// withTable is a page with another table in it.
+// withTable replaces the table in a page.
 func withTable(page, table []byte) ([]byte, error) {
 	if !shown.Match(page) {
 		return nil, fmt.Errorf("it has no block of `lab ways` with a console block after it")

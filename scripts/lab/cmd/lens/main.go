@@ -1,5 +1,5 @@
-// Command lens stands for the API server of the local cluster before its clients, and records what passes: the events
-// that are delivered to each program, and the requests of each program. `make up` starts it; `workshop freeze` has it
+// Command lens takes the place of the local cluster's API server for all clients, and records the traffic: the events
+// that each program receives, and the requests that it sends. `make up` starts it; `workshop freeze` makes it
 // withhold events.
 package main
 
@@ -58,24 +58,28 @@ func run(ctx context.Context, address, server, pki, path string) error {
 	if err != nil {
 		return errors.Join(err, records.Close())
 	}
-	obey(ctx, p)
+	obey(ctx, p, func(text string) {
+		records.Write(loop.Record{Is: loop.Note, Time: time.Now(), By: loop.Program{Name: "lens"}, Note: text})
+	})
 	return errors.Join(p.Close(), records.Close())
 }
 
-// frozen is how long watches stay frozen at most.
+// frozen is the longest time for which watches stay frozen.
 const frozen = time.Minute
 
-// obey freezes all watches on SIGUSR1, and thaws them on SIGUSR2, until the context ends.
-func obey(ctx context.Context, p *proxy.Proxy) {
+// obey freezes all watches on SIGUSR1, and thaws them on SIGUSR2, until the context ends. It notes both.
+func obey(ctx context.Context, p *proxy.Proxy, note func(text string)) {
 	freeze, thaw := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(freeze, syscall.SIGUSR1)
 	signal.Notify(thaw, syscall.SIGUSR2)
 	for {
 		select {
 		case <-freeze:
+			note("All watches are frozen for at most a minute: no event is delivered.")
 			fault := p.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze()})
 			time.AfterFunc(frozen, fault.Release)
 		case <-thaw:
+			note("The watches go on: the events that were withheld are delivered.")
 			p.Clear()
 		case <-ctx.Done():
 			return

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// admission lets a cluster refuse and change what the operator writes, as the policies of a company do.
+// admission lets a cluster refuse and change the operator's writes, as the policies of a company do.
 func admission(r *run) error {
 	c, ok := r.firstChild()
 	if !ok {
@@ -65,7 +65,8 @@ func admission(r *run) error {
 	return nil
 }
 
-// firstChild is what the operator makes first in the namespace: who gives up there makes nothing else.
+// firstChild is the child that the operator creates first in the namespace: an operator that gives up there creates
+// no other child.
 func (r *run) firstChild() (first child, ok bool) {
 	for _, k := range r.keys[0] {
 		for _, c := range r.children {
@@ -81,7 +82,7 @@ func (r *run) firstChild() (first child, ok bool) {
 // ledgerName is a child's resource as the ledger names it.
 func ledgerName(c child) string { return c.GVR.GroupResource().String() }
 
-// refused keeps the operator from making a child, observes what it does meanwhile, and lets it.
+// refused keeps the operator from creating a child, observes the operator meanwhile, and then allows the child.
 func (t *trial) refused(c child, set func(*trial, child) (func() error, error), message string) (Finding, error) {
 	lift, err := set(t, c)
 	if err != nil {
@@ -93,7 +94,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func() error, error), 
 	}
 	met := func() error {
 		for _, e := range t.writes(0) {
-			if e.What() == ledgerName(c) && e.Code/100 == 4 {
+			if e.FullResource() == ledgerName(c) && e.Code/100 == 4 {
 				return nil
 			}
 		}
@@ -119,7 +120,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func() error, error), 
 	return w.judge(where, back, reported, missing), nil
 }
 
-// judge makes a finding of all that was seen.
+// judge makes a finding of the observations.
 func (w watched) judge(where, back string, reported bool, missing []string) Finding {
 	var wrong, evidence []string
 	if w.hot() {
@@ -135,7 +136,7 @@ func (w watched) judge(where, back string, reported bool, missing []string) Find
 	if len(wrong) > 0 {
 		return failed("%s; %s", strings.Join(wrong, "; "), back).with(evidence...)
 	}
-	return passed("%v; %s; what else it makes was there; %s", w, where, back)
+	return passed("%v; %s; its other children existed; %s", w, where, back)
 }
 
 // reports looks for a message in the sample's status, and in events about the sample.
@@ -159,10 +160,10 @@ func (t *trial) reports(message string) (found bool, where string) {
 	return false, fmt.Sprintf("%d events, and the status is %s", len(events.Items), text(u.Object["status"]))
 }
 
-// missing are the children in the namespace that are not there, one apart.
+// missing are the children that do not exist in the namespace, except one.
 func (t *trial) missing(except child) (names []string) {
 	for _, c := range t.children {
-		if c == except || c.Cluster || c.GVR == except.GVR { // a quota is for all of a resource
+		if c == except || c.Cluster || c.GVR == except.GVR { // a quota applies to all objects of a resource
 			continue
 		}
 		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
@@ -172,7 +173,7 @@ func (t *trial) missing(except child) (names []string) {
 	return names
 }
 
-// terminated deletes the namespace under a sample that is kept from going.
+// terminated deletes the namespace of a sample that a finalizer keeps.
 func (t *trial) terminated() (Finding, error) {
 	if t.target.serial() {
 		return skipped("its namespace is not the examination's own"), nil

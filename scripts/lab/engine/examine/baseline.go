@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A Baseline are failures that the owner of an operator knows and accepts.
+// A Baseline lists failures that the owner of an operator knows and accepts.
 type Baseline struct {
 	Accepted []Acceptance `json:"accepted"`
 }
@@ -43,7 +43,7 @@ func ReadBaseline(file string) (b Baseline, err error) {
 	return b, nil
 }
 
-// Accept notes the failures that a baseline lists, and what it lists that no longer fails.
+// Accept marks the failures that a baseline lists, and notes the entries of the baseline that no longer fail.
 func (r *Report) Accept(b Baseline) {
 	for _, a := range b.Accepted {
 		at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.ID == a.ID })
@@ -58,7 +58,7 @@ func (r *Report) Accept(b Baseline) {
 	}
 }
 
-// Compare is what became better and worse from an older report to a newer one, as a page.
+// Compare is a page with the findings that became better or worse from an older report to a newer one.
 func Compare(older, newer *Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s against %s\n\n", newer.Operator, older.Operator)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Severity says what a failure costs.
+// A Severity is the cost of a failure.
 type Severity string
 
 // Severities, the worst first.
@@ -19,10 +19,10 @@ const (
 // severities are in the order of a report.
 var severities = []Severity{Stops, Costs, Little, Choice}
 
-// A pattern is what a failure of an experiment points to. The first that fits counts.
+// A pattern is the likely cause of a failure of an experiment. The first pattern that fits counts.
 type pattern struct {
 	experiment string
-	// says is a text in the title, the observation or the evidence; empty fits all of the experiment.
+	// says is a text in the title, the observation or the evidence; empty fits all failures of the experiment.
 	says          string
 	severity      Severity
 	cause, others string
@@ -30,72 +30,72 @@ type pattern struct {
 
 var patterns = []pattern{
 	{"creation", "the sample gets ready", Stops, "it does not reach the state that it reached before", ""},
-	{"creation", "changed nothing", Costs, "it writes without a look at what is there",
+	{"creation", "changed nothing", Costs, "it writes without comparing with the existing object",
 		"They compare desired with observed state before they write, or apply only what differs."},
 	{"creation", "409", Little, "it writes from a cache that has not seen its own last write",
 		"They return the error and try again, or patch only the fields that they own."},
-	{"creation", "create what exists", Little, "it creates without a look at its cache",
-		"They read from the cache first, and take AlreadyExists for an answer."},
+	{"creation", "create what exists", Little, "it creates without reading its cache",
+		"They read from the cache first, and treat AlreadyExists as success."},
 	{"creation", "reads went", Little, "its client reads past the cache: a kind without an informer, or an APIReader",
 		"They read through informers, which cost one list and one watch for a kind."},
-	{"steady-state", "of them writes", Costs, "it asks or writes at an interval, whether anything happens or not",
+	{"steady-state", "of them writes", Costs, "it reads or writes at an interval, even when nothing changes",
 		"They react to watches, and requeue only with a reason and a long period."},
-	{"restart", "", Costs, "it writes without a look at what is there, for each object, at each upgrade",
+	{"restart", "", Costs, "it writes each object at each upgrade, without comparing with the existing object",
 		"They compare before they write."},
 	{"deletion", "deletion timestamp", Stops, "it does not look at metadata.deletionTimestamp",
 		"They return early when it is set, and leave children to the garbage collector."},
 	{"deletion", "held by the finalizers", Stops, "it adds a finalizer that it does not remove",
 		"They remove it when the work for it is done, and test the deletion of an object whose creation failed."},
-	{"deletion", "which was there before", Stops, "it sets itself as the owner of what it was given", ""},
+	{"deletion", "which was there before", Stops, "it sets an owner on an object that it was given", ""},
 	{"deletion", "", Stops, "a child has no owner reference, and nothing deletes it",
-		"They set a controller reference, or a finalizer for what is outside the namespace."},
+		"They set a controller reference, or a finalizer for objects outside the namespace."},
 	{"drift", "no longer sees", Stops, "its cache selects objects by this label",
-		"They select by a label that the operator puts back, or accept that such an object is lost to it."},
+		"They select by a label that the operator restores, or accept that it loses such an object."},
 	{"drift", "a deleted", Stops, "it does not watch this kind",
 		"They watch what they create (Owns)."},
-	{"drift", "costs a write", Little, "it writes at each event, whether anything differs or not",
+	{"drift", "costs a write", Little, "it writes at each event, even when nothing differs",
 		"They compare the fields that they set."},
-	{"drift", "is gone from", Costs, "it replaces the whole object: what others add is lost",
+	{"drift", "is gone from", Costs, "it replaces the whole object: additions by others are lost",
 		"They apply or patch the fields that they set."},
-	{"drift", "added labels stayed", Little, "it writes at each event, whether anything differs or not",
+	{"drift", "added labels stayed", Little, "it writes at each event, even when nothing differs",
 		"They compare the fields that they set."},
 	{"drift", "stayed changed", Choice,
-		"it compares a hash of its input, or only some fields: what it does not compare stays",
+		"it compares a hash of its input, or only some fields: changes of other fields stay",
 		"They apply all fields that they set, at each event about a child."},
 	{"replicas", "both", Stops, "two processes work at once during an upgrade", "They elect a leader by a lease."},
 	{"replicas", "", Stops, "no replica takes over", "They elect a leader by a lease, and end when they lose it."},
-	{"faults", "hot loop", Costs, "what failed is tried again at once",
+	{"faults", "hot loop", Costs, "a failed write is repeated at once",
 		"They return the error: the work queue waits longer after each failure."},
 	{"faults", "did not progress", Costs, "one object that fails holds up the others", "They have several workers."},
 	{"faults", "", Stops, "an error is dropped, or progress is remembered and not observed",
-		"They return the error, and observe what is there in each reconcile."},
-	{"admission", "hot loop", Costs, "what was refused is tried again at once",
+		"They return the error, and observe the cluster in each reconcile."},
+	{"admission", "hot loop", Costs, "a refused write is repeated at once",
 		"They return the error: the work queue waits longer after each failure."},
 	{"admission", "neither the status nor an event", Little, "a refusal is only in the log",
 		"They set a condition with the message of the API server."},
 	{"admission", "meanwhile it did not make", Choice, "the first error ends the reconcile",
-		"Some make what is independent, and join the errors; others keep an order on purpose."},
-	{"admission", "", Stops, "it gives up, or remembers what is no longer so", "They try again with exponential backoff."},
-	{"spec", "left behind", Costs, "what was made for an earlier spec stays",
-		"They list what they own by label or owner, and delete what is no longer wanted."},
+		"Some make the independent children, and join the errors; others keep an order on purpose."},
+	{"admission", "", Stops, "it gives up, or relies on outdated memory", "They try again with exponential backoff."},
+	{"spec", "left behind", Costs, "children of an earlier spec stay",
+		"They list their objects by label or owner, and delete those that the spec no longer wants."},
 	{"spec", "accepted, and neither", Choice, "the field is used only at the creation, or not at all",
 		"They refuse the change in the schema (x-kubernetes-validations: self == oldSelf), or follow it."},
-	{"spec", "", Stops, "the way back does not end where it began", ""},
+	{"spec", "", Stops, "undoing the change does not restore the first state", ""},
 	{"crash", "created twice", Stops, "a create with a generated name is not observed after a restart",
-		"They use names that follow from the owner."},
+		"They derive names from the owner."},
 	{"crash", "", Stops, "progress is remembered and not observed",
-		"They observe what is there in each reconcile."},
+		"They observe the cluster in each reconcile."},
 	{"permissions", "were refused", Stops, "a marker or a rule of the role is missing", ""},
 	{"permissions", "*", Costs, "a rule allows more than it names", "They name each verb and resource."},
 	{"permissions", "never used", Little, "the role has more than the program needs",
 		"They generate the role from markers beside the code that needs it."},
 }
 
-// explained has what the pattern of a failure points to.
+// explained adds the severity and the cause of the pattern that fits a failure.
 func (f Finding) explained() Finding {
 	if f.Verdict == Late {
-		f.Severity, f.Cause = Little, "it hears of the change only when it looks at everything again"
-		f.Others = "They watch what they create (Owns); a long resync is a second net."
+		f.Severity, f.Cause = Little, "it notices the change only at its next resync"
+		f.Others = "They watch what they create (Owns); a long resync is only a safety net."
 	}
 	if f.Verdict != Failed {
 		return f

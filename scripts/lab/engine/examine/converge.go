@@ -18,8 +18,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// converged returns nil when what the operator asked for is there: no write is being refused, what it created exists,
-// and the pods of the sample run. A condition Ready can say what it likes.
+// converged returns nil when all objects that the operator asked for exist: the API server refuses no write, the
+// created objects exist, and the pods of the sample run. It ignores a condition Ready.
 func (t *trial) converged() error {
 	writes := t.writes(0)
 	if err := beingRefused(writes); err != nil {
@@ -34,15 +34,15 @@ func (t *trial) converged() error {
 	return t.podsRun()
 }
 
-// An objectKey names what a write is about.
+// An objectKey names the object of a write.
 type objectKey struct{ what, namespace, name string }
 
-// beingRefused is an error when the last attempt at an object was refused.
+// beingRefused returns an error when the API server refused the last write of an object.
 func beingRefused(writes []ledger.Entry) error {
-	last, count := map[objectKey]ledger.Entry{}, map[objectKey][2]int{} // refused, and all
+	last, count := map[objectKey]ledger.Entry{}, map[objectKey][2]int{} // refused writes, and all writes
 	var order []objectKey
 	for _, e := range writes {
-		k := objectKey{e.What(), e.Namespace, e.Name}
+		k := objectKey{e.FullResource(), e.Namespace, e.Name}
 		if _, known := last[k]; !known {
 			order = append(order, k)
 		}
@@ -61,29 +61,29 @@ func beingRefused(writes []ledger.Entry) error {
 	return nil
 }
 
-// isRefused reports whether an answer says that the operator cannot have what it asks for. A conflict and an object
-// that is there or gone already are part of a normal life.
+// isRefused reports whether the API server refused a write. A conflict, and an object that already exists or is
+// already gone, are part of normal operation.
 func isRefused(e ledger.Entry) bool {
 	gone := e.Code == http.StatusNotFound && e.Verb != wire.Create && e.Verb != wire.Apply
 	return e.Code >= http.StatusBadRequest && e.Code != http.StatusConflict && !gone
 }
 
-// A refusedError says what the API server does not let the operator do.
+// A refusedError names the write that the API server refuses.
 type refusedError struct {
 	last         ledger.Entry
 	refused, all int
 }
 
 func (e refusedError) Error() string {
-	return fmt.Sprintf("%d of %d requests %s %s %s were refused with %d: %s", e.refused, e.all, e.last.Verb, e.last.What(),
+	return fmt.Sprintf("%d of %d requests %s %s %s were refused with %d: %s", e.refused, e.all, e.last.Verb, e.last.FullResource(),
 		e.last.Name, e.last.Code, e.last.Message)
 }
 
-// stillThere is an error when something that the operator created, and did not delete, is gone.
+// stillThere returns an error when an object that the operator created, and did not delete, is gone.
 func (t *trial) stillThere(writes []ledger.Entry) error {
 	made := map[objectKey]ledger.Entry{}
 	for _, e := range writes {
-		k := objectKey{e.What(), e.Namespace, e.Name}
+		k := objectKey{e.FullResource(), e.Namespace, e.Name}
 		switch {
 		case e.Verb == wire.Delete || e.Verb == wire.DeleteCollection:
 			delete(made, k)
@@ -101,7 +101,8 @@ func (t *trial) stillThere(writes []ledger.Entry) error {
 	return nil
 }
 
-// podsRun is an error when a pod in the namespace does not run, or a workload has fewer pods than it should have.
+// podsRun returns an error when a pod in the namespace does not run, or a workload has fewer pods than it should
+// have.
 func (t *trial) podsRun() error {
 	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -163,8 +164,8 @@ var errorLine = regexp.MustCompile(`(?i:"?level"?\s*[=:]\s*"?error\b)|\bERROR\b|
 
 var errFailing = errors.New("its reconciles end in errors")
 
-// A failing watches whether errors about a sample grow. Exponential backoff makes the pauses between them longer, so an
-// end is only believed after a pause that is much longer than the one before.
+// A failing watches whether errors about a sample grow. Exponential backoff lengthens the pauses between them, so
+// failing trusts that they have ended only after a pause that is much longer than the one before.
 type failing struct {
 	count     int
 	last      time.Time
@@ -177,7 +178,7 @@ func (t *trial) newFailing() *failing {
 	return &failing{namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`)}
 }
 
-// look counts again, in what the operator has printed and in its metrics.
+// look counts errors again, in the operator's output and in its metrics.
 func (f *failing) look(t *trial) error {
 	count := 0
 	if n, known := t.operator.reconcileErrors(t.ctx); known {
@@ -223,12 +224,12 @@ func whatToDo(err error) string {
 	case errors.As(err, &refused) && refused.last.Code == http.StatusForbidden:
 		return "give its permissions in ROLE=, or leave ROLE= out"
 	case errors.As(err, &refused) && refused.last.Code == http.StatusNotFound:
-		return "the kind or the namespace does not exist here: add its CRD to CRD=, or what is missing to NEEDS="
+		return "the kind or the namespace does not exist here: add its CRD to CRD=, or the missing object to NEEDS="
 	case errors.As(err, &refused):
 		return "often webhooks set defaults, and they are off: name their manifests in WEBHOOKS=, or write the fields into " +
 			"the sample"
 	case errors.Is(err, errFailing):
-		return "look at the operator's own words, and give it what it needs by NEEDS=, ARGS= and ENV="
+		return "look at the operator's output, and give it the missing objects and settings by NEEDS=, ARGS= and ENV="
 	}
-	return "check SAMPLE=, what it needs (NEEDS=), and what ready means (READY={.status.phase}=Running, or a condition)"
+	return "check SAMPLE=, its prerequisites (NEEDS=), and the definition of ready (READY={.status.phase}=Running, or a condition)"
 }

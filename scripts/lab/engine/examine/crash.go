@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 )
 
-// most is how many sequences are tried as all combinations.
+// most is the largest number of sequences for which all combinations are tried.
 const most = 64
 
 // sequences are the sets of writes after which the operator is killed: every combination while there are at most
@@ -109,14 +109,15 @@ func names(plan []key) string {
 	return strings.Join(all, ", ")
 }
 
-// commonKeys are the writes that every undisturbed run made, in the order of the first.
+// commonKeys are the writes that every undisturbed run made, in the order of the first run.
 func (r *run) commonKeys() []key {
 	return slices.DeleteFunc(slices.Clone(r.keys[0]), func(k key) bool {
 		return slices.ContainsFunc(r.keys, func(keys []key) bool { return !slices.Contains(keys, k) })
 	})
 }
 
-// crash creates the sample and kills the operator after the planned writes, before it hears of them.
+// crash creates the sample and kills the operator after each planned write, before the operator receives the
+// response.
 func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	var faults []*proxy.Fault
 	for _, k := range plan {
@@ -155,11 +156,12 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	return passed("ended as undisturbed"), fired, stop()
 }
 
-// createdTwice is an object that some writes created more than once. Children of one name may be in several namespaces.
+// createdTwice is an object that some writes created more than once. Children of one name may be in several
+// namespaces.
 func createdTwice(writes []ledger.Entry) string {
 	creations := map[string]int{}
 	for _, e := range writes {
-		what := e.What() + " " + strings.TrimPrefix(e.Namespace+"/"+e.Name, "/")
+		what := e.FullResource() + " " + strings.TrimPrefix(e.Namespace+"/"+e.Name, "/")
 		if slices.Contains(e.Served, 201) {
 			if creations[what]++; creations[what] > 1 {
 				return what
@@ -169,7 +171,7 @@ func createdTwice(writes []ledger.Entry) string {
 	return ""
 }
 
-// supervise starts the operator again when it was killed. An end by itself is an error.
+// supervise starts the operator again when the lab killed it. When the operator ends by itself, it returns an error.
 func (t *trial) supervise() (stop func() error) {
 	return t.operator.Supervise(t.ctx, func(p *fixture.Process) error {
 		if exit := p.Exit(); exit.Signal != syscall.SIGKILL {

@@ -22,11 +22,11 @@ type crdVersion struct {
 	gvr     schema.GroupVersionResource
 	cluster bool
 	spec    map[string]any // the schema of spec
-	// statusless versions have no status subresource: a write of the status is one of the spec, too.
+	// statusless versions have no status subresource: a write of the status is also a write of the spec.
 	statusless bool
 }
 
-// readCRDs finds the CRDs in a file or below a folder. Whatever else is there, such as a kustomization, is left out.
+// readCRDs finds the CRDs in a file or below a folder. It ignores other objects, such as a kustomization.
 func (t *target) readCRDs() error {
 	t.kinds, t.conversions = map[schema.GroupVersionKind]crdVersion{}, map[string]string{}
 	err := filepath.WalkDir(t.CRD, func(path string, d fs.DirEntry, err error) error {
@@ -62,8 +62,8 @@ func (t *target) readCRDs() error {
 	return nil
 }
 
-// addCRD keeps a CRD. One that converts its versions by a webhook is installed without: the webhook's address is not
-// known before the cluster runs.
+// addCRD keeps a CRD. It installs a CRD with a conversion webhook without the webhook, because the webhook's address
+// is not known before the cluster runs.
 func (t *target) addCRD(u *unstructured.Unstructured) error {
 	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
 		path, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
@@ -103,7 +103,7 @@ func (t *target) writeCRDs(dir string) (string, error) {
 	return path, os.WriteFile(path, all.Bytes(), 0o600)
 }
 
-// kindNames are the kinds of the CRDs, for a sentence.
+// kindNames lists the kinds of the CRDs, for a sentence.
 func (t *target) kindNames() string {
 	var names []string
 	for gvk := range t.kinds {
@@ -113,5 +113,5 @@ func (t *target) kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// what is the sample's resource as the ledger names it.
+// what names the sample's resource as the ledger does.
 func (t *target) what() string { return t.gvr.Resource + "." + t.gvr.Group }

@@ -35,8 +35,9 @@ func deletion(r *run) error {
 	return nil
 }
 
-// createsNothing deletes the sample while a finalizer keeps it, as those of other programs do, and one of its children
-// meanwhile. An operator that does not look at the deletion timestamp makes that again, against the garbage collector.
+// createsNothing deletes the sample while a finalizer keeps it, as finalizers of other programs do, and meanwhile
+// deletes one of its children. An operator that ignores the deletion timestamp recreates the child, against the
+// garbage collector.
 func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) {
 	if len(t.owns()) == 0 {
 		return skipped("the operator writes no other object that is its own"), nil
@@ -48,7 +49,7 @@ func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) 
 		return Finding{}, err
 	}
 	release, err := fixture.DeleteHeld(t.ctx, t.samples(), t.target.sample.GetName(), how)
-	defer func() { _ = release(context.WithoutCancel(t.ctx)) }() // clean takes away what is left
+	defer func() { _ = release(context.WithoutCancel(t.ctx)) }() // clean removes the leftovers
 	if err != nil {
 		return Finding{}, err
 	}
@@ -79,7 +80,7 @@ func (t *trial) isOwned(e ledger.Entry) bool {
 	})
 }
 
-// deleteAndCreate removes the sample, and makes it again under its name.
+// deleteAndCreate deletes the sample, and creates it again with the same name.
 func (t *trial) deleteAndCreate() (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
@@ -102,7 +103,7 @@ func (t *trial) deleteAndCreate() (Finding, error) {
 		return Finding{}, err
 	}
 	if err := t.nothingLeft(); err != nil {
-		return failed("first all was gone, then %v", err).with(lines(t.writes(0))...), nil
+		return failed("first all objects were gone, then %v", err).with(lines(t.writes(0))...), nil
 	}
 	if err := t.serve(); err != nil {
 		return failed("created again under the same name: %v", err), nil

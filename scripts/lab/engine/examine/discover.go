@@ -19,7 +19,7 @@ type child struct {
 	GVR     schema.GroupVersionResource
 	Name    string
 	Cluster bool // it has no namespace
-	// Namespace is empty when it is that of the trial.
+	// Namespace is empty for the namespace of the trial.
 	Namespace string
 }
 
@@ -30,8 +30,8 @@ func (c child) String() string {
 	return c.GVR.GroupResource().String() + "/" + c.Name
 }
 
-// discoverChildren finds what the operator owns: what it wrote and what is there, and what refers to the sample as
-// its owner, whoever wrote it.
+// discoverChildren finds the objects that the operator owns: the existing objects that it wrote, and all objects with
+// an owner reference to the sample, by any writer.
 func (t *trial) discoverChildren() (children []child, err error) {
 	candidates := childrenOf(t.changes(0), t.target.gvr, t.target.cluster)
 	owner, err := t.sample()
@@ -57,12 +57,12 @@ func (t *trial) discoverChildren() (children []child, err error) {
 	return children, nil
 }
 
-// childrenOf are the objects of writes, those of the sample's resource apart. With a sample that has no namespace, each
-// has its own.
+// childrenOf are the objects of writes, except those of the sample's resource. With a sample that has no namespace,
+// each child has its own namespace.
 func childrenOf(changes []ledger.Entry, sample schema.GroupVersionResource, cluster bool) (all []child) {
 	for _, e := range changes {
 		gvr := schema.GroupVersionResource{Group: e.Group, Version: e.Version, Resource: e.Resource}
-		ofNamespace := gvr.GroupResource() == schema.GroupResource{Resource: "namespaces"} // it names itself in its path
+		ofNamespace := gvr.GroupResource() == schema.GroupResource{Resource: "namespaces"} // named in its path
 		c := child{GVR: gvr, Name: e.Name, Cluster: e.Namespace == "" || ofNamespace}
 		if cluster && !ofNamespace {
 			c.Namespace = e.Namespace
@@ -92,7 +92,7 @@ func (t *trial) owned(ctx context.Context, owner types.UID) (all []child, err er
 			gvr := gv.WithResource(r.Name)
 			items, err := t.fixture.Dynamic.Resource(gvr).Namespace(t.scope()).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				continue // a resource that cannot be listed now has nothing to show
+				continue // a resource that cannot be listed now has no children to show
 			}
 			for _, u := range items.Items {
 				if slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// disturb changes one field, or removes it. The pointer is empty when the API server lets nobody.
+// disturb changes or removes one field. The pointer is empty when the API server allows no client to change it.
 func (t *trial) disturb(c child, p path) (pointer string, value any, err error) {
 	u, pointer, value, err := t.field(c, p)
 	if err != nil || pointer == "" {
@@ -33,7 +33,8 @@ func (t *trial) disturb(c child, p path) (pointer string, value any, err error) 
 	return "", nil, nil
 }
 
-// field reads a child, and where one of its fields is. The pointer is empty when the child does not have it.
+// field reads a child, and finds the pointer to one of its fields. The pointer is empty when the child does not have
+// the field.
 func (t *trial) field(c child, p path) (u *unstructured.Unstructured, pointer string, value any, err error) {
 	if u, err = t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
 		return nil, "", nil, err
@@ -47,7 +48,7 @@ func samePlace(p path, object, value any) bool {
 	return ok && text(now) == text(value)
 }
 
-// text is a value for a comparison.
+// text formats a value for a comparison.
 func text(value any) string {
 	data, _ := json.Marshal(value)
 	return string(data)

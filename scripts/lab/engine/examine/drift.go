@@ -19,7 +19,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// patience is how long a change of somebody else may stay.
+// patience is how long a change by another client may stay.
 func (r *run) patience() time.Duration {
 	if r.target.Fast {
 		return 3 * time.Second
@@ -27,10 +27,11 @@ func (r *run) patience() time.Duration {
 	return 6 * time.Second
 }
 
-// alwaysTried is how many children are disturbed even when the time is over: a report without any would say nothing.
+// alwaysTried is how many children are disturbed even when the time is over: a report without any would be empty.
 const alwaysTried = 4
 
-// drift deletes and changes what the operator owns. Of many children there may be time for some.
+// drift deletes and changes the objects that the operator owns. When there are many children, the time may suffice
+// only for some.
 func drift(r *run) error {
 	if len(r.owns()) == 0 {
 		r.add("what it owns is restored", skipped("the operator writes no other object that is its own"))
@@ -57,14 +58,14 @@ func drift(r *run) error {
 			left[name], len(r.owns())))
 	}
 	if labels := slices.Sorted(maps.Keys(r.lost)); len(labels) > 0 {
-		lost := failed("when somebody changes %s of %s, the operator no longer sees the object: no change of it is restored",
+		lost := failed("when a user changes %s of %s, the operator no longer sees the object: no change of it is restored",
 			strings.Join(labels, " or "), strings.Join(r.lost[labels[0]], ", "))
 		r.add("it sees its objects whatever their labels are", lost)
 	}
 	return r.check("what others add stays", (*trial).addLabels)
 }
 
-// byKind has the first child of each kind before the second one of any.
+// byKind sorts the first child of each kind before the second child of any kind.
 func byKind(all []child) (sorted []child) {
 	seen := map[string]int{}
 	rank := map[child]int{}
@@ -94,7 +95,7 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 		}
 		return now, err
 	}
-	_ = t.eventually(20*time.Second, func() error { // a namespace takes some seconds to go
+	_ = t.eventually(20*time.Second, func() error { // a namespace takes some seconds to disappear
 		if now, err := observe(); errors.Is(err, errOld) && now.GetDeletionTimestamp() != nil {
 			return err
 		}
@@ -116,12 +117,12 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	return passed("back after %.1f s, at the cost of %d writes", took.Seconds(), len(t.writes(mark))), nil
 }
 
-// usualPeriod is how long the lab waits once for an operator to look at everything again, when no period was given and
-// none was seen. Resyncs of 30 s are common.
+// usualPeriod is how long the lab waits once for a resync of an operator, when no period was given and the lab saw
+// none. Resyncs of 30 s are common.
 const usualPeriod = 35 * time.Second
 
-// awaitPeriod waits for what did not come at once until the operator has looked at everything again. It reports whether
-// that brought it. When it brought nothing once, no other wait follows.
+// awaitPeriod waits until the operator's next resync for a change that did not come at once. It reports whether the
+// resync brought the change. When a resync once brought no change, awaitPeriod does not wait again.
 func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
 	wait := cmp.Or(t.period, usualPeriod)
 	if t.waited && t.period == 0 || t.target.Fast && t.period == 0 {
@@ -138,12 +139,12 @@ func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
 
 var errOld = errors.New("it is still the old one")
 
-// perSample is how many fields are changed in the life of one sample: an operator may limit how often it restores
-// what somebody changes, so that two do not write against each other without end.
+// perSample is how many fields are changed in the life of one sample: an operator may limit how often it restores a
+// field, so that two clients do not write against each other forever.
 const perSample = 3
 
-// changeFields changes the fields that the operator sets, some of them in each of several samples. What stays changed
-// is changed again in steady state: one that is throttled may only have been slow.
+// changeFields changes the fields that the operator sets, some of them in each of several samples. It changes a field
+// that stayed changed again in steady state, because a rate limiter may only have delayed the operator.
 func (t *trial) changeFields(c child) (Finding, error) {
 	fields := spread(t.fields[c], t.mostFields())
 	all, tried := t.changeAll(c, fields)
@@ -156,7 +157,7 @@ func (t *trial) changeFields(c child) (Finding, error) {
 	}
 	kept := alone.kept
 	all.slowest = max(all.slowest, alone.slowest)
-	note := fmt.Sprintf("; the API server lets nobody change %d others", all.fixed)
+	note := fmt.Sprintf("; the API server lets no client change %d others", all.fixed)
 	if left := len(t.fields[c]) - tried; left > 0 {
 		note += fmt.Sprintf("; %d were not tried", left)
 	}
@@ -192,7 +193,7 @@ func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
 	slots, running := make(chan struct{}, at), sync.WaitGroup{}
 	for chunk := range slices.Chunk(lastMetadata(fields), perSample) {
 		if t.ctx.Err() != nil {
-			break // a slow operator: what is known by now counts
+			break // a slow operator: the results so far count
 		}
 		tried += len(chunk)
 		slots <- struct{}{}
@@ -211,8 +212,9 @@ func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
 // mostAgain is how many of the fields that stayed changed are changed once more.
 const mostAgain = 4
 
-// changeAgain changes the first fields that stayed changed once more, each in a sample of its own and nothing beside
-// it, and waits for the operator's period. When each of them stays changed again, all do.
+// changeAgain changes the first fields that stayed changed once more, each in a separate sample without other
+// changes, and waits for the operator's period. When each of them stays changed again, all fields count as
+// not restored.
 func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
 	most := mostAgain
 	if t.target.Fast {
@@ -269,7 +271,7 @@ func (p path) isLabel() bool {
 	return len(p) == 3 && p[0].field == "metadata" && p[1].field == "labels"
 }
 
-// sees reports whether the operator restores another field of a child whose label somebody has changed.
+// sees reports whether the operator restores another field of a child whose label was changed.
 func (t *trial) sees(c child, label path) bool {
 	for _, p := range t.fields[c] {
 		if p[0].field == "metadata" || t.kept[fieldOf{c, p.String()}] {
@@ -281,11 +283,11 @@ func (t *trial) sees(c child, label path) bool {
 		}
 		return t.eventually(t.patience(), func() error { return t.has(c, p, value) }) == nil
 	}
-	return true // nothing shows that it does not
+	return true // no observation shows that it does not
 }
 
-// lastMetadata puts what an operator may find its children by behind the other fields: while a label or an owner
-// reference is gone, it may not hear of the rest.
+// lastMetadata sorts labels and owner references behind the other fields. An operator may find its children by them:
+// while one is gone, it may not receive events about the child.
 func lastMetadata(fields []path) []path {
 	rank := func(p path) int {
 		switch {
@@ -299,16 +301,16 @@ func lastMetadata(fields []path) []path {
 	return slices.SortedStableFunc(slices.Values(fields), func(a, b path) int { return rank(a) - rank(b) })
 }
 
-// changes are what became of fields that somebody changed.
+// changes are the results for fields that the lab changed.
 type changes struct {
-	changed, fixed, writes int // fixed ones cannot be changed
-	later                  int // came back when the operator had looked at everything again
+	changed, fixed, writes int // fixed fields cannot be changed
+	later                  int // restored after the operator's next resync
 	kept                   []keptField
 	slowest                time.Duration
 	err                    error
 }
 
-// A keptField stayed as somebody made it; says is what it was.
+// A keptField is a field that the operator did not restore; says describes the change.
 type keptField struct {
 	path path
 	says string
@@ -327,7 +329,7 @@ func (c *changes) add(more changes, err error) {
 	c.later += more.later
 }
 
-// changeSome changes fields one after the other, in a sample of their own.
+// changeSome changes fields one after the other, in a separate sample.
 func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
 	defer cancel()
@@ -361,14 +363,15 @@ func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 	return all, t.ctx.Err()
 }
 
-// keeps notes that a field of a child is not restored.
+// keeps notes that the operator does not restore a field of a child.
 func (r *run) keeps(c child, p path) {
 	r.keptMu.Lock()
 	defer r.keptMu.Unlock()
 	r.kept[fieldOf{c, p.String()}] = true
 }
 
-// disturbAgain waits for an object that the operator replaces: it may delete it, and create it anew.
+// disturbAgain disturbs a field. An operator may restore an object by deleting and recreating it, so disturbAgain
+// waits for the new object.
 func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err error) {
 	_ = t.eventually(t.patience(), func() error {
 		if pointer, value, err = t.disturb(c, p); apierrors.IsNotFound(err) {
@@ -379,7 +382,8 @@ func (t *trial) disturbAgain(c child, p path) (pointer string, value any, err er
 	return pointer, value, err
 }
 
-// addLabels adds a label to each child, as other programs do. The sample gets none: many operators hand labels on.
+// addLabels adds a label to each child, as other programs do. It does not label the sample, because many operators
+// copy its labels to the children.
 func (t *trial) addLabels() (Finding, error) {
 	if err := t.rest(); err != nil {
 		return Finding{}, err
@@ -409,9 +413,9 @@ func (t *trial) addLabels() (Finding, error) {
 	writes := lines(t.writes(mark))
 	switch {
 	case len(lost) > 0:
-		return failed("a label that somebody added is gone from %s", strings.Join(lost, ", ")).with(writes...), nil
+		return failed("an added label is gone from %s", strings.Join(lost, ", ")).with(writes...), nil
 	case len(writes) > 0:
 		return failed("the added labels stayed, and cost %d writes", len(writes)).with(writes...), nil
 	}
-	return passed("labels that somebody added stayed, and no write followed"), nil
+	return passed("the added labels stayed, and no write followed"), nil
 }

@@ -30,7 +30,8 @@ func greeting(program string, env ...string) Subject {
 		Env:  env, Fast: true}
 }
 
-// TestPlantedFaultsAreFound examines the operator as it is, and with each of its faults, on a real API server.
+// TestPlantedFaultsAreFound examines the unchanged operator, and the operator with each of its faults, on a real API
+// server.
 func TestPlantedFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	plantedFaults(t, map[string]planted{
@@ -55,12 +56,12 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		"a deletion timestamp that nobody looks at": {[]string{"FAULT=ignores-deletion"}, []string{"deletion"}, "deletion",
 			"for a sample that has a deletion timestamp"},
 		"a label that the cache selects by": {[]string{"FAULT=selects"}, []string{"drift"}, "drift",
-			"when somebody changes .metadata.labels.app of configmaps/hello"},
+			"when a user changes .metadata.labels.app of configmaps/hello"},
 		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas", "two replicas both write"},
 	})
 }
 
-// TestWhatNeverConverges has operators that stop writing, and have not done what they were asked for.
+// TestWhatNeverConverges has operators that stop writing before they have done their work.
 func TestWhatNeverConverges(t *testing.T) {
 	t.Parallel()
 	program := build(t)
@@ -98,9 +99,9 @@ func TestWhatComesLate(t *testing.T) {
 // TestWithoutANamespace examines the operator of a kind that is cluster-scoped, with children in a namespace.
 func TestWithoutANamespace(t *testing.T) {
 	t.Parallel()
-	program, faults := build(t), map[string]string{"FAULT=": ""} // by fault the experiments that must fail
+	program, faults := build(t), map[string]string{"FAULT=": ""} // by fault, the experiments that must fail
 	only := []string{"deletion"}
-	if os.Getenv("LONG") != "" { // a namespace takes seconds to go
+	if os.Getenv("LONG") != "" { // a namespace takes seconds to disappear
 		faults["FAULT=no-drift"], only = "drift", []string{"deletion", "drift"}
 	}
 	for fault, want := range faults {
@@ -121,7 +122,8 @@ func TestWithoutANamespace(t *testing.T) {
 	}
 }
 
-// TestWhatItWasGiven has a ConfigMap of the name that the operator writes: it makes it its own, and so deletes it.
+// TestWhatItWasGiven has a ConfigMap with the name that the operator writes: the operator adopts it, and so deletes
+// it.
 func TestWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	given := filepath.Join(t.TempDir(), "given.yaml")
@@ -167,11 +169,11 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 	})
 }
 
-// planted is a fault that an examination has to find.
+// planted is a fault that an examination must find.
 type planted struct {
 	env  []string
 	only []string
-	fail string // the experiments that must fail, and no other
+	fail string // the experiments that must fail; no other may fail
 	say  string
 }
 
@@ -180,7 +182,7 @@ func plantedFaults(t *testing.T, faults map[string]planted) {
 	program := build(t)
 	for name, test := range faults {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each has a control plane of its own, and waits most of the time
+			t.Parallel() // each has a separate control plane, and mostly waits
 			report, err := Run(t.Context(), greeting(program, test.env...), Options{Only: test.only, Progress: t.Logf})
 			if err != nil {
 				t.Fatal(err)
@@ -220,7 +222,7 @@ func TestAnInterruptedRunKeepsWhatItKnows(t *testing.T) {
 	}
 }
 
-// TestASentence shows what a user reads who gave something that cannot be examined.
+// TestASentence shows the message for a user whose subject cannot be examined.
 func TestASentence(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -260,7 +262,7 @@ func TestASentence(t *testing.T) {
 	}
 }
 
-// TestASentenceFromTheCluster is about programs that cannot be examined, which shows when they run.
+// TestASentenceFromTheCluster is about programs that cannot be examined, which becomes clear only when they run.
 func TestASentenceFromTheCluster(t *testing.T) {
 	s := greeting("/bin/false")
 	_, err := Run(t.Context(), s, Options{Progress: t.Logf})

@@ -21,12 +21,12 @@ type writeFault struct {
 	verbs  []string
 }
 
-// waits is what to know of Retry-After, for who has one worker.
+// waits describes Retry-After for operators with one worker.
 const waits = " (client-go itself sends such a request again, up to 10 times, and meanwhile its worker handles " +
 	"nothing else: MaxConcurrentReconciles)"
 
-// overObjects are writes that a real API server can answer with a conflict. To a create it says AlreadyExists, and only
-// when the object exists.
+// overObjects are writes that a real API server can answer with a conflict. It answers a create with AlreadyExists
+// instead, and only when the object exists.
 var overObjects = []string{wire.Update, wire.Patch, wire.Apply}
 
 var writeFaults = []writeFault{
@@ -40,7 +40,7 @@ var writeFaults = []writeFault{
 	{"2 s more for each write", proxy.Before, proxy.Delay(2 * time.Second), false, "", wire.Writes},
 }
 
-// apiFaults disturbs what passes between the operator and the API server.
+// apiFaults disturbs the requests and answers between the operator and the API server.
 func apiFaults(r *run) error {
 	defer func() {
 		if r.late() && r.ctx.Err() == nil {
@@ -75,13 +75,13 @@ func apiFaults(r *run) error {
 // window is how long writes are disturbed.
 const window = 4 * time.Second
 
-// A watched is what the operator wrote in a window.
+// A watched holds the operator's writes in a window.
 type watched struct {
 	begin, end time.Time
 	entries    []ledger.Entry
 }
 
-// watch keeps the operator's writes of a time. It may have begun already.
+// watch records the operator's writes in a window, which may already have begun.
 func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
 	err = fixture.Pause(t.ctx, window-time.Since(begin))
 	return watched{begin, time.Now(), t.writes(mark)}, err
@@ -92,17 +92,17 @@ func (w watched) String() string {
 }
 
 // Within a reconcile an operator may try a few times at once, as retry.RetryOnConflict does. Tries with a shorter
-// pause than this are one burst.
+// pause than burst form one burst.
 const burst = 200 * time.Millisecond
 
-// hot reports whether there were more tries than work queues with exponential backoff make. From 5 ms on, one makes
-// about 10 tries in 4 s, and no more than 2 of them in the second half. Only that half is judged, for each object by
-// itself: a burst that does not end is hot, and so are many of them.
+// hot reports whether there were more tries than a work queue with exponential backoff makes. From 5 ms on, such a
+// queue makes about 10 tries in 4 s, and at most 2 of them in the second half. hot judges only that half, for each
+// object separately: a burst that does not end is hot, and so are many bursts.
 func (w watched) hot() bool {
 	tries := map[string][]time.Time{}
 	for _, e := range w.entries {
 		if e.Start.After(w.end.Add(-window / 2)) {
-			what := e.What() + " " + e.Name
+			what := e.FullResource() + " " + e.Name
 			tries[what] = append(tries[what], e.Start)
 		}
 	}
@@ -114,7 +114,7 @@ func (w watched) hot() bool {
 	return false
 }
 
-// burstsOf counts the bursts of some tries, and the tries of the longest.
+// burstsOf returns the number of bursts in some tries, and the number of tries in the longest burst.
 func burstsOf(times []time.Time) (bursts, longest int) {
 	length := 0
 	for n, at := range times {
@@ -127,7 +127,7 @@ func burstsOf(times []time.Time) (bursts, longest int) {
 	return bursts, longest
 }
 
-// writesFail disturbs the writes for one sample, lets another sample come, and ends the disturbance.
+// writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.
 func (t *trial) writesFail(f writeFault) (Finding, error) {
 	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
 		Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: f.verbs, Except: ledger.Housekeeping}})
@@ -161,7 +161,7 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 	return passed("%v%s; as undisturbed %.1f s after the end", w, other, time.Since(begin).Seconds()), nil
 }
 
-// otherServed makes another sample ready in a namespace that is not disturbed.
+// otherServed waits until another sample is ready in a namespace that is not disturbed.
 func (t *trial) otherServed() (what string, err error) {
 	if t.target.serial() {
 		return "", nil

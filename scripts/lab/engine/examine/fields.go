@@ -38,7 +38,7 @@ func (p path) String() (text string) {
 	return text
 }
 
-// controlPlane are the field managers that are no operator.
+// controlPlane lists the field managers that are not operators.
 var controlPlane = []string{"kube-controller-manager", "kube-scheduler", "kwok", "kwok-controller", "kubelet",
 	"kube-apiserver", somebody}
 
@@ -48,8 +48,8 @@ type fieldOf struct {
 	path  string
 }
 
-// learnValues notes which fields of a child have another value than in the run before: what the operator makes up,
-// such as a password, is not compared and not changed.
+// learnValues notes which fields of a child have a different value than in the run before: the lab neither compares
+// nor changes values that the operator generates, such as a password.
 func (t *trial) learnValues(c child) error {
 	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *trial) learnValues(c child) error {
 	return nil
 }
 
-// sent is what the operator asked for when it created a child; nil when that is not known.
+// sent is the object that the operator sent to create a child; nil when the lab does not have it.
 func (t *trial) sent(c child) map[string]any {
 	for _, s := range t.creations {
 		if s.namespace == t.namespace && s.what == ledgerName(c) && s.name == c.Name {
@@ -80,13 +80,13 @@ func (t *trial) sent(c child) map[string]any {
 	return nil
 }
 
-// A made is the body of a request that made an object. The API server adds defaults to it, which nobody asked for.
+// A made is the body of a request that created an object, without the defaults that the API server adds.
 type made struct {
 	what, namespace, name string
 	object                map[string]any
 }
 
-// keepCreations notes what the operator sends from now on to make objects.
+// keepCreations records the bodies of the operator's requests that create objects, from now on.
 func (r *run) keepCreations() *proxy.Fault {
 	return r.fixture.Proxy.Add(proxy.Rule{Name: "read creations", Moment: proxy.After, Match: ledger.Match{
 		Users: []string{r.operator.user.Name}, Verbs: []string{wire.Create, wire.Apply},
@@ -96,13 +96,13 @@ func (r *run) keepCreations() *proxy.Fault {
 			if object := decoded(x.RequestBody()); object != nil {
 				r.creationsMu.Lock()
 				defer r.creationsMu.Unlock()
-				r.creations = append(r.creations, made{e.What(), e.Namespace, e.Name, object})
+				r.creations = append(r.creations, made{e.FullResource(), e.Namespace, e.Name, object})
 			}
 			return proxy.Action{}
 		})})
 }
 
-// decoded is an object in JSON, YAML or protobuf; nil when it is in none of them.
+// decoded decodes an object from JSON, YAML or protobuf; nil when it is in none of them.
 func decoded(body []byte) map[string]any {
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if err == nil {
@@ -117,7 +117,7 @@ func decoded(body []byte) map[string]any {
 	return fields
 }
 
-// discoverFields are the paths of a child that the operator owns by the managed fields, and that it sent.
+// discoverFields returns the paths of a child that the operator owns by the managed fields, and that it sent.
 func (t *trial) discoverFields(c child) (paths []path, err error) {
 	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
@@ -149,7 +149,8 @@ func (t *trial) discoverFields(c child) (paths []path, err error) {
 	return paths, nil
 }
 
-// leaves are the ends of a tree of managed fields. Owner references are one end: they are stripped as a whole.
+// leaves are the ends of a tree of managed fields. Owner references count as one end, because the lab strips them as
+// a whole.
 func leaves(fields map[string]any, at path) (all []path) {
 	inner := 0
 	for name, sub := range fields {
@@ -180,8 +181,8 @@ func leaves(fields map[string]any, at path) (all []path) {
 	return all
 }
 
-// isIn reports whether an object that was sent has a path. The API server may have added keys of list items to it,
-// such as the protocol of a port.
+// isIn reports whether an object that the operator sent has a path. The API server may have added keys of list items
+// to the path, such as the protocol of a port.
 func (p path) isIn(object any) bool {
 	for at, e := range p {
 		if e.field != "" {
@@ -207,7 +208,7 @@ func (p path) isIn(object any) bool {
 	return true
 }
 
-// find resolves a path in an object: a JSON pointer, and the value there.
+// find resolves a path in an object: it returns a JSON pointer, and the value there.
 func (p path) find(object any) (pointer string, value any, ok bool) {
 	for _, e := range p {
 		if e.field != "" {
@@ -229,7 +230,7 @@ func (p path) find(object any) (pointer string, value any, ok bool) {
 	return pointer, object, true
 }
 
-// means reports whether an item of a list has the keys.
+// means reports whether an item of a list has the keys of the element.
 func (e element) means(item any) bool {
 	fields, _ := item.(map[string]any)
 	for key, value := range e.keys {
@@ -240,7 +241,7 @@ func (e element) means(item any) bool {
 	return true
 }
 
-// others are values to put in the place of one, the most harmless first.
+// others are values that can replace a value, the most harmless first.
 func others(value any) (all []any) {
 	switch v := value.(type) {
 	case string:
@@ -260,7 +261,7 @@ func others(value any) (all []any) {
 	return all
 }
 
-// spread are n fields from all over a list.
+// spread picks n fields from all parts of a list.
 func spread(fields []path, n int) (some []path) {
 	if len(fields) <= n {
 		return fields

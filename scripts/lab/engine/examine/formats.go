@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Of JUnit's format what servers of CI read: https://github.com/testmoapp/junitxml describes it.
+// junitSuites has the part of JUnit's format that CI servers read: https://github.com/testmoapp/junitxml describes
+// it.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Suites  []junitSuite `xml:"testsuite"`
@@ -33,7 +34,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit has a suite for each experiment. A failure that the baseline accepts is skipped.
+// junit writes a suite for each experiment. A failure that the baseline accepts is written as skipped.
 func (r *Report) junit() ([]byte, error) {
 	var all junitSuites
 	for _, e := range experiments {
@@ -67,7 +68,8 @@ func (r *Report) junit() ([]byte, error) {
 	return append([]byte(xml.Header), append(data, '\n')...), err
 }
 
-// Of SARIF 2.1.0 what code scanning reads: a rule for each experiment, a result for each failure.
+// These types have the part of SARIF 2.1.0 that code scanning reads: a rule for each experiment, a result for each
+// failure.
 type (
 	sarifText struct {
 		Text string `json:"text"`
@@ -112,10 +114,10 @@ type (
 	}
 )
 
-// sarifLevels are the levels of severities.
+// sarifLevels maps severities to levels of SARIF.
 var sarifLevels = map[Severity]string{Stops: "error", Costs: "warning", Little: "note", Choice: "note"}
 
-// sarif names the sample's file as the place of a failure: what was seen has no line in the operator's code.
+// sarif names the sample's file as the place of a failure, because an observation has no line in the operator's code.
 func (r *Report) sarif() ([]byte, error) {
 	one := sarifRun{Results: []sarifResult{}}
 	one.Tool.Driver.Name = "operator workshop: examine"

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// creation counts what it takes to make the sample ready.
+// creation counts the requests until the sample is ready.
 func creation(r *run) error {
 	var requests []ledger.Entry
 	err := r.check("the sample gets ready", func(t *trial) (Finding, error) {
@@ -57,7 +57,8 @@ func creation(r *run) error {
 // mostSteps is how many lines of a creation are kept.
 const mostSteps = 120
 
-// record keeps the loop until steps is called: what was delivered to the operator, what it sent, and what it printed.
+// record records the loop until steps is called: the events that the operator received, the requests that it sent,
+// and its output.
 func (t *trial) record() (steps func() []string) {
 	var mu sync.Mutex
 	var records []loop.Record
@@ -94,7 +95,7 @@ func (t *trial) record() (steps func() []string) {
 	}
 }
 
-// none records that there are no such requests.
+// none records the finding that there are no such requests.
 func (r *run) none(title string, wrong []ledger.Entry, what string) {
 	if len(wrong) == 0 {
 		r.add(title, passed("none"))
@@ -107,11 +108,11 @@ func only(entries []ledger.Entry, verbs ...string) []ledger.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !slices.Contains(verbs, e.Verb) })
 }
 
-// counts are the numbers of requests, by verb and resource.
+// counts counts requests by verb and resource.
 func counts(entries []ledger.Entry) (all []string) {
 	number := map[string]int{}
 	for _, e := range entries {
-		number[e.Verb+" "+e.What()]++
+		number[e.Verb+" "+e.FullResource()]++
 	}
 	for _, what := range slices.Sorted(maps.Keys(number)) {
 		all = append(all, fmt.Sprintf("%d %s", number[what], what))
@@ -119,7 +120,7 @@ func counts(entries []ledger.Entry) (all []string) {
 	return all
 }
 
-// steadyState looks for requests while nothing happens.
+// steadyState looks for requests while nothing changes.
 func steadyState(r *run) error {
 	window := 15 * time.Second
 	if r.target.Fast {
@@ -153,12 +154,12 @@ func steadyState(r *run) error {
 	})
 }
 
-// rhythm says how often the most frequent of some requests came, and its period: 0 when it came once.
+// rhythm describes how often the most frequent of some requests came, and returns its period: 0 when it came once.
 func rhythm(entries []ledger.Entry) (text string, period time.Duration) {
 	times := map[string][]time.Time{}
 	most := ""
 	for _, e := range entries {
-		what := e.Verb + " " + e.What()
+		what := e.Verb + " " + e.FullResource()
 		if times[what] = append(times[what], e.Start); len(times[what]) > len(times[most]) {
 			most = what
 		}
@@ -171,7 +172,7 @@ func rhythm(entries []ledger.Entry) (text string, period time.Duration) {
 	return fmt.Sprintf("%s every %v", most, period.Round(time.Millisecond)), period
 }
 
-// restart starts the operator over what is as it should be.
+// restart starts the operator over objects that are as they should be.
 func restart(r *run) error {
 	return r.check("a restarted operator writes nothing", func(t *trial) (Finding, error) {
 		if err := t.rest(); err != nil {
@@ -208,7 +209,7 @@ func restart(r *run) error {
 	})
 }
 
-// onlyVarying reports whether two states differ, and only in what varies between undisturbed runs.
+// onlyVarying reports whether two states differ only in paths that vary between undisturbed runs.
 func onlyVarying(before, after state.State, varying map[string]bool) bool {
 	differs := false
 	for path := range merged(before, after) {

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
-// A mutation is another value in a field of a child.
+// A mutation is a different value in a field of a child.
 type mutation struct {
 	child   child
 	path    path
@@ -22,7 +22,7 @@ type mutation struct {
 	value   any
 }
 
-// findMutation looks for a field that the operator sets and that may have another value.
+// findMutation looks for a field that the operator sets and that may have a different value.
 func (r *run) findMutation() (m mutation, err error) {
 	_, err = r.try(func(t *trial) (Finding, error) {
 		if err := t.serve(); err != nil {
@@ -47,10 +47,10 @@ func (r *run) findMutation() (m mutation, err error) {
 	return m, err
 }
 
-// isImage reports that a field is what policies change most often.
+// isImage reports whether a field is an image, which policies change most often.
 func (p path) isImage() bool { return strings.HasSuffix(p.String(), ".image") }
 
-// byUse are the fields that policies change: no metadata, no selectors, images first.
+// byUse returns the fields that policies change: no metadata, no selectors, images first.
 func byUse(fields []path) []path {
 	some := slices.DeleteFunc(slices.Clone(fields), func(p path) bool {
 		return strings.Contains(p.String(), "metadata") || strings.Contains(strings.ToLower(p.String()), "selector")
@@ -67,7 +67,7 @@ func byUse(fields []path) []path {
 	return some
 }
 
-// otherValue is another value of a field that the API server would accept.
+// otherValue finds a different value of a field that the API server accepts.
 func (t *trial) otherValue(c child, p path) (pointer string, other any, err error) {
 	_, pointer, value, err := t.field(c, p)
 	if err != nil || pointer == "" {
@@ -87,7 +87,7 @@ func (t *trial) otherValue(c child, p path) (pointer string, other any, err erro
 	return "", nil, nil
 }
 
-// mutated creates the sample where a policy changes a field, observes what the operator does, and ends the policy.
+// mutated creates the sample while a policy changes a field, observes the operator, and then removes the policy.
 func (t *trial) mutated(m mutation) (Finding, error) {
 	stop, err := t.mutate(m)
 	if err != nil {
@@ -121,14 +121,14 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	}
 	begin, back := time.Now(), "as undisturbed %.1f s after the policy was deleted"
 	if err = t.eventually(20*time.Second, t.asUndisturbed); err != nil && t.ctx.Err() == nil {
-		// Nothing tells an operator that a policy is gone: one that does not ask may wait for the next event.
+		// No event reports that a policy is gone: an operator that does not poll may wait for the next event.
 		back = "as undisturbed after the next event about " + m.child.String() + ", %.1f s after the policy was deleted"
 		if err = t.touch(m.child); err == nil {
 			err = t.eventually(20*time.Second, t.asUndisturbed)
 		}
 	}
 	if err != nil && reported && t.ctx.Err() == nil {
-		// Its status said that somebody must act, and to delete the child is what works for each operator.
+		// Its status reported that a user must act, and deleting the child works for each operator.
 		back = "as undisturbed after " + m.child.String() + " was deleted, %.1f s after the policy was"
 		if err = t.at(m.child).Delete(t.ctx, m.child.Name, metav1.DeleteOptions{}); err == nil {
 			err = t.eventually(20*time.Second, t.asUndisturbed)
@@ -140,7 +140,7 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	return w.judge(where, fmt.Sprintf(back, time.Since(begin).Seconds()), reported, missing), nil
 }
 
-// touch makes an event about a child, which is as before afterwards.
+// touch causes an event about a child, and then restores the child.
 func (t *trial) touch(c child) error {
 	for _, value := range []string{`"yes"`, "null"} {
 		patch := `{"metadata":{"annotations":{"example.com/touched":` + value + `}}}`

@@ -28,13 +28,13 @@ type operator struct {
 	fixture *fixture.Fixture
 	user    *fixture.User
 	flags   []string // that --help names
-	port    int      // of its webhooks; 0 for the usual one
-	metrics int      // the port of its metrics; 0 when it has none that can be read
+	port    int      // port of its webhooks; 0 for the usual port
+	metrics int      // port of its metrics; 0 when the lab cannot read them
 
 	fixture.Lives
 }
 
-// newOperator makes a user of that name with the permissions of the subject. It starts no process.
+// newOperator creates a user with the given name and the permissions of the subject. It starts no process.
 func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string, flags []string) (*operator, error) {
 	user, err := w.AddUser(ctx, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string
 	return o, nil
 }
 
-// with are those settings whose flag the program has and the user did not set.
+// with returns those settings whose flag the program has and the user did not set.
 func (o *operator) with(settings ...string) (args []string) {
 	for _, s := range settings {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(s, "--"), "=")
@@ -72,7 +72,7 @@ func (o *operator) with(settings ...string) (args []string) {
 	return args
 }
 
-// launch starts a process. It does not wait.
+// launch starts a process. It does not wait for it.
 func (o *operator) launch(args ...string) (*fixture.Process, error) {
 	all := slices.Concat(o.filled(o.target.Args), o.with("--health-probe-bind-address=0",
 		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", o.metrics), "--metrics-secure=false"), o.certificates(), args)
@@ -85,7 +85,7 @@ func (o *operator) launch(args ...string) (*fixture.Process, error) {
 	return p, err
 }
 
-// start launches a process and returns when it watches the sample's kind, and asks for nothing more.
+// start launches a process, and returns when the process watches the sample's kind and sends no more requests.
 func (o *operator) start(ctx context.Context) error {
 	mark := o.fixture.Ledger.Mark()
 	p, err := o.launch()
@@ -120,7 +120,7 @@ var (
 	errLate  = errors.New("the time is over")
 )
 
-// endedEarly is the sentence about a process that ended at its start.
+// endedEarly is the message about a process that ended at its start.
 func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	output := p.Output()
 	if strings.Contains(output, "tls.crt") || strings.Contains(output, "serving-cert") {
@@ -133,7 +133,7 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 		asked = fmt.Sprintf("after %d requests to the API server", requests)
 	}
 	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
-		"until it is stopped and finds the API server by KUBECONFIG; ARGS= and ENV= give it what it needs%s", p.Exit(),
+		"until it is stopped and finds the API server by KUBECONFIG; pass its settings by ARGS= and ENV=%s", p.Exit(),
 		asked, words(p))
 }
 
@@ -151,7 +151,7 @@ func (o *operator) filled(settings []string) (all []string) {
 	return all
 }
 
-// home is the namespace that the operator itself is in.
+// home is the operator's own namespace.
 func (t *target) home() string { return cmp.Or(t.Namespace, leaseNamespace) }
 
 // reconcileErrors is how many reconciles have ended in an error, by the metric of controller-runtime.
@@ -181,10 +181,10 @@ func (o *operator) reconcileErrors(ctx context.Context) (n int, known bool) {
 	return n, known
 }
 
-// usageLine begins the help of a program, which hides what is wrong.
+// usageLine matches the beginning of a program's help, which would hide the error.
 var usageLine = regexp.MustCompile(`(?i)^\s*(usage( of)?\b|flags:|-{1,2}\w)`)
 
-// words are the lines of a process that say most: its first error, and the last lines.
+// words are the most useful lines of a process: its first error, and the last lines.
 func words(p *fixture.Process) string {
 	var all []string
 	for line := range strings.Lines(p.Output()) {

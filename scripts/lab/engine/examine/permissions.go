@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// A permission is what one rule of a role allows, or one request needs.
+// A permission is a verb on a resource that a rule of a role grants, or that a request needs.
 type permission struct {
 	verb, group, resource string // the resource with its subresource
 }
@@ -31,7 +31,7 @@ func (p permission) String() string {
 	return p.verb + " " + resource
 }
 
-// permissions compares what was granted with what all experiments saw in use.
+// permissions compares the granted permissions with those that the requests of all experiments used.
 func permissions(r *run) error {
 	if err := r.createMore(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func permissions(r *run) error {
 		r.add("what it asks for is granted",
 			failed("%d kinds of requests were refused with 403", len(denied)).with(texts(denied)...))
 	} else {
-		r.add("what it asks for is granted", passed("no request was refused for want of a permission"))
+		r.add("what it asks for is granted", passed("no request was refused because of a missing permission"))
 	}
 	if len(r.target.Role) == 0 {
 		r.add("what is granted is used",
@@ -75,7 +75,7 @@ func permissions(r *run) error {
 	return nil
 }
 
-// createMore creates the further samples, so that the operator uses what it needs for them.
+// createMore creates the further samples, so that the operator uses the permissions that it needs for them.
 func (r *run) createMore() error {
 	for _, u := range r.target.more {
 		_, err := r.try(func(t *trial) (Finding, error) {
@@ -94,8 +94,8 @@ func (r *run) createMore() error {
 	return nil
 }
 
-// byReach tells permissions on what some request was about, and wildcards, from those on resources of which the samples
-// need nothing.
+// byReach splits unused permissions. reached are wildcards, and permissions on resources that a request used;
+// notReached are those on resources that the samples do not need.
 func byReach(idle, used []permission) (reached, notReached []permission) {
 	for _, p := range idle {
 		wild := p.verb == "*" || p.group == "*" || p.resource == "*"
@@ -109,8 +109,8 @@ func byReach(idle, used []permission) (reached, notReached []permission) {
 	return reached, notReached
 }
 
-// granted are the permissions of the roles, and those of them that count in all namespaces. Without a role the operator
-// may do everything.
+// granted are the permissions of the roles, and those of them that apply in all namespaces. Without a role the
+// operator may do everything.
 func (t *target) granted() (all, everywhere []permission, err error) {
 	if len(t.Role) == 0 {
 		return nil, []permission{{"*", "*", "*"}}, nil
@@ -157,7 +157,7 @@ func readRoles(file string) (roles []rbacv1.ClusterRole, err error) {
 	return roles, nil
 }
 
-// grants are the single permissions of rules.
+// grants splits rules into single permissions.
 func grants(rules []rbacv1.PolicyRule) (all []permission) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
@@ -173,8 +173,8 @@ func grants(rules []rbacv1.PolicyRule) (all []permission) {
 	return all
 }
 
-// refused are the audit IDs of requests for which somebody had no permission. An answer of 403 alone does not say so:
-// a namespace that is being deleted gives it too.
+// refused are the audit IDs of requests for which a user had no permission. An answer of 403 alone does not prove
+// this, because a namespace that is being deleted also answers 403.
 func (r *run) refused() (map[string]bool, error) {
 	events, _, err := r.fixture.Audit(0)
 	ids := map[string]bool{}
@@ -207,7 +207,7 @@ func uses(entries []ledger.Entry, refused map[string]bool) (used, denied []permi
 			add(&denied, verb, e)
 		case len(e.Served) > 0:
 			add(&used, verb, e)
-			if e.Verb == wire.Apply && slices.Contains(e.Served, 201) { // an apply that creates needs both
+			if e.Verb == wire.Apply && slices.Contains(e.Served, 201) { // an apply that creates an object needs both
 				add(&used, wire.Create, e)
 			}
 		}
@@ -215,23 +215,23 @@ func uses(entries []ledger.Entry, refused map[string]bool) (used, denied []permi
 	return used, denied
 }
 
-// missing are those of the denied permissions that were not granted. An API server that has just started refuses
-// also what is granted, until it has read the roles.
+// missing are those of the denied permissions that were not granted. An API server that has just started also refuses
+// granted permissions until it has read the roles.
 func missing(denied, granted []permission) []permission {
 	return slices.DeleteFunc(denied, func(d permission) bool {
 		return slices.ContainsFunc(granted, func(g permission) bool { return g.allows(d) })
 	})
 }
 
-// allows reports whether a permission, which may have wildcards, includes another one.
+// allows reports whether a permission, which may have wildcards, includes another permission.
 func (p permission) allows(other permission) bool {
 	fits := func(pattern, value string) bool { return pattern == "*" || pattern == value }
 	return fits(p.group, other.group) && fits(p.resource, other.resource) && fits(p.verb, other.verb)
 }
 
 // impliedBy are verbs that count as used when a request with another verb was seen. An informer falls back to list.
-// Where the admission plugin OwnerReferencesPermissionEnforcement is enabled, who sets an owner reference on an
-// object that exists needs delete on it.
+// Where the admission plugin OwnerReferencesPermissionEnforcement is enabled, a client that sets an owner reference
+// on an existing object needs delete on it.
 var impliedBy = map[string]string{wire.List: wire.Watch, wire.Delete: wire.Patch}
 
 // unused are the permissions that no request needed.

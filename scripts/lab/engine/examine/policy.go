@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusal is the message of a policy, which the operator should hand on to its users.
+// refusal is the message of a policy, which the operator should report to its users.
 const refusal = "the examination does not allow this object"
 
 // probe is a ConfigMap that only shows whether a policy is in force.
@@ -22,12 +22,12 @@ const (
 	isProbe = `object.metadata.name == "` + probe + `"`
 )
 
-// is matches a child in the policies' language.
+// is returns a CEL expression that matches a child.
 func is(c child) string {
 	return fmt.Sprintf("(request.resource.resource == %q && object.metadata.name == %q)", c.GVR.Resource, c.Name)
 }
 
-// refuse lets a policy refuse a child in the namespace, until allow is called.
+// refuse makes a policy refuse a child in the namespace, until allow is called.
 func (t *trial) refuse(c child) (allow func() error, err error) {
 	kube := t.fixture.Kube.AdmissionregistrationV1()
 	meta := metav1.ObjectMeta{Name: t.namespace}
@@ -57,7 +57,7 @@ func (t *trial) refuse(c child) (allow func() error, err error) {
 	})
 }
 
-// mutate lets a policy change a field of a child in the namespace, until stop is called.
+// mutate makes a policy change a field of a child in the namespace, until stop is called.
 func (t *trial) mutate(m mutation) (stop func() error, err error) {
 	kube := t.fixture.Kube.AdmissionregistrationV1()
 	meta := metav1.ObjectMeta{Name: t.namespace}
@@ -95,7 +95,7 @@ func (t *trial) mutate(m mutation) (stop func() error, err error) {
 	})
 }
 
-// matching are writes of a child's resource, and of ConfigMaps for the probe.
+// matching selects writes of a child's resource, and of ConfigMaps for the probe.
 func matching(c child) *admissionv1.MatchResources {
 	rule := func(group, version, resource string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -107,7 +107,7 @@ func matching(c child) *admissionv1.MatchResources {
 		rule(c.GVR.Group, c.GVR.Version, c.GVR.Resource), rule("", "v1", "configmaps")}}
 }
 
-// here is the namespace of the trial; nil means all, for a sample that has none.
+// here selects the namespace of the trial; nil selects all, for a sample without a namespace.
 func (t *trial) here() *admissionv1.MatchResources {
 	if t.target.cluster {
 		return nil
@@ -116,14 +116,14 @@ func (t *trial) here() *admissionv1.MatchResources {
 		MatchLabels: map[string]string{corev1.LabelMetadataName: t.namespace}}}
 }
 
-// probe asks what would become of a ConfigMap, and stores none.
+// probe creates a ConfigMap in a dry run, to see the effect of the policies.
 func (t *trial) probe() (*corev1.ConfigMap, error) {
 	return t.fixture.Kube.CoreV1().ConfigMaps(t.namespace).Create(t.ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: probe}},
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// limit lets a quota refuse all children of a resource, until lift is called.
+// limit makes a quota refuse all children of a resource, until lift is called.
 func (t *trial) limit(c child) (lift func() error, err error) {
 	quotas := t.fixture.Kube.CoreV1().ResourceQuotas(t.namespace)
 	name := corev1.ResourceName("count/" + c.GVR.GroupResource().String())

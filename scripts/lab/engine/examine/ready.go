@@ -13,7 +13,7 @@ import (
 
 var readyPath = regexp.MustCompile(`^(?:jsonpath=)?(\{.*\})=(.*)$`)
 
-// checkReady returns an error when READY cannot be understood.
+// checkReady returns an error when READY= is invalid.
 func checkReady(ready string) error {
 	if m := readyPath.FindStringSubmatch(ready); m != nil {
 		return jsonpath.New("ready").Parse(m[1])
@@ -25,7 +25,7 @@ func checkReady(ready string) error {
 	return nil
 }
 
-// isReady returns nil when an object reports that it is as its spec wants it.
+// isReady returns nil when an object reports that it is ready.
 func isReady(ready string, u *unstructured.Unstructured) error {
 	if observed, ok, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); ok &&
 		observed != u.GetGeneration() {
@@ -68,8 +68,8 @@ func matchesPath(u *unstructured.Unstructured, path, want string) error {
 
 var errNothing = errors.New("the operator has written nothing for it")
 
-// await returns when the sample is ready, what the operator asked for is there, its errors do not grow, and it has
-// stopped writing.
+// await returns when the sample is ready, all objects that the operator asked for exist, its errors do not grow, and
+// it has stopped writing.
 func (t *trial) await(within time.Duration) error {
 	errs := t.newFailing()
 	look := func() error {
@@ -80,7 +80,7 @@ func (t *trial) await(within time.Duration) error {
 		if len(t.changes(0)) == 0 && len(t.target.Ready) == 0 {
 			return errors.Join(beingRefused(t.writes(0)), errNothing)
 		}
-		failing := errs.look(t) // in each look, so that their pauses are known when all else is right
+		failing := errs.look(t) // in each look, so that it knows the pauses between errors when all else is ready
 		if err := isReady(t.target.Ready, u); err != nil {
 			return errors.Join(err, beingRefused(t.writes(0)))
 		}
@@ -98,5 +98,5 @@ func (t *trial) await(within time.Duration) error {
 	if err := t.quiet(600 * time.Millisecond); err != nil && !errors.Is(err, errRestless) {
 		return err
 	}
-	return t.eventually(within, look) // it may have had no condition at first, and looked ready
+	return t.eventually(within, look) // the sample may have had no condition at first, and looked ready
 }

@@ -45,7 +45,8 @@ func replicas(r *run) error {
 	})
 }
 
-// started returns nil when one replica watches the sample's kind, and the other does, too, or has asked for the lease.
+// started returns nil when one replica watches the sample's kind, and the other replica also watches it or has
+// requested the lease.
 func (t *trial) started(both []*operator, mark int) error {
 	watching := 0
 	for _, o := range both {
@@ -85,8 +86,9 @@ func (t *trial) writesOf(o *operator, mark int) []ledger.Entry {
 		Verbs: wire.Writes, Except: ledger.Housekeeping})
 }
 
-// withoutLease finds whether both replicas work. Where one did all, it may have been faster by chance: while it is
-// stopped, a replica that waits for nobody works at once. One that waits for a lock of its own would take longer.
+// withoutLease finds out whether both replicas work. If one replica did all the work, it may only have been faster.
+// So withoutLease pauses that replica: a replica that elects no leader then works at once, but a replica that waits
+// for a lock would take longer.
 func (t *trial) withoutLease(both []*operator) (Finding, error) {
 	writer, other := both[0], both[1]
 	if len(t.writesOf(writer, 0)) == 0 {

@@ -11,32 +11,33 @@ import (
 	"time"
 )
 
-// Schema names what a report in JSON looks like: scripts/lab/examine/report.schema.json. A field is only added within a version.
+// Schema names the format of a report in JSON: scripts/lab/examine/report.schema.json. A version only gets new
+// fields.
 const Schema = "https://example.com/operator-workshop/examine/v1"
 
-// A Report is what an examination showed.
+// A Report is the result of an examination.
 type Report struct {
 	Schema string `json:"schema"`
-	// Operator is the program's name; Kind is that of the sample.
+	// Operator is the program's name; Kind is the sample's kind.
 	Operator string `json:"operator"`
 	Kind     string `json:"kind"`
-	// Subject is what was given.
+	// Subject holds the user's settings.
 	Subject Subject   `json:"subject"`
 	Date    time.Time `json:"date"`
-	// Took is how long it was, in nanoseconds; Interrupted says that somebody ended it early.
+	// Took is the duration in nanoseconds; Interrupted means that the user ended the examination early.
 	Took        time.Duration `json:"took"`
 	Interrupted bool          `json:"interrupted,omitempty"`
-	// Notes are what the reader must know about the whole.
+	// Notes are remarks about the whole examination.
 	Notes []string `json:"notes,omitempty"`
 	// Children are the objects that the operator writes, with the number of fields that it sets.
 	Children []string `json:"children"`
-	// Creation is what was delivered to the operator, and what it sent, from the creation of the sample until it was
-	// ready.
+	// Creation lists the events that the operator received, and the requests that it sent, from the creation of the
+	// sample until it was ready.
 	Creation []string  `json:"creation,omitempty"`
 	Findings []Finding `json:"findings"`
-	// Requests are what the operator has sent in each experiment, leases and events apart.
+	// Requests are the numbers of requests that the operator sent in each experiment, without leases and events.
 	Requests map[string]Requests `json:"requests"`
-	// Gone are findings of the baseline that no longer fail.
+	// Gone are entries of the baseline that no longer fail.
 	Gone []string `json:"gone,omitempty"`
 }
 
@@ -46,7 +47,7 @@ type Requests struct {
 	Writes int `json:"writes"`
 }
 
-// ReadReport reads a report that Write has written.
+// ReadReport reads a report that Write wrote.
 func ReadReport(file string) (*Report, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -76,13 +77,13 @@ func newReport(t *target) *Report {
 				t.kindNames(), r.Kind))
 	}
 	if t.statusless {
-		r.Notes = append(r.Notes, fmt.Sprintf("The CRD of %s has no status subresource: whoever may write the status may "+
-			"write the spec, each write of the status raises metadata.generation, and observedGeneration says nothing.", r.Kind))
+		r.Notes = append(r.Notes, fmt.Sprintf("The CRD of %s has no status subresource: a client that may write the status may "+
+			"also write the spec, each write of the status raises metadata.generation, and observedGeneration is meaningless.", r.Kind))
 	}
 	return r
 }
 
-// Count is how many findings have a verdict.
+// Count is the number of findings with a verdict.
 func (r *Report) Count(v Verdict) int { return r.count("", v) }
 
 func (r *Report) count(experiment string, v Verdict) (n int) {
@@ -94,7 +95,7 @@ func (r *Report) count(experiment string, v Verdict) (n int) {
 	return n
 }
 
-// Failed are the IDs of the experiments with a failure that no baseline accepts, in their order.
+// Failed are the IDs of the experiments with a failure that no baseline accepts, in the order of the experiments.
 func (r *Report) Failed() (ids []string) {
 	for _, f := range r.Findings {
 		if f.Verdict == Failed && f.Accepted == "" && !slices.Contains(ids, f.Experiment) {
@@ -104,7 +105,7 @@ func (r *Report) Failed() (ids []string) {
 	return ids
 }
 
-// IDs are those of all experiments.
+// IDs are the IDs of all experiments.
 func IDs() (ids []string) {
 	for _, e := range experiments {
 		ids = append(ids, e.id)
@@ -112,7 +113,7 @@ func IDs() (ids []string) {
 	return ids
 }
 
-// Summary is the examination in one sentence, for a README.
+// Summary describes the examination in one sentence, for a README.
 func (r *Report) Summary() string {
 	text := fmt.Sprintf("%s, examined with a %s on %s: %d findings passed", r.Operator, r.Kind,
 		r.Date.Format("2006-01-02"), r.Count(Passed))
@@ -140,14 +141,14 @@ func (r *Report) failures(s Severity) (some []Finding) {
 	return some
 }
 
-// Markdown is the report as a page: what failed comes first, by severity and cause.
+// Markdown is the report as a page: failures come first, by severity and cause.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s, examined with a %s\n\n%s\n", r.Operator, r.Kind, r.Summary())
 	fmt.Fprintf(&b, "\n%d findings passed, %d failed, %d came late, %d were skipped, in %v, on %s.\n", r.Count(Passed),
 		r.Count(Failed), r.Count(Late), r.Count(Skipped), r.Took, r.Date.Format("2006-01-02 15:04 UTC"))
 	if r.Interrupted {
-		b.WriteString("\nThe examination was interrupted: what comes later was not tried.\n")
+		b.WriteString("\nThe examination was interrupted: later experiments did not run.\n")
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(&b, "\n%s\n", note)
@@ -171,7 +172,7 @@ func (r *Report) Markdown() string {
 		r.section(&b, e)
 	}
 	if len(r.Creation) > 0 {
-		fmt.Fprintf(&b, "\n## The creation, step by step\n\nWhat was delivered to the operator, and what it sent.\n\n"+
+		fmt.Fprintf(&b, "\n## The creation, step by step\n\nThe events that the operator received, and the requests that it sent.\n\n"+
 			"```text\n%s\n```\n",
 			strings.Join(r.Creation, "\n"))
 	}
@@ -183,12 +184,12 @@ func anchor(title string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.NewReplacer(",", "", ":", "").Replace(title)), " ", "-")
 }
 
-// ran reports whether an experiment was asked for and begun.
+// ran reports whether an experiment was chosen and begun.
 func (r *Report) ran(id string) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Experiment == id })
 }
 
-// worst lists the failures by severity, those of one cause together.
+// worst lists the failures by severity, and groups those of one cause.
 func (r *Report) worst(b *strings.Builder) {
 	for _, s := range severities {
 		all := r.failures(s)
@@ -249,7 +250,7 @@ func (r *Report) section(b *strings.Builder, e experiment) {
 	}
 }
 
-// Write writes the report into a folder, as a page and for programs, and returns the path of the page.
+// Write writes the report into a folder, as a page and in the formats for programs, and returns the path of the page.
 func (r *Report) Write(folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err

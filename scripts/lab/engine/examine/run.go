@@ -23,15 +23,15 @@ import (
 
 // Options say how an examination runs.
 type Options struct {
-	// Root is the checkout, whose bin/ holds the control plane; empty means the one around the working folder.
+	// Root is the checkout, whose bin/ holds the control plane; empty means the checkout around the working folder.
 	Root string
 	// Only are the IDs of the experiments to run; none means all.
 	Only []string
-	// Progress hears what happens, line by line.
+	// Progress receives messages about the progress, line by line.
 	Progress func(format string, args ...any)
 }
 
-// A run is an examination while it goes on.
+// A run is an examination in progress.
 type run struct {
 	ctx      context.Context
 	target   *target
@@ -41,10 +41,10 @@ type run struct {
 	secrets  *redact.Secrets
 	mapper   meta.RESTMapper
 	trials   atomic.Int32
-	end      time.Time // after it, what can be left out is left out
-	deadline time.Time // the same for the experiment that goes on
+	end      time.Time // optional work after it is left out
+	deadline time.Time // the same for the current experiment
 
-	// found out by undisturbed runs
+	// learned from undisturbed runs
 	children []child
 	fields   map[child][]path
 	states   []state.State
@@ -54,24 +54,24 @@ type run struct {
 
 	creationsMu sync.Mutex
 	creations   []made
-	values      map[fieldOf]string // of fields that the operator sets, in the run before
+	values      map[fieldOf]string // values, in the run before, of fields that the operator sets
 	generated   map[fieldOf]bool   // they differ from run to run
 	locks       map[objectKey]bool // of leader elections
 
 	webhooks []string // kinds and names of the configurations
 	served   bool     // there are webhooks, or conversions
 
-	period time.Duration       // after which the operator looks at everything again; 0 as long as it is not known
-	waited bool                // for the period
-	lost   map[string][]string // by label, the children that the operator no longer sees without it
+	period time.Duration       // the operator's resync period; 0 until it is known
+	waited bool                // the lab has waited for the period
+	lost   map[string][]string // by label, the children that the operator no longer sees without the label
 	keptMu sync.Mutex
-	kept   map[fieldOf]bool // fields that it does not restore
+	kept   map[fieldOf]bool // fields that the operator does not restore
 
 	report  *Report
 	current experiment
 }
 
-// Run examines a subject. When ctx ends it returns what is known by then, with the error.
+// Run examines a subject. When ctx ends, it returns the results so far, with the error.
 func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string, ...any) {}
@@ -98,7 +98,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	defer remove()
-	o.Progress("starting a control plane of its own")
+	o.Progress("starting a separate control plane")
 	dir, err := os.MkdirTemp("", "examine-")
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (r *run) prepare() error {
 	}
 	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.sample.GetName(), r.report.Operator)
 	once := &trial{run: r, ctx: r.ctx, namespace: leaseNamespace}
-	for _, u := range r.target.needs { // an operator may ask for what is cluster-scoped at its start
+	for _, u := range r.target.needs { // an operator may need cluster-scoped objects at its start
 		mapping, err := r.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
 			err = once.put(u)
@@ -206,7 +206,7 @@ func (r *run) all(chosen []experiment) error {
 	return nil
 }
 
-// shareOf is until when the first of some experiments may take: its share of the time that is left for all of them.
+// shareOf is the deadline of the first of some experiments: its share of the time that is left for all of them.
 func (r *run) shareOf(left []experiment) time.Time {
 	all := 0
 	for _, e := range left {
@@ -215,7 +215,7 @@ func (r *run) shareOf(left []experiment) time.Time {
 	return time.Now().Add(time.Until(r.end) * time.Duration(left[0].share) / time.Duration(all))
 }
 
-// requestsSince counts what the operator has sent after a mark, leases and events apart.
+// requestsSince counts the requests that the operator sent after a mark, without leases and events.
 func (r *run) requestsSince(mark int) (n Requests) {
 	for _, e := range r.fixture.Ledger.Entries(ledger.Match{After: max(mark, 1), Except: ledger.Housekeeping}) {
 		switch {
@@ -229,12 +229,12 @@ func (r *run) requestsSince(mark int) (n Requests) {
 	return n
 }
 
-// check carries out one trial, and records what it showed.
+// check carries out one trial, and records its finding.
 func (r *run) check(title string, f func(t *trial) (Finding, error)) error {
 	begin := time.Now()
 	finding, err := r.try(f)
 	if r.ctx.Err() != nil {
-		return context.Cause(r.ctx) // a finding of an interrupted trial shows nothing
+		return context.Cause(r.ctx) // a finding of an interrupted trial is not valid
 	}
 	if err != nil {
 		finding = failed("%v", err)
@@ -267,5 +267,5 @@ func firstLine(text string) string {
 	return line
 }
 
-// late reports whether what takes long must be left out.
+// late reports whether optional work must be left out.
 func (r *run) late() bool { return time.Now().After(r.deadline) }

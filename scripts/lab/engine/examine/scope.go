@@ -17,11 +17,11 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 )
 
-// serial reports that samples cannot live side by side: they have one namespace, or none.
+// serial reports whether samples cannot exist side by side, because they share one namespace, or have none.
 func (t *target) serial() bool { return t.Namespace != "" || t.cluster }
 
-// owns are the children that the lab did not create itself, as something that the sample needs: what an operator was
-// given it changes, and it neither restores nor deletes it.
+// owns are the children that the lab did not create itself as prerequisites of the sample. An operator may change a
+// prerequisite, but neither restores nor deletes it.
 func (r *run) owns() []child {
 	return slices.DeleteFunc(slices.Clone(r.children), r.isGiven)
 }
@@ -53,10 +53,10 @@ func (t *trial) findLocks() {
 }
 
 // isLock reports whether a request is about a lock of a leader election.
-func (r *run) isLock(e ledger.Entry) bool { return r.locks[objectKey{e.What(), e.Namespace, e.Name}] }
+func (r *run) isLock(e ledger.Entry) bool { return r.locks[objectKey{e.FullResource(), e.Namespace, e.Name}] }
 
-// cleanNamespaces waits until the children of a sample without a namespace are gone, for the next one has the same. It
-// deletes what stays.
+// cleanNamespaces waits until the children of a sample without a namespace are gone, because the next sample has the
+// same children. It deletes children that stay.
 func (t *trial) cleanNamespaces(ctx context.Context) {
 	for begin, forced := time.Now(), false; ctx.Err() == nil && t.nothingLeft() != nil; fixture.Pause(ctx,
 		50*time.Millisecond) {
@@ -77,13 +77,13 @@ func (t *trial) scope() string {
 	return t.namespace
 }
 
-// own is the sample.
+// own returns the sample as a child.
 func (r *run) own() child {
 	return child{GVR: r.target.gvr, Name: r.target.sample.GetName(), Cluster: r.target.cluster}
 }
 
-// settled waits until what the sample needs is in steady state: a Deployment that was just created gets its pods
-// first, so that a conflict later on is the operator's own.
+// settled waits until the prerequisites of the sample are in steady state: a new Deployment gets its pods first, so
+// that a later conflict is the operator's own.
 func (t *trial) settled() error {
 	last, since := map[string]string{}, time.Now()
 	err := t.eventually(5*time.Second, func() error {
@@ -109,7 +109,7 @@ func (t *trial) settled() error {
 		return nil
 	})
 	if errors.Is(err, errRestless) && t.ctx.Err() == nil {
-		return nil // it never rests, and the experiments begin
+		return nil // it never reaches steady state, and the experiments begin
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// redacted are the options of a run whose progress shows no data of a Secret.
+// redacted changes the options of a run so that its progress shows no data of a Secret.
 func (r *run) redacted(o Options) Options {
 	progress := o.Progress
 	o.Progress = func(format string, args ...any) {
@@ -28,11 +28,11 @@ type redactedError struct {
 func (e redactedError) Error() string { return e.text }
 func (e redactedError) Unwrap() error { return e.error }
 
-// withoutSecrets replaces the data of Secrets in all that leaves the run: its report, and its error.
+// withoutSecrets replaces the data of Secrets in the report and in the error of the run.
 func (r *run) withoutSecrets(err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 5*time.Second)
 	defer cancel()
-	_ = r.secrets.Refresh(ctx, r.fixture.Kube) // the watch knows all but the last moment
+	_ = r.secrets.Refresh(ctx, r.fixture.Kube) // the watch knows all Secrets, except the newest changes
 	r.report.replace(r.secrets.Text)
 	if err == nil {
 		return nil
@@ -40,7 +40,7 @@ func (r *run) withoutSecrets(err error) error {
 	return redactedError{err, r.secrets.Text(err.Error())}
 }
 
-// replace changes all texts of a report that come from the cluster, the operator or the user.
+// replace changes all texts of a report that come from the cluster, the operator, or the user.
 func (r *Report) replace(change func(string) string) {
 	lists := [][]string{r.Notes, r.Children, r.Subject.Args, r.Subject.Env, r.Creation}
 	for n := range r.Findings {
@@ -60,10 +60,10 @@ func (c child) isSecret() bool {
 	return c.GVR.GroupResource() == schema.GroupResource{Resource: "secrets"}
 }
 
-// lastApplied is where kubectl apply keeps what it sent, data too.
+// lastApplied is the annotation in which kubectl apply keeps the whole object that it sent, including data.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// hideData puts hashes in the place of what is secret in a child, for a comparison.
+// hideData replaces secret values of a child with hashes, for a comparison.
 func (t *trial) hideData(c child, object map[string]any) {
 	if !c.isSecret() {
 		return
@@ -79,7 +79,7 @@ func (t *trial) hideData(c child, object map[string]any) {
 	}
 }
 
-// shown is a value of a child's field, for a reader.
+// shown formats a value of a child's field for a reader.
 func (t *trial) shown(c child, p path, value any) string {
 	ofData := p[0].field == "data" || p[len(p)-1].field == lastApplied
 	if c.isSecret() && ofData && value != nil {

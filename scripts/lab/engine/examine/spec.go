@@ -37,7 +37,7 @@ func specChanges(r *run) error {
 	return nil
 }
 
-// varySpec changes one field and changes it back.
+// varySpec changes one field and then restores it.
 func (t *trial) varySpec(v variation) (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
@@ -58,25 +58,25 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		return Finding{}, err
 	}
 	if text(before.Object["spec"]) == text(after.Object["spec"]) {
-		return skipped("the API server's defaults make it what it was"), nil
+		return skipped("the API server's defaults restore the old value"), nil
 	}
 	reached, err := t.reached(first)
 	if err != nil {
 		return Finding{}, err
 	}
 	ignored := len(reached) == 0
-	if ignored && v.value == nil { // a default may be what it was
+	if ignored && v.value == nil { // the field may have had its default
 		if ignored, err = t.differsAnew(); err != nil {
 			return Finding{}, err
 		}
 	}
 	if _, err := t.patchSpec(v, v.was); err != nil {
-		return failed("the way back is refused: %v", err), nil
+		return failed("undoing the change is refused: %v", err), nil
 	}
 	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
 		var different differenceError
 		if errors.As(err, &different) {
-			return failed("changed and changed back, the end is not the first state").with(different...), nil
+			return failed("after the change was undone, the state is not the first one").with(different...), nil
 		}
 		return Finding{}, err
 	}
@@ -88,15 +88,16 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		return failed("accepted, and neither a child nor the status changed in %v",
 			t.patience()).with(lines(t.writes(mark))...), nil
 	case len(left) > 0:
-		return failed("after the way back, what was made for the other spec is left behind: %s",
+		return failed("after the change was undone, objects for the other spec are left behind: %s",
 			strings.Join(left, ", ")).with(lines(t.writes(mark))...), nil
 	case len(reached) == 0:
 		return passed("nothing changed, as nothing differs when a sample is created without it"), nil
 	}
-	return passed("it reached %s, and the way back ended in the first state", reached[0]), nil
+	return passed("it reached %s, and undoing the change restored the first state", reached[0]), nil
 }
 
-// differsAnew reports whether another sample, created with the spec that this one has now, ends in another state.
+// differsAnew reports whether another sample, created with the current spec of this sample, reaches a different
+// state.
 func (t *trial) differsAnew() (bool, error) {
 	now, err := t.sample()
 	if err != nil || t.target.serial() {
@@ -126,7 +127,7 @@ func (t *trial) differsAnew() (bool, error) {
 	return len(state.Differences(here, there, t.varying)) > 0, nil
 }
 
-// histories are kinds of which operators keep old ones on purpose.
+// histories are kinds of which operators keep old objects on purpose.
 var histories = []string{"replicasets.apps", "controllerrevisions.apps", "jobs.batch"}
 
 // leftBehind are the objects that the sample owns besides its children of an undisturbed run.
@@ -173,8 +174,8 @@ func apiMessage(err error) string {
 	return err.Error()
 }
 
-// reached are the places outside the spec that a change came to. The first state is this trial's own, so that it shows
-// a port, too, which the cluster chose before.
+// reached are the places outside the spec that a change reached. The first state comes from this trial, so that it
+// also shows a port that the cluster chose before.
 func (t *trial) reached(first state.State) (places []string, err error) {
 	spec := t.own().String() + ".spec"
 	err = t.eventually(t.patience(), func() error {

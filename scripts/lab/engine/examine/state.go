@@ -20,10 +20,10 @@ var (
 	masked = regexp.MustCompile(restlessFields + `|\.(nodePort|healthCheckNodePort)\b`)
 )
 
-// observe reads the state, without what differs in every life.
+// observe reads the state, without fields that differ in every life.
 func (t *trial) observe() (state.State, error) { return t.observeWithout(masked) }
 
-// observeWithout reads the state. The status of the children is left out: controllers of the cluster write it.
+// observeWithout reads the state. It omits the status of the children, because controllers of the cluster write it.
 func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 	all, uids := state.State{}, []string{}
 	own := t.own()
@@ -46,7 +46,7 @@ func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 	return all, nil
 }
 
-// A differenceError says how an end differs from the undisturbed one.
+// A differenceError lists the differences between an end state and the undisturbed end state.
 type differenceError []string
 
 func (d differenceError) Error() string { return strings.Join(d, "\n") }

@@ -11,8 +11,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// provide makes a volume for each claim, as the provisioner of a cluster does, until ctx ends. Nothing is stored in
-// it: no container runs.
+// provide creates a volume for each claim, as the provisioner of a cluster does, until ctx ends. The volume stores no
+// data, because no container runs.
 func (r *run) provide(ctx context.Context) {
 	claims := r.fixture.Kube.CoreV1().PersistentVolumeClaims("")
 	for fixture.Pause(ctx, 200*time.Millisecond) == nil {
@@ -34,7 +34,7 @@ func (r *run) provide(ctx context.Context) {
 					ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace,
 						Name: c.Name, UID: c.UID},
 					PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{
-						Path: filepath.Join("/examine", name)}}}}, metav1.CreateOptions{}) // there already the second time
+						Path: filepath.Join("/examine", name)}}}}, metav1.CreateOptions{}) // it exists the second time
 		}
 	}
 }

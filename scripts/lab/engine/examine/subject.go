@@ -1,5 +1,5 @@
-// Package examine puts an operator through experiments. What it knows of the operator are a program, its CRDs and
-// a sample; the rest it finds out.
+// Package examine puts an operator through experiments. It gets a program, its CRDs, and a sample; it finds out all
+// other facts about the operator.
 package examine
 
 import (
@@ -18,44 +18,44 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// A Subject is what is examined, as a user gives it. Files are seen from the working folder.
+// A Subject holds the user's settings for an examination. Paths are relative to the working folder.
 type Subject struct {
 	// Program is the executable file, or the folder of a Go program. It finds the API server by KUBECONFIG.
 	Program string `json:"program,omitempty"`
 	// CRD is a folder or a file with the CustomResourceDefinitions.
 	CRD string `json:"crd,omitempty"`
-	// Sample is a file with one resource of these CRDs, and whatever it needs.
+	// Sample is a file with one resource of these CRDs, and the objects that it needs.
 	Sample string `json:"sample,omitempty"`
-	// Ready is {jsonpath}=value or the name of a condition. Without it the condition Ready or Available counts,
-	// and if there is none, that the operator has stopped writing.
+	// Ready is {jsonpath}=value or the name of a condition. Without it the condition Ready or Available counts; if
+	// neither exists, the sample is ready when the operator stops writing.
 	Ready string `json:"ready,omitempty"`
 	// Args and Env are given to the program.
 	Args []string `json:"args,omitempty"`
 	Env  []string `json:"env,omitempty"`
 	// Role are files with the operator's permissions. Without them it may do everything.
 	Role []string `json:"role,omitempty"`
-	// Namespace is the one that the operator watches. Without it each experiment has a namespace of its own.
+	// Namespace is the namespace that the operator watches. Without it each experiment has a separate namespace.
 	Namespace string `json:"namespace,omitempty"`
 	// Needs are manifests that must exist before the sample.
 	Needs []string `json:"needs,omitempty"`
-	// Webhooks are manifests of admission webhooks that the program serves. Without them those beside the CRDs are taken;
-	// ENABLE_WEBHOOKS=false in Env says that it serves none.
+	// Webhooks are manifests of admission webhooks that the program serves. Without them the lab uses those beside
+	// the CRDs; ENABLE_WEBHOOKS=false in Env means that the program serves none.
 	Webhooks []string `json:"webhooks,omitempty"`
-	// More are files with further samples, of any kind of the CRDs. They are created once, for the permissions.
+	// More are files with further samples of any kind of the CRDs. The lab creates them once, for the permissions.
 	More []string `json:"more,omitempty"`
-	// Period is after how long the operator looks at everything again, when that is known.
+	// Period is the operator's resync period, when it is known.
 	Period metav1.Duration `json:"period,omitzero"`
 	// Baseline is a file with accepted findings.
 	Baseline string `json:"baseline,omitempty"`
 	// Out is the folder of the report.
 	Out string `json:"out,omitempty"`
-	// Fast leaves out what takes long.
+	// Fast leaves out slow experiments.
 	Fast bool `json:"fast,omitempty"`
-	// FailOn are the experiments that must not fail in CI; or any.
+	// FailOn are the experiments that must not fail in CI; "any" stands for all.
 	FailOn []string `json:"fail_on,omitempty"`
 }
 
-// ReadSubject reads a file such as examine.yaml. Paths in it are seen from its folder.
+// ReadSubject reads a file such as examine.yaml. Its paths are relative to its folder.
 func ReadSubject(file string) (Subject, error) {
 	var s Subject
 	data, err := os.ReadFile(file)
@@ -98,7 +98,7 @@ type target struct {
 	conversions map[string]string // by CRD, the path of the webhook that converts its versions
 }
 
-// build compiles the program when a folder was given. It is in a folder that remove takes away.
+// build compiles the program when Program is a folder. The result is in a temporary folder, which remove deletes.
 func (t *target) build(ctx context.Context) (remove func(), err error) {
 	if !t.source {
 		return func() {}, nil
@@ -119,7 +119,7 @@ func (t *target) build(ctx context.Context) (remove func(), err error) {
 	return func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// name is the program's in reports.
+// name is the program's name in reports.
 func (t *target) name() string {
 	if name := filepath.Base(t.Program); name != "cmd" {
 		return name
@@ -127,7 +127,7 @@ func (t *target) name() string {
 	return filepath.Base(filepath.Dir(t.Program))
 }
 
-// resolve reads the files. Every error is a sentence for the user: what is wrong, why, how to fix it.
+// resolve reads the files. Every error is a sentence for the user: the error, its effect, and the fix.
 func (s Subject) resolve() (*target, error) {
 	t := &target{Subject: s}
 	switch {
@@ -171,7 +171,7 @@ func (t *target) readSample() error {
 			t.needs = append(t.needs, u)
 		case t.sample != nil:
 			return fmt.Errorf("SAMPLE=%s has two custom resources, %s %s and %s %s, and an examination is of one: move the "+
-				"other to a file of its own, and name it in NEEDS= if the first needs "+
+				"other to a separate file, and name it in NEEDS= if the first needs "+
 				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
 		default:
 			t.sample, t.gvr, t.spec, t.cluster = u, version.gvr, version.spec, version.cluster

@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// somebody is the field manager of what a user of the cluster does.
+// The field manager of a simulated user of the cluster.
 const somebody = "examine"
 
 // A trial is a sample in a namespace, from its creation to its removal.
@@ -30,11 +30,11 @@ type trial struct {
 	ctx       context.Context
 	namespace string
 	mark      int // of the ledger, at the beginning
-	// errorsBefore is how many reconciles had ended in errors at the beginning.
+	// errorsBefore is how many reconciles had ended in an error at the beginning.
 	errorsBefore int
 }
 
-// try runs f in a namespace that holds what the sample needs, and removes everything afterwards.
+// try runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
 func (r *run) try(f func(t *trial) (Finding, error)) (Finding, error) {
 	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
 	defer cancel()
@@ -98,8 +98,8 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 	return err
 }
 
-// place is the namespace of an object: the trial's, but for what is in a namespace that NEEDS= makes, or in the
-// operator's own, $NAMESPACE.
+// place is the namespace of an object: the trial's namespace, a namespace that NEEDS= creates, or the operator's own,
+// $NAMESPACE.
 func (t *trial) place(given string) string {
 	made := slices.ContainsFunc(t.target.needs, func(u *unstructured.Unstructured) bool {
 		return u.GetKind() == "Namespace" && u.GetName() == given
@@ -113,8 +113,8 @@ func (t *trial) place(given string) string {
 	return t.namespace
 }
 
-// clean removes the sample, what it needed, and the namespace; a finalizer that stays is taken away, so that it does
-// not block what follows. Nothing follows after Ctrl-C: the cluster goes as a whole.
+// clean removes the sample, its prerequisites, and the namespace. It removes a remaining finalizer, so that it does
+// not block the next trial. After Ctrl-C there is no next trial: the lab removes the whole cluster.
 func (t *trial) clean() {
 	if t.run.ctx.Err() != nil {
 		return
@@ -163,7 +163,7 @@ func (t *trial) at(c child) dynamic.ResourceInterface {
 	return t.fixture.Dynamic.Resource(c.GVR).Namespace(cmp.Or(c.Namespace, t.namespace))
 }
 
-// create makes the sample.
+// create creates the sample.
 func (t *trial) create() error {
 	if err := t.put(t.target.sample); err != nil {
 		return fmt.Errorf("the API server refuses the sample: %w", err)
@@ -171,7 +171,7 @@ func (t *trial) create() error {
 	return nil
 }
 
-// serve makes the sample and waits until it is ready.
+// serve creates the sample and waits until it is ready.
 func (t *trial) serve() error {
 	if err := t.create(); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (t *trial) serve() error {
 	return t.await(40 * time.Second)
 }
 
-// rest makes the sample, and waits until what belongs to its creation is over: some operators write their status at
+// rest creates the sample, and waits until the work for its creation is over: some operators write their status at
 // intervals of seconds.
 func (t *trial) rest() error {
 	if err := t.serve(); err != nil {
@@ -191,7 +191,7 @@ func (t *trial) rest() error {
 	return nil
 }
 
-// mine matches the operator's requests in the namespace after a mark, leases and events apart.
+// mine matches the operator's requests in the namespace after a mark, without leases and events.
 func (t *trial) mine(after int, verbs ...string) ledger.Match {
 	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,
 		Where: func(e ledger.Entry) bool {
@@ -207,7 +207,7 @@ func (t *trial) ofChild(e ledger.Entry) bool {
 	})
 }
 
-// writes are the operator's attempts to change something after a mark, refused ones too.
+// writes are the operator's writes after a mark, including refused ones.
 func (t *trial) writes(after int) []ledger.Entry {
 	return t.fixture.Ledger.Entries(t.mine(after, wire.Writes...))
 }

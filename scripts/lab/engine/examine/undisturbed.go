@@ -10,10 +10,10 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
-// A key names a write in a way that is the same in each run.
+// A key names a write in the same way in each run.
 type key struct {
 	verb, what, name string
-	n                int // how many of the same kind there were, with this one
+	n                int // number of this write among those of the same kind, from 1
 }
 
 func (k key) String() string {
@@ -27,9 +27,9 @@ func (k key) String() string {
 func keysOf(changes []ledger.Entry) (keys []key) {
 	seen := map[key]int{}
 	for _, e := range changes {
-		k := key{verb: e.Verb, what: e.What(), name: e.Name}
+		k := key{verb: e.Verb, what: e.FullResource(), name: e.Name}
 		if k.verb == "create" {
-			k.name = "" // a rule meets a create before its answer tells the name
+			k.name = "" // a rule sees a create before its answer has the name
 		}
 		seen[k]++
 		k.n = seen[k]
@@ -38,7 +38,7 @@ func keysOf(changes []ledger.Entry) (keys []key) {
 	return keys
 }
 
-// undisturbed creates the sample some times and learns from what happens.
+// undisturbed creates the sample several times and learns from these runs.
 func (r *run) undisturbed() error {
 	times := 3
 	if r.target.Fast {
@@ -46,7 +46,7 @@ func (r *run) undisturbed() error {
 	}
 	for n := range times {
 		r.options.Progress("undisturbed creation %d of %d", n+1, times)
-		if n == times-1 { // what lives as long as a process varies by itself, too
+		if n == times-1 { // values that live as long as a process vary, too
 			r.operator.Kill()
 		}
 		_, err := r.try(func(t *trial) (Finding, error) { return Finding{}, t.learn() })
@@ -76,7 +76,7 @@ func (r *run) undisturbed() error {
 	return nil
 }
 
-// learn makes the sample ready, and keeps what the operator did for it.
+// learn creates the sample, waits until it is ready, and records the operator's writes and children.
 func (t *trial) learn() error {
 	if err := t.serve(); err != nil {
 		return errors.Join(err, t.sight())
@@ -110,7 +110,7 @@ func (t *trial) learn() error {
 	return nil
 }
 
-// sight is what the operator did, for the sentence about a sample that never gets ready.
+// sight describes the operator's activity, for the message about a sample that never gets ready.
 func (t *trial) sight() error {
 	writes := t.writes(0)
 	if len(writes) == 0 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A variation is one change of the sample's spec that the schema lets through.
+// A variation is one change of the sample's spec that the schema allows.
 type variation struct {
 	path  []string
 	value any // nil removes the field
@@ -26,8 +26,8 @@ func (v variation) String() string {
 	return fmt.Sprintf("%s becomes %s", name, data)
 }
 
-// variations are changes of a spec, field by field, by what a schema says of them. A free string that is not set
-// has no sensible value, and lists are left as they are.
+// variations are changes of a spec, field by field, that the schema allows. It skips lists and unset free strings,
+// for which it knows no sensible value.
 func variations(schema map[string]any, spec map[string]any) []variation {
 	return vary(nil, schema, spec)
 }
@@ -52,7 +52,7 @@ func vary(at []string, schema, spec map[string]any) (all []variation) {
 	return all
 }
 
-// values are at most two others that a field may have.
+// values are at most two other values that a field may have.
 func values(field map[string]any, was any) (all []any) {
 	add := func(value any) {
 		if fmt.Sprint(value) != fmt.Sprint(was) && !slices.Contains(all, value) && len(all) < 2 {
@@ -100,7 +100,7 @@ func integer(value any) (n int64, ok bool) {
 	return 0, false
 }
 
-// patch is the JSON merge patch for a value; nil removes.
+// patch is the JSON merge patch for a value; nil removes the field.
 func (v variation) patch(value any) ([]byte, error) {
 	tree := value
 	for _, name := range slices.Backward(append([]string{"spec"}, v.path...)) {

@@ -7,8 +7,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// eventually returns nil when observe does within the time, else what observe said last. The end of the
-// experiment's own time is an error too: nothing passes by it.
+// eventually returns nil when observe returns nil within the time, otherwise the last error of observe. The end of
+// the experiment's time is an error, too: a check must not pass because of it.
 func (t *trial) eventually(within time.Duration, observe func() error) error {
 	begin := time.Now()
 	for {

@@ -27,7 +27,7 @@ var watchFaults = []watchFault{
 	{"watches that end as they do every few minutes", func(s *proxy.Stream) error { s.End(); return nil }, false},
 }
 
-// watchesLost lets a child be deleted while the operator hears nothing, and then ends its watches.
+// watchesLost deletes a child while the operator receives no events, and then ends its watches.
 func (t *trial) watchesLost(w watchFault) (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
@@ -58,8 +58,8 @@ func (t *trial) watchesLost(w watchFault) (Finding, error) {
 		len(t.writes(mark))), nil
 }
 
-// watchesFrozen creates the sample while the operator hears nothing of its children: the connections stay open, and
-// what it wrote is not in its caches.
+// watchesFrozen creates the sample while the operator receives no events about its children: the connections stay
+// open, and the operator's caches lack its own writes.
 func (t *trial) watchesFrozen() (Finding, error) {
 	var kinds []string
 	for _, c := range t.children {
@@ -84,13 +84,13 @@ func (t *trial) watchesFrozen() (Finding, error) {
 		return Finding{}, err
 	}
 	if w.hot() {
-		return failed("a hot loop: %v, while it heard nothing of its children", w).with(lines(w.entries)...), nil
+		return failed("a hot loop: %v, while it received no events about its children", w).with(lines(w.entries)...), nil
 	}
-	return passed("%v while it heard nothing of its children; as undisturbed %.1f s after the end", w,
+	return passed("%v while it received no events about its children; as undisturbed %.1f s after the end", w,
 		time.Since(begin).Seconds()), nil
 }
 
-// apiServerKilled ends the API server for some seconds.
+// apiServerKilled stops the API server for some seconds.
 func (t *trial) apiServerKilled() (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
@@ -108,7 +108,7 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	}
 	begin := time.Now()
 	survived := t.operator.Running()
-	if !survived { // it may end: Kubernetes starts it again
+	if !survived { // the operator may end: Kubernetes starts it again
 		if err := t.operator.start(t.ctx); err != nil {
 			return Finding{}, err
 		}

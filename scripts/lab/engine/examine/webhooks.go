@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// besideCRDs is where kubebuilder writes the manifests of webhooks, seen from config/crd/bases and from config/crd.
+// besideCRDs is where kubebuilder writes the manifests of webhooks, relative to config/crd/bases and to config/crd.
 var besideCRDs = []string{"../../webhook/manifests.yaml", "../webhook/manifests.yaml"}
 
 // webhookFiles are the manifests of the webhooks that the program serves.
@@ -38,7 +38,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// installWebhooks has the API server ask the program, as a Service and cert-manager would see to in a cluster.
+// installWebhooks makes the API server call the program, as a Service and cert-manager do in a cluster.
 func (r *run) installWebhooks() error {
 	for crd, path := range r.target.conversions {
 		if err := r.fixture.Webhooks.Convert(r.ctx, crd, path); err != nil {
@@ -81,12 +81,13 @@ func (r *run) installWebhooks() error {
 			return err
 		}
 	}
-	// Where controller-runtime looks by default. TMPDIR of the program is the fixture's folder.
+	// This is controller-runtime's default folder. The program's TMPDIR is the fixture's folder.
 	place := filepath.Join(r.fixture.Dir, "k8s-webhook-server", "serving-certs")
 	return errors.Join(os.MkdirAll(filepath.Dir(place), 0o700), os.Symlink(r.fixture.Webhooks.CertDir, place))
 }
 
-// webhooksAnswer waits until the program serves its webhooks. One that serves none is examined without.
+// webhooksAnswer waits until the program serves its webhooks. If the program serves none, the examination goes on
+// without webhooks.
 func (r *run) webhooksAnswer() error {
 	if !r.served {
 		return nil
@@ -111,10 +112,10 @@ func (r *run) webhooksAnswer() error {
 	return r.fixture.Webhooks.Install(r.ctx, "")
 }
 
-// usualWebhookPort is that of controller-runtime.
+// usualWebhookPort is controller-runtime's default.
 const usualWebhookPort = 9443
 
-// webhookPort is where the program serves webhooks: where ARGS= says, else the usual port.
+// webhookPort is the port on which the program serves webhooks: the port in ARGS=, or else the usual port.
 func (o *operator) webhookPort() int {
 	for _, arg := range o.target.Args {
 		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -131,17 +132,17 @@ func (o *operator) webhookPort() int {
 	return usualWebhookPort
 }
 
-// certificates are the flags that say where the certificates of the webhooks are, as far as the program has them.
+// certificates are the flags for the certificates of the webhooks that the program has.
 func (o *operator) certificates() []string {
 	if _, err := os.Stat(o.fixture.Webhooks.CertDir); err != nil {
-		return nil // no webhook is served
+		return nil // the program serves no webhook
 	}
 	dir := o.fixture.Webhooks.CertDir
 	return o.with("--webhook-cert-path="+dir, "--webhook-cert-dir="+dir, "--cert-dir="+dir,
 		fmt.Sprintf("--webhook-port=%d", o.webhookPort()))
 }
 
-// subcommand are the words that a program's arguments begin with: its flags are those of that command.
+// subcommand returns the words at the beginning of a program's arguments: its flags belong to that command.
 func subcommand(args []string) (words []string) {
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "-") || strings.ContainsAny(arg, "=/.$") {

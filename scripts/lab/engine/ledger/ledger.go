@@ -17,18 +17,18 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// An Effect is what a write did to its object.
+// An Effect is the effect of a write on its object.
 type Effect string
 
 // Effects.
 const (
 	// None: a read, or a write that the API server did not accept.
 	None Effect = ""
-	// Moved: the object has another resourceVersion than before, or is gone.
+	// Moved: the object has a new resourceVersion, or is gone.
 	Moved Effect = "moved"
-	// Same: accepted, and nothing changed.
+	// Same: the API server accepted the write, and the object did not change.
 	Same Effect = "same"
-	// Unknown: accepted, and the answer could not be read.
+	// Unknown: the API server accepted the write, and its answer could not be read.
 	Unknown Effect = "unknown"
 )
 
@@ -36,40 +36,40 @@ const (
 type Entry struct {
 	// ID counts the requests from 1, in the order in which they came.
 	ID int
-	// Start is when the request came. Took is how long it lasted until the client had the whole answer,
-	// or lost it; 0 as long as Open.
+	// Start is when the request came. Took is how long it lasted until the client had the whole answer, or lost it; 0
+	// as long as Open.
 	Start time.Time
 	Took  time.Duration
-	// Open requests are not answered yet, or are watches that go on.
+	// Open requests are not answered yet, or are watches that continue.
 	Open bool
 	// User is the client, by the name of its kubeconfig.
 	User string
 	// Peer is the program that sent the request.
 	Peer *loop.Peer
 	wire.Request
-	// Code is that of the answer on its way to the client; 0 as long as there is none, and when it was dropped.
+	// Code is the code of the answer to the client; 0 as long as there is none, and when the answer was dropped.
 	Code int
-	// Message is what an answer said that refused the request.
+	// Message is the message of an answer that refused the request.
 	Message string
-	// Served are the codes that the API server answered with: none when the request did not reach it,
-	// two when it was duplicated. AuditIDs are the names of these answers in its audit log.
+	// Served are the codes that the API server answered with: none when the request did not reach it, two when it was
+	// duplicated. AuditIDs are the IDs of these answers in its audit log.
 	Served   []int
 	AuditIDs []string
-	// UID and ResourceVersion are those of the object in the API server's answer, empty when that is not
-	// one object.
+	// UID and ResourceVersion are those of the object in the API server's answer; empty when the answer is not one
+	// object.
 	UID, ResourceVersion string
-	// Known is the newest resourceVersion of that object that had passed the proxy, to whatever client,
-	// before the request was sent on; empty when none had.
+	// Known is the newest resourceVersion of that object that had passed the proxy, to any client, before the proxy
+	// forwarded the request; empty when none had passed.
 	Known string
-	// Effect is what a write did.
+	// Effect is the effect of a write.
 	Effect Effect
-	// Sent is the size of the request's body, Received that of what the client got, in bytes.
+	// Sent is the size of the request's body, Received the size of the answer that the client got, in bytes.
 	Sent, Received int64
 	// Events is how many events of a watch the client got.
 	Events int
 	// Faults are the names of the rules that acted on the request.
 	Faults []string
-	// N counts requests and events together, in the order in which they came and were delivered.
+	// N numbers requests and events together, in the order in which they came and were delivered.
 	N int
 }
 
@@ -81,17 +81,17 @@ func (e Entry) Accepted() bool {
 // Committed reports whether the request changed something, or may have.
 func (e Entry) Committed() bool { return e.Effect == Moved || e.Effect == Unknown }
 
-// Creates reports whether the request made an object, or was to: an apply makes one where there is none.
+// Creates reports whether the request created an object, or would have: an apply creates an object that does not
+// exist.
 func (e Entry) Creates() bool {
 	return !e.DryRun && e.Subresource == "" && (e.Verb == wire.Create || slices.Contains(e.Served, http.StatusCreated))
 }
 
-// String is the entry as evidence: time (UTC), verb, resource, object, code, duration, and what else is
-// worth saying.
+// String formats the entry as evidence: time (UTC), verb, resource, object, code, duration, and other details.
 //
 //	12:03:04.123 apply deployments.apps default/a 200 3ms moved
 func (e Entry) String() string {
-	text := e.Start.UTC().Format("15:04:05.000") + " " + e.Verb + " " + e.What()
+	text := e.Start.UTC().Format("15:04:05.000") + " " + e.Verb + " " + e.FullResource()
 	if which := e.Which(); which != "" {
 		text += " " + which
 	}
@@ -120,7 +120,7 @@ func (e Entry) String() string {
 	return text
 }
 
-// rounded keeps what is worth reading of a duration.
+// rounded rounds a duration for a reader.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Millisecond {
 		return d.Round(100 * time.Microsecond)
@@ -128,35 +128,35 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// A Ledger is safe for use by many goroutines. Its zero value is not useful.
+// A Ledger is safe for use by many goroutines. Its zero value is not usable.
 type Ledger struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	entries []*Entry // nil for one that was forgotten
+	entries []*Entry // nil for a forgotten entry
 	first   int      // how many entries before these were forgotten
-	bounded bool     // forgets what has ended
-	order   int      // how many requests and events there were
-	learnt  int      // how often anything was learnt
+	bounded bool     // forgets requests that have ended
+	order   int      // number of requests and events so far
+	learnt  int      // number of calls of Learn so far
 	events  map[delivery]time.Time
 	known   *lru.Cache    // a history by UID
 	changed chan struct{} // closed and replaced when anything changes
 	copy    func(loop.Record)
 }
 
-// A history is the versions of an object, oldest first.
+// A history holds the versions of an object, oldest first.
 type history []version
 
-// A version is a resourceVersion, and the count of Ledger.learnt when it was seen first.
+// A version is a resourceVersion, and the value of Ledger.learnt when it was first seen.
 type version struct {
 	resourceVersion string
 	at              int
 }
 
-// A delivery is who got events about which namespace.
+// A delivery names a user and the namespace of the events that it got.
 type delivery struct{ user, namespace string }
 
-// New returns an empty ledger. A nil clock is that of the system.
+// New returns an empty ledger. A nil clock means the system's clock.
 func New(clock func() time.Time) *Ledger {
 	if clock == nil {
 		clock = time.Now
@@ -165,14 +165,14 @@ func New(clock func() time.Time) *Ledger {
 		changed: make(chan struct{})}
 }
 
-// Of a bounded ledger, these are the objects whose versions are known, and the versions of each.
+// Limits of a bounded ledger: the objects whose versions it knows, and the versions of each object.
 const (
 	boundObjects  = 20_000
 	boundVersions = 16
 )
 
-// NewBounded returns a ledger that may be written to for months: a request is forgotten when it ends, an object when
-// many others came after it.
+// NewBounded returns a ledger for months of requests: it forgets a request when it ends, and an object when many
+// others came after it.
 func NewBounded() *Ledger {
 	l := New(nil)
 	l.bounded, l.known = true, lru.New(boundObjects)
@@ -199,7 +199,7 @@ func (l *Ledger) Change(id int, f func(*Entry)) {
 	l.notify()
 }
 
-// End says that nothing more comes of a request.
+// End marks a request as ended.
 func (l *Ledger) End(id int) {
 	l.Change(id, func(e *Entry) {
 		e.Open, e.Took = false, l.now().Sub(e.Start)
@@ -241,15 +241,15 @@ func (l *Ledger) history(uid string) history {
 	return known
 }
 
-// Learnt is a moment that KnownAt understands.
+// Learnt returns the current moment, for KnownAt.
 func (l *Ledger) Learnt() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.learnt
 }
 
-// KnownAt is the newest resourceVersion of an object that had passed the proxy at an earlier moment.
-// Which object a request means, its answer tells; by then a watch may have reported the change already.
+// KnownAt is the newest resourceVersion of an object that had passed the proxy at an earlier moment. Only the answer
+// to a request names its object; by then a watch may already have reported the change.
 func (l *Ledger) KnownAt(moment int, uid string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -267,17 +267,17 @@ func newest(versions history) string {
 	return versions[len(versions)-1].resourceVersion
 }
 
-// EffectOf says what an accepted write did, from the object in its answer and the resourceVersion that
-// was known of it before. A write that changes something gives the object a resourceVersion that is
-// newer than any before. Where somebody else changed the object, and no watch had reported it when the
-// request was sent, a write that did nothing looks like one that moved the object.
+// EffectOf returns the effect of an accepted write, from the object in its answer and the resourceVersion that was
+// known before. A write that changes an object gives it a resourceVersion newer than any before. When another client
+// changed the object, and no watch had reported this when the request was sent, a write without effect looks like one
+// with an effect.
 func EffectOf(r wire.Request, answer wire.Object, known string) Effect {
 	switch {
 	case r.DryRun:
 		return Same
-	case answer.Kind == "Status": // of a delete that is complete, a binding, an eviction
+	case answer.Kind == "Status": // the answer to a complete delete, a binding, an eviction
 		return Moved
-	case answer.ResourceVersion == "": // a review: it is answered, never stored
+	case answer.ResourceVersion == "": // a review: answered, but never stored
 		return Same
 	case known != "" && !newer(answer.ResourceVersion, known):
 		return Same
@@ -295,14 +295,14 @@ func newer(a, b string) bool {
 	return x > y
 }
 
-// Entry returns one entry as it is now.
+// Entry returns the current state of one entry.
 func (l *Ledger) Entry(id int) Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.entries[id-1-l.first].clone()
 }
 
-// Entries returns copies of the entries that match all of the given, in the order of their ID.
+// Entries returns copies of the entries that match all given matches, in the order of their ID.
 func (l *Ledger) Entries(matches ...Match) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -336,7 +336,7 @@ func (l *Ledger) CountBy(key func(Entry) string, matches ...Match) map[string]in
 	return counts
 }
 
-// Mark is the ID of the newest entry: Match.After takes it to leave out what came before.
+// Mark is the ID of the newest entry. Match.After uses it to leave out earlier entries.
 func (l *Ledger) Mark() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -357,7 +357,7 @@ func (l *Ledger) Delivered(user, namespace string) time.Time {
 	return l.events[delivery{user, namespace}]
 }
 
-// Print writes the entries that match, one a line.
+// Print writes the matching entries, one per line.
 func (l *Ledger) Print(w io.Writer, matches ...Match) error {
 	for _, e := range l.Entries(matches...) {
 		if _, err := fmt.Fprintln(w, e); err != nil {
@@ -367,10 +367,10 @@ func (l *Ledger) Print(w io.Writer, matches ...Match) error {
 	return nil
 }
 
-// coalesce is how long Await lets changes gather before it counts again: a count reads the whole ledger.
+// coalesce is how long Await waits for more changes before it counts again, because a count reads the whole ledger.
 const coalesce = time.Millisecond
 
-// Await returns when at least n entries match. An ended context is an error that tells how many did.
+// Await returns when at least n entries match. When ctx ends, the error has the number of matches.
 func (l *Ledger) Await(ctx context.Context, n int, matches ...Match) error {
 	for {
 		changed := l.whenChanged()
@@ -387,10 +387,10 @@ func (l *Ledger) Await(ctx context.Context, n int, matches ...Match) error {
 	}
 }
 
-// AwaitQuiet returns when no entry that matches was open, and none began or ended, for the given time.
-// Watches that go on do not count as open.
+// AwaitQuiet returns when, for the given time, no matching entry was open, began, or ended. Watches that continue do
+// not count as open.
 func (l *Ledger) AwaitQuiet(ctx context.Context, window time.Duration, matches ...Match) error {
-	begin := l.now() // of the watching: before it nothing is known
+	begin := l.now() // AwaitQuiet knows nothing about the time before
 	for {
 		last, open := l.lastSign(matches)
 		if begin.After(last) {
@@ -413,7 +413,7 @@ func (l *Ledger) AwaitQuiet(ctx context.Context, window time.Duration, matches .
 	}
 }
 
-// lastSign is when the newest sign of a matching request was seen, and whether one is not answered yet.
+// lastSign is the time of the newest activity of a matching request, and whether a request is not answered yet.
 func (l *Ledger) lastSign(matches []Match) (last time.Time, open bool) {
 	for _, e := range l.Entries(matches...) {
 		at := e.Start

@@ -9,37 +9,36 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// A Match says which requests are meant. A field that is not set means all; a request must fit each one
-// that is.
+// A Match selects requests. An unset field selects all requests; a request must fit each field that is set.
 type Match struct {
 	// Users are names of clients.
 	Users []string
-	// Verbs of the API; wire.Writes are those that change something.
+	// Verbs of the API; wire.Writes are those that change objects.
 	Verbs []string
-	// Resources are patterns resource[.group][/subresource], each part of which may be "*":
-	// "configmaps", "deployments.apps", "deployments.apps/status", "*.*" (every resource,
-	// no subresource), "*.*/*" (every subresource). A pattern without a slash leaves subresources out,
-	// one without a point means the core group. None means all, requests for no resource as well.
+	// Resources are patterns resource[.group][/subresource], each part of which may be "*": "configmaps",
+	// "deployments.apps", "deployments.apps/status", "*.*" (every resource, no subresource), "*.*/*" (every
+	// subresource). A pattern without a slash excludes subresources; a pattern without a point means the core group.
+	// No pattern selects all requests, also those for no resource.
 	Resources []string
-	// Except are resources that are not meant, in the same form.
+	// Except are excluded resources, in the same form.
 	Except []string
 	// Namespace and Name of the object.
 	Namespace, Name string
-	// After leaves out the entries up to this ID; see Ledger.Mark.
+	// After excludes the entries up to this ID; see Ledger.Mark.
 	After int
-	// Since and Until bound the start of the request.
+	// Since and Until limit the start of the request.
 	Since, Until time.Time
-	// Where decides about what the other fields cannot say.
+	// Where is a condition that the other fields cannot express.
 	Where func(Entry) bool
 }
 
-// Housekeeping are the resources that tell nothing about what an operator changes: leases and events.
+// Housekeeping are the resources that do not show an operator's changes: leases and events.
 var Housekeeping = []string{"leases.coordination.k8s.io", "events", "events.events.k8s.io"}
 
-// Changes are the writes that changed something, leases and events apart.
+// Changes are the writes that changed an object, without leases and events.
 var Changes = Match{Verbs: wire.Writes, Except: Housekeeping, Where: Entry.Committed}
 
-// Matches reports whether an entry is meant.
+// Matches reports whether the match selects an entry.
 func (m Match) Matches(e Entry) bool {
 	resource := func(pattern string) bool { return fits(pattern, e.Request) }
 	switch {
@@ -57,7 +56,7 @@ func (m Match) Matches(e Entry) bool {
 	return m.Where == nil || m.Where(e)
 }
 
-// Check returns an error when the match can fit nothing because of how it is written.
+// Check returns an error when the match is written so that it can select no request.
 func (m Match) Check() error {
 	for _, pattern := range slices.Concat(m.Resources, m.Except) {
 		resource, _, hasSub := strings.Cut(pattern, "/")
@@ -68,13 +67,13 @@ func (m Match) Check() error {
 	verbs := append([]string{wire.Get, wire.List, wire.Watch, "post", "put", "head"}, wire.Writes...)
 	for _, verb := range m.Verbs {
 		if !slices.Contains(verbs, verb) {
-			return fmt.Errorf("%q is no verb: there are %s", verb, strings.Join(verbs, ", "))
+			return fmt.Errorf("%q is not a verb: there are %s", verb, strings.Join(verbs, ", "))
 		}
 	}
 	return nil
 }
 
-// fits reports whether a pattern means a request.
+// fits reports whether a pattern selects a request.
 func fits(pattern string, r wire.Request) bool {
 	if r.Resource == "" {
 		return false

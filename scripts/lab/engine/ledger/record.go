@@ -7,15 +7,15 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// Copy hands a record of each event that is delivered, and of each request that is answered, to a function. Call it
-// before the first request. The function must not block, and must not call the ledger.
+// Copy passes a record of each delivered event and of each answered request to a function. Call it before the first
+// request. The function must not block, and must not call the ledger.
 func (l *Ledger) Copy(to func(loop.Record)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.copy = to
 }
 
-// IsCopied reports whether records are wanted.
+// IsCopied reports whether Copy was called.
 func (l *Ledger) IsCopied() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,7 +29,7 @@ func (l *Ledger) record(r loop.Record) {
 	}
 }
 
-// Opened says that a watch is answered and goes on.
+// Opened records that a watch is answered and continues.
 func (l *Ledger) Opened(id int) {
 	l.Change(id, func(e *Entry) { l.record(recordOf(e)) })
 }
@@ -65,7 +65,7 @@ func recordOf(e *Entry) loop.Record {
 	return r.With(e.Peer)
 }
 
-// forget drops an entry, and moves on behind those that were dropped.
+// forget drops an entry, and skips dropped entries at the beginning.
 func (l *Ledger) forget(id int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,18 +16,18 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 )
 
-// An Action is what a rule does to a request. The functions below make them.
+// An Action is the action of a rule on a request. The functions below make actions.
 type Action struct {
 	name string
 	only *Moment // nil when both are possible
-	// One of these is set: do acts on the request, stream on a watch that is open.
+	// One of these is set: do acts on the request, stream acts on an open watch.
 	do     func(x *Exchange, f *Fault) error
 	stream func(s *Stream, f *Fault)
-	// lasting actions are also for the watches that are open when the rule is added.
+	// lasting actions also apply to the watches that are open when the rule is added.
 	lasting bool
 }
 
-// What ends a request without an answer.
+// Errors that end a request without an answer.
 var (
 	errDropped = errors.New("dropped by a rule")
 	errSevered = errors.New("severed by a rule")
@@ -59,19 +59,19 @@ func Delay(d time.Duration) Action {
 	}}
 }
 
-// Drop resets the request's stream: before, the API server never hears of it; after, it is done and the
-// answer is lost. Other requests on the same connection go on. client-go hands the error to the caller.
+// Drop resets the request's stream. Before: the API server never gets the request. After: the request is done and its
+// answer is lost. Other requests on the same connection continue. client-go returns the error to the caller.
 func Drop() Action {
 	return Action{name: "drop", do: func(*Exchange, *Fault) error { return errDropped }}
 }
 
-// Sever resets the connection, and with it all requests on it. client-go sends reads again, writes not.
+// Sever resets the connection, and with it all requests on it. client-go repeats reads, but not writes.
 func Sever() Action {
 	return Action{name: "sever", do: func(*Exchange, *Fault) error { return errSevered }}
 }
 
-// Reply answers in place of the API server: before, the request never reaches it; after, it is done and
-// the true answer is lost.
+// Reply answers in place of the API server. Before: the request never reaches it. After: the request is done and its
+// true answer is lost.
 func Reply(a Answer) Action {
 	return Action{name: fmt.Sprintf("answer %d", a.Code), do: func(x *Exchange, _ *Fault) error {
 		x.reply(a)
@@ -79,9 +79,9 @@ func Reply(a Answer) Action {
 	}}
 }
 
-// Refuse answers with the Status that the API server would send with this code. With a retryAfter of more
-// than 0, rounded up to seconds, the answer asks the client to come back: client-go then does so by
-// itself, and the caller sees no error.
+// Refuse answers with the Status that the API server would send with this code. With a retryAfter of more than 0,
+// rounded up to seconds, the answer asks the client to retry: client-go then retries by itself, and the caller sees
+// no error.
 func Refuse(code int, retryAfter time.Duration) Action {
 	return Action{name: fmt.Sprintf("answer %d", code), do: func(x *Exchange, _ *Fault) error {
 		x.reply(refusal(x.Entry(), code, int(math.Ceil(retryAfter.Seconds()))))
@@ -89,8 +89,7 @@ func Refuse(code int, retryAfter time.Duration) Action {
 	}}
 }
 
-// Duplicate sends the request to the API server twice, one after the other. The client gets the first
-// answer.
+// Duplicate sends the request to the API server twice, one after the other. The client gets the first answer.
 func Duplicate() Action {
 	return Action{name: "duplicate", only: new(Before), do: func(x *Exchange, _ *Fault) error {
 		x.copies++
@@ -98,9 +97,9 @@ func Duplicate() Action {
 	}}
 }
 
-// Call runs a function. It may take its time: before, the request waits for it; after, the client has
-// nothing of the answer until it returns. When it returns an action, that is done next; the zero Action
-// is none.
+// Call runs a function, which may block. Before: the request waits for it. After: the client gets no part of the
+// answer until the function returns. The proxy then performs the action that the function returns; the zero Action
+// means none.
 func Call(f func(x *Exchange) Action) Action {
 	return Action{name: "call", do: func(x *Exchange, fault *Fault) error {
 		next := f(x)
@@ -119,7 +118,7 @@ func Call(f func(x *Exchange) Action) Action {
 	}}
 }
 
-// Freeze keeps watches open and withholds what comes, until the rule is released or they are cut.
+// Freeze keeps watches open and withholds their events, until the rule is released or they are cut.
 func Freeze() Action {
 	a := onStream("freeze", func(s *Stream, f *Fault) { s.freeze(f) })
 	a.lasting = true
@@ -129,11 +128,10 @@ func Freeze() Action {
 // Cut ends watches with an error as soon as they are opened.
 func Cut() Action { return onStream("cut", func(s *Stream, _ *Fault) { s.Cut() }) }
 
-// End ends watches as soon as they are opened, as the API server does when their time is over.
+// End ends watches as soon as they are opened, as the API server does at their timeout.
 func End() Action { return onStream("end", func(s *Stream, _ *Fault) { s.End() }) }
 
-// Expire ends watches as soon as they are opened with the event that says 410 Gone: the client has to list
-// again.
+// Expire ends watches as soon as they are opened with the 410 Gone event: the client must list again.
 func Expire() Action {
 	return onStream("expire", func(s *Stream, _ *Fault) {
 		if s.Expire() != nil {
@@ -146,7 +144,7 @@ func onStream(name string, do func(*Stream, *Fault)) Action {
 	return Action{name: name, stream: do}
 }
 
-// reply puts an answer in the place of the API server's.
+// reply replaces the API server's answer.
 func (x *Exchange) reply(a Answer) {
 	x.closeStream()
 	a.Header = a.Header.Clone()
@@ -159,7 +157,7 @@ func (x *Exchange) reply(a Answer) {
 	x.answer, x.made = &a, true
 }
 
-// methodOf is the HTTP method by which the API server tells a conflict from an object that exists.
+// methodOf is the HTTP method by which the API server distinguishes a conflict from an object that exists.
 func methodOf(verb string) string {
 	if verb == "create" {
 		return http.MethodPost

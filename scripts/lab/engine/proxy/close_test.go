@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 )
 
-// TestCloseLeavesNothing closes a proxy with everything on its way: held requests, open and frozen watches.
+// TestCloseLeavesNothing closes a proxy with requests in progress: held requests, open and frozen watches.
 func TestCloseLeavesNothing(t *testing.T) {
 	l := newLab(t)
 	before := proxyGoroutines()
@@ -61,7 +61,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	eventually(t, "the proxy's goroutines end", func() bool { return proxyGoroutines() <= before })
 }
 
-// proxyGoroutines counts what runs for a proxy: its own code, and the connections that it serves.
+// proxyGoroutines counts the goroutines of a proxy: its own code, and the connections that it serves.
 func proxyGoroutines() (n int) {
 	buffer := make([]byte, 1<<22)
 	stacks := string(buffer[:runtime.Stack(buffer, true)])

@@ -21,7 +21,7 @@ type Exchange struct {
 	ctx    context.Context
 	id     int
 	body   []byte
-	copies int     // how often the request is sent on besides the first time
+	copies int     // how often the request is sent again after the first time
 	answer *Answer // of the API server, or in its place
 	made   bool    // by a rule
 	stream *Stream // of a watch or another answer that does not end
@@ -41,20 +41,20 @@ type Answer struct {
 // Context ends when the client gives up, and when the proxy is closed.
 func (x *Exchange) Context() context.Context { return x.ctx }
 
-// Entry is what the ledger says of the request by now.
+// Entry is the current ledger entry of the request.
 func (x *Exchange) Entry() ledger.Entry { return x.proxy.ledger.Entry(x.id) }
 
-// RequestBody is what the client sent. It must not be changed.
+// RequestBody is the body that the client sent. It must not be changed.
 func (x *Exchange) RequestBody() []byte { return x.body }
 
-// Answer is what the API server said; nil before it was asked. It must not be changed.
+// Answer is the API server's answer; nil before there is one. It must not be changed.
 func (x *Exchange) Answer() *Answer { return x.answer }
 
 func (x *Exchange) change(f func(*ledger.Entry)) { x.proxy.ledger.Change(x.id, f) }
 
-// RoundTrip takes a request from the client to the API server and brings the answer back, past the
-// rules. The answer is read as a whole first, unless it is a stream: what a rule does "after" is done when
-// the API server has finished with the request.
+// RoundTrip passes a request from the client to the API server and the answer back, and applies the rules. It first
+// reads the whole answer, unless the answer is a stream: when a rule acts "after", the API server has finished the
+// request.
 func (x *Exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 	if out.Header.Get("Upgrade") != "" {
 		return x.upgrade(out)
@@ -77,7 +77,7 @@ func (x *Exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 	return x.pass(out), nil
 }
 
-// upgrade hands a connection over to another protocol. No rule reaches it.
+// upgrade passes a connection over to another protocol. Rules do not apply to it.
 func (x *Exchange) upgrade(out *http.Request) (*http.Response, error) {
 	response, err := x.client.h1.RoundTrip(out)
 	if err == nil {
@@ -100,13 +100,13 @@ func (x *Exchange) readRequest(out *http.Request) (err error) {
 			return
 		}
 		if objects, _, err := wire.Objects(out.Header, x.body); err == nil && len(objects) == 1 {
-			e.Name = objects[0].Name // an answer that refuses it does not say which it was
+			e.Name = objects[0].Name // an answer that refuses a request does not name the object
 		}
 	})
 	return nil
 }
 
-// forward asks the API server, once or more. The first answer counts.
+// forward sends the request to the API server once or more. The first answer counts.
 func (x *Exchange) forward(out *http.Request) error {
 	if err := x.ask(out); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (x *Exchange) served(response *http.Response) {
 	})
 }
 
-// ask sends the request and keeps the answer, with what the ledger wants to know of it.
+// ask sends the request, keeps the answer, and records its properties in the ledger.
 func (x *Exchange) ask(out *http.Request) error {
 	moment := x.proxy.ledger.Learnt()
 	response, err := x.send(out)
@@ -171,7 +171,7 @@ func (x *Exchange) isStream() bool {
 		request.Subresource)
 }
 
-// readAnswer writes into the ledger which object a resource's answer holds, and what a write did to it.
+// readAnswer records in the ledger which object an answer contains, and the effect of a write.
 func (x *Exchange) readAnswer(moment int) {
 	request := x.Entry().Request
 	if request.Resource == "" || x.answer.Code/100 != 2 {
@@ -183,7 +183,7 @@ func (x *Exchange) readAnswer(moment int) {
 	case !request.IsWrite():
 	case err != nil:
 		effect = ledger.Unknown
-	case isList: // deletecollection tells what it deleted
+	case isList: // deletecollection lists the objects that it deleted
 		effect = ledger.Same
 		if len(objects) > 0 && !request.DryRun {
 			effect = ledger.Moved
@@ -209,7 +209,7 @@ func (x *Exchange) readAnswer(moment int) {
 	})
 }
 
-// pass makes the response that the client gets.
+// pass makes the response for the client.
 func (x *Exchange) pass(out *http.Request) *http.Response {
 	a := x.answer
 	response := &http.Response{Status: strconv.Itoa(a.Code) + " " + http.StatusText(a.Code), StatusCode: a.Code,

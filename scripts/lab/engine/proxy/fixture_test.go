@@ -45,9 +45,9 @@ type lab struct {
 	ledger    *ledger.Ledger
 	user      string
 	namespace string
-	// direct goes straight to the API server, proxied through the proxy; both as the same user.
+	// direct reaches the API server directly, proxied through the proxy; both as the same user.
 	direct, proxied *rest.Config
-	// kube is a typed client behind the proxy that speaks protobuf.
+	// kube is a typed client behind the proxy that uses protobuf.
 	kube *kubernetes.Clientset
 	// admin is the administrator's client.
 	admin kubernetes.Interface
@@ -73,7 +73,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// config makes a client of the test's own proxy.
+// config returns a configuration for a client of the test's own proxy.
 func (l *lab) config() *rest.Config {
 	l.t.Helper()
 	path, err := l.proxy.AddClient(l.user, l.direct)
@@ -105,7 +105,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// configMap makes a ConfigMap as the administrator.
+// configMap creates a ConfigMap as the administrator.
 func (l *lab) configMap(name string) *corev1.ConfigMap {
 	l.t.Helper()
 	c, err := l.admin.CoreV1().ConfigMaps(l.namespace).Create(l.t.Context(), l.newConfigMap(name), metav1.CreateOptions{})
@@ -117,7 +117,7 @@ func (l *lab) newConfigMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: name}}
 }
 
-// create makes a ConfigMap through the proxy.
+// create creates a ConfigMap through the proxy.
 func (l *lab) create(name string) error {
 	_, err := l.kube.CoreV1().ConfigMaps(l.namespace).Create(l.t.Context(), l.newConfigMap(name), metav1.CreateOptions{})
 	return err
@@ -129,7 +129,7 @@ func (l *lab) get(name string) error {
 	return err
 }
 
-// exists reports whether a ConfigMap is there, past the proxy.
+// exists reports whether a ConfigMap exists, past the proxy.
 func (l *lab) exists(name string) bool {
 	l.t.Helper()
 	list, err := l.admin.CoreV1().ConfigMaps(l.namespace).
@@ -146,7 +146,7 @@ func (l *lab) audited(want string) (n int) {
 	for _, e := range events {
 		r := e.Request()
 		if e.Stage == "ResponseComplete" && e.User.Username == l.user && r.Resource != "" &&
-			fmt.Sprint(r.Verb, " ", r.What(), " ", r.Name, " ", e.ResponseStatus.Code) == want {
+			fmt.Sprint(r.Verb, " ", r.FullResource(), " ", r.Name, " ", e.ResponseStatus.Code) == want {
 			n++
 		}
 	}

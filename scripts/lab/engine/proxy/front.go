@@ -15,25 +15,25 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 )
 
-// Front is what a proxy needs in order to stand for an API server before all its clients: they use the certificates
-// and the tokens that they have.
+// Front has the settings of a proxy that takes the place of an API server for all its clients: they keep their
+// certificates and tokens.
 type Front struct {
 	// Address is where the proxy listens.
 	Address string
-	// Certificate is shown to clients. Its authority is the API server's.
+	// Certificate is shown to clients. The API server's authority signed it.
 	Certificate tls.Certificate
 	// Clients are the authorities of client certificates.
 	Clients *x509.CertPool
-	// Target is the URL of the API server, whose certificate is one of the authority in the file Authority.
+	// Target is the URL of the API server; the authority in the file Authority signed its certificate.
 	Target, Authority string
-	// CertFile and KeyFile are the certificate of a front proxy: the API server takes from it who a client is
-	// (kube-apiserver's flags --requestheader-…).
+	// CertFile and KeyFile are the certificate of a front proxy. The API server trusts a client with it to name the
+	// user in headers (kube-apiserver's flags --requestheader-…).
 	CertFile, KeyFile string
 }
 
 // A front has two ways to the API server.
 type front struct {
-	// named is for clients with a certificate, whose names are in headers; other is for those with a token.
+	// named is for clients with a certificate, whose names are in headers; other is for clients with a token.
 	named, other *client
 }
 
@@ -71,7 +71,8 @@ func certificate(r *http.Request) *x509.Certificate {
 
 const remote = "X-Remote-"
 
-// identify says in headers who a client with a certificate is. What a client itself says there is not passed on.
+// identify sets the headers with the user of a client certificate. It removes such headers that the client itself
+// sent.
 func (f *front) identify(r *httputil.ProxyRequest) {
 	for name := range r.Out.Header {
 		if strings.HasPrefix(http.CanonicalHeaderKey(name), remote) {
@@ -88,5 +89,5 @@ func (f *front) identify(r *httputil.ProxyRequest) {
 	r.Out.Header.Set(remote+"Extra-"+url.PathEscape("authentication.kubernetes.io/credential-id"), id)
 }
 
-// fingerprint is how the API server calls a certificate.
+// fingerprint is the API server's name for a certificate.
 func fingerprint(cert *x509.Certificate) string { return fmt.Sprintf("%x", sha256.Sum256(cert.Raw)) }

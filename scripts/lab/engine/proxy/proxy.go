@@ -1,6 +1,6 @@
-// Package proxy is a reverse proxy between operators and the API server. It writes down every request in
-// a ledger, and disturbs those that a rule names. What no rule names passes unchanged: watches as a
-// stream, answers in whatever encoding and compression they have.
+// Package proxy is a reverse proxy between operators and the API server. It records every request in a ledger, and
+// disturbs those that a rule matches. All other traffic passes unchanged: watches as streams, answers in any encoding
+// and compression.
 package proxy
 
 import (
@@ -35,7 +35,7 @@ import (
 // maxStreams is how many requests one connection carries at once, as with kube-apiserver.
 const maxStreams = 100
 
-// A Proxy listens on 127.0.0.1. Only clients that it made a kubeconfig for can use it.
+// A Proxy listens on 127.0.0.1. Only clients with one of its kubeconfigs can use it.
 type Proxy struct {
 	ledger *ledger.Ledger
 	ca     *pki.Authority
@@ -46,9 +46,9 @@ type Proxy struct {
 	mu      sync.Mutex
 	clients map[string]*client
 	front   *front    // in place of clients
-	ways    []*client // also those that were replaced
+	ways    []*client // also replaced ones
 	faults  []*Fault  // installed, in the order in which they act
-	all     []*Fault  // also those that were removed
+	all     []*Fault  // also removed ones
 	streams map[*Stream]bool
 	broken  error // panics of rules
 	closed  bool
@@ -59,12 +59,12 @@ type Proxy struct {
 type client struct {
 	name   string
 	target *url.URL
-	// h2 carries everything but the requests that switch protocols, which HTTP/2 cannot.
+	// h2 carries all requests except those that switch protocols, which HTTP/2 cannot do.
 	h2, h1 *http.Transport
 }
 
-// Start returns a proxy that writes into the given ledger. Close ends it. Its kubeconfigs are in a folder that
-// it makes in dir, in the system's folder for temporary files when that is empty.
+// Start returns a proxy that writes into the given ledger. Close ends it. It puts its kubeconfigs into a new folder
+// in dir, or in the system's folder for temporary files when dir is empty.
 func Start(l *ledger.Ledger, dir string) (*Proxy, error) {
 	ca, err := pki.New("operator-workshop-lab", validity)
 	if err != nil {
@@ -101,7 +101,7 @@ func (p *Proxy) serve(address string, trust *tls.Config) error {
 	p.server = &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // clients that are killed are no news
+		ErrorLog:          log.New(io.Discard, "", 0), // clients are killed on purpose
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, p.connected(c))
@@ -112,7 +112,7 @@ func (p *Proxy) serve(address string, trust *tls.Config) error {
 	return nil
 }
 
-// A connection is the one that a request came on, and whose it is.
+// A connection is the connection of a request, and its client.
 type connection struct {
 	net.Conn
 	peer *loop.Connection
@@ -129,17 +129,17 @@ func (p *Proxy) connected(c net.Conn) connection {
 // validity is longer than any run of the lab. The authority's key is never written to a file.
 const validity = 7 * 24 * time.Hour
 
-// connKey is where a request's context has its connection.
+// connKey is the key of the connection in a request's context.
 type connKey struct{}
 
 // URL is where the proxy listens.
 func (p *Proxy) URL() string { return p.url }
 
-// Ledger is what the proxy writes into.
+// Ledger is the proxy's ledger.
 func (p *Proxy) Ledger() *ledger.Ledger { return p.ledger }
 
-// Close ends every request, lets nothing more in, waits until all of the proxy is gone and removes its
-// files. The error tells too when the function of a rule panicked.
+// Close ends every request, accepts no more, waits until the whole proxy has ended, and removes its files. It also
+// returns an error when the function of a rule panicked.
 func (p *Proxy) Close() error {
 	p.Clear()
 	p.mu.Lock()
@@ -156,9 +156,9 @@ func (p *Proxy) Close() error {
 
 var clientName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// AddClient lets a client in and returns the path of its kubeconfig, which only the owner of this process
-// can read. The ledger calls the client by this name; the API server sees the user of cfg, the way to it
-// that the proxy takes.
+// AddClient allows a client to use the proxy and returns the path of its kubeconfig, which only the owner of this
+// process can read. The ledger uses this name for the client; the API server sees the user of cfg, whose address the
+// proxy uses.
 func (p *Proxy) AddClient(name string, cfg *rest.Config) (kubeconfig string, err error) {
 	if !clientName.MatchString(name) {
 		return "", fmt.Errorf("client name %q: use letters, digits, '-', '_' and '.', at most 63", name)
@@ -195,7 +195,7 @@ func newClient(name string, cfg *rest.Config) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No compression of its own: what the client asked for is what the API server is asked for.
+	// The transport must not add compression: the API server must get the client's own Accept-Encoding.
 	h1 := &http.Transport{TLSClientConfig: trust, DisableCompression: true,
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
 	h2 := &http.Transport{TLSClientConfig: trust.Clone(), DisableCompression: true, ForceAttemptHTTP2: true,
@@ -219,13 +219,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		},
 		Transport:     x,
-		FlushInterval: -1, // every event of a watch at once
+		FlushInterval: -1, // pass on every event of a watch at once
 		ErrorHandler:  x.abort,
 		ErrorLog:      p.server.ErrorLog,
 	}).ServeHTTP(w, r)
 }
 
-// enter lets a request in, unless the proxy is closed.
+// enter accepts a request, unless the proxy is closed.
 func (p *Proxy) enter() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,7 +235,7 @@ func (p *Proxy) enter() {
 	p.serving.Add(1)
 }
 
-// clientOf returns the way of a request to the API server, and the user who sent it.
+// clientOf returns the client of the API server for a request, and the user who sent it.
 func (p *Proxy) clientOf(r *http.Request) (c *client, user string) {
 	if p.front != nil {
 		return p.front.clientOf(r)
@@ -254,7 +254,7 @@ func peerOf(r *http.Request, user string) *loop.Peer {
 	return peer
 }
 
-// leave keeps what a rule's function panicked with: net/http would swallow it.
+// leave keeps the panic of a rule's function, which net/http would swallow.
 func (p *Proxy) leave() {
 	defer p.serving.Done()
 	v := recover()
@@ -269,8 +269,8 @@ func (p *Proxy) leave() {
 	panic(http.ErrAbortHandler)
 }
 
-// abort ends a request without an answer. Where the API server cannot be reached, or goes away, the client
-// loses its connection, as it would without a proxy; one stream that the API server resets is one stream.
+// abort ends a request without an answer. When the API server cannot be reached, or ends, the client loses its
+// connection, as it would without a proxy. When the API server resets one stream, the client loses only that stream.
 func (x *Exchange) abort(_ http.ResponseWriter, r *http.Request, err error) {
 	x.change(func(e *ledger.Entry) { e.Code, e.Received = 0, 0 })
 	oneStream := errors.Is(err, errDropped) || strings.Contains(err.Error(), "stream error:")
@@ -280,7 +280,7 @@ func (x *Exchange) abort(_ http.ResponseWriter, r *http.Request, err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// sever resets the connection that a request came on, with all its other requests.
+// sever resets the connection of a request, with all its other requests.
 func sever(ctx context.Context) {
 	c, _ := ctx.Value(connKey{}).(connection)
 	secure, ok := c.Conn.(*tls.Conn)

@@ -11,14 +11,14 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// A Moment is when a rule looks at a request.
+// A Moment is when a rule acts on a request.
 type Moment int
 
 const (
-	// Before the request is sent on: what a rule does then, the API server does not notice.
+	// Before the request is forwarded: the API server does not notice the rule's action.
 	Before Moment = iota
-	// After the API server answered, and before the client gets anything of the answer. The whole answer
-	// is there, so that what was asked for is done; of a watch it is the first moment.
+	// After the API server answered, and before the client gets any part of the answer. The whole answer is there, so
+	// the request is done; for a watch it is only the beginning of the answer.
 	After
 )
 
@@ -31,16 +31,16 @@ func (m Moment) String() string {
 
 // A Rule disturbs requests.
 type Rule struct {
-	// Name in reports and in the ledger. Without one it is made of the action and the match.
+	// Name in reports and in the ledger. Without a name, it is made of the action and the match.
 	Name string
-	// Match says which requests are meant. After, it sees code and effect as well.
+	// Match selects requests. At the moment After, it also sees code and effect.
 	ledger.Match
-	// Skip is how many requests that match pass first; Times is how many are disturbed then, 0 means all.
-	// The third write alone: Skip 2, Times 1.
+	// Skip is how many matching requests pass first; Times is how many are disturbed then, 0 means all. To disturb
+	// only the third write: Skip 2, Times 1.
 	Skip, Times int
-	// Moment is when; what is done to a watch as a stream is always done After.
+	// Moment is when the rule acts; actions on a watch as a stream always act After.
 	Moment Moment
-	// Do is what happens.
+	// Do is the action.
 	Do Action
 }
 
@@ -57,9 +57,9 @@ type Fault struct {
 	changed        chan struct{} // closed and replaced when it fires
 }
 
-// Add installs a rule. Rules look at a request in the order in which they were added; the first one that
-// drops or answers it is the last. A rule that freezes watches takes those that are open already too. It
-// panics when the rule can never do anything, for that is a mistake in the program.
+// Add installs a rule. Rules act on a request in the order in which they were added; a rule that drops or answers the
+// request is the last. A rule that freezes watches also freezes those that are already open. Add panics when the rule
+// can never act, because that is a mistake in the program.
 func (p *Proxy) Add(r Rule) *Fault {
 	if err := r.check(); err != nil {
 		panic(fmt.Sprintf("rule %q: %v", r.Name, err))
@@ -100,7 +100,7 @@ func (r Rule) check() error {
 // Name of the rule.
 func (f *Fault) Name() string { return f.rule.Name }
 
-// Matched returns how many requests the rule meant, those that Skip let pass too.
+// Matched returns how many requests the rule matched, including those that Skip let pass.
 func (f *Fault) Matched() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *Fault) Fired() int {
 	return f.fired
 }
 
-// Await returns when the rule disturbed n requests. What it does to the n-th may still go on.
+// Await returns when the rule has disturbed n requests. Its action on the n-th request may still be in progress.
 func (f *Fault) Await(ctx context.Context, n int) error {
 	for {
 		f.mu.Lock()
@@ -131,7 +131,7 @@ func (f *Fault) Await(ctx context.Context, n int) error {
 	}
 }
 
-// Release takes the rule out and undoes what lasts: what it holds goes on, what it froze thaws.
+// Release removes the rule and undoes lasting actions: held requests continue, frozen watches thaw.
 func (f *Fault) Release() {
 	f.Remove()
 	f.mu.Lock()
@@ -147,7 +147,7 @@ func (f *Fault) Release() {
 	}
 }
 
-// Remove takes the rule out: it meets no further request. What it holds and froze stays so.
+// Remove removes the rule: it acts on no further request. Requests that it holds and watches that it froze stay so.
 func (f *Fault) Remove() {
 	f.proxy.mu.Lock()
 	defer f.proxy.mu.Unlock()
@@ -164,15 +164,15 @@ func (p *Proxy) Clear() {
 	}
 }
 
-// Faults returns all rules that were ever added, those that were taken out too.
+// Faults returns all rules that were ever added, including removed ones.
 func (p *Proxy) Faults() []*Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.all)
 }
 
-// Unfired returns an error that names the rules that never fired: a plan whose fault did not happen has
-// shown nothing.
+// Unfired returns an error that names the rules that never fired: an experiment whose fault did not happen has shown
+// nothing.
 func (p *Proxy) Unfired() error {
 	var err error
 	for _, f := range p.Faults() {
@@ -184,7 +184,7 @@ func (p *Proxy) Unfired() error {
 	return err
 }
 
-// meet lets the rules of a moment act on a request.
+// meet applies the rules of a moment to a request.
 func (x *Exchange) meet(m Moment) error {
 	x.proxy.mu.Lock()
 	faults := slices.Clone(x.proxy.faults)
@@ -200,7 +200,7 @@ func (x *Exchange) meet(m Moment) error {
 	return nil
 }
 
-// meet acts on a request, or on its stream, when the rule means it.
+// meet acts on a request, or on its stream, when the rule matches it.
 func (f *Fault) meet(x *Exchange, s *Stream) error {
 	if !f.take(x, s) {
 		return nil
@@ -218,8 +218,8 @@ func (f *Fault) meet(x *Exchange, s *Stream) error {
 	return f.rule.Do.do(x, f)
 }
 
-// take decides whether a request is disturbed. A rule for streams sees each stream once: when it is
-// opened, or when the rule is added.
+// take decides whether a request is disturbed. A rule for streams sees each stream once: when it is opened, or when
+// the rule is added.
 func (f *Fault) take(x *Exchange, s *Stream) bool {
 	onStream := f.rule.Do.stream != nil
 	if onStream && s == nil || !f.rule.Match.Matches(x.Entry()) {

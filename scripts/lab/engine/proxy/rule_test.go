@@ -200,12 +200,12 @@ func TestHold(t *testing.T) {
 			if err := <-done; err != nil || !l.exists("a") {
 				t.Errorf("released: %v", err)
 			}
-			l.must(l.create("b")) // the rule is out
+			l.must(l.create("b")) // the rule is removed
 		})
 	}
 }
 
-// TestHeldClientGivesUp shows that a client that goes away leaves nothing behind.
+// TestHeldClientGivesUp shows that no request is left when its client gives up.
 func TestHeldClientGivesUp(t *testing.T) {
 	l := newLab(t)
 	f := l.proxy.Add(proxy.Rule{Match: creates, Do: proxy.Hold()})
@@ -250,7 +250,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestCommittedWrites counts only writes that changed something, as a plan of crashes does.
+// TestCommittedWrites counts only writes that changed an object, as crash sequences do.
 func TestCommittedWrites(t *testing.T) {
 	l := newLab(t)
 	var at []string
@@ -287,7 +287,7 @@ func TestDeleteMoves(t *testing.T) {
 	kept.Finalizers = []string{"lab.example.com/kept"}
 	_, err = l.kube.CoreV1().ConfigMaps(l.namespace).Create(t.Context(), kept, metav1.CreateOptions{})
 	l.must(err)
-	for range 2 { // the second time it is being deleted already
+	for range 2 { // the second time, it is already being deleted
 		l.must(l.kube.CoreV1().ConfigMaps(l.namespace).Delete(t.Context(), "kept", metav1.DeleteOptions{}))
 	}
 	l.must(l.kube.CoreV1().ConfigMaps(l.namespace).

@@ -16,14 +16,14 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// maxWaiting is how many bytes wait for a client that reads slowly before the API server feels it too.
-// What is frozen has no limit: the API server must not notice.
+// maxWaiting is how many bytes the proxy buffers for a slow client before it stops reading from the API server. A
+// frozen stream has no limit, because the API server must not notice the freeze.
 const maxWaiting = 256 << 10
 
 var errCut = errors.New("cut by a rule")
 
-// A Stream is a watch that is open, or another answer that does not end. What the API server sends is read
-// at once, and passed on event by event.
+// A Stream is an open watch, or another answer that does not end. The proxy reads the API server's data at once, and
+// passes it on event by event.
 type Stream struct {
 	exchange *Exchange
 	source   io.ReadCloser
@@ -48,7 +48,7 @@ type frame struct {
 	event   wire.Event
 }
 
-// frameOf reads an event, if it can.
+// frameOf reads an event, if possible.
 func (s *Stream) frameOf(data []byte) frame {
 	event, err := s.framing.Event(data)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *Proxy) openStreams() []*Stream {
 	return open
 }
 
-// Entry is what the ledger says of the stream by now.
+// Entry is the current ledger entry of the stream.
 func (s *Stream) Entry() ledger.Entry { return s.exchange.Entry() }
 
 // Waiting returns how many events were read and not passed on.
@@ -108,10 +108,10 @@ func (s *Stream) Waiting() int {
 	return len(s.frames)
 }
 
-// Freeze withholds what comes. Thaw, by hand too, passes it on.
+// Freeze withholds events until Thaw, which can also be called by hand.
 func (s *Stream) Freeze() { s.freeze(nil) }
 
-// Thaw undoes Freeze. What a rule froze, its release thaws.
+// Thaw undoes Freeze. A rule's own freeze ends when the rule is released.
 func (s *Stream) Thaw() { s.thaw(nil) }
 
 func (s *Stream) freeze(by *Fault) {
@@ -128,14 +128,14 @@ func (s *Stream) thaw(by *Fault) {
 	s.changed.Broadcast()
 }
 
-// Cut ends the stream with an error. What was withheld is lost.
+// Cut ends the stream with an error. Withheld events are lost.
 func (s *Stream) Cut() { s.finish(errCut) }
 
-// End ends the stream as the API server does when its time is over. What was withheld is lost.
+// End ends the stream as the API server does at its timeout. Withheld events are lost.
 func (s *Stream) End() { s.finish(io.EOF) }
 
-// Expire ends the stream with the event that says 410 Gone. What was withheld is lost: the client has to
-// list again, and learns of deletions only by what it misses.
+// Expire ends the stream with the 410 Gone event. Withheld events are lost: the client must list again, and notices
+// deletions only because objects are missing.
 func (s *Stream) Expire() error {
 	status := apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.").Status()
 	event, err := s.framing.Encode("ERROR", &status)
@@ -146,8 +146,8 @@ func (s *Stream) Expire() error {
 	return nil
 }
 
-// Inject puts an event into the stream, behind what waits there. The type is ADDED, MODIFIED, DELETED,
-// BOOKMARK or ERROR; the object is unstructured or of a built-in type, for protobuf only the latter.
+// Inject puts an event into the stream, behind the waiting events. The type is ADDED, MODIFIED, DELETED, BOOKMARK or
+// ERROR; the object is unstructured or of a built-in type; protobuf requires a built-in type.
 func (s *Stream) Inject(kind string, object runtime.Object) error {
 	event, err := s.framing.Encode(kind, object)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Stream) put(frames ...frame) {
 	s.changed.Broadcast()
 }
 
-// finish ends the stream now, with last words if there are any, also when it is frozen.
+// finish ends the stream now, also when it is frozen. It first sends the last frames, if there are any.
 func (s *Stream) finish(end error, last ...frame) {
 	s.mu.Lock()
 	s.frames, s.waiting, s.end = nil, 0, end
@@ -180,7 +180,7 @@ func (s *Stream) finish(end error, last ...frame) {
 	_ = s.source.Close() // ends the pump
 }
 
-// pump reads from the API server until that ends.
+// pump reads from the API server until its data ends.
 func (s *Stream) pump() {
 	var source io.Reader = s.source
 	if s.packed {
@@ -196,7 +196,7 @@ func (s *Stream) pump() {
 		n, err := source.Read(buffer)
 		var whole [][]byte
 		whole, rest = s.framing.Split(append(rest, buffer[:n]...))
-		rest = slices.Clone(rest) // the frames keep their memory
+		rest = slices.Clone(rest) // the frames keep the old memory
 		frames := s.read(whole)
 		if err != nil && len(rest) > 0 {
 			frames = append(frames, frame{data: rest})
@@ -207,7 +207,7 @@ func (s *Stream) pump() {
 	}
 }
 
-// read records in the ledger what events report of objects.
+// read records in the ledger the objects that events report.
 func (s *Stream) read(whole [][]byte) (frames []frame) {
 	for _, data := range whole {
 		f := s.frameOf(data)
@@ -219,7 +219,7 @@ func (s *Stream) read(whole [][]byte) (frames []frame) {
 	return frames
 }
 
-// take adds what was read, once there is space. It returns false when the stream is over.
+// take adds frames once there is space. It returns false when the stream has ended.
 func (s *Stream) take(frames []frame, end error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *Stream) take(frames []frame, end error) bool {
 	return true
 }
 
-// Read gives the client what it may see.
+// Read passes available data to the client.
 func (s *Stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	for len(s.current) == 0 && (len(s.frozen) > 0 || len(s.frames) == 0 && s.end == nil) {
@@ -277,18 +277,18 @@ func (s *Stream) advance() {
 	}
 }
 
-// pack compresses as the API server does when it flushes a watch: a whole gzip member, with a flush before
-// its end, without which a reader would keep the last bytes until the next member begins.
+// pack compresses as the API server does when it flushes a watch: a complete gzip member, with a flush before its
+// end. Without the flush, a reader would keep the last bytes until the next member begins.
 func pack(data []byte) []byte {
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // errors are those of the buffer: none
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // the buffer returns no errors
 	_, _ = w.Write(data)
 	_ = w.Flush()
 	_ = w.Close()
 	return out.Bytes()
 }
 
-// Close is called when nobody reads any more.
+// Close is called when no reader is left.
 func (s *Stream) Close() error {
 	s.stop()
 	s.finish(io.ErrClosedPipe)
@@ -299,7 +299,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// A lasting source gives some bytes and then nothing until it is closed.
+// A lasting source returns some bytes and then blocks until it is closed.
 type lasting struct {
 	rest   []byte
 	closed chan struct{}

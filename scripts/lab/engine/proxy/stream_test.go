@@ -66,7 +66,7 @@ func TestFreeze(t *testing.T) {
 			l.configMap("a")
 			stream := l.proxy.Streams(watches)[0]
 			eventually(t, "the event waits in the proxy", func() bool { return stream.Waiting() > 0 })
-			time.Sleep(100 * time.Millisecond) // nothing tells of what does not come
+			time.Sleep(100 * time.Millisecond) // no event reports that an event is withheld
 			if sees(lister, "a")() {
 				t.Error("the informer saw the event")
 			}
@@ -106,8 +106,8 @@ func TestFreezeLaterWatches(t *testing.T) {
 	}
 }
 
-// TestEnds shows what an informer does when its watch ends. Only after an orderly end it goes on where it
-// was; after an error it lists again, as a stream.
+// TestEnds shows what an informer does when its watch ends. Only after an orderly end it continues from its last
+// version; after an error it lists again, as a stream.
 func TestEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		end     func(*proxy.Stream) error
@@ -122,7 +122,7 @@ func TestEnds(t *testing.T) {
 				l := newLab(t)
 				l.configMap("gone")
 				lister := l.informer(contentType)
-				l.configMap("first") // a watch that ends at once and has reported nothing is an error for client-go
+				l.configMap("first") // client-go treats a watch that ends at once without an event as an error
 				eventually(t, "the informer follows", sees(lister, "first"))
 				f := l.proxy.Add(proxy.Rule{Match: watches, Times: 1, Do: proxy.Freeze()})
 				l.must(l.admin.CoreV1().ConfigMaps(l.namespace).Delete(t.Context(), "gone", metav1.DeleteOptions{}))
@@ -205,8 +205,7 @@ func TestInject(t *testing.T) {
 	}
 }
 
-// TestOldSnapshot answers a list from memory and lets the watch behind it hang: the client lives in the
-// past.
+// TestOldSnapshot answers a list from memory and holds the watch after it: the client sees an old state.
 func TestOldSnapshot(t *testing.T) {
 	l := newLab(t)
 	l.configMap("old")
@@ -271,7 +270,7 @@ func TestWatchesInTheLedger(t *testing.T) {
 	}
 	object := got.Object.(*corev1.ConfigMap)
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-	body, err := json.Marshal(object) // nothing in it is new
+	body, err := json.Marshal(object) // it contains no change
 	l.must(err)
 	_, err = l.kube.CoreV1().ConfigMaps(l.namespace).
 		Patch(t.Context(), "a", "application/merge-patch+json", body, metav1.PatchOptions{})

@@ -89,7 +89,7 @@ func sameAnswers(t *testing.T, l *lab) {
 	} {
 		direct, want := raw(t, l.direct, ask.method, ask.path, ask.accept, "")
 		proxied, got := raw(t, l.proxied, ask.method, ask.path, ask.accept, "")
-		for range 10 { // a list tells the newest resourceVersion of the cluster, which others move
+		for range 10 { // a list has the newest resourceVersion of the cluster, which other tests change
 			if bytes.Equal(want, got) {
 				break
 			}
@@ -117,7 +117,7 @@ func sameAnswers(t *testing.T, l *lab) {
 	}
 }
 
-// sameWatches follows the same objects on four ways.
+// sameWatches follows the same objects in four ways.
 func sameWatches(t *testing.T, l *lab) {
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
@@ -192,8 +192,8 @@ func serverSideApply(t *testing.T, l *lab) {
 	}
 }
 
-// informerStreams shows that the list comes as a stream that ends with a bookmark, and that the informer
-// keeps following it.
+// informerStreams shows that the list comes as a stream that ends with a bookmark, and that the informer keeps
+// following it.
 func informerStreams(t *testing.T, l *lab) {
 	mark := l.ledger.Mark()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -212,13 +212,13 @@ func informerStreams(t *testing.T, l *lab) {
 		_, err := informer.Lister().ConfigMaps(l.namespace).Get("late")
 		return err == nil
 	})
-	asked := l.ledger.CountBy(func(e ledger.Entry) string { return e.Verb + " " + e.What() }, ledger.Match{After: mark})
+	asked := l.ledger.CountBy(func(e ledger.Entry) string { return e.Verb + " " + e.FullResource() }, ledger.Match{After: mark})
 	if diff := cmp.Diff(map[string]int{"watch configmaps": 1}, asked); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// refusalPasses lets the API server answer 429: an eviction that a disruption budget forbids.
+// refusalPasses makes the API server answer 429 to an eviction that a disruption budget forbids.
 func refusalPasses(t *testing.T, l *lab) {
 	labels := map[string]string{"app": "x"}
 	_, err := l.admin.PolicyV1().PodDisruptionBudgets(l.namespace).Create(t.Context(), &policyv1.PodDisruptionBudget{
@@ -241,12 +241,12 @@ func refusalPasses(t *testing.T, l *lab) {
 		status.Reason != metav1.StatusReasonTooManyRequests {
 		t.Errorf("%s %s", response.Status, body)
 	}
-	if e := l.last(); e.Code != 429 || e.Effect != ledger.None || e.What() != "pods/eviction" || len(e.Faults) > 0 {
+	if e := l.last(); e.Code != 429 || e.Effect != ledger.None || e.FullResource() != "pods/eviction" || len(e.Faults) > 0 {
 		t.Errorf("the ledger says %+v", e)
 	}
 }
 
-// strangers have no certificate of the proxy's: they get no answer.
+// strangers have no certificate of the proxy: they get no answer.
 func strangers(t *testing.T, l *lab) {
 	kubeconfig, err := l.proxy.AddClient("other", l.direct)
 	l.must(err)
@@ -261,7 +261,7 @@ func strangers(t *testing.T, l *lab) {
 	known, err := tls.X509KeyPair(l.direct.CertData, l.direct.KeyData) // the same name, another authority
 	l.must(err)
 	for name, certificate := range map[string]*tls.Certificate{"nothing": {}, "a certificate of the cluster": &known} {
-		// whatever is asked for
+		// for any requested certificate
 		show := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 		client := &http.Client{Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: show}}}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// formsOf are the ways in which logs and messages hold a value: as it is, encoded, and each of these escaped. The
-// message of an error in a log of JSON lines is escaped twice.
+// formsOf are the forms in which logs and messages contain a value: plain, encoded, and each of these escaped. A log
+// of JSON lines escapes the message of an error twice.
 func formsOf(value string) (all []string) {
 	data := []byte(value)
 	encoded := []string{value, fmt.Sprintf("%x", data), fmt.Sprintf("%X", data),
@@ -31,7 +31,7 @@ func formsOf(value string) (all []string) {
 	return all
 }
 
-// escaped are the ways of JSON and Go to write a text between quotes.
+// escaped are the forms in which JSON and Go write a text between quotes.
 func escaped(text string) []string {
 	var plain bytes.Buffer
 	encoder := json.NewEncoder(&plain)

@@ -1,6 +1,6 @@
-// Package redact replaces the data of Secrets in texts by hashes. Reports are uploaded, and read by people who may not
-// read the Secrets. The hashes are keyed with random bytes that are never written down: equal values have equal hashes
-// within one run, and nobody finds a value by the hashes of a dictionary.
+// Package redact replaces the data of Secrets in texts with hashes. Reports are uploaded, and read by people who must
+// not read the Secrets. The hashes are keyed with random bytes that are never stored: equal values have equal hashes
+// within one run, and a dictionary of hashes does not reveal a value.
 package redact
 
 import (
@@ -16,35 +16,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// shortest is how long a value must be to be looked for in texts: shorter ones are in any text. In the data of a
-// Secret itself each value is hashed, however short it is.
+// shortest is the least length of a value that is replaced in texts, because shorter values occur in any text. In the
+// data of a Secret itself each value is hashed, however short it is.
 const shortest = 4
 
-// Secrets knows the data of Secrets. It is safe for use by many goroutines.
+// Secrets holds the data of Secrets. It is safe for use by many goroutines.
 type Secrets struct {
 	key []byte
 
 	mu     sync.Mutex
-	forms  map[string]string // hashes by what stands for a value in a text
+	forms  map[string]string // hashes by the forms of a value in a text
 	public map[string]bool
 }
 
-// New knows no Secret.
+// New returns Secrets without data.
 func New() *Secrets {
 	s := &Secrets{key: make([]byte, sha256.Size), forms: map[string]string{}, public: map[string]bool{}}
 	_, _ = rand.Read(s.key) // it never fails
 	return s
 }
 
-// Hash stands for a value in a report.
+// Hash is the text that replaces a value in a report.
 func (s *Secrets) Hash(value []byte) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(value)
 	return fmt.Sprintf("hash:%x", mac.Sum(nil)[:6])
 }
 
-// Publish says which names of objects are in each report. Where a Secret holds such a name, a report that shows the
-// name does not show that it is in the Secret.
+// Publish registers names of objects that each report shows. When a Secret contains such a name, a report that shows
+// the name does not reveal the Secret.
 func (s *Secrets) Publish(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *Secrets) Publish(names ...string) {
 	}
 }
 
-// Learn adds the data of a Secret, and each line of it: of a text with many lines, a report may hold some.
+// Learn adds the data of a Secret, and each line of it, because a report may contain only some lines of a long text.
 func (s *Secrets) Learn(secret *corev1.Secret) {
 	for _, value := range secret.Data {
 		s.add(string(value))
@@ -76,14 +76,14 @@ func (s *Secrets) add(value string) {
 	}
 }
 
-// A span is a part of a text that stands for a value.
+// A span is a part of a text that contains a value.
 type span struct {
 	from, to int
 	hash     string
 }
 
-// Text is a text in which each value that is known by now is replaced by its hash. Values that overlap are replaced
-// together, so that no part of one is left.
+// Text replaces each known value in a text with its hash. Values that overlap are replaced together, so that no part
+// of a value is left.
 func (s *Secrets) Text(text string) string {
 	var b strings.Builder
 	end := 0
@@ -98,7 +98,7 @@ func (s *Secrets) Text(text string) string {
 	return b.String()
 }
 
-// spans are in the order in which they begin, the longest of each place first.
+// spans are sorted by their beginning, the longest at each position first.
 func (s *Secrets) spans(text string) (all []span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

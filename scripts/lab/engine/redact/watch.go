@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch learns the data of all Secrets of a cluster, until ctx ends. It returns when it knows those that are there.
+// Watch learns the data of all Secrets of a cluster, until ctx ends. It returns when it knows the existing Secrets.
 func (s *Secrets) Watch(ctx context.Context, kube kubernetes.Interface) error {
 	source := cache.NewListWatchFromClient(kube.CoreV1().RESTClient(), "secrets", metav1.NamespaceAll, fields.Everything())
 	informer := cache.NewSharedIndexInformer(source, &corev1.Secret{}, 0, cache.Indexers{})
@@ -25,7 +25,7 @@ func (s *Secrets) Watch(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	// An experiment kills the API server: that a watch ends is not news.
+	// An experiment kills the API server, so the end of a watch is not worth a message.
 	quiet := func(context.Context, *cache.Reflector, error) {}
 	if err := informer.SetWatchErrorHandlerWithContext(quiet); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (s *Secrets) Watch(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-// Refresh learns what is there now, before a text is written that may be about it.
+// Refresh learns the current Secrets, before a text about them is written.
 func (s *Secrets) Refresh(ctx context.Context, kube kubernetes.Interface) error {
 	list, err := kube.CoreV1().Secrets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

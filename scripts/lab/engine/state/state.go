@@ -1,4 +1,4 @@
-// Package state compares what became of objects with what becomes of them undisturbed.
+// Package state compares the end state of objects with their end state in undisturbed runs.
 package state
 
 import (
@@ -9,11 +9,11 @@ import (
 	"slices"
 )
 
-// A State is a value for each path of some objects.
+// A State maps paths of some objects to values.
 type State map[string]string
 
-// Add notes the values at and below a path, but for masked paths. Items of a list are known by their type or name, if
-// they have one.
+// Add notes the values at and below a path, except masked paths. It identifies items of a list by their type or name,
+// if they have one.
 func (s State) Add(path string, value any, masked *regexp.Regexp) {
 	if masked.MatchString(path) {
 		return
@@ -38,7 +38,8 @@ func text(value any) string {
 	return s
 }
 
-// Common is what is equal in all states, and the paths that are not: what varies by itself shows nothing.
+// Common returns the values that are equal in all states, and the paths whose values vary: a difference there proves
+// nothing.
 func Common(states []State) (equal State, varying map[string]bool) {
 	equal, varying = State{}, map[string]bool{}
 	for _, s := range states {
@@ -55,7 +56,7 @@ func Common(states []State) (equal State, varying map[string]bool) {
 	return equal, varying
 }
 
-// Differences are up to ten lines about what is not as in an undisturbed run, and how many more there are.
+// Differences are up to ten lines about differences from an undisturbed run, and the number of further differences.
 func Differences(got, want State, varying map[string]bool) (lines []string) {
 	for path, value := range want {
 		if have, ok := got[path]; !ok {

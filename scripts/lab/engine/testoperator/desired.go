@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// childrenOf are the resources of a Greeting's children. One without a namespace has a namespace as its first child,
-// and another child in it.
+// childrenOf are the resources of a Greeting's children. A Greeting without a namespace has a namespace as its first
+// child, and another child in that namespace.
 func childrenOf(greeting *unstructured.Unstructured) []schema.GroupVersionResource {
 	if greeting.GetNamespace() == "" {
 		return []schema.GroupVersionResource{namespaces, children[0]}
@@ -29,7 +29,7 @@ func secretData(value string) map[string]any {
 		"stringData": map[string]any{"address": "db://me:" + value + "@example.com"}}
 }
 
-// desired is a child as it should be.
+// desired is the desired state of a child.
 func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResource) *unstructured.Unstructured {
 	name := greeting.GetName()
 	text, _, _ := unstructured.NestedString(greeting.Object, "spec", "text")

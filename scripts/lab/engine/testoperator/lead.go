@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lead works as long as this process is the leader. Its lease is in the namespace.
+// lead works while this process is the leader. Its lease is in the namespace.
 func lead(ctx context.Context, kube kubernetes.Interface, namespace string, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

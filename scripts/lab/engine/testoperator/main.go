@@ -1,6 +1,7 @@
-// Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and
-// a Service. With SCOPE=Cluster a Greeting has no namespace, and becomes one with a ConfigMap. With SECRET=VALUE it
-// also becomes a Secret with that value, which the operator prints. FAULT plants a fault that a test has to find.
+// Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and a
+// Service. With SCOPE=Cluster a Greeting has no namespace, and becomes a namespace with a ConfigMap. With
+// SECRET=VALUE it also becomes a Secret with that value, which the operator prints. FAULT plants a fault that a test
+// must find.
 package main
 
 import (
@@ -39,32 +40,32 @@ var (
 // Faults that FAULT plants.
 const (
 	hotLoop = "hot-loop" // every reconcile writes the status
-	noDrift = "no-drift" // what exists once is never looked at again
-	givesUp = "gives-up" // what is refused ends the reconcile, and is only printed
-	atOnce  = "at-once"  // what failed is tried again at once
+	noDrift = "no-drift" // an existing child is never restored
+	givesUp = "gives-up" // a refused write ends the reconcile, and is only printed
+	atOnce  = "at-once"  // a failed reconcile is repeated at once
 
 	blind           = "blind"            // it applies all children in each reconcile, changed or not
-	inMemory        = "in-memory"        // which child comes next is remembered, and not observed
-	ignoresDeletion = "ignores-deletion" // a Greeting that is being deleted is taken for one that is not
-	finalizer       = "finalizer"        // a finalizer on each child that nobody removes
-	noLease         = "no-lease"         // a replica that does not lead works, too
-	once            = "once"             // no fault: what a policy changed is reported, and applied again when it is gone
-	forgets         = "forgets"          // what failed is not tried again
-	elsewhere       = "elsewhere"        // its lease is in a namespace where it may not be
-	quits           = "quits"            // it ends as soon as the children were made
+	inMemory        = "in-memory"        // the next child is remembered, and not observed
+	ignoresDeletion = "ignores-deletion" // the deletion timestamp of a Greeting is ignored
+	finalizer       = "finalizer"        // a finalizer on each child that is never removed
+	noLease         = "no-lease"         // a replica that does not lead also works
+	once            = "once"             // not a fault: reports a field that a policy changed; applies it again later
+	forgets         = "forgets"          // a failed reconcile is not repeated
+	elsewhere       = "elsewhere"        // its lease is in a namespace for which it has no permission
+	quits           = "quits"            // it ends as soon as it has created the children
 	invalid         = "invalid"          // its Deployment has no image, and nothing reports that it is refused
 	failsOn         = "fails-on"         // it makes all children, and each reconcile ends in an error
-	selects         = "selects"          // its cache selects children by a label, and what it does not see it creates
-	leaves          = "leaves"           // what was made for another spec stays
-	resyncs         = "resyncs"          // it hears nothing of its children, and looks at everything again at times
+	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
+	leaves          = "leaves"           // children of an earlier spec stay
+	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
-	// No faults, but habits that must not be called so.
-	makesUp     = "makes-up"    // a password that is made up, and taken as it is when somebody changes it
+	// Habits that are not faults and must not be reported as faults.
+	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
-	triesAgain  = "tries-again" // what is refused is tried four times at once in each reconcile
+	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
 )
 
-// resyncPeriod is that of resyncs.
+// resyncPeriod is the period of the fault resyncs.
 const resyncPeriod = 8 * time.Second
 
 func main() {
@@ -92,7 +93,7 @@ func run(ctx context.Context, fault, leaseNamespace string) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // what it does shows
+	config.QPS = -1 // a client-side rate limit would hide its requests
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type reconciler struct {
 	fault   string
 	born    string                    // when this process began
 	begun   map[cache.ObjectName]bool // by this process
-	changed map[string]bool           // kinds and names of what the cluster changed
+	changed map[string]bool           // kinds and names of children that the cluster changed
 	listers map[schema.GroupVersionResource]cache.GenericLister
 }
 
@@ -36,7 +36,7 @@ func greetingsOf(object any) (names []cache.ObjectName) {
 	if !ok {
 		return nil
 	}
-	// The children have the name of their Greeting; one that has lost its owner reference counts too.
+	// The children have the name of their Greeting; a child that has lost its owner reference counts, too.
 	return []cache.ObjectName{cache.MetaObjectToName(u), {Name: u.GetName()}}
 }
 
@@ -59,7 +59,7 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	children := childrenOf(greeting)
 	first := cache.MetaObjectToName(desired(greeting, children[0]))
 	if _, err := r.get(children[0], first); r.fault == inMemory && err == nil && !r.begun[name] {
-		return nil // it exists, so somebody has made it all
+		return nil // it exists, so all children were created
 	}
 	r.begun[name] = true
 	var errs error
@@ -81,7 +81,7 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	case quits:
 		return errQuit
 	case invalid:
-		return nil // what was refused, nobody hears of
+		return nil // it reports no refusal
 	case failsOn:
 		return errors.New("it cannot go on")
 	case leaves:
@@ -108,7 +108,7 @@ func (r *reconciler) plant(child *unstructured.Unstructured) {
 	}
 }
 
-// applied applies a child, some times over where the fault wants it.
+// applied applies a child, several times when the fault demands it.
 func (r *reconciler) applied(ctx context.Context, gvr schema.GroupVersionResource,
 	child *unstructured.Unstructured) (err error) {
 	tries := 1
@@ -125,7 +125,7 @@ func (r *reconciler) applied(ctx context.Context, gvr schema.GroupVersionResourc
 
 var errQuit = errors.New("it ends")
 
-// printSecret shows the value of the Secret in the ways of careless programs.
+// printSecret prints the value of the Secret in the forms of careless programs.
 func printSecret(name cache.ObjectName) {
 	value := os.Getenv("SECRET")
 	if value == "" {
@@ -135,9 +135,9 @@ func printSecret(name cache.ObjectName) {
 	fmt.Fprintf(os.Stderr, "%s: %s %q %s\n%v\n", name, value, value, asJSON, []byte(value))
 }
 
-var errChanged = errors.New("the cluster changed what was applied")
+var errChanged = errors.New("the cluster changed the applied object")
 
-// stored is an object as the API server keeps it.
+// stored is an object as the API server stores it.
 func stored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	given, _, _ := unstructured.NestedStringMap(u.Object, "stringData")
@@ -173,7 +173,7 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	return err
 }
 
-// contains reports whether everything in want is in have.
+// contains reports whether every value in want is in have.
 func contains(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

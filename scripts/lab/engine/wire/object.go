@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// An Object is what the lab needs to know of one in an answer.
+// An Object has the fields of an object in an answer that the lab needs.
 type Object struct {
 	Kind, Namespace, Name, UID, ResourceVersion string
 }
 
-// ErrEncoding says that an answer is in none of the encodings that can be read: JSON and protobuf.
+// ErrEncoding means that an answer is neither JSON nor protobuf.
 var ErrEncoding = errors.New("neither JSON nor protobuf")
 
 // protobufMagic begins every object in protobuf; a runtime.Unknown follows, whose Raw is the object.
 var protobufMagic = []byte("k8s\x00")
 
-// Objects returns the objects of an answer: one, or the items of a list. Only their metadata is decoded.
-// In JSON that is a small struct over the whole text. In protobuf every kind has its metadata in field 1,
-// and every list its items in field 2, so that PartialObjectMetadata, which has only these, decodes any
-// of them and skips the rest.
+// Objects returns the objects of an answer: one, or the items of a list. It decodes only their metadata. For JSON it
+// decodes the whole text into a small struct. In protobuf every kind has its metadata in field 1, and every list has
+// its items in field 2, so that PartialObjectMetadata, which has only these fields, decodes all kinds and skips the
+// other fields.
 func Objects(header http.Header, body []byte) (objects []Object, isList bool, err error) {
 	if body, err = unpacked(header, body); err != nil {
 		return nil, false, err
@@ -55,7 +55,7 @@ func unpacked(header http.Header, body []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Message is what an answer says that refuses a request; empty where it is not a Status.
+// Message is the message of an answer that refuses a request; empty when the answer is not a Status.
 func Message(header http.Header, body []byte) string {
 	body, err := unpacked(header, body)
 	if err != nil {
@@ -143,5 +143,5 @@ func fromMeta(kind string, o *metav1.PartialObjectMetadata) Object {
 	return Object{kind, o.Namespace, o.Name, string(o.UID), o.ResourceVersion}
 }
 
-// isListKind tells a list by the name of its kind, as the API conventions demand.
+// isListKind recognizes a list by the name of its kind, as the API conventions require.
 func isListKind(kind string) bool { return strings.HasSuffix(kind, "List") }

@@ -23,7 +23,7 @@ const (
 	asProtobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// service is an object with fields of every number, so that a reader of metadata has something to skip.
+// service is an object with fields of every number, so that a reader of metadata has fields to skip.
 func service(name, version string) *corev1.Service {
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -125,7 +125,7 @@ func TestEventsOfAStream(t *testing.T) {
 		}
 		var got []Event
 		var rest []byte
-		for _, b := range stream { // however it arrives
+		for _, b := range stream { // split in any way
 			var frames [][]byte
 			frames, rest = framing.Split(append(rest, b))
 			for _, frame := range frames {

@@ -1,5 +1,5 @@
-// Package wire reads what passes between a client and the API server: what a request asks for, which
-// objects an answer holds, where one event of a watch ends and the next begins.
+// Package wire reads the traffic between a client and the API server: the target of a request, the objects in an
+// answer, and the boundaries between events of a watch.
 package wire
 
 import (
@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Verbs of the API. Apply is the patch that is a server-side apply; the API server's audit log calls it
-// patch, its metrics APPLY.
+// Verbs of the API. Apply is a patch by server-side apply; the API server's audit log calls it patch, its metrics
+// APPLY.
 const (
 	Get              = "get"
 	List             = "list"
@@ -26,29 +26,29 @@ const (
 	DeleteCollection = "deletecollection"
 )
 
-// Writes are the verbs that ask for a change.
+// Writes are the verbs that request a change.
 var Writes = []string{Create, Update, Patch, Apply, Delete, DeleteCollection}
 
-// A Request is what a client asks of the API server.
+// A Request is the target of a client's request to the API server.
 type Request struct {
-	// Verb of the API; of a request for no resource, the HTTP method in lower case.
+	// Verb of the API; for a request without a resource, the HTTP method in lower case.
 	Verb string
-	// Group, Version, Resource (plural) and Subresource; Resource is empty when none is asked for.
+	// Group, Version, Resource (plural) and Subresource; Resource is empty when the request names none.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name as the request tells them. A create tells no name: its object does.
+	// Namespace and Name in the request. A create has no name in its path; its object has the name.
 	Namespace, Name string
-	// Path is that of the URL.
+	// Path of the URL.
 	Path string
 	// DryRun requests change nothing.
 	DryRun bool
 }
 
-// IsWrite reports whether a resource is asked to change.
+// IsWrite reports whether the request asks to change a resource.
 func (r Request) IsWrite() bool { return r.Resource != "" && slices.Contains(Writes, r.Verb) }
 
-// What is the resource as `kubectl` writes it, with its subresource: "deployments.apps/status". Of a
-// request for no resource it is the path.
-func (r Request) What() string {
+// FullResource names the resource as `kubectl` writes it, with its subresource: "deployments.apps/status". For a request
+// without a resource it returns the path.
+func (r Request) FullResource() string {
 	if r.Resource == "" {
 		return r.Path
 	}
@@ -62,8 +62,7 @@ func (r Request) What() string {
 	return what
 }
 
-// Which is the object: "namespace/name", with "*" where all are meant, and only the name where there is
-// no namespace.
+// Which is the object: "namespace/name", with "*" for all objects, and only the name without a namespace.
 func (r Request) Which() string {
 	name := r.Name
 	if name == "" {
@@ -78,11 +77,11 @@ func (r Request) Which() string {
 	return r.Namespace + "/" + name
 }
 
-// methods are the verbs of requests that name one object, or make one.
+// methods are the verbs of requests that name or create one object.
 var methods = map[string]string{http.MethodGet: Get, http.MethodHead: Get, http.MethodPost: Create,
 	http.MethodPut: Update, http.MethodPatch: Patch, http.MethodDelete: Delete}
 
-// Of reads a request as the API server does (k8s.io/apiserver/pkg/endpoints/request, RequestInfo).
+// Of parses a request as the API server does (k8s.io/apiserver/pkg/endpoints/request, RequestInfo).
 func Of(r *http.Request) Request {
 	q := Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -119,8 +118,8 @@ func Of(r *http.Request) Request {
 	return q
 }
 
-// place reads namespace, resource, name and subresource from the end of a path. A namespace is also an
-// object, with subresources of its own.
+// place reads namespace, resource, name and subresource from the end of a path. A namespace is also an object with
+// its own subresources.
 func (r *Request) place(parts []string) {
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		r.Namespace = parts[1]
@@ -137,7 +136,7 @@ func (r *Request) place(parts []string) {
 	}
 }
 
-// isTrue reads a boolean parameter as the API server does: whatever is not false is true.
+// isTrue reads a boolean parameter as the API server does: every value that is not false is true.
 func isTrue(query url.Values, name string) bool {
 	values, ok := query[name]
 	if !ok || len(values) == 0 {
@@ -147,7 +146,7 @@ func isTrue(query url.Values, name string) bool {
 	return value != "false" && value != "0"
 }
 
-// selectedName is the name that a field selector leaves as the only one.
+// selectedName is the only name that a field selector selects.
 func selectedName(selector string) string {
 	if selector == "" {
 		return ""

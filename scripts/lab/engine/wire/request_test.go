@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 			r := httptest.NewRequest(test.method, test.url, nil)
 			r.Header.Set("Content-Type", test.contentType)
 			q := Of(r)
-			if got := strings.Join([]string{q.Verb, q.What(), q.Which()}, " "); got != test.want || q.DryRun != test.dryRun {
+			if got := strings.Join([]string{q.Verb, q.FullResource(), q.Which()}, " "); got != test.want || q.DryRun != test.dryRun {
 				t.Errorf("%s (dry run: %v), want %s", got, q.DryRun, test.want)
 			}
 		})

@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A Framing says where an event of a watch ends.
+// A Framing defines where an event of a watch ends.
 type Framing int
 
 const (
-	// Unframed streams are passed on as they come: logs, and encodings that cannot be read.
+	// Unframed streams are passed on unchanged: logs, and encodings that cannot be read.
 	Unframed Framing = iota
-	// Values is the framing of JSON: each event is one value, with white space between them, and within.
+	// Values is the framing of JSON: each event is one value, with white space between values and inside them.
 	Values
-	// Lengths is the framing of protobuf: four bytes, big endian, tell the length of the event.
+	// Lengths is the framing of protobuf: four bytes, big endian, hold the length of the event.
 	Lengths
 )
 
@@ -38,8 +38,8 @@ func FramingOf(header http.Header) Framing {
 	}
 }
 
-// Split returns the whole frames at the beginning of data, and the rest. White space that comes late is in
-// the next frame.
+// Split returns the complete frames at the beginning of data, and the rest. White space that comes late is in the
+// next frame.
 func (f Framing) Split(data []byte) (frames [][]byte, rest []byte) {
 	for {
 		n := f.first(data)
@@ -50,7 +50,7 @@ func (f Framing) Split(data []byte) (frames [][]byte, rest []byte) {
 	}
 }
 
-// first returns the length of the first frame, 0 when it is not whole.
+// first returns the length of the first frame; 0 when it is incomplete.
 func (f Framing) first(data []byte) int {
 	switch f {
 	case Values:
@@ -68,8 +68,8 @@ func (f Framing) first(data []byte) int {
 	}
 }
 
-// firstValue returns the length of the first JSON object in data, with the white space around it; 0 when it
-// is not whole.
+// firstValue returns the length of the first JSON object in data, with the white space around it; 0 when it is
+// incomplete.
 func firstValue(data []byte) int {
 	depth, inString := 0, false
 	for i := 0; i < len(data); i++ {
@@ -93,7 +93,7 @@ func firstValue(data []byte) int {
 // space returns the length of the white space at the beginning of data.
 func space(data []byte) int { return len(data) - len(bytes.TrimLeft(data, " \t\r\n")) }
 
-// An Event is one of a watch.
+// An Event is an event of a watch.
 type Event struct {
 	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
 	Type string
@@ -134,7 +134,7 @@ func (f Framing) Event(frame []byte) (Event, error) {
 	}
 }
 
-// inTable returns the object of a table with one row, which `kubectl get --watch` asks for. Its kind is not in the table.
+// inTable returns the object of a table with one row, which `kubectl get --watch` requests. The table lacks its kind.
 func inTable(rows json.RawMessage) (Object, error) {
 	var all []struct {
 		Object jsonObject `json:"object"`
@@ -147,8 +147,8 @@ func inTable(rows json.RawMessage) (Object, error) {
 	return object, nil
 }
 
-// Encode makes a frame of an event. The object must be unstructured, or of a type that client-go knows;
-// protobuf takes only the latter.
+// Encode makes a frame of an event. The object must be unstructured, or of a type that client-go knows; protobuf
+// requires such a type.
 func (f Framing) Encode(kind string, object runtime.Object) ([]byte, error) {
 	object, err := withKind(object)
 	if err != nil {
@@ -175,12 +175,12 @@ func (f Framing) Encode(kind string, object runtime.Object) ([]byte, error) {
 	}
 }
 
-// withKind returns the object with its kind and version set: typed clients leave them out.
+// withKind returns the object with its kind and version set, because typed clients leave them out.
 func withKind(object runtime.Object) (runtime.Object, error) {
 	if !object.GetObjectKind().GroupVersionKind().Empty() {
 		return object, nil
 	}
-	if _, ok := object.(*metav1.Status); ok { // known in every group: the core one is meant
+	if _, ok := object.(*metav1.Status); ok { // known in every group; this must be the core group's
 		object = object.DeepCopyObject()
 		object.GetObjectKind().SetGroupVersionKind(metav1.Unversioned.WithKind("Status"))
 		return object, nil

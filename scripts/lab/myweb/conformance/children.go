@@ -52,7 +52,7 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	}
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == container.VolumeMounts[j].Name && (v.ConfigMap == nil || v.ConfigMap.Name != web.Name) {
-			t.Errorf("what is mounted at %s is %s, want the ConfigMap %s", pageFolder, suite.JSON(v.VolumeSource), web.Name)
+			t.Errorf("the volume mounted at %s is %s, want the ConfigMap %s", pageFolder, suite.JSON(v.VolumeSource), web.Name)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func checkService(t *suite.T, c *suite.Children) {
 	}
 }
 
-// namesPort reports whether the server calls its port 80 so.
+// namesPort reports whether the server gives its port 80 this name.
 func namesPort(t *suite.T, d *appsv1.Deployment, name string) bool {
 	i, _ := server(t, d)
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers[i].Ports, func(p corev1.ContainerPort) bool {

@@ -23,19 +23,19 @@ const (
 	deploymentPaused         = "DeploymentPaused"
 )
 
-// conflicts are the checks of one object of somebody else, for each kind of child.
+// conflicts are the checks of an object that the operator does not own, for each kind of child.
 func conflicts() (checks []suite.Check) {
 	for _, k := range kinds {
 		checks = append(checks,
 			suite.Check{ID: "behaviour/06-" + strings.ToLower(k.name), Group: "6", Fast: k.name == "Deployment", Needs: status,
 				Title: "a " + k.name +
-					" of somebody else is not touched, reported with one warning, and served when the other is gone",
+					" that the operator does not own is not touched; one warning reports it; the MyWeb is served when it is gone",
 				Run: func(t *suite.T) { conflicted(t, k, false) }})
 	}
 	return checks
 }
 
-// conflicting is an object of somebody else that has the name of a child. It lacks all that a child has.
+// conflicting is an object of another owner that has the name of a child. It has no field of a child.
 func (k kind) conflicting(name string) metav1.Object {
 	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "legacy"}}
 	switch k.name {
@@ -60,15 +60,15 @@ func conflicted(t *suite.T, k kind, owned bool) {
 	}
 	k.create(t, o)
 	t.Completed("other")
-	t.AwaitQuiet(quiet) // an operator whose caches do not show the object yet is another experiment
+	t.AwaitQuiet(quiet) // an operator whose caches do not have the object yet is another experiment
 	t.Create("web", suite.Sample())
 	conflict := func(w *suite.Web) bool { return w.Degraded(resourceConflict) && !w.Status.Completed }
 	t.Reacts("web", "is Degraded by "+resourceConflict, func(w *suite.Web) bool {
-		isUntouched(t, k) // else it is certain that the check fails
+		isUntouched(t, k) // the check has certainly failed
 		return conflict(w)
 	})
 	awaitWarning(t, "web")
-	merge(t, k.of(t), "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator looks again
+	merge(t, k.of(t), "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator reconciles again
 	before := settled(t, k, "web")
 	t.Pause(700 * time.Millisecond)
 	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
@@ -85,17 +85,17 @@ func conflicted(t *suite.T, k kind, owned bool) {
 	oneWarning(t, "web")
 }
 
-// isUntouched ends the check when the operator has changed the object of somebody else.
+// isUntouched ends the check when the operator has changed the object that it does not own.
 func isUntouched(t *suite.T, k kind) {
 	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
 		if e.Name == "web" {
-			t.Fatalf("expected no write of the %s of somebody else; but the operator wrote it: %s", k.name, e)
+			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s", k.name, e)
 		}
 	}
 }
 
-// settled returns an object without what the control plane itself changes: of a Deployment the status, and
-// what goes with it.
+// settled returns an object without the fields that the control plane changes: for a Deployment the status, and the
+// fields that change with it.
 func settled(t *suite.T, k kind, name string) (u *unstructured.Unstructured) {
 	t.Eventually("the "+k.name+" is settled", 0, func() (err error) {
 		if u, err = k.of(t).Get(t.Context(), name, readNow); err != nil || k.name != "Deployment" {
@@ -121,8 +121,8 @@ func awaitWarning(t *suite.T, name string) {
 	})
 }
 
-// oneWarning fails the check when there is not one warning about the MyWeb. Events are recorded a moment
-// after what they report.
+// oneWarning fails the check unless there is exactly one warning about the MyWeb. Events are recorded a moment after
+// the change that they report.
 func oneWarning(t *suite.T, name string) {
 	awaitNoMoreEvents(t, quiet)
 	if all := warnings(t, name); len(all) != 1 {
@@ -130,8 +130,7 @@ func oneWarning(t *suite.T, name string) {
 	}
 }
 
-// hotLoop is more requests than anybody sends who waits longer after every failure, in the time that
-// calm watches.
+// hotLoop is more requests than an operator with exponential backoff sends in the time that calm watches.
 const (
 	hotLoop = 20
 	calm    = 1500 * time.Millisecond
@@ -155,7 +154,7 @@ func taken(w *suite.Web) bool { return w.Degraded(nodePortUnavailable) && !w.Sta
 
 func portIsTaken(t *suite.T) {
 	service, port := kindNamed("Service"), t.NodePort()
-	t.Eventually("somebody has the port", 0, func() error { // it may be that of a check that ended just now
+	t.Eventually("another Service has the port", 0, func() error { // a check that ended just now may still have it
 		_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), holder(port), metav1.CreateOptions{})
 		return err
 	})
@@ -164,7 +163,7 @@ func portIsTaken(t *suite.T) {
 	isCalm(t)
 	t.Await("web", "is still Degraded by "+nodePortUnavailable, time.Second, taken)
 	service.delete(t, "holder")
-	// a pause may have grown long
+	// the backoff may be long by now
 	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is)
 	wantPort(t, web, t.Children(web), port)
 	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
@@ -181,7 +180,7 @@ func asking(port int32) suite.WebSpec {
 func portOfAnother(t *suite.T) {
 	port, portFree := t.NodePort(), t.NodePort()
 	first := t.Serve("first", asking(port))
-	if _, err := t.TryCreate("second", asking(port)); err != nil { // a webhook knows, and says so at once
+	if _, err := t.TryCreate("second", asking(port)); err != nil { // a webhook refuses it at once
 		for _, word := range []string{fmt.Sprint(port), "first"} {
 			if !strings.Contains(err.Error(), word) {
 				t.Errorf("refused, and the message does not say that the port %d is that of MyWeb first: %v", port, err)
@@ -203,15 +202,15 @@ func portOfAnother(t *suite.T) {
 	}
 }
 
-// unasked does something while no webhook answers, as in the moment in which an operator is down. What a
-// webhook would refuse comes about then, or by two writes at the same time.
+// unasked calls do while no webhook answers, as when the operator is down. Objects that a webhook would refuse are
+// created then, or by two writes at the same time.
 func unasked(t *suite.T, do func()) {
 	t.Fixture.Webhooks.Close()
 	defer t.Fixture.Webhooks.Open()
 	do()
 }
 
-// portsSwapped gives each of two MyWebs the port of the other. Neither can be first.
+// portsSwapped swaps the ports of two MyWebs. Neither can be first.
 func portsSwapped(t *suite.T) {
 	a, b, third := t.NodePort(), t.NodePort(), t.NodePort()
 	other, wants := map[string]string{"first": "second", "second": "first"}, map[string]int32{"first": b, "second": a}

@@ -1,4 +1,4 @@
-// Package conformance holds the 14 behaviours that every MyWeb operator shows, as checks from outside.
+// Package conformance has the 14 behaviours that every MyWeb operator must show, as checks from outside.
 package conformance
 
 import (
@@ -9,38 +9,38 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// Behaviours are what the groups of the checks mean, in the order of the list.
+// Behaviours are the titles of the groups of checks, in the order of the list.
 var Behaviours = []string{
 	"1 children appear, owned and selected by name and instance",
 	"2 a changed page reaches the pods",
 	"3 a changed image, port or replica count changes the child in place",
 	"4 a removed nodePortNumber keeps the port",
-	"5 what is deleted or edited comes back, what others add stays",
-	"6 an object of somebody else is never changed",
+	"5 deleted or edited children are restored, additions by others stay",
+	"6 an object that the operator does not own is never changed",
 	"7 a node port that is taken is reported, and recovered from",
 	"8 a rollout that fails is reported, and the old pods too",
 	"9 deleting leaves nothing, recreating works at once",
 	"10 in steady state nothing is written",
 	"11 events are recorded on transitions only",
 	"12 bad specs are refused with the field's path",
-	"13 a killed operator converges; refusals are no failure",
+	"13 a killed operator converges; a refused request is not an error",
 	"14 of two replicas one leads",
 }
 
-// Checks are all of them, in the order of the behaviours.
+// Checks returns all checks, in the order of the behaviours.
 func Checks() []suite.Check {
 	all := slices.Concat(checks, driftCorrection(), conflicts(), refusals())
 	slices.SortStableFunc(all, func(a, b suite.Check) int { return behaviour(a) - behaviour(b) })
 	return all
 }
 
-// behaviour is the number of the behaviour that a check is about.
+// behaviour is the number of a check's behaviour.
 func behaviour(c suite.Check) int {
 	n, _ := strconv.Atoi(c.Group)
 	return n
 }
 
-// checks are those that stand for themselves. The others vary one experiment.
+// checks are the individual checks. The other checks are variations of one experiment.
 var checks = []suite.Check{
 	{ID: "behaviour/01-children-appear", Group: "1", Fast: true, Run: childrenAppear,
 		Title: "ConfigMap, Deployment and NodePort Service appear, controlled by the MyWeb"},
@@ -69,15 +69,15 @@ var checks = []suite.Check{
 	{ID: "behaviour/05-allocated-port", Group: "5", Run: allocatedPort,
 		Title: "a deleted Service comes back on the node port that the cluster had allocated"},
 	{ID: "behaviour/05-edited-page-hash", Group: "5", Run: editedHash,
-		Title: "the pod template's hash of the page is restored when somebody edits it, by one write"},
+		Title: "an edited hash of the page in the pod template is restored by one write"},
 	{ID: "behaviour/05-others-stay", Group: "5", Fast: true, Run: othersStay,
 		Title: "labels, annotations and a sidecar of others stay, in steady state and through updates"},
 	{ID: "behaviour/06-controlled-by-another", Group: "6", Needs: status,
 		Run: func(t *suite.T) { conflicted(t, kindNamed("ConfigMap"), true) },
-		Title: "a ConfigMap that another MyWeb controls is not touched, reported with one warning, and served when the " +
-			"other is gone"},
+		Title: "a ConfigMap that another MyWeb controls is not touched; one warning reports it; the MyWeb is served when " +
+			"it is gone"},
 	{ID: "behaviour/07-port-taken", Group: "7", Needs: status, Fast: true, Within: 90 * time.Second, Run: portIsTaken,
-		Title: "a node port that is taken is reported, tried again without haste, and got when it is free"},
+		Title: "a node port that is taken is reported, retried with backoff, and assigned when it is free"},
 	{ID: "behaviour/07-port-of-another-myweb", Group: "7", Needs: status, Alone: true, Run: portOfAnother,
 		Title: "of two MyWebs with one node port the first is served; the second recovers with another port"},
 	{ID: "behaviour/07-ports-swapped", Group: "7", Needs: status, Alone: true, Within: 2 * time.Minute, Run: portsSwapped,
@@ -95,9 +95,9 @@ var checks = []suite.Check{
 	{ID: "behaviour/09-no-create", Group: "9", Fast: true, Run: noCreate,
 		Title: "nothing is created for a MyWeb that is being deleted, in the background, in the foreground or as orphans"},
 	{ID: "behaviour/09-recreated", Group: "9", Fast: true, Run: recreated,
-		Title: "a MyWeb that is made again at once is served by children of its own"},
+		Title: "a MyWeb that is recreated at once is served by new children"},
 	{ID: "behaviour/09-leftovers", Group: "9", Alone: true, Run: leftovers,
-		Title: "what the garbage collector has yet to remove is neither taken over nor taken for served"},
+		Title: "children that the garbage collector has yet to delete are neither adopted nor reported as served"},
 	{ID: "behaviour/10-steady-state", Group: "10", Fast: true, Run: nothingInSteadyState,
 		Title: "in steady state nothing is written, also when something else changes"},
 	{ID: "behaviour/10-restarted", Group: "10", Fast: true, Alone: true, Run: nothingAfterRestart,
@@ -108,15 +108,15 @@ var checks = []suite.Check{
 	{ID: "behaviour/10-cost-of-three-pods", Group: "10", Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 3) },
 		Title: "a MyWeb with 3 pods costs no more than one with 1"},
 	{ID: "behaviour/11-completed-once", Group: "11", Fast: true, Run: completedOnce,
-		Title: "that a MyWeb is served is reported once; looking again, or restoring a page, is no news"},
+		Title: "one event reports that a MyWeb is served; a further reconcile, or a restored page, causes no event"},
 	{ID: "behaviour/11-annotated", Group: "11", Fast: true, Alone: true, Run: annotated,
-		Title: "somebody annotates the Deployment: the pods serve as before, and nothing else is reported"},
+		Title: "a user annotates the Deployment: the pods serve as before, and nothing else is reported"},
 	{ID: "behaviour/11-warned-once", Group: "11", Needs: status, Run: warnedOnce,
-		Title: "a conflict that lasts is warned of once, not at every try"},
+		Title: "a lasting conflict causes one warning, not one at every try"},
 	{ID: "behaviour/11-restarted", Group: "11", Needs: status, Alone: true, Run: noNewsAfterRestart,
 		Title: "a restarted operator records nothing about what it reported before"},
 	{ID: "behaviour/12-refused", Group: "12", Fast: true, Run: badSpecs,
-		Title: "bad specs are refused with the path of the field and what is allowed"},
+		Title: "bad specs are refused with the path of the field and the allowed values"},
 	{ID: "behaviour/12-refused-update", Group: "12", Run: badUpdates,
 		Title: "a good MyWeb cannot be changed into a bad one, and goes on"},
 	{ID: "behaviour/12-accepted", Group: "12", Run: goodSpecs,
@@ -136,8 +136,8 @@ var checks = []suite.Check{
 		Title: "of two replicas one writes, the other sends nothing"},
 	{ID: "behaviour/14-leader-stops", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true,
 		Within: 90 * time.Second, Run: leaderStops,
-		Title: "when the leader is asked to stop, the other goes on at once, and never do both write"},
+		Title: "when the leader is asked to stop, the other takes over at once, and they never both write"},
 	{ID: "behaviour/14-leader-dies", Group: "14", Needs: []suite.Need{suite.LeaderElection}, Alone: true,
 		Within: 2 * time.Minute, Run: leaderDies,
-		Title: "when the leader is killed, the other takes over when the lease is over"},
+		Title: "when the leader is killed, the other takes over when the lease expires"},
 }

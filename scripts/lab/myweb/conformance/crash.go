@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// refusals are the checks of the answers that ask to try again.
+// refusals are the checks of answers that ask for a retry.
 func refusals() (checks []suite.Check) {
 	for _, r := range []struct {
 		id, what   string
@@ -34,7 +34,7 @@ var (
 	statusWrites = ledger.Match{Verbs: wire.Writes, Resources: []string{suite.Resource, suite.Resource + "/status"}}
 )
 
-// killAfter kills the operator when the n-th write of those that match is done, before it hears of that.
+// killAfter kills the operator when the n-th matching write is done, before the operator receives the response.
 func killAfter(t *suite.T, n int, m ledger.Match) *proxy.Fault {
 	m.Where = ledger.Entry.Committed
 	return t.Rule(proxy.Rule{Name: "kill after a write", Match: m, Skip: n - 1, Times: 1, Moment: proxy.After,
@@ -44,7 +44,7 @@ func killAfter(t *suite.T, n int, m ledger.Match) *proxy.Fault {
 		})})
 }
 
-// dies waits for the kill and starts the operator again.
+// dies waits for the kill and restarts the operator.
 func dies(t *suite.T, f *proxy.Fault) {
 	t.AwaitFault(f, 1, 20*time.Second)
 	t.Eventually("the operator is killed", 0, func() error {
@@ -56,8 +56,8 @@ func dies(t *suite.T, f *proxy.Fault) {
 	t.Must(t.Operator.Restart(t.Context()), "start the operator again")
 }
 
-// madeOnce fails the check when a child was made more than once, or more was written than needed: one write
-// more than in an undisturbed run is what a crash may cost.
+// madeOnce fails the check when a child was created more than once, or when there were too many writes: a crash may
+// cost one write more than an undisturbed run.
 func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
 	c := t.Children(web)
 	changes := t.Changes(mark)
@@ -77,7 +77,7 @@ func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
 	}
 }
 
-// killedAfter kills the operator right after the nth write that matches.
+// killedAfter kills the operator right after the nth matching write.
 func killedAfter(nth int, writes ledger.Match) func(*suite.T) {
 	return func(t *suite.T) {
 		h, mark := follow(t), t.Mark()
@@ -125,7 +125,7 @@ func refusedWrites(t *suite.T, code int, retryAfter time.Duration) {
 	h.neverDegraded(t, web)
 }
 
-// conflict refuses changes of what exists: a create is never a conflict.
+// conflict refuses changes of existing objects: a create is never a conflict.
 func conflict(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	h, before := follow(t), t.Children(web)
@@ -153,7 +153,7 @@ func backoff(t *suite.T) {
 	t.Create("web", suite.Sample())
 	t.AwaitFault(f, 1, 20*time.Second)
 	t.Pause(calm)
-	for _, k := range kinds { // some operators try all three at every turn
+	for _, k := range kinds { // some operators try all three kinds in each reconcile
 		if tries := about(t.Writes(0), k.ledger); len(tries) > hotLoop {
 			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), k.name, calm, hotLoop)
 		}

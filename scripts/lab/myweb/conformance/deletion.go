@@ -35,7 +35,7 @@ func leavesNothing(t *suite.T) {
 	mark := t.Mark()
 	t.Pause(quiet)
 	wantNoCreates(t, mark)
-	for range 2 { // and nothing comes back
+	for range 2 { // and they do not come back
 		for name := range ways {
 			t.Gone(name)
 		}
@@ -62,9 +62,9 @@ func wantNoCreates(t *suite.T, mark int) {
 	}
 }
 
-// noCreate deletes MyWebs in each way. A finalizer keeps each, as those of other programs do, and its ConfigMap is
-// deleted meanwhile. An operator that does not look at the deletion timestamp makes another one, and works against the
-// garbage collector.
+// noCreate deletes MyWebs in each way. A finalizer keeps each of them, as finalizers of other programs do, and its
+// ConfigMap is deleted meanwhile. An operator that ignores the deletion timestamp recreates the ConfigMap, against
+// the garbage collector.
 func noCreate(t *suite.T) {
 	for name := range fixture.Propagations {
 		t.Create(name, suite.Sample())
@@ -84,7 +84,7 @@ func noCreate(t *suite.T) {
 	mark := t.Mark()
 	for name := range fixture.Propagations {
 		err := kindNamed("ConfigMap").of(t).Delete(t.Context(), name, metav1.DeleteOptions{})
-		if !apierrors.IsNotFound(err) { // in the foreground the garbage collector is faster
+		if !apierrors.IsNotFound(err) { // in the foreground, the garbage collector is faster
 			t.Must(err, "delete ConfigMap "+name)
 		}
 	}
@@ -118,10 +118,10 @@ func recreated(t *suite.T) {
 		t.Errorf("index.html is %q, want %q", page, *spec.PageContentHTML)
 	}
 	t.AwaitQuiet(quiet)
-	samePlaces(t, after, t.Children(t.Completed("web"))) // the garbage collector took none of them
+	samePlaces(t, after, t.Children(t.Completed("web"))) // the garbage collector deleted none of them
 }
 
-// leftovers makes a MyWeb anew while the children of the old one are still there.
+// leftovers recreates a MyWeb while the children of the old MyWeb still exist.
 func leftovers(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	resume := t.StopControllers()

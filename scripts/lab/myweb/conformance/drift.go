@@ -22,7 +22,7 @@ func driftCorrection() (checks []suite.Check) {
 	for _, e := range edits {
 		checks = append(checks,
 			suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
-				Title: e.title + " is restored when somebody edits it, by one write", Run: e.run})
+				Title: e.title + " is restored by one write when a user edits it", Run: e.run})
 	}
 	return checks
 }
@@ -30,7 +30,7 @@ func driftCorrection() (checks []suite.Check) {
 func deleted(t *suite.T, k kind) {
 	port := t.NodePort()
 	web := t.Serve("web", asking(port))
-	t.AwaitQuiet(1500 * time.Millisecond) // so that a look at it from before, a second away, is not taken for a reaction
+	t.AwaitQuiet(1500 * time.Millisecond) // so that a resync from before, a second away, does not count as a reaction
 	before, mark := t.Children(web), t.Mark()
 	old := before.Objects()[k.name].GetUID()
 	k.delete(t, "web")
@@ -73,13 +73,13 @@ func allocatedPort(t *suite.T) {
 	wantPort(t, web, t.Children(web), service.Spec.Ports[0].NodePort)
 }
 
-// An edit is what somebody does to a field that the operator owns.
+// An edit is another client's change of a field that the operator owns.
 type edit struct {
 	id, title, kind string
-	// do edits; value is what must be the same afterwards as it was before.
+	// do makes the edit; value returns the value that must be the same before and after.
 	do    func(t *suite.T, c *suite.Children)
 	value func(t *suite.T, c *suite.Children) any
-	// spec is changed for it when it is not nil.
+	// spec changes the spec of the MyWeb for the edit; it may be nil.
 	spec func(*suite.T, *suite.WebSpec)
 }
 
@@ -91,7 +91,7 @@ func inContainer(t *suite.T, c *suite.Children, field string) string {
 
 func onPort(t *suite.T, s *suite.WebSpec) { s.NodePortNumber = new(t.NodePort()) }
 
-// ports is all that a Service says about its ports.
+// ports is the part of a Service about its ports.
 func ports(_ *suite.T, c *suite.Children) any { return c.Service.Spec.Ports }
 
 var edits = []edit{{
@@ -181,8 +181,8 @@ func (e edit) run(t *suite.T) {
 	onlyWrites(t, mark, kindNamed(e.kind).ledger)
 }
 
-// editedHash puts back the pod template of the page before: it differs in the hash alone, whatever field
-// that is.
+// editedHash restores the pod template of the earlier page: it differs only in the hash, whichever field has the
+// hash.
 func editedHash(t *suite.T) {
 	old := t.Children(t.Serve("web", suite.Sample())).Deployment.Spec.Template
 	t.SetPage("web", "<h1>Next</h1>")
@@ -235,7 +235,7 @@ func othersStay(t *suite.T) {
 	stays(t, web, "after an update")
 }
 
-// stays fails the check when something that othersStay added is gone.
+// stays fails the check when an addition by othersStay is gone.
 func stays(t *suite.T, web *suite.Web, when string) {
 	c := t.Children(web)
 	all := map[string]metav1.Object{"pod template": &c.Deployment.Spec.Template}

@@ -31,8 +31,8 @@ func completedOnce(t *suite.T) {
 	noNews(t, mark)
 }
 
-// annotated gives the Deployment a new generation and nothing else. Its status speaks of the generation before for as
-// long as the Deployment controller is stopped: usually a moment, which a busy operator may miss.
+// annotated only gives the Deployment a new generation. Its status is about the previous generation as long as the
+// Deployment controller is stopped: usually a moment, which a busy operator may miss.
 func annotated(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	awaitNoMoreEvents(t, quiet)
@@ -52,8 +52,8 @@ func annotated(t *suite.T) {
 	}
 }
 
-// noNews fails the check when the operator recorded an event since a mark. It waits for a moment: events are
-// recorded a little later than what they report.
+// noNews fails the check when the operator recorded an event since a mark. It waits for a moment, because events are
+// recorded a little later than the change that they report.
 func noNews(t *suite.T, mark int) {
 	t.Pause(700 * time.Millisecond)
 	if news := recordings(t, mark); len(news) > 0 {

@@ -14,19 +14,19 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// How long a handover may take. A lease that is released is free for whoever asks next, which is every few
-// seconds. One that is not released has to run out: 15 s, by custom, after the other saw it renewed.
+// Time limits of a handover. The other replica asks for the lease every few seconds, and gets a released lease at its
+// next request. A lease that is not released must expire: usually 15 s after that replica saw its last renewal.
 const (
 	givenBack = 10 * time.Second
 	runOut    = 35 * time.Second
-	// slowWrite is how long the last write of a leader takes that is asked to stop.
+	// slowWrite is how long the last write of a leader that is asked to stop takes.
 	slowWrite = 3 * time.Second
 )
 
-// replicas are two processes of the implementation, each a user of its own.
+// replicas are two processes of the implementation, each with a separate user.
 type replicas [2]*suite.Operator
 
-// twoReplicas ends the operator and starts it anew, twice, with leader election.
+// twoReplicas ends the operator and starts it twice, with leader election.
 func twoReplicas(t *suite.T) (r replicas) {
 	impl := t.Operator.Impl
 	t.Operator.Kill()
@@ -38,7 +38,7 @@ func twoReplicas(t *suite.T) (r replicas) {
 	r = replicas{t.Operator, second}
 	t.Cleanup(func(context.Context) {
 		for _, o := range r {
-			o.Kill() // the runner starts the first one again, without a lease
+			o.Kill() // the runner restarts the first one, without a lease
 		}
 	})
 	args := append([]string{"--leader-elect"}, impl.With("--leader-election-namespace="+suite.LeaseNamespace)...)
@@ -65,7 +65,7 @@ func writesOf(t *suite.T, o *suite.Operator, mark int) []ledger.Entry {
 		Namespace: t.Namespace, After: max(mark, 1), Except: ledger.Housekeeping, Verbs: childWrites.Verbs})
 }
 
-// leader serves some MyWebs and tells who did it, and who did not.
+// leader serves some MyWebs and returns the replica that did the work, and the replica that did not.
 func (r replicas) leader(t *suite.T) (leader, other *suite.Operator) {
 	mark := t.Mark()
 	for i := range 3 {
@@ -111,7 +111,7 @@ func leaderStops(t *suite.T) {
 	slow := t.Everywhere(proxy.Rule{
 		Times: 1, Match: ledger.Match{Users: []string{leader.User.Name}, Namespace: t.Namespace, Verbs: childWrites.Verbs},
 		Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-			time.Sleep(slowWrite) // also when the leader gives up: a request that it cancels may be carried out yet
+			time.Sleep(slowWrite) // also when the leader gives up: the server may still execute a cancelled request
 			return proxy.Action{}
 		})})
 	t.SetPage("web-1", "<h1>The last of the old leader</h1>")
@@ -127,8 +127,8 @@ func leaderDies(t *suite.T) {
 	takesOver(t, leader, other, mark, runOut)
 }
 
-// takesOver changes MyWebs until the other replica writes, and fails the check when that lasts too long, or
-// the old leader still wrote when it did.
+// takesOver changes MyWebs until the other replica writes. It fails the check when this takes too long, or when the
+// old leader still wrote at that time.
 func takesOver(t *suite.T, leader, other *suite.Operator, mark int, within time.Duration) {
 	n := 0
 	t.Eventually(other.User.Name+" takes over", within, func() error {

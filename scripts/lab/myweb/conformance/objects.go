@@ -46,12 +46,12 @@ func kindNamed(name string) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
 
-// of is where the lab, past the proxy, handles the objects of a kind in the check's namespace.
+// of is the lab's client, past the proxy, for the objects of a kind in the check's namespace.
 func (k kind) of(t *suite.T) dynamic.ResourceInterface {
 	return t.Fixture.Dynamic.Resource(k.resource).Namespace(t.Namespace)
 }
 
-// webs is the same for MyWebs.
+// webs is the same client for MyWebs.
 func webs(t *suite.T) dynamic.ResourceInterface {
 	return t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace)
 }
@@ -61,7 +61,7 @@ func merge(t *suite.T, where dynamic.ResourceInterface, name, patch string) *uns
 	return change(t, where, name, mergePatch, patch)
 }
 
-// set gives one field of an object, by its JSON pointer, another value.
+// set changes one field of an object, by its JSON pointer.
 func set(t *suite.T, where dynamic.ResourceInterface, name, pointer string, value any) *unstructured.Unstructured {
 	return change(t, where, name, types.JSONPatchType,
 		suite.JSON([]any{map[string]any{"op": "add", "path": pointer, "value": value}}))
@@ -80,7 +80,7 @@ func (k kind) create(t *suite.T, o metav1.Object) *unstructured.Unstructured {
 	t.Must(err, "encode "+o.GetName())
 	u := &unstructured.Unstructured{Object: object}
 	u.SetGroupVersionKind(k.resource.GroupVersion().WithKind(k.name))
-	u, err = k.of(t).Create(t.Context(), u, metav1.CreateOptions{FieldManager: "somebody"})
+	u, err = k.of(t).Create(t.Context(), u, metav1.CreateOptions{FieldManager: "user"})
 	t.Must(err, "create "+k.name+" "+o.GetName())
 	return u
 }
@@ -89,33 +89,33 @@ func (k kind) delete(t *suite.T, name string) {
 	t.Must(k.of(t).Delete(t.Context(), name, metav1.DeleteOptions{}), "delete "+k.name+" "+name)
 }
 
-// Options of the lab's own requests, and the patch that most of them are.
+// Options of the lab's own requests, and the patch that most of them use.
 var (
-	byLab   = metav1.PatchOptions{FieldManager: "somebody"}
+	byLab   = metav1.PatchOptions{FieldManager: "user"}
 	readNow = metav1.GetOptions{}
 )
 
-// status is what checks of reports need.
+// status is the need of checks about a status.
 var status = []suite.Need{suite.Status}
 
 const mergePatch = types.MergePatchType
 
-// quiet is how long no write must be seen for the operator to be in steady state.
+// quiet is how long the operator must not write to be in steady state.
 const quiet = 300 * time.Millisecond
 
-// about leaves those of the entries that mean one of the resources, without subresource.
+// about returns the entries about one of the resources, without subresources.
 func about(entries []ledger.Entry, resources ...string) []ledger.Entry {
 	m := ledger.Match{Resources: resources}
 	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !m.Matches(e) })
 }
 
-// accepted leaves those that the API server answered with success.
+// accepted returns the entries that the API server answered with success.
 func accepted(entries []ledger.Entry) []ledger.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !e.Accepted() })
 }
 
-// onlyWrites fails the check when the operator wrote other children after the mark than one of the given
-// resource, once. Attempts that were refused as a conflict do not count for that one.
+// onlyWrites fails the check unless the operator wrote after the mark only one child of the given resource, once.
+// Writes of it that were refused as a conflict do not count.
 func onlyWrites(t *suite.T, mark int, resource string) {
 	writes := t.Writes(mark)
 	if mine := accepted(about(writes, resource)); len(mine) != 1 {
@@ -131,7 +131,7 @@ func onlyWrites(t *suite.T, mark int, resource string) {
 // pageFolder is where the page is mounted, by contract.
 const pageFolder = "/usr/share/nginx/html"
 
-// server finds the container that has the page, and which of its mounts that is.
+// server finds the container that has the page, and the index of its mount.
 func server(t *suite.T, d *appsv1.Deployment) (container, mount int) {
 	for i, c := range d.Spec.Template.Spec.Containers {
 		for j, m := range c.VolumeMounts {
@@ -144,20 +144,20 @@ func server(t *suite.T, d *appsv1.Deployment) (container, mount int) {
 	return 0, 0
 }
 
-// image is that of the container with the page.
+// image is the image of the container with the page.
 func image(t *suite.T, d *appsv1.Deployment) string {
 	i, _ := server(t, d)
 	return d.Spec.Template.Spec.Containers[i].Image
 }
 
-// pods are those that a selector finds and that are not on their way out.
+// pods are the pods that a selector finds, except those that are being deleted.
 func pods(t *suite.T, selector string) []corev1.Pod {
 	list, err := t.Fixture.Kube.CoreV1().Pods(t.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
 	t.Must(err, "list pods")
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// podsOf are the pods of a MyWeb: by the selector of its status or, where that is not reported, of its Deployment.
+// podsOf are the pods of a MyWeb: by the selector of its status or, when the status has none, of its Deployment.
 func podsOf(t *suite.T, web *suite.Web) []corev1.Pod {
 	if t.Reports() {
 		return pods(t, web.Status.Selector)
@@ -173,7 +173,7 @@ func uids(pods []corev1.Pod) (all []types.UID) {
 	return all
 }
 
-// An identity is what must outlive every change of a MyWeb.
+// An identity has the values that must survive every change of a MyWeb.
 type identity struct {
 	configMap, deployment, service types.UID
 	clusterIP                      string
@@ -190,14 +190,14 @@ func samePlaces(t *suite.T, before, after *suite.Children) {
 	}
 }
 
-// A history is what a MyWeb looked like, in every version from some moment on.
+// A history has every version of a MyWeb from a moment on.
 type history struct {
 	mu   sync.Mutex
 	webs []*suite.Web
 	err  error
 }
 
-// follow keeps the history of the MyWebs of the check's namespace.
+// follow records the history of the MyWebs of the check's namespace.
 func follow(t *suite.T) *history {
 	h := &history{}
 	list, err := webs(t).List(t.Context(), metav1.ListOptions{})
@@ -223,7 +223,7 @@ func follow(t *suite.T) *history {
 	return h
 }
 
-// upTo returns the versions until the given one, which is awaited.
+// upTo waits for the given version, and returns the versions up to it.
 func (h *history) upTo(t *suite.T, last *suite.Web) (all []*suite.Web) {
 	t.Eventually("the watch brings MyWeb "+last.Name, 0, func() error {
 		h.mu.Lock()
@@ -242,8 +242,8 @@ func (h *history) upTo(t *suite.T, last *suite.Web) (all []*suite.Web) {
 	return slices.DeleteFunc(all, func(w *suite.Web) bool { return w.UID != last.UID })
 }
 
-// completedOnce fails the check when the newest generation was reported as completed, and later not: it
-// was reported too early.
+// completedOnce fails the check when the newest generation was reported as completed, and later not: the first report
+// was too early.
 func (h *history) completedOnce(t *suite.T, last *suite.Web) {
 	early := ""
 	for _, w := range h.upTo(t, last) {
@@ -258,7 +258,7 @@ func (h *history) completedOnce(t *suite.T, last *suite.Web) {
 	}
 }
 
-// neverDegraded fails the check when the MyWeb was Degraded in any version, or somebody was warned of it.
+// neverDegraded fails the check when the MyWeb was Degraded in any version, or there was a warning about it.
 func (h *history) neverDegraded(t *suite.T, last *suite.Web) {
 	for _, w := range h.upTo(t, last) {
 		if c := w.Condition("Degraded"); c.Status == metav1.ConditionTrue {
@@ -274,8 +274,8 @@ func (h *history) neverDegraded(t *suite.T, last *suite.Web) {
 // warnings are the events of that type about a MyWeb, one for each time that they were recorded.
 func warnings(t *suite.T, name string) []string { return recorded(t, name, corev1.EventTypeWarning) }
 
-// recorded are the events about a MyWeb of the given types, or of all, one for each time that they were
-// recorded: a counter in an event counts as well.
+// recorded are the events about a MyWeb of the given types, or of all types, one for each time that they were
+// recorded: a counter in an event counts, too.
 func recorded(t *suite.T, name string, kinds ...string) (all []string) {
 	for _, e := range t.Events(name) {
 		times := max(1, e.DeprecatedCount)
@@ -291,8 +291,8 @@ func recorded(t *suite.T, name string, kinds ...string) (all []string) {
 	return all
 }
 
-// recordings are the operator's requests about events of the check's namespace after a mark: also those that
-// the API server did not accept, such as the counting up of one that it has.
+// recordings are the operator's requests about events of the check's namespace after a mark, including those that the
+// API server did not accept, such as an increment of an existing event's counter.
 func recordings(t *suite.T, mark int) []ledger.Entry {
 	return t.Fixture.Ledger.Entries(ledger.Match{
 		Verbs: []string{"create", "update", "patch", "apply"}, Namespace: t.Namespace,

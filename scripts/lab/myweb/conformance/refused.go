@@ -14,7 +14,7 @@ import (
 
 type fields = map[string]any
 
-// badFields are specs that differ from a good one in one field. says is part of the message that refuses.
+// badFields are specs that differ from a good spec in one field. says is part of the message of the refusal.
 var badFields = []struct {
 	name, path, says string
 	change           fields
@@ -35,7 +35,7 @@ var badFields = []struct {
 	{"page that is a list", "spec.pageContentHtml", "string", fields{"pageContentHtml": []any{"a"}}},
 }
 
-// with is a good spec in which some fields are others; nil takes one away.
+// with is a good spec with some fields changed; nil removes a field.
 func with(change fields) fields {
 	spec := fields{"image": "nginx", "pageContentHtml": "<h1>Hello</h1>"}
 	for field, value := range change {
@@ -46,7 +46,7 @@ func with(change fields) fields {
 	return spec
 }
 
-// try creates a MyWeb for a moment: nothing of it is stored.
+// try creates a MyWeb in a dry run: it is not stored.
 func try(t *suite.T, spec fields) error {
 	u := &unstructured.Unstructured{Object: fields{"spec": spec, "metadata": fields{"name": "try"}}}
 	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
@@ -55,7 +55,7 @@ func try(t *suite.T, spec fields) error {
 	return err
 }
 
-// wantRefusal fails the check unless the error is a refusal that blames the field and says the words.
+// wantRefusal fails the check unless the error is a refusal that names the field and contains the words.
 func wantRefusal(t *suite.T, name string, err error, path, says string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code/100 != 4 {

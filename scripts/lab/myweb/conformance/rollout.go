@@ -13,14 +13,14 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// stuck reports whether a rollout that does not end is reported, and whether the site is reported to be there.
+// stuck reports whether the status reports a rollout that does not end, and whether it reports the site as available.
 func stuck(reason string, available metav1.ConditionStatus) func(w *suite.Web) bool {
 	return func(w *suite.Web) bool {
 		return w.Degraded(reason) && w.Condition("Available").Status == available && !w.Status.Completed
 	}
 }
 
-// rolloutStuck lets the pods of the next rollout fit on no node, and gives the Deployment a deadline of a second.
+// rolloutStuck makes the pods of the next rollout fit on no node, and gives the Deployment a deadline of a second.
 // Neither is a field of the operator.
 func rolloutStuck(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
@@ -43,7 +43,7 @@ func rolloutStuck(t *suite.T) {
 	recovers(t, "the pods fit on a node")
 }
 
-// recovers fails the check unless the MyWeb is served, and well.
+// recovers fails the check unless the MyWeb is served without errors.
 func recovers(t *suite.T, after string) {
 	web := t.Await("web", "is completed after "+after, 50*time.Second, (*suite.Web).Is)
 	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
@@ -51,17 +51,18 @@ func recovers(t *suite.T, after string) {
 	}
 }
 
-// notWarnedAgain fails the check when there is more than one warning: the reason of what lasts does not change.
+// notWarnedAgain fails the check when there is more than one warning: the reason of a lasting condition does not
+// change.
 func notWarnedAgain(t *suite.T) {
 	if all := warnings(t, "web"); len(all) > 1 {
 		t.Errorf("%d warnings, want 1: %q", len(all), all)
 	}
 }
 
-// soon is how long the status may take to report what a condition of the Deployment does.
+// soon is how long the status may take to report a condition of the Deployment.
 const soon = 10 * time.Second
 
-// podsRefused gives the namespace a quota of the one pod that it has. The Deployment reports at once that the quota
+// podsRefused gives the namespace a quota for the one existing pod. The Deployment reports at once that the quota
 // refuses its new pod, and ten minutes later that its deadline has passed.
 func podsRefused(t *suite.T) {
 	t.Serve("web", suite.Sample())
@@ -88,7 +89,8 @@ func podsRefused(t *suite.T) {
 	notWarnedAgain(t)
 }
 
-// paused pauses the rollouts of a Deployment. While no rollout waits, that is not worth a report: it scales as before.
+// paused pauses the rollouts of a Deployment. Without a waiting rollout, the operator need not report this: the
+// Deployment scales as before.
 func paused(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	deployments, h := kindNamed("Deployment").of(t), follow(t)
@@ -138,7 +140,8 @@ func oldPodsGone(t *suite.T) {
 	t.Completed("web")
 }
 
-// rolloutFails writes that the rollout of the newest template is given up, and how many old pods are ready.
+// rolloutFails writes a status with a failed rollout of the newest template, and with the number of old pods that are
+// ready.
 func rolloutFails(t *suite.T, web *suite.Web, ready int32) {
 	d := t.Children(web).Deployment
 	available := corev1.ConditionTrue

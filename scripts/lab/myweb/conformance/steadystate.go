@@ -16,8 +16,8 @@ func nothingInSteadyState(t *suite.T) {
 	t.StaysQuiet(time.Second)
 }
 
-// touch labels a MyWeb and its children: the operator looks at them, and nothing else comes of it. An
-// annotation would be more, for it gives a Deployment a new generation.
+// touch labels a MyWeb and its children: the operator reconciles them, and the labels have no other effect. An
+// annotation would have one, because it gives a Deployment a new generation.
 func touch(t *suite.T, name string) {
 	const label = `{"metadata":{"labels":{"example.com/team":"a"}}}`
 	merge(t, webs(t), name, label)
@@ -44,12 +44,13 @@ func nothingAfterRestart(t *suite.T) {
 	}
 }
 
-// quick is how long a rollout takes when the machine has time for it. A status that tells of one that hardly
-// moves is no waste.
+// quick is how long a rollout takes when the machine has time for it. Extra status writes during a slower rollout are
+// not waste.
 const quick = 4 * time.Second
 
-// costs judges three MyWebs: sometimes the pods of one become ready all at once, and then a status write for each of
-// them looks like one for all. Of those whose rollout took long, only the last is judged, when no other was.
+// costs judges three MyWebs, because sometimes the pods of a MyWeb become ready all at once, and then one status
+// write for each pod looks like one for all pods. When rollouts take long, it judges only the last MyWeb, and only if
+// it judged no other.
 func costs(t *suite.T, replicas int32) {
 	judged, names := 0, []string{"web", "again", "and-again"}
 	for i, name := range names {
@@ -80,7 +81,7 @@ func costs(t *suite.T, replicas int32) {
 	}
 }
 
-// readsBeside are the operator's reads of resources in the check's namespace and of whole resources.
+// readsBeside are the operator's reads of resources in the check's namespace and of resources in all namespaces.
 func readsBeside(t *suite.T, mark int) ledger.Match {
 	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping,
 		Where: func(e ledger.Entry) bool {

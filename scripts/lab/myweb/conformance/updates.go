@@ -21,7 +21,7 @@ func pageRolls(t *suite.T) {
 	t.SetPage("web", "<h1>Changed</h1>")
 	web = t.Completed("web")
 	after := t.Children(web)
-	for _, p := range podsOf(t, web) { // at once: completed speaks of now
+	for _, p := range podsOf(t, web) { // without waiting: completed describes the current state
 		if slices.Contains(old, p.UID) {
 			t.Errorf("expected new pods alone; but it is completed, and pod %s still has the old page", p.Name)
 		}
@@ -88,7 +88,7 @@ func portIsChanged(t *suite.T) {
 	samePlaces(t, before, after)
 	onlyWrites(t, mark, services)
 	if now := uids(podsOf(t, web)); !slices.Equal(now, old) {
-		t.Errorf("the pods are %v, and were %v: a port is none of their business", now, old)
+		t.Errorf("the pods are %v, and were %v: a changed port must not replace them", now, old)
 	}
 }
 
@@ -110,7 +110,7 @@ func replicasChanged(t *suite.T) {
 	after := t.Children(web)
 	wantPods(t, web, after.Deployment, 3)
 	if now := uids(podsOf(t, web)); !slices.Contains(now, old[0]) {
-		t.Errorf("the pods are %v; the first one was %v, and had no reason to go", now, old)
+		t.Errorf("the pods are %v; the first one was %v, and had no reason to be deleted", now, old)
 	}
 	t.AwaitQuiet(quiet)
 	samePlaces(t, before, after)

@@ -1,5 +1,5 @@
-// Package crash kills an operator after every write, in every combination, and holds what becomes of the
-// fixture against what became of it undisturbed.
+// Package crash kills an operator after every write, in every combination, and compares the end state with that of
+// undisturbed runs.
 package crash
 
 import (
@@ -30,21 +30,21 @@ import (
 // Groups name the families of experiments.
 var Groups = []string{"creation", "update", "start"}
 
-// A path is a stretch in the life of a MyWeb in which the operator writes.
+// A path is a part of the life of a MyWeb in which the operator writes.
 type path struct {
 	name string
-	// begin brings the operator to where the stretch begins, go sets it off. Both are undisturbed.
+	// begin brings the operator to the beginning of the path, set starts it. Both are undisturbed.
 	begin, set func(t *suite.T)
 
 	keys    []key // the writes, in the order of the first undisturbed run
-	gate    int   // how many of them come before pods can be made
-	writes  int   // of the undisturbed run with the most
+	gate    int   // how many of them come before pods can be created
+	writes  int   // number of writes of the undisturbed run with the most writes
 	states  []state.State
-	state   state.State // what the states have in common
+	state   state.State // the common part of the states
 	varying map[string]bool
 }
 
-// A key names a write: the n-th one of its kind that changes this object.
+// A key names a write: the n-th write of its kind that changes this object.
 type key struct {
 	verb, what string
 	n          int
@@ -69,10 +69,11 @@ var update = path{name: "update",
 	},
 }
 
-// undisturbed is how many runs say what is usual.
+// undisturbed is the number of runs that define the normal result.
 const undisturbed = 3
 
-// all writes together make 2^n crash sequences; beyond this only single crashes and pairs are tried.
+// most limits the number of writes: n writes make 2^n crash sequences; above the limit, only single crashes and pairs
+// are tried.
 const most = 6
 
 // Checks enumerates the crash sequences of an implementation from undisturbed runs, and returns each of them as a
@@ -82,7 +83,7 @@ const most = 6
 //	crash/update-1111      killed after each of four
 //	crash/start-101-done   started where ConfigMap and Service exist, and the status reports completed
 //
-// Undisturbed runs that are wrong in themselves are outcomes too, and then there are no checks.
+// Undisturbed runs that fail are outcomes, too, and then there are no checks.
 func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []suite.Outcome, error) {
 	paths := []*path{clone(creation), clone(update)}
 	var surveys []suite.Check
@@ -106,7 +107,7 @@ func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite
 
 func clone(p path) *path { return &p }
 
-// survey runs the path undisturbed and notes its writes and its end.
+// survey runs the path undisturbed and records its writes and its end state.
 func (p *path) survey(t *suite.T) {
 	p.begin(t)
 	mark := t.Mark()
@@ -132,7 +133,7 @@ func (p *path) survey(t *suite.T) {
 func keysOf(changes []ledger.Entry) (keys []key) {
 	seen := map[key]int{}
 	for _, e := range changes {
-		k := key{verb: e.Verb, what: e.What()}
+		k := key{verb: e.Verb, what: e.FullResource()}
 		seen[k]++
 		k.n = seen[k]
 		keys = append(keys, k)
@@ -140,7 +141,7 @@ func keysOf(changes []ledger.Entry) (keys []key) {
 	return keys
 }
 
-// sameKeys compares without order: children may be written at once.
+// sameKeys ignores the order, because an operator may write its children at once.
 func sameKeys(a, b []key) bool {
 	sorted := func(keys []key) []key {
 		return slices.SortedFunc(slices.Values(keys), func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
@@ -148,7 +149,7 @@ func sameKeys(a, b []key) bool {
 	return slices.Equal(sorted(a), sorted(b))
 }
 
-// sequences are all subsets of the writes, the empty one too.
+// sequences are all subsets of the writes, including the empty one.
 func (p *path) sequences() (checks []suite.Check) {
 	for mask := range uint(1) << len(p.keys) {
 		crashes := bits.OnesCount(mask)
@@ -188,7 +189,7 @@ func title(plan []key, all int) string {
 	return "killed after " + strings.Join(words, ", ")
 }
 
-// short is a key in a word: the status, or the resource.
+// short is a key in one word: the status, or the resource.
 func short(k key) string {
 	resource, _, _ := strings.Cut(k.what, ".")
 	if strings.HasSuffix(k.what, "/status") {
@@ -200,13 +201,13 @@ func short(k key) string {
 	return resource
 }
 
-// execute kills the operator right after each write of the plan was committed: the proxy has the API
-// server's answer, kills the process, and drops the connection. The process is started again each time.
+// execute kills the operator right after each write of the plan was committed: the proxy has the API server's answer,
+// kills the process, and drops the connection. Each time, the process is started again.
 func (p *path) execute(t *suite.T, plan []key) {
 	p.begin(t)
 	mark := t.Mark()
 	hold(t)
-	for _, k := range slices.Backward(plan) { // what kills ends the request: a rule that counts on has to see it before
+	for _, k := range slices.Backward(plan) { // rules that only count must see a request before the rule that kills
 		t.Rule(proxy.Rule{Name: "kill after " + k.String(), Moment: proxy.After, Skip: k.n - 1, Times: 1,
 			Match: ledger.Match{Verbs: []string{k.verb}, Resources: []string{k.what}, Where: ledger.Entry.Committed},
 			Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
@@ -227,7 +228,7 @@ func (p *path) execute(t *suite.T, plan []key) {
 	keep()
 }
 
-// judge waits for the end and holds it against the undisturbed one.
+// judge waits for the end state and compares it with the undisturbed one.
 func (p *path) judge(t *suite.T, mark, crashes int) {
 	observe := func() error {
 		got, err := observe(t)
@@ -245,7 +246,7 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 	creations := map[string]int{}
 	for _, e := range t.Writes(mark) {
 		if slices.Contains(e.Served, 201) {
-			creations[e.What()+" "+e.Name]++
+			creations[e.FullResource()+" "+e.Name]++
 		}
 		if strings.HasPrefix(e.Verb, "delete") && e.Committed() {
 			t.Errorf("the operator deleted: %v", e)
@@ -262,8 +263,8 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 	}
 }
 
-// supervise starts the operator again whenever it was killed, until the returned function is called. An
-// operator that ends by itself fails the check.
+// supervise restarts the operator whenever it was killed, until the returned function is called. An operator that
+// ends by itself fails the check.
 func supervise(t *suite.T) (stop func()) {
 	end := t.Operator.Supervise(t.Context(), func(p *fixture.Process) error {
 		if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
@@ -286,8 +287,8 @@ func supervise(t *suite.T) (stop func()) {
 	return stop
 }
 
-// hold stops the scheduler, so that no pod becomes ready before release: what an operator writes before
-// that and after it is then the same in every run.
+// hold stops the scheduler, so that no pod becomes ready before release. The operator's writes before and after the
+// release are then the same in every run.
 func hold(t *suite.T) {
 	t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGSTOP), "stop the scheduler")
 	t.Cleanup(func(context.Context) { release(t) })
@@ -299,8 +300,8 @@ func release(t *suite.T) {
 	}
 }
 
-// starts are the 16 states in which an operator may find a MyWeb when it starts: every subset of the
-// children, and a status that is empty or says completed.
+// starts are the 16 states in which an operator may find a MyWeb when it starts: every subset of the children, and a
+// status that is empty or reports completed.
 func starts(p *path) (checks []suite.Check) {
 	for mask := range uint(1) << len(children) {
 		var there, missing []schema.GroupVersionResource
@@ -324,8 +325,8 @@ func starts(p *path) (checks []suite.Check) {
 	return checks
 }
 
-// startWithout lets the operator make its children, and takes some away while it is dead: so the others
-// are exactly as it made them.
+// startWithout lets the operator create its children, and deletes some while it is dead, so that the others are
+// exactly as the operator made them.
 func (p *path) startWithout(t *suite.T, missing []schema.GroupVersionResource, empty bool) {
 	t.Serve(name, suite.Sample())
 	t.Operator.Kill()
@@ -349,8 +350,8 @@ func (p *path) startWithout(t *suite.T, missing []schema.GroupVersionResource, e
 	}
 }
 
-// withoutReplicaSets waits for the garbage collector. A new Deployment that found a ReplicaSet of the old one
-// under the name that it needs would count a collision, and choose another name.
+// withoutReplicaSets waits for the garbage collector. A new Deployment that found a ReplicaSet of the old Deployment
+// with the name that it needs would count a collision, and choose another name.
 func withoutReplicaSets(t *suite.T) {
 	t.Eventually("the ReplicaSets of the deleted Deployment are gone", 0, func() error {
 		sets, err := t.Fixture.Kube.AppsV1().ReplicaSets(t.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -361,7 +362,7 @@ func withoutReplicaSets(t *suite.T) {
 	})
 }
 
-// Replay keeps the check that has this ID.
+// Replay returns only the check with this ID.
 func Replay(checks []suite.Check, id string) ([]suite.Check, error) {
 	at := slices.IndexFunc(checks, func(c suite.Check) bool { return c.ID == id })
 	if at < 0 {

@@ -22,7 +22,7 @@ func TestSchedules(t *testing.T) {
 	if len(starts(five)) != 16 {
 		t.Errorf("%d start states, want 16", len(starts(five)))
 	}
-	for range 3 { // eight writes make 256 subsets: the single ones, the pairs and the empty one are tried
+	for range 3 { // eight writes make 256 subsets: the check tries single writes, pairs and the empty subset
 		five.keys = append(five.keys, key{"apply", "secrets", len(five.keys)})
 	}
 	if n := len(five.sequences()); n != 1+8+28 {

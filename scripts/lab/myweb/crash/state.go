@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// name of the MyWeb in every experiment, each of which has its own namespace.
+// name is the name of the MyWeb in every experiment; each experiment has a separate namespace.
 const name = "web"
 
 var (
@@ -23,12 +23,12 @@ var (
 	children    = []schema.GroupVersionResource{configMaps, deployments, services}
 )
 
-// masked are the paths that differ between any two runs by their nature.
+// masked matches the paths that always differ between two runs.
 var masked = regexp.MustCompile(
 	`\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|last\w+Time)\b`)
 
-// observe reads what the fixture looks like in the end: the MyWeb and its children. The UID of the MyWeb is masked
-// wherever it stands, and so is its namespace.
+// observe reads the end state of the fixture: the MyWeb and its children. It masks the UID of the MyWeb everywhere,
+// and its namespace.
 func observe(t *suite.T) (state.State, error) {
 	s := state.State{}
 	for _, resource := range append(slices.Clone(children), myweb.MyWebs) {

@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// Rows are what the groups of the checks mean, in the order of the catalogue.
+// Rows are the titles of the groups of checks, in the order of the catalogue.
 var Rows = []string{
 	"1 crash after write i; every subset",
 	"2 crash in the delete path (finalizer)",
@@ -45,12 +45,12 @@ var Rows = []string{
 	"32 admission or quota denial",
 	"33 panic on one resource",
 	"34 a policy changes a field that the operator sets",
-	"35 a policy refuses what somebody else added",
+	"35 a policy refuses an addition by another client",
 	"36 a message longer than an event's note may be",
 	"37 an object without spec, or of other types",
 }
 
-// Checks are all of them, in the order of the rows.
+// Checks returns all checks, in the order of the rows.
 func Checks() []suite.Check {
 	all := slices.Concat(checks, writes(), watches(), children(), mutated())
 	for at, c := range all {
@@ -64,31 +64,31 @@ func Checks() []suite.Check {
 	return all
 }
 
-// reported are the checks of what a status reports, and of its writes.
+// reported matches the checks of the content of a status, and of its writes.
 var reported = regexp.MustCompile(
 	`^fault/(05-conflict-(status|true)|06-.*-status|07-|10-mywebs|21-status|22-|23-(port|refused)|2[45]-|3[124-6]-)`)
 
 // row is the part of an ID that is common to the checks of a row: "fault/07".
 func row(c suite.Check) string { return c.ID[:len("fault/00")] }
 
-// checks are those that stand for themselves. The others vary one experiment. What is not applicable is a row that no
-// check from outside shows.
+// checks are the individual checks. The other checks are variations of one experiment. A row that no external check
+// can test is not applicable.
 var checks = []suite.Check{
 	{ID: "fault/01-crash", Group: "1",
-		Title:         "a process that dies after any write leaves nothing that its next life does not fix",
+		Title:         "when the process dies after any write, the next process completes the work",
 		NotApplicable: "the crash sequences show it"},
-	{ID: "fault/02-crash-in-delete", Group: "2", Title: "what a finalizer guards is cleaned up once",
+	{ID: "fault/02-crash-in-delete", Group: "2", Title: "the resources that a finalizer guards are cleaned up once",
 		NotApplicable: "a MyWeb has no finalizer: the garbage collector removes its children"},
 	{ID: "fault/03-answer-lost", Group: "3", Fast: true, Within: 2 * time.Minute, Run: whileMade(answerLost),
-		Title: "a child or status that was written, and the answer lost, is taken for what it is; nothing is made twice"},
+		Title: "a child or status that was written, but whose answer was lost, is recognized; nothing is created twice"},
 	{ID: "fault/03-error-after-commit", Group: "3", Within: 2 * time.Minute, Run: whileMade(errorAfterCommit),
-		Title: "a write that was done and answered with 500 is found done; nothing is made twice"},
+		Title: "a write that succeeded but was answered with 500 is recognized; nothing is created twice"},
 	{ID: "fault/03-answer-lost-update", Group: "3", Within: 2 * time.Minute, Run: answerLostUpdate,
-		Title: "a change whose answer is lost is there once, and reported"},
+		Title: "a change whose answer is lost is made once, and reported"},
 	{ID: "fault/04-dropped", Group: "4", Fast: true, Within: 2 * time.Minute, Run: whileMade(dropped),
 		Title: "a write that never arrived is sent again"},
 	{ID: "fault/04-unreachable", Group: "4", Within: 2 * time.Minute, Run: unreachable,
-		Title: "while no write arrives it is tried again with backoff, and recovers"},
+		Title: "while no write arrives, the operator retries with backoff; it recovers"},
 	{ID: "fault/04-duplicated", Group: "4", Within: 2 * time.Minute, Run: whileMade(duplicated),
 		Title: "a write that arrives twice makes one object"},
 	{ID: "fault/05-conflict-children", Group: "5", Within: 2 * time.Minute, Run: conflictChildren,
@@ -96,7 +96,7 @@ var checks = []suite.Check{
 	{ID: "fault/05-conflict-status", Group: "5", Fast: true, Within: 2 * time.Minute, Run: whileMade(conflictStatus),
 		Title: "five conflicts on the status are tried again, never shown as a failure"},
 	{ID: "fault/05-conflict-true", Group: "5", Within: 2 * time.Minute, Run: trueConflict,
-		Title: "somebody who changes the MyWeb before each status write keeps nothing from being reported"},
+		Title: "the status is reported even when another client changes the MyWeb before each status write"},
 	{ID: "fault/06-429-retry-after-children", Group: "6", Within: 2 * time.Minute,
 		Run:   retryAfter(429, kinds...),
 		Title: "a 429 with Retry-After is waited for before the child is sent again"},
@@ -122,9 +122,9 @@ var checks = []suite.Check{
 	{ID: "fault/15-crd-removed", Group: "15", Alone: true, Within: 3 * time.Minute, Run: crdRemoved,
 		Title: "a CRD that is removed under the operator and restored is served again"},
 	{ID: "fault/16-leader-stopped", Group: "16", Alone: true, Within: 3 * time.Minute, Run: leaderStopped,
-		Title: "a leader that stood still for longer than its lease does not write any more"},
+		Title: "a leader that was paused for longer than its lease does not write any more"},
 	{ID: "fault/16-lease-stolen", Group: "16", Alone: true, Within: 2 * time.Minute, Run: leaseStolen,
-		Title: "a leader whose lease is another's stops writing before its lease would have run out"},
+		Title: "a leader that lost its lease stops writing before its lease would have expired"},
 	{ID: "fault/17-all-deleted", Group: "17", Run: deleted(kinds...),
 		Title: "all children, deleted at once, come back once"},
 	{ID: "fault/18-configmap-edited", Group: "18", Within: 2 * time.Minute, Run: edited("configmaps"),
@@ -134,7 +134,7 @@ var checks = []suite.Check{
 	{ID: "fault/18-service-edited", Group: "18", Within: 2 * time.Minute, Run: edited("services"),
 		Title: "each edited field of the Service is restored in place"},
 	{ID: "fault/18-service-port-added", Group: "18", Within: 2 * time.Minute, Run: portAdded,
-		Title: "a second port that somebody added to the Service stays, also when ours is edited and restored"},
+		Title: "a second port that a user added to the Service stays, also when the first port is edited and restored"},
 	{ID: "fault/19-owner-references", Group: "19", Fast: true, Run: ownersStripped,
 		Title: "children that lost their owner references get them back"},
 	{ID: "fault/19-labels", Group: "19", Run: labelsStripped,
@@ -142,24 +142,25 @@ var checks = []suite.Check{
 	{ID: "fault/20-key-removed", Group: "20", Fast: true, Within: 2 * time.Minute, Run: keyRemoved,
 		Title: "a page and a replica count that are taken out of the spec are gone from the children"},
 	{ID: "fault/21-status-falsified", Group: "21", Fast: true, Run: statusFalsified,
-		Title: "a status that somebody falsifies is corrected soon, by one write and without an event"},
+		Title: "a falsified status is corrected soon, by one write and without an event"},
 	{ID: "fault/21-status-fought", Group: "21", Within: 2 * time.Minute, Run: statusFought,
 		Title: "a status that is falsified ten times a second for ten seconds is not corrected as fast; in the " +
 			"end it is true"},
 	{ID: "fault/21-second-writer", Group: "21", Within: 2 * time.Minute, Run: secondWriter,
-		Title: "somebody who edits the page ten times a second is not fought as fast; in the end it is restored"},
+		Title: "a client that edits the page ten times a second is not fought as fast; in the end the page is restored"},
 	{ID: "fault/22-orphans", Group: "22", Fast: true, Within: 2 * time.Minute, Run: orphans,
-		Title: "orphans of an earlier MyWeb are named all three, with what to do; they are not touched; it recovers when " +
-			"the advice is followed: one is handed over where that is offered, the others are deleted"},
+		Title: "all three orphans of an earlier MyWeb are named, with advice; they are not touched; it recovers when a " +
+			"user follows the advice: one is handed over where that is offered, the others are deleted"},
 	{ID: "fault/22-orphans-unseen", Group: "22", Alone: true, Within: 2 * time.Minute, Run: orphansUnseen,
 		Title: "an operator that sees the orphans, but not yet that the MyWeb is deleted, does not take them back"},
 	{ID: "fault/22-held-by-finalizer", Group: "22", Within: 2 * time.Minute, Run: heldByFinalizer,
 		Title: "a child that a finalizer keeps from going is reported with the finalizer's name, once; it recovers"},
 	{ID: "fault/23-port-taken-and-back", Group: "23", Within: 2 * time.Minute, Run: badPort,
-		Title: "a spec that cannot be says why, leaves the pods alone, and recovers when it is reverted"},
-	{ID: "fault/23-refused", Group: "23", Within: 2 * time.Minute, Run: refusedChild,
-		Title: "a spec whose Deployment the API server refuses says why, leaves the pods alone, and recovers when " +
+		Title: "a spec that cannot be served is reported with the reason, leaves the pods alone, and recovers when " +
 			"it is reverted"},
+	{ID: "fault/23-refused", Group: "23", Within: 2 * time.Minute, Run: refusedChild,
+		Title: "a spec whose Deployment the API server refuses is reported with the reason, leaves the pods alone, and " +
+			"recovers when it is reverted"},
 	{ID: "fault/23-invalid", Group: "23", Run: invalid,
 		Title: "a spec that the API server refuses itself changes nothing"},
 	{ID: "fault/24-too-large", Group: "24", Within: 2 * time.Minute, Run: tooLarge,
@@ -169,7 +170,7 @@ var checks = []suite.Check{
 		Title: "the largest page is served with a status, whatever its characters; one character more is refused with " +
 			"the field's path"},
 	{ID: "fault/25-older-child", Group: "25", Within: 2 * time.Minute, Run: olderChild,
-		Title: "a Deployment of its own with another selector is kept and reported, or made anew"},
+		Title: "an owned Deployment with another selector is kept and reported, or recreated"},
 	{ID: "fault/26-same-in-other-words", Group: "26", Fast: true, Run: otherWords,
 		Title: "defaults of the API server and equal values in another spelling cost no write"},
 	{ID: "fault/28-namespace-deleted", Group: "28", Alone: true, Within: 2 * time.Minute, Run: namespaceDeleted,
@@ -200,7 +201,7 @@ var checks = []suite.Check{
 	{ID: "fault/34-page-edited", Group: "34", Within: 2 * time.Minute, Run: pageMutated,
 		Title: "a MyWeb whose new page a policy replaces is not completed for its new generation"},
 	{ID: "fault/35-sidecar-disliked", Group: "35", Within: 2 * time.Minute, Run: sidecarDisliked,
-		Title: "a policy that refuses a sidecar which somebody injected is reported; the sidecar stays; it recovers"},
+		Title: "a policy that refuses an injected sidecar is reported; the sidecar stays; it recovers"},
 	{ID: "fault/36-long-message", Group: "36", Within: 2 * time.Minute, Run: longMessage,
 		Title: "a message of more than 1,024 bytes reaches the event, shortened"},
 	{ID: "fault/37-no-spec", Group: "37", Fast: true, Run: noSpec,

@@ -32,11 +32,11 @@ func children() (checks []suite.Check) {
 			suite.Check{ID: "fault/22-" + short(resource) + "-taken", Group: "22", Fast: resource == "services",
 				Within: 2 * time.Minute,
 				Title: "a " + kindOf[resource] +
-					" of somebody else that has the name is not touched; it is reported, and recovers",
+					" that has the name but another owner is not touched; it is reported, and recovers",
 				Run: taken(resource)},
 			suite.Check{ID: "fault/27-" + short(resource) + "-create-held", Group: "27", Fast: resource == "configmaps",
 				Within: 2 * time.Minute,
-				Title:  "a MyWeb deleted and made again while its " + kindOf[resource] + " is being made gets children of its own",
+				Title:  "a MyWeb deleted and recreated while its " + kindOf[resource] + " is being created gets new children",
 				Run:    recreated(resource)})
 	}
 	return checks
@@ -72,17 +72,17 @@ func deleted(resources ...string) func(*suite.T) {
 	}
 }
 
-// An operation is one of a JSON patch.
+// An operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// anyPort is a value in edits: a node port that nobody else has.
+// anyPort is a value in edits: a free node port.
 const anyPort = "any port"
 
-// edits are what somebody changes: fields that every operator must own, for the MyWeb says them or the
+// edits are changes by another client to fields that every operator must own, because the MyWeb sets them or the
 // children do not work without them.
 var edits = map[string]map[string][]operation{
 	"configmaps": {
@@ -103,7 +103,7 @@ var edits = map[string]map[string][]operation{
 	},
 }
 
-// edited has one MyWeb for each edit, for restoring may be paced for each.
+// edited has a separate MyWeb for each edit, because an operator may limit the rate of corrections for each MyWeb.
 func edited(resource string) func(*suite.T) {
 	return func(t *suite.T) {
 		names, before := map[string]string{}, map[string]*suite.Children{}
@@ -154,8 +154,8 @@ func editBy(t *suite.T, resource, name string, operations []operation) {
 	t.Must(err, fmt.Sprintf("edit the %s by %s", kindOf[resource], data))
 }
 
-// portAdded adds a port to the Service, as somebody does who wants metrics, and edits the one that is the
-// operator's: first its number, which is what the API server knows it by, then its target.
+// portAdded adds a port to the Service, as a user who wants metrics does, and edits the operator's own port: first
+// its number, which is its key in the API server, then its target.
 func portAdded(t *suite.T) {
 	spec := suite.Sample()
 	spec.NodePortNumber = new(t.NodePort())
@@ -171,7 +171,7 @@ func portAdded(t *suite.T) {
 	theirs = t.Children(get(t, "web")).Service.Spec.Ports[1]
 	for path, value := range map[string]any{"port": 81, "targetPort": 8081, "nodePort": t.NodePort()} {
 		editBy(t, "services", "web", []operation{{"replace", "/spec/ports/0/" + path, value}})
-		t.Eventually("the edited "+path+" is restored beside the port that somebody added", patience, func() error {
+		t.Eventually("the edited "+path+" is restored beside the added port", patience, func() error {
 			have := t.Children(get(t, "web")).Service.Spec.Ports
 			at := slices.IndexFunc(have, func(p corev1.ServicePort) bool { return p.Port == ours.Port })
 			if at < 0 {
@@ -182,7 +182,7 @@ func portAdded(t *suite.T) {
 		})
 		have := t.Children(get(t, "web")).Service.Spec.Ports
 		if !slices.Contains(have, theirs) || len(have) != 2 {
-			t.Fatalf("somebody's port %+v is not left as it was beside ours: %+v", theirs, have)
+			t.Fatalf("the added port %+v was changed: %+v", theirs, have)
 		}
 	}
 	_, after := converged(t, "web")
@@ -190,7 +190,7 @@ func portAdded(t *suite.T) {
 	t.StaysQuiet(time.Second)
 }
 
-// contentOf is the part of a child that somebody wants: its spec, or its data.
+// contentOf is the desired state in a child: its spec, or its data.
 func contentOf(t *suite.T, resource, name string) any {
 	o := read(t, resource, name).Object
 	if resource == "configmaps" {
@@ -199,8 +199,8 @@ func contentOf(t *suite.T, resource, name string) any {
 	return o["spec"]
 }
 
-// holds reports whether a value has all of another one: what others added beside it may stay, but not where
-// pods are selected.
+// holds reports whether a value contains another value. Additions by other clients may stay, except in selectors of
+// pods.
 func holds(field string, have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -220,7 +220,7 @@ func holds(field string, have, want any) bool {
 	}
 }
 
-// pageMount is the place of the page's mount in the list.
+// pageMount is the index of the page's mount in the list.
 func pageMount(d *appsv1.Deployment) string {
 	mounts := d.Spec.Template.Spec.Containers[0].VolumeMounts
 	return strconv.Itoa(max(0, slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool {
@@ -285,7 +285,7 @@ func labelsStripped(t *suite.T) {
 	t.StaysQuiet(time.Second)
 }
 
-// secondWriter edits for ten seconds what the operator owns.
+// secondWriter edits fields that the operator owns for ten seconds.
 func secondWriter(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
@@ -299,7 +299,7 @@ func secondWriter(t *suite.T) {
 	}
 	wantAlive(t)
 	own := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool {
-		return e.Name == "other" || e.What() != "configmaps"
+		return e.Name == "other" || e.FullResource() != "configmaps"
 	})
 	if len(own) > fights/2 {
 		t.Errorf("%d writes against %d edits in %v: %s", len(own), fights, fights*100*time.Millisecond, suite.Lines(own))
@@ -312,7 +312,7 @@ func secondWriter(t *suite.T) {
 	wantSame(t, before, after)
 }
 
-// taken makes an object that has a child's name and belongs to nobody.
+// taken creates an object that has a child's name and no owner.
 func taken(resource string) func(*suite.T) {
 	return func(t *suite.T) {
 		conflict(t, resource)
@@ -331,7 +331,7 @@ func taken(resource string) func(*suite.T) {
 		}
 		wantBackoff(t)
 		if err := suite.Differ(untouched(t, resource), before); err != nil {
-			t.Errorf("the %s of somebody else was touched: %v", kindOf[resource], err)
+			t.Errorf("the %s of another owner was touched: %v", kindOf[resource], err)
 		}
 		remove(t, resource, "web")
 		converged(t, "web")
@@ -377,15 +377,15 @@ func deployment(meta metav1.ObjectMeta, labels map[string]string, replicas int32
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "old"}}}}}}
 }
 
-// untouched is what must stay of an object. Its status, and one annotation, are written by controllers.
+// untouched is the part of an object that must not change. Controllers write its status and one annotation.
 func untouched(t *suite.T, resource string) any {
 	o := read(t, resource, "web")
 	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
 	return []any{o.GetUID(), o.GetLabels(), len(o.GetAnnotations()), o.GetOwnerReferences(), contentOf(t, resource, "web")}
 }
 
-// olderChild makes a Deployment as an older version of the operator might have: controlled by the MyWeb, with
-// a selector that cannot be changed.
+// olderChild creates a Deployment as an older version of the operator might have: controlled by the MyWeb, with an
+// immutable selector that differs.
 func olderChild(t *suite.T) {
 	held := hold(t, "deployments.apps")
 	web := t.Create("web", suite.Sample())
@@ -417,7 +417,7 @@ func olderChild(t *suite.T) {
 	converged(t, "web")
 }
 
-// recreated holds the first write of a child, and deletes and makes the MyWeb anew meanwhile.
+// recreated holds the first write of a child, and meanwhile deletes and recreates the MyWeb.
 func recreated(resource string) func(*suite.T) {
 	return func(t *suite.T) {
 		held := hold(t, resource)

@@ -21,21 +21,21 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// reconnected is how long an operator may need to follow again when the control plane is back: client-go's
-// its backoff grows to 30 s, and by chance to twice that.
+// reconnected is how long an operator may take to reconnect when the control plane is back: client-go's backoff grows
+// to 30 s, and its jitter can double that.
 const reconnected = 90 * time.Second
 
-// leases of nodes are kept for this time by a kubelet that is killed: a new one waits for their end.
+// nodeLease is how long the lease of a killed kubelet lasts: a new kubelet waits for its end.
 const nodeLease = 40 * time.Second
 
-// repair starts what is gone. The controllers are started anew with it, for their backoff has grown too.
+// repair starts the components that are gone. It also restarts the controllers, because their backoff has grown, too.
 func repair(t *suite.T, away time.Duration) {
 	components := []string{fixture.ControllerManager, fixture.Scheduler}
 	if away > nodeLease {
 		components = append(components, fixture.Kubelets)
 	}
 	for _, component := range components {
-		_ = t.Fixture.Signal(component, syscall.SIGKILL) // it may be gone by itself
+		_ = t.Fixture.Signal(component, syscall.SIGKILL) // it may have ended by itself
 	}
 	t.Pause(100 * time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -43,11 +43,11 @@ func repair(t *suite.T, away time.Duration) {
 	t.Must(t.Fixture.Repair(ctx), "start the control plane again")
 }
 
-// repaired makes sure that the fixture is whole again for the next check, however this one ends.
+// repaired repairs the fixture for the next check, however this check ends.
 func repaired(t *suite.T) {
 	renew(t)
 	t.Cleanup(func(context.Context) {
-		_ = t.Fixture.Signal(fixture.Etcd, syscall.SIGCONT) // mostly it runs
+		_ = t.Fixture.Signal(fixture.Etcd, syscall.SIGCONT) // usually it is running
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := t.Fixture.Repair(ctx); err != nil {
@@ -76,13 +76,13 @@ func apiServerAway(d time.Duration) func(*suite.T) {
 		t.Served("second", "is completed", reconnected)
 		_, after := converged(t, "web")
 		wantSame(t, before, after)
-		wantMade(t, mark, 1, kinds...) // those of the second
+		wantMade(t, mark, 1, kinds...) // those of the second MyWeb
 		wantAlive(t)
 		wantNoPanic(t, true)
 	}
 }
 
-// midWrite holds the operator's write of a changed page, and lets it go when the control plane is disturbed.
+// midWrite holds the operator's write of a changed page, and releases it while the control plane is disturbed.
 func midWrite(t *suite.T, disturb func()) (before *suite.Children, mark int) {
 	before = t.Children(t.Serve("web", suite.Sample()))
 	mark = t.Mark()
@@ -99,7 +99,7 @@ func midWrite(t *suite.T, disturb func()) (before *suite.Children, mark int) {
 	return before, mark
 }
 
-// unharmed wants the changed page served by the same children, and nothing shown as failed.
+// unharmed expects that the same children serve the changed page, and that no status showed a failure.
 func unharmed(t *suite.T, before *suite.Children, mark int) {
 	t.Served("web", "is completed", reconnected)
 	_, after := converged(t, "web")
@@ -135,7 +135,8 @@ func crds(t *suite.T) dynamic.ResourceInterface {
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 }
 
-// removeCRD deletes the CRD with all MyWebs, and returns what puts it back; that is done at the end at the latest.
+// removeCRD deletes the CRD with all MyWebs, and returns a function that restores it; the end of the check restores
+// it at the latest.
 func removeCRD(t *suite.T) (restore func()) {
 	crd, err := crds(t).Get(t.Context(), crdName, metav1.GetOptions{})
 	t.Must(err, "read the CRD")
@@ -151,7 +152,7 @@ func removeCRD(t *suite.T) (restore func()) {
 		return err
 	}
 	t.Cleanup(func(ctx context.Context) {
-		// One that is still being deleted would be taken for there.
+		// A CRD that is still being deleted must not count as present.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		for crdLeft(ctx, t) != nil && ctx.Err() == nil {
@@ -172,9 +173,8 @@ func removeCRD(t *suite.T) (restore func()) {
 	}
 }
 
-// crdLeft returns an error while a CRD that is being deleted is there. It takes their finalizers from MyWebs
-// that are being deleted, of earlier checks too: no operator may be left that would, and they would hold up
-// the CRD forever.
+// crdLeft returns an error while a CRD that is being deleted exists. It removes the finalizers of MyWebs that are
+// being deleted, also of earlier checks: when no operator is left to remove them, they would block the CRD forever.
 func crdLeft(ctx context.Context, t *suite.T) error {
 	crd, err := crds(t).Get(ctx, crdName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && crd.GetDeletionTimestamp() == nil {
@@ -195,7 +195,7 @@ func crdLeft(ctx context.Context, t *suite.T) error {
 	return errors.Join(err, fmt.Errorf("it is there, with %d MyWebs", len(webs.Items)))
 }
 
-// wantGoodEnd fails when a process that ended by itself did not say why in words.
+// wantGoodEnd fails when a process that ended by itself did not print the reason.
 func wantGoodEnd(t *suite.T, p *fixture.Process) {
 	exit, words := p.Exit(), p.Output()
 	if exit.Signal != 0 || exit.Code == 0 {
@@ -233,8 +233,8 @@ func crdMissing(t *suite.T) {
 	awaitService(t, "web")
 }
 
-// awaitService returns when a MyWeb is served. An operator that ends with words because the CRD is not there
-// is started again, as Kubernetes does.
+// awaitService returns when a MyWeb is served. It restarts an operator that ends with a message because the CRD is
+// missing, as Kubernetes does.
 func awaitService(t *suite.T, name string) {
 	started := 0
 	t.Await(name, "is completed", reconnected, func(w *suite.Web) bool {

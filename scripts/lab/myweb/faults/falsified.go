@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// falsifications are what somebody writes into a status that is true.
+// falsifications are another client's changes of a correct status.
 var falsifications = map[string]string{
 	"completed":  `{"status":{"completed":false}}`,
 	"replicas":   `{"status":{"readyReplicas":77}}`,
@@ -45,24 +45,24 @@ func statusFalsified(t *suite.T) {
 	t.AwaitQuiet(time.Second)
 	for name := range falsifications {
 		own := slices.DeleteFunc(t.Changes(mark), func(e ledger.Entry) bool { return e.Name != name })
-		if len(own) != 1 || own[0].What() != status {
+		if len(own) != 1 || own[0].FullResource() != status {
 			t.Errorf("%s: %d writes, one of the status is enough: %s", name, len(own), suite.Lines(own))
 		}
 		if now := t.Events(name); len(now) != events[name] {
 			last := now[len(now)-1]
-			t.Errorf("%s: a correction is no news, and was recorded as %s: %s", name, last.Reason, last.Note)
+			t.Errorf("%s: a correction should cause no event, and was recorded as %s: %s", name, last.Reason, last.Note)
 		}
 	}
 }
 
-// falsify writes a status as somebody may who has the permission.
+// falsify writes a status, as any client with the permission can.
 func falsify(t *suite.T, name, patch string) {
 	_, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
 		Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	t.Must(err, "falsify the status of "+name)
 }
 
-// isTrue returns how a status differs from what it was, times apart.
+// isTrue returns the differences between a status and an earlier status, except times.
 func isTrue(t *suite.T, before *suite.Web) error {
 	now := get(t, before.Name)
 	if now.Status.String() != before.Status.String() {
@@ -71,11 +71,11 @@ func isTrue(t *suite.T, before *suite.Web) error {
 	return nil
 }
 
-// statusFights are how often somebody falsifies the status, ten times a second.
+// statusFights is how often the check falsifies the status, ten times a second.
 const statusFights = 100
 
-// mostCorrections are limited to 5 at once and then one in 10 s. The rest is slack for writes that were on their
-// way, or refused because somebody else was faster.
+// mostCorrections allows 5 corrections at once and then one in 10 s. The rest is slack for writes in progress, and
+// for writes that were refused because another write was faster.
 func mostCorrections(fight time.Duration) int { return 5 + 3*(1+int(fight/(10*time.Second))) }
 
 func statusFought(t *suite.T) {
@@ -87,8 +87,8 @@ func statusFought(t *suite.T) {
 		t.Pause(100 * time.Millisecond)
 	}
 	wantAlive(t)
-	most := mostCorrections(time.Since(begin)) // a busy machine makes it last longer
-	own := slices.DeleteFunc(t.Changes(mark), func(e ledger.Entry) bool { return e.What() != status })
+	most := mostCorrections(time.Since(begin)) // a busy machine makes the fight last longer
+	own := slices.DeleteFunc(t.Changes(mark), func(e ledger.Entry) bool { return e.FullResource() != status })
 	if len(own) > most {
 		t.Errorf("%d status writes against %d falsified ones, at most %d are enough: %s",
 			len(own), statusFights, most, suite.Lines(own))

@@ -1,5 +1,5 @@
-// Package faults holds the fault catalogue: what goes wrong around a MyWeb operator, as experiments from
-// outside, each with what a correct operator does then.
+// Package faults holds the fault catalogue: faults around a MyWeb operator, as experiments from outside. Each
+// experiment checks the behaviour of a correct operator.
 package faults
 
 import (
@@ -25,7 +25,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// poisoned is for mutants, which panic over a MyWeb of that name.
+// poisoned is for mutants, which panic when they handle a MyWeb of that name.
 func poisoned(t *suite.T) {
 	t.Create("poisoned", suite.Sample())
 	for n := range 3 {
@@ -40,10 +40,10 @@ func poisoned(t *suite.T) {
 // kinds are the resources of the children.
 var kinds = []string{"configmaps", "deployments.apps", "services"}
 
-// status is where the operator writes what it observed.
+// status is the resource of the operator's status writes.
 const status = suite.Resource + "/status"
 
-// kindOf is the kind of each.
+// kindOf maps a resource to its kind.
 var kindOf = map[string]string{"configmaps": "ConfigMap", "deployments.apps": "Deployment", "services": "Service"}
 
 // short is a resource as part of an ID: "deployment".
@@ -52,17 +52,16 @@ func short(resource string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// toWrite means the writes to resources.
+// toWrite matches the writes to resources.
 func toWrite(resources ...string) ledger.Match {
 	return ledger.Match{Verbs: wire.Writes, Resources: resources}
 }
 
-// patience is how long what must come about may take: a retry may be some seconds away, and the machine busy.
+// patience is the time limit for an expected event: a retry may be some seconds away, and the machine busy.
 const patience = 45 * time.Second
 
-// converged returns the MyWeb and its children when it is served and the operator has come to rest. The
-// children must be what the spec says. A status may be of the time before a child was made anew, so the pods
-// count too.
+// converged returns the MyWeb and its children when the MyWeb is served and the operator is in steady state. The
+// children must match the spec. A status may be from before a child was recreated, so the pods count, too.
 func converged(t *suite.T, name string) (*suite.Web, *suite.Children) {
 	t.Served(name, "is completed", patience)
 	t.Eventually("the pods of "+name+" run", patience, func() error {
@@ -110,21 +109,21 @@ func cut(text string) string {
 	return text
 }
 
-// made counts the objects of a resource that the operator has made since a mark.
+// made counts the objects of a resource that the operator created since a mark.
 func made(t *suite.T, after int, resource string) int { return madeOf(t, after, resource, "") }
 
-// madeOf counts those of one name.
+// madeOf counts those with one name.
 func madeOf(t *suite.T, after int, resource, name string) (n int) {
 	for _, e := range t.Writes(after) {
-		if e.What() == resource && (name == "" || e.Name == name) {
+		if e.FullResource() == resource && (name == "" || e.Name == name) {
 			n += len(slices.DeleteFunc(slices.Clone(e.Served), func(code int) bool { return code != 201 }))
 		}
 	}
 	return n
 }
 
-// wantMade fails when the operator has not made exactly n objects of each resource since a mark, or has
-// deleted anything.
+// wantMade fails when the operator has not created exactly n objects of each resource since a mark, or has deleted an
+// object.
 func wantMade(t *suite.T, after, n int, resources ...string) {
 	for _, resource := range resources {
 		if got := made(t, after, resource); got != n {
@@ -134,7 +133,7 @@ func wantMade(t *suite.T, after, n int, resources ...string) {
 	wantNoDelete(t, after)
 }
 
-// wantNoDelete fails when the operator has deleted anything since a mark.
+// wantNoDelete fails when the operator has deleted an object since a mark.
 func wantNoDelete(t *suite.T, after int) {
 	if deletes := t.Requests(after, wire.Delete, wire.DeleteCollection); len(deletes) > 0 {
 		t.Errorf("the operator deleted, which it need not:\n%s", suite.Lines(deletes))
@@ -151,8 +150,8 @@ func wantSame(t *suite.T, before, after *suite.Children, but ...string) {
 	}
 }
 
-// wantNoPanic fails when the operator has printed a panic, in words about the check's namespace or, when
-// the operator is the check's alone, in any.
+// wantNoPanic fails when the operator has printed a panic: in lines about the check's namespace, or in any line when
+// the check has the operator alone.
 func wantNoPanic(t *suite.T, alone bool) {
 	for _, line := range strings.Split(t.Operator.Process().Output(), "\n") {
 		if strings.Contains(strings.ToLower(line), "panic") && (alone || strings.Contains(line, t.Namespace)) {
@@ -207,7 +206,7 @@ func (w *statusHistory) see(u *unstructured.Unstructured) {
 	}
 }
 
-// wantWell fails when a MyWeb was ever shown as failed: what passes by itself is not an error.
+// wantWell fails when a status ever showed a failure of a MyWeb: a transient condition is not an error.
 func (w *statusHistory) wantWell(t *suite.T, names ...string) {
 	for _, name := range names {
 		web := get(t, name)
@@ -232,7 +231,7 @@ func (w *statusHistory) wantWell(t *suite.T, names ...string) {
 	}
 }
 
-// wantNeverCompleted fails when a MyWeb was shown as completed for a generation.
+// wantNeverCompleted fails when a status showed a MyWeb as completed for a generation.
 func (w *statusHistory) wantNeverCompleted(t *suite.T, generation int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,17 +243,17 @@ func (w *statusHistory) wantNeverCompleted(t *suite.T, generation int64) {
 	}
 }
 
-// Limits of trying again, over a window in which every try is refused. Backoff from 5 ms on, as
-// client-go has them, are 10 tries in the window, 1 of them in its second half; times three for an operator
-// that goes on to its other children.
+// Limits of retries in a window in which every try is refused. client-go's backoff from 5 ms on makes 10 tries in the
+// window, 1 of them in its second half; the limits are three times that, because an operator may also try its other
+// children.
 const (
 	window    = 4 * time.Second
 	mostTries = 60
 	mostLate  = 12
 )
 
-// wantBackoff watches for a window that the operator's tries in the namespace get rarer. Something keeps
-// them from success meanwhile.
+// wantBackoff checks that the pauses between the operator's tries in the namespace grow during a window. Meanwhile
+// all tries must fail.
 func wantBackoff(t *suite.T) {
 	mark := t.Mark()
 	t.Pause(window / 2)
@@ -267,12 +266,12 @@ func wantBackoff(t *suite.T) {
 	}
 }
 
-// hold keeps the first write to a resource that comes, until it is released.
+// hold keeps the first write to a resource until the rule is released.
 func hold(t *suite.T, resources ...string) *proxy.Fault {
 	return t.Rule(proxy.Rule{Match: toWrite(resources...), Times: 1, Do: proxy.Hold()})
 }
 
-// child is how an administrator reaches the objects of a resource.
+// child is an administrator's client for the objects of a resource.
 func child(t *suite.T, resource string) dynamic.ResourceInterface {
 	name, group, _ := strings.Cut(resource, ".")
 	return t.Fixture.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}).

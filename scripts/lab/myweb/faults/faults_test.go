@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// TestEachRow looks for checks of every row, in order. What they show, they show in a fixture: `bin/lab faults`.
+// TestEachRow checks that every row has checks, in order. `bin/lab faults` runs them in a fixture.
 func TestEachRow(t *testing.T) {
 	var groups []string
 	ids := map[string]bool{}
@@ -39,7 +39,7 @@ func TestEachRow(t *testing.T) {
 	}
 }
 
-// TestFastOnesAreShared holds the subset for CI to checks that run beside each other.
+// TestFastOnesAreShared checks that the subset for CI has only checks that run side by side.
 func TestFastOnesAreShared(t *testing.T) {
 	for _, c := range suite.Fast(Checks()) {
 		if c.Alone || c.NotApplicable != "" {

@@ -15,13 +15,13 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// elect starts the operator anew with leader election and returns when it leads.
+// elect restarts the operator with leader election and returns when it leads.
 func elect(t *suite.T) (args []string) {
 	i := t.Operator.Impl
 	renew(t)
 	t.Operator.Kill()
 	forget := func(ctx context.Context) {
-		_ = leases(t).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) // the next one need not wait
+		_ = leases(t).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) // the next leader need not wait
 	}
 	forget(t.Context())
 	t.Cleanup(forget)
@@ -30,14 +30,14 @@ func elect(t *suite.T) (args []string) {
 	t.Must(err, "start the operator with leader election")
 	t.Eventually("the operator leads", patience, func() error {
 		if l := lease(t); l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
-			return fmt.Errorf("nobody holds a lease in %s", suite.LeaseNamespace)
+			return fmt.Errorf("no replica holds a lease in %s", suite.LeaseNamespace)
 		}
 		return nil
 	})
 	return args
 }
 
-// lease is the one in the namespace of the leases; nil when there is none.
+// lease is the lease in the namespace of the leases; nil when there is none.
 func lease(t *suite.T) *coordinationv1.Lease {
 	list, err := leases(t).List(t.Context(), metav1.ListOptions{})
 	t.Must(err, "list the leases")
@@ -47,7 +47,7 @@ func lease(t *suite.T) *coordinationv1.Lease {
 	return &list.Items[0]
 }
 
-// writesOf are the changes of one user since a mark, wherever.
+// writesOf are the changes of one user since a mark, in all namespaces.
 func writesOf(t *suite.T, user string, after int) []ledger.Entry {
 	return t.Fixture.Ledger.Entries(ledger.Changes, ledger.Match{Users: []string{user}, After: after})
 }
@@ -84,7 +84,7 @@ func leaderStopped(t *suite.T) {
 	t.Served("second", "is completed by the second replica", patience)
 	t.Pause(time.Until(begin.Add(20 * time.Second)))
 	t.AwaitQuiet(300 * time.Millisecond)
-	// Work that the new leader does not see: the old one alone could do it.
+	// The new leader does not see this work: only the old leader could do it.
 	frozen := t.Everywhere(proxy.Rule{
 		Match: ledger.Match{Users: []string{second.User.Name}, Verbs: []string{wire.Watch}}, Do: proxy.Freeze()})
 	remove(t, "configmaps", "web")
@@ -100,16 +100,16 @@ func leaderStopped(t *suite.T) {
 	t.Served("web", "is completed by the new leader", patience)
 }
 
-// wantSteppedDown fails when the old leader has changed anything since a mark. It may have ended, or wait with
-// the others.
+// wantSteppedDown fails when the old leader has changed an object since a mark. It may have ended, or wait with the
+// other replicas.
 func wantSteppedDown(t *suite.T, mark int) {
 	if changes := writesOf(t, t.Operator.User.Name, mark); len(changes) > 0 {
-		t.Errorf("%d changes by a leader of the past: %s", len(changes), suite.Lines(changes))
+		t.Errorf("%d changes by the old leader: %s", len(changes), suite.Lines(changes))
 	}
 	wantNoPanic(t, true)
 }
 
-// leaseStolen writes another name into the lease, and keeps it for an hour.
+// leaseStolen writes another name into the lease, and keeps the lease for an hour.
 func leaseStolen(t *suite.T) {
 	elect(t)
 	t.Serve("web", suite.Sample())
@@ -127,7 +127,7 @@ func leaseStolen(t *suite.T) {
 		return err
 	})
 	stolen := time.Now()
-	select { // an operator that ends has done so by then
+	select { // an operator that ends has ended by then
 	case <-t.Operator.Process().Ended():
 	case <-time.After(length):
 	}

@@ -64,10 +64,10 @@ func orphans(t *suite.T) {
 	wantMade(t, mark, 0, handedOver...)
 }
 
-// handOver is the advice of a message that offers to hand an object over.
+// handOver matches the advice in a message about how to hand an object over.
 var handOver = regexp.MustCompile(`setting its annotation (\S+) to ([-0-9a-f]+)`)
 
-// orphan deletes a MyWeb with --cascade=orphan: it is gone when its children have lost their owner references.
+// orphan deletes a MyWeb with --cascade=orphan, and returns when its children have lost their owner references.
 func orphan(t *suite.T, name string) {
 	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.Context(), name,
 		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
@@ -80,8 +80,9 @@ func orphan(t *suite.T, name string) {
 	})
 }
 
-// orphansUnseen freezes the watch of the MyWebs while one is deleted with --cascade=orphan. To the operator its
-// children have lost their owner reference, and it must not restore that: the garbage collector would delete them.
+// orphansUnseen freezes the watch of the MyWebs while a MyWeb is deleted with --cascade=orphan. The operator sees
+// only that the children have lost their owner reference. It must not restore that reference, because the garbage
+// collector would then delete the children.
 func orphansUnseen(t *suite.T) {
 	renew(t)
 	t.Serve("web", suite.Sample())
@@ -112,7 +113,7 @@ func orphansUnseen(t *suite.T) {
 	wantAlive(t)
 }
 
-// warningsSince are the Warnings about this MyWeb, and not about an earlier one of its name.
+// warningsSince are the Warnings about this MyWeb, without those about an earlier MyWeb of its name.
 func warningsSince(t *suite.T, web *suite.Web) (all []string) {
 	for _, e := range t.Events(web.Name) {
 		if e.Type == "Warning" && e.Regarding.UID == web.UID {
@@ -122,7 +123,7 @@ func warningsSince(t *suite.T, web *suite.Web) (all []string) {
 	return all
 }
 
-// holding is a finalizer that nobody handles.
+// holding is a finalizer that no controller handles.
 const holding = "lab.example.com/held"
 
 func heldByFinalizer(t *suite.T) {
@@ -141,7 +142,7 @@ func heldByFinalizer(t *suite.T) {
 	t.StaysQuiet(3 * time.Second)
 	warned := warnings(t, "web")
 	if len(warned) != 1 || !strings.Contains(warned[0], holding) {
-		t.Errorf("%d Warnings, wanted one that names the finalizer: %q", len(warned), warned)
+		t.Errorf("%d Warnings, wanted one Warning with the name of the finalizer: %q", len(warned), warned)
 	}
 	edit(t, "configmaps", "web", `{"metadata":{"finalizers":null}}`)
 	web, _ = converged(t, "web")

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// mutated are the checks of row 34: whatever the operator writes, the API server stores something else.
+// mutated are the checks of row 34: whatever the operator writes, the API server stores a different object.
 func mutated() (checks []suite.Check) {
 	for _, m := range mutations {
 		checks = append(checks, suite.Check{ID: "fault/34-" + short(m.resource) + "-mutated", Group: "34",
@@ -22,10 +22,10 @@ func mutated() (checks []suite.Check) {
 	return checks
 }
 
-// A mutation is what a policy does to the children of a kind.
+// A mutation is a policy's change of the children of a kind.
 type mutation struct {
 	resource, what string
-	// patch is what the policy does, in CEL; field is a part of the name of each field that it changes.
+	// patch is the change in CEL; field is a part of the name of each field that it changes.
 	patch string
 	field []string
 }
@@ -43,7 +43,7 @@ var mutations = []mutation{{
 	patch: `[JSONPatch{op: "replace", path: "/metadata/labels/app.kubernetes.io~1name", value: "mutated"}]`,
 }}
 
-// unanswered is longer than the pause between two tries of an operator that tries forever.
+// unanswered is longer than the pause between two tries of an operator that retries forever.
 const unanswered = 12 * time.Second
 
 func (m mutation) run(t *suite.T) {
@@ -58,9 +58,9 @@ func (m mutation) run(t *suite.T) {
 	if warned := warnings(t, "web"); len(warned) != 1 {
 		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
 	}
-	// Somebody changes the child beside it, then the MyWeb changes: one more try each, at most.
+	// Another client changes the child beside it, then the MyWeb changes: each causes one more try at most.
 	for _, change := range []func(){
-		func() { edit(t, m.resource, "web", `{"metadata":{"labels":{"team":"somebody"}}}`) },
+		func() { edit(t, m.resource, "web", `{"metadata":{"labels":{"team":"other"}}}`) },
 		func() { t.Patch("web", `{"spec":{"image":"nginx:2","pageContentHtml":"<h1>changed</h1>"}}`) },
 	} {
 		change()
@@ -74,7 +74,7 @@ func (m mutation) run(t *suite.T) {
 	wantMade(t, 0, 1, kinds...)
 }
 
-// recovered changes a child whose policy is gone, which leads to another try, and awaits that all is well.
+// recovered changes a child whose policy is gone, which leads to another try, and waits until the MyWeb is served.
 func recovered(t *suite.T, resource string) {
 	edit(t, resource, "web", `{"metadata":{"labels":null}}`)
 	web, _ := converged(t, "web")
@@ -86,19 +86,19 @@ func recovered(t *suite.T, resource string) {
 	}
 }
 
-// staysUntried fails the check when a child is written though nothing changes. The status may be: the pods of
-// another child come up.
+// staysUntried fails the check when a child is written although its inputs did not change. The status may be written,
+// because the pods of another child become ready.
 func staysUntried(t *suite.T, resource string) {
 	mark := t.Mark()
 	t.Pause(unanswered)
-	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool { return e.What() != resource })
+	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool { return e.FullResource() != resource })
 	if len(tries) > 0 {
 		t.Errorf("%d writes of the %s in %v in which nothing happened: %s",
 			len(tries), kindOf[resource], unanswered, suite.Lines(tries))
 	}
 }
 
-// reported awaits a status that says which child is not as it should be, and where.
+// reported waits for a status that names the child that differs from its desired state, and the field.
 func (m mutation) reported(t *suite.T) *suite.Web {
 	web := t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
 		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
@@ -112,10 +112,11 @@ func (m mutation) reported(t *suite.T) *suite.Web {
 	return web
 }
 
-// triedOnce fails the check when the child was written more than once since a mark. A conflict is no try.
+// triedOnce fails the check when the child was written more than once since a mark. A conflict does not count as a
+// try.
 func (m mutation) triedOnce(t *suite.T, mark int) {
 	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool {
-		return e.What() != m.resource || slices.Contains(e.Served, 409)
+		return e.FullResource() != m.resource || slices.Contains(e.Served, 409)
 	})
 	if len(tries) > 1 {
 		t.Errorf("the %s was written %d times, though once shows that the policy changes it again: %s",
@@ -123,7 +124,7 @@ func (m mutation) triedOnce(t *suite.T, mark int) {
 	}
 }
 
-// pageMutated begins with a MyWeb that is served.
+// pageMutated begins with a served MyWeb.
 func pageMutated(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	history := observe(t)

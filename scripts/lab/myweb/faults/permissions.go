@@ -24,8 +24,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// namespaceDeleted works in a namespace of its own, which somebody's finalizer keeps from going. For a while the
-// operator does not hear that the MyWeb goes with it.
+// namespaceDeleted uses a separate namespace, which a finalizer of another program keeps from being removed. For a
+// while the operator gets no event about the deletion of the MyWeb.
 func namespaceDeleted(t *suite.T) {
 	renew(t)
 	namespaces := t.Fixture.Kube.CoreV1().Namespaces()
@@ -39,7 +39,7 @@ func namespaceDeleted(t *suite.T) {
 	t.Must(err, "make an object that stays")
 	t.Cleanup(func(ctx context.Context) {
 		_, _ = t.Fixture.Kube.CoreV1().ConfigMaps(made.Name).Patch(ctx, "kept", "application/merge-patch+json",
-			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // or the namespace stays until the lab ends
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // else the namespace stays until the lab ends
 	})
 	held := hold(t, "deployments.apps")
 	t.Create("web", suite.Sample())
@@ -68,8 +68,8 @@ func namespaceDeleted(t *suite.T) {
 	wantNoPanic(t, true)
 }
 
-// permissionRevoked takes away the permission to write ConfigMaps. Reading stays: who loses that waits for
-// client-go's backoff, which is long.
+// permissionRevoked removes the permission to write ConfigMaps. The permission to read stays: an operator that loses
+// it waits for client-go's backoff, which is long.
 func permissionRevoked(t *suite.T) {
 	o := t.Operator
 	before := t.Children(t.Serve("web", suite.Sample()))
@@ -108,8 +108,8 @@ func permissionRevoked(t *suite.T) {
 	wantAlive(t)
 }
 
-// revoke takes the permission away and returns what gives it back. Who was given no role, and may do everything,
-// is refused by the proxy, which an operator cannot tell from the API server.
+// revoke removes the permission and returns a function that restores it. For an operator without roles, which may do
+// everything, the proxy refuses the requests; the operator cannot distinguish this from the API server.
 func revoke(t *suite.T) (restore func()) {
 	o := t.Operator
 	if o.Impl.Roles == nil {
@@ -174,7 +174,7 @@ func reduce(from, to string) error {
 	return os.WriteFile(to, []byte(strings.Join(out, "\n---\n")), 0o600)
 }
 
-// awaitPermission returns when the API server lets the operator write ConfigMaps, or does not.
+// awaitPermission returns when the API server allows the operator to write ConfigMaps, or no longer does.
 func awaitPermission(t *suite.T, allowed bool) {
 	t.Eventually("the API server acts by the new role", 0, func() error {
 		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().
@@ -209,7 +209,7 @@ func admission(t *suite.T) {
 	denied(t, forbid(t, "", "configmaps", "false", notAllowed))
 }
 
-// denied makes a MyWeb one of whose children is not allowed, and allows it later.
+// denied creates a MyWeb with a child that is not allowed, and allows it later.
 func denied(t *suite.T, allow func()) {
 	t.Create("web", suite.Sample())
 	t.Await("web", "reports that a child is denied", patience, func(w *suite.Web) bool {
@@ -227,16 +227,17 @@ func denied(t *suite.T, allow func()) {
 	}
 }
 
-// Details of a line in a log that change from try to try: times, identifiers, counters.
+// Details of a log line that change from try to try: times, identifiers, counters.
 var details = regexp.MustCompile(`"?reconcileID"?[=:]\s*"?[-0-9a-f]+"?|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+`)
 
-// loggedOnce keeps the operator from writing status, which it can report nowhere else, and reads what it prints.
+// loggedOnce refuses the operator's status writes, an error that the operator can report only in its log, and reads
+// the log.
 func loggedOnce(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	printed := t.Operator.Process().Printed()
 	missing := t.Rule(proxy.Rule{Match: toWrite(status), Do: proxy.Refuse(http.StatusForbidden, 0)})
 	t.SetPage("web", "<h1>changed</h1>")
-	t.AwaitFault(missing, 3, patience) // it tries again
+	t.AwaitFault(missing, 3, patience) // the operator tries again
 	t.Pause(20 * time.Second)
 	times := map[string]int{}
 	for line := range strings.Lines(t.Operator.Process().OutputSince(printed)) {

@@ -12,9 +12,9 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// podsRefused makes a MyWeb in a cluster that accepts its Deployment and refuses the pods. The Deployment reports that
-// at once, and ten minutes later that its deadline has passed. forbidPods returns a part of the message that refuses,
-// and what allows the pods again.
+// podsRefused creates a MyWeb in a cluster that accepts its Deployment and refuses the pods. The Deployment reports
+// the refusal at once, and ten minutes later that its deadline has passed. forbidPods returns a part of the message
+// of the refusal, and a function that allows the pods again.
 func podsRefused(forbidPods func(t *suite.T) (message string, allow func())) func(*suite.T) {
 	return func(t *suite.T) {
 		message, allow := forbidPods(t)
@@ -37,7 +37,7 @@ func podsRefused(forbidPods func(t *suite.T) (message string, allow func())) fun
 	}
 }
 
-// limitRange wants memory that no pod here asks for.
+// limitRange requires memory that no pod here requests.
 func limitRange(t *suite.T) (message string, allow func()) {
 	limits := t.Fixture.Kube.CoreV1().LimitRanges(t.Namespace)
 	_, err := limits.Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "much"},
@@ -49,7 +49,8 @@ func limitRange(t *suite.T) (message string, allow func()) {
 	}
 }
 
-// podSecurity lets the namespace enforce a Pod Security Standard, and somebody ask for more in the pods' template.
+// podSecurity makes the namespace enforce a Pod Security Standard, and makes another client request more in the pods'
+// template.
 func podSecurity(t *suite.T) (message string, allow func()) {
 	label := func(level string) {
 		patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"` + level + `"}}}`

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// notAllowed is what a policy of the lab says.
+// notAllowed is the message of a policy of the lab.
 const notAllowed = "the lab does not allow it"
 
 // deleting returns a function that deletes objects of a name. The check calls it at its end, too.
@@ -26,12 +26,12 @@ func deleting(t *suite.T, name string, deletes ...func(context.Context, string, 
 		}
 		return nil
 	}
-	t.Cleanup(func(ctx context.Context) { _ = away(ctx) }) // they may be gone
+	t.Cleanup(func(ctx context.Context) { _ = away(ctx) }) // they may be gone already
 	return away
 }
 
-// forbid lets a policy deny what does not meet a CEL expression, in the namespace of the check. It returns, when
-// the policy is in force, what takes it away.
+// forbid makes a policy deny objects that do not meet a CEL expression, in the namespace of the check. When the
+// policy is in force, it returns a function that removes it.
 func forbid(t *suite.T, group, resource, unless, message string) (allow func()) {
 	kube := t.Fixture.Kube.AdmissionregistrationV1()
 	policies, bindings := kube.ValidatingAdmissionPolicies(), kube.ValidatingAdmissionPolicyBindings()
@@ -57,8 +57,8 @@ func forbid(t *suite.T, group, resource, unless, message string) (allow func()) 
 	return func() { t.Must(away(t.Context()), "delete the admission policy") }
 }
 
-// mutate lets a policy change every object of a resource in the namespace of the check by a JSON patch, which
-// is CEL. It returns, when the policy is in force, what takes it away.
+// mutate makes a policy change every object of a resource in the namespace of the check by a JSON patch in CEL. When
+// the policy is in force, it returns a function that removes it.
 func mutate(t *suite.T, group, resource, patch string) (stop func()) {
 	kube := t.Fixture.Kube.AdmissionregistrationV1()
 	policies, bindings := kube.MutatingAdmissionPolicies(), kube.MutatingAdmissionPolicyBindings()
@@ -99,7 +99,7 @@ func mutate(t *suite.T, group, resource, patch string) (stop func()) {
 	}
 }
 
-// matching are the objects of a resource that are made or changed, and Secrets, for the probe.
+// matching selects created and changed objects of a resource, and Secrets, for the probe.
 func matching(group, resource string) *admissionv1.MatchResources {
 	rule := func(group, resource string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -111,13 +111,13 @@ func matching(group, resource string) *admissionv1.MatchResources {
 	return &admissionv1.MatchResources{ResourceRules: rules}
 }
 
-// here is the namespace of the check.
+// here selects the namespace of the check.
 func here(t *suite.T) *admissionv1.MatchResources {
 	return &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
 		MatchLabels: map[string]string{"kubernetes.io/metadata.name": t.Namespace}}}
 }
 
-// probe asks what would become of a Secret, and stores none.
+// probe creates a Secret in a dry run, to see the effect of the policies.
 func probe(t *suite.T) (*corev1.Secret, error) {
 	return t.Fixture.Kube.CoreV1().Secrets(t.Namespace).Create(t.Context(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}},

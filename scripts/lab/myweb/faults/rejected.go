@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// sidecarDisliked lets somebody inject a sidecar, and a policy refuse it later.
+// sidecarDisliked makes another program inject a sidecar, and a policy refuse it later.
 func sidecarDisliked(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	editBy(t, "deployments.apps", "web", []operation{{"add", "/spec/template/spec/containers/-",
@@ -28,7 +28,7 @@ func sidecarDisliked(t *suite.T) {
 	t.Patch("web", `{"spec":{"image":"nginx:2"}}`)
 	web := t.Await("web", "is Degraded for ChildRejected", patience, func(w *suite.Web) bool {
 		if !hasSidecar(t) {
-			t.Fatalf("the operator took away a sidecar that somebody injected: %s", suite.Lines(t.Writes(mark)))
+			t.Fatalf("the operator took away a sidecar of another program: %s", suite.Lines(t.Writes(mark)))
 		}
 		return w.Degraded("ChildRejected") && !w.Status.Completed
 	})
@@ -56,7 +56,7 @@ func hasSidecar(t *suite.T) bool {
 // longestNote is how many bytes the API server accepts in the note of an event.
 const longestNote = 1024
 
-// longMessage has a policy that says much, in characters of two bytes, so that a cut may fall into one.
+// longMessage has a policy with a long message, in characters of two bytes, so that a cut may fall into a character.
 func longMessage(t *suite.T) {
 	long := "The page is not allowed: " + strings.Repeat("ö", longestNote) + "."
 	allow := forbid(t, "", "configmaps", "false", long)
@@ -93,7 +93,7 @@ func longMessage(t *suite.T) {
 	converged(t, "web")
 }
 
-// anything is a MyWeb with the given fields beside its metadata.
+// anything creates a MyWeb with the given fields beside its metadata.
 func anything(t *suite.T, fields map[string]any) error {
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
@@ -103,7 +103,7 @@ func anything(t *suite.T, fields map[string]any) error {
 	return err
 }
 
-// wantBlame fails unless an error is a refusal of the schema that names the field.
+// wantBlame fails unless an error is a refusal by the schema that names the field.
 func wantBlame(t *suite.T, what string, err error, field string) {
 	cause := func(c metav1.StatusCause) bool { return c.Field == field }
 	var answer apierrors.APIStatus

@@ -20,7 +20,7 @@ func keyRemoved(t *suite.T) {
 	web, after := converged(t, "web")
 	wantSame(t, before, after)
 	wantMade(t, mark, 0, kinds...)
-	if p := web.Spec.PageContentHTML; p != nil && *p == *spec.PageContentHTML { // a webhook may fill in another
+	if p := web.Spec.PageContentHTML; p != nil && *p == *spec.PageContentHTML { // a webhook may fill in another page
 		t.Errorf("the page came back into the spec: %q", *web.Spec.PageContentHTML)
 	}
 	if after.ConfigMap.Data["index.html"] == *spec.PageContentHTML {
@@ -32,7 +32,7 @@ func keyRemoved(t *suite.T) {
 	t.StaysQuiet(time.Second)
 }
 
-// badPort asks for a node port that somebody else holds.
+// badPort requests a node port that another Service has.
 func badPort(t *suite.T) {
 	port := t.NodePort()
 	_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), &corev1.Service{
@@ -63,7 +63,7 @@ func badPort(t *suite.T) {
 	wantAsBefore(t, web, before, after)
 }
 
-// wantAsBefore sees that a MyWeb is well, and its pods were left alone.
+// wantAsBefore checks that a MyWeb has no error, and that its pods were not replaced.
 func wantAsBefore(t *suite.T, web *suite.Web, before, after *suite.Children) {
 	if after.Deployment.Generation != before.Deployment.Generation {
 		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation,
@@ -74,14 +74,14 @@ func wantAsBefore(t *suite.T, web *suite.Web, before, after *suite.Children) {
 	}
 }
 
-// refusedChild asks for an image that a policy forbids.
+// refusedChild requests an image that a policy forbids.
 func refusedChild(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	forbid(t, "apps", "deployments", `!object.spec.template.spec.containers.exists(c, c.image == "forbidden")`, notAllowed)
 	reverted(t, before, `{"spec":{"image":"forbidden"}}`, `{"spec":{"image":"nginx"}}`)
 }
 
-// tooLarge asks for a page that a policy finds too large.
+// tooLarge requests a page that a policy finds too large.
 func tooLarge(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	forbid(t, "", "configmaps", `size(object.data["index.html"]) < 1000`, notAllowed)
@@ -90,7 +90,7 @@ func tooLarge(t *suite.T) {
 		`{"spec":{"pageContentHtml":"`+*suite.Sample().PageContentHTML+`"}}`)
 }
 
-// reverted changes a MyWeb in a way that cannot be, and back.
+// reverted changes a MyWeb to a spec that cannot be served, and back.
 func reverted(t *suite.T, before *suite.Children, bad, good string) {
 	mark := t.Mark()
 	t.Patch("web", bad)
@@ -107,7 +107,7 @@ func reverted(t *suite.T, before *suite.Children, bad, good string) {
 	t.Patch("web", good)
 	web, after := converged(t, "web")
 	wantSame(t, before, after)
-	wantMade(t, mark, 1, kinds...) // those of the other
+	wantMade(t, mark, 1, kinds...) // those of the MyWeb "other"
 	wantAsBefore(t, web, before, after)
 }
 
@@ -129,10 +129,10 @@ func invalid(t *suite.T) {
 	}
 }
 
-// longest is how many characters a page may have.
+// longest is the largest number of characters of a page.
 const longest = 40000
 
-// largestPages are served, though the API server stores some characters as six bytes, and others as four.
+// largestPages are served, although the API server stores some characters as six bytes, and others as four.
 func largestPages(t *suite.T) {
 	pages := map[string]string{"escaped": "<", "wide": "😀"}
 	for name, character := range pages {
@@ -151,16 +151,17 @@ func largestPages(t *suite.T) {
 	t.StaysQuiet(time.Second)
 }
 
-// otherWords enqueues the MyWeb without changing anything that is its. The generation of the Deployment stays
-// (an annotation would move it), for else its status would move, and the MyWeb's with it.
+// otherWords enqueues the MyWeb without changing a field of the MyWeb or of the operator. The generation of the
+// Deployment must stay (an annotation would change it), because otherwise its status would change, and with it the
+// MyWeb's.
 func otherWords(t *suite.T) {
 	spec := suite.Sample()
 	spec.Replicas = new(int32(1))
 	t.Serve("web", spec)
 	mark := t.Mark()
-	t.Patch("web", `{"metadata":{"annotations":{"lab.example.com/note":"by somebody"}}}`)
+	t.Patch("web", `{"metadata":{"annotations":{"lab.example.com/note":"by a user"}}}`)
 	for _, resource := range kinds {
-		edit(t, resource, "web", `{"metadata":{"labels":{"team":"somebody"}}}`)
+		edit(t, resource, "web", `{"metadata":{"labels":{"team":"other"}}}`)
 	}
 	edit(t, "deployments.apps", "web",
 		`{"spec":{"progressDeadlineSeconds":600,"minReadySeconds":0,"strategy":{"type":"RollingUpdate"}}}`)
@@ -168,15 +169,15 @@ func otherWords(t *suite.T) {
 		`{"spec":{"sessionAffinity":"None","internalTrafficPolicy":"Cluster","ipFamilyPolicy":"SingleStack"}}`)
 	t.Pause(2 * time.Second)
 	if writes := t.Writes(mark); len(writes) > 0 {
-		t.Errorf("%d writes for what is none of the operator's: %s", len(writes), suite.Lines(writes))
+		t.Errorf("%d writes for fields that the operator does not own: %s", len(writes), suite.Lines(writes))
 	}
 	web, _ := converged(t, "web")
 	for _, resource := range kinds {
-		if read(t, resource, "web").GetLabels()["team"] != "somebody" {
-			t.Errorf("the label that somebody set on the %s is gone", kindOf[resource])
+		if read(t, resource, "web").GetLabels()["team"] != "other" {
+			t.Errorf("the label that another client set on the %s is gone", kindOf[resource])
 		}
 	}
 	if web.Annotations["lab.example.com/note"] == "" {
-		t.Errorf("the annotation that somebody set on the MyWeb is gone")
+		t.Errorf("the annotation that another client set on the MyWeb is gone")
 	}
 }

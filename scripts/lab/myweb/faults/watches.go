@@ -22,24 +22,24 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// watches are rows 8 to 12: what befalls the operator's watches. They are of all namespaces, so the operator is
-// disturbed as a whole.
+// watches are rows 8 to 12: faults of the operator's watches. The watches cover all namespaces, so the whole operator
+// is disturbed.
 func watches() []suite.Check {
 	checks := []suite.Check{
 		{ID: "fault/08-ended", Group: "8", Run: gap(func(s *proxy.Stream) error { s.End(); return nil }),
-			Title: "watches that end are resumed; what happened in the gap is seen"},
+			Title: "watches that end are resumed; changes in the gap are seen"},
 		{ID: "fault/08-cut", Group: "8", Run: gap(func(s *proxy.Stream) error { s.Cut(); return nil }),
-			Title: "watches that break are opened again; what happened in the gap is seen"},
+			Title: "watches that break are opened again; changes in the gap are seen"},
 		{ID: "fault/08-half-open", Group: "8", Run: gap(nil),
-			Title: "while watches hang nothing is destroyed; when they go on, what was withheld is done"},
+			Title: "while watches hang, nothing is destroyed; when they continue, the operator handles the withheld events"},
 		{ID: "fault/09-gone", Group: "9", Run: gap((*proxy.Stream).Expire),
-			Title: "after 410 Gone all is listed anew, and a child or MyWeb that was deleted meanwhile is missed"},
+			Title: "after 410 Gone all is listed again, and the operator notices a child or MyWeb that was deleted meanwhile"},
 		{ID: "fault/10-mywebs-unseen", Group: "10", Run: notSeen(suite.Resource),
 			Title: "an operator that does not see its own status writes does not repeat them"},
 		{ID: "fault/11-old-list", Group: "11", Run: oldSnapshot(true),
-			Title: "an operator that starts with an old list destroys nothing for a MyWeb of the past, and converges"},
+			Title: "an operator that starts with an old list destroys nothing for an old MyWeb, and converges"},
 		{ID: "fault/11-old-watch", Group: "11", Run: oldSnapshot(false),
-			Title: "an operator whose initial watch tells of the past destroys nothing for a MyWeb of then, and converges"},
+			Title: "an operator whose initial watch reports an old state destroys nothing for an old MyWeb, and converges"},
 		{ID: "fault/12-unobserved-change", Group: "12", Run: unobserved,
 			Title: "replicas 1, 3, 2 with the 3 unseen are the same as 1, 2; and so is the way down"},
 	}
@@ -54,19 +54,20 @@ func watches() []suite.Check {
 	return checks
 }
 
-// freeze withholds the events of the operator's watches; of resources, or of all.
+// freeze withholds the events of the operator's watches: of the given resources, or of all.
 func freeze(t *suite.T, resources ...string) *proxy.Fault {
 	return t.Everywhere(proxy.Rule{
 		Match: ledger.Match{Verbs: []string{wire.Watch}, Resources: resources}, Do: proxy.Freeze()})
 }
 
-// renew has the next check begin with a process whose watches are undisturbed: client-go's backoff would last.
+// renew makes the next check begin with a process whose watches are undisturbed, because client-go's backoff would
+// last.
 func renew(t *suite.T) {
 	t.Cleanup(func(context.Context) { t.Operator.Kill() })
 }
 
-// gap withholds events while children and a MyWeb are deleted, and a MyWeb changes. Then end does something to
-// each watch; without it they go on.
+// gap withholds events while children and a MyWeb are deleted, and a MyWeb changes. Then it calls end for each watch;
+// without end the watches continue.
 func gap(end func(*proxy.Stream) error) func(*suite.T) {
 	return func(t *suite.T) {
 		renew(t)
@@ -74,7 +75,7 @@ func gap(end func(*proxy.Stream) error) func(*suite.T) {
 		before := t.Children(t.Serve("web", suite.Sample()))
 		t.Completed("gone")
 		t.AwaitQuiet(300 * time.Millisecond)
-		t.Pause(time.Second) // client-go takes a watch that ends sooner for broken
+		t.Pause(time.Second) // client-go treats a watch that ends sooner as broken
 		mark := t.Mark()
 		f := freeze(t)
 		t.AwaitFault(f, 1, time.Second)
@@ -84,7 +85,7 @@ func gap(end func(*proxy.Stream) error) func(*suite.T) {
 		t.SetPage("web", "<h1>after the gap</h1>")
 		t.Pause(2 * time.Second)
 		if changes := t.Changes(mark); len(changes) > 0 {
-			t.Errorf("%d changes by an operator that hears nothing: %s", len(changes), suite.Lines(changes))
+			t.Errorf("%d changes by an operator that receives no events: %s", len(changes), suite.Lines(changes))
 		}
 		if end != nil {
 			f.Remove()
@@ -97,8 +98,8 @@ func gap(end func(*proxy.Stream) error) func(*suite.T) {
 		t.Served("web", "follows the change", patience)
 		_, after := converged(t, "web")
 		wantSame(t, before, after, "ConfigMap")
-		// Who hears of the children's end before that of their MyWeb makes them once more, for the garbage
-		// collector. Of the other one nothing but the page is missing.
+		// For the deleted MyWeb, an operator that sees the children's deletion first recreates them, and the garbage
+		// collector deletes them. So this counts only the children of web, of which only the ConfigMap is missing.
 		for resource, want := range map[string]int{"configmaps": 1, "deployments.apps": 0, "services": 0} {
 			if got := madeOf(t, mark, resource, "web"); got != want {
 				t.Errorf("%s: %d made, wanted %d: %s", resource, got, want, suite.Lines(t.Writes(mark)))
@@ -112,11 +113,11 @@ func gap(end func(*proxy.Stream) error) func(*suite.T) {
 	}
 }
 
-// notSeen freezes the watch of one kind, and makes a MyWeb and changes it twice.
+// notSeen freezes the watch of one kind, creates a MyWeb, and changes it twice.
 func notSeen(resource string) func(*suite.T) {
 	return func(t *suite.T) {
 		renew(t)
-		if resource == suite.Resource { // or the MyWeb itself is not seen
+		if resource == suite.Resource { // the operator would not see the MyWeb itself
 			t.Serve("web", suite.Sample())
 		}
 		mark := t.Mark()
@@ -143,7 +144,7 @@ func notSeen(resource string) func(*suite.T) {
 		if changes := t.Fixture.Ledger.Entries(ledger.Match{
 			Users: []string{t.Operator.User.Name}, Namespace: t.Namespace, After: mark,
 			Resources: []string{what}, Where: ledger.Changes.Matches}); len(changes) > 3 {
-			t.Errorf("%d changes of what is not seen, for one that was made and changed twice: %s", len(changes),
+			t.Errorf("%d changes of an unseen object, for a MyWeb that was created and changed twice: %s", len(changes),
 				suite.Lines(changes))
 		}
 		f.Release()
@@ -158,8 +159,8 @@ func notSeen(resource string) func(*suite.T) {
 	}
 }
 
-// lose deletes the Deployment, and keeps the pods of the next one from being scheduled until the check ends
-// or the returned function is called: the status reports for so long what the operator does not see.
+// lose deletes the Deployment, and keeps the pods of the next Deployment from being scheduled until the check ends or
+// the returned function is called. Until then, the operator's status differs from the frozen MyWeb that it sees.
 func lose(t *suite.T) (find func()) {
 	find = func() { t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGCONT), "let the scheduler go on") }
 	t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGSTOP), "stop the scheduler")
@@ -176,15 +177,15 @@ func lose(t *suite.T) (find func()) {
 	return find
 }
 
-// unobserved changes a MyWeb twice while the operator hears nothing, and ends the watch so that it sees the
-// last state alone.
+// unobserved changes a MyWeb twice while the operator gets no events, and ends the watch so that it sees only the
+// last state.
 func unobserved(t *suite.T) {
 	renew(t)
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
 	for _, replicas := range [][2]int{{3, 2}, {3, 1}} {
 		was := read(t, "deployments.apps", "web").GetGeneration()
-		t.Pause(time.Second) // client-go takes a watch that ends sooner for broken
+		t.Pause(time.Second) // client-go treats a watch that ends sooner as broken
 		f := freeze(t, suite.Resource)
 		t.AwaitFault(f, 1, time.Second)
 		for _, n := range replicas {
@@ -205,8 +206,8 @@ func unobserved(t *suite.T) {
 	t.StaysQuiet(time.Second)
 }
 
-// oldSnapshot starts the operator with MyWebs as they were before one was deleted and made again under its
-// name. Either a list tells of the past, and the watch after it hangs, or the initial events of a watch do.
+// oldSnapshot starts the operator with MyWebs from before one of them was deleted and recreated with its name. Either
+// a list returns the old state, and the watch after it hangs, or the initial events of a watch return it.
 func oldSnapshot(list bool) func(*suite.T) {
 	return func(t *suite.T) {
 		renew(t)
@@ -244,13 +245,13 @@ func oldSnapshot(list bool) func(*suite.T) {
 			}
 		}
 		if err := suite.Differ(after.ConfigMap.Data, before.ConfigMap.Data); err != nil {
-			t.Errorf("the page of now was changed for the MyWeb of the past (UID %s): %v", first.UID, err)
+			t.Errorf("the current page was changed for the old MyWeb (UID %s): %v", first.UID, err)
 		}
 		wantMade(t, mark, 0, kinds...)
 		stale.Release()
 		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{
 			Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
-			s.End() // what a rule answered never goes on by itself
+			s.End() // an answer by a rule never continues by itself
 		}
 		t.SetPage("web", "<h1>after it</h1>")
 		_, after = converged(t, "web")
@@ -261,7 +262,7 @@ func oldSnapshot(list bool) func(*suite.T) {
 	}
 }
 
-// retell answers from the past: a list, and holds the watches after it; or the initial events of a watch.
+// retell answers with an old state: a list, and holds the watches after it; or the initial events of a watch.
 func retell(past *unstructured.UnstructuredList) func(*proxy.Exchange) proxy.Action {
 	var listed atomic.Bool
 	return func(x *proxy.Exchange) proxy.Action {
@@ -292,7 +293,7 @@ func retell(past *unstructured.UnstructuredList) func(*proxy.Exchange) proxy.Act
 func event(kind string, object *unstructured.Unstructured) []byte {
 	data, err := wire.Values.Encode(kind, object)
 	if err != nil {
-		panic(err) // an object as any other
+		panic(err) // an object like any other
 	}
 	return data
 }

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// writes are the checks of each answer that asks to try again.
+// writes are the checks of each answer that asks for a retry.
 func writes() (checks []suite.Check) {
 	for _, code := range []int{500, 503, 504, 429} {
 		checks = append(checks,
@@ -34,14 +34,14 @@ func writes() (checks []suite.Check) {
 func each(t *suite.T, r proxy.Rule, resources ...string) {
 	for _, resource := range resources {
 		if resource == status && !t.Reports() {
-			continue // nobody writes it
+			continue // no operator writes it
 		}
 		r.Match.Verbs, r.Match.Resources = wire.Writes, []string{resource}
 		t.Rule(r)
 	}
 }
 
-// whileMade disturbs the writes of a MyWeb that is made, and wants it served as if nothing had been.
+// whileMade disturbs the writes for a new MyWeb, and expects that it is served as without a fault.
 func whileMade(disturb func(t *suite.T)) func(*suite.T) {
 	return func(t *suite.T) {
 		history := observe(t)
@@ -94,7 +94,7 @@ func answerLostUpdate(t *suite.T) {
 	t.StaysQuiet(time.Second)
 }
 
-// unreachable drops all writes for a while: client-go sends no write again by itself.
+// unreachable drops all writes for a while: client-go does not repeat a write by itself.
 func unreachable(t *suite.T) {
 	history := observe(t)
 	f := t.Rule(proxy.Rule{Match: toWrite(kinds...), Do: proxy.Drop()})
@@ -107,7 +107,7 @@ func unreachable(t *suite.T) {
 	history.wantWell(t, "web")
 }
 
-// conflictChildren changes what exists: a create that is answered with 409 would say that the object exists.
+// conflictChildren changes existing objects: a create that is answered with 409 would mean that the object exists.
 func conflictChildren(t *suite.T) {
 	history := observe(t)
 	before := t.Children(t.Serve("web", suite.Sample()))
@@ -122,7 +122,7 @@ func conflictChildren(t *suite.T) {
 	history.wantWell(t, "web")
 }
 
-// trueConflict changes the MyWeb under the operator's hands: before its first three status writes.
+// trueConflict changes the MyWeb before each of the operator's first three status writes.
 func trueConflict(t *suite.T) {
 	history := observe(t)
 	n := 0
@@ -141,7 +141,7 @@ func trueConflict(t *suite.T) {
 	t.Patch("web", `{"spec":{"replicas":2}}`)
 	converged(t, "web")
 	if web, _ := t.Get("web"); web.Annotations["lab.example.com/touched"] == "" {
-		t.Errorf("the annotation of somebody else is gone: %v", web.Annotations)
+		t.Errorf("the annotation of another client is gone: %v", web.Annotations)
 	}
 	wantMade(t, 0, 1, kinds...)
 	history.wantWell(t, "web")
@@ -175,9 +175,9 @@ func retryAfter(code int, resources ...string) func(*suite.T) {
 		converged(t, "web")
 		wantMade(t, 0, 1, kinds...)
 		history.wantWell(t, "web")
-		tries := slices.DeleteFunc(t.Writes(0), func(e ledger.Entry) bool { return !slices.Contains(resources, e.What()) })
+		tries := slices.DeleteFunc(t.Writes(0), func(e ledger.Entry) bool { return !slices.Contains(resources, e.FullResource()) })
 		for n, e := range tries[:len(tries)-1] {
-			next := slices.IndexFunc(tries[n+1:], func(o ledger.Entry) bool { return o.What() == e.What() })
+			next := slices.IndexFunc(tries[n+1:], func(o ledger.Entry) bool { return o.FullResource() == e.FullResource() })
 			if e.Code != code || next < 0 {
 				continue
 			}
@@ -188,7 +188,7 @@ func retryAfter(code int, resources ...string) func(*suite.T) {
 	}
 }
 
-// slow delays writes of some MyWebs by 2 s. An operator with one worker serves the quick one after all of them.
+// slow delays writes of some MyWebs by 2 s. An operator with one worker serves the quick MyWeb after all of them.
 func slow(resources ...string) func(*suite.T) {
 	return func(t *suite.T) {
 		match := toWrite(resources...)
@@ -203,10 +203,10 @@ func slow(resources ...string) func(*suite.T) {
 			converged(t, fmt.Sprintf("slow-%d", i))
 		}
 		wantMade(t, 0, slowOnes+1, kinds...)
-		first := map[string]ledger.Entry{} // answer for each MyWeb
+		first := map[string]ledger.Entry{} // the first answer for each MyWeb
 		for _, e := range t.Requests(0, wire.Writes...) {
-			if _, seen := first[e.Name]; !seen && match.Resources[0] == e.What() || e.Name == "quick" {
-				first[e.Name] = e // of the quick one the last
+			if _, seen := first[e.Name]; !seen && match.Resources[0] == e.FullResource() || e.Name == "quick" {
+				first[e.Name] = e // the last answer for the quick MyWeb
 			}
 		}
 		behind := 0
@@ -222,5 +222,5 @@ func slow(resources ...string) func(*suite.T) {
 	}
 }
 
-// slowOnes are more than an operator with a single worker can have under way beside the quick one.
+// slowOnes is more than an operator with a single worker can handle before the quick MyWeb.
 const slowOnes = 3

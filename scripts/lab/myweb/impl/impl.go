@@ -1,4 +1,4 @@
-// Package impl knows the MyWeb operators that the lab examines: the workshop's own, and a reader's.
+// Package impl describes the MyWeb operators that the lab examines: the workshop's own, and a reader's.
 package impl
 
 import (
@@ -15,62 +15,64 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// CRD is the file of the CustomResourceDefinition that all implementations handle, seen from the checkout.
+// CRD is the file of the CustomResourceDefinition that all implementations handle, relative to the checkout.
 const CRD = "04-controller-runtime/config/crd/operator.k8s-summit.org_mywebs.yaml"
 
 // An Implementation is a MyWeb operator: a program that finds the API server by KUBECONFIG.
 type Implementation struct {
-	// Name is short, Title says how it is written.
+	// Name is short; Title describes how the operator is written.
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
-	// Folder has all that the other fields name; it is empty when the program was given as a file.
+	// Folder has all files that the other fields name; it is empty when the program was given as a file.
 	Folder string `json:"folder,omitempty"`
-	// Package is built in the module of Folder, and may be of a module that this one requires. Besides are packages
-	// whose programs are built, too. Program is a file that is run as it is, in place of a package.
+	// Package is built in the module of Folder, and may belong to a module that this module requires. Besides are
+	// packages whose programs are built, too. Program is a file that is run unchanged, in place of a package.
 	Package string   `json:"package,omitempty"`
 	Besides []string `json:"besides,omitempty"`
 	Program string   `json:"program,omitempty"`
-	// Carries are programs that an image must hold, too, for Program to run. They count for the size.
+	// Carries are programs that an image must also contain for Program to run. They count for the size.
 	Carries []string `json:"carries,omitempty"`
-	// OnlyByName leaves the implementation out where none is named. What it cannot do is a finding, not an error.
+	// OnlyByName excludes the implementation when no name is given. Its failures are findings, not errors.
 	OnlyByName bool `json:"onlyByName,omitempty"`
-	// OnlyCompared leaves the implementation out where none is named, but not of a comparison. What it cannot do is a
-	// finding, too.
+	// OnlyCompared excludes the implementation when no name is given, except from a comparison. Its failures are
+	// findings, too.
 	OnlyCompared bool `json:"onlyCompared,omitempty"`
-	// Fails are the checks that the implementation does not pass, as the lab measured. A check that fails and is not
-	// listed is an error, and so is one that is listed and passes.
+	// Fails are the checks that the implementation fails, as the lab measured. An unlisted check that fails is an
+	// error, and so is a listed check that passes.
 	Fails []string `json:"fails,omitempty"`
 	// Needs are manifests that are applied before the first start, in this order.
 	Needs []string `json:"needs,omitempty"`
-	// OwnCRD is for a program that installs the CRD of MyWebs itself: the lab does not. CRDFile is one in Folder that
-	// the lab installs in place of the one that all others handle.
+	// OwnCRD is for a program that installs the CRD of MyWebs itself, so that the lab does not. CRDFile is a CRD in
+	// Folder that the lab installs in place of the common CRD.
 	OwnCRD  bool   `json:"ownCRD,omitempty"`
 	CRDFile string `json:"crdFile,omitempty"`
-	// Written are what the author writes and maintains: patterns of files, and, with a leading ./, Go packages, which
-	// stand for all of this module that they are linked from. Without any it is Package, or Program.
+	// Written lists the files that the author writes and maintains: patterns of files, and, with a leading ./, Go
+	// packages, which stand for all packages of this module that are linked into them. Without any it is Package, or
+	// Program.
 	Written []string `json:"written,omitempty"`
-	// Roles and LeaseRoles are files in Folder: what the operator may do everywhere, and in the namespace
-	// of its lease. Without them it may do everything.
+	// Roles and LeaseRoles are files in Folder: the operator's permissions everywhere, and in the namespace of its
+	// lease. Without them it may do everything.
 	Roles      []string `json:"roles,omitempty"`
 	LeaseRoles []string `json:"leaseRoles,omitempty"`
-	// Admission are plugins that the API server has enabled in addition to its defaults.
+	// Admission are plugins that the API server enables in addition to its defaults.
 	Admission []string `json:"admission,omitempty"`
-	// Webhooks is a file, seen from Folder, with the webhook configurations that the operator ships. With it,
-	// the program is given --webhook-port and --webhook-cert-dir, as cert-manager would have it.
+	// Webhooks is a file, relative to Folder, with the operator's own webhook configurations. With it, the program
+	// gets --webhook-port and --webhook-cert-dir, as with cert-manager.
 	Webhooks string `json:"webhooks,omitempty"`
-	// Args and Env are always given. In both, $(FOLDER) is Folder, and $(BIN) has the programs of Besides.
+	// Args and Env are always passed. In both, $(FOLDER) is Folder, and $(BIN) is the folder with the programs of
+	// Besides.
 	Args []string `json:"args,omitempty"`
 	Env  []string `json:"env,omitempty"`
-	// InFolder is for a program that expects its files in the folder that it runs in: Folder is that.
+	// InFolder is for a program that expects its files in its working folder: that is Folder.
 	InFolder bool `json:"inFolder,omitempty"`
-	// BuildArgs are given to `go build` as well.
+	// BuildArgs are additional arguments of `go build`.
 	BuildArgs []string `json:"-"`
 	// SyncMetric is the counter of handled MyWebs, where the program serves metrics.
 	SyncMetric string `json:"syncMetric,omitempty"`
-	// Path of the program, and those of Besides: set by Build.
+	// Path is the program, and Beside are the programs of Besides: set by Build.
 	Path   string   `json:"path,omitempty"`
 	Beside []string `json:"-"`
-	// Flags that its --help names: set by Build.
+	// Flags are the flags that its --help names: set by Build.
 	Flags []string `json:"-"`
 }
 
@@ -86,10 +88,10 @@ func Listed(root string) ([]Implementation, error) {
 	return list.Implementations, nil
 }
 
-// MustPass reports whether a check that the implementation does not pass is an error, and not a finding.
+// MustPass reports whether a failed check of the implementation is an error, and not a finding.
 func (i Implementation) MustPass() bool { return !i.OnlyByName && !i.OnlyCompared }
 
-// Compared are the names of those that a comparison is about where none is named.
+// Compared are the names of the implementations in a comparison when no name is given.
 func Compared(root string) (names []string, err error) {
 	listed, err := Listed(root)
 	for _, i := range listed {
@@ -100,8 +102,8 @@ func Compared(root string) (names []string, err error) {
 	return names, err
 }
 
-// Choose returns the implementations that the words mean: names of the list, or name=path of a program;
-// without words all of the list but those that are run only by name, or only compared.
+// Choose returns the implementations that the words name: names of the list, or name=path of a program; without words
+// all of the list, except those that run only by name, or are only compared.
 func Choose(root string, words ...string) ([]Implementation, error) {
 	listed, err := Listed(root)
 	if err != nil {
@@ -138,7 +140,7 @@ func Choose(root string, words ...string) ([]Implementation, error) {
 	return chosen, nil
 }
 
-// Build compiles the programs into a folder, unless there is a file to run, and asks it for its flags.
+// Build compiles the programs into a folder, unless there is a file to run, and reads the flags of the program.
 func (i Implementation) Build(ctx context.Context, into string) (Implementation, error) {
 	bin := filepath.Join(into, i.Name+".bin")
 	for _, name := range i.Besides {
@@ -200,10 +202,11 @@ func (i Implementation) CRDs(root string) []string {
 	}
 }
 
-// AnotherCRD reports whether no other implementation can be beside this one, because MyWebs have another CRD with it.
+// AnotherCRD reports whether no other implementation can run beside this one, because it has a different CRD for
+// MyWebs.
 func (i Implementation) AnotherCRD() bool { return i.OwnCRD || i.CRDFile != "" }
 
-// command are the words at the beginning of Args that name a command of the program.
+// command returns the words at the beginning of Args that name a command of the program.
 func (i Implementation) command() []string {
 	flag := slices.IndexFunc(i.Args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
 	if flag < 0 {
@@ -212,7 +215,7 @@ func (i Implementation) command() []string {
 	return i.Args[:flag]
 }
 
-// WithoutWebhooks is the implementation as it is measured: webhooks are not what the others do as well.
+// WithoutWebhooks is the implementation for measurements, without webhooks, because the others have none.
 func (i Implementation) WithoutWebhooks() Implementation {
 	if i.Webhooks != "" {
 		i.Webhooks, i.Args = "", slices.DeleteFunc(slices.Clone(i.Args), func(arg string) bool { return arg == "--webhooks" })
@@ -223,7 +226,7 @@ func (i Implementation) WithoutWebhooks() Implementation {
 // Has reports whether the program has a flag.
 func (i Implementation) Has(flag string) bool { return slices.Contains(i.Flags, flag) }
 
-// With returns those of the given settings, as --flag=value, whose flag the program has.
+// With returns those of the given settings, as --flag=value, for which the program has the flag.
 func (i Implementation) With(settings ...string) (args []string) {
 	for _, s := range settings {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(s, "--"), "=")

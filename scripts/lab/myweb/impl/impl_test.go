@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
-// checkout makes a folder with a list of two, a third that is run only by name, and one that is only compared.
+// checkout creates a folder with a list of two, a third that runs only by name, and a fourth that is only compared.
 func checkout(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -64,7 +64,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// script makes a program.
+// script creates a program.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
@@ -178,8 +178,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestListed holds for the list of the checkout: each entry names what is there, and those that are run without a name
-// are the chapters'.
+// TestListed checks the list of the checkout: each entry names existing files, and the entries that run without a
+// name are those of the chapters.
 func TestListed(t *testing.T) {
 	root, err := fixture.Here()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package mutants plants bugs in an operator, one at a time, to see that the lab catches them: a lab that
-// never caught a planted fault proves nothing.
+// Package mutants plants bugs in an operator, one at a time, to see that the lab catches them: a lab that has never
+// caught a planted bug proves nothing.
 package mutants
 
 import (
@@ -15,10 +15,10 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// A Mutant is one that the lab builds.
+// A Mutant is a planted bug that the lab builds into an operator.
 type Mutant struct {
 	mutant.Mutant
-	// CRD is the file of a patched CRD, set by Build; empty when the patch is not of it.
+	// CRD is the file of a patched CRD, set by Build; empty when the patch does not change the CRD.
 	CRD string
 }
 
@@ -39,8 +39,8 @@ func All(root string) ([]Mutant, error) {
 	return all, nil
 }
 
-// Build compiles the mutant into a folder. The chapter itself stays as it is: the compiler is given patched
-// copies of the files in place of them.
+// Build compiles the mutant into a folder. The chapter itself stays unchanged: the compiler uses patched copies of
+// the files instead.
 func (m *Mutant) Build(ctx context.Context, listed []impl.Implementation, dir string) (impl.Implementation, error) {
 	i, err := m.patched(ctx, listed, dir)
 	if err != nil {
@@ -67,7 +67,7 @@ func (m *Mutant) patched(ctx context.Context, listed []impl.Implementation, dir 
 	return i, nil
 }
 
-// overlay patches copies of the files and returns the file that tells the compiler of them.
+// overlay patches copies of the files and returns the overlay file for the compiler.
 func (m *Mutant) overlay(ctx context.Context, folder, dir string) (string, error) {
 	replace := map[string]string{}
 	for _, name := range m.Files() {

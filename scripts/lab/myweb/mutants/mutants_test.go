@@ -7,8 +7,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// TestPatches lays every patch on the source: an operator that changed takes its mutants along. That they
-// compile, and are caught, `make mutants` shows.
+// TestPatches applies every patch to the source: when an operator changes, its mutants must be updated. `make
+// mutants` shows that they compile, and are caught.
 func TestPatches(t *testing.T) {
 	root, err := fixture.Here()
 	if err != nil {

@@ -20,19 +20,19 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A Result says what the lab made of a mutant.
+// A Result is the lab's result for a mutant.
 type Result struct {
 	Mutant Mutant
 	// Caught: every check of Mutant.CaughtBy failed, for the stated reason, and passed on the unpatched operator.
 	Caught bool
-	// Reason is what the first of these checks said, or what went wrong with the mutant.
+	// Reason is the reason of the first of these checks, or the error with the mutant.
 	Reason string
-	// Outcomes are those of the checks, with their evidence.
+	// Outcomes are the outcomes of the checks, with their evidence.
 	Outcomes []suite.Outcome
 	Took     time.Duration
 }
 
-// Print writes the result: the bug, and what the lab said of it.
+// Print writes the result: the bug, and the lab's verdict.
 func (r Result) Print(w io.Writer) {
 	verdict := map[bool]string{true: "caught", false: "MISSED"}[r.Caught]
 	suite.Line(w, fmt.Sprintf("%s  %-27s", verdict, r.Mutant.Name),
@@ -41,19 +41,19 @@ func (r Result) Print(w io.Writer) {
 	fmt.Fprint(w, suite.Indented("          ", r.Reason))
 }
 
-// A Bench is a fixture in which mutants are examined, and the operators that they are of.
+// A Bench is a fixture in which mutants are examined, and the operators that they patch.
 type Bench struct {
 	Fixture *fixture.Fixture
-	// Unpatched returns the operator of that name, built. Every check that catches a mutant must pass on it here.
+	// Unpatched returns the built operator of that name. Every check that catches a mutant must pass on it here.
 	Unpatched func(ctx context.Context, name string) (impl.Implementation, error)
-	// Checks are those that catch mutants, besides the crash sequences.
+	// Checks are the checks that catch mutants, besides the crash sequences.
 	Checks []suite.Check
 
 	passed map[string]bool // checks that an unpatched operator has passed in this fixture
 }
 
-// Run examines a mutant, built as i, with the checks that must catch it, and then with the same checks the operator
-// that it is of. Checks that need a planted bug run here alone.
+// Run examines a mutant, built as i, with the checks that must catch it, and then runs the same checks on the
+// operator that it patches. Checks that need a planted bug run only here.
 func (b *Bench) Run(ctx context.Context, m Mutant, i impl.Implementation) (r Result, err error) {
 	begin := time.Now()
 	defer func() { r.Took = time.Since(begin) }()
@@ -61,7 +61,7 @@ func (b *Bench) Run(ctx context.Context, m Mutant, i impl.Implementation) (r Res
 	if err := fit(ctx, b.Fixture); err != nil {
 		return r, fmt.Errorf("mutant %s: the fixture is not fit for it, after what went before: %w", m.Name, err)
 	}
-	if r.Outcomes, err = b.mutated(ctx, m, i); err != nil { // the operator did not even start: a mutant has to get so far
+	if r.Outcomes, err = b.mutated(ctx, m, i); err != nil { // the operator did not even start: a mutant must start
 		return r, fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
 	if r.judge(); r.Caught {
@@ -81,7 +81,8 @@ func (b *Bench) mutated(ctx context.Context, m Mutant, i impl.Implementation) (a
 	return b.examine(ctx, "m-"+m.Name, m, i, m.CaughtBy)
 }
 
-// control runs the checks that caught a mutant on the unpatched operator. One that fails there too has shown nothing.
+// control runs the checks that caught a mutant on the unpatched operator. A check that also fails there has shown
+// nothing.
 func (b *Bench) control(ctx context.Context, r *Result) error {
 	key := func(id string) string { return r.Mutant.Of + " " + r.Mutant.Rights + " " + id }
 	ids := slices.DeleteFunc(slices.Clone(r.Mutant.CaughtBy), func(id string) bool { return b.passed[key(id)] })
@@ -114,7 +115,7 @@ func (b *Bench) control(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// examine runs the checks of these IDs against a program, as a user of that name.
+// examine runs the checks of these IDs against a program, with a user of that name.
 func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Implementation, ids []string) (
 	[]suite.Outcome, error) {
 	if m.Rights == "all" {
@@ -125,7 +126,7 @@ func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Imple
 	if err != nil {
 		return nil, err
 	}
-	o.AssumeAll() // a bug may be that status, or an owner reference, is missing
+	o.AssumeAll() // a bug may be a missing status or owner reference
 	checks, outcomes := b.Checks, []suite.Outcome(nil)
 	if slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "crash/") }) {
 		sequences, wrong, err := crash.Checks(ctx, b.Fixture, o)
@@ -145,8 +146,8 @@ func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Imple
 	return append(outcomes, more...), err
 }
 
-// fit returns an error when no MyWeb can be made in a fixture: every check would fail there, and every mutant
-// be taken for caught.
+// fit returns an error when no MyWeb can be created in a fixture: then every check would fail, and every mutant would
+// count as caught.
 func fit(ctx context.Context, w *fixture.Fixture) error {
 	web := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": myweb.MyWebs.GroupVersion().String(), "kind": "MyWeb",
@@ -156,7 +157,7 @@ func fit(ctx context.Context, w *fixture.Fixture) error {
 	return err
 }
 
-// judge holds the outcomes against what was expected.
+// judge compares the outcomes with the expected ones.
 func (r *Result) judge() {
 	r.Caught = true
 	for _, id := range r.Mutant.CaughtBy {

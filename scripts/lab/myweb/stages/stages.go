@@ -1,5 +1,5 @@
-// Package stages holds checks for programs that are not operators yet: the first stages of a chapter make no children,
-// so that no behaviour of MyWeb can judge them, and a later one watches none.
+// Package stages has checks for programs that are not operators yet: the first stages of a chapter create no
+// children, so no check of behaviours can judge them, and a later stage watches no children.
 package stages
 
 import (
@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// Checks are all of them.
+// Checks returns all checks.
 func Checks() []suite.Check {
 	return []suite.Check{
 		{ID: "stage/reports-changes", Group: "stage", Run: reportsChanges,
@@ -26,16 +26,16 @@ func Checks() []suite.Check {
 		{ID: "stage/accepts-deletions", Group: "stage", Run: acceptsDeletions,
 			Title: "a MyWeb that is deleted is not an error"},
 		{ID: "stage/retries-failures", Group: "stage", Run: retriesFailures,
-			Title: "what failed is tried again, with backoff, until it succeeds"},
+			Title: "a failed sync is retried with backoff until it succeeds"},
 		{ID: "stage/status-follows", Group: "stage", Alone: true, Run: statusFollows,
 			Title: "the status reports pods that run, also when they begin long after the MyWeb was created"},
 	}
 }
 
-// soon is how long an event and a log line take at most.
+// soon is the longest time until an event and a log line appear.
 const soon = 10 * time.Second
 
-// lines are those of the operator's log that name the MyWeb of the check.
+// lines are the lines of the operator's log that name the MyWeb of the check.
 func lines(t *suite.T) (found []string) {
 	for line := range strings.Lines(t.Operator.Process().Output()) {
 		if strings.Contains(line, t.Namespace) && strings.Contains(line, "web") {
@@ -45,7 +45,7 @@ func lines(t *suite.T) (found []string) {
 	return found
 }
 
-// logged does something and waits for another line about the MyWeb.
+// logged calls do and waits for another line about the MyWeb.
 func logged(t *suite.T, what string, do func()) {
 	before := len(lines(t))
 	do()
@@ -68,7 +68,8 @@ func reportsDeletions(t *suite.T) {
 	logged(t, "a MyWeb that was deleted", func() { t.Delete("web") })
 }
 
-// acceptsDeletions creates another MyWeb at the end: when that is logged, the deletion was handled before.
+// acceptsDeletions creates another MyWeb at the end: when the program has logged it, it has handled the deletion
+// before.
 func acceptsDeletions(t *suite.T) {
 	logged(t, "a MyWeb that was created", func() { t.Create("web", suite.Sample()) })
 	t.Delete("web")
@@ -86,7 +87,7 @@ func acceptsDeletions(t *suite.T) {
 	}
 }
 
-// retriesFailures holds for a program whose sync reads the ConfigMap with the name of the MyWeb.
+// retriesFailures is for a program whose sync reads the ConfigMap with the name of the MyWeb.
 func retriesFailures(t *suite.T) {
 	const tries = 5
 	reads := func() []ledger.Entry { return t.Requests(0, wire.Get) }
@@ -97,8 +98,8 @@ func retriesFailures(t *suite.T) {
 		}
 		return nil
 	})
-	// With the backoff of client-go the tenth pause is 2.5 s long. Its limiter alone lets 10 requests pass at once, and
-	// then 5 a second. A pause counts from the answer on: an API server that is slow does not make one.
+	// With the backoff of client-go the tenth pause is 2.5 s long. Its rate limiter alone passes 10 requests at once,
+	// and then 5 a second. A pause is measured from the answer on, so that a slow API server does not cause one.
 	const pause, most = 2 * time.Second, 15
 	t.Eventually(fmt.Sprintf("nothing is read for %v", pause), 2*soon, func() error {
 		all := reads()
@@ -123,12 +124,12 @@ func retriesFailures(t *suite.T) {
 	after := len(reads())
 	t.Pause(time.Second)
 	if n := len(reads()) - after; n > 0 {
-		t.Errorf("expected no read after a success; but what succeeded is tried again: %d more reads", n)
+		t.Errorf("expected no read after a success; but a successful sync is repeated: %d more reads", n)
 	}
 }
 
-// statusFollows stops the cluster's controllers until the program has looked at a MyWeb without pods: usually the pods
-// run so soon that whoever looks only once may see them by luck.
+// statusFollows stops the cluster's controllers until the program has handled a MyWeb without pods. Otherwise the
+// pods usually run so soon that a program that reads them only once may see them by luck.
 func statusFollows(t *suite.T) {
 	t.WantStatus()
 	resume := t.StopControllers()

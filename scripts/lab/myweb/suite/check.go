@@ -21,32 +21,33 @@ import (
 
 // A Check is one experiment.
 type Check struct {
-	// ID names the check, in reports and to -run: "behaviour/05-edited-field", "fault/17-child-deleted".
+	// ID names the check, in reports and for -run: "behaviour/05-edited-field", "fault/17-child-deleted".
 	ID string
 	// Group is the number of the behaviour or of the row in the fault catalogue.
 	Group string
-	// Title is what must be true, in one line.
+	// Title is the expectation of the check, in one line.
 	Title string
-	// Alone checks have the operator for themselves: they stop it, or disturb more than their namespace.
+	// Alone checks have the operator to themselves: they stop it, or disturb more than their namespace.
 	Alone bool
 	// Fast checks belong to the subset that CI runs on every change.
 	Fast bool
 	// Within is the deadline; 0 is a minute.
 	Within time.Duration
-	// Needs are what a program must have for the check to be about it.
+	// Needs are properties that a program must have for the check to apply.
 	Needs []Need
-	// NotApplicable is why no implementation is examined: the check is printed as skipped.
+	// NotApplicable is why the check applies to no implementation: it is printed as skipped.
 	NotApplicable string
-	// Run does it. The operator runs and is ready when it begins; an Alone check may leave it as it likes.
+	// Run executes the check. The operator runs and is ready when Run begins; an Alone check may leave it in any
+	// state.
 	Run func(t *T)
 }
 
-// outcome is one of the check, without evidence.
+// outcome is an outcome of the check, without evidence.
 func (c Check) outcome(v Verdict, reason string) Outcome {
 	return Outcome{Check: c.ID, Title: c.Title, Group: c.Group, Needs: c.Needs, Verdict: v, Reason: reason}
 }
 
-// NotRun are outcomes of the checks that have none.
+// NotRun are outcomes for the checks that did not run.
 func NotRun(checks []Check, known []Outcome, reason string) (all []Outcome) {
 	for _, c := range checks {
 		if !slices.ContainsFunc(known, func(o Outcome) bool { return o.Check == c.ID }) {
@@ -56,7 +57,8 @@ func NotRun(checks []Check, known []Outcome, reason string) (all []Outcome) {
 	return all
 }
 
-// Select returns the checks whose ID matches one of the patterns, which commas separate; all for an empty one.
+// Select returns the checks whose ID matches one of the patterns, separated by commas; all checks for an empty
+// string.
 func Select(checks []Check, patterns string) ([]Check, error) {
 	r, err := regexp.Compile(alternatives(patterns))
 	if err != nil {
@@ -69,7 +71,8 @@ func Select(checks []Check, patterns string) ([]Check, error) {
 	return chosen, nil
 }
 
-// alternatives is a regular expression for a list of some. A comma inside braces, as in 0{1,2}, separates nothing.
+// alternatives is a regular expression for a list of patterns. A comma inside braces, as in 0{1,2}, is not a
+// separator.
 func alternatives(patterns string) string {
 	depth := 0
 	return strings.Map(func(r rune) rune {
@@ -92,14 +95,14 @@ func Fast(checks []Check) []Check {
 	return slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return !c.Fast })
 }
 
-// T is a check while it runs. Its methods that can fail end the check, unless they say otherwise; call
-// these from the goroutine of Run alone.
+// T is a running check. Methods that can fail end the check, unless their comment states otherwise; call these only
+// from the goroutine of Run.
 type T struct {
-	// Fixture is shared with other checks, which have other namespaces.
+	// Fixture is shared with other checks, which use other namespaces.
 	Fixture *fixture.Fixture
-	// Operator is the one under examination.
+	// Operator is the operator under examination.
 	Operator *Operator
-	// Namespace is the check's own, empty at the beginning.
+	// Namespace is the check's own namespace, empty at the beginning.
 	Namespace string
 
 	ctx   context.Context
@@ -119,12 +122,12 @@ type T struct {
 // Context ends with the check's deadline.
 func (t *T) Context() context.Context { return t.ctx }
 
-// Errorf notes a failure and goes on. It may be called from any goroutine.
+// Errorf notes a failure and continues. It may be called from any goroutine.
 func (t *T) Errorf(format string, args ...any) {
 	t.fail(t.Fixture.Ledger.Newest(), fmt.Sprintf(format, args...))
 }
 
-// Unexpected notes requests that the operator must not send, and goes on.
+// Unexpected notes requests that the operator must not send, and continues.
 func (t *T) Unexpected(requests []ledger.Entry, format string, args ...any) {
 	t.fail(requests[0].N, fmt.Sprintf(format, args...)+":"+Lines(requests))
 }
@@ -143,7 +146,7 @@ func (t *T) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Must ends the check when err is not nil; doing says what was tried.
+// Must ends the check when err is not nil; doing describes the attempt.
 func (t *T) Must(err error, doing string) {
 	if err != nil {
 		t.Fatalf("%s: %v", doing, err)
@@ -165,7 +168,7 @@ func (t *T) Logf(format string, args ...any) {
 	t.logs = append(t.logs, fmt.Sprintf(format, args...))
 }
 
-// Cleanup runs f at the end of the check, the last one first. Its context is alive for 10 s.
+// Cleanup runs f at the end of the check, the last function first. Its context lasts 10 s.
 func (t *T) Cleanup(f func(ctx context.Context)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,10 +179,10 @@ func (t *T) Cleanup(f func(ctx context.Context)) {
 	})
 }
 
-// poll is how often a condition is looked at.
+// poll is the interval at which conditions are checked.
 const poll = 30 * time.Millisecond
 
-// Eventually returns when observe returns nil. The check ends when it has not done so in time; 0 is 20 s.
+// Eventually returns when observe returns nil. When that takes too long, it ends the check; 0 is 20 s.
 func (t *T) Eventually(what string, within time.Duration, observe func() error) {
 	if within == 0 {
 		within = 20 * time.Second
@@ -202,23 +205,23 @@ func (t *T) Eventually(what string, within time.Duration, observe func() error) 
 	}
 }
 
-// mustRun ends the check when the operator has ended by itself: what has not come about will not. An Alone check may
-// have ended it.
+// mustRun ends the check when the operator has ended by itself, because the awaited event will not happen. An Alone
+// check may have ended it.
 func (t *T) mustRun(what string, err error) {
 	if p := t.Operator.Process(); p != nil && !p.Running() && !t.check.Alone {
 		t.Fatalf("expected that %s; but the operator %v, and %v", what, p.Exit(), err)
 	}
 }
 
-// Pause waits. It is for windows in which nothing may happen; what must happen is awaited. A window that the end
-// of the check's time cuts short has shown nothing: the check fails.
+// Pause waits. It is for windows in which no event may happen; checks wait for expected events with Eventually. When
+// the check's deadline cuts a window short, the window proves nothing: the check fails.
 func (t *T) Pause(d time.Duration) {
 	if t.sleep(d); t.ctx.Err() != nil {
 		t.Fatalf("the time of the check is over, inside a window of %v: %v", d, context.Cause(t.ctx))
 	}
 }
 
-// sleep returns after a time, or when the time of the check is over.
+// sleep returns after a time, or at the check's deadline.
 func (t *T) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -226,9 +229,9 @@ func (t *T) sleep(d time.Duration) {
 	}
 }
 
-// Rule adds a rule for the operator's requests in the check's namespace (an Alone check's may reach further:
-// Everywhere). It is released when the check ends. A rule that never fired fails the check, for then nothing
-// was shown.
+// Rule adds a rule for the operator's requests in the check's namespace (the rules of an Alone check may reach
+// further: Everywhere). It is released when the check ends. A rule that never fired fails the check, because then the
+// check has shown nothing.
 func (t *T) Rule(r proxy.Rule) *proxy.Fault {
 	if r.Namespace == "" {
 		r.Namespace = t.Namespace
@@ -236,7 +239,7 @@ func (t *T) Rule(r proxy.Rule) *proxy.Fault {
 	return t.Everywhere(r)
 }
 
-// Everywhere is Rule without the bound to a namespace. Watches are of all namespaces.
+// Everywhere is Rule without the limit to a namespace. Watches cover all namespaces.
 func (t *T) Everywhere(r proxy.Rule) *proxy.Fault {
 	if r.Users == nil {
 		r.Users = []string{t.Operator.User.Name}
@@ -258,8 +261,8 @@ func (t *T) AwaitFault(f *proxy.Fault, n int, within time.Duration) {
 	}
 }
 
-// StopControllers lets the cluster's own controllers hang until resume is called, or the check ends. Only an Alone
-// check may call it: no pod comes or goes meanwhile, in any namespace.
+// StopControllers pauses the cluster's own controllers until resume is called, or the check ends. Only an Alone check
+// may call it, because meanwhile no pod is created or deleted in any namespace.
 func (t *T) StopControllers() (resume func()) {
 	signal := func(s syscall.Signal) error { return t.Fixture.Signal(fixture.ControllerManager, s) }
 	t.Cleanup(func(context.Context) { _ = signal(syscall.SIGCONT) })
@@ -270,8 +273,8 @@ func (t *T) StopControllers() (resume func()) {
 // Mark is a moment in the ledger, for Requests and Changes.
 func (t *T) Mark() int { return t.Fixture.Ledger.Mark() }
 
-// Requests are the operator's requests in the check's namespace after a mark, leases and events apart:
-// those of every user whose name begins with the operator's.
+// Requests are the operator's requests in the check's namespace after a mark, without leases and events: those of
+// every user whose name begins with the operator's.
 func (t *T) Requests(after int, verbs ...string) []ledger.Entry {
 	return t.Fixture.Ledger.Entries(t.mine(after, verbs...))
 }
@@ -281,7 +284,7 @@ func (t *T) mine(after int, verbs ...string) ledger.Match {
 		Where: func(e ledger.Entry) bool { return strings.HasPrefix(e.User, t.Operator.User.Name) }}
 }
 
-// Writes are the operator's attempts to change something in the namespace after a mark, refused ones too.
+// Writes are the operator's writes in the namespace after a mark, including refused ones.
 func (t *T) Writes(after int) []ledger.Entry { return t.Requests(after, wire.Writes...) }
 
 // Changes are the writes that changed something.
@@ -298,7 +301,7 @@ func (t *T) AwaitQuiet(window time.Duration) {
 	}
 }
 
-// StaysQuiet watches for a time that the operator writes nothing in the namespace: in steady state there is no
+// StaysQuiet checks that the operator writes no object in the namespace for a time: in steady state there is no
 // write, not even one that changes nothing.
 func (t *T) StaysQuiet(window time.Duration) {
 	mark := t.Mark()
@@ -308,7 +311,7 @@ func (t *T) StaysQuiet(window time.Duration) {
 	}
 }
 
-// Lines are entries, each on a line of its own, to end a message with; of many the first and the last.
+// Lines formats entries, each on a separate line, for the end of a message; of many, the first and the last.
 func Lines(entries []ledger.Entry) string {
 	lines := lines(entries)
 	if len(lines) > 12 {
@@ -317,7 +320,7 @@ func Lines(entries []ledger.Entry) string {
 	return "\n  " + strings.Join(lines, "\n  ")
 }
 
-// lines are entries without the name of the check's namespace.
+// lines formats entries without the name of the check's namespace.
 func lines(entries []ledger.Entry) (all []string) {
 	for _, e := range entries {
 		all = append(all, strings.ReplaceAll(e.String(), e.Namespace+"/", ""))
@@ -369,14 +372,14 @@ func (t *T) cleanup() {
 	nodePorts.put(t.ports...)
 }
 
-// sound reports whether nothing is wrong by now, and the check was not skipped.
+// sound reports whether the check has no failure so far, and was not skipped.
 func (t *T) sound() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.failures) == 0 && t.skipped == ""
 }
 
-// evidence is what the check said, the operator's requests, the status of the MyWebs, the operator's words.
+// evidence lists the check's log, the operator's requests, the status of the MyWebs, and the operator's output.
 func (t *T) evidence() []string {
 	lines := slices.Clone(t.logs)
 	if requests := t.Requests(0); len(requests) > 0 {

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// outcomeOf runs a check that has some milliseconds, in a fixture without a cluster.
+// outcomeOf runs a check with a limit of some milliseconds, in a fixture without a cluster.
 func outcomeOf(t *testing.T, within time.Duration, run func(*T)) Outcome {
 	t.Helper()
 	none, err := dynamic.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
@@ -34,8 +34,7 @@ func outcomeOf(t *testing.T, within time.Duration, run func(*T)) Outcome {
 	return check.do()
 }
 
-// TestTimeThatRanOutIsNoPass has checks that see nothing wrong, the first two because they did not look for long
-// enough.
+// TestTimeThatRanOutIsNoPass has checks that find no failure, the first two because they did not watch long enough.
 func TestTimeThatRanOutIsNoPass(t *testing.T) {
 	for name, run := range map[string]func(*T){
 		"inside a quiet window": func(t *T) { t.StaysQuiet(time.Minute) },
@@ -58,7 +57,7 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 	}
 }
 
-// TestEventuallySaysWhatIsMissing: that the time is over is not all that there is to say.
+// TestEventuallySaysWhatIsMissing checks that a timeout also reports the missing condition.
 func TestEventuallySaysWhatIsMissing(t *testing.T) {
 	o := outcomeOf(t, 50*time.Millisecond, func(t *T) {
 		t.Eventually("the page is there", 0, func() error { return context.Canceled })
@@ -69,7 +68,8 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestASlowMachineIsNoVerdict: a program that is given up gets a number of looks, however long each of them takes.
+// TestASlowMachineIsNoVerdict checks that a program is given up only after a number of looks, however long each of
+// them takes.
 func TestASlowMachineIsNoVerdict(t *testing.T) {
 	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
 	if err != nil {
@@ -78,7 +78,7 @@ func TestASlowMachineIsNoVerdict(t *testing.T) {
 	for name, slow := range map[string]time.Duration{"idle": 0, "loaded": 5 * poll} {
 		looks := 0
 		o := outcomeOf(t, time.Minute, func(t *T) {
-			t.Fixture.Kube = kube // it does not answer: no rollout is seen
+			t.Fixture.Kube = kube // it does not answer: the check sees no rollout
 			t.Operator.AssumeNone()
 			t.Operator.reports, t.Operator.patience = false, 10*poll
 			t.Reaction("it is there", 0, func() error {
@@ -93,8 +93,8 @@ func TestASlowMachineIsNoVerdict(t *testing.T) {
 	}
 }
 
-// TestIdleIsWhatSendsNothing: a program that handles one MyWeb after the other may come to this one yet, and one that
-// has paused since the event has nothing in its queue.
+// TestIdleIsWhatSendsNothing checks when a program counts as idle. A program that handles its MyWebs one after the
+// other may still reach this MyWeb; a program that has paused since the event has an empty queue.
 func TestIdleIsWhatSendsNothing(t *testing.T) {
 	const long = 8 * time.Second
 	begin := time.Now().Add(-long)
@@ -132,7 +132,8 @@ func every(step, long time.Duration, namespace string) map[time.Duration]string 
 	return all
 }
 
-// TestTheMomentOfTheFirstFailureIsKept: where requests are the failure, it is the first of them.
+// TestTheMomentOfTheFirstFailureIsKept checks that, when requests are the failure, the moment is that of the first
+// request.
 func TestTheMomentOfTheFirstFailureIsKept(t *testing.T) {
 	o := outcomeOf(t, time.Minute, func(t *T) {
 		for range 3 {

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
-// Differ names up to ten fields that are not equal in two values; nil when all are.
+// Differ lists up to ten fields that differ between two values; nil when all are equal.
 func Differ(got, want any) error {
 	if reflect.DeepEqual(got, want) {
 		return nil
@@ -38,13 +38,13 @@ func Differ(got, want any) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// nothing masks no path.
+// nothing is a mask that matches no path.
 var nothing = regexp.MustCompile(`^\b$`)
 
-// fieldsOf has the value of each path in a value.
+// fieldsOf maps the paths in a value to their values.
 func fieldsOf(value any) state.State {
 	decoder := json.NewDecoder(strings.NewReader(JSON(value)))
-	decoder.UseNumber() // in their own spelling
+	decoder.UseNumber() // keep the spelling of numbers
 	var object any
 	_ = decoder.Decode(&object)
 	fields := state.State{}
@@ -52,7 +52,7 @@ func fieldsOf(value any) state.State {
 	return fields
 }
 
-// shown is the value of a path, cut where it is too long for a message.
+// shown is the value of a path, shortened for a message.
 func shown(s state.State, path string) string {
 	value, there := s[path]
 	if !there {

@@ -13,18 +13,18 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
-// A Need is what a program must have for a check to be about it. A check whose need is missing is skipped.
+// A Need is a property that a program must have for a check to apply. A check whose need is missing is skipped.
 type Need string
 
 // Needs of checks.
 const (
-	// Status is that the program reports completed with observedGeneration. behaviour/01-status fails without it.
+	// Status means that the program reports completed with observedGeneration. behaviour/01-status fails without it.
 	Status Need = "status"
-	// LeaderElection is a flag --leader-elect.
+	// LeaderElection means that the program has a flag --leader-elect.
 	LeaderElection Need = "leader election"
 )
 
-// missing says which of the needs the program has not; nothing when it has all.
+// missing names the need that the program lacks; empty when it has all.
 func (o *Operator) missing(needs []Need) string {
 	switch {
 	case slices.Contains(needs, LeaderElection) && !o.Impl.Has("leader-elect"):
@@ -35,16 +35,16 @@ func (o *Operator) missing(needs []Need) string {
 	return ""
 }
 
-// AssumeAll has every check judged by status and owner references, without a look whether the program writes them.
+// AssumeAll makes every check judge status and owner references, without checking whether the program writes them.
 func (o *Operator) AssumeAll() { o.surveyed, o.reports, o.owns = true, true, true }
 
-// AssumeNone has every check judged by the objects alone, without a look whether the program writes status or owner
-// references. It is for programs of which nobody has asked that yet.
+// AssumeNone makes every check judge only the objects, without checking whether the program writes status or owner
+// references. It is for programs that need not do this yet.
 func (o *Operator) AssumeNone() {
 	o.surveyed, o.finding = true, "the program is judged without its status"
 }
 
-// Reports is whether the program reports status. Where it does not, the objects themselves are judged.
+// Reports reports whether the program reports status. If it does not, checks judge the objects themselves.
 func (t *T) Reports() bool { return t.Operator.reports }
 
 // WantStatus ends the check when the program does not report status.
@@ -60,16 +60,17 @@ func (t *T) WantStatus() {
 	}
 }
 
-// How long a program may send nothing before the lab takes it that nothing comes any more. Several checks at once may
-// have to wait for the rate limiter of the program's client.
+// Time without a request after which the lab assumes that the program sends no more. When several checks run at once,
+// the program may have to wait for its client's rate limiter.
 const (
 	idleAlone    = 2 * time.Second
 	idleTogether = 5 * time.Second
-	// idleReporting is for a program that does write status, and could yet report completed.
+	// idleReporting is for a program that writes status, and may still report completed.
 	idleReporting = 10 * time.Second
 )
 
-// survey makes a MyWeb and finds out once what the program writes, so that no check waits for what never comes.
+// survey creates a MyWeb and finds out once what the program writes, so that no check waits for a report that never
+// comes.
 func (t *T) survey() {
 	o := t.Operator
 	t.Create("web", Sample())
@@ -100,15 +101,15 @@ func (t *T) survey() {
 	}
 }
 
-// statusWrites are the operator's attempts to write a status in the namespace.
+// statusWrites matches the operator's writes of a status in the namespace, including refused ones.
 func (t *T) statusWrites() ledger.Match {
 	m := t.mine(0, wire.Writes...)
 	m.Resources = []string{Resource + "/status"}
 	return m
 }
 
-// idle is for how long the operator has sent nothing about the namespace and got no event about it, since a moment.
-// When its last request failed it may be in its backoff: half of the time counts. While it may have other MyWebs to
+// idle is how long the operator has sent no requests about the namespace and got no event about it, since a moment.
+// When its last request failed, it may be in its backoff: half of the time counts. While it may have other MyWebs to
 // handle, a quarter counts.
 func (t *T) idle(since time.Time) time.Duration {
 	counts, last := time.Duration(1), time.Time{}
@@ -134,11 +135,11 @@ func (t *T) idle(since time.Time) time.Duration {
 	return time.Since(since) / counts
 }
 
-// pause is how long a program sends nothing at all when nothing waits in its queue: while it handles one MyWeb after
-// the other, its requests follow one another.
+// pause is longer than any gap between requests while a program's queue is not empty: it handles one MyWeb right
+// after the other.
 const pause = time.Second
 
-// hasPaused reports whether the operator has sent nothing for such a time since a moment, whatever the namespace.
+// hasPaused reports whether the operator has sent no requests, in any namespace, for that time since a moment.
 func (t *T) hasPaused(since time.Time) bool {
 	m := t.mine(0)
 	m.Namespace = ""
@@ -155,15 +156,15 @@ func (t *T) hasPaused(since time.Time) bool {
 	return time.Since(since) >= pause
 }
 
-// rollsOut reports whether there is a Deployment whose pods are not there yet.
+// rollsOut reports whether there is a Deployment whose pods are not all there yet.
 func (t *T) rollsOut() bool {
 	all, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).List(t.ctx, metav1.ListOptions{})
 	return err == nil && slices.ContainsFunc(all.Items, func(d appsv1.Deployment) bool { return rolledOut(&d) != nil })
 }
 
-// ownsChildren reports whether every child that there is has the MyWeb as its controller.
+// ownsChildren reports whether every existing child has the MyWeb as its controller.
 func (t *T) ownsChildren(web *Web) bool {
-	c, _ := t.children(web.Name) // those that are missing have no owner
+	c, _ := t.children(web.Name) // missing children have no owner
 	for _, o := range c.existing() {
 		if !metav1.IsControlledBy(o, web) {
 			return false
@@ -172,11 +173,11 @@ func (t *T) ownsChildren(web *Web) bool {
 	return true
 }
 
-// Reaction is Eventually for what the operator does as soon as it sees a change. It is given up when it has sent
-// nothing for a while: nothing will come.
+// Reaction is Eventually for actions that the operator takes as soon as it sees a change. It gives up when the
+// operator has sent no requests for a while.
 func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 	patience := t.Operator.patience
-	if t.Operator.reports { // it may wait for others, and report then
+	if t.Operator.reports { // it may report only after waiting for others
 		patience *= 2
 	}
 	begin, looks, last := time.Now(), 0, time.Duration(0)
@@ -186,7 +187,7 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 		if looks++; idle < last {
 			looks = 0
 		}
-		// On a loaded machine each look takes longer, and so does all that the program does.
+		// On a loaded machine each look takes longer, and so does the program.
 		if last = idle; err != nil && idle > patience && looks > int(patience/(2*poll)) && !t.rollsOut() {
 			t.Fatalf("expected that %s; but the operator sends nothing any more, and %v", what, err)
 		}
@@ -194,13 +195,13 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 	})
 }
 
-// Served returns the MyWeb when its newest generation is served: by its status, or, where the program reports none,
-// by its children, when they are as the spec wants them, and the operator has come to rest.
+// Served returns the MyWeb when its newest generation is served: by its status, or, when the program reports none,
+// when the children match the spec and the operator is in steady state.
 func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 	if t.Operator.reports {
 		return t.Await(name, what, within, (*Web).Is)
 	}
-	for range 2 { // once more in steady state: an object that is to be changed next may look served
+	for range 2 { // once more in steady state: an object that the operator will still change may look served
 		t.Reaction("the children of MyWeb "+name+" are as its spec wants them", within, func() (err error) {
 			if web, err = t.Get(name); err != nil {
 				return err
@@ -223,7 +224,7 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 	return web
 }
 
-// limit shortens a wait for what may never come, unless the program is known to have what brings it about.
+// limit shortens a wait for an event that may never come, unless the program is known to cause it.
 func (t *T) limit(within time.Duration, has bool) time.Duration {
 	if has {
 		return within

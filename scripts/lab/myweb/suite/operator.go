@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// Resource is the MyWebs, as the ledger names them.
+// Resource is the resource of the MyWebs, as the ledger names it.
 const Resource = "mywebs.operator.k8s-summit.org"
 
 // LeaseNamespace is where operators keep their leases.
@@ -31,15 +31,15 @@ const LeaseNamespace = "lab-lease"
 type Operator struct {
 	Impl impl.Implementation
 	User *fixture.User
-	// Env is set for the processes besides what the implementation and a fixture set.
+	// Env is set for the processes in addition to the variables of the implementation and the fixture.
 	Env []string
 
-	// What the survey found out, once: whether the program reports status and sets owner references; else finding
-	// says what is missing. patience is how long a program may send nothing.
+	// Results of the survey, which runs once: whether the program reports status and sets owner references; if not,
+	// finding explains it. patience is how long a program may send no requests.
 	surveyed, reports, owns bool
 	finding                 string
 	patience                time.Duration
-	// found is the namespace of the survey, and where in the ledger it ended.
+	// found has the namespace of the survey, and its end in the ledger.
 	found struct {
 		namespace string
 		end       int
@@ -51,8 +51,8 @@ type Operator struct {
 	args    []string
 }
 
-// NewOperator makes a user of that name with the implementation's permissions, and applies what it needs. No process
-// runs when it returns.
+// NewOperator creates a user of that name with the implementation's permissions, and applies the manifests that it
+// needs. It starts no process.
 func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation, user string) (*Operator, error) {
 	o := &Operator{Impl: i, fixture: w}
 	var err error
@@ -104,7 +104,7 @@ func (o *Operator) installCRD(ctx context.Context) error {
 	return nil
 }
 
-// Launch starts a process with the given arguments besides the usual ones. It does not wait.
+// Launch starts a process with the given arguments in addition to the usual ones. It does not wait.
 func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +136,7 @@ func (o *Operator) Launch(args ...string) (*fixture.Process, error) {
 	return p, nil
 }
 
-// Start launches a process and returns when it is ready: it watches the MyWebs, and asks for nothing more.
+// Start launches a process and returns when it is ready: it watches the MyWebs, and sends no more requests.
 func (o *Operator) Start(ctx context.Context, args ...string) error {
 	mark := o.fixture.Ledger.Mark()
 	p, err := o.Launch(args...)
@@ -164,11 +164,11 @@ func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int)
 	return nil
 }
 
-// Restart kills the process if one lives, and starts it again with the arguments of the last one.
+// Restart kills the process if it runs, and starts it again with the same arguments.
 func (o *Operator) Restart(ctx context.Context) error {
 	o.Kill()
 	return o.Start(ctx, o.args...)
 }
 
-// Requests is what the operator asked for.
+// Requests matches the operator's requests.
 func (o *Operator) Requests() ledger.Match { return ledger.Match{Users: []string{o.User.Name}} }

@@ -1,5 +1,5 @@
-// Package suite runs checks against an operator: a check is an experiment in a namespace of its own, and
-// ends with a verdict and, when it failed, with evidence.
+// Package suite runs checks against an operator: a check is an experiment in a separate namespace, and ends with a
+// verdict and, when it failed, with evidence.
 package suite
 
 import (
@@ -19,29 +19,30 @@ type Verdict string
 const (
 	Passed Verdict = "passed"
 	Failed Verdict = "failed"
-	// Skipped checks do not apply to the implementation, or cannot be made here; the reason says why.
+	// Skipped checks do not apply to the implementation, or cannot run here; the reason explains it.
 	Skipped Verdict = "skipped"
 )
 
-// An Outcome is the verdict on one implementation.
+// An Outcome is the result of a check of one implementation.
 type Outcome struct {
-	// Check is the ID of the check, Title what must be true.
+	// Check is the ID of the check, Title its expectation.
 	Check string `json:"check"`
 	Title string `json:"title"`
 	// Group is the family of the check: a behaviour of MyWeb ("5"), a row of the fault catalogue ("17").
 	Group string `json:"group"`
-	// Needs are what a program must have for the check to be about it.
+	// Needs are properties that a program must have for the check to apply.
 	Needs   []Need  `json:"needs,omitempty"`
 	Verdict Verdict `json:"verdict"`
-	// Expected is set on a failure that the list of implementations names.
+	// Expected is set on a failure that the list of implementations expects.
 	Expected bool `json:"expected,omitempty"`
-	// Reason is one line: what differed, or why it was skipped.
+	// Reason is one line: the difference, or why the check was skipped.
 	Reason string `json:"reason,omitempty"`
-	// Evidence are lines for who wants to know more: requests, status, the operator's last words.
+	// Evidence has details: requests, status, the operator's last lines.
 	Evidence []string `json:"evidence,omitempty"`
-	// Took is how long the check lasted.
+	// Took is the duration of the check.
 	Took time.Duration `json:"took"`
-	// Namespace is the check's own. At and End are numbers in the ledger: of what differed, and of the check's end.
+	// Namespace is the check's own namespace. At and End are numbers in the ledger: of the difference, and of the
+	// check's end.
 	Namespace string `json:"-"`
 	At        int    `json:"-"`
 	End       int    `json:"-"`
@@ -62,14 +63,14 @@ func (o Outcome) Print(w io.Writer) {
 	}
 }
 
-// Line writes a line that begins with a head. A text that is too long for it goes on below itself.
+// Line writes a line that begins with a head. It wraps a long text below itself.
 func Line(w io.Writer, head, text string) {
 	head = "  " + head + " "
 	lines := strings.TrimPrefix(Indented(strings.Repeat(" ", len(head)), text), strings.Repeat(" ", len(head)))
 	fmt.Fprint(w, head, lines)
 }
 
-// columns is how wide output is.
+// columns is the width of the output.
 const columns = 100
 
 // Indented wraps a text and puts a margin before each of its lines.
@@ -80,7 +81,8 @@ func Indented(margin, text string) (all string) {
 	return all
 }
 
-// compared holds an outcome against the checks that an implementation is known not to pass, both ways.
+// compared compares an outcome with the list of checks that an implementation is known to fail: an unlisted failure
+// and a listed pass are both errors.
 func (o Outcome) compared(fails []string) Outcome {
 	if !slices.Contains(fails, o.Check) {
 		return o
@@ -94,7 +96,7 @@ func (o Outcome) compared(fails []string) Outcome {
 	return o
 }
 
-// Unexpected returns how many outcomes are failures that the list of implementations does not name.
+// Unexpected returns how many outcomes are failures that the list of implementations does not expect.
 func Unexpected(outcomes []Outcome) (n int) {
 	for _, o := range outcomes {
 		if o.Verdict == Failed && !o.Expected {

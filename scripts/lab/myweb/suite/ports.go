@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nodePorts are free for checks to ask for, of all operators that are examined at once. They are of the lower part
-// of the range, which the API server leaves free when it chooses by itself: it allocates from 30086 on.
+// nodePorts are the node ports that checks of all operators under examination can use. They are in the lower part of
+// the range, which the API server avoids when it chooses a port itself: it allocates from 30086 on.
 var nodePorts = newPool(30001, 30080)
 
-// A pool hands out numbers. One that came back is handed out again after all others.
+// A pool hands out numbers. A returned number is handed out again after all others.
 type pool struct {
 	mu   sync.Mutex
 	free []int32
@@ -41,8 +41,8 @@ func (p *pool) put(n ...int32) {
 	p.free = append(p.free, n...)
 }
 
-// NodePort is a node port that is the check's alone until it ends, and that no Service has: one of a check that
-// has ended may not be gone yet.
+// NodePort is a node port that only this check uses until it ends, and that no Service has: the Service of an earlier
+// check may still exist.
 func (t *T) NodePort() int32 {
 	for {
 		port, ok := nodePorts.take()
@@ -56,7 +56,7 @@ func (t *T) NodePort() int32 {
 	}
 }
 
-// portsOfServices are the node ports that all Services have.
+// portsOfServices are the node ports of all Services.
 func (t *T) portsOfServices() (ports []int32) {
 	if t.Fixture.Kube == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 )
 
 func TestNodePortsAreOfOneCheck(t *testing.T) {
-	for range 3 { // more than the range has, were they not given back
+	for range 3 { // more than the range has, if they were not returned
 		outcome := outcomeOf(t, time.Minute, func(check *T) {
 			mine := map[int32]bool{}
 			for range 40 {

@@ -19,9 +19,9 @@ import (
 // Parallel is how many checks run at once.
 const Parallel = 6
 
-// Run runs the checks against an operator and returns the outcomes in the order of the checks; report is
-// called with each of them when it is there. Checks that share the operator run first, several at once, then
-// those that need it alone, each with a process that is ready. The error is of the lab, not of the operator.
+// Run runs the checks against an operator and returns the outcomes in the order of the checks; it calls report with
+// each outcome at once. Checks that share the operator run first, several at once, then those that need it alone,
+// each with a process that is ready. An error means that the lab failed, not the operator.
 func Run(ctx context.Context, w *fixture.Fixture, o *Operator, checks []Check,
 	report func(Outcome)) ([]Outcome, error) {
 	r := &runner{fixture: w, operator: o, report: report, outcomes: make([]Outcome, len(checks))}
@@ -112,7 +112,7 @@ func (r *runner) together(ctx context.Context, checks []Check) (err error) {
 	return err
 }
 
-// fresh sees to an operator that runs and is ready.
+// fresh ensures that the operator runs and is ready.
 func (r *runner) fresh(ctx context.Context) error {
 	if r.operator.Running() {
 		return nil
@@ -120,7 +120,7 @@ func (r *runner) fresh(ctx context.Context) error {
 	return r.operator.Start(ctx)
 }
 
-// survey makes one in a namespace of its own, unless it was made, or no check runs.
+// survey runs the survey in a separate namespace, unless it has already run, or no check runs.
 func (r *runner) survey(ctx context.Context, checks []Check) error {
 	o := r.operator
 	if o.surveyed || !slices.ContainsFunc(checks, func(c Check) bool { return c.NotApplicable == "" }) {
@@ -130,7 +130,7 @@ func (r *runner) survey(ctx context.Context, checks []Check) error {
 		return err
 	}
 	_, err := r.attempt(ctx, Check{ID: "survey", Run: (*T).survey})
-	if !o.surveyed { // it ended early: every check is made in full
+	if !o.surveyed { // it ended early: every check runs in full
 		o.AssumeAll()
 	}
 	return err

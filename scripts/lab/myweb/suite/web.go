@@ -30,7 +30,7 @@ type Web struct {
 	Status            WebStatus `json:"status"`
 }
 
-// WebSpec is the website that is wanted.
+// WebSpec is the desired website.
 type WebSpec struct {
 	Image           string  `json:"image"`
 	NodePortNumber  *int32  `json:"nodePortNumber,omitempty"`
@@ -38,7 +38,7 @@ type WebSpec struct {
 	Replicas        *int32  `json:"replicas,omitempty"`
 }
 
-// WebStatus is what the operator reports.
+// WebStatus is the status that the operator reports.
 type WebStatus struct {
 	Completed          bool               `json:"completed,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
@@ -48,7 +48,7 @@ type WebStatus struct {
 	NodePort           *int32             `json:"nodePort,omitempty"`
 }
 
-// String is the status in a line, for evidence.
+// String formats the status in a line, for evidence.
 func (s WebStatus) String() string {
 	text := fmt.Sprintf("completed=%v observedGeneration=%d readyReplicas=%d", s.Completed, s.ObservedGeneration,
 		s.ReadyReplicas)
@@ -64,7 +64,7 @@ func (s WebStatus) String() string {
 // Is reports whether the web is completed for its newest generation.
 func (w *Web) Is() bool { return w.Status.Completed && w.Status.ObservedGeneration == w.Generation }
 
-// Condition returns a condition; an empty one when there is none.
+// Condition returns a condition; an empty one when it is missing.
 func (w *Web) Condition(kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil {
 		return *c
@@ -78,17 +78,17 @@ func (w *Web) Degraded(reason string) bool {
 	return c.Status == metav1.ConditionTrue && c.Reason == reason && c.ObservedGeneration == w.Generation
 }
 
-// Sample is a spec for a check: one replica, no node port of its own choice.
+// Sample is a spec for a check: one replica, without a chosen node port.
 func Sample() WebSpec { return WebSpec{Image: "nginx", PageContentHTML: new("<h1>Hello</h1>")} }
 
-// Create makes a MyWeb in the check's namespace.
+// Create creates a MyWeb in the check's namespace.
 func (t *T) Create(name string, spec WebSpec) *Web {
 	web, err := t.TryCreate(name, spec)
 	t.Must(err, "create MyWeb "+name)
 	return web
 }
 
-// TryCreate is Create that hands the error on.
+// TryCreate is Create that returns the error.
 func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
 	web := &Web{TypeMeta: metav1.TypeMeta{APIVersion: myweb.MyWebs.GroupVersion().String(), Kind: "MyWeb"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: t.Namespace}, Spec: spec}
@@ -150,25 +150,25 @@ func (t *T) SetPage(name, page string) *Web {
 	return t.Patch(name, JSON(map[string]any{"spec": map[string]any{"pageContentHtml": page}}))
 }
 
-// Delete asks for the deletion of a MyWeb.
+// Delete requests the deletion of a MyWeb.
 func (t *T) Delete(name string) {
 	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.ctx, name, metav1.DeleteOptions{})
 	t.Must(err, "delete MyWeb "+name)
 }
 
-// Await returns the MyWeb when it is as wanted; what says so in words. 0 is 20 s.
+// Await returns the MyWeb when wanted returns true; what describes the condition. 0 is 20 s.
 func (t *T) Await(name, what string, within time.Duration, wanted func(*Web) bool) (web *Web) {
 	t.Eventually("MyWeb "+name+" "+what, within, t.is(name, &web, wanted))
 	return web
 }
 
-// Reacts returns the MyWeb when it is as wanted, which the operator reports as soon as it sees a change.
+// Reacts is Await for a status that the operator reports as soon as it sees a change.
 func (t *T) Reacts(name, what string, wanted func(*Web) bool) (web *Web) {
 	t.Reaction("MyWeb "+name+" "+what, 0, t.is(name, &web, wanted))
 	return web
 }
 
-// is reads a MyWeb into web, and returns an error unless it is as wanted.
+// is reads a MyWeb into web, and returns an error unless wanted returns true.
 func (t *T) is(name string, web **Web, wanted func(*Web) bool) func() error {
 	return func() (err error) {
 		if *web, err = t.Get(name); err == nil && !wanted(*web) {
@@ -181,7 +181,7 @@ func (t *T) is(name string, web **Web, wanted func(*Web) bool) func() error {
 // Completed returns the MyWeb when its newest generation is served.
 func (t *T) Completed(name string) *Web { return t.Served(name, "is completed", 0) }
 
-// Serve creates a MyWeb and returns it when it is completed and the operator has come to rest.
+// Serve creates a MyWeb and returns it when it is completed and the operator is in steady state.
 func (t *T) Serve(name string, spec WebSpec) *Web {
 	t.Create(name, spec)
 	web := t.Completed(name)
@@ -196,12 +196,12 @@ type Children struct {
 	Service    *corev1.Service
 }
 
-// Objects are the children with the names of their kinds.
+// Objects maps the names of kinds to the children.
 func (c *Children) Objects() map[string]metav1.Object {
 	return map[string]metav1.Object{"ConfigMap": c.ConfigMap, "Deployment": c.Deployment, "Service": c.Service}
 }
 
-// follow returns an error unless the children are what the spec wants. Their status does not count.
+// follow returns an error unless the children match the spec. Their status does not count.
 func (c *Children) follow(spec WebSpec) error {
 	page, replicas, ports := "", int32(1), c.Service.Spec.Ports
 	if spec.PageContentHTML != nil {
@@ -225,7 +225,7 @@ func (c *Children) follow(spec WebSpec) error {
 	return nil
 }
 
-// rolledOut returns an error unless the pods of a Deployment, and no others, run.
+// rolledOut returns an error unless exactly the desired pods of a Deployment run.
 func rolledOut(d *appsv1.Deployment) error {
 	s, want := d.Status, *d.Spec.Replicas
 	if s.ObservedGeneration < d.Generation || s.Replicas != want || s.UpdatedReplicas != want ||
@@ -235,7 +235,7 @@ func rolledOut(d *appsv1.Deployment) error {
 	return nil
 }
 
-// existing are those that were found.
+// existing are the children that were found.
 func (c *Children) existing() (all []metav1.Object) {
 	for _, o := range c.Objects() {
 		if !reflect.ValueOf(o).IsNil() && o.GetName() != "" {
@@ -245,8 +245,8 @@ func (c *Children) existing() (all []metav1.Object) {
 	return all
 }
 
-// Children returns the children of a MyWeb, all of which must be there and controlled by it. A program that sets no
-// owner references was found out by the survey: behaviour/01-children-appear fails.
+// Children returns the children of a MyWeb, which must all exist and be controlled by it. The survey detects a
+// program that sets no owner references: behaviour/01-children-appear fails.
 func (t *T) Children(web *Web) *Children {
 	c, err := t.children(web.Name)
 	t.Must(err, "read the children of "+web.Name)
@@ -300,7 +300,7 @@ func (t *T) Events(name string) []eventsv1.Event {
 	return about
 }
 
-// JSON of a value, for a message or a patch.
+// JSON formats a value for a message or a patch.
 func JSON(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

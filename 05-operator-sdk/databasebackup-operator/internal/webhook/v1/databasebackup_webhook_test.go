@@ -17,7 +17,7 @@ import (
 
 type change = func(*databasesv1.DatabaseBackupSpec)
 
-// original is a DatabaseBackup with the three fields of the original, changed.
+// original returns a DatabaseBackup with the three fields of the original operator, and changes.
 func original(changes ...change) *databasesv1.DatabaseBackup {
 	b := &databasesv1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "orders"},
 		Spec: databasesv1.DatabaseBackupSpec{DatabaseName: "orders", Schedule: "*/5 * * * *", BackupPath: "/backups"}}
@@ -27,7 +27,7 @@ func original(changes ...change) *databasesv1.DatabaseBackup {
 	return b
 }
 
-// complete lets it lack nothing, the image apart.
+// complete sets all fields that a run needs, except the image.
 func complete(s *databasesv1.DatabaseBackupSpec) {
 	key := &databasesv1.KeyReference{Name: "credentials", Key: "k"}
 	s.TargetRef = &databasesv1.TargetReference{Name: "db"}
@@ -146,7 +146,8 @@ var attempts = map[string]attempt{
 		"", nil, original(deleting, scheduled("0 25 * * *")), nil, "spec.schedule"},
 }
 
-// TestWhatIsSaid needs no API server. What the schema refuses is among it: the webhook does not rely on the schema.
+// TestWhatIsSaid needs no API server. It includes objects that the schema refuses: the webhook does not rely on the
+// schema.
 func TestWhatIsSaid(t *testing.T) {
 	for name, test := range attempts {
 		t.Run(name, func(t *testing.T) {

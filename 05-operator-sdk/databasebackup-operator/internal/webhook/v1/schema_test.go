@@ -12,7 +12,7 @@ import (
 	"github.com/example/databasebackup-operator/internal/controller"
 )
 
-// raw is a DatabaseBackup of any shape: the original, changed.
+// raw returns a DatabaseBackup of any shape: the original with a change.
 func raw(name string, change func(object map[string]any)) *unstructured.Unstructured {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(original())
 	Expect(err).NotTo(HaveOccurred())
@@ -28,7 +28,8 @@ func set(field string, value any) func(map[string]any) {
 	return func(object map[string]any) { object["spec"].(map[string]any)[field] = value }
 }
 
-// The schema refuses a wrong type with the path of the field. A webhook that refused it first would have Go's words.
+// The schema refuses a wrong type with the path of the field. A webhook that refused it first would report an error in
+// Go's words.
 var _ = DescribeTable("Objects that cannot be decoded are left to the schema",
 	func(change func(map[string]any), message string) {
 		refused := And(WithTransform(apierrors.IsInvalid, BeTrue()), MatchError(ContainSubstring(message)))

@@ -19,12 +19,12 @@ import (
 	// +kubebuilder:scaffold:imports
 )
 
-// The scaffold brings this suite, with Ginkgo. What it starts is in the package webhooktest.
+// The scaffold creates this suite, with Ginkgo. The package webhooktest starts the API server and the manager.
 
 var (
 	ctx       = context.Background()
 	k8sClient client.Client
-	said      = &bytes.Buffer{} // what the API server warned k8sClient of, a line for each warning
+	said      = &bytes.Buffer{} // the warnings of the API server to k8sClient, a line for each
 )
 
 // heard returns the warnings since the last call.

@@ -55,8 +55,8 @@ type MemcachedDefaulter struct{}
 
 var _ admission.Defaulter[*unstructured.Unstructured] = &MemcachedDefaulter{}
 
-// Default implements admission.Defaulter. One that asks for a generated name has none yet; then the
-// controller takes the name that it gets.
+// Default implements admission.Defaulter. A Memcached with generateName has no name yet; then the controller
+// uses the name that the API server generates.
 func (*MemcachedDefaulter) Default(_ context.Context, memcached *unstructured.Unstructured) error {
 	spec, _ := memcached.Object["spec"].(map[string]any)
 	ref, ok := spec["configRef"].(map[string]any)
@@ -81,8 +81,8 @@ func (v *MemcachedValidator) ValidateCreate(ctx context.Context,
 	return append(warnings, v.configWarnings(ctx, memcached)...), err
 }
 
-// ValidateUpdate implements admission.Validator. It judges only what the update changes: a Memcached that
-// has a bad image already must stay editable, and a warning is given once.
+// ValidateUpdate implements admission.Validator. It checks only changed fields: users must be able to
+// edit a Memcached that already has an invalid image, and a warning is given once.
 func (v *MemcachedValidator) ValidateUpdate(ctx context.Context,
 	old, memcached *cachev1alpha1.Memcached) (warnings admission.Warnings, err error) {
 	if memcached.Spec.Image != old.Spec.Image {
@@ -94,15 +94,15 @@ func (v *MemcachedValidator) ValidateUpdate(ctx context.Context,
 	return warnings, err
 }
 
-// ValidateDelete implements admission.Validator. Deletions are not sent here.
+// ValidateDelete implements admission.Validator. The API server does not send deletions.
 func (*MemcachedValidator) ValidateDelete(context.Context, *cachev1alpha1.Memcached) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// judgeImage refuses an image that no container runtime takes, and says what is doubtful about others.
-// Registries with a port, digests and missing tags make it more than a look for the last colon, so the
-// grammar's own package reads it. Clients show about 120 characters of a warning, so the image, which may be
-// long, is not repeated.
+// judgeImage refuses an image that no container runtime accepts, and returns warnings about others. Because of
+// registries with a port, digests and missing tags it cannot just search for the last colon, so it uses the
+// package that defines the grammar. Clients show about 120 characters of a warning, so a warning does not
+// repeat the image, which may be long.
 func judgeImage(memcached *cachev1alpha1.Memcached) (admission.Warnings, error) {
 	image := memcached.Spec.Image
 	if image == "" { // the operator's default
@@ -116,20 +116,20 @@ func judgeImage(memcached *cachev1alpha1.Memcached) (admission.Warnings, error) 
 		})
 	}
 	if _, pinned := named.(reference.Digested); pinned {
-		return nil, nil // a tag beside it is decoration
+		return nil, nil // a runtime ignores a tag beside a digest
 	}
 	tagged, ok := named.(reference.Tagged)
 	switch {
 	case !ok:
-		return admission.Warnings{"spec.image has neither tag nor digest: each node takes what is latest when it pulls"}, nil
+		return admission.Warnings{"spec.image has neither tag nor digest: each node takes the newest one when it pulls"}, nil
 	case tagged.Tag() == "latest":
 		return admission.Warnings{"spec.image has the tag latest: each node takes what that is when it pulls"}, nil
 	}
 	return nil, nil
 }
 
-// configWarnings warns of what the controller would report in status about the ConfigMap. It never refuses: the
-// ConfigMap may come after the Memcached, and may change at any time.
+// configWarnings returns as warnings the problems of the ConfigMap that the controller would report in the status. It
+// never refuses: a user may create the ConfigMap after the Memcached, and may change it at any time.
 func (v *MemcachedValidator) configWarnings(ctx context.Context,
 	memcached *cachev1alpha1.Memcached) admission.Warnings {
 	if memcached.Spec.ConfigRef == nil || memcached.Spec.ConfigRef.Name == "" {

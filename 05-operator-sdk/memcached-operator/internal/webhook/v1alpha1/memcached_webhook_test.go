@@ -19,7 +19,7 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 )
 
-// memcached is one with an image that raises no doubt, changed.
+// memcached returns a Memcached with an image that causes no warning, changed.
 func memcached(name string, change ...func(*cachev1alpha1.MemcachedSpec)) *cachev1alpha1.Memcached {
 	m := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: cachev1alpha1.MemcachedSpec{Image: "memcached:1.6-alpine"}}
@@ -151,7 +151,7 @@ func TestWhatIsSaidOfAnImage(t *testing.T) {
 	}
 }
 
-// configs answers with one ConfigMap, or an error.
+// configs returns one ConfigMap, or an error.
 type configs struct {
 	client.Reader
 	data map[string]string

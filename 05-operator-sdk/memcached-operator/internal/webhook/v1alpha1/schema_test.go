@@ -20,7 +20,8 @@ func raw(name string, spec any) *unstructured.Unstructured {
 	return u
 }
 
-// The schema refuses a wrong type with the path of the field. A webhook that refused it first would have Go's words.
+// The schema refuses a wrong type with the path of the field. If a webhook refused it first, the user would see an
+// error of Go's decoder.
 var _ = DescribeTable("Objects that cannot be decoded are left to the schema",
 	func(spec any, field string) {
 		refused := And(WithTransform(apierrors.IsInvalid, BeTrue()), MatchError(ContainSubstring(field+": Invalid value")))
