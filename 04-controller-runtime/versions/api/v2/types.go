@@ -50,7 +50,7 @@ type MyWebSpec struct {
 	// +kubebuilder:validation:Minimum=30000
 	// +kubebuilder:validation:Maximum=32767
 	NodePort *int32 `json:"nodePort,omitempty"`
-	// page is what is served.
+	// page is the served web page.
 	//
 	// +optional
 	Page *Page `json:"page,omitempty"`

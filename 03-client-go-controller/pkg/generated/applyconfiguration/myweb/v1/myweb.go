@@ -14,18 +14,18 @@ import (
 // Markers of code-generator:
 // - genclient asks for a client, a lister and an informer. The field Status gives the client
 // UpdateStatus and ApplyStatus as well.
-// - genclient:method adds a method: here the two of the scale subresource, whose form is the
+// - genclient:method adds a method: here the two methods of the scale subresource, whose type is the
 // Scale of autoscaling/v1.
 // - k8s:deepcopy-gen:interfaces adds DeepCopyObject and so makes the type a runtime.Object, which
-// is what schemes, clients and caches handle.
+// schemes, clients and caches handle.
 //
 // Markers of controller-gen, in the doc comment:
-// - object:root says the same as k8s:deepcopy-gen:interfaces, to controller-gen's own deep copies.
+// - object:root has the same meaning as k8s:deepcopy-gen:interfaces: controller-gen makes deep copies, too.
 // - resource gives the kind's names in the API, its short name and its category.
-// - subresource:status and subresource:scale open these addresses; the paths are where scale
-// finds its numbers.
+// - subresource:status and subresource:scale add these endpoints; scale reads its numbers at the
+// given paths.
 // - printcolumn is a column of kubectl get.
-// - validation:XValidation is a rule in CEL with the sentence that refuses; it blames fieldPath.
+// - validation:XValidation is a rule in CEL with its error message; the error names fieldPath.
 //
 // MyWeb is a website of one page, served by a number of equal pods on one port of every node.
 type MyWebApplyConfiguration struct {
