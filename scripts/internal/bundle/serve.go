@@ -93,7 +93,7 @@ the code, for machines that you prepare:
 
 %[3]s%[4]s
 Attendees who want to send you their progress add this to make check, with a name of their choice: ROOM=%[1]s NAME=…
-Its page is for you; whoever has this address sees it:
+Its page is for you; anybody with this address sees it:
 
   %[5]s
 

@@ -55,7 +55,7 @@ func permissions(r *run) error {
 		r.add("what it asks for is granted", passed("no request was refused because of a missing permission"))
 	}
 	if len(r.target.Role) == 0 {
-		r.add("what is granted is used",
+		r.add("each granted permission is used",
 			skipped("no ROLE= was given; it used %d permissions, which are all that its role needs "+
 				"as far as these experiments saw", len(used)).with(texts(used)...))
 		return nil
@@ -63,10 +63,10 @@ func permissions(r *run) error {
 	idle, notReached := byReach(unused(granted, used), used)
 	switch {
 	case len(idle) > 0:
-		r.add("what is granted is used", failed("%d of %d permissions were never used, though these experiments reach their "+
+		r.add("each granted permission is used", failed("%d of %d permissions were never used, though these experiments reach their "+
 			"resources; a wildcard is never used as a whole", len(idle), len(granted)).with(texts(idle)...))
 	case len(notReached) == 0:
-		r.add("what is granted is used", passed("all %d permissions were used", len(granted)))
+		r.add("each granted permission is used", passed("all %d permissions were used", len(granted)))
 	}
 	if len(notReached) > 0 {
 		r.add("further permissions", skipped("%d of %d permissions were not reached by these samples: SAMPLES= adds some",

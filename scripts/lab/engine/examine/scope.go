@@ -53,7 +53,9 @@ func (t *trial) findLocks() {
 }
 
 // isLock reports whether a request is about a lock of a leader election.
-func (r *run) isLock(e ledger.Entry) bool { return r.locks[objectKey{e.FullResource(), e.Namespace, e.Name}] }
+func (r *run) isLock(e ledger.Entry) bool {
+	return r.locks[objectKey{e.FullResource(), e.Namespace, e.Name}]
+}
 
 // cleanNamespaces waits until the children of a sample without a namespace are gone, because the next sample has the
 // same children. It deletes children that stay.
