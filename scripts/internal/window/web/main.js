@@ -134,6 +134,7 @@ function showLoop() {
   loop.rows.focus();
 }
 
+find("main").addEventListener("click", () => find(".chapters").removeAttribute("open"));
 const help = /** @type {HTMLDialogElement} */ (find("#help"));
 find("#keys").addEventListener("click", () => help.showModal());
 

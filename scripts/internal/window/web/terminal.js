@@ -35,7 +35,7 @@ export class PageTerminal {
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
     this.terminal = new Terminal({ fontFamily: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace",
-      fontSize: 14, lineHeight: 1.2, screenReaderMode: true, convertEol: false, scrollback: 5000, theme: themes.light });
+      fontSize: 13, lineHeight: 1.2, screenReaderMode: true, convertEol: false, scrollback: 5000, theme: themes.light });
     this.fit = new FitAddon();
     this.terminal.loadAddon(this.fit);
     this.terminal.onData((/** @type {string} */ keys) => this.sendKeys(keys));
@@ -63,7 +63,7 @@ export class PageTerminal {
   resize() {
     if (this.place.hidden || this.place.clientHeight === 0) return;
     const large = document.documentElement.classList.contains("projector");
-    this.terminal.options.fontSize = large ? 22 : 14;
+    this.terminal.options.fontSize = large ? 22 : 13;
     const size = this.fit.proposeDimensions();
     if (!size || Number.isNaN(size.cols) || (size.cols === this.sent?.cols && size.rows === this.sent?.rows)) return;
     this.sent = size;
