@@ -134,7 +134,7 @@ func TestABundleWorksWithoutANetwork(t *testing.T) {
 	if got := fmt.Sprint(files(t, p.Out)); got != want {
 		t.Errorf("the folder has %s\nwanted %s", got, want)
 	}
-	for _, line := range []string{"what is not committed is not packed", "packing "} {
+	for _, line := range []string{"changes that are not committed are not packed", "packing "} {
 		if text := said(p.Builder); !strings.Contains(text, line) {
 			t.Errorf("it said:\n%s\nwanted: %s", text, line)
 		}
