@@ -71,6 +71,9 @@ func examineCommand() *cobra.Command {
 			if older, err = olderReport(cmd.Context(), subject, options, against); err != nil {
 				return fmt.Errorf("AGAINST=%s: %w", against, err)
 			}
+			if filepath.Ext(against) != ".json" {
+				subject.Old = against
+			}
 		}
 		report, err := examine.Run(cmd.Context(), subject, options)
 		if report == nil {

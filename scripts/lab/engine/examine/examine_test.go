@@ -8,17 +8,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 // build compiles the operator of these tests.
-func build(t *testing.T) string {
+func build(t *testing.T, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "testoperator")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../testoperator").
-		CombinedOutput(); err != nil {
+	args := slices.Concat([]string{"build", "-o", program}, flags, []string{"../testoperator"})
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return program
@@ -76,6 +77,28 @@ func TestWhatNeverConverges(t *testing.T) {
 				t.Errorf("%v, want %q", err, say)
 			}
 		})
+	}
+}
+
+// TestAnUpgradeThatRestartsPodsIsFound starts the operator over the objects of another version, which had another
+// annotation in its pod template, and over objects of the same version.
+func TestAnUpgradeThatRestartsPodsIsFound(t *testing.T) {
+	t.Parallel()
+	program := build(t, "-ldflags=-X main.version=new")
+	olds := map[string]string{build(t, "-ldflags=-X main.version=old"): "the pod template of deployments.apps/hello changes"}
+	if os.Getenv("LONG") != "" {
+		olds[program] = "no pod restarts"
+	}
+	for old, want := range olds {
+		s := greeting(program)
+		s.Old = old
+		report, err := Run(t.Context(), s, Options{Only: []string{"upgrade"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := report.Markdown(); (report.Count(Failed) == 1) != (old != program) || !strings.Contains(page, want) {
+			t.Errorf("the page does not report %q:\n%s", want, page)
+		}
 	}
 }
 
@@ -162,7 +185,10 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			"of values that live as long as the process"},
 		"no fault: some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
 			"the status reports it"},
-		"progress in memory":         {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", "killed after"},
+		"progress in memory":     {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", "killed after"},
+		"no fault: many samples": {nil, []string{"many"}, "", "writes for a single sample"},
+		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
+			"each of many samples costs more than a single sample"},
 		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults", "recovers from 500"},
 		"a lease that it may not have": {[]string{"FAULT=elsewhere"}, []string{"replicas"}, "",
 			"its lease was forbidden in the namespace default"},

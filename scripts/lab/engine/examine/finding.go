@@ -112,6 +112,12 @@ var experiments = []experiment{
 	{"crash", "Killed after each write", 8,
 		"A process can end between any two writes. Others keep no progress in memory: each reconcile starts from " +
 			"the state of the cluster.", crashes},
+	{"upgrade", "Upgrade from the old program", 2,
+		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +
+			"image asks for it, because a changed template restarts all pods.", upgrade},
+	{"many", "Many samples", 4,
+		"The cost of each object must not grow with their number. Others find the objects of an event by an index or an " +
+			"owner reference, and read from a cache.", many},
 	{"permissions", "Permissions", 1,
 		"An attacker who takes over an operator gets all its permissions. Others list the verbs that are used, and no " +
 			"wildcard.", permissions},

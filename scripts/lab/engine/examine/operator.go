@@ -25,6 +25,7 @@ const leaseNamespace = "examine-lease"
 // An operator is a replica of the program: a user with its permissions, and a process or none.
 type operator struct {
 	target  *target
+	program string // that start runs
 	fixture *fixture.Fixture
 	user    *fixture.User
 	flags   []string // that --help names
@@ -40,7 +41,7 @@ func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string
 	if err != nil {
 		return nil, err
 	}
-	o := &operator{target: t, fixture: w, user: user, flags: flags}
+	o := &operator{target: t, program: t.Program, fixture: w, user: user, flags: flags}
 	if slices.Contains(flags, "metrics-bind-address") {
 		if o.metrics, err = fixture.FreePort(); err != nil {
 			return nil, err
@@ -76,7 +77,7 @@ func (o *operator) with(settings ...string) (args []string) {
 func (o *operator) launch(args ...string) (*fixture.Process, error) {
 	all := slices.Concat(o.filled(o.target.Args), o.with("--health-probe-bind-address=0",
 		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", o.metrics), "--metrics-secure=false"), o.certificates(), args)
-	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.target.Program, Args: all,
+	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.program, Args: all,
 		Env: append(o.filled(o.target.Env), "WEBHOOK_CERT_DIR="+o.fixture.Webhooks.CertDir), Kubeconfig: o.user.Kubeconfig})
 	if err == nil {
 		o.Began(p)
@@ -90,7 +91,7 @@ func (o *operator) start(ctx context.Context) error {
 	mark := o.fixture.Ledger.Mark()
 	p, err := o.launch()
 	if err != nil {
-		return fmt.Errorf("PROGRAM=%s cannot be started: %w", o.target.Program, err)
+		return fmt.Errorf("PROGRAM=%s cannot be started: %w", o.program, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
 	defer cancel()

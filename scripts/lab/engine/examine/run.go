@@ -79,7 +79,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if err := checkReady(s.Ready); err != nil {
 		return nil, err
 	}
-	chosen, err := choose(o.Only)
+	chosen, err := choose(s, o.Only)
 	if err != nil {
 		return nil, err
 	}
@@ -131,17 +131,22 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	return r.report, r.withoutSecrets(err)
 }
 
-func choose(only []string) (chosen []experiment, err error) {
+// choose returns the wanted experiments: without a choice all that can be done in the time.
+func choose(s Subject, only []string) (chosen []experiment, err error) {
 	var ids []string
 	for _, e := range experiments {
 		ids = append(ids, e.id)
-		if len(only) == 0 || slices.Contains(only, e.id) {
+		possible := (e.id != "upgrade" || s.Old != "") && (e.id != "many" || !s.Fast)
+		if len(only) == 0 && possible || slices.Contains(only, e.id) {
 			chosen = append(chosen, e)
 		}
 	}
 	for _, id := range only {
 		if !slices.Contains(ids, id) {
 			return nil, fmt.Errorf("there is no experiment %q: there are %s", id, strings.Join(ids, ", "))
+		}
+		if id == "upgrade" && s.Old == "" {
+			return nil, errors.New("RUN=upgrade needs the old program: AGAINST= is the path of its executable file")
 		}
 	}
 	return chosen, nil

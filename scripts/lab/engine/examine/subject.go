@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,6 +46,8 @@ type Subject struct {
 	More []string `json:"more,omitempty"`
 	// Period is the operator's resync period, when it is known.
 	Period metav1.Duration `json:"period,omitzero"`
+	// Old is the program before Program, for the experiment upgrade. It has the same settings.
+	Old string `json:"-"`
 	// Baseline is a file with accepted findings.
 	Baseline string `json:"baseline,omitempty"`
 	// Out is the folder of the report.
@@ -92,39 +95,42 @@ type target struct {
 	sample  *unstructured.Unstructured
 	needs   []*unstructured.Unstructured
 	more    []*unstructured.Unstructured
-	source  bool // Program is a folder that must be built
+	old     string // the program before Program, empty when none was given
 
 	statusless  bool              // the sample's version has no status subresource
 	conversions map[string]string // by CRD, the path of the webhook that converts its versions
 }
 
-// build compiles the program when Program is a folder. The result is in a temporary folder, which remove deletes.
+// build compiles the programs that are folders, into a temporary folder that remove deletes.
 func (t *target) build(ctx context.Context) (remove func(), err error) {
-	if !t.source {
-		return func() {}, nil
-	}
 	dir, err := os.MkdirTemp("", "examine-")
 	if err != nil {
 		return nil, err
 	}
-	program := filepath.Join(dir, t.name())
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
-	cmd.Dir, cmd.Env = t.Program, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("PROGRAM=%s cannot be built: %w: it must be an executable file, or the folder "+
-			"of a Go program\n%s",
-			t.Subject.Program, err, out), os.RemoveAll(dir))
+	for n, path := range []*string{&t.Program, &t.old} {
+		if info, err := os.Stat(*path); err != nil || !info.IsDir() {
+			continue
+		}
+		program := filepath.Join(dir, strconv.Itoa(n), nameOf(*path))
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
+		cmd.Dir, cmd.Env = *path, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOTMPDIR="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s cannot be built: %w: it must be an executable file, or the folder "+
+				"of a Go program\n%s", *path, err, out), os.RemoveAll(dir))
+		}
+		*path = program
 	}
-	t.Program = program
 	return func() { _ = os.RemoveAll(dir) }, nil
 }
 
 // name is the program's name in reports.
-func (t *target) name() string {
-	if name := filepath.Base(t.Program); name != "cmd" {
+func (t *target) name() string { return nameOf(t.Program) }
+
+func nameOf(program string) string {
+	if name := filepath.Base(program); name != "cmd" {
 		return name
 	}
-	return filepath.Base(filepath.Dir(t.Program))
+	return filepath.Base(filepath.Dir(program))
 }
 
 // resolve reads the files. Every error is a sentence for the user: the error, its effect, and the fix.
@@ -152,7 +158,15 @@ func (s Subject) resolve() (*target, error) {
 		return nil, fmt.Errorf("PROGRAM=%s is not an executable file: give the program that go build makes, not its source",
 			s.Program)
 	}
-	t.Program, t.source = path, info.IsDir()
+	t.Program = path
+	if s.Old != "" {
+		if t.old, err = filepath.Abs(s.Old); err == nil {
+			_, err = os.Stat(t.old)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("AGAINST=%s cannot be read: %w", s.Old, err)
+		}
+	}
 	if err := t.readCRDs(); err != nil {
 		return nil, err
 	}

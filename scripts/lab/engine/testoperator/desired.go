@@ -29,6 +29,9 @@ func secretData(value string) map[string]any {
 		"stringData": map[string]any{"address": "db://me:" + value + "@example.com"}}
 }
 
+// version is in the pod template when the linker sets it: an upgrade then restarts the pods.
+var version string
+
 // desired is the desired state of a child.
 func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResource) *unstructured.Unstructured {
 	name := greeting.GetName()
@@ -55,6 +58,9 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 			"selector": map[string]any{"matchLabels": labels},
 			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
 				"containers": []any{map[string]any{"name": "main", "image": "nginx:1.29"}}}}}
+	}
+	if kind == "Deployment" && version != "" {
+		_ = unstructured.SetNestedField(content, version, "spec", "template", "metadata", "annotations", "version")
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(gvr.GroupVersion().WithKind(kind))

@@ -57,6 +57,7 @@ const (
 	failsOn         = "fails-on"         // it makes all children, and each reconcile ends in an error
 	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
 	leaves          = "leaves"           // children of an earlier spec stay
+	marksAll        = "marks-all"        // a new Greeting makes it write to the ConfigMaps of other Greetings
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
 	// Habits that are not faults and must not be reported as faults.

@@ -13,7 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 )
@@ -61,6 +63,9 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	if _, err := r.get(children[0], first); r.fault == inMemory && err == nil && !r.begun[name] {
 		return nil // it exists, so all children were created
 	}
+	if r.fault == marksAll && !r.begun[name] {
+		r.markAll(ctx, name)
+	}
 	r.begun[name] = true
 	var errs error
 	for _, gvr := range children {
@@ -91,6 +96,17 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 		errs = errors.Join(errs, r.apply(ctx, children[0], extra))
 	}
 	return errors.Join(errs, r.updateStatus(ctx, greeting, errs))
+}
+
+// markAll writes an annotation to the ConfigMaps of other Greetings, at most 20 of them.
+func (r *reconciler) markAll(ctx context.Context, name cache.ObjectName) {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"newest":%q}}}`, name.Name)
+	all, _ := r.listers[children[0]].ByNamespace(name.Namespace).List(labels.Everything())
+	for _, object := range all[:min(len(all), 20)] {
+		u := object.(*unstructured.Unstructured)
+		_, _ = r.client.Resource(children[0]).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, patch,
+			metav1.PatchOptions{})
+	}
 }
 
 // plant changes a child as the fault wants it.

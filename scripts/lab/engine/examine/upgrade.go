@@ -1,0 +1,193 @@
+package examine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+)
+
+// upgrade has the old program create the objects, and starts the new program over them.
+func upgrade(r *run) error {
+	return r.check("the new program takes over the objects of the old one", func(t *trial) (Finding, error) {
+		if err := t.runProgram(t.target.old); err != nil {
+			return Finding{}, fmt.Errorf("the old program: %w", err)
+		}
+		if err := t.rest(); err != nil {
+			return Finding{}, fmt.Errorf("with the old program: %w", err)
+		}
+		before, err := t.podTemplates()
+		if err != nil {
+			return Finding{}, err
+		}
+		mark := t.fixture.Ledger.Mark()
+		if err := t.runProgram(t.target.Program); err != nil {
+			return Finding{}, err
+		}
+		if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
+			return Finding{}, err
+		}
+		if err := t.await(40 * time.Second); err != nil {
+			return Finding{}, err
+		}
+		after, err := t.podTemplates()
+		if err != nil {
+			return Finding{}, err
+		}
+		if err := t.asUndisturbed(); err != nil {
+			return Finding{}, err
+		}
+		writes := t.writes(mark)
+		var rolled []string
+		for _, c := range t.children {
+			if name := c.String(); before[name] != after[name] {
+				rolled = append(rolled, name)
+			}
+		}
+		if len(rolled) > 0 {
+			return failed("the upgrade restarts all pods: the pod template of %s changes", strings.Join(rolled, ", ")).
+				with(lines(writes)...), nil
+		}
+		return passed("%d writes over the objects of the old program, and no pod restarts", len(writes)).
+			with(lines(writes)...), nil
+	})
+}
+
+// runProgram ends the operator, and starts a program with its permissions.
+func (t *trial) runProgram(path string) error {
+	t.operator.Kill()
+	t.operator.program = path
+	return t.operator.start(t.ctx)
+}
+
+// podTemplates are the pod templates of the children, by child, as text.
+func (t *trial) podTemplates() (map[string]string, error) {
+	all := map[string]string{}
+	for _, c := range t.children {
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+		text, err := json.Marshal(template)
+		if err != nil {
+			return nil, err
+		}
+		all[c.String()] = string(text)
+	}
+	return all, nil
+}
+
+// copies is how many samples the experiment many creates.
+const copies = 100
+
+// many creates copies of the sample, and compares the cost of each with the cost of one.
+func many(r *run) error {
+	return r.check(fmt.Sprintf("%d samples are served", copies), func(t *trial) (Finding, error) {
+		mark, begin := t.fixture.Ledger.Mark(), time.Now()
+		defer t.removeCopies()
+		for n := range copies {
+			one := t.target.sample.DeepCopy()
+			one.SetName(copyName(t.target.sample, n))
+			if err := t.put(one); err != nil {
+				return skipped("copies of the sample cannot exist: %v", err), nil
+			}
+		}
+		var last string
+		err := t.eventually(80*time.Second, func() (err error) {
+			last, err = t.notServed(mark, last)
+			return err
+		})
+		took := time.Since(begin)
+		if refused := beingRefused(t.writes(mark)); refused != nil {
+			return skipped("copies of the sample cannot be served at the same time: %v", refused), nil
+		}
+		if err != nil {
+			return failed("after %v, %v", took.Round(time.Second), err), nil
+		}
+		if err := t.quiet(2 * time.Second); err != nil {
+			return failed("all are served after %.1f s, but %v", took.Seconds(), err), nil
+		}
+		each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
+		words := fmt.Sprintf("the last one, %s, after %.1f s; %.1f requests each, of them %.1f writes, and %.0f writes for a "+
+			"single sample; the process uses %d MiB", last, took.Seconds(), float64(t.fixture.Ledger.Count(t.mine(mark)))/copies,
+			each, alone, resident(t.operator.Process().PID())>>20)
+		if each > 2*alone+1 {
+			return failed("each of many samples costs more than a single sample: %s", words), nil
+		}
+		return passed("%s", words), nil
+	})
+}
+
+// resident is the resident memory of a process in bytes, 0 when it is unknown.
+func resident(pid int) uint64 {
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return 0
+	}
+	memory, err := p.MemoryInfo()
+	if err != nil {
+		return 0
+	}
+	return memory.RSS
+}
+
+func copyName(sample *unstructured.Unstructured, n int) string {
+	return fmt.Sprintf("%s-%d", sample.GetName(), n)
+}
+
+// notServed returns the first copy that is not served, and an error as long as there is one. A copy is served when it
+// reports that it is ready, and the operator has changed an object for it.
+func (t *trial) notServed(mark int, before string) (string, error) {
+	list, err := t.samples().List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return before, err
+	}
+	changed := map[string]bool{}
+	for _, e := range t.changes(mark) {
+		changed[e.Name] = true
+	}
+	var waiting []string
+	for _, u := range list.Items {
+		name := u.GetName()
+		touched := changed[name] || slices.ContainsFunc(t.children, func(c child) bool {
+			return changed[strings.Replace(c.Name, t.target.sample.GetName(), name, 1)]
+		})
+		if isReady(t.target.Ready, &u) != nil || !touched {
+			waiting = append(waiting, name)
+		}
+	}
+	if len(waiting) == 0 {
+		return before, nil
+	}
+	return waiting[0], fmt.Errorf("%d of %d are not served, such as %s", len(waiting), copies, waiting[0])
+}
+
+// removeCopies deletes the copies where they are not in a namespace that goes with the trial.
+func (t *trial) removeCopies() {
+	if t.target.Namespace == "" && !t.target.cluster {
+		return
+	}
+	for n := range copies {
+		_ = t.samples().Delete(t.ctx, copyName(t.target.sample, n), metav1.DeleteOptions{})
+	}
+	_ = t.eventually(20*time.Second, func() error {
+		list, err := t.samples().List(t.ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("%d copies are left", len(list.Items))
+		}
+		return err
+	})
+}
