@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,12 +34,13 @@ type Child struct {
 	Live Object
 }
 
-// LiveOf returns the live Deployment and Service among the children.
+// LiveOf returns the live Deployment and Service among the children, which are in the order of DesiredChildren.
 func LiveOf(children []*Child) (*appsv1.Deployment, *corev1.Service) {
 	return children[1].Live.(*appsv1.Deployment), children[2].Live.(*corev1.Service)
 }
 
 // IsApplied reports whether the last apply was of this desired state, even if another client changed the child since.
+// It is false for a missing child, and for a child of an older spec.
 func (c *Child) IsApplied() bool {
 	return c.Live.GetAnnotations()[AnnotationApplied] == c.Meta.Annotations[AnnotationApplied]
 }
@@ -48,7 +50,7 @@ func (c *Child) IsApplied() bool {
 func (c *Child) Difference() string {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
 	utilruntime.Must(err)
-	return difference("", "", c.Fields, live)
+	return strings.TrimPrefix(difference("", "", c.Fields, live), ".")
 }
 
 // mergeKeys are the lists to which other clients may add elements, in any place, and the field that identifies an

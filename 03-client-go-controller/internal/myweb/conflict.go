@@ -59,10 +59,10 @@ func Combine(all []*ConditionError) *ConditionError {
 	if len(all) == 0 {
 		return nil
 	}
-	first := slices.IndexFunc(all, func(e *ConditionError) bool { return !e.Transient })
-	combined := *all[max(0, first)]
+	first := max(0, slices.IndexFunc(all, func(e *ConditionError) bool { return !e.Transient }))
+	combined := *all[first]
 	for i, e := range all {
-		if i != max(0, first) && e.Transient == combined.Transient {
+		if i != first && e.Transient == combined.Transient {
 			combined.Message += "; " + e.Message
 		}
 		combined.Retry = combined.Retry || e.Retry
@@ -71,6 +71,7 @@ func Combine(all []*ConditionError) *ConditionError {
 }
 
 // Join returns one error for several, nil for none: the errors that no condition reports, or else all others, combined.
+// With an error of the first sort the reconcile writes no status, and is tried again.
 func Join(all []error) error {
 	var failures []error
 	var problems []*ConditionError

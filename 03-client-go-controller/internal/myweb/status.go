@@ -27,7 +27,7 @@ type ConditionError struct {
 // Error implements error.
 func (e *ConditionError) Error() string { return e.Message }
 
-// MustRetry reports whether to try again.
+// MustRetry reports whether to try again. The decorators of the core set and read Retry; the core does not.
 func (e *ConditionError) MustRetry() bool { return e.Retry }
 
 // AsCondition returns the ConditionError that an error is or wraps, nil when there is none.
@@ -47,11 +47,11 @@ func StatusFor(web *webv1.MyWeb, deployment *appsv1.Deployment, service *corev1.
 	status.ReadyReplicas = deployment.Status.ReadyReplicas
 	status.NodePort = nodePort(service)
 	status.Completed = blocked == nil && rolledOut(deployment, replicas(web)) && status.NodePort != 0
-	problem := blocked
+	cause := blocked
 	if blocked == nil || blocked.Transient {
-		problem = rolloutError(deployment, replicas(web))
+		cause = rolloutError(deployment, replicas(web))
 	}
-	degraded := degradedCondition(problem)
+	degraded := degradedCondition(cause)
 	for _, condition := range []metav1.Condition{
 		availableCondition(web, status.ReadyReplicas),
 		progressingCondition(status.Completed, blocked, degraded),

@@ -12,9 +12,9 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 )
 
-// apply brings the children to their desired state, in order, unless the MyWeb is in conflict with an object. A child
-// that fails does not stop the others, but pods need their page: they wait for it.
-func (r *Reconciler) apply(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) error {
+// applyChildren brings the children to their desired state, in order. A child that fails does not stop the others, with
+// two exceptions: a conflict with any object stops all of them, and the pods wait for their page.
+func (r *Reconciler) applyChildren(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) error {
 	if err := r.observe(ctx, web, children); err != nil {
 		return err
 	}
@@ -29,7 +29,8 @@ func (r *Reconciler) apply(ctx context.Context, web *webv1.MyWeb, children []*my
 	return myweb.Join(problems)
 }
 
-// observe reads the live children. It returns the conflicts of the MyWeb with objects that it does not own.
+// observe reads the live children. It returns the conflicts of the MyWeb with objects that it does not own, or
+// the error of a read.
 func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child) error {
 	var conflicts []error
 	for _, child := range children {
@@ -75,7 +76,7 @@ func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
 	if changed := child.Difference(); changed != "" {
 		return &myweb.ConditionError{Reason: webv1.ReasonChildMutated, Message: fmt.Sprintf("%s %s: an admission policy or "+
 			"a webhook changes %s: exempt the object or the user of the operator from it, then delete the object, which "+
-			"will be made again", child.Kind, *child.Meta.Name, changed[1:])}
+			"will be made again", child.Kind, *child.Meta.Name, changed)}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	children := myweb.DesiredChildren(web)
-	problem := r.apply(ctx, web, children)
+	problem := r.applyChildren(ctx, web, children)
 	if problem != nil && myweb.AsCondition(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
@@ -52,7 +52,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, childre
 	old := web.Status
 	web.Status = myweb.StatusFor(web, deployment, service, myweb.AsCondition(problem), time.Now())
 	// The Deployment controller has not looked at the newest template yet: its status is about to change, and enqueues
-	// the MyWeb when it does. Until then the report about this generation of the MyWeb stays, unless it is wrong.
+	// the MyWeb when it does. Until then the report about this generation stays, unless the MyWeb is degraded. A
+	// Deployment that was just created has observed no generation, and is reported at once.
 	observed := deployment.Status.ObservedGeneration
 	unobserved := problem == nil && 0 < observed && observed < deployment.Generation &&
 		!isDegraded(old) && !isDegraded(web.Status)

@@ -55,31 +55,31 @@ func TestWhatDiffersInADeployment(t *testing.T) {
 		}, ""},
 		"another status": {func(d *appsv1.Deployment) { d.Status.ReadyReplicas = 9 }, ""},
 		"another image": {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" },
-			".spec.template.spec.containers[nginx].image"},
-		"other replicas": {func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) }, ".spec.replicas"},
-		"no replicas":    {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, ".spec.replicas"},
-		"no owner":       {func(d *appsv1.Deployment) { d.OwnerReferences = nil }, ".metadata.ownerReferences[u-1]"},
+			"spec.template.spec.containers[nginx].image"},
+		"other replicas": {func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) }, "spec.replicas"},
+		"no replicas":    {func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, "spec.replicas"},
+		"no owner":       {func(d *appsv1.Deployment) { d.OwnerReferences = nil }, "metadata.ownerReferences[u-1]"},
 		"a label gone": {func(d *appsv1.Deployment) { delete(d.Labels, "app.kubernetes.io/part-of") },
-			".metadata.labels.app.kubernetes.io/part-of"},
+			"metadata.labels.app.kubernetes.io/part-of"},
 		"another hash": {func(d *appsv1.Deployment) { d.Annotations[AnnotationApplied] = "u-1/x" },
-			".metadata.annotations.operator.k8s-summit.org/applied"},
+			"metadata.annotations.operator.k8s-summit.org/applied"},
 		"a capability": {
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Drop = nil },
-			".spec.template.spec.containers[nginx].securityContext.capabilities.drop"},
+			"spec.template.spec.containers[nginx].securityContext.capabilities.drop"},
 		"another page": {
 			func(d *appsv1.Deployment) { d.Spec.Template.Annotations["operator.k8s-summit.org/page-hash"] = "x" },
-			".spec.template.metadata.annotations.operator.k8s-summit.org/page-hash"},
+			"spec.template.metadata.annotations.operator.k8s-summit.org/page-hash"},
 		"a writable mount": {
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].VolumeMounts[0].ReadOnly = false },
-			".spec.template.spec.containers[nginx].volumeMounts[/usr/share/nginx/html].readOnly"},
+			"spec.template.spec.containers[nginx].volumeMounts[/usr/share/nginx/html].readOnly"},
 		"the port of the container": {
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81 },
-			".spec.template.spec.containers[nginx].ports[http].containerPort"},
+			"spec.template.spec.containers[nginx].ports[http].containerPort"},
 		"a container gone, and the replicas": {
 			func(d *appsv1.Deployment) { d.Spec.Replicas = nil; d.Spec.Template.Spec.Containers = nil },
-			".spec.replicas"},
+			"spec.replicas"},
 		"a container renamed": {func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Name = "x" },
-			".spec.template.spec.containers[nginx]"},
+			"spec.template.spec.containers[nginx]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			child := stored(t)

@@ -33,8 +33,10 @@ func DesiredChildren(web *webv1.MyWeb) []*Child {
 	for _, child := range children {
 		setAppliedHash(web, child)
 	}
+	// A Service that is created again keeps its port. This comes after the hash and the fields of the comparison: the
+	// kept port alone is not a difference.
 	if port := &service.Spec.Ports[0]; port.NodePort == nil && web.Status.NodePort != 0 {
-		port.NodePort = new(web.Status.NodePort) // a Service that must be made again keeps its port
+		port.NodePort = new(web.Status.NodePort)
 	}
 	return children
 }
@@ -95,7 +97,7 @@ func desiredPod(web *webv1.MyWeb) *corev1ac.PodSpecApplyConfiguration {
 			corev1ac.Volume().WithName("lib").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 }
 
-// DesiredService returns the Service that opens the node port. It names a port only when the MyWeb does: without a port
+// DesiredService returns the Service that opens the node port. It has a node port only when the spec names one: otherwise
 // the API server allocates a port, and keeps it when the Service is applied again.
 func DesiredService(web *webv1.MyWeb) *corev1ac.ServiceApplyConfiguration {
 	port := corev1ac.ServicePort().WithName("http").WithPort(80).WithProtocol(corev1.ProtocolTCP).

@@ -40,7 +40,8 @@ func ownerReference(web *webv1.MyWeb) *metav1ac.OwnerReferenceApplyConfiguration
 }
 
 // IsOwnedBy reports whether a MyWeb may change an object: the MyWeb controls it, or it was made for the
-// MyWeb and has no controller now. Owners are compared by UID, because a name can be used again.
+// MyWeb and has no controller now. Owners are compared by UID, because a name can be used again. An object that does not
+// exist has no owner.
 func IsOwnedBy(obj metav1.Object, web *webv1.MyWeb) bool {
 	return web.UID != "" && OwnerUID(obj) == web.UID
 }

@@ -44,7 +44,7 @@ func NewHardening(c client.Client, live client.Reader) *hardening.Hardening {
 	})
 }
 
-// Compose returns the core with its decorators.
+// Compose returns the core with its decorators, the innermost first. A ConditionError passes all of them unchanged.
 func Compose(h *hardening.Hardening, recorder events.EventRecorder) reconcile.Reconciler {
 	c := newNodePorts(h.Client)                                              // who has a node port
 	c = h.Children(c)                                                        // drift, mutations, orphans, edited elements, refusals
