@@ -6,7 +6,7 @@ import (
 )
 
 func TestWithTable(t *testing.T) {
-	page := strings.ReplaceAll("# A page\n\n'''sh\nbin/lab ways x.json\n'''\n'''console\nold\n\nrow\n'''\nafter\n"+
+	page := strings.ReplaceAll("# A page\n\n'''sh\nbin/lab ways x.json\n'''\nOutput:\n'''console\nold\n\nrow\n'''\nafter\n"+
 		"'''console\nother\n'''\n", "'", "`")
 	got, err := withTable([]byte(page), []byte("new\n"))
 	if want := strings.Replace(page, "old\n\nrow", "new", 1); err != nil || string(got) != want {
