@@ -123,5 +123,15 @@ func lensFreezesWatches(t *testing.T, c *Cluster) {
 	if err := c.Signal(Lens, syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "both are noted", func() bool {
+		var notes []string
+		err := loop.Read(t.Context(), c.Ledger(), false, func(r loop.Record) error {
+			if r.Is == loop.Note {
+				notes = append(notes, r.Text())
+			}
+			return nil
+		})
+		return err == nil && len(notes) == 2 && strings.Contains(notes[0], "frozen") && strings.Contains(notes[1], "go on")
+	})
 	eventually(t, "the event is delivered", func() bool { return delivered(withheld()) })
 }

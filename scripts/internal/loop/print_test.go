@@ -21,7 +21,8 @@ func TestTheLoopIsPrinted(t *testing.T) {
 	var out strings.Builder
 	p := Printer{W: &out}
 	for _, r := range []Record{at(update, 1, 0, 7), at(modified, 2, 10, 7), at(lease, 3, 11, 7), at(update, 4, 14, 7),
-		at(modified, 6, 21, 7), at(update, 5, 20, 7), at(update, 7, 30, 8)} {
+		at(modified, 6, 21, 7), at(update, 5, 20, 7), at(update, 7, 30, 8),
+		{Is: Note, Time: noon, By: Program{Name: "lens"}, Note: "The watches go on."}} {
 		if err := p.Print(r); err != nil {
 			t.Fatal(err)
 		}
@@ -31,6 +32,7 @@ func TestTheLoopIsPrinted(t *testing.T) {
 3-own  Deployment myweb MODIFIED delivered
 3-own  → 10 ms → update mywebs/status myweb 200 moved
 3-own[8]  update mywebs/status myweb 200 moved
+lens      The watches go on.
 `
 	if got := regexp.MustCompile(`(?m)^[0-9:.]+  `).ReplaceAllString(out.String(), ""); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

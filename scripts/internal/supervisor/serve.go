@@ -173,7 +173,7 @@ func (f *family) killed(limit string) *Exit {
 // step, in which no member of the group can start another process. A process that moves to another group meanwhile is
 // found in the next turn.
 func (f *family) end(members []process) {
-	for begin := time.Now(); time.Since(begin) < patience; members = f.members() {
+	for begin := time.Now(); time.Since(begin) < patience; {
 		groups := map[int]bool{f.root: true}
 		for _, m := range members {
 			groups[m.group] = true
@@ -181,6 +181,7 @@ func (f *family) end(members []process) {
 		for group := range groups {
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 		}
+		members = f.members()
 		if !f.wait(syscall.WNOHANG) && len(members) == 0 {
 			return
 		}

@@ -72,17 +72,23 @@ func obey(ctx context.Context, p *proxy.Proxy, note func(text string)) {
 	freeze, thaw := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(freeze, syscall.SIGUSR1)
 	signal.Notify(thaw, syscall.SIGUSR2)
+	var over <-chan time.Time // nil while no watch is frozen
 	for {
 		select {
 		case <-freeze:
 			note("All watches are frozen for at most a minute: no event is delivered.")
-			fault := p.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze()})
-			time.AfterFunc(frozen, fault.Release)
+			p.Add(proxy.Rule{Name: "freeze", Do: proxy.Freeze()})
+			over = time.After(frozen)
+			continue
 		case <-thaw:
-			note("The watches go on: the events that were withheld are delivered.")
-			p.Clear()
+		case <-over:
 		case <-ctx.Done():
 			return
+		}
+		if over != nil {
+			note("The watches go on: the events that were withheld are delivered.")
+			p.Clear()
+			over = nil
 		}
 	}
 }

@@ -111,7 +111,7 @@ func many(r *run) error {
 			return err
 		})
 		took := time.Since(begin)
-		if refused := beingRefused(t.writes(mark)); refused != nil {
+		if refused := beingRefused(t.writes(mark)); err != nil && refused != nil {
 			return skipped("copies of the sample cannot be served at the same time: %v", refused), nil
 		}
 		if err != nil {
