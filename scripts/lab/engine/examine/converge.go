@@ -164,18 +164,19 @@ var errorLine = regexp.MustCompile(`(?i:"?level"?\s*[=:]\s*"?error\b)|\bERROR\b|
 
 var errFailing = errors.New("its reconciles end in errors")
 
-// A failing watches whether errors about a sample grow. Exponential backoff lengthens the pauses between them, so
-// failing trusts that they have ended only after a pause that is much longer than the one before.
+// A failing watches whether errors about a sample grow. Exponential backoff doubles the pauses between them: each is
+// about as long as the time since the first error. So failing trusts that they have ended only after a pause that is
+// twice as long.
 type failing struct {
-	count     int
-	last      time.Time
-	gap       time.Duration
-	line      string
-	namespace *regexp.Regexp
+	count       int
+	looked      time.Time // when there were count errors the last time
+	first, last time.Time // no later than the first error, no earlier than the last one
+	line        string
+	namespace   *regexp.Regexp
 }
 
 func (t *trial) newFailing() *failing {
-	return &failing{namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`)}
+	return &failing{looked: time.Now(), namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`)}
 }
 
 // look counts errors again, in the operator's output and in its metrics.
@@ -194,13 +195,15 @@ func (f *failing) look(t *trial) error {
 		}
 		count = max(count, logged)
 	}
+	now := time.Now()
 	if count > f.count {
-		if !f.last.IsZero() {
-			f.gap = time.Since(f.last)
+		if f.count == 0 {
+			f.first = f.looked
 		}
-		f.count, f.last = count, time.Now()
+		f.count, f.last = count, now
 	}
-	if f.last.IsZero() || time.Since(f.last) > max(time.Second, 3*f.gap) {
+	f.looked = now
+	if f.count == 0 || now.Sub(f.last) > max(time.Second, 2*f.last.Sub(f.first)) {
 		return nil
 	}
 	err := fmt.Errorf("%w: %d so far", errFailing, f.count)
