@@ -327,15 +327,6 @@ func matchesAll(e Entry, matches []Match) bool {
 // Count returns how many entries match.
 func (l *Ledger) Count(matches ...Match) int { return len(l.Entries(matches...)) }
 
-// CountBy counts the entries that match, by a key of each.
-func (l *Ledger) CountBy(key func(Entry) string, matches ...Match) map[string]int {
-	counts := map[string]int{}
-	for _, e := range l.Entries(matches...) {
-		counts[key(e)]++
-	}
-	return counts
-}
-
 // Mark is the ID of the newest entry. Match.After uses it to leave out earlier entries.
 func (l *Ledger) Mark() int {
 	l.mu.Lock()

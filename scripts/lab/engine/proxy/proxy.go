@@ -135,9 +135,6 @@ type connKey struct{}
 // URL is where the proxy listens.
 func (p *Proxy) URL() string { return p.url }
 
-// Ledger is the proxy's ledger.
-func (p *Proxy) Ledger() *ledger.Ledger { return p.ledger }
-
 // Close ends every request, accepts no more, waits until the whole proxy has ended, and removes its files. It also
 // returns an error when the function of a rule panicked.
 func (p *Proxy) Close() error {
