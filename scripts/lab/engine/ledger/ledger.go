@@ -63,8 +63,6 @@ type Entry struct {
 	Known string
 	// Effect is the effect of a write.
 	Effect Effect
-	// Sent is the size of the request's body, Received the size of the answer that the client got, in bytes.
-	Sent, Received int64
 	// Events is how many events of a watch the client got.
 	Events int
 	// Faults are the names of the rules that acted on the request.

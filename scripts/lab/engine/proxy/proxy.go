@@ -269,7 +269,7 @@ func (p *Proxy) leave() {
 // abort ends a request without an answer. When the API server cannot be reached, or ends, the client loses its
 // connection, as it would without a proxy. When the API server resets one stream, the client loses only that stream.
 func (x *Exchange) abort(_ http.ResponseWriter, r *http.Request, err error) {
-	x.change(func(e *ledger.Entry) { e.Code, e.Received = 0, 0 })
+	x.change(func(e *ledger.Entry) { e.Code = 0 })
 	oneStream := errors.Is(err, errDropped) || strings.Contains(err.Error(), "stream error:")
 	if r.Context().Err() == nil && !oneStream {
 		sever(r.Context())

@@ -227,7 +227,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 		}
 	}
 	s.mu.Unlock()
-	s.exchange.change(func(e *ledger.Entry) { e.Received, e.Events = e.Received+int64(n), e.Events+len(passed) })
+	s.exchange.change(func(e *ledger.Entry) { e.Events += len(passed) })
 	s.exchange.proxy.ledger.Deliver(s.exchange.id, passed)
 	return n, nil
 }
