@@ -13,6 +13,7 @@ require (
 	golang.org/x/term v0.47.0 // indirect
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1
+	k8s.io/apiserver v0.37.1
 	k8s.io/client-go v0.37.1
 	sigs.k8s.io/kwok v0.8.0 // indirect
 	sigs.k8s.io/yaml v1.6.0

@@ -124,8 +124,7 @@ func (s *stage) bare(ctx context.Context, t *template, n int) (took, apiServer t
 		if err := board.await(ctx, n, within(n), nil); err != nil {
 			return err
 		}
-		points := board.curve(begin)
-		took = points[len(points)-1].At
+		took = board.took(begin)
 		after, err := cpu(s.apiServer)
 		apiServer = after - before
 		return err

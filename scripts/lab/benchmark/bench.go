@@ -17,12 +17,11 @@ const (
 	Counts     = "counts"
 	Converging = "converge"
 	Arrivals   = "latency"
-	Recovering = "recovery"
 	Resident   = "memory"
 )
 
 // Parts lists all parts.
-var Parts = []string{Lines, Counts, Converging, Arrivals, Recovering, Resident}
+var Parts = []string{Lines, Counts, Converging, Arrivals, Resident}
 
 // Options choose what the benchmark measures, and how many MyWebs and runs it uses.
 type Options struct {
@@ -96,8 +95,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return b.result, err
 	}
 	for _, i := range b.Implementations {
-		b.result.Implementations = append(b.result.Implementations,
-			Measured{Name: i.Name, Static: Static{Written: -1}})
+		b.result.Implementations = append(b.result.Implementations, Measured{Name: i.Name})
 		if i.AnotherCRD() {
 			b.own = append(b.own, i)
 		} else {
@@ -122,8 +120,7 @@ func (b *bench) times(ctx context.Context) error {
 		name string
 		run  func(context.Context, *stage) error
 	}
-	parts := slices.DeleteFunc([]part{
-		{Converging, b.converge}, {Arrivals, b.latency}, {Recovering, b.recovery}},
+	parts := slices.DeleteFunc([]part{{Converging, b.converge}, {Arrivals, b.latency}},
 		func(p part) bool { return !slices.Contains(b.Parts, p.name) })
 	if len(parts) == 0 {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -189,16 +188,12 @@ func (b *board) when(name string) time.Time {
 	return b.reached[name]
 }
 
-// curve counts the MyWebs that had reached the goal, over the time since a moment.
-func (b *board) curve(since time.Time) (points []Point) {
+// took is the time from a moment until the last MyWeb reached the goal.
+func (b *board) took(since time.Time) (took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, at := range b.reached {
-		points = append(points, Point{At: at.Sub(since)})
+		took = max(took, at.Sub(since))
 	}
-	slices.SortFunc(points, func(a, b Point) int { return int(a.At - b.At) })
-	for i := range points {
-		points[i].Done = i + 1
-	}
-	return points
+	return took
 }

@@ -31,26 +31,16 @@ func (b *bench) converge(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	metric := fmt.Sprint("converge ", b.Objects)
-	err = b.inPairs(names, metric, b.Pairs, func(name string, control bool) (time.Duration, error) {
+	err = b.inPairs(names, func(name string, control bool) (time.Duration, error) {
 		run, err := s.converge(ctx, name, b.Objects)
 		if err != nil || control {
 			return run.took, err
 		}
-		c := runs[name]
-		bare, server, err := s.bare(ctx, c.template, b.Objects)
-		if err != nil {
-			return 0, err
-		}
-		c.runs, c.times, c.bare = append(c.runs, run), append(c.times, run.took), append(c.bare, bare)
-		c.bareServer = append(c.bareServer, server)
-		return run.took, nil
+		return run.took, runs[name].add(ctx, s, run, b.Objects)
 	})
 	for _, name := range names {
-		if c := runs[name]; len(c.runs) > 0 {
-			b.measured(name).Efficiency = new(medianOf(ratios(c.bare, c.times)))
-			b.measured(name).Processor = c.processor(b.Objects)
-			b.measured(name).Curve = c.middle().points
+		if c := runs[name]; len(c.times) > 0 {
+			b.measured(name).Convergence = c.medians(b.Objects)
 		}
 	}
 	if err := b.forgive(ctx, Converging, "the rest", err); err != nil {
@@ -60,9 +50,8 @@ func (b *bench) converge(ctx context.Context, s *stage) error {
 }
 
 // inPairs times a function with the first operator and each of the others, in pairs, and records how they compare.
-// With one operator it only records that operator's runs.
-func (b *bench) inPairs(names []string, metric string, pairs int,
-	do func(name string, control bool) (time.Duration, error)) error {
+// With one operator it only calls the function.
+func (b *bench) inPairs(names []string, do func(name string, control bool) (time.Duration, error)) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -72,7 +61,7 @@ func (b *bench) inPairs(names []string, metric string, pairs int,
 	}
 	for _, other := range others {
 		times := map[string][]time.Duration{}
-		for pair := range pairs {
+		for pair := range b.Pairs {
 			for _, turn := range turns(pair, other != "") {
 				name := names[0]
 				if turn == "b" {
@@ -80,13 +69,13 @@ func (b *bench) inPairs(names []string, metric string, pairs int,
 				}
 				took, err := do(name, turn == "control")
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w", metric, name, err)
+					return fmt.Errorf("%s: %w", name, err)
 				}
 				times[turn] = append(times[turn], took)
 			}
 		}
 		if other != "" {
-			c := compare(metric, names[0], other, times["a"], times["b"], times["control"])
+			c := compare(fmt.Sprint("converge ", b.Objects), names[0], other, times["a"], times["b"], times["control"])
 			b.result.Comparisons = append(b.result.Comparisons, c)
 		}
 	}
@@ -105,27 +94,40 @@ func turns(pair int, both bool) []string {
 	}
 }
 
-// convergence has the runs of one operator, and the run of the bare loop after each.
+// convergence has the times of the runs of one operator, and of the run of the bare loop after each.
 type convergence struct {
-	template *template
-	runs     []convergenceRun
-	times    []time.Duration
-	bare     []time.Duration
-	// bareServer is the API server's processor time in the runs of the bare loop.
-	bareServer []time.Duration
+	template         *template
+	times, bare      []time.Duration
+	operator, server []time.Duration // processor time of the operator and of the API server
+	bareServer       []time.Duration // processor time of the API server during the bare loop
+}
+
+// add notes a run, and runs the bare loop.
+func (c *convergence) add(ctx context.Context, s *stage, run convergenceRun, objects int) error {
+	bare, server, err := s.bare(ctx, c.template, objects)
+	if err != nil {
+		return err
+	}
+	c.times, c.bare = append(c.times, run.took), append(c.bare, bare)
+	c.operator, c.server = append(c.operator, run.operator), append(c.server, run.apiServer)
+	c.bareServer = append(c.bareServer, server)
+	return nil
+}
+
+// medians are the medians of the runs.
+func (c *convergence) medians(objects int) *Convergence {
+	median := func(times []time.Duration) time.Duration {
+		return quantile(slices.Sorted(slices.Values(times)), 0.5)
+	}
+	each := time.Duration(objects)
+	return &Convergence{Objects: objects, Took: median(c.times), Efficiency: medianOf(ratios(c.bare, c.times)),
+		Operator: median(c.operator) / each, APIServer: median(c.server) / each, Bare: median(c.bareServer) / each}
 }
 
 type convergenceRun struct {
 	took                time.Duration
 	operator, apiServer time.Duration // processor time
-	points              []Point
 	template            *template
-}
-
-// middle is the run whose time is the median.
-func (c *convergence) middle() convergenceRun {
-	sorted := slices.SortedFunc(slices.Values(c.runs), func(a, b convergenceRun) int { return int(a.took - b.took) })
-	return quantile(sorted, 0.5)
 }
 
 // converge makes MyWebs, starts an operator and waits until all have converged. Then it removes all.
@@ -139,8 +141,7 @@ func (s *stage) converge(ctx context.Context, name string, n int) (run convergen
 		if err != nil {
 			return err
 		}
-		run.points = seen.board.curve(begin)
-		run.took = run.points[len(run.points)-1].At
+		run.took = seen.board.took(begin)
 		run.operator, run.apiServer = seen.operator, seen.apiServer
 		run.template, err = s.capture(ctx, ns, webName(0))
 		return err
@@ -186,16 +187,4 @@ func (s *stage) converging(ctx context.Context, name, namespace string, n int) (
 	r.apiServer = after - before
 	r.operator, err = cpu(p.PID())
 	return r, err
-}
-
-// processor is the processor time for one MyWeb: the medians of the runs.
-func (c *convergence) processor(objects int) *Processor {
-	of := func(times []time.Duration) time.Duration {
-		return quantile(slices.Sorted(slices.Values(times)), 0.5) / time.Duration(objects)
-	}
-	var operator, apiServer []time.Duration
-	for _, r := range c.runs {
-		operator, apiServer = append(operator, r.operator), append(apiServer, r.apiServer)
-	}
-	return &Processor{Operator: of(operator), APIServer: of(apiServer), Bare: of(c.bareServer)}
 }

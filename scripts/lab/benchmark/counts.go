@@ -1,14 +1,11 @@
 package benchmark
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +17,6 @@ import (
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -81,7 +77,6 @@ type counting struct {
 	*fixture.Fixture
 	operator  *suite.Operator
 	namespace string
-	metrics   string // where the operator serves them; empty when it does not
 	measured  *Measured
 }
 
@@ -90,20 +85,13 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	args, err := c.serveMetrics()
-	if err != nil {
-		return err
-	}
-	if c.metrics == "" {
-		b.note("%s: it has no metric that counts how often it handled a MyWeb.", c.operator.Impl.Name)
-	}
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	sources, err := c.Count(limited)
 	cancel()
 	if err != nil {
 		return err
 	}
-	if err := c.operator.Start(ctx, args...); err != nil {
+	if err := c.operator.Start(ctx); err != nil {
 		return err
 	}
 	if err := c.untilAtRest(ctx); err != nil {
@@ -130,7 +118,7 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 	}
 	c.operator.Kill()
 	c.compare(ctx, b, sources)
-	if err := c.phase(ctx, "restart", nil, func() error { return c.operator.Start(ctx, args...) }); err != nil {
+	if err := c.phase(ctx, "restart", nil, func() error { return c.operator.Start(ctx) }); err != nil {
 		return err
 	}
 	if err := c.phase(ctx, "deletion", nil, func() error { return c.removeAll(ctx) }); err != nil {
@@ -159,10 +147,7 @@ func (c *counting) compare(ctx context.Context, b *bench, sources *fixture.Count
 
 // phase calls do, waits for the goal, and records the operator's requests meanwhile.
 func (c *counting) phase(ctx context.Context, name string, g goal, do func() error) error {
-	mark, syncs := c.Ledger.Mark(), 0
-	if name != "restart" { // a restarted operator begins at 0
-		syncs = c.syncs(ctx)
-	}
+	mark := c.Ledger.Mark()
 	if err := do(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -185,13 +170,9 @@ func (c *counting) phase(ctx context.Context, name string, g goal, do func() err
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	count := count(c.Ledger.Entries(ledger.Match{Users: []string{c.operator.User.Name}, After: mark}))
-	count.Phase, count.Objects, count.Syncs = name, counted, -1
-	count.Watches = c.Ledger.Count(ledger.Match{Users: []string{c.operator.User.Name}, Verbs: []string{wire.Watch},
-		Where: func(e ledger.Entry) bool { return e.Open }})
-	if after := c.syncs(ctx); after >= 0 && syncs >= 0 {
-		count.Syncs = after - syncs
-	}
+	count := count(c.Ledger.Entries(ledger.Match{Users: []string{c.operator.User.Name}, After: mark,
+		Except: ledger.Housekeeping}))
+	count.Phase, count.Objects = name, counted
 	c.measured.Counts = append(c.measured.Counts, count)
 	return nil
 }
@@ -210,18 +191,7 @@ func (c *counting) childrenAreThere(ctx context.Context) error {
 // count sums up requests.
 func count(entries []ledger.Entry) Count {
 	c := Count{Requests: map[string]int{}}
-	events, leases := ledger.Match{Resources: []string{"events", "events.events.k8s.io"}},
-		ledger.Match{Resources: ledger.Housekeeping}
 	for _, e := range entries {
-		switch {
-		case events.Matches(e):
-			if e.IsWrite() && e.Accepted() {
-				c.Events++
-			}
-			continue
-		case leases.Matches(e):
-			continue
-		}
 		c.Requests[e.Verb+" "+e.FullResource()]++
 		if e.IsWrite() && e.Effect == ledger.Same {
 			c.NoOps++
@@ -273,67 +243,4 @@ func (c *counting) removeAll(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// serveMetrics returns the flags that make the operator serve metrics on a free port.
-func (c *counting) serveMetrics() ([]string, error) {
-	i := c.operator.Impl
-	if i.SyncMetric == "" || !i.Has("metrics-bind-address") {
-		return nil, nil
-	}
-	port, err := fixture.FreePort()
-	if err != nil {
-		return nil, err
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	c.metrics = "http://" + address + "/metrics"
-	return i.With("--metrics-bind-address="+address, "--metrics-secure=false"), nil
-}
-
-// syncs is how often the operator handled a MyWeb since its start; -1 when it does not report this.
-func (c *counting) syncs(ctx context.Context) int {
-	if c.metrics == "" {
-		return -1
-	}
-	text, err := get(ctx, c.metrics)
-	if err != nil {
-		return -1
-	}
-	return sum(text, c.operator.Impl.SyncMetric)
-}
-
-func get(ctx context.Context, url string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, answer.Status)
-	}
-	return string(text), err
-}
-
-// sum adds up the samples of a counter in a page of metrics.
-func sum(page, metric string) int {
-	total := 0.0
-	for lines := bufio.NewScanner(strings.NewReader(page)); lines.Scan(); {
-		rest, ok := strings.CutPrefix(lines.Text(), metric)
-		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' {
-			continue
-		}
-		fields := strings.Fields(rest[strings.LastIndexByte(rest, '}')+1:])
-		if len(fields) > 0 {
-			value, _ := strconv.ParseFloat(fields[0], 64)
-			total += value
-		}
-	}
-	return int(total)
 }

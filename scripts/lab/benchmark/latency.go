@@ -36,7 +36,7 @@ func (b *bench) latency(ctx context.Context, s *stage) error {
 			return err
 		}
 		all := slices.Sorted(slices.Values(samples[name]))
-		l := &Latency{Rate: b.Rate, Samples: all, P50: quantile(all, 0.5)}
+		l := &Latency{Rate: b.Rate, Samples: len(all), P50: quantile(all, 0.5)}
 		if len(all) >= 1000 {
 			l.P99 = quantile(all, 0.99)
 		} else {

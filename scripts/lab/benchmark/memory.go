@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
@@ -17,8 +14,8 @@ import (
 
 // memory measures each operator in a separate fixture with a growing number of MyWebs.
 func (b *bench) memory(ctx context.Context) error {
-	b.note("Memory: each operator has served its MyWebs before and is started again over them. RSS, processor time and " +
-		"goroutines are those of a process with the defaults of its language, once it is in steady state.")
+	b.note("Memory: each operator has served its MyWebs before and is started again over them. The resident set is that " +
+		"of a process with the defaults of its language, once it is in steady state.")
 	for n, i := range b.Implementations {
 		err := b.memoryOf(ctx, i, &b.result.Implementations[n])
 		if err := b.forgive(ctx, Resident, i.Name, err); err != nil {
@@ -51,11 +48,7 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 		if err != nil {
 			return fmt.Errorf("%d MyWebs: %w", n, err)
 		}
-		if measured.Goroutines == 0 {
-			b.note("%s: its goroutines are not known, because it does not list them on SIGQUIT as Go programs do.", i.Name)
-		}
-		measured.MyWebs = n
-		m.Memory = append(m.Memory, measured)
+		m.Memory = append(m.Memory, Memory{MyWebs: n, RSS: measured})
 		b.Report("memory of %s with %d MyWebs: made in %.0f s, measured in %.0f s", i.Name, n, grown.Seconds(),
 			(time.Since(begin) - grown).Seconds())
 	}
@@ -86,35 +79,14 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 	return s.settled(ctx, p) // its events are still under way
 }
 
-// weigh starts an operator over the existing objects, and measures it in steady state.
-func (s *stage) weigh(ctx context.Context, name string) (m Memory, err error) {
-	before, err := cpu(s.apiServer)
-	if err != nil {
-		return m, err
-	}
+// weigh starts an operator over the existing objects, and returns its resident set in steady state.
+func (s *stage) weigh(ctx context.Context, name string) (int64, error) {
 	p, err := s.atRest(ctx, name)
 	if err != nil {
-		return m, err
+		return 0, err
 	}
-	after, err := cpu(s.apiServer)
-	if err != nil {
-		return m, err
-	}
-	m.APIServer = after - before
-	if m.CPU, err = cpu(p.PID()); err != nil {
-		return m, err
-	}
-	if m.RSS, err = rss(p.PID()); err != nil {
-		return m, err
-	}
-	_ = p.Signal(syscall.SIGQUIT)
-	select {
-	case <-p.Ended():
-	case <-time.After(10 * time.Second): // the program handles this signal in another way
-	}
-	p.Kill()
-	m.Goroutines = goroutines(p.Output())
-	return m, nil
+	defer p.Kill()
+	return rss(p.PID())
 }
 
 // atRest starts an operator, and returns when its caches have synced and it is in steady state.
@@ -214,15 +186,3 @@ func ofProcesses(pid int, ask func(*process.Process) error) error {
 	}
 	return nil
 }
-
-// goroutines counts the goroutines that a Go program lists when SIGQUIT ends it; 0 when it lists none.
-func goroutines(words string) (n int) {
-	for line := range strings.Lines(words) {
-		if goroutine.MatchString(line) {
-			n++
-		}
-	}
-	return n
-}
-
-var goroutine = regexp.MustCompile(`^goroutine [1-9]\d* .*\[.*\]:`)

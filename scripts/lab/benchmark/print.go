@@ -1,7 +1,6 @@
 package benchmark
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -111,12 +110,9 @@ func (r *Result) printCounts(w io.Writer) {
 		}
 		line("  writes that changed nothing", func(c Count) int { return c.NoOps })
 		line("  conflicts", func(c Count) int { return c.Conflicts })
-		line("  events", func(c Count) int { return c.Events })
 		if len(t.rows) == before {
 			t.row(r.head("  nothing", "")...)
 		}
-		line("  open watches", func(c Count) int { return c.Watches })
-		line("  syncs (they depend on timing)", func(c Count) int { return c.Syncs })
 	}
 	t.write(fmt.Sprintf("Requests for %d MyWebs", objects))
 }
@@ -134,13 +130,13 @@ func (r *Result) head(first string, cell ...any) []any {
 	return cells
 }
 
-// counts is a line with a number for each operator; nil when all are 0. -1 means that the number is unknown.
+// counts is a line with a number for each operator; nil when all are 0.
 func (r *Result) counts(title, phase string, number func(Count) int) []any {
 	cells, some := []any{title}, false
 	for _, m := range r.Implementations {
 		cell := "-"
 		for _, c := range m.Counts {
-			if n := number(c); c.Phase == phase && n >= 0 {
+			if n := number(c); c.Phase == phase {
 				cell, some = fmt.Sprint(n), some || n > 0
 			}
 		}
@@ -158,15 +154,15 @@ func short(kind string) string {
 }
 
 func (r *Result) printTimes(w io.Writer) {
-	t := &table{out: w}
-	t.row("", "CONVERGE", "EFFICIENCY", "P50", "P99", "RECOVERY (MEDIAN)")
+	t, processor := &table{out: w}, &table{out: w}
+	t.row("", "CONVERGE", "EFFICIENCY", "P50", "P99")
+	processor.row("", "OPERATOR", "API SERVER", "API SERVER, BARE LOOP")
 	for _, m := range r.Implementations {
-		converge, efficiency, p50, p99, recovery := "-", "-", "-", "-", "-"
-		if n := len(m.Curve); n > 0 {
-			converge = fmt.Sprintf("%d in %s", n, seconds(m.Curve[n-1].At))
-		}
-		if m.Efficiency != nil {
-			efficiency = m.Efficiency.String()
+		converge, efficiency, p50, p99 := "-", "-", "-", "-"
+		if c := m.Convergence; c != nil {
+			converge, efficiency = fmt.Sprintf("%d in %s", c.Objects, seconds(c.Took)), c.Efficiency.String()
+			processor.row(m.Name, c.Operator.Round(10*time.Microsecond), c.APIServer.Round(10*time.Microsecond),
+				c.Bare.Round(10*time.Microsecond))
 		}
 		if m.Latency != nil {
 			p50 = seconds(m.Latency.P50)
@@ -174,23 +170,12 @@ func (r *Result) printTimes(w io.Writer) {
 				p99 = seconds(m.Latency.P99)
 			}
 		}
-		if len(m.Recovery) > 0 {
-			recovery = seconds(quantile(slices.Sorted(slices.Values(m.Recovery)), 0.5))
-		}
-		if len(m.Curve) > 0 || m.Latency != nil || len(m.Recovery) > 0 {
-			t.row(m.Name, converge, efficiency, p50, p99, recovery)
+		if m.Convergence != nil || m.Latency != nil {
+			t.row(m.Name, converge, efficiency, p50, p99)
 		}
 	}
 	t.write("Times (of this machine in this hour: only ratios mean something)")
-	t = &table{out: w}
-	t.row("", "OPERATOR", "API SERVER", "API SERVER, BARE LOOP")
-	for _, m := range r.Implementations {
-		if p := m.Processor; p != nil {
-			t.row(m.Name, p.Operator.Round(10*time.Microsecond).String(), p.APIServer.Round(10*time.Microsecond).String(),
-				p.Bare.Round(10*time.Microsecond).String())
-		}
-	}
-	t.write("Processor time for one MyWeb, while they converge")
+	processor.write("Processor time for one MyWeb, while they converge")
 }
 
 // printComparisons prints a table for each two operators.
@@ -217,11 +202,10 @@ func (r *Result) printComparisons(w io.Writer) {
 
 func (r *Result) printMemory(w io.Writer) {
 	t := &table{out: w}
-	t.row("", "MYWEBS", "RSS MiB", "GOROUTINES", "CPU", "CPU OF API SERVER")
+	t.row("", "MYWEBS", "RSS MiB")
 	for _, m := range r.Implementations {
 		for _, x := range m.Memory {
-			t.row(m.Name, x.MyWebs, known(x.RSS>>20), known(int64(x.Goroutines)), seconds(x.CPU),
-				seconds(x.APIServer))
+			t.row(m.Name, x.MyWebs, x.RSS>>20)
 		}
 	}
 	t.write("Memory after a restart, in steady state")
@@ -229,17 +213,17 @@ func (r *Result) printMemory(w io.Writer) {
 
 func (r *Result) printStatic(w io.Writer) {
 	t := &table{out: w}
-	t.row("", "BINARY MiB", "MODULES", "LINES WRITTEN")
+	t.row("", "BINARY MiB", "LINES WRITTEN", "PERMISSIONS")
 	for _, m := range r.Implementations {
 		s := m.Static
 		if s.BinaryBytes == 0 {
 			continue
 		}
 		lines := "-"
-		if s.Written >= 0 {
-			lines = fmt.Sprint(s.Written)
+		if s.Files > 0 {
+			lines = fmt.Sprintf("%d in %d files", s.Written, s.Files)
 		}
-		t.row(m.Name, fmt.Sprintf("%.1f", float64(s.BinaryBytes)/(1<<20)), known(int64(s.Modules)), lines)
+		t.row(m.Name, fmt.Sprintf("%.1f", float64(s.BinaryBytes)/(1<<20)), lines, s.Permissions)
 	}
 	t.write("The programs")
 }
@@ -258,13 +242,4 @@ func seconds(d time.Duration) string {
 		return d.Round(time.Millisecond).String()
 	}
 	return fmt.Sprintf("%.2fs", d.Seconds())
-}
-
-// known is a number, or a dash when the number is 0.
-func known[T cmp.Ordered](n T) string {
-	var zero T
-	if n == zero {
-		return "-"
-	}
-	return fmt.Sprint(n)
 }

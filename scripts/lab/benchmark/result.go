@@ -19,29 +19,27 @@ type Measured struct {
 	NoStatus bool `json:"noStatus,omitempty"`
 	// Counts of requests, for each phase of a MyWeb's life.
 	Counts []Count `json:"counts,omitempty"`
-	// Curve has how many of N MyWebs had their children and first status, over time.
-	Curve []Point `json:"curve,omitempty"`
+	// Convergence of many MyWebs.
+	Convergence *Convergence `json:"convergence,omitempty"`
 	// Latency of creation to completed, under open-loop arrivals.
 	Latency *Latency `json:"latency,omitempty"`
-	// Recovery is the time from a SIGKILL and an immediate restart until the operator has served a change made
-	// meanwhile.
-	Recovery []time.Duration `json:"recovery,omitempty"`
-	// Efficiency is the time of a bare loop with the same writes at the same concurrency, divided by the operator's
-	// time: 1 is the best possible value.
-	Efficiency *Interval `json:"efficiency,omitempty"`
-	// Processor is the processor time for one MyWeb while many converge.
-	Processor *Processor `json:"processor,omitempty"`
 	// Memory has measurements at several numbers of MyWebs.
 	Memory []Memory `json:"memory,omitempty"`
 	Static Static   `json:"static"`
 }
 
-// Processor is the processor time for one MyWeb: it shows where the time beyond the bare loop goes.
-type Processor struct {
-	// Operator is the operator's own processor time since its start.
+// Convergence has medians of several runs.
+type Convergence struct {
+	// Objects is how many MyWebs converged, Took the time until the last of them had its children and first status.
+	Objects int           `json:"objects"`
+	Took    time.Duration `json:"took"`
+	// Efficiency is the time of a bare loop with the same writes at the same concurrency, divided by the operator's
+	// time: 1 is the best possible value.
+	Efficiency Interval `json:"efficiency"`
+	// Operator is the operator's own processor time for one MyWeb, since its start.
 	Operator time.Duration `json:"operator"`
-	// APIServer is the API server's processor time meanwhile. Bare is the API server's processor time during the bare
-	// loop, when it serves only the lab's watches.
+	// APIServer is the API server's processor time for one MyWeb meanwhile. Bare is the same during the bare loop, when
+	// the API server serves only the lab's watches.
 	APIServer time.Duration `json:"apiServer"`
 	Bare      time.Duration `json:"bare"`
 }
@@ -57,41 +55,24 @@ type Count struct {
 	// NoOps are accepted writes that changed nothing; Conflicts are 409 answers.
 	NoOps     int `json:"noOps"`
 	Conflicts int `json:"conflicts"`
-	// Watches are those that were open at the end.
-	Watches int `json:"watches"`
-	// Events are the events recorded.
-	Events int `json:"events"`
-	// Syncs is how often the operator handled a MyWeb, by its own metric; -1 when it has no such metric.
-	Syncs int `json:"syncs"`
-}
-
-// A Point of a curve.
-type Point struct {
-	At   time.Duration `json:"at"`
-	Done int           `json:"done"`
 }
 
 // Latency has the latencies under open-loop arrivals: the lab creates MyWebs at a fixed rate, even when earlier ones
 // are not completed.
 type Latency struct {
 	// Rate is in MyWebs a second.
-	Rate    float64         `json:"rate"`
-	Samples []time.Duration `json:"samples"` // sorted
-	P50     time.Duration   `json:"p50"`
+	Rate    float64       `json:"rate"`
+	Samples int           `json:"samples"`
+	P50     time.Duration `json:"p50"`
 	// P99 is 0 with fewer than a thousand samples.
 	P99 time.Duration `json:"p99"`
 }
 
-// Memory has the operator's memory with a number of MyWebs, and the processor time that they cost.
+// Memory has the operator's memory with a number of MyWebs.
 type Memory struct {
 	MyWebs int `json:"myWebs"`
 	// RSS is the resident set in bytes.
 	RSS int64 `json:"rss"`
-	// Goroutines that live in steady state.
-	Goroutines int `json:"goroutines"`
-	// CPU is the operator's processor time since its start; APIServer is the API server's processor time meanwhile.
-	CPU       time.Duration `json:"cpu"`
-	APIServer time.Duration `json:"apiServer"`
 }
 
 // Static has the results that need no running program.
@@ -100,13 +81,10 @@ type Static struct {
 	BinaryBytes int64 `json:"binaryBytes"`
 	// Permissions counts the verbs on resources that the roles grant; "all" without a role.
 	Permissions string `json:"permissions"`
-	// Modules that the program is linked from.
-	Modules int `json:"modules"`
-	// Written counts lines that are neither blank nor only a comment, without tests and generated files; -1 when the
-	// source is unknown.
+	// Written counts lines that are neither blank nor only a comment, without tests and generated files, and Files the
+	// files with these lines; both are 0 when the source is unknown.
 	Written int `json:"written"`
-	// Files counts the files with the lines in Written.
-	Files int `json:"files"`
+	Files   int `json:"files"`
 }
 
 // An Interval is an estimate and the limits of its 95 % interval, which are 0 where there were too few measurements.
@@ -118,7 +96,7 @@ type Interval struct {
 
 // A Comparison is a ratio of times, A divided by B, from pairs run in the order A B B A.
 type Comparison struct {
-	// Metric names the measured time: "converge 100", "recovery".
+	// Metric names the measured time: "converge 100".
 	Metric string   `json:"metric"`
 	A      string   `json:"a"`
 	B      string   `json:"b"`

@@ -3,14 +3,10 @@ package benchmark
 import (
 	"cmp"
 	"context"
-	"debug/buildinfo"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,11 +29,6 @@ func (b *bench) static(ctx context.Context) error {
 		}
 		if s.Permissions, err = permissionsOf(i); err != nil {
 			return err
-		}
-		if build, err := buildinfo.ReadFile(i.Path); err == nil {
-			s.Modules = len(build.Deps) + 1
-		} else {
-			b.note("%s: no Go program, so that its modules are not known.", i.Name)
 		}
 		if i.Folder == "" {
 			b.note("%s: its source is not known, so that its lines are not counted.", i.Name)
@@ -111,7 +102,6 @@ func rulesOf(roles []rbacv1.Role) (all [][]rbacv1.PolicyRule) {
 
 // count counts the lines and files that the author of an implementation writes.
 func (s *Static) count(ctx context.Context, i impl.Implementation) error {
-	s.Written = 0
 	patterns := i.Written
 	if len(patterns) == 0 {
 		patterns = []string{cmp.Or(i.Package, i.Program)}
@@ -167,31 +157,16 @@ func writtenLines(text []byte) (n int) {
 
 // sourceOf are the files of the packages of the implementation's own module that are linked into a program.
 func sourceOf(ctx context.Context, folder, name string) (files []string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,GoFiles,Module", name)
+	const ownFiles = `{{$dir := .Dir}}{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$dir}}/{{.}}
+{{end}}{{end}}{{end}}`
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", ownFiles, name)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the packages of %s: %w", name, err)
 	}
-	for packages := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p struct {
-			Dir     string
-			GoFiles []string
-			Module  *struct{ Main bool }
-		}
-		if err := packages.Decode(&p); errors.Is(err, io.EOF) {
-			return files, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if p.Module == nil || !p.Module.Main {
-			continue
-		}
-		for _, file := range p.GoFiles {
-			files = append(files, filepath.Join(p.Dir, file))
-		}
-	}
+	return strings.Fields(string(out)), nil
 }
 
 // isGenerated reports whether a program wrote the file.

@@ -1,11 +1,11 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -13,131 +13,176 @@ import (
 // Title is the title of the page.
 const Title = "MyWeb operators, compared"
 
-// Markdown is the report as tables and text.
+// Markdown is the report as a page. The numbers and the failures stand there as the lab prints them in a terminal.
 func (r *Report) Markdown() string {
-	var b bytes.Buffer
-	d := r.document()
-	fmt.Fprintf(&b, "# %s\n\n%s\n", paragraph(d.Title), paragraph(d.Lead))
-	for _, s := range d.Sections {
-		fmt.Fprintf(&b, "\n## %s\n", paragraph(s.Title))
-		for _, block := range s.Blocks {
-			block.markdown(&b)
-		}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s", Title, lead)
+	fmt.Fprintf(&b, "- Date: %s, %d minutes\n", r.Date.UTC().Format("2006-01-02 15:04 UTC"), int(r.Took.Minutes()+0.5))
+	for _, facts := range [][]string{{"Commit: " + r.Commit}, r.Machine, r.Versions} {
+		fmt.Fprintf(&b, "- %s\n", escape(strings.Join(facts, ", ")))
 	}
+	var ways, costs strings.Builder
+	_ = r.Ways().Print(&ways) // a builder returns no error
+	fmt.Fprintf(&b, "\n## A row for each\n\n%s\n%s", waysText, block(ways.String()))
+	r.glance(&b)
+	for _, f := range r.Families {
+		r.matrix(&b, f)
+	}
+	r.details(&b)
+	if r.Bench != nil {
+		r.Bench.Print(&costs)
+		fmt.Fprintf(&b, "\n## Costs\n%s", block(costs.String()))
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintf(&b, "\n## Notes on the checks\n%s", block(strings.Join(r.Notes, "\n")))
+	}
+	fmt.Fprintf(&b, "\n## How to repeat it\n\nIn the root of the workshop:\n%s", block(strings.Join(r.Commands, "\n")))
+	b.WriteString("\n## How to read this page\n\n" + terms)
 	return b.String()
 }
 
-func (b block) markdown(w io.Writer) {
-	if b.Text != "" {
-		fmt.Fprintf(w, "\n%s\n", paragraph(b.Text))
-	}
-	if b.Table != nil {
-		b.Table.markdown(w)
-	}
-	for _, f := range b.Failures {
-		f.markdown(w)
-	}
-	if len(b.Code) > 0 {
-		fmt.Fprint(w, "\n", fenced("sh", b.Code))
-	}
-	if len(b.List) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, item := range b.List {
-		fmt.Fprintf(w, "- %s\n", inCell(item))
-	}
-	if len(b.Terms) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, t := range b.Terms {
-		fmt.Fprintf(w, "- **%s**: %s\n", inCell(t.Word), inCell(t.Meaning))
-	}
-}
+const lead = `The lab ran each of these programs behind a proxy, which lists its requests and, where a check wants it, disturbs them.
 
-func (t *table) markdown(w io.Writer) {
-	fmt.Fprintf(w, "\n%s:\n\n", paragraph(t.Caption))
-	line := func(cells []string) { fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | ")) }
-	var head, rule []string
-	for i, h := range t.Head {
-		head = append(head, inCell(h))
-		if t.Numbers && i > 0 {
-			rule = append(rule, "---:")
-		} else {
-			rule = append(rule, "---")
-		}
-	}
-	line(head)
-	line(rule)
-	for _, r := range t.Rows {
-		var cells []string
-		for i, c := range r.Cells {
-			text := inCell(c.Text)
-			if c.Verdict == suite.Failed || r.Group && i == 0 {
-				text = "**" + text + "**"
+`
+
+// terms explains the words of the page.
+const terms = `- **skipped**: the check does not apply to this operator, or did not run: the reason says which.
+- **crash point**: the operator is killed right after one of its writes was committed, and started again. It passes when
+  the end state is that of an undisturbed run.
+- **converge**: the time until that many MyWebs had their children and first status.
+- **efficiency**: the time of a bare loop of the same writes, divided by the operator's time: 1.00 is as fast as can be.
+- **ratio**: the times of two operators in pairs, run in the order A B B A, so that a machine that grows slower harms both
+  alike. A range in brackets holds the true median in at least 95 of 100 such runs; it needs six pairs. When the range of a
+  ratio holds 1, no difference can be stated.
+- **control**: the first operator against itself. When it leaves 0.95 to 1.05, the machine is too noisy for a ratio.
+- **P50, P99**: the MyWebs were created at a fixed rate, whether earlier ones were completed or not. Half of them were
+  completed within the first time, 99 of 100 within the second, which needs 1,000 MyWebs.
+- **RSS**: the resident set, which the operating system counts: the heap, the program's code and space kept for later.
+`
+
+// glance has a row for each family.
+func (r *Report) glance(b *strings.Builder) {
+	b.WriteString("\n## The verdict at a glance\n")
+	r.head(b, "checks")
+	for _, f := range r.Families {
+		r.row(b, f.Name, func(name string) string {
+			var counts []string
+			for _, v := range []suite.Verdict{suite.Passed, suite.Failed, suite.Skipped} {
+				counts = append(counts, fmt.Sprintf("%d %s", suite.Count(f.Outcomes[name], v), v))
 			}
-			if c.Code != "" {
-				text = strings.TrimSpace(code(c.Code) + " " + text)
+			return strings.Join(counts, ", ")
+		})
+	}
+}
+
+// matrix has a family's groups, with their checks below, for each implementation.
+func (r *Report) matrix(b *strings.Builder, f Family) {
+	fmt.Fprintf(b, "\n## %s\n\n%s\n", f.Name, f.About)
+	r.head(b, "check")
+	for _, g := range r.groups(f) {
+		in := func(o suite.Outcome) bool { return o.Group == g.ID }
+		r.row(b, "**"+escape(g.ID+": "+g.Title)+"**", func(name string) string { return summary(f.Outcomes[name], in) })
+		for _, c := range r.checks(f, in) {
+			is := func(o suite.Outcome) bool { return o.Check == c.Check }
+			r.row(b, "`"+c.Check+"` "+escape(c.Title), func(name string) string { return summary(f.Outcomes[name], is) })
+		}
+	}
+}
+
+func (r *Report) head(b *strings.Builder, first string) {
+	b.WriteString("\n")
+	r.row(b, first, r.titled)
+	r.row(b, "---", func(string) string { return "---" })
+}
+
+// row writes a row of a table, with a cell for each implementation.
+func (r *Report) row(b *strings.Builder, first string, cell func(name string) string) {
+	b.WriteString("| " + first)
+	for _, i := range r.Impls {
+		b.WriteString(" | " + cell(i.Name))
+	}
+	b.WriteString(" |\n")
+}
+
+// titled is a name with its title: "03 (client-go by hand)".
+func (r *Report) titled(name string) string {
+	at := slices.IndexFunc(r.Impls, func(i Implementation) bool { return i.Name == name })
+	return escape(fmt.Sprintf("%s (%s)", name, r.Impls[at].Title))
+}
+
+// groups returns the groups of a family, and those that only its checks name.
+func (r *Report) groups(f Family) []Group {
+	groups := slices.Clone(f.Groups)
+	for _, o := range r.checks(f, func(suite.Outcome) bool { return true }) {
+		if !slices.ContainsFunc(groups, func(g Group) bool { return g.ID == o.Group }) {
+			groups = append(groups, Group{ID: o.Group})
+		}
+	}
+	return groups
+}
+
+// checks returns some checks of a family, each once, in the order of the first implementation that has it.
+func (r *Report) checks(f Family, in func(suite.Outcome) bool) (checks []suite.Outcome) {
+	seen := map[string]bool{}
+	for _, i := range r.Impls {
+		for _, o := range f.Outcomes[i.Name] {
+			if in(o) && !seen[o.Check] {
+				checks = append(checks, o)
+				seen[o.Check] = true
 			}
-			cells = append(cells, text)
-		}
-		line(cells)
-	}
-}
-
-func (f failure) markdown(w io.Writer) {
-	reason, more, _ := strings.Cut(f.Reason, "\n")
-	fmt.Fprintf(w, "\n### %s: %s\n\n%s: %s\n", paragraph(f.Impl), code(f.Check), paragraph(f.Title), inCell(reason))
-	if more != "" {
-		fmt.Fprint(w, "\n", fenced("text", []string{more}))
-	}
-	if len(f.Evidence) > 0 {
-		fmt.Fprint(w, "\n", fenced("text", f.Evidence))
-	}
-}
-
-var (
-	special = regexp.MustCompile("[\\\\`*_\\[\\]<>|&~$#]")
-	marker  = regexp.MustCompile(`^(\d*)([-+.)])([-\s]|$)`)
-	ticks   = regexp.MustCompile("`+")
-)
-
-// inCell escapes text so that Markdown shows it unchanged in a line, an item, or a cell.
-func inCell(s string) string {
-	lines := strings.Split(strings.TrimSpace(clean(s)), "\n")
-	for i, line := range lines {
-		line = special.ReplaceAllString(strings.TrimSpace(line), `\$0`)
-		lines[i] = marker.ReplaceAllString(line, `$1\$2$3`) // otherwise it would be a list, or a rule
-	}
-	return strings.NewReplacer("\t", " ", space, " ").Replace(strings.Join(lines, " "))
-}
-
-// paragraph wraps text into lines as short as in a page written by hand.
-func paragraph(s string) string { return inCell(strings.Join(strings.Fields(s), " ")) }
-
-// code is a span of code, which may be in a cell.
-func code(s string) string {
-	s = strings.ReplaceAll(strings.Join(strings.Fields(clean(s)), " "), "|", `\|`)
-	fence := longest(s, 0) + "`"
-	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
-		s = " " + s + " "
-	}
-	return fence + s + fence
-}
-
-// fenced is a block of code with a fence that is longer than any fence in the code.
-func fenced(language string, lines []string) string {
-	text := clean(strings.Join(lines, "\n"))
-	fence := longest(text, 2) + "`"
-	return fence + language + "\n" + text + "\n" + fence + "\n"
-}
-
-// longest returns the length of the longest run of backticks, or least if that is larger.
-func longest(s string, least int) string {
-	run := strings.Repeat("`", least)
-	for _, t := range ticks.FindAllString(s, -1) {
-		if len(t) > len(run) {
-			run = t
 		}
 	}
-	return run
+	return checks
+}
+
+// summary is the verdict on some checks: failed when one failed, passed when none failed and one passed.
+func summary(outcomes []suite.Outcome, in func(suite.Outcome) bool) string {
+	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o suite.Outcome) bool { return !in(o) })
+	for _, v := range []suite.Verdict{suite.Failed, suite.Passed, suite.Skipped} {
+		switch n := suite.Count(outcomes, v); {
+		case n == 0:
+		case n == len(outcomes):
+			return fmt.Sprintf("**%s**", v)
+		default:
+			return fmt.Sprintf("**%s** %d of %d", v, n, len(outcomes))
+		}
+	}
+	return "not run"
+}
+
+// details has the checks that did not pass, with their evidence.
+func (r *Report) details(b *strings.Builder) {
+	b.WriteString("\n## Checks that did not pass\n")
+	for _, i := range r.Impls {
+		var text strings.Builder
+		for _, f := range r.Families {
+			for _, o := range f.Outcomes[i.Name] {
+				if o.Verdict != suite.Passed {
+					o.Expected = false // the page has the evidence of expected failures, too
+					o.Print(&text)
+				}
+			}
+		}
+		fmt.Fprintf(b, "\n### %s\n", r.titled(i.Name))
+		if text.Len() == 0 {
+			text.WriteString("All passed.")
+		}
+		b.WriteString(block(text.String()))
+	}
+}
+
+var special = regexp.MustCompile("[\\\\`*_\\[\\]<>|&~$#]")
+
+// escape returns text that Markdown shows unchanged in a line or a cell.
+func escape(text string) string { return special.ReplaceAllString(text, `\$0`) }
+
+// block is text that the page shows unchanged: an indented block of code.
+func block(text string) string {
+	visible := func(c rune) rune {
+		if unicode.IsControl(c) && c != '\n' {
+			return ' '
+		}
+		return c
+	}
+	return "\n    " + strings.ReplaceAll(strings.Map(visible, strings.Trim(text, "\n")), "\n", "\n    ") + "\n"
 }

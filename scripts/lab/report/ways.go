@@ -46,13 +46,17 @@ type Way struct {
 	Permissions string `json:"permissions"`
 }
 
-const unknown = "–"
+const (
+	unknown = "–"
+	miB     = 1 << 20
+)
 
 // waysText explains the columns.
-const waysText = "Lines and files are what the author writes and maintains. Behaviours, crashes and faults are " +
-	"checks that passed, of all: a skipped check is not passed. Requests are those that create one MyWeb; steady are " +
-	"those in steady state. Memory is the resident set with the most MyWebs of this run, size that of all programs that an image " +
-	"must hold, both in MiB. Permissions are verbs on resources."
+const waysText = `Lines and files are those that the author writes and maintains. Behaviours, crashes and faults are checks that passed,
+of all: a skipped check is not passed. Requests are those that create one MyWeb; steady are those in steady state. Memory
+is the resident set with the most MyWebs of this run, size that of all programs that an image must hold, both in MiB.
+Permissions are verbs on resources.
+`
 
 // columns are the heads of a table of ways, and their cells.
 var columns = []struct {
@@ -96,15 +100,15 @@ func (r *Report) Ways() *Ways {
 	return w
 }
 
-func (r *Report) measured(name string) (m benchmark.Measured) {
-	if r.Bench == nil {
-		return benchmark.Measured{Static: benchmark.Static{Written: -1}}
+func (r *Report) measured(name string) benchmark.Measured {
+	if r.Bench != nil {
+		for _, m := range r.Bench.Implementations {
+			if m.Name == name {
+				return m
+			}
+		}
 	}
-	at := slices.IndexFunc(r.Bench.Implementations, func(m benchmark.Measured) bool { return m.Name == name })
-	if at < 0 {
-		return benchmark.Measured{Static: benchmark.Static{Written: -1}}
-	}
-	return r.Bench.Implementations[at]
+	return benchmark.Measured{}
 }
 
 // isUndisturbed reports whether an outcome is of an undisturbed run, with which crash sequences are compared. Such a
@@ -124,7 +128,7 @@ func share(outcomes []suite.Outcome) string {
 func (w *Way) measured(m benchmark.Measured) {
 	w.Lines, w.Files, w.Requests, w.Rest, w.Memory, w.Size, w.Permissions = unknown, unknown, unknown, unknown, unknown,
 		unknown, unknown
-	if m.Static.Written >= 0 {
+	if m.Static.Files > 0 {
 		w.Lines, w.Files = fmt.Sprint(m.Static.Written), fmt.Sprint(m.Static.Files)
 	}
 	if m.Static.BinaryBytes > 0 {
@@ -136,7 +140,8 @@ func (w *Way) measured(m benchmark.Measured) {
 	for _, c := range m.Counts {
 		switch {
 		case c.Phase == "creation" && c.Objects > 0:
-			w.Requests = digits(float64(sum(c.Requests)) / float64(c.Objects))
+			each := float64(sum(c.Requests)) / float64(c.Objects)
+			w.Requests = strings.TrimSuffix(fmt.Sprintf("%.1f", each), ".0")
 		case c.Phase == "steady state":
 			w.Rest = fmt.Sprint(sum(c.Requests))
 		}
@@ -144,6 +149,13 @@ func (w *Way) measured(m benchmark.Measured) {
 	if n := len(m.Memory); n > 0 && m.Memory[n-1].MyWebs > 0 { // in steady state with some MyWebs, not with none
 		w.Memory = fmt.Sprint((m.Memory[n-1].RSS + miB/2) / miB)
 	}
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
 }
 
 // notesOn are the notes on checks and on the benchmark about unknown results of an implementation.
@@ -161,23 +173,7 @@ func (r *Report) notesOn(name string) (notes []string) {
 	return notes
 }
 
-// table has a row for each way.
-func (w *Ways) table() *table {
-	t := &table{Caption: "The ways, in a row each", Numbers: true}
-	for _, c := range columns {
-		t.Head = append(t.Head, c.head)
-	}
-	for _, way := range w.Rows {
-		var cells []cell
-		for _, c := range columns {
-			cells = append(cells, cell{Text: c.cell(way)})
-		}
-		t.Rows = append(t.Rows, row{Cells: cells})
-	}
-	return t
-}
-
-// Print writes the table for a terminal, and the notes.
+// Print writes the table and the notes.
 func (w *Ways) Print(out io.Writer) error {
 	columned := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, c := range columns {

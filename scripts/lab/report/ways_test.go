@@ -12,17 +12,15 @@ import (
 )
 
 func TestWays(t *testing.T) {
-	r := fixture("03", "04")
+	r := sample()
 	r.Families = append(r.Families, Family{Name: "faults"})
 	r.Impls = append(r.Impls, Implementation{Name: "shell", Title: "a shell loop"})
 	r.Notes = []string{"shell: not every check was run: 15m0s are over"}
 	r.Families[1].Outcomes["shell"] = []suite.Outcome{{Check: "crash/creation-undisturbed-1", Verdict: suite.Failed}}
-	r.Bench.Implementations[0].Static.Permissions = "14"
-	r.Bench.Implementations[0].Static.Files = 9
 	r.Bench.Notes = append(r.Bench.Notes, "memory: shell was not measured: it ended")
 	w := r.Ways()
-	want := Way{Name: "03", Title: "client-go by hand", Lines: "1240", Files: "9", Behaviours: "23/24", Crashes: "48/48",
-		Faults: unknown, Requests: "4.97", Rest: "0", Memory: "139", Size: "44", Permissions: "14"}
+	want := Way{Name: "03", Title: "client-go by hand", Lines: "1240", Files: "9", Behaviours: "2/3", Crashes: "3/3",
+		Faults: unknown, Requests: "1", Rest: "0", Memory: "139", Size: "44", Permissions: "14"}
 	if got := w.Rows[0]; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -35,7 +33,10 @@ func TestWays(t *testing.T) {
 			t.Errorf("there is no %q in the notes:\n%s", words, notes)
 		}
 	}
-	if strings.Contains(notes, "Resident sets") {
+	if got := w.Rows[1].Requests; got != "1.3" {
+		t.Errorf("13 requests for 10 MyWebs: %s for each", got)
+	}
+	if strings.Contains(notes, "on numbers") {
 		t.Errorf("a note that is of no implementation:\n%s", notes)
 	}
 

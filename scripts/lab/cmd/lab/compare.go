@@ -63,6 +63,9 @@ func compareCommand() *cobra.Command {
 		if o.fast {
 			r.Commands[0] += " FAST=1"
 		}
+		if parts != "" {
+			r.Commands[0] += " PARTS=" + parts
+		}
 		if err := write(r, "out"); err != nil {
 			return err
 		}

@@ -63,8 +63,6 @@ type Entry struct {
 	Known string
 	// Effect is the effect of a write.
 	Effect Effect
-	// Sent is the size of the request's body, Received the size of the answer that the client got, in bytes.
-	Sent, Received int64
 	// Events is how many events of a watch the client got.
 	Events int
 	// Faults are the names of the rules that acted on the request.
@@ -326,15 +324,6 @@ func matchesAll(e Entry, matches []Match) bool {
 
 // Count returns how many entries match.
 func (l *Ledger) Count(matches ...Match) int { return len(l.Entries(matches...)) }
-
-// CountBy counts the entries that match, by a key of each.
-func (l *Ledger) CountBy(key func(Entry) string, matches ...Match) map[string]int {
-	counts := map[string]int{}
-	for _, e := range l.Entries(matches...) {
-		counts[key(e)]++
-	}
-	return counts
-}
 
 // Mark is the ID of the newest entry. Match.After uses it to leave out earlier entries.
 func (l *Ledger) Mark() int {

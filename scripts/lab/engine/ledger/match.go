@@ -26,8 +26,8 @@ type Match struct {
 	Namespace, Name string
 	// After excludes the entries up to this ID; see Ledger.Mark.
 	After int
-	// Since and Until limit the start of the request.
-	Since, Until time.Time
+	// Since excludes requests that came earlier.
+	Since time.Time
 	// Where is a condition that the other fields cannot express.
 	Where func(Entry) bool
 }
@@ -49,8 +49,7 @@ func (m Match) Matches(e Entry) bool {
 		slices.ContainsFunc(m.Except, resource),
 		m.Namespace != "" && m.Namespace != e.Namespace,
 		m.Name != "" && m.Name != e.Name,
-		!m.Since.IsZero() && e.Start.Before(m.Since),
-		!m.Until.IsZero() && !e.Start.Before(m.Until):
+		!m.Since.IsZero() && e.Start.Before(m.Since):
 		return false
 	}
 	return m.Where == nil || m.Where(e)

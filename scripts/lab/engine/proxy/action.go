@@ -27,11 +27,8 @@ type Action struct {
 	lasting bool
 }
 
-// Errors that end a request without an answer.
-var (
-	errDropped = errors.New("dropped by a rule")
-	errSevered = errors.New("severed by a rule")
-)
+// errDropped ends a request without an answer.
+var errDropped = errors.New("dropped by a rule")
 
 // Hold keeps the request, or the answer, until the rule is released or the client gives up.
 func Hold() Action {
@@ -63,11 +60,6 @@ func Delay(d time.Duration) Action {
 // answer is lost. Other requests on the same connection continue. client-go returns the error to the caller.
 func Drop() Action {
 	return Action{name: "drop", do: func(*Exchange, *Fault) error { return errDropped }}
-}
-
-// Sever resets the connection, and with it all requests on it. client-go repeats reads, but not writes.
-func Sever() Action {
-	return Action{name: "sever", do: func(*Exchange, *Fault) error { return errSevered }}
 }
 
 // Reply answers in place of the API server. Before: the request never reaches it. After: the request is done and its
@@ -123,21 +115,6 @@ func Freeze() Action {
 	a := onStream("freeze", func(s *Stream, f *Fault) { s.freeze(f) })
 	a.lasting = true
 	return a
-}
-
-// Cut ends watches with an error as soon as they are opened.
-func Cut() Action { return onStream("cut", func(s *Stream, _ *Fault) { s.Cut() }) }
-
-// End ends watches as soon as they are opened, as the API server does at their timeout.
-func End() Action { return onStream("end", func(s *Stream, _ *Fault) { s.End() }) }
-
-// Expire ends watches as soon as they are opened with the 410 Gone event: the client must list again.
-func Expire() Action {
-	return onStream("expire", func(s *Stream, _ *Fault) {
-		if s.Expire() != nil {
-			s.Cut()
-		}
-	})
 }
 
 func onStream(name string, do func(*Stream, *Fault)) Action {

@@ -95,7 +95,6 @@ func (x *Exchange) readRequest(out *http.Request) (err error) {
 		return fmt.Errorf("read the request: %w", err)
 	}
 	x.change(func(e *ledger.Entry) {
-		e.Sent = int64(len(x.body))
 		if e.Verb != wire.Create || e.Name != "" {
 			return
 		}
@@ -221,9 +220,6 @@ func (x *Exchange) pass(out *http.Request) *http.Response {
 		e.Code = a.Code
 		if a.Code >= http.StatusBadRequest {
 			e.Message = wire.Message(a.Header, a.Body)
-		}
-		if x.stream == nil {
-			e.Received = int64(len(a.Body))
 		}
 	})
 	if x.stream != nil {

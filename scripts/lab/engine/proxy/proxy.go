@@ -135,9 +135,6 @@ type connKey struct{}
 // URL is where the proxy listens.
 func (p *Proxy) URL() string { return p.url }
 
-// Ledger is the proxy's ledger.
-func (p *Proxy) Ledger() *ledger.Ledger { return p.ledger }
-
 // Close ends every request, accepts no more, waits until the whole proxy has ended, and removes its files. It also
 // returns an error when the function of a rule panicked.
 func (p *Proxy) Close() error {
@@ -272,7 +269,7 @@ func (p *Proxy) leave() {
 // abort ends a request without an answer. When the API server cannot be reached, or ends, the client loses its
 // connection, as it would without a proxy. When the API server resets one stream, the client loses only that stream.
 func (x *Exchange) abort(_ http.ResponseWriter, r *http.Request, err error) {
-	x.change(func(e *ledger.Entry) { e.Code, e.Received = 0, 0 })
+	x.change(func(e *ledger.Entry) { e.Code = 0 })
 	oneStream := errors.Is(err, errDropped) || strings.Contains(err.Error(), "stream error:")
 	if r.Context().Err() == nil && !oneStream {
 		sever(r.Context())

@@ -164,26 +164,6 @@ func (p *Proxy) Clear() {
 	}
 }
 
-// Faults returns all rules that were ever added, including removed ones.
-func (p *Proxy) Faults() []*Fault {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.all)
-}
-
-// Unfired returns an error that names the rules that never fired: an experiment whose fault did not happen has shown
-// nothing.
-func (p *Proxy) Unfired() error {
-	var err error
-	for _, f := range p.Faults() {
-		if f.Fired() == 0 {
-			err = errors.Join(err, fmt.Errorf("rule %q never fired: %d requests matched, the first %d were to pass",
-				f.Name(), f.Matched(), f.rule.Skip))
-		}
-	}
-	return err
-}
-
 // meet applies the rules of a moment to a request.
 func (x *Exchange) meet(m Moment) error {
 	x.proxy.mu.Lock()

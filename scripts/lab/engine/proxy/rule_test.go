@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -72,26 +70,6 @@ func TestDropIsOneStream(t *testing.T) {
 		}
 	}
 	t.Error("the watch ended with the request")
-}
-
-func TestSever(t *testing.T) {
-	l := newLab(t)
-	l.configMap("a")
-	watch, err := l.kube.CoreV1().ConfigMaps(l.namespace).
-		Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=none"})
-	l.must(err)
-	f := l.proxy.Add(proxy.Rule{Match: reads, Times: 2, Do: proxy.Sever()})
-	if err := l.get("a"); err != nil || f.Fired() != 2 {
-		t.Errorf("client-go reads again when the connection is reset: %v; fired %d times", err, f.Fired())
-	}
-	for range watch.ResultChan() { // ends with the connection
-	}
-	l.proxy.Add(proxy.Rule{Match: creates, Times: 1, Do: proxy.Sever()})
-	err = l.create("b")
-	if !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err) && !utilnet.IsHTTP2ConnectionLost(err) &&
-		!errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("client-go does not write again: %v", err)
-	}
 }
 
 func TestAnswers(t *testing.T) {
@@ -303,27 +281,18 @@ func TestDeleteMoves(t *testing.T) {
 	}
 }
 
-func TestRuleThatNeverFired(t *testing.T) {
+func TestSkip(t *testing.T) {
 	l := newLab(t)
-	l.proxy.Add(proxy.Rule{Name: "third create", Match: creates, Skip: 2, Times: 1, Do: proxy.Drop()})
-	gone := l.proxy.Add(proxy.Rule{
-		Name: "nobody deletes", Match: ledger.Match{Verbs: []string{wire.Delete}}, Do: proxy.Drop()})
-	gone.Release()
-	l.proxy.Add(proxy.Rule{Name: "first create", Match: creates, Times: 1, Do: proxy.Delay(0)})
+	third := l.proxy.Add(proxy.Rule{Match: creates, Skip: 2, Times: 1, Do: proxy.Drop()})
 	l.must(l.create("a"))
 	l.must(l.create("b"))
-	err := l.proxy.Unfired()
-	if err == nil || strings.Contains(err.Error(), "first create") ||
-		!strings.Contains(err.Error(), `rule "third create" never fired: 2 requests matched`) ||
-		!strings.Contains(err.Error(), `rule "nobody deletes" never fired: 0 requests matched`) {
-		t.Errorf("never fired: %v", err)
+	if third.Fired() != 0 || third.Matched() != 2 {
+		t.Errorf("after two of two that pass, it fired %d times and matched %d", third.Fired(), third.Matched())
 	}
 	if err := l.create("c"); err == nil {
 		t.Error("the third create passed")
 	}
-	if err := l.proxy.Unfired(); err == nil || strings.Contains(err.Error(), "third") {
-		t.Errorf("never fired: %v", err)
-	}
+	l.must(l.create("d"))
 }
 
 func TestImpossibleRules(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -108,12 +107,6 @@ func (s *Stream) Waiting() int {
 	return len(s.frames)
 }
 
-// Freeze withholds events until Thaw, which can also be called by hand.
-func (s *Stream) Freeze() { s.freeze(nil) }
-
-// Thaw undoes Freeze. A rule's own freeze ends when the rule is released.
-func (s *Stream) Thaw() { s.thaw(nil) }
-
 func (s *Stream) freeze(by *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,22 +139,6 @@ func (s *Stream) Expire() error {
 	return nil
 }
 
-// Inject puts an event into the stream, behind the waiting events. The type is ADDED, MODIFIED, DELETED, BOOKMARK or
-// ERROR; the object is unstructured or of a built-in type; protobuf requires a built-in type.
-func (s *Stream) Inject(kind string, object runtime.Object) error {
-	event, err := s.framing.Encode(kind, object)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.end != nil {
-		return errors.New("the stream is over")
-	}
-	s.put(s.frameOf(event))
-	return nil
-}
-
 // put needs the lock.
 func (s *Stream) put(frames ...frame) {
 	for _, f := range frames {
@@ -191,32 +168,24 @@ func (s *Stream) pump() {
 		}
 		source = unpacked
 	}
-	buffer, rest := make([]byte, 32<<10), []byte(nil)
-	for {
-		n, err := source.Read(buffer)
-		var whole [][]byte
-		whole, rest = s.framing.Split(append(rest, buffer[:n]...))
-		rest = slices.Clone(rest) // the frames keep the old memory
-		frames := s.read(whole)
-		if err != nil && len(rest) > 0 {
-			frames = append(frames, frame{data: rest})
-		}
-		if !s.take(frames, err) || err != nil {
+	for next := s.framing.Frames(source); ; {
+		data, err := next()
+		if !s.take(s.read(data), err) || err != nil {
 			return
 		}
 	}
 }
 
-// read records in the ledger the objects that events report.
-func (s *Stream) read(whole [][]byte) (frames []frame) {
-	for _, data := range whole {
-		f := s.frameOf(data)
-		if f.event.Type != "ERROR" {
-			s.exchange.proxy.ledger.Learn(f.event.Object)
-		}
-		frames = append(frames, f)
+// read records in the ledger the object that an event reports.
+func (s *Stream) read(data []byte) []frame {
+	if len(data) == 0 {
+		return nil
 	}
-	return frames
+	f := s.frameOf(data)
+	if f.event.Type != "ERROR" {
+		s.exchange.proxy.ledger.Learn(f.event.Object)
+	}
+	return []frame{f}
 }
 
 // take adds frames once there is space. It returns false when the stream has ended.
@@ -258,7 +227,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 		}
 	}
 	s.mu.Unlock()
-	s.exchange.change(func(e *ledger.Entry) { e.Received, e.Events = e.Received+int64(n), e.Events+len(passed) })
+	s.exchange.change(func(e *ledger.Entry) { e.Events += len(passed) })
 	s.exchange.proxy.ledger.Deliver(s.exchange.id, passed)
 	return n, nil
 }

@@ -5,8 +5,10 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -124,24 +126,22 @@ func TestEventsOfAStream(t *testing.T) {
 				Rows: []metav1.TableRow{{Object: runtime.RawExtension{Object: custom}}}}, Object{"", "", "w", "u", "3"})
 		}
 		var got []Event
-		var rest []byte
-		for _, b := range stream { // split in any way
-			var frames [][]byte
-			frames, rest = framing.Split(append(rest, b))
-			for _, frame := range frames {
-				event, err := framing.Event(frame)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, event)
+		for next := framing.Frames(iotest.OneByteReader(bytes.NewReader(stream))); ; {
+			frame, err := next()
+			if errors.Is(err, io.EOF) {
+				break
 			}
+			event, invalid := framing.Event(frame)
+			if err := errors.Join(err, invalid); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, event)
 		}
-		if diff := cmp.Diff(want, got); diff != "" || len(bytes.TrimSpace(rest)) > 0 {
-			t.Errorf("%s: %d bytes left\n%s", contentType, len(rest), diff)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", contentType, diff)
 		}
-		whole, _ := framing.Split(stream)
-		if len(whole) != len(want) {
-			t.Errorf("%s: %d frames at once, want %d", contentType, len(whole), len(want))
+		if _, err := framing.Frames(bytes.NewReader(stream[:10]))(); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: half an event ends with %v", contentType, err)
 		}
 	}
 }

@@ -5,11 +5,11 @@ package wire
 import (
 	"mime"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // Verbs of the API. Apply is a patch by server-side apply; the API server's audit log calls it patch, its metrics
@@ -77,84 +77,22 @@ func (r Request) Which() string {
 	return r.Namespace + "/" + name
 }
 
-// methods are the verbs of requests that name or create one object.
-var methods = map[string]string{http.MethodGet: Get, http.MethodHead: Get, http.MethodPost: Create,
-	http.MethodPut: Update, http.MethodPatch: Patch, http.MethodDelete: Delete}
+// requests parses requests as the API server does.
+var requests = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
 
-// Of parses a request as the API server does (k8s.io/apiserver/pkg/endpoints/request, RequestInfo).
+// Of parses a request.
 func Of(r *http.Request) Request {
-	q := Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	switch {
-	case parts[0] == "api" && len(parts) >= 3:
-		q.Version, parts = parts[1], parts[2:]
-	case parts[0] == "apis" && len(parts) >= 4:
-		q.Group, q.Version, parts = parts[1], parts[2], parts[3:]
-	default:
-		return q
+	info, err := requests.NewRequestInfo(r)
+	if err != nil || !info.IsResourceRequest {
+		return Request{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
 	}
-	q.Verb = methods[r.Method]
-	if parts[0] == "watch" && len(parts) > 1 { // the old form of a watch
-		q.Verb, parts = Watch, parts[1:]
-	}
-	q.place(parts)
-	query := r.URL.Query()
-	q.DryRun = len(query["dryRun"]) > 0
-	switch {
-	case q.Verb == Get && q.Name == "":
-		q.Verb = List
-		if isTrue(query, "watch") {
-			q.Verb = Watch
-		}
-		q.Name = selectedName(query.Get("fieldSelector"))
-	case q.Verb == Delete && q.Name == "":
-		q.Verb = DeleteCollection
-	case q.Verb == Patch:
-		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if strings.HasPrefix(kind, "application/apply-patch+") {
-			q.Verb = Apply
-		}
+	q := Request{Verb: info.Verb, Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource,
+		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name, Path: info.Path,
+		DryRun: r.URL.Query().Has("dryRun")}
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if q.Verb == Patch && strings.HasPrefix(kind, "application/apply-patch+") {
+		q.Verb = Apply
 	}
 	return q
-}
-
-// place reads namespace, resource, name and subresource from the end of a path. A namespace is also an object with
-// its own subresources.
-func (r *Request) place(parts []string) {
-	if parts[0] == "namespaces" && len(parts) > 1 {
-		r.Namespace = parts[1]
-		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
-			parts = parts[2:]
-		}
-	}
-	r.Resource = parts[0]
-	if len(parts) > 1 {
-		r.Name = parts[1]
-	}
-	if len(parts) > 2 {
-		r.Subresource = parts[2]
-	}
-}
-
-// isTrue reads a boolean parameter as the API server does: every value that is not false is true.
-func isTrue(query url.Values, name string) bool {
-	values, ok := query[name]
-	if !ok || len(values) == 0 {
-		return false
-	}
-	value := strings.ToLower(values[0])
-	return value != "false" && value != "0"
-}
-
-// selectedName is the only name that a field selector selects.
-func selectedName(selector string) string {
-	if selector == "" {
-		return ""
-	}
-	s, err := fields.ParseSelector(selector)
-	if err != nil {
-		return ""
-	}
-	name, _ := s.RequiresExactMatch("metadata.name")
-	return name
 }

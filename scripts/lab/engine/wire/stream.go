@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 
@@ -38,60 +39,37 @@ func FramingOf(header http.Header) Framing {
 	}
 }
 
-// Split returns the complete frames at the beginning of data, and the rest. White space that comes late is in the
-// next frame.
-func (f Framing) Split(data []byte) (frames [][]byte, rest []byte) {
-	for {
-		n := f.first(data)
-		if n == 0 {
-			return frames, data
-		}
-		frames, data = append(frames, data[:n]), data[n:]
-	}
-}
-
-// first returns the length of the first frame; 0 when it is incomplete.
-func (f Framing) first(data []byte) int {
+// Frames returns a function that reads the next frame of a stream. Behind each JSON value it puts a new line, as the
+// API server does. At the end, the function returns the error of the stream, perhaps with a last frame.
+func (f Framing) Frames(stream io.Reader) (next func() ([]byte, error)) {
 	switch f {
 	case Values:
-		return firstValue(data)
-	case Lengths:
-		if len(data) < 4 {
-			return 0
-		}
-		if n := uint64(binary.BigEndian.Uint32(data)) + 4; n <= uint64(len(data)) {
-			return int(n)
-		}
-		return 0
-	default:
-		return len(data)
-	}
-}
-
-// firstValue returns the length of the first JSON object in data, with the white space around it; 0 when it is
-// incomplete.
-func firstValue(data []byte) int {
-	depth, inString := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{':
-			depth++
-		case c == '}':
-			if depth--; depth == 0 {
-				return i + 1 + space(data[i+1:])
+		values := json.NewDecoder(stream)
+		return func() ([]byte, error) {
+			var value json.RawMessage
+			if err := values.Decode(&value); err != nil {
+				return nil, err
 			}
+			return append(value, '\n'), nil
+		}
+	case Lengths:
+		return func() ([]byte, error) {
+			length := make([]byte, 4)
+			if _, err := io.ReadFull(stream, length); err != nil {
+				return nil, err
+			}
+			frame := append(length, make([]byte, binary.BigEndian.Uint32(length))...)
+			_, err := io.ReadFull(stream, frame[4:])
+			return frame, err
+		}
+	default:
+		buffer := make([]byte, 32<<10)
+		return func() ([]byte, error) {
+			n, err := stream.Read(buffer)
+			return bytes.Clone(buffer[:n]), err
 		}
 	}
-	return 0
 }
-
-// space returns the length of the white space at the beginning of data.
-func space(data []byte) int { return len(data) - len(bytes.TrimLeft(data, " \t\r\n")) }
 
 // An Event is an event of a watch.
 type Event struct {

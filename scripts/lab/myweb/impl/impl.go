@@ -67,8 +67,6 @@ type Implementation struct {
 	InFolder bool `json:"inFolder,omitempty"`
 	// BuildArgs are additional arguments of `go build`.
 	BuildArgs []string `json:"-"`
-	// SyncMetric is the counter of handled MyWebs, where the program serves metrics.
-	SyncMetric string `json:"syncMetric,omitempty"`
 	// Path is the program, and Beside are the programs of Besides: set by Build.
 	Path   string   `json:"path,omitempty"`
 	Beside []string `json:"-"`
