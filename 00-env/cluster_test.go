@@ -16,9 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -162,26 +160,18 @@ func TestClusterRefusesWhatNoRoleAllows(t *testing.T) {
 	visitor := rest.AnonymousClientConfig(cfg)
 	visitor.BearerToken = token.Status.Token
 
-	checkPermissions(t, c, ns, "system:serviceaccount:"+ns+":visitor", newClient(t, visitor),
-		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "visitor"})
-}
-
-// checkPermissions checks that the named user, who sends requests through the client theirs, has no permission
-// until a role is bound to the subject, and then only the permissions of the role.
-func checkPermissions(t *testing.T, admin kubernetes.Interface, ns, user string, theirs kubernetes.Interface,
-	subject rbacv1.Subject) {
-	t.Helper()
-	g := NewWithT(t)
+	user, theirs := "system:serviceaccount:"+ns+":visitor", newClient(t, visitor)
 	list := func() error {
 		_, err := theirs.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
 		return err
 	}
 	g.Expect(list()).To(beDenied(user, `list resource "pods"`, ns))
 
-	_, err := admin.RbacV1().Roles(ns).Create(t.Context(), newPodReader("pod-reader"), metav1.CreateOptions{})
+	_, err = c.RbacV1().Roles(ns).Create(t.Context(), newPodReader("pod-reader"), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(list()).To(beDenied(user, `list resource "pods"`, ns), "a role alone gives nothing to anybody")
-	_, err = admin.RbacV1().RoleBindings(ns).Create(t.Context(), newBinding("pod-reader", subject), metav1.CreateOptions{})
+	binding := newBinding("pod-reader", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "visitor"})
+	_, err = c.RbacV1().RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(list).Should(Succeed()) // the API server itself learns of roles by a watch
 
@@ -193,34 +183,6 @@ func checkPermissions(t *testing.T, admin kubernetes.Interface, ns, user string,
 	g.Expect(err).To(beDenied(user, `list resource "configmaps"`, ns), "another resource")
 	_, err = theirs.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
 	g.Expect(err).To(beDenied(user, `list resource "pods"`, "default"), "another namespace")
-}
-
-func TestClusterEnforcesAQuota(t *testing.T) {
-	t.Parallel()
-	g, c := NewWithT(t), newClient(t, cluster(t))
-	ns := newNamespace(t, c)
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "secrets"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("0")}},
-	}
-	quota, err := c.CoreV1().ResourceQuotas(ns).Create(t.Context(), quota, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	secret := func(name string, options metav1.CreateOptions) error {
-		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		_, err := c.CoreV1().Secrets(ns).Create(t.Context(), s, options)
-		return err
-	}
-	exceeded := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("exceeded quota: secrets")))
-	// The API server learns of quotas by a watch. A dry run finds out when, and stores nothing.
-	g.Eventually(func() error { return secret("first", metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}) }).
-		Should(exceeded)
-
-	patch := []byte(`{"spec":{"hard":{"count/secrets":"1"}}}`)
-	_, err = c.CoreV1().ResourceQuotas(ns).
-		Patch(t.Context(), quota.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func() error { return secret("first", metav1.CreateOptions{}) }).Should(Succeed())
-	g.Expect(secret("second", metav1.CreateOptions{})).To(exceeded)
 }
 
 func TestClusterHasADefaultStorageClass(t *testing.T) {

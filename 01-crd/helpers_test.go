@@ -3,7 +3,6 @@ package crd_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -166,25 +164,4 @@ func eventually(t *testing.T, check func() error) {
 		}); err != nil {
 		t.Fatalf("%v: %v", err, last)
 	}
-}
-
-// table reads the MyWeb of that name as a table, as kubectl get does.
-func table(t *testing.T, cfg *rest.Config, name string) *metav1.Table {
-	t.Helper()
-	d, err := discovery.NewDiscoveryClientForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := d.RESTClient().Get().
-		AbsPath("/apis/operator.k8s-summit.org/v1/namespaces/default/mywebs/"+name).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
-		Do(t.Context()).Raw()
-	if err != nil {
-		t.Fatal(err)
-	}
-	result := &metav1.Table{}
-	if err := json.Unmarshal(data, result); err != nil {
-		t.Fatal(err)
-	}
-	return result
 }

@@ -105,29 +105,6 @@ func fields(output string) [][]string {
 	return lines
 }
 
-func TestColumns(t *testing.T) {
-	c := newClient(t, server)
-	web := newMyWeb("columns", map[string]any{"image": "nginx", "nodePortNumber": int64(30100)})
-	create(t, c, web)
-
-	before := table(t, server, "columns")
-	if err := checkColumns(before, "Name", "Image", "NodePort", "Ready", "Age"); err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff([]any{"columns", "nginx", nil, nil}, before.Rows[0].Cells[:4]); diff != "" {
-		t.Errorf("cells without a status (-want +got):\n%s", diff)
-	}
-
-	web.Object["status"] = observed()
-	if err := c.Status().Update(t.Context(), web); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]any{"columns", "nginx", 30100.0, 2.0},
-		table(t, server, "columns").Rows[0].Cells[:4]); diff != "" {
-		t.Errorf("cells with a status (-want +got):\n%s", diff)
-	}
-}
-
 func TestKubectlGet(t *testing.T) {
 	k := newKubectl(t, server)
 	k.ok("apply", "-f", original)
@@ -150,68 +127,6 @@ func TestKubectlGet(t *testing.T) {
 		if !strings.Contains(all, want) {
 			t.Errorf("get all lacks %s:\n%s", want, all)
 		}
-	}
-}
-
-func TestKubectlScale(t *testing.T) {
-	k := newKubectl(t, server)
-	k.ok("apply", "-f", original)
-	t.Cleanup(func() { deleteMyWeb(t, "myweb") })
-
-	k.ok("scale", "web", "myweb", "--replicas=3")
-	if got := k.ok("get", "web", "myweb", "-o", "jsonpath={.spec.replicas}"); got != "3" {
-		t.Errorf("replicas = %s, want 3", got)
-	}
-	out, code := k.run("scale", "web", "myweb", "--replicas=11")
-	if want := "spec.replicas in body should be less than or equal to 10"; code == 0 || !strings.Contains(out, want) {
-		t.Errorf("scale to 11: exit code %d, want a refusal with %q:\n%s", code, want, out)
-	}
-	if got := k.ok("get", "web", "myweb", "-o", "jsonpath={.spec.replicas}"); got != "3" {
-		t.Errorf("after the refusal replicas = %s, want 3", got)
-	}
-}
-
-func TestKubectlExplain(t *testing.T) {
-	k := newKubectl(t, server)
-	// The API server publishes the schemas of CRDs with a short delay.
-	eventually(t, func() error {
-		if out, code := k.run("explain", "web.spec"); code != 0 {
-			return errors.New(out)
-		}
-		return nil
-	})
-	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	for field, want := range map[string][]string{
-		"web": {"KIND: MyWeb", "a website of one page"},
-		"web.spec": {"-required-", "image <string>", "nodePortNumber <integer>", "pageContentHtml <string>",
-			"replicas <integer>"},
-		"web.spec.nodePortNumber": {"the cluster allocates a port"},
-		"web.status.conditions":   {"lastTransitionTime <string> -required-", "Available, Progressing and Degraded"},
-		"myweb.status.completed":  {"the current generation of the spec is fully served"},
-		"mywebs.spec.image":       {"listens on port 80"},
-	} {
-		out := words(k.ok("explain", field)) // kubectl breaks long lines
-		for _, text := range want {
-			if !strings.Contains(out, text) {
-				t.Errorf("explain %s lacks %q: %s", field, text, out)
-			}
-		}
-	}
-}
-
-func TestKubectlRefusesUnknownFieldsUnlessAskedNotTo(t *testing.T) {
-	k := newKubectl(t, server)
-	const file = "samples/bad/unknown-field.yaml"
-	out, code := k.run("apply", "-f", file)
-	if want := `strict decoding error: unknown field "spec.pageContentHTML"`; code == 0 || !strings.Contains(out, want) {
-		t.Errorf("apply: exit code %d, want a refusal with %q:\n%s", code, want, out)
-	}
-	out = k.ok("apply", "--validate=warn", "--dry-run=server", "-f", file)
-	if want := `Warning: unknown field "spec.pageContentHTML"`; !strings.Contains(out, want) {
-		t.Errorf("apply --validate=warn lacks %q:\n%s", want, out)
-	}
-	if out = k.ok("apply", "--validate=false", "--dry-run=server", "-f", file); strings.Contains(out, "unknown field") {
-		t.Errorf("apply --validate=false speaks of an unknown field:\n%s", out)
 	}
 }
 

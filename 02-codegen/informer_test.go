@@ -43,24 +43,16 @@ func (r *recorder) seen() []string {
 // events is a handler that records each call.
 func (r *recorder) events() informerv1.MyWebHandlerFuncs {
 	return informerv1.MyWebHandlerFuncs{
-		AddFunc: func(web *webv1.MyWeb) { r.add("add " + web.Name) },
-		UpdateFunc: func(old, web *webv1.MyWeb) {
-			if old.ResourceVersion == web.ResourceVersion {
-				r.add("resync " + web.Name)
-				return
-			}
-			r.add("update " + web.Name)
-		},
+		AddFunc:    func(web *webv1.MyWeb) { r.add("add " + web.Name) },
+		UpdateFunc: func(_, web *webv1.MyWeb) { r.add("update " + web.Name) },
 		DeleteFunc: func(deleted informerv1.DeletedMyWeb) { r.add("delete " + deleted.GetName()) },
 	}
 }
 
 // newFactory makes a factory for one namespace. It ends with the test.
-func newFactory(t *testing.T, client versioned.Interface, namespace string, resync time.Duration,
-	options ...externalversions.SharedInformerOption) externalversions.SharedInformerFactory {
+func newFactory(t *testing.T, client versioned.Interface, namespace string) externalversions.SharedInformerFactory {
 	t.Helper()
-	factory := externalversions.NewSharedInformerFactoryWithOptions(client, resync,
-		append(options, externalversions.WithNamespace(namespace))...)
+	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
 	t.Cleanup(factory.Shutdown) // t.Context() has ended by then
 	return factory
 }
@@ -81,7 +73,7 @@ func TestInformerListerAndIndexerAgree(t *testing.T) {
 	webs := client.OperatorV1().MyWebs(namespace)
 	tiers(t, webs)
 
-	factory := newFactory(t, client, namespace, 0)
+	factory := newFactory(t, client, namespace)
 	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
 	byImage := informerv1.MyWebIndexers{"image": func(web *webv1.MyWeb) ([]string, error) {
 		return []string{web.Spec.Image}, nil
@@ -185,7 +177,7 @@ func TestAFactorySharesOneCacheAndOneWatch(t *testing.T) {
 	namespace := newNamespace(t)
 	create(t, newClientset(t).OperatorV1().MyWebs(namespace), newMyWeb("shop"))
 	client, sent := counting(t)
-	factory := newFactory(t, client, namespace, 0)
+	factory := newFactory(t, client, namespace)
 
 	one, another := &recorder{}, &recorder{}
 	for _, recorded := range []*recorder{one, another} {
@@ -205,50 +197,5 @@ func TestAFactorySharesOneCacheAndOneWatch(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"watch"}, sent.seen()); diff != "" {
 		t.Errorf("requests of two users (-want +got):\n%s", diff)
-	}
-}
-
-// A resync calls the handlers with every object in the cache, though nothing changed. It sends no request to
-// the API server.
-func TestResyncReplaysTheCacheWithoutARequest(t *testing.T) {
-	namespace := newNamespace(t)
-	create(t, newClientset(t).OperatorV1().MyWebs(namespace), newMyWeb("shop"))
-	client, sent := counting(t)
-	factory := newFactory(t, client, namespace, time.Second)
-	recorded := &recorder{}
-	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
-	if _, err := informer.TypedInformer().AddTypedEventHandler(recorded.events()); err != nil {
-		t.Fatal(err)
-	}
-	start(t, factory)
-
-	gomega.NewWithT(t).Eventually(recorded.seen, 10*time.Second).
-		Should(gomega.ContainElements("add shop", "resync shop", "resync shop"))
-	if diff := cmp.Diff([]string{"watch"}, sent.seen()); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-}
-
-func TestASelectiveInformerForgetsWhatNoLongerMatches(t *testing.T) {
-	client, namespace := newClientset(t), newNamespace(t)
-	webs := client.OperatorV1().MyWebs(namespace)
-	tiers(t, webs)
-	factory := newFactory(t, client, namespace, 0,
-		externalversions.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "tier=back" }))
-	recorded := &recorder{}
-	informer := informerv1.ToTypedMyWebInformer(factory.Operator().V1().MyWebs())
-	if _, err := informer.TypedInformer().AddTypedEventHandler(recorded.events()); err != nil {
-		t.Fatal(err)
-	}
-	start(t, factory)
-
-	web := get(t, webs, "c")
-	web.Labels["tier"] = "front"
-	if _, err := webs.Update(t.Context(), web, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	gomega.NewWithT(t).Eventually(recorded.seen, 10*time.Second).Should(gomega.Equal([]string{"add c", "delete c"}))
-	if keys := informer.TypedInformer().GetTypedIndexer().ListKeys(); len(keys) != 0 {
-		t.Errorf("the cache still holds %v", keys)
 	}
 }

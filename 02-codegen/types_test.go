@@ -1,120 +1,16 @@
 package codegen_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"sigs.k8s.io/yaml"
-
-	"example.com/operator-workshop/02-codegen/internal/testenv"
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 )
-
-// crdDiff compares the meaning of two CRDs: "" when they have the same meaning, else the paths that differ.
-// It ignores comments, the order of fields, and annotations, in which controller-gen records its version.
-func crdDiff(want, got []byte) (string, error) {
-	var flat [2]map[string]any
-	for i, data := range [][]byte{want, got} {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, crd); err != nil {
-			return "", err
-		}
-		crd.Annotations = nil
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-		if err != nil {
-			return "", err
-		}
-		flat[i] = map[string]any{}
-		flatten("", object, flat[i])
-	}
-	return cmp.Diff(flat[0], flat[1]), nil
-}
-
-// flatten writes each leaf of the value under its path into the map. An empty object is a leaf.
-func flatten(path string, value any, into map[string]any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, child := range value {
-			flatten(path+"."+key, child, into)
-		}
-		if len(value) == 0 {
-			into[path] = "{}"
-		}
-	case []any:
-		for i, child := range value {
-			flatten(fmt.Sprintf("%s[%d]", path, i), child, into)
-		}
-	default:
-		into[path] = value
-	}
-}
-
-func TestTheGeneratedCRDIsTheHandWrittenOne(t *testing.T) {
-	root, err := testenv.Root()
-	if err != nil {
-		t.Skipf("chapter 01 is not here to compare with: %v", err)
-	}
-	want, err := os.ReadFile(filepath.Join(root, "01-crd", generatedCRD))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(generatedCRD)
-	if err != nil {
-		t.Fatal(err)
-	}
-	diff, err := crdDiff(want, got)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff != "" {
-		t.Errorf("CRD (-written by hand in 01 +generated from types.go):\n%s", diff)
-	}
-}
-
-func TestADifferenceOfCRDsIsShown(t *testing.T) {
-	crd, err := os.ReadFile(generatedCRD)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct{ old, new, want string }{
-		"nothing":       {"", "", ""},
-		"a comment":     {"---\n", "# by hand\n---\n", ""},
-		"an annotation": {"v0.23.0", "v0.0.1", ""},
-		"a bound":       {"maximum: 10\n", "maximum: 11\n", "replicas.maximum"},
-		"a default":     {"default: 1\n", "default: 2\n", "replicas.default"},
-		"a column": {"jsonPath: .status.nodePort\n", "jsonPath: .spec.nodePortNumber\n",
-			".spec.versions[0].additionalPrinterColumns[1].jsonPath"},
-		"a subresource":  {"      status: {}\n", "", ".spec.versions[0].subresources.status"},
-		"a short name":   {"    - web\n", "    - site\n", ".spec.names.shortNames[0]"},
-		"a rule's words": {"must be an image reference", "must be an image", "x-kubernetes-validations[0].message"},
-		"a description":  {"Only the operator writes", "The operator writes", "status.description"},
-		"the list's keys": {"x-kubernetes-list-type: map", "x-kubernetes-list-type: atomic",
-			"conditions.x-kubernetes-list-type"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if !strings.Contains(string(crd), test.old) {
-				t.Fatalf("the CRD does not contain %q", test.old)
-			}
-			diff, err := crdDiff(crd, []byte(strings.Replace(string(crd), test.old, test.new, 1)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if (diff == "") != (test.want == "") || !strings.Contains(diff, test.want) {
-				t.Errorf("difference %q, want one that names %q", diff, test.want)
-			}
-		})
-	}
-}
 
 // fullMyWeb has a value in every field of spec and status.
 func fullMyWeb(name string) *webv1.MyWeb {

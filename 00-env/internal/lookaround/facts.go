@@ -67,10 +67,8 @@ const (
 	EnvironmentEnvtest Environment = "envtest"
 	// EnvironmentLocal is a control plane whose nodes are all simulated.
 	EnvironmentLocal Environment = "local"
-	// EnvironmentReal is a cluster whose kubelets start containers: kind, or any other.
+	// EnvironmentReal is a cluster with kubelets that start containers: kind, or any other.
 	EnvironmentReal Environment = "real"
-	// EnvironmentMixed is a real cluster with simulated nodes added.
-	EnvironmentMixed Environment = "mixed"
 	// EnvironmentNodeless is a control plane with controllers, but without a node for which a program reports.
 	EnvironmentNodeless Environment = "nodeless"
 )
@@ -90,8 +88,6 @@ func EnvironmentOf(f Facts) Environment {
 		count[n.Kubelet]++
 	}
 	switch real, simulated := count[KubeletReal], count[KubeletSimulated]; {
-	case real > 0 && simulated > 0:
-		return EnvironmentMixed
 	case real > 0:
 		return EnvironmentReal
 	case simulated > 0:

@@ -23,7 +23,7 @@ func TestEnvironmentOf(t *testing.T) {
 		"simulated nodes":                          {true, []Kubelet{KubeletSimulated, KubeletSimulated}, EnvironmentLocal},
 		"simulated nodes and one that never spoke": {true, []Kubelet{KubeletSimulated, KubeletAbsent}, EnvironmentLocal},
 		"a real node":                              {true, []Kubelet{KubeletReal}, EnvironmentReal},
-		"a real node and a simulated one":          {true, []Kubelet{KubeletReal, KubeletSimulated}, EnvironmentMixed},
+		"a real node and a simulated one":          {true, []Kubelet{KubeletReal, KubeletSimulated}, EnvironmentReal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Facts{Controllers: test.controllers}

@@ -24,8 +24,6 @@ var environmentText = map[Environment]string{
 		"Objects go their full way; a pod is reported as Running, but no container exists.",
 	EnvironmentReal: "a cluster with real kubelets, such as kind.\n" +
 		"Containers run: pages are served and logs can be read.",
-	EnvironmentMixed: "a cluster with real and with simulated nodes.\n" +
-		"Whether a pod's container exists depends on the node it was placed on.",
 	EnvironmentNodeless: "a control plane without working nodes.\n" +
 		"Controllers act on objects, but every pod stays Pending.",
 }

@@ -61,8 +61,6 @@ func TestEveryEnvironmentIsExplained(t *testing.T) {
 		EnvironmentNodeless: {nil, true, "Cluster: a control plane without working nodes."},
 		EnvironmentLocal:    {[]Node{{Kubelet: KubeletSimulated}}, true, "Cluster: local: "},
 		EnvironmentReal:     {[]Node{{Kubelet: KubeletReal}}, true, "Cluster: a cluster with real kubelets"},
-		EnvironmentMixed: {[]Node{{Kubelet: KubeletReal}, {Kubelet: KubeletSimulated}}, true,
-			"Cluster: a cluster with real and with"},
 	} {
 		t.Run(string(environment), func(t *testing.T) {
 			got := printed(t, Facts{Nodes: test.nodes, Controllers: test.controllers})

@@ -1,10 +1,8 @@
 package webctl
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -13,36 +11,6 @@ import (
 
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 )
-
-func TestParse(t *testing.T) {
-	for name, test := range map[string]struct {
-		line string
-		want options
-	}{
-		"a name":   {"get shop", options{verb: "get", name: "shop"}},
-		"a number": {"scale shop 3", options{verb: "scale", name: "shop", number: 3}},
-		"flags first": {"status -n web --kubeconfig x shop 2",
-			options{verb: "status", namespace: "web", kubeconfig: "x", name: "shop", number: 2}},
-		"two selectors": {"list -l a=b --field-selector c=d", options{verb: "list", labels: "a=b", fields: "c=d"}},
-		"a duration":    {"watch --resync 10s", options{verb: "watch", resync: 10 * time.Second}},
-		"apply sends the named fields": {"apply --image nginx --label a=b --label c= shop",
-			options{verb: "apply", name: "shop",
-				apply: applyOptions{image: new("nginx"), labels: map[string]string{"a": "b", "c": ""}, manager: "webctl"}}},
-		"an empty page is a page": {"apply --page= --node-port 30100 --manager me --force shop",
-			options{verb: "apply", name: "shop",
-				apply: applyOptions{page: new(""), nodePort: new(int32(30100)), manager: "me", force: true}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := parse(strings.Fields(test.line))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(options{}, applyOptions{})); diff != "" {
-				t.Errorf("options (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 func TestParseRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ line, want string }{
@@ -76,31 +44,6 @@ func TestHelpIsShownWithoutACluster(t *testing.T) {
 		if !strings.Contains(Usage, "\n  "+verb+" ") {
 			t.Errorf("the usage does not name %s", verb)
 		}
-	}
-}
-
-// webctl must not send a field that the user did not name: a client owns the fields that it sends.
-func TestDesiredNamesOnlyWhatWasNamed(t *testing.T) {
-	for name, test := range map[string]struct {
-		options applyOptions
-		want    string
-	}{
-		"nothing": {applyOptions{},
-			`{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web"},"spec":{}}`},
-		"everything": {
-			applyOptions{image: new("nginx"), page: new(""), nodePort: new(int32(30100)), labels: map[string]string{"a": "b"}},
-			`{"kind":"MyWeb","apiVersion":"operator.k8s-summit.org/v1","metadata":{"name":"shop","namespace":"web",` +
-				`"labels":{"a":"b"}},"spec":{"image":"nginx","nodePortNumber":30100,"pageContentHtml":""}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := json.Marshal(desired("shop", "web", test.options))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, string(got)); diff != "" {
-				t.Errorf("sent (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -43,26 +43,6 @@ func (f *fixture) recovered(name string) {
 	f.complete(name)
 }
 
-func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if r.kind == "PATCH configmaps" { // another client is faster
-			f.put(mywebtest.Unmanaged("ConfigMap", "", "site"))
-			f.between(nil)
-		}
-		return pass()
-	})
-	f.remove("ConfigMap", "site")
-	f.blocked("site", webv1.ReasonResourceConflict)
-	if s := f.web("site").Status; s.ReadyReplicas != 1 || s.NodePort == 0 || s.Completed {
-		t.Errorf("the pods serve, the page's ConfigMap is unmanaged; status reports %+v", s)
-	}
-	if got := f.condition("site", webv1.ConditionAvailable)(); got != "True Serving" {
-		t.Errorf("Available is %s", got)
-	}
-}
-
 func TestAConflictBetweenReadAndWriteIsNotChanged(t *testing.T) {
 	t.Parallel()
 	for kind, resource := range resources {
@@ -113,25 +93,6 @@ func TestAConflictBetweenReadAndWriteIsNotChanged(t *testing.T) {
 func holding(name string, port int32) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
-}
-
-// newBlockedByPort returns a fixture with a MyWeb that asks for the node port of another Service.
-func newBlockedByPort(t *testing.T) *fixture {
-	t.Helper()
-	f := newFixture(t)
-	port := freePort()
-	f.put(holding("other", port))
-	f.start()
-	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
-	f.blocked("site", webv1.ReasonNodePortUnavailable)
-	return f
-}
-
-func TestATakenNodePortThatIsNotAskedForAnyMore(t *testing.T) {
-	t.Parallel()
-	f := newBlockedByPort(t)
-	f.edit("site", func(s *webv1.MyWebSpec) { s.NodePortNumber = nil })
-	f.recovered("site")
 }
 
 func TestAChangeToATakenNodePortKeepsServing(t *testing.T) {

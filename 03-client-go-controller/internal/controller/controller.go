@@ -116,9 +116,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logger), syncTimeout)
 	defer cancel()
 
-	start := time.Now()
 	requeueAfter, err := c.syncHandler(ctx, name)
-	observeSync(start, err)
 	if err != nil {
 		logSyncError(logger, err)
 		c.workqueue.AddRateLimited(name)

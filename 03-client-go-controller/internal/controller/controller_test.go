@@ -7,13 +7,11 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2/ktesting"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
@@ -83,93 +81,4 @@ func TestRunEndsWhenWhatIsBegunIsDone(t *testing.T) {
 		t.Error("another one was begun")
 	}
 	f.Consistently(f.requests, "300ms").Should(Equal(want))
-}
-
-func TestRunDoesNotWaitForever(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.start()
-	f.between(func(r request, _ func() (*http.Response, error)) (*http.Response, error) {
-		<-r.Context().Done() // a server that never answers
-		return nil, r.Context().Err()
-	})
-	f.create("site")
-	f.Eventually(f.total).Should(Equal(1))
-	began := time.Now()
-	f.stop()
-	if took := time.Since(began); took < inFlightTimeout || took > inFlightTimeout+atOnce {
-		t.Errorf("it took %s to end, want %s", took, inFlightTimeout)
-	}
-	f.sentExactly(map[string]int{"PATCH configmaps": 1})
-}
-
-func TestWhatIsQueuedAtTheEndIsLeftToTheNextLeader(t *testing.T) {
-	t.Parallel()
-	const webs = 2 * workers
-	f := newFixture(t)
-	f.start()
-	answered := make(chan struct{})
-	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if r.kind == "PATCH configmaps" {
-			<-answered
-		}
-		return pass()
-	})
-	for i := range webs {
-		f.create(fmt.Sprint("site-", i))
-	}
-	f.Eventually(f.controller.workqueue.Len).Should(Equal(webs - workers))
-	time.AfterFunc(300*time.Millisecond, func() { close(answered) })
-	f.stop()
-	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers,
-		"PUT mywebs/status": workers})
-	f.start()
-	for i := range webs {
-		f.complete(fmt.Sprint("site-", i))
-	}
-	f.sentExactly(map[string]int{"PATCH configmaps": workers, "PATCH deployments": workers, "PATCH services": workers,
-		"PUT mywebs/status": webs + workers})
-}
-
-func TestNoMyWebIsHandledByTwoWorkersAtOnce(t *testing.T) {
-	t.Parallel()
-	names := []string{"a", "b", "c", "d"}
-	f := newFixture(t)
-	var mu sync.Mutex
-	active, most := map[string]int{}, 0
-	f.start()
-	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
-		mu.Lock()
-		active[r.name]++
-		if active[r.name] > 1 {
-			f.Errorf("two workers write for %s", r.name)
-		}
-		most = max(most, len(active))
-		mu.Unlock()
-		for range 20 { // meanwhile every event enqueues them
-			for _, name := range names {
-				f.controller.workqueue.Add(cache.NewObjectName(f.namespace, name))
-			}
-			time.Sleep(time.Millisecond)
-		}
-		response, err := pass()
-		mu.Lock()
-		defer mu.Unlock()
-		delete(active, r.name)
-		return response, err
-	})
-	for _, name := range names {
-		f.create(name)
-	}
-	for _, name := range names {
-		f.complete(name)
-	}
-	f.between(nil)
-	if n := f.total(); n != 5*len(names) {
-		t.Errorf("%d requests, want 5 for each MyWeb: %v", n, f.requests())
-	}
-	if mu.Lock(); most < 2 {
-		t.Error("the MyWebs were handled one after the other")
-	}
-	mu.Unlock()
 }

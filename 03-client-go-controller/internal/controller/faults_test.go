@@ -5,39 +5,11 @@ import (
 	"maps"
 	"net/http"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
-
-func TestAFaultThatLastsIsRetriedWithBackoff(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.start()
-	f.between(func(r request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if r.name == "site" {
-			return answer(http.StatusInternalServerError, "InternalError", nil), nil
-		}
-		return pass()
-	})
-	f.create("site")
-	f.create("other")
-	f.complete("other") // is not held up
-	f.Consistently(func() int { return f.requests()["PATCH configmaps"] }, 3*time.Second).Should(BeNumerically("<=", 12))
-	f.between(nil)
-	f.Eventually(f.exists("Service", "site"), 10*time.Second).Should(BeTrue())
-	for _, status := range f.statuses() {
-		if meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded) {
-			f.Errorf("status reported a problem that is not the MyWeb's fault: %+v", status.Conditions)
-		}
-	}
-}
 
 func TestWritesThatTheCachesDoNotShowAreNotRepeated(t *testing.T) {
 	t.Parallel()
@@ -92,19 +64,6 @@ func TestAWatchThatLostADeletion(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAWatchThatLostAMyWeb(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	f.freeze("mywebs")
-	f.must(f.webs.Delete(t.Context(), "site", metav1.DeleteOptions{}))
-	f.remove("Service", "site") // as the garbage collector would
-	f.lose("mywebs")
-	f.create("other")
-	f.complete("other")
-	f.remove("ConfigMap", "site")
-	f.Consistently(f.exists("ConfigMap", "site")).Should(BeFalse())
 }
 
 func TestAWatchThatLostAChildAltogether(t *testing.T) {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"maps"
@@ -11,8 +10,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
 // A wire carries the requests of one controller to the API server. It counts them, and a test can intercept them.
@@ -22,12 +19,11 @@ type wire struct {
 	namespace string
 	next      http.RoundTripper
 
-	mu       sync.Mutex
-	sent     map[string]int
-	reported []webv1.MyWebStatus
-	meddle   meddler
-	frozen   map[string]chan struct{} // by resource: closed when it thaws
-	gone     map[string]bool          // by resource: the next watch is answered with 410
+	mu     sync.Mutex
+	sent   map[string]int
+	meddle meddler
+	frozen map[string]chan struct{} // by resource: closed when it thaws
+	gone   map[string]bool          // by resource: the next watch is answered with 410
 }
 
 // A meddler intercepts a request: it may act before it passes the request on, answer it, or lose the answer.
@@ -79,10 +75,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if req.resource == "events" {
 		return pass()
 	}
-	meddle, err := w.count(req)
-	if err != nil {
-		return nil, err
-	}
+	meddle := w.count(req.kind)
 	if meddle != nil {
 		return meddle(req, pass)
 	}
@@ -90,26 +83,14 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // count counts a request and returns the meddler that intercepts it.
-func (w *wire) count(r request) (meddler, error) {
+func (w *wire) count(kind string) meddler {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sent == nil {
 		w.sent = map[string]int{}
 	}
-	w.sent[r.kind]++
-	if r.kind == "PUT mywebs/status" {
-		data, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		r.Body = io.NopCloser(bytes.NewReader(data))
-		var web webv1.MyWeb
-		if err := json.Unmarshal(data, &web); err != nil {
-			return nil, err
-		}
-		w.reported = append(w.reported, web.Status)
-	}
-	return w.meddle, nil
+	w.sent[kind]++
+	return w.meddle
 }
 
 // requests returns how many requests of each kind were sent, without watches and events.
@@ -127,18 +108,11 @@ func (w *wire) total() (n int) {
 	return n
 }
 
-// statuses returns all statuses that were sent, in order.
-func (w *wire) statuses() []webv1.MyWebStatus {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]webv1.MyWebStatus{}, w.reported...)
-}
-
 // forget resets the counts.
 func (w *wire) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sent, w.reported = nil, nil
+	w.sent = nil
 }
 
 func (w *wire) between(m meddler) {
@@ -186,7 +160,7 @@ func (w *wire) isGone(resource string) bool {
 func (w *wire) watch(r *http.Request, resource string) (*http.Response, error) {
 	if w.isGone(resource) {
 		if r.URL.Query().Get("sendInitialEvents") == "" {
-			return answer(http.StatusGone, "Expired", nil), nil
+			return refusal(http.StatusGone, metav1.StatusReasonExpired)
 		}
 		w.mu.Lock()
 		delete(w.gone, resource)
@@ -229,13 +203,6 @@ func (b *slowBody) Read(p []byte) (int, error) {
 func (b *slowBody) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return b.ReadCloser.Close()
-}
-
-// answer returns the response of an API server that refuses a request.
-func answer(code int, reason string, header http.Header) *http.Response {
-	response, _ := refusal(code, metav1.StatusReason(reason))
-	maps.Copy(response.Header, header)
-	return response
 }
 
 // refusal is the answer of an API server that refuses a request.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/onsi/gomega"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -173,15 +172,6 @@ func shippedRules(t *testing.T) []rbacv1.PolicyRule {
 
 func leaseRules(t *testing.T) []rbacv1.PolicyRule {
 	return manifest[*rbacv1.Role](t, "rbac/leader_election_role.yaml").Rules
-}
-
-// namespace makes a namespace.
-func (f *fixture) namespace(name string) string {
-	f.t.Helper()
-	_, err := f.kube.CoreV1().Namespaces().Create(f.t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	f.Expect(err).NotTo(gomega.HaveOccurred())
-	return name
 }
 
 // create makes a MyWeb without pods, which edit may change first.

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 func TestOneLeadsAtATime(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	waiting := f.waitsForTheLeaseOfAnother()
 	f.keepChanging()
 
 	a := f.replica("replica-a")
@@ -33,7 +31,6 @@ func TestOneLeadsAtATime(t *testing.T) {
 	f.losesTheLeaseToAThief(c)
 
 	f.wroteOneAtATime(a, b, c)
-	waiting()
 }
 
 // replica starts the program and waits until its caches have synced.
@@ -140,31 +137,5 @@ func (f *fixture) wroteOneAtATime(replicas ...*process) {
 		f.Expect(first.RequestReceivedTimestamp).To(gomega.BeTemporally(">", end),
 			"%s began before the one before had ended", p.Name)
 		end = last.StageTimestamp
-	}
-}
-
-// waitsForTheLeaseOfAnother starts a replica while another holder has the lease. The function that it returns checks
-// the requests of the first 30 s.
-func (f *fixture) waitsForTheLeaseOfAnother() (judge func()) {
-	const user, within = "replica-waiting", 30 * time.Second
-	namespace := f.namespace("elsewhere")
-	f.holdLease(namespace, "another-holder")
-	f.allow(user, "", shippedRules(f.t))
-	f.allow(user, namespace, leaseRules(f.t))
-	begin := time.Now()
-	p := launch(f.t, user, f.user(user), "--leader-elect", "--leader-election-namespace="+namespace)
-	return func() {
-		f.Eventually(func() bool { return time.Since(begin) > within }).Should(gomega.BeTrue())
-		f.Expect(p.probe("/readyz")).To(gomega.Equal(200))
-		f.Expect(p.probe("/healthz")).To(gomega.Equal(200))
-		f.Expect(strings.Count(p.Output(), "Observed a leader")).To(gomega.Equal(1))
-		f.Expect(p.Output()).To(gomega.MatchRegexp("Observed a leader.*another-holder"))
-		asked := programtest.Filter(f.audit.Of(f.t, user), func(r programtest.Request) bool {
-			return r.OfLease() && r.RequestReceivedTimestamp.Before(begin.Add(within))
-		})
-		f.t.Logf("a replica that waits asked for the lease %d times in %s, and wrote nothing", len(asked), within)
-		f.Expect(len(asked)).To(gomega.BeNumerically("<", 40))
-		f.Expect(programtest.Filter(f.audit.Of(f.t, user), programtest.Request.Changes)).To(gomega.BeEmpty())
-		p.Stop()
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
-	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
@@ -38,39 +37,6 @@ func (b *fixture) takePort(port int32) *corev1.Service {
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
 	b.must(b.Create(b.t.Context(), other))
 	return other
-}
-
-// blind hides the Services of others, as when their namespaces are not watched.
-func (b *fixture) blind() {
-	b.intercept(interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
-}
-
-func TestATakenNodePortThatIsNotSeenIsTriedAgainWithBackoff(t *testing.T) {
-	port := freePort()
-	b := newFixture(t, asking(port))
-	other := b.takePort(port)
-	b.blind()
-	for i := range 10 {
-		result, err := b.reconcileNow()
-		if err != nil || result.RequeueAfter == 0 || result.RequeueAfter > 30*time.Second {
-			t.Fatalf("try %d: Reconcile returned %+v, %v", i, result, err)
-		}
-	}
-	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonNodePortUnavailable ||
-		!strings.Contains(c.Message, fmt.Sprint(port)) {
-		t.Errorf("Degraded is %+v", c)
-	}
-	if n := b.writes("PUT mywebs/status"); n != 1 {
-		t.Errorf("it was reported %d times", n)
-	}
-	b.must(b.Delete(t.Context(), other))
-	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
-		t.Errorf("the port is free, Reconcile returned %+v, %v", result, err)
-	}
-	if diff := cmp.Diff([]string{"Warning NodePortUnavailable", "Normal Recovered"}, b.recorded()); diff != "" {
-		t.Error("events:", diff)
-	}
 }
 
 func TestADeletedServiceAsksForItsOldPortOnlyWhenThatIsFree(t *testing.T) {
@@ -196,55 +162,6 @@ func TestAChildThatAFinalizerKeepsIsReported(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Warning WaitingForDeletion", "Normal Recovered"}, b.recorded()); diff != "" {
 		t.Error("events:", diff)
-	}
-}
-
-func TestAllConflictsAreReportedAtOnce(t *testing.T) {
-	b := newFixture(t)
-	b.must(b.Create(t.Context(), mywebtest.Unmanaged("ConfigMap", b.key.Namespace, b.key.Name)))
-	orphan := mywebtest.Unmanaged("Service", b.key.Namespace, b.key.Name)
-	orphan.SetAnnotations(map[string]string{myweb.AnnotationApplied: "an-earlier-one/0123"})
-	b.must(b.Create(t.Context(), orphan))
-	if n := b.reconciled(); n != 1 {
-		t.Errorf("%d writes, want only the status", n)
-	}
-	c := b.condition(webv1.ConditionDegraded)
-	if !strings.Contains(c.Message, "ConfigMap "+b.key.Name+" exists") ||
-		!strings.Contains(c.Message, "Service "+b.key.Name+" was left behind by an earlier MyWeb") {
-		t.Errorf("Degraded is %+v", c)
-	}
-	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
-	edit(b, &corev1.Service{}, func(s *corev1.Service) { // as the message says
-		s.Annotations[myweb.AnnotationApplied] = string(get(b, &webv1.MyWeb{}).UID)
-	})
-	b.reconciled()
-	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %+v", c)
-	}
-}
-
-func TestWhatIsLeftOfAPredecessorIsWaitedFor(t *testing.T) {
-	b := newFixture(t)
-	b.reconciled()
-	old := get(b, &webv1.MyWeb{})
-	b.must(b.Delete(t.Context(), old))
-	b.must(b.Create(t.Context(),
-		&webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: b.key.Namespace, Name: b.key.Name}, Spec: old.Spec}))
-	if n := b.reconciled(); n != 1 {
-		t.Errorf("%d writes were sent, want only the status: envtest has no garbage collector", n)
-	}
-	if c := b.condition(webv1.ConditionProgressing); c.Reason != webv1.ReasonWaitingForDeletion {
-		t.Errorf("Progressing is %+v", c)
-	}
-	for _, obj := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
-		b.must(b.Delete(t.Context(), get(b, obj)))
-	}
-	b.reconciled()
-	if web := get(b, &webv1.MyWeb{}); !metav1.IsControlledBy(get(b, &corev1.Service{}), web) {
-		t.Error("the children are not those of the new MyWeb")
-	}
-	if recorded := b.recorded(); len(recorded) > 0 {
-		t.Errorf("events: %v", recorded)
 	}
 }
 

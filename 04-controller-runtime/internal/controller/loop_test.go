@@ -92,15 +92,6 @@ func (l *loop) create(name string, change ...func(*webv1.MyWeb)) *webv1.MyWeb {
 	return web
 }
 
-// merge changes an object of this namespace by a merge patch.
-func (l *loop) merge(obj client.Object, name, patch string) {
-	l.t.Helper()
-	obj.SetNamespace(l.here)
-	obj.SetName(name)
-	l.Expect(l.admin.Patch(l.t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch)))).
-		To(gomega.Succeed())
-}
-
 func (l *loop) web(name string) *webv1.MyWeb {
 	web := &webv1.MyWeb{}
 	l.Expect(l.admin.Get(context.Background(), client.ObjectKey{Namespace: l.here, Name: name}, web)).To(gomega.Succeed())
@@ -203,25 +194,6 @@ func (l *loop) hold(request string) (under, release chan bool) {
 		return pass()
 	})
 	return under, release
-}
-
-func TestOwnWritesThatTheCacheDoesNotSeeDelayTheirMyWebOnly(t *testing.T) {
-	l := newLoop(t)
-	l.start(1)
-	l.create("before")
-	l.Eventually(l.degraded("before")).Should(gomega.Equal(well))
-	thaw := l.freeze("configmaps")
-	defer thaw()
-	l.create("site")
-	l.Eventually(func() int64 { return l.writes("PATCH configmaps site") }).Should(gomega.Equal(int64(1)))
-	// the MyWeb is enqueued, and Reconcile must not believe that there is no ConfigMap
-	l.merge(&webv1.MyWeb{}, "site", `{"spec":{"replicas":2}}`)
-	l.create("other")
-	l.Eventually(l.degraded("other")).Should(gomega.Equal(well), "the only worker has time for others")
-	l.Expect(l.writes("PATCH configmaps site")).To(gomega.Equal(int64(1)), "a child was made twice")
-	thaw()
-	l.Eventually(func() int64 { return l.web("site").Status.ObservedGeneration }).Should(gomega.Equal(int64(2)))
-	l.Expect(l.writes("PATCH configmaps site")).To(gomega.Equal(int64(1)))
 }
 
 func TestAReconcileUnderWayEndsBeforeTheManagerDoes(t *testing.T) {

@@ -213,7 +213,7 @@ func (b *fixture) deploy() {
 	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
 }
 
-// A damage is a change that another client makes to a child.
+// A damage is a change that another client makes to an element of a list.
 type damage struct {
 	spoil    func()
 	repaired func() bool
@@ -221,26 +221,6 @@ type damage struct {
 
 func damages(b *fixture) map[string]damage {
 	return map[string]damage{
-		"the page": {
-			edits(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = "defaced" }),
-			func() bool { return strings.Contains(get(b, &corev1.ConfigMap{}).Data["index.html"], "Hello, World!") },
-		},
-		"the image": {
-			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil" }),
-			func() bool {
-				return get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image == "nginx"
-			},
-		},
-		"the replicas": {
-			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) }),
-			func() bool { return *get(b, &appsv1.Deployment{}).Spec.Replicas == 1 },
-		},
-		"the selector of the Service": {
-			edits(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Selector["app.kubernetes.io/instance"] = "other" }),
-			func() bool {
-				return get(b, &corev1.Service{}).Spec.Selector["app.kubernetes.io/instance"] == b.key.Name
-			},
-		},
 		"the port of the Service": {
 			edits(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }),
 			func() bool {
@@ -266,10 +246,6 @@ func damages(b *fixture) map[string]damage {
 				return len(get(b, &appsv1.Deployment{}).Spec.Template.Spec.SecurityContext.Sysctls) == 1
 			},
 		},
-		"a label": {
-			edits(b, &corev1.Service{}, func(s *corev1.Service) { delete(s.Labels, "app.kubernetes.io/managed-by") }),
-			func() bool { return get(b, &corev1.Service{}).Labels["app.kubernetes.io/managed-by"] != "" },
-		},
 	}
 }
 
@@ -290,33 +266,6 @@ func TestOwnedFieldsAreRestored(t *testing.T) {
 				t.Errorf("restored, and %d writes more", n)
 			}
 		})
-	}
-}
-
-func TestAChangedPortIsRestoredBesideAFixedNodePort(t *testing.T) {
-	port := freePort()
-	b := newFixture(t, asking(port))
-	b.reconciled()
-	edit(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 })
-	b.reconciled()
-	if ports := get(b, &corev1.Service{}).Spec.Ports; len(ports) != 1 || ports[0].Port != 80 || ports[0].NodePort != port {
-		t.Errorf("the ports are %+v", ports)
-	}
-	if n := b.reconciled(); n != 0 {
-		t.Errorf("restored, and %d writes more", n)
-	}
-}
-
-func TestAConflictDoesNotHideWhatIsServed(t *testing.T) {
-	b := newServed(t)
-	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
-	b.must(b.Create(t.Context(), mywebtest.Unmanaged("ConfigMap", b.key.Namespace, b.key.Name)))
-	b.reconciled()
-	if s := get(b, &webv1.MyWeb{}).Status; s.ReadyReplicas != 1 || s.NodePort == 0 || s.Completed {
-		t.Errorf("the pods serve, the MyWeb does not own the page's ConfigMap; status reports %+v", s)
-	}
-	if c := b.condition(webv1.ConditionAvailable); c.Status != metav1.ConditionTrue {
-		t.Errorf("Available is %+v", c)
 	}
 }
 

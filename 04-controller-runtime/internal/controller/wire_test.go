@@ -1,10 +1,8 @@
 package controller_test
 
 import (
-	"io"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +15,6 @@ type wire struct {
 	mu        sync.Mutex
 	sent      map[string]int
 	intercept interceptFunc
-	frozen    map[string]chan struct{} // by resource: closed when it thaws
 }
 
 // An interceptFunc may act before it passes a request on, answer instead, or lose the answer. Its argument what looks
@@ -66,49 +63,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer w.mu.Unlock()
 	if watch && (err != nil || response.StatusCode != http.StatusOK) {
 		w.sent[what]-- // an API server that has just installed a kind asks for a retry
-	} else if watch {
-		response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: path.Base(r.URL.Path),
-			closed: make(chan struct{})}
 	}
 	return response, err
-}
-
-// freeze holds back the events of the watches of a resource, until thaw.
-func (w *wire) freeze(resource string) (thaw func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	thawed := make(chan struct{})
-	w.frozen = map[string]chan struct{}{resource: thawed}
-	return sync.OnceFunc(func() { close(thawed) })
-}
-
-// slowBody is the body of a watch. It delivers nothing while the watch is frozen.
-type slowBody struct {
-	io.ReadCloser
-	wire     *wire
-	resource string
-	once     sync.Once
-	closed   chan struct{}
-}
-
-func (b *slowBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.wire.mu.Lock()
-	thawed := b.wire.frozen[b.resource]
-	b.wire.mu.Unlock()
-	if thawed != nil {
-		select {
-		case <-thawed:
-		case <-b.closed:
-			return 0, io.ErrClosedPipe
-		}
-	}
-	return n, err
-}
-
-func (b *slowBody) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.ReadCloser.Close()
 }
 
 // writes returns the number of writes, without events, optionally only of those that begin with text.

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	apilabels "k8s.io/apimachinery/pkg/labels"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
@@ -93,22 +92,6 @@ func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
 				t.Error("Service:", diff)
 			}
 		})
-	}
-}
-
-func TestASelectorFindsItsOwnPodsAndNoOthers(t *testing.T) {
-	webs := []*webv1.MyWeb{mywebtest.New(), mywebtest.New(func(w *webv1.MyWeb) { w.Name = "other" })}
-	for _, mine := range webs {
-		for _, other := range webs {
-			pods := apilabels.Set(DesiredDeployment(other).Spec.Template.Labels)
-			for kind, selector := range map[string]map[string]string{
-				"Deployment": DesiredDeployment(mine).Spec.Selector.MatchLabels, "Service": DesiredService(mine).Spec.Selector,
-			} {
-				if found := apilabels.SelectorFromSet(selector).Matches(pods); found != (mine == other) {
-					t.Errorf("%s %s finds the pods of %s: %v", kind, mine.Name, other.Name, found)
-				}
-			}
-		}
 	}
 }
 

@@ -237,19 +237,6 @@ func (w *cluster) children(namespace, name string) map[string]client.Object {
 	return all
 }
 
-// pods returns the pods of a MyWeb, by name.
-func (w *cluster) pods(namespace, name string) map[string]bool {
-	w.t.Helper()
-	var list corev1.PodList
-	w.Expect(w.List(w.t.Context(), &list, client.InNamespace(namespace),
-		client.MatchingLabels{"app.kubernetes.io/instance": name})).To(gomega.Succeed())
-	names := map[string]bool{}
-	for _, p := range list.Items {
-		names[p.Name] = true
-	}
-	return names
-}
-
 // served waits until the current generation of a MyWeb is fully served, and returns it.
 func (w *cluster) served(namespace, name string) (web *webv1.MyWeb) {
 	w.t.Helper()

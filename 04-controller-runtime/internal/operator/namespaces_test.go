@@ -2,7 +2,6 @@ package operator
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,46 +17,31 @@ import (
 func TestItServesOnlyTheGivenNamespaces(t *testing.T) {
 	w := newCluster(t)
 	one, two, other := w.namespace(), w.namespace(), w.namespace()
-	for name, test := range map[string]struct {
-		flags  []string
-		served []string
-	}{
-		"one, by a flag":               {[]string{"--namespaces=" + one}, []string{one}},
-		"two, by a flag":               {[]string{"--namespaces=" + one + "," + two}, []string{one, two}},
-		"two, by the environment":      {[]string{"WATCH_NAMESPACE=" + one + "," + two}, []string{one, two}},
-		"the flag and the environment": {[]string{"WATCH_NAMESPACE=" + other, "--namespaces=" + two}, []string{two}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newCluster(t)
-			user := "scope-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
-			p := started(t, program, w.operator(user, test.served...), test.flags...)
-			for _, namespace := range []string{one, two, other} {
-				w.ask(namespace, "site")
-			}
-			for _, namespace := range test.served {
-				w.served(namespace, "site")
-			}
-			for _, r := range w.settled(user) {
-				if r.ResponseStatus.Code == http.StatusForbidden {
-					t.Errorf("denied: %s", r)
-				}
-				if r.ObjectRef.Resource != "" && r.ObjectRef.Namespace == "" {
-					t.Errorf("asked beyond its namespaces: %s", r)
-				}
-				if r.ObjectRef.Namespace == other {
-					t.Errorf("it does not serve this namespace: %s", r)
-				}
-			}
-			for _, namespace := range []string{one, two, other} {
-				if web := w.web(namespace, "site"); len(web.Status.Conditions) > 0 != (namespace == test.served[0] ||
-					len(test.served) == 2 && namespace == test.served[1]) {
-					t.Errorf("served: %v, conditions in %s: %v", test.served, namespace, web.Status.Conditions)
-				}
-				w.remove(namespace, "site")
-			}
-			p.Stop()
-		})
+	const user = "scope"
+	p := started(t, program, w.operator(user, one, two), "WATCH_NAMESPACE="+one+","+two)
+	for _, namespace := range []string{one, two, other} {
+		w.ask(namespace, "site")
 	}
+	w.served(one, "site")
+	w.served(two, "site")
+	for _, r := range w.settled(user) {
+		if r.ResponseStatus.Code == http.StatusForbidden {
+			t.Errorf("denied: %s", r)
+		}
+		if r.ObjectRef.Resource != "" && r.ObjectRef.Namespace == "" {
+			t.Errorf("asked beyond its namespaces: %s", r)
+		}
+		if r.ObjectRef.Namespace == other {
+			t.Errorf("it does not serve this namespace: %s", r)
+		}
+	}
+	if conditions := w.web(other, "site").Status.Conditions; len(conditions) > 0 {
+		t.Errorf("it does not serve this namespace, and reports %v", conditions)
+	}
+	for _, namespace := range []string{one, two, other} {
+		w.remove(namespace, "site")
+	}
+	p.Stop()
 }
 
 func TestANodePortThatIsTakenWhereItDoesNotLook(t *testing.T) {

@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
 func TestDefaultPage(t *testing.T) {
@@ -40,4 +44,16 @@ func TestDefaultTouchesNothingElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// raw is a MyWeb of any shape; nil means without spec.
+func raw(namespace, name string, spec any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(webv1.SchemeGroupVersion.WithKind("MyWeb"))
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	if spec != nil {
+		u.Object["spec"] = spec
+	}
+	return u
 }

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -34,18 +33,6 @@ func TestTheLocalWayKeepsTheShippedConfigurations(t *testing.T) {
 		if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 			t.Error(diff)
 		}
-	}
-}
-
-func TestStoppingRemovesTheConfigurations(t *testing.T) {
-	stop := serve(t) // the signal handler of main ends the manager as stop does
-	want := []string{"mutating/" + local.Name, "validating/" + local.Name}
-	if got := installed(t); !slices.Equal(got, want) {
-		t.Errorf("installed %v, want %v", got, want)
-	}
-	stop()
-	if got := installed(t); len(got) != 0 {
-		t.Errorf("left behind: %v", got)
 	}
 }
 

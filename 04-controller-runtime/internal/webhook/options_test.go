@@ -1,12 +1,9 @@
 package webhook
 
 import (
-	"flag"
 	"net"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,24 +62,5 @@ func TestAUserWithoutThePermissionGetsAnError(t *testing.T) {
 	if err := mgr.Start(t.Context()); !apierrors.IsForbidden(err) ||
 		!strings.Contains(err.Error(), "run with --webhooks=false") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestFlags(t *testing.T) {
-	for name, test := range map[string]struct {
-		args []string
-		want *bool
-	}{
-		"nothing said": {nil, nil},
-		"on":           {[]string{"--webhooks"}, new(true)},
-		"off":          {[]string{"--webhooks=false"}, new(false)},
-	} {
-		var o Options
-		flags := flag.NewFlagSet("", flag.ContinueOnError)
-		o.Bind(flags)
-		must(t, flags.Parse(test.args))
-		if diff := cmp.Diff(Options{Enabled: test.want, Port: 9443}, o); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
 	}
 }

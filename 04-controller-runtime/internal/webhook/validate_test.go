@@ -3,10 +3,6 @@ package webhook
 import (
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
 func TestImageWarnings(t *testing.T) {
@@ -46,55 +42,6 @@ func TestImageWarnings(t *testing.T) {
 				if len(w) > 120 {
 					t.Errorf("the warning has %d bytes, clients show 120: %q", len(w), w)
 				}
-			}
-		})
-	}
-}
-
-func TestNodePort(t *testing.T) {
-	for name, test := range map[string]struct {
-		asked *int32
-		has   int32
-		want  int32
-	}{
-		"none yet":                           {nil, 0, 0},
-		"the one asked for":                  {new(int32(30100)), 0, 30100},
-		"the allocated one":                  {nil, 30200, 30200},
-		"the one asked for is the next port": {new(int32(30100)), 30200, 30100},
-	} {
-		t.Run(name, func(t *testing.T) {
-			web := &webv1.MyWeb{Spec: webv1.MyWebSpec{NodePortNumber: test.asked}, Status: webv1.MyWebStatus{NodePort: test.has}}
-			if got := nodePort(web); got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
-			}
-		})
-	}
-}
-
-func TestOtherThan(t *testing.T) {
-	web := func(namespace, name string) webv1.MyWeb {
-		return webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	}
-	self := web("b", "self")
-	for name, test := range map[string]struct {
-		all  []webv1.MyWeb
-		want string
-	}{
-		"nobody":                    {nil, ""},
-		"itself":                    {[]webv1.MyWeb{self}, ""},
-		"one beside itself":         {[]webv1.MyWeb{self, web("b", "x")}, "b/x"},
-		"its name elsewhere":        {[]webv1.MyWeb{web("a", "self")}, "a/self"},
-		"the first of several":      {[]webv1.MyWeb{web("b", "y"), web("b", "x"), self, web("c", "a")}, "b/x"},
-		"by namespace, then name":   {[]webv1.MyWeb{web("b", "a"), web("a", "z")}, "a/z"},
-		"a namespace like its name": {[]webv1.MyWeb{web("self", "b")}, "self/b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := ""
-			if w := otherThan(&self, test.all); w != nil {
-				got = w.Namespace + "/" + w.Name
-			}
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

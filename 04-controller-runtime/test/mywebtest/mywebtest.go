@@ -1,20 +1,12 @@
-// Package mywebtest holds the shared parts of the tests of the operators of chapters 03 and 04: objects, and tables of
-// cases that both must handle alike.
+// Package mywebtest makes the objects that the tests of chapters 03 and 04 share.
 package mywebtest
 
 import (
-	"fmt"
-	"net/http"
-	"strings"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
@@ -73,73 +65,5 @@ func Unmanaged(kind, namespace, name string) Object {
 					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
 	default:
 		return &corev1.Service{ObjectMeta: m, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	}
-}
-
-// BadSpecs are changes that make a MyWeb invalid, with the field that the API server reports, and its message.
-func BadSpecs() map[string]struct {
-	Change      func(*webv1.MyWeb)
-	Field, Says string
-} {
-	return map[string]struct {
-		Change      func(*webv1.MyWeb)
-		Field, Says string
-	}{
-		"no image":            {func(w *webv1.MyWeb) { w.Spec.Image = "" }, "spec.image", "at least 1 char"},
-		"a blank in an image": {func(w *webv1.MyWeb) { w.Spec.Image = "ng inx" }, "spec.image", "must be an image reference"},
-		"a port too low": {func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(29999)) }, "spec.nodePortNumber",
-			"greater than or equal to 30000"},
-		"a port too high": {func(w *webv1.MyWeb) { w.Spec.NodePortNumber = new(int32(32768)) }, "spec.nodePortNumber",
-			"less than or equal to 32767"},
-		"eleven pods": {func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(11)) }, "spec.replicas",
-			"less than or equal to 10"},
-		"less than no pod": {func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(-1)) }, "spec.replicas",
-			"greater than or equal to 0"},
-		"too long a page": {func(w *webv1.MyWeb) { w.Spec.PageContentHTML = new(strings.Repeat("x", 40001)) },
-			"spec.pageContentHtml", "40000"},
-		"a name of no label": {func(w *webv1.MyWeb) { w.Name = "1st" }, "metadata", "start with a letter"},
-	}
-}
-
-// Refusals are errors of an apply of a Service, with the reason of the condition that reports each. The reason is empty
-// for an error that the next try may not meet.
-func Refusals() map[string]struct {
-	Err    error
-	Reason string
-} {
-	serviceKind, serviceResource := schema.GroupKind{Kind: "Service"}, schema.GroupResource{Resource: "services"}
-	invalid := func(err *field.Error) error {
-		return apierrors.NewInvalid(serviceKind, "site", field.ErrorList{err})
-	}
-	const rejected, port = webv1.ReasonChildRejected, webv1.ReasonNodePortUnavailable
-	path := field.NewPath("spec", "ports").Index(0)
-	terminating := apierrors.NewForbidden(serviceResource, "site", fmt.Errorf("the namespace is being terminated"))
-	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	return map[string]struct {
-		Err    error
-		Reason string
-	}{
-		"a node port that is taken": {
-			invalid(field.Invalid(path.Child("nodePort"), 30100, "provided port is already allocated")), port},
-		"a node port out of range": {
-			invalid(field.Invalid(path.Child("nodePort"), 80, "provided port is not in the valid range")), rejected},
-		"something else is taken": {invalid(field.Invalid(field.NewPath("spec", "clusterIPs"), "1.2.3.4",
-			"provided IP is already allocated")), rejected},
-		"an invalid field": {invalid(field.Invalid(path.Child("port"), 0, "must be between 1 and 65535")), rejected},
-		"a quota, a policy": {
-			apierrors.NewForbidden(serviceResource, "site", fmt.Errorf("exceeded quota: none")), rejected},
-		"a webhook says no":     {apierrors.NewBadRequest("admission webhook denied the request"), rejected},
-		"too large":             {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), rejected},
-		"a conflict":            {apierrors.NewConflict(serviceResource, "site", fmt.Errorf("uid mismatch")), ""},
-		"it exists by now":      {apierrors.NewAlreadyExists(serviceResource, "site"), ""},
-		"too many requests":     {apierrors.NewTooManyRequests("slow down", 1), ""},
-		"a server that is busy": {apierrors.NewServiceUnavailable("starting"), ""},
-		"an internal error":     {apierrors.NewInternalError(fmt.Errorf("etcd")), ""},
-		"no answer in time":     {apierrors.NewServerTimeout(serviceResource, "patch", 1), ""},
-		"a gateway's timeout": {
-			apierrors.NewGenericServerResponse(http.StatusGatewayTimeout, "patch", serviceResource, "site", "", 0, true), ""},
-		"a certificate that ran out": {apierrors.NewUnauthorized("expired"), ""},
-		"the namespace ends":         {terminating, ""},
-		"the network":                {fmt.Errorf("connection reset by peer"), ""},
 	}
 }
