@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -98,34 +97,17 @@ func TestARestore(t *testing.T) {
 	}
 }
 
-func TestARestoreThatEndsBadly(t *testing.T) {
-	for name, test := range map[string]struct {
-		end  func(*fixture, *batchv1.Job)
-		want string
-	}{
-		"not empty": {func(b *fixture, job *batchv1.Job) {
-			b.run(job, b.ended(3, "Error", &result{Verb: "restore", Reason: "TargetNotEmpty", Message: "it has tables"}))
-			b.finish(job, batchv1.JobReasonPodFailurePolicy)
-		}, "False TargetNotEmpty: it has tables"},
-		"too long": {func(b *fixture, job *batchv1.Job) { b.finish(job, batchv1.JobReasonDeadlineExceeded) },
-			"False DeadlineExceeded"},
-		"deleted": {func(b *fixture, job *batchv1.Job) {
-			b.must(b.Delete(b.t.Context(), job, client.PropagationPolicy("Background")))
-		}, "False JobDeleted"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newFixture(t)
-			b.ask()
-			b.follow()
-			test.end(b, b.job("monday-restore"))
-			b.follow()
-			b.want(test.want)
-			b.follow()
-			if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "monday-restore"},
-				&batchv1.Job{}); name == "deleted" && err == nil {
-				t.Error("it was begun a second time")
-			}
-		})
+func TestARestoreWhoseJobIsDeletedDoesNotBeginAgain(t *testing.T) {
+	b := newFixture(t)
+	b.ask()
+	b.follow()
+	b.must(b.Delete(t.Context(), b.job("monday-restore"), client.PropagationPolicy("Background")))
+	for range 2 {
+		b.follow()
+		b.want("False JobDeleted")
+	}
+	if n := b.restoreJobs(); n > 0 {
+		t.Error("it was begun a second time")
 	}
 }
 

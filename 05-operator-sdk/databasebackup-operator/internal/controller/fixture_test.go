@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +37,6 @@ type fixture struct {
 	namespace string
 	clock     *clocktesting.FakePassiveClock
 	events    *events.FakeRecorder
-	registry  *prometheus.Registry
 	operator  *DatabaseBackupReconciler
 	restorer  *DatabaseRestoreReconciler
 
@@ -48,13 +45,15 @@ type fixture struct {
 	// done.
 	crashAt int
 	before  bool
+	// noJobs: the operator's cache has no Job yet.
+	noJobs bool
 }
 
 const orders = "orders"
 
 func newFixture(t *testing.T, change ...func(*databasesv1.DatabaseBackup)) *fixture {
 	t.Helper()
-	b := &fixture{t: t, crashAt: -1, events: events.NewFakeRecorder(10000), registry: prometheus.NewRegistry()}
+	b := &fixture{t: t, crashAt: -1, events: events.NewFakeRecorder(10000)}
 	b.WithWatch, b.namespace = newClient(t)
 	b.target()
 	backup := complete(b.namespace)
@@ -102,9 +101,7 @@ func complete(namespace string) *databasesv1.DatabaseBackup {
 
 // replica is another operator, on the same cluster.
 func (b *fixture) replica() *DatabaseBackupReconciler {
-	metrics := NewMetrics(b.WithWatch, b.clock)
-	b.must(prometheus.WrapRegistererWithPrefix(fmt.Sprintf("r%d_", time.Now().UnixNano()), b.registry).Register(metrics))
-	return &DatabaseBackupReconciler{Metrics: metrics, Base: Base{
+	return &DatabaseBackupReconciler{Metrics: NewMetrics(b.WithWatch, b.clock), Base: Base{
 		Client: b.wired(), Live: b.WithWatch, Events: b.events, Clock: b.clock, Allowed: Allowed{Images: patterns{"example.com/*"}}}}
 }
 
@@ -125,6 +122,12 @@ func (b *fixture) wired() client.Client {
 		return errors.Join(do(), errCrash)
 	}
 	return interceptor.NewClient(b.WithWatch, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+			if _, jobs := list.(*batchv1.JobList); jobs && b.noJobs {
+				return nil
+			}
+			return c.List(ctx, list, o...)
+		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
 			if slices.Contains(o, client.CreateOption(client.DryRunAll)) {
 				return c.Create(ctx, obj, o...) // a dry run writes nothing

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -10,13 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -35,8 +32,7 @@ type loop struct {
 	*fixture
 	*gomega.WithT
 	*wire
-	ahead  *shifted // the operator's clock
-	counts *prometheus.Registry
+	ahead *shifted // the operator's clock
 }
 
 // shifted is the real clock, put forward: a test does not have to wait for the next minute.
@@ -70,8 +66,7 @@ func (b *fixture) allow(user string, rules []rbacv1.PolicyRule) {
 
 func newLoop(t *testing.T, change ...func(*backup)) *loop {
 	t.Helper()
-	l := &loop{fixture: newFixture(t, change...), WithT: gomega.NewWithT(t), wire: &wire{}, ahead: &shifted{},
-		counts: prometheus.NewRegistry()}
+	l := &loop{fixture: newFixture(t, change...), WithT: gomega.NewWithT(t), wire: &wire{}, ahead: &shifted{}}
 	l.SetDefaultEventuallyTimeout(30 * time.Second)
 	l.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	user := "operator-" + l.namespace
@@ -86,11 +81,9 @@ func newLoop(t *testing.T, change ...func(*backup)) *loop {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	l.must(err)
-	metrics := NewMetrics(mgr.GetCache(), l.ahead)
-	l.must(l.counts.Register(metrics))
 	base := Base{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder(manager), Clock: l.ahead,
 		Allowed: Allowed{Images: patterns{"example.com/*"}}}
-	l.must((&DatabaseBackupReconciler{Base: base, Metrics: metrics}).SetupWithManager(mgr, 2))
+	l.must((&DatabaseBackupReconciler{Base: base, Metrics: NewMetrics(mgr.GetCache(), l.ahead)}).SetupWithManager(mgr, 2))
 	l.must((&DatabaseRestoreReconciler{Base: base}).SetupWithManager(mgr, 2))
 	testenv.Run(t, mgr.Start)
 	// The test finishes Jobs by hand, with the time of the real clock.
@@ -218,51 +211,29 @@ func (l *loop) allUsed() {
 	}
 }
 
-// With watches and a cache, a run costs few writes, and the steady state costs no request.
-func TestBudget(t *testing.T) {
-	l := newLoop(t, func(x *backup) { x.Spec.Schedule = "0 0 1 1 *" })
+// While one object waits for the response to its Job, the runs of other objects begin: a read of Jobs from the cache
+// does not wait until the cache has this Job.
+func TestASlowCreateOfOneJobDoesNotStopOthers(t *testing.T) {
+	yearly := func(x *backup) { x.Spec.Schedule = "@yearly" }
+	l := newLoop(t, yearly)
 	l.comesToSay("Ready", "True Scheduled")
-	before := l.wire.writes()
-	l.edit(func(x *backup) { x.Annotations = map[string]string{databasesv1.TriggerAnnotation: "now"} })
-	l.active()
-	l.clock.SetTime(time.Now())
-	l.succeed()
-	l.Eventually(func() string { return l.backup().Status.ActiveJob }).Should(gomega.BeEmpty())
-	cost := l.wire.writes() - before
-	t.Logf("a run costs %d writes", cost)
-	if cost > 4 { // the claim, the Job, its start, its end
-		t.Errorf("a run cost %d writes: %v", cost, l.requests())
-	}
-	rest, since := l.requests(), time.Now() // an event is sent in the background, after its status
-	l.Eventually(func() time.Duration {
-		if now := l.requests(); !maps.Equal(now, rest) {
-			rest, since = now, time.Now()
+	held, released, first := make(chan struct{}), make(chan struct{}), atomic.Bool{}
+	t.Cleanup(func() { close(released) })
+	l.between(func(what string) {
+		if strings.HasPrefix(what, "POST jobs ") && first.CompareAndSwap(false, true) {
+			close(held)
+			<-released
 		}
-		return time.Since(since)
-	}).Should(gomega.BeNumerically(">", time.Second), "the operator comes to rest")
-	for i := range 20 { // its target changes in ways that do not affect it
-		l.ready(1 + int32(i%2))
-	}
-	l.Consistently(func() string { return cmp.Diff(rest, l.requests()) }, "2s", "100ms").
-		Should(gomega.BeEmpty(), "in steady state it asks for nothing")
-}
-
-// This proves that the test of permissions can fail: the operator misses a permission that was removed. It also may not
-// read Secrets.
-func TestNoPermissionOnSecrets(t *testing.T) {
-	b := newFixture(t)
-	user := "operator-" + b.namespace
-	b.allow(user, shippedRules(t))
-	cfg := rest.CopyConfig(config)
-	cfg.Impersonate.UserName = user
-	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
-	b.must(err)
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "credentials"},
-		&corev1.Secret{}); !apierrors.IsForbidden(err) {
-		t.Error(err)
-	}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "none"},
-		&batchv1.Job{}); !apierrors.IsNotFound(err) {
-		t.Error(err)
-	}
+	})
+	l.edit(asks("now"))
+	<-held
+	other := complete(l.namespace)
+	other.Name = "other"
+	yearly(other)
+	asks("now")(other)
+	l.must(l.Create(t.Context(), other))
+	l.Eventually(func() bool {
+		l.must(l.Get(t.Context(), client.ObjectKeyFromObject(other), other))
+		return other.Status.InProgress
+	}, timeout/3).Should(gomega.BeTrue())
 }

@@ -1,12 +1,12 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,16 +46,26 @@ func TestWhichBackupIsTheNewestGoodOne(t *testing.T) {
 	}
 }
 
-// gauges returns the values of a scrape, by the end of the name.
+// gauges returns the values of some gauges in a scrape, 0 for a gauge without a value.
 func gauges(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()
-	registry := prometheus.NewRegistry()
+	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(m); err != nil {
 		t.Fatal(err)
 	}
-	b := &fixture{t: t, registry: registry}
-	return b.metrics(map[string]float64{"suspended": 0, "schedule_period_seconds": 0, "newest_good_timestamp_seconds": 0,
-		"newest_good_size_bytes": 0})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{"suspended": 0, "schedule_period_seconds": 0, "newest_good_timestamp_seconds": 0,
+		"newest_good_size_bytes": 0}
+	for _, f := range families {
+		name := strings.TrimPrefix(f.GetName(), "databasebackup_")
+		if _, asked := got[name]; asked {
+			got[name] = f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return got
 }
 
 // Another object, an incomplete status or a schedule that never comes must not falsify a gauge.
@@ -83,9 +93,4 @@ func TestGaugesOfWhatIsNotKnown(t *testing.T) {
 	b.edit(func(x *backup) { x.Spec.Suspend, x.Spec.Schedule = true, "0 0 30 2 *" })
 	want["suspended"], want["schedule_period_seconds"] = 1, 0
 	compare("a schedule that never comes")
-}
-
-// ofNamespace reports whether a label names the test's namespace: other tests have DatabaseBackups too.
-func (b *fixture) ofNamespace(l *dto.LabelPair) bool {
-	return l.GetName() == "namespace" && (b.namespace == "" || l.GetValue() == b.namespace)
 }

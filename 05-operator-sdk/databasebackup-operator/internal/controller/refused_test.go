@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+	"github.com/example/databasebackup-operator/internal/testenv"
 )
 
 // quotaMessage is the message of the API server.
@@ -131,6 +133,47 @@ func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
 		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
 		b.is("Ready: False PodRejected")
 	})
+}
+
+// newLocal returns a loop on a local cluster, where the scheduler, the Job controller and the garbage collector run. In
+// a copy of this folder outside of the workshop, the test is skipped. No controller provides volumes there, and pods
+// are simulated: pods of Jobs succeed at once, and leave no message.
+func newLocal(t *testing.T, change ...func(*backup)) *loop {
+	t.Helper()
+	crds, err := filepath.Glob(filepath.Join("..", "..", "config", "crd", "bases", "*.yaml"))
+	if err != nil || len(crds) != 2 {
+		t.Fatal(crds, err)
+	}
+	local, err := testenv.StartLocal(crds...)
+	if errors.Is(err, testenv.ErrNoRepository) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	envtest := config
+	t.Cleanup(func() {
+		config = envtest
+		if err := local.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	config = local.Config
+	l := newLoop(t, change...)
+	l.SetDefaultEventuallyTimeout(60 * time.Second)
+	return l
+}
+
+// volume provides the volume for which the claim waits.
+func (l *loop) volume() {
+	l.t.Helper()
+	l.must(l.Create(l.t.Context(),
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "standard", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:               &corev1.ObjectReference{Namespace: l.namespace, Name: "backups"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/backups"}},
+		}}))
 }
 
 // The Job controller of a real cluster tries again by itself, and soon.

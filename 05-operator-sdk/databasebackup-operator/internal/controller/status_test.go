@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-logr/logr/funcr"
@@ -13,63 +12,43 @@ import (
 	"github.com/onsi/gomega"
 
 	batchv1 "k8s.io/api/batch/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
-
-// falsify writes wrong values into the status.
-func (b *fixture) falsify() {
-	b.t.Helper()
-	b.must(retry.RetryOnConflict(patient, func() error {
-		x := b.backup()
-		x.Status.NextScheduleTime, x.Status.InProgress = nil, true
-		x.Status.Conditions[0].Status, x.Status.Conditions[0].Reason = metav1.ConditionFalse, "Lie"
-		for i := range x.Status.Conditions {
-			if x.Status.Conditions[i].Type == databasesv1.ConditionReady {
-				x.Status.Conditions[i].Status, x.Status.Conditions[i].Reason = metav1.ConditionFalse, "Lie"
-			}
-		}
-		return b.WithWatch.Status().Update(b.t.Context(), x)
-	}))
-}
 
 // Only the watch of the object itself reports the change.
 func TestAFalsifiedStatusEnqueues(t *testing.T) {
-	l := newLoop(t, yearly)
-	ready := func() string { return l.says("Ready") }
-	l.Eventually(ready).Should(gomega.Equal("True Scheduled"))
-	l.falsify()
-	l.Eventually(ready).Should(gomega.Equal("True Scheduled"))
+	l := newLoop(t, func(x *backup) { x.Spec.Schedule = "@yearly" })
+	l.comesToSay("Ready", "True Scheduled")
+	l.must(retry.RetryOnConflict(patient, func() error {
+		x := l.backup()
+		x.Status.NextScheduleTime, x.Status.InProgress = nil, true
+		for i := range x.Status.Conditions {
+			x.Status.Conditions[i].Status, x.Status.Conditions[i].Reason = metav1.ConditionFalse, "Lie"
+		}
+		return l.WithWatch.Status().Update(t.Context(), x)
+	}))
+	l.comesToSay("Ready", "True Scheduled")
+	l.Expect(l.says("TargetReady")).To(gomega.Equal("True TargetReady"))
+	if s := l.backup().Status; s.InProgress || s.NextScheduleTime == nil {
+		t.Errorf("%+v", s)
+	}
 }
 
 // The API server refuses an event whose note is longer than 1,024 bytes.
 func TestALongMessageIsRecordedShortened(t *testing.T) {
-	l := newLoop(t, func(x *backup) { x.Spec.Schedule, x.Spec.Immediate = "@yearly", true })
-	job := l.active()
-	l.clock.SetTime(time.Now())
-	l.run(job, l.ended(3, "Error", &result{Verb: "backup", Reason: "DumpFailed", Message: strings.Repeat("é", 800)}))
-	l.finish(job, batchv1.JobReasonPodFailurePolicy)
-	var note string
-	l.Eventually(func() string {
-		list := &eventsv1.EventList{}
-		l.must(l.List(t.Context(), list, client.InNamespace(l.namespace)))
-		for _, e := range list.Items {
-			if e.Reason == "DumpFailed" {
-				note = e.Note
-			}
-		}
-		return note
-	}).ShouldNot(gomega.BeEmpty())
-	if len(note) > maxNote || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
+	b, job := newRun(t)
+	b.recorded()
+	b.run(job, b.ended(3, "Error", &result{Verb: "backup", Reason: "DumpFailed", Message: strings.Repeat("é", 800)}))
+	b.finish(job, batchv1.JobReasonPodFailurePolicy)
+	b.reconcile()
+	note := strings.TrimPrefix(b.recorded()[0], "Warning DumpFailed ")
+	if len(note) > 1024 || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
 		t.Errorf("%d bytes: %s", len(note), note)
 	}
-	if m := condition(l.backup().Status.Conditions, "BackupSucceeded").Message; m != strings.Repeat("é", 800) {
+	if m := condition(b.backup().Status.Conditions, "BackupSucceeded").Message; m != strings.Repeat("é", 800) {
 		t.Error("the condition has not the whole message:", m)
 	}
 }

@@ -1,31 +1,25 @@
 package controller
 
 import (
-	"io"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// A wire carries the requests of an operator to the API server. It counts them, and a test can intercept them.
+// A wire carries the requests of an operator to the API server. It counts them, and a test can hold them up.
 type wire struct {
 	next http.RoundTripper
 
-	mu        sync.Mutex
-	sent      map[string]int
-	denied    []string
-	intercept interceptFunc
-	frozen    map[string]chan struct{} // by resource: closed when it thaws
+	mu     sync.Mutex
+	sent   map[string]int
+	denied []string
+	before func(what string) // is called before each request
 }
 
-// An interceptFunc may act before it passes a request on, respond instead, or lose the response. The argument what
-// describes the request, such as "PATCH services site" or "PUT mywebs/status site". It does not see watches.
-type interceptFunc func(what string, pass func() (*http.Response, error)) (*http.Response, error)
-
-// describe describes a request; a watch, a list and a discovery request have no name.
+// describe describes a request, such as "POST jobs " or "PUT databasebackups/status orders"; a watch, a list and a
+// discovery request have no name.
 func describe(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	at := slices.Index(parts, "namespaces")
@@ -50,83 +44,24 @@ func describe(r *http.Request) string {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	what, watch := describe(r), r.URL.Query().Get("watch") != ""
+	what := describe(r)
 	w.mu.Lock()
 	if w.sent == nil {
 		w.sent = map[string]int{}
 	}
 	w.sent[what]++
-	intercept := w.intercept
+	before := w.before
 	w.mu.Unlock()
-	pass := func() (*http.Response, error) { return w.next.RoundTrip(r) }
-	if intercept != nil && !watch {
-		return intercept(what, pass)
+	if before != nil {
+		before(what)
 	}
-	response, err := pass()
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	response, err := w.next.RoundTrip(r)
 	if err == nil && response.StatusCode == http.StatusForbidden {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.denied = append(w.denied, r.Method+" "+r.URL.Path)
 	}
-	if watch && (err != nil || response.StatusCode != http.StatusOK) {
-		w.sent[what]-- // an API server that has just installed a CRD asks for a retry
-	} else if watch {
-		response.Body = &slowBody{ReadCloser: response.Body, wire: w, resource: path.Base(r.URL.Path),
-			closed: make(chan struct{})}
-	}
 	return response, err
-}
-
-// freeze holds back the events of the watches of a resource, until thaw.
-func (w *wire) freeze(resource string) (thaw func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	thawed := make(chan struct{})
-	w.frozen = map[string]chan struct{}{resource: thawed}
-	return sync.OnceFunc(func() { close(thawed) })
-}
-
-// slowBody is the response of a watch, which delivers nothing while it is frozen.
-type slowBody struct {
-	io.ReadCloser
-	wire     *wire
-	resource string
-	once     sync.Once
-	closed   chan struct{}
-}
-
-func (b *slowBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.wire.mu.Lock()
-	thawed := b.wire.frozen[b.resource]
-	b.wire.mu.Unlock()
-	if thawed != nil {
-		select {
-		case <-thawed:
-		case <-b.closed:
-			return 0, io.ErrClosedPipe
-		}
-	}
-	return n, err
-}
-
-func (b *slowBody) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.ReadCloser.Close()
-}
-
-// writes is the number of write requests without events, optionally only requests that begin with text.
-func (w *wire) writes(text ...string) (n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for what, count := range maps.All(w.sent) {
-		wanted := len(text) == 0 || strings.HasPrefix(what, text[0])
-		if verb, _, _ := strings.Cut(what, " "); wanted && !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) &&
-			what != "POST events " {
-			n += int64(count)
-		}
-	}
-	return n
 }
 
 // requests returns how many requests of each kind were sent.
@@ -143,8 +78,8 @@ func (w *wire) denials() []string {
 	return slices.Clone(w.denied)
 }
 
-func (w *wire) between(f interceptFunc) {
+func (w *wire) between(before func(what string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.intercept = f
+	w.before = before
 }
