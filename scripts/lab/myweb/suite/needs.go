@@ -14,7 +14,7 @@ import (
 )
 
 // A Need is a property that a program must have for a check to apply. A check whose need is missing is skipped.
-type Need string
+type Need = string
 
 // Needs of checks.
 const (
