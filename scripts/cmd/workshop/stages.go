@@ -269,7 +269,7 @@ func disagreement(s stage, before, now verdicts) error {
 	var wrong []string
 	for check, v := range now {
 		if listed := slices.Contains(s.Passes, check); listed != (v.Verdict == "passed") {
-			wrong = append(wrong, check+": "+v.Verdict)
+			wrong = append(wrong, check+": "+string(v.Verdict))
 		}
 	}
 	if slices.Sort(wrong); len(wrong) > 0 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 var someStages = []stage{
@@ -53,7 +54,7 @@ func judged(words ...string) verdicts {
 	all := verdicts{}
 	for _, word := range words {
 		check, verdictOn, _ := strings.Cut(word, " ")
-		all["behaviour/"+check] = exercise.Verdict{Verdict: verdictOn}
+		all["behaviour/"+check] = exercise.Verdict{Verdict: outcome.Verdict(verdictOn)}
 	}
 	return all
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 // CapstoneID is the ID of the exercise without stages, from an empty program to all behaviours.
@@ -80,7 +82,7 @@ func (s Score) Print(w io.Writer, verbose bool) (shown int) {
 	}
 	slices.Sort(numbers)
 	if reason := s.same(); reason != "" {
-		wrapped(w, "", "No check could begin: "+reason)
+		outcome.Wrap(w, "", "No check could begin: "+reason)
 		fmt.Fprintf(w, "0 of %d behaviours\n", len(s))
 		return 0
 	}
@@ -98,7 +100,7 @@ func (s Score) Print(w io.Writer, verbose bool) (shown int) {
 		}
 		fmt.Fprintf(w, "  %s  %2d of %2d checks\n", number, passed, len(s[number]))
 		if first != "" {
-			wrapped(w, "          ", first)
+			outcome.Wrap(w, "          ", first)
 		}
 		for _, v := range s[number] {
 			if verbose && !v.Passed() {

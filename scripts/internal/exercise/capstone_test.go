@@ -3,10 +3,12 @@ package exercise
 import (
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 func TestTheScore(t *testing.T) {
-	verdict := func(check, verdict, reason string) Verdict {
+	verdict := func(check string, verdict outcome.Verdict, reason string) Verdict {
 		return Verdict{Check: "behaviour/" + check, Title: "title of " + check, Verdict: verdict, Reason: reason}
 	}
 	for name, test := range map[string]struct {

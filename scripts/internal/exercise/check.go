@@ -46,7 +46,7 @@ func (r Report) Failure() string {
 	}
 	for _, v := range slices.Concat(r.Own, r.Earlier) {
 		if !v.Passed() {
-			text = append(text, v.Check+": "+v.Verdict, v.Reason, strings.Join(v.Evidence, "\n"))
+			text = append(text, v.Check+": "+string(v.Verdict), v.Reason, strings.Join(v.Evidence, "\n"))
 		}
 	}
 	return strings.Join(text, "\n")

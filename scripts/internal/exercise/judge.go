@@ -18,29 +18,13 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/internal/output"
 	"example.com/operator-workshop/scripts/internal/supervisor"
 )
 
 // A Verdict is the result of a check of the reader's files.
-type Verdict struct {
-	// Check names the experiment, Title says what must be true.
-	Check   string `json:"name"`
-	Title   string `json:"title"`
-	Verdict string `json:"verdict"`
-	// Reason describes the difference; Evidence has requests, status, and the output of the program.
-	Reason   string   `json:"reason"`
-	Evidence []string `json:"evidence"`
-	Seconds  float64  `json:"seconds"`
-	// Namespace is the namespace of the check in the ledger. At is the number of the record at which the program
-	// differed, End that of the check's last record.
-	Namespace string `json:"namespace,omitempty"`
-	At        int    `json:"at,omitempty"`
-	End       int    `json:"end,omitempty"`
-}
-
-// Passed reports whether the check passed. A skipped check did not pass.
-func (v Verdict) Passed() bool { return v.Verdict == "passed" }
+type Verdict = outcome.Result
 
 // A Judge examines files in a work folder.
 type Judge struct {

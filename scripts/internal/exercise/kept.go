@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 // Kept returns the folder with the loop of an exercise's last check; all bugs share one folder.
@@ -81,7 +82,7 @@ func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func()
 		}
 	}
 	fmt.Fprintf(w, "%s: %s, the last time\n", j.Exercise, map[bool]string{true: "passed", false: "failed"}[j.Passed])
-	wrapped(w, "", "what the program got and sent in "+j.Check+":")
+	outcome.Wrap(w, "", "what the program got and sent in "+j.Check+":")
 	for _, r := range records {
 		if next != nil && !r.IsHousekeeping() {
 			if err := next(); err != nil {
@@ -111,5 +112,5 @@ func PrintKept(w io.Writer, records []loop.Record, j loop.Judgement, next func()
 // mark writes the difference.
 func mark(w io.Writer, j loop.Judgement) {
 	first, _, _ := strings.Cut(j.Message, "\n")
-	wrapped(w, ">>> ", "here it differed: "+first)
+	outcome.Wrap(w, ">>> ", "here it differed: "+first)
 }

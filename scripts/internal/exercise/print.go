@@ -6,23 +6,11 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/mitchellh/go-wordwrap"
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
-
-// columns is the width of the output.
-const columns = 100
-
-// wrapped writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole.
-func wrapped(w io.Writer, margin, text string) {
-	text = wordwrap.WrapString(strings.TrimRight(text, "\n"), uint(columns-len(margin)))
-	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintln(w, strings.TrimRight(margin+line, " "))
-	}
-}
 
 // reflowed joins the lines of each paragraph of a text; lines that are indented stay as they are.
 func reflowed(text string) string {
@@ -31,69 +19,13 @@ func reflowed(text string) string {
 
 var softBreak = regexp.MustCompile(`([^\n])\n([^\n\s])`)
 
-// mostEvidence is how many lines of evidence are shown unless more is asked for.
-const mostEvidence = 14
-
-// stackLine matches a line in the trace of a panic or of a logger.
-var stackLine = regexp.MustCompile(
-	`^(goroutine \d+|\t|\s+/|[\w./*()-]+\(0x|runtime[./]|created by |k8s\.io/|sigs\.k8s\.io/)`)
-
-// whoseLog matches the fields that controller-runtime adds to each line of a log.
-var whoseLog = regexp.MustCompile(`\{"controller": .*"reconcileID": "[^"]*"(, )?`)
-
 // clock matches the time at the beginning of a line of the loop.
 var clock = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} +`)
-
-// stamp matches the time at the beginning of a line of a log.
-var stamp = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+|[IWEF]\d{4} [\d:.]+)\s+`)
-
-// unrepeated returns each line of a log once, with its number of repetitions.
-func unrepeated(lines []string) (some []string) {
-	count, first := map[string]int{}, map[string]int{}
-	for _, line := range lines {
-		text := stamp.ReplaceAllString(line, "")
-		if count[text]++; text == line || count[text] == 1 {
-			first[text], some = len(some), append(some, line)
-		}
-	}
-	for text, n := range count {
-		if at := first[text]; n > 1 && some[at] != text {
-			some[at] += fmt.Sprintf(" (%d times)", n)
-		}
-	}
-	return some
-}
-
-// Print writes one verdict.
-func (v Verdict) Print(w io.Writer, verbose bool) {
-	head := fmt.Sprintf("  %-7s %s  ", v.Verdict, v.Check)
-	fmt.Fprintf(w, "%s(%.1f s)\n", head, v.Seconds)
-	if v.Passed() {
-		wrapped(w, "          ", v.Title)
-		return
-	}
-	wrapped(w, "          ", map[bool]string{true: "not judged: ", false: "not true: "}[v.Verdict == "skipped"]+v.Title)
-	wrapped(w, "          ", v.Reason)
-	lines := v.Evidence
-	if !verbose {
-		lines = unrepeated(slices.DeleteFunc(slices.Clone(lines), stackLine.MatchString))
-	}
-	for n, line := range lines {
-		if n == mostEvidence && !verbose {
-			fmt.Fprintf(w, "          | … %d more lines: VERBOSE=1\n", len(lines)-n)
-			break
-		}
-		if !verbose {
-			line = whoseLog.ReplaceAllString(line, "{")
-		}
-		wrapped(w, "          | ", line)
-	}
-}
 
 // Print writes the result of an examination, and where to look.
 func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 	for _, note := range r.Notes {
-		wrapped(w, "", note)
+		outcome.Wrap(w, "", note)
 	}
 	if r.Compile != nil {
 		fmt.Fprintln(w, r.Compile)
@@ -122,11 +54,11 @@ func (r Report) Print(w io.Writer, e Exercise, verbose bool) {
 		fmt.Fprintf(w, "Watch it fail: make watch EX=%s\n", shortID(e))
 	}
 	if IsBug(e.ID) {
-		wrapped(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make hint` helps, "+
+		outcome.Wrap(w, "", fmt.Sprintf("Where to look: work/bug; `make bug` says in which order. `make hint` helps, "+
 			"`make solution` shows the fault. (%s)", r.times()))
 		return
 	}
-	wrapped(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps.", e.Path()))
+	outcome.Wrap(w, "", fmt.Sprintf("Where to look: %s. `make hint` helps.", e.Path()))
 	fmt.Fprintf(w, "(%s)\n", r.times())
 }
 
@@ -194,7 +126,7 @@ func (c Course) Progress(w io.Writer, s State) {
 		fmt.Fprintln(w, "capstone: all behaviours are shown")
 	}
 	if next, ok := c.Next(s); ok {
-		wrapped(w, "", fmt.Sprintf("next: %s %s, %d minutes: make exercise EX=%s (%d minutes left in all)", next.ID,
+		outcome.Wrap(w, "", fmt.Sprintf("next: %s %s, %d minutes: make exercise EX=%s (%d minutes left in all)", next.ID,
 			next.Title, next.Minutes, next.ID, left))
 	} else {
 		fmt.Fprintln(w, "All exercises are done. Go on with make check EX=capstone and the bugs.")
@@ -204,7 +136,7 @@ func (c Course) Progress(w io.Writer, s State) {
 // PrintStory writes the story of an exercise, and what to do.
 func (e Exercise) PrintStory(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s  (%d minutes)\n\n", e.ID, e.Title, e.Minutes)
-	wrapped(w, "", reflowed(e.Story))
+	outcome.Wrap(w, "", reflowed(e.Story))
 	check := "its tests: " + strings.Join(testsOf(e), ", ")
 	switch {
 	case e.ID == CapstoneID:
@@ -215,7 +147,7 @@ func (e Exercise) PrintStory(w io.Writer) {
 		check = "objects that the API server must accept, refuse and show"
 	}
 	var checks strings.Builder
-	wrapped(&checks, "            ", check)
+	outcome.Wrap(&checks, "            ", check)
 	fmt.Fprintf(w, "\nthe file    %s\nthe check   %s", e.Path(), strings.TrimLeft(checks.String(), " "))
 	if len(e.Lab) > 0 {
 		fmt.Fprintf(w, "to run it   make down up, which is an empty cluster, and in make shell:\n            %s\n",
@@ -243,7 +175,7 @@ func testsOf(e Exercise) []string {
 
 // PrintHint writes a hint, and whether more hints follow.
 func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
-	wrapped(w, "", text)
+	outcome.Wrap(w, "", text)
 	if last {
 		fmt.Fprintln(w, "That was the last hint; `make solution` shows a diff.")
 	} else {
@@ -254,11 +186,11 @@ func (e Exercise) PrintHint(w io.Writer, text string, last bool) {
 // Print writes the complaint, and what to do. The fault itself stays hidden.
 func (b Bug) Print(w io.Writer, number int) {
 	fmt.Fprintf(w, "bug %d, level %d\n\n", number, b.Level)
-	wrapped(w, "  ", reflowed(b.Symptom))
+	outcome.Wrap(w, "  ", reflowed(b.Symptom))
 	fmt.Fprintf(w, "\nthe program  work/bug, the operator of chapter %s\nthe check    %s\n", b.planted.Of,
 		strings.Join(b.planted.CaughtBy, ", "))
 	var reading strings.Builder
-	wrapped(&reading, "             ", b.reading())
+	outcome.Wrap(&reading, "             ", b.reading())
 	fmt.Fprintf(w, "to read      %s", strings.TrimLeft(reading.String(), " "))
 	fmt.Fprintln(w, "then         make check shows the evidence, make hint helps; make solution shows the fault")
 }

@@ -117,7 +117,7 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o suite.Outcome) {
 		if done[i.Name]++; o.Verdict == suite.Failed && !o.Expected && i.MustPass() { // they fail many; see the report
 			fmt.Printf("  of %s:\n", i.Name)
-			o.Print(os.Stdout)
+			o.Print(os.Stdout, true)
 		}
 		if done[i.Name]%20 == 0 {
 			fmt.Printf("  %s: %d checks after %d s\n", i.Name, done[i.Name], int(time.Since(r.Date).Seconds()))

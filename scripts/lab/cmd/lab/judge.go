@@ -45,14 +45,10 @@ type judgement struct {
 }
 
 // A sentence is the printed result of a check, one line each. Error means that the lab failed; there is no verdict.
-// In the ledger, the check has the namespace and ends at a number; At is the number of the difference.
 type sentence struct {
 	Job string `json:"job"`
-	checkOutput
-	Namespace string `json:"namespace,omitempty"`
-	At        int    `json:"at,omitempty"`
-	End       int    `json:"end,omitempty"`
-	Error     string `json:"error,omitempty"`
+	suite.Outcome
+	Error string `json:"error,omitempty"`
 }
 
 // unfolded replaces "fast" (the checks of CI) and "behaviours" (all) with the checks of behaviours.
@@ -184,9 +180,7 @@ func (l *lab) one(ctx context.Context, w *fixture.Fixture, j judgement, say func
 	if err != nil {
 		return err
 	}
-	report := func(o suite.Outcome) {
-		say(sentence{Job: j.Name, checkOutput: outputOf(o), Namespace: o.Namespace, At: o.At, End: o.End})
-	}
+	report := func(o suite.Outcome) { say(sentence{Job: j.Name, Outcome: o}) }
 	for _, o := range outcomes {
 		report(o)
 	}

@@ -74,7 +74,7 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 				r.Print(os.Stdout)
 				for _, o := range r.Outcomes {
 					if verbose {
-						o.Print(os.Stdout)
+						o.Print(os.Stdout, true)
 					}
 				}
 				if r.Caught {

@@ -134,7 +134,7 @@ func fastCommand() *cobra.Command {
 			func(i implementation, o suite.Outcome) {
 				if seen++; o.Verdict == suite.Failed {
 					fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)
-					o.Print(cmd.OutOrStdout())
+					o.Print(cmd.OutOrStdout(), true)
 				}
 				if seen%100 == 0 {
 					fmt.Printf("  %d checks after %d s\n", seen, int(time.Since(begin).Seconds()))

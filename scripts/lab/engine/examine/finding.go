@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 )
 
-// A Verdict is how a finding ended.
-type Verdict string
+// A Verdict is how a finding ended. What has the reason of a skipped one; a late one was restored only at the next
+// resync.
+type Verdict = outcome.Verdict
 
 // Verdicts.
 const (
-	Passed  Verdict = "passed"
-	Failed  Verdict = "failed"
-	Skipped Verdict = "skipped" // the experiment showed nothing; What has the reason
-	// Late: the operator restored a change only at its next resync.
-	Late Verdict = "late"
+	Passed  = outcome.Passed
+	Failed  = outcome.Failed
+	Skipped = outcome.Skipped
+	Late    = outcome.Late
 )
 
 // A Finding is the result of one experiment.

@@ -261,7 +261,7 @@ func (r *run) add(title string, f Finding) {
 	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
 	f = f.explained()
 	r.report.Findings = append(r.report.Findings, f)
-	r.options.Progress("  %-7s %s: %s", f.Verdict, title, firstLine(f.What))
+	r.options.Progress("%s%s: %s", f.Verdict.Head(), title, firstLine(f.What))
 }
 
 func firstLine(text string) string {

@@ -45,14 +45,14 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	if *d.Spec.Replicas != *web.Spec.Replicas {
 		t.Errorf("expected a Deployment with %d replicas; but it has %d", *web.Spec.Replicas, *d.Spec.Replicas)
 	}
-	i, j := server(t, d)
+	i, j := t.Server(d)
 	container := d.Spec.Template.Spec.Containers[i]
 	if container.Image != web.Spec.Image {
 		t.Errorf("expected the image %s; but it is %s", web.Spec.Image, container.Image)
 	}
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == container.VolumeMounts[j].Name && (v.ConfigMap == nil || v.ConfigMap.Name != web.Name) {
-			t.Errorf("the volume mounted at %s is %s, want the ConfigMap %s", pageFolder, suite.JSON(v.VolumeSource), web.Name)
+			t.Errorf("the volume mounted at %s is %s, want the ConfigMap %s", suite.PageFolder, suite.JSON(v.VolumeSource), web.Name)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func checkService(t *suite.T, c *suite.Children) {
 
 // namesPort reports whether the server gives its port 80 this name.
 func namesPort(t *suite.T, d *appsv1.Deployment, name string) bool {
-	i, _ := server(t, d)
+	i, _ := t.Server(d)
 	return slices.ContainsFunc(d.Spec.Template.Spec.Containers[i].Ports, func(p corev1.ContainerPort) bool {
 		return p.Name == name && p.ContainerPort == 80
 	})

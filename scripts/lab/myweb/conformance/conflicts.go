@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -25,40 +23,24 @@ const (
 
 // conflicts are the checks of an object that the operator does not own, for each kind of child.
 func conflicts() (checks []suite.Check) {
-	for _, k := range kinds {
+	for _, k := range suite.Kinds {
 		checks = append(checks,
-			suite.Check{ID: "behaviour/06-" + strings.ToLower(k.name), Group: "6", Fast: k.name == "Deployment", Needs: status,
-				Title: "a " + k.name +
+			suite.Check{ID: "behaviour/06-" + strings.ToLower(suite.KindOf[k]), Group: "6", Fast: k == suite.Deployments, Needs: status,
+				Title: "a " + suite.KindOf[k] +
 					" that the operator does not own is not touched; one warning reports it; the MyWeb is served when it is gone",
 				Run: func(t *suite.T) { conflicted(t, k, false) }})
 	}
 	return checks
 }
 
-// conflicting is an object of another owner that has the name of a child. It has no field of a child.
-func (k kind) conflicting(name string) metav1.Object {
-	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "legacy"}}
-	switch k.name {
-	case "ConfigMap":
-		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"index.html": "mine", "other": "key"}}
-	case "Service":
-		return &corev1.Service{ObjectMeta: meta,
-			Spec: corev1.ServiceSpec{Selector: meta.Labels, Ports: []corev1.ServicePort{{Port: 8080}}}}
-	}
-	return &appsv1.Deployment{ObjectMeta: meta,
-		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "legacy", Image: "example.com/legacy"}}}}}}
-}
-
-func conflicted(t *suite.T, k kind, owned bool) {
+func conflicted(t *suite.T, k string, owned bool) {
 	other := t.Create("other", suite.Sample())
-	o := k.conflicting("web")
+	o := suite.Unmanaged(k, "web")
 	if owned {
 		o.SetOwnerReferences([]metav1.OwnerReference{
 			*metav1.NewControllerRef(other, myweb.MyWebs.GroupVersion().WithKind("MyWeb"))})
 	}
-	k.create(t, o)
+	t.Make(k, o)
 	t.Completed("other")
 	t.AwaitQuiet(quiet) // an operator whose caches do not have the object yet is another experiment
 	t.Create("web", suite.Sample())
@@ -68,15 +50,15 @@ func conflicted(t *suite.T, k kind, owned bool) {
 		return conflict(w)
 	})
 	awaitWarning(t, "web")
-	merge(t, k.of(t), "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator reconciles again
+	t.Edit(k, "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator reconciles again
 	before := settled(t, k, "web")
 	t.Pause(700 * time.Millisecond)
 	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
 	if err := suite.Differ(settled(t, k, "web"), before); err != nil {
-		t.Errorf("expected that the %s stays as it is; but it was changed: %v", k.name, err)
+		t.Errorf("expected that the %s stays as it is; but it was changed: %v", suite.KindOf[k], err)
 	}
 	isUntouched(t, k)
-	k.delete(t, "web")
+	t.Remove(k, "web")
 	web := t.Reacts("web", "is completed", (*suite.Web).Is)
 	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
 		t.Errorf("expected Degraded False after the conflict; but it is %s: %s: %s", c.Status, c.Reason, c.Message)
@@ -86,19 +68,19 @@ func conflicted(t *suite.T, k kind, owned bool) {
 }
 
 // isUntouched ends the check when the operator has changed the object that it does not own.
-func isUntouched(t *suite.T, k kind) {
-	for _, e := range accepted(about(t.Writes(0), k.ledger)) {
+func isUntouched(t *suite.T, k string) {
+	for _, e := range accepted(about(t.Writes(0), k)) {
 		if e.Name == "web" {
-			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s", k.name, e)
+			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s", suite.KindOf[k], e)
 		}
 	}
 }
 
 // settled returns an object without the fields that the control plane changes: for a Deployment the status, and the
 // fields that change with it.
-func settled(t *suite.T, k kind, name string) (u *unstructured.Unstructured) {
-	t.Eventually("the "+k.name+" is settled", 0, func() (err error) {
-		if u, err = k.of(t).Get(t.Context(), name, readNow); err != nil || k.name != "Deployment" {
+func settled(t *suite.T, k string, name string) (u *unstructured.Unstructured) {
+	t.Eventually("the "+suite.KindOf[k]+" is settled", 0, func() (err error) {
+		if u, err = t.Objects(k).Get(t.Context(), name, metav1.GetOptions{}); err != nil || k != suite.Deployments {
 			return err
 		}
 		if seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); seen < u.GetGeneration() {
@@ -114,8 +96,8 @@ func settled(t *suite.T, k kind, name string) (u *unstructured.Unstructured) {
 
 func awaitWarning(t *suite.T, name string) {
 	t.Reaction("there is a warning about MyWeb "+name, 0, func() error {
-		if len(warnings(t, name)) == 0 {
-			return fmt.Errorf("its events are %q", recorded(t, name))
+		if len(t.Warnings(name)) == 0 {
+			return fmt.Errorf("its events are %q", t.Recorded(name))
 		}
 		return nil
 	})
@@ -125,7 +107,7 @@ func awaitWarning(t *suite.T, name string) {
 // the change that they report.
 func oneWarning(t *suite.T, name string) {
 	awaitNoMoreEvents(t, quiet)
-	if all := warnings(t, name); len(all) != 1 {
+	if all := t.Warnings(name); len(all) != 1 {
 		t.Errorf("expected 1 warning; but there are %d: %q", len(all), all)
 	}
 }
@@ -145,24 +127,19 @@ func isCalm(t *suite.T) {
 	}
 }
 
-func holder(port int32) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
-}
-
 func taken(w *suite.Web) bool { return w.Degraded(nodePortUnavailable) && !w.Status.Completed }
 
 func portIsTaken(t *suite.T) {
-	service, port := kindNamed("Service"), t.NodePort()
+	port := t.NodePort()
 	t.Eventually("another Service has the port", 0, func() error { // a check that ended just now may still have it
-		_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), holder(port), metav1.CreateOptions{})
+		_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), suite.PortHolder(port), metav1.CreateOptions{})
 		return err
 	})
 	t.Create("web", asking(port))
 	t.Await("web", "is Degraded by "+nodePortUnavailable, 0, taken)
 	isCalm(t)
 	t.Await("web", "is still Degraded by "+nodePortUnavailable, time.Second, taken)
-	service.delete(t, "holder")
+	t.Remove(suite.Services, "holder")
 	// the backoff may be long by now
 	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is)
 	wantPort(t, web, t.Children(web), port)
@@ -240,7 +217,7 @@ func portsSwapped(t *suite.T) {
 		web := t.Await(name, "is completed when the first has a third port", 60*time.Second, (*suite.Web).Is)
 		after := t.Children(web)
 		wantPort(t, web, after, port)
-		samePlaces(t, before[name], after)
+		t.SameChildren(before[name], after)
 		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
 			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
 		}

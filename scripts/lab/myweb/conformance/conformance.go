@@ -73,7 +73,7 @@ var checks = []suite.Check{
 	{ID: "behaviour/05-others-stay", Group: "5", Fast: true, Run: othersStay,
 		Title: "labels, annotations and a sidecar of others stay, in steady state and through updates"},
 	{ID: "behaviour/06-controlled-by-another", Group: "6", Needs: status,
-		Run: func(t *suite.T) { conflicted(t, kindNamed("ConfigMap"), true) },
+		Run: func(t *suite.T) { conflicted(t, suite.ConfigMaps, true) },
 		Title: "a ConfigMap that another MyWeb controls is not touched; one warning reports it; the MyWeb is served when " +
 			"it is gone"},
 	{ID: "behaviour/07-port-taken", Group: "7", Needs: status, Fast: true, Within: 90 * time.Second, Run: portIsTaken,

@@ -30,8 +30,8 @@ func refusals() (checks []suite.Check) {
 }
 
 var (
-	childWrites  = ledger.Match{Verbs: wire.Writes, Resources: []string{configMaps, deployments, services}}
-	statusWrites = ledger.Match{Verbs: wire.Writes, Resources: []string{suite.Resource, suite.Resource + "/status"}}
+	childWrites  = ledger.Match{Verbs: wire.Writes, Resources: suite.Kinds}
+	statusWrites = ledger.Match{Verbs: wire.Writes, Resources: []string{suite.Resource, suite.StatusResource}}
 )
 
 // killAfter kills the operator when the n-th matching write is done, before the operator receives the response.
@@ -61,18 +61,18 @@ func dies(t *suite.T, f *proxy.Fault) {
 func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
 	c := t.Children(web)
 	changes := t.Changes(mark)
-	for _, k := range kinds {
-		for _, e := range about(changes, k.ledger) {
-			if e.Verb == wire.Delete || e.UID != string(c.Objects()[k.name].GetUID()) {
-				t.Errorf("the %s was made, or deleted, more than once: %s, UID %s; it is %s", k.name, e, e.UID,
-					c.Objects()[k.name].GetUID())
+	for _, k := range suite.Kinds {
+		for _, e := range about(changes, k) {
+			if e.Verb == wire.Delete || e.UID != string(c.Objects()[suite.KindOf[k]].GetUID()) {
+				t.Errorf("the %s was made, or deleted, more than once: %s, UID %s; it is %s", suite.KindOf[k], e, e.UID,
+					c.Objects()[suite.KindOf[k]].GetUID())
 			}
 		}
 	}
-	if all := about(changes, configMaps, deployments, services); len(all) > children+1 {
+	if all := about(changes, suite.Kinds...); len(all) > children+1 {
 		t.Errorf("%d changes of children, %d are enough without a crash:\n%s", len(all), children, suite.Lines(all))
 	}
-	if all := about(changes, suite.Resource, suite.Resource+"/status"); len(all) > status+1 {
+	if all := about(changes, suite.Resource, suite.StatusResource); len(all) > status+1 {
 		t.Errorf("%d changes of status, %d are enough without a crash:\n%s", len(all), status, suite.Lines(all))
 	}
 }
@@ -80,20 +80,20 @@ func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
 // killedAfter kills the operator right after the nth matching write.
 func killedAfter(nth int, writes ledger.Match) func(*suite.T) {
 	return func(t *suite.T) {
-		h, mark := follow(t), t.Mark()
+		h, mark := t.Follow(), t.Mark()
 		f := killAfter(t, nth, writes)
 		t.Create("web", suite.Sample())
 		dies(t, f)
 		web := t.Completed("web")
 		t.AwaitQuiet(quiet)
 		madeOnce(t, web, mark, 3, 2)
-		h.neverDegraded(t, web)
+		h.NeverDegraded(web)
 	}
 }
 
 func killedInUpdate(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
-	h, before, mark := follow(t), t.Children(web), t.Mark()
+	h, before, mark := t.Follow(), t.Children(web), t.Mark()
 	f := killAfter(t, 1, childWrites)
 	const page, next = "<h1>Next</h1>", "nginx:1.29"
 	t.Patch("web", `{"spec":{"pageContentHtml":"`+page+`","image":"`+next+`"}}`)
@@ -104,16 +104,16 @@ func killedInUpdate(t *suite.T) {
 	if have := after.ConfigMap.Data["index.html"]; have != page {
 		t.Errorf("index.html is %q, want %q", have, page)
 	}
-	if have := image(t, after.Deployment); have != next {
+	if have := t.Image(after.Deployment); have != next {
 		t.Errorf("the image is %s, want %s", have, next)
 	}
-	samePlaces(t, before, after)
+	t.SameChildren(before, after)
 	madeOnce(t, web, mark, 2, 2)
-	h.neverDegraded(t, web)
+	h.NeverDegraded(web)
 }
 
 func refusedWrites(t *suite.T, code int, retryAfter time.Duration) {
-	h := follow(t)
+	h := t.Follow()
 	t.Rule(proxy.Rule{Match: childWrites, Times: 2, Do: proxy.Refuse(code, retryAfter)})
 	if t.Reports() {
 		t.Rule(proxy.Rule{Match: statusWrites, Times: 1, Do: proxy.Refuse(code, retryAfter)})
@@ -122,13 +122,13 @@ func refusedWrites(t *suite.T, code int, retryAfter time.Duration) {
 	web := t.Completed("web")
 	t.AwaitQuiet(quiet)
 	t.Children(web)
-	h.neverDegraded(t, web)
+	h.NeverDegraded(web)
 }
 
 // conflict refuses changes of existing objects: a create is never a conflict.
 func conflict(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
-	h, before := follow(t), t.Children(web)
+	h, before := t.Follow(), t.Children(web)
 	changes := []string{wire.Update, wire.Patch, wire.Apply}
 	t.Rule(proxy.Rule{Match: ledger.Match{Verbs: changes, Resources: childWrites.Resources}, Times: 2,
 		Do: proxy.Refuse(409, 0)})
@@ -140,25 +140,25 @@ func conflict(t *suite.T) {
 	web = t.Completed("web")
 	t.AwaitQuiet(quiet)
 	after := t.Children(web)
-	if have := image(t, after.Deployment); have != "nginx:1.29" {
+	if have := t.Image(after.Deployment); have != "nginx:1.29" {
 		t.Errorf("the image is %s, want nginx:1.29", have)
 	}
-	samePlaces(t, before, after)
-	h.neverDegraded(t, web)
+	t.SameChildren(before, after)
+	h.NeverDegraded(web)
 }
 
 func backoff(t *suite.T) {
-	h := follow(t)
+	h := t.Follow()
 	f := t.Rule(proxy.Rule{Match: childWrites, Do: proxy.Refuse(500, 0)})
 	t.Create("web", suite.Sample())
 	t.AwaitFault(f, 1, 20*time.Second)
 	t.Pause(calm)
-	for _, k := range kinds { // some operators try all three kinds in each reconcile
-		if tries := about(t.Writes(0), k.ledger); len(tries) > hotLoop {
-			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), k.name, calm, hotLoop)
+	for _, k := range suite.Kinds { // some operators try all three suite.Kinds in each reconcile
+		if tries := about(t.Writes(0), k); len(tries) > hotLoop {
+			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), suite.KindOf[k], calm, hotLoop)
 		}
 	}
 	f.Release()
 	web := t.Completed("web")
-	h.neverDegraded(t, web)
+	h.NeverDegraded(web)
 }

@@ -26,7 +26,7 @@ func leavesNothing(t *suite.T) {
 			t.Errorf("the MyWeb has finalizers %v, want none: the garbage collector does all there is to do", web.Finalizers)
 		}
 		t.AwaitQuiet(quiet)
-		t.Must(webs(t).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &how}), "delete MyWeb "+name)
+		t.Must(t.Objects(suite.Resource).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &how}), "delete MyWeb "+name)
 		if _, err := t.Get(name); how == metav1.DeletePropagationBackground && !apierrors.IsNotFound(err) {
 			t.Errorf("the MyWeb was deleted and is still there: error %v", err)
 		}
@@ -40,7 +40,7 @@ func leavesNothing(t *suite.T) {
 			t.Gone(name)
 		}
 		t.Eventually("MyWebs and pods are gone", 0, func() error {
-			left, err := webs(t).List(t.Context(), metav1.ListOptions{})
+			left, err := t.Objects(suite.Resource).List(t.Context(), metav1.ListOptions{})
 			if pods := pods(t, ""); err == nil && len(left.Items)+len(pods) > 0 {
 				err = fmt.Errorf("%d MyWebs and %d pods are left", len(left.Items), len(pods))
 			}
@@ -53,7 +53,7 @@ func leavesNothing(t *suite.T) {
 
 // wantNoCreates ends the check when the operator has created children since a mark. All MyWebs are being deleted.
 func wantNoCreates(t *suite.T, mark int) {
-	creates := slices.DeleteFunc(about(t.Writes(mark), configMaps, deployments, services),
+	creates := slices.DeleteFunc(about(t.Writes(mark), suite.Kinds...),
 		func(e ledger.Entry) bool { return !e.Creates() })
 	if len(creates) > 0 {
 		t.Unexpected(creates, "expected none; but the operator sent %d creates for MyWebs that have a deletion timestamp",
@@ -75,7 +75,7 @@ func noCreate(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	var releases []func(context.Context) error
 	for name, how := range fixture.Propagations {
-		release, err := fixture.DeleteHeld(t.Context(), webs(t), name, how)
+		release, err := fixture.DeleteHeld(t.Context(), t.Objects(suite.Resource), name, how)
 		t.Cleanup(func(ctx context.Context) { _ = release(ctx) })
 		t.Must(err, "delete MyWeb "+name)
 		releases = append(releases, release)
@@ -83,7 +83,7 @@ func noCreate(t *suite.T) {
 	t.Pause(fixture.DeletionObserved)
 	mark := t.Mark()
 	for name := range fixture.Propagations {
-		err := kindNamed("ConfigMap").of(t).Delete(t.Context(), name, metav1.DeleteOptions{})
+		err := t.Objects(suite.ConfigMaps).Delete(t.Context(), name, metav1.DeleteOptions{})
 		if !apierrors.IsNotFound(err) { // in the foreground, the garbage collector is faster
 			t.Must(err, "delete ConfigMap "+name)
 		}
@@ -118,7 +118,7 @@ func recreated(t *suite.T) {
 		t.Errorf("index.html is %q, want %q", page, *spec.PageContentHTML)
 	}
 	t.AwaitQuiet(quiet)
-	samePlaces(t, after, t.Children(t.Completed("web"))) // the garbage collector deleted none of them
+	t.SameChildren(after, t.Children(t.Completed("web"))) // the garbage collector deleted none of them
 }
 
 // leftovers recreates a MyWeb while the children of the old MyWeb still exist.
@@ -129,7 +129,7 @@ func leftovers(t *suite.T) {
 	mark := t.Mark()
 	made := t.Create("web", suite.Sample())
 	t.Pause(700 * time.Millisecond)
-	if writes := accepted(about(t.Writes(mark), configMaps, deployments, services)); len(writes) > 0 {
+	if writes := accepted(about(t.Writes(mark), suite.Kinds...)); len(writes) > 0 {
 		t.Unexpected(writes, "expected none; but the operator sent %d writes of children of the deleted MyWeb", len(writes))
 	}
 	now, err := t.Get("web")

@@ -14,28 +14,29 @@ import (
 
 // driftCorrection are the checks of each kind of child and of each edit.
 func driftCorrection() (checks []suite.Check) {
-	for _, k := range kinds {
+	for _, k := range suite.Kinds {
 		checks = append(checks,
-			suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(k.name), Group: "5", Fast: k.name == "ConfigMap",
-				Title: "a deleted " + k.name + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
+			suite.Check{ID: "behaviour/05-deleted-" + strings.ToLower(suite.KindOf[k]), Group: "5", Fast: k == suite.ConfigMaps,
+				Title: "a deleted " + suite.KindOf[k] + " comes back, once", Run: func(t *suite.T) { deleted(t, k) }})
 	}
-	for _, e := range edits {
+	for _, e := range suite.Edits {
 		checks = append(checks,
-			suite.Check{ID: "behaviour/05-edited-" + e.id, Group: "5", Fast: e.id == "page" || e.id == "image",
-				Title: e.title + " is restored by one write when a user edits it", Run: e.run})
+			suite.Check{ID: "behaviour/05-edited-" + e.ID, Group: "5", Fast: e.ID == "page" || e.ID == "image",
+				Title: e.Title + " is restored by one write when a user edits it",
+				Run:   func(t *suite.T) { edited(t, e) }})
 	}
 	return checks
 }
 
-func deleted(t *suite.T, k kind) {
+func deleted(t *suite.T, k string) {
 	port := t.NodePort()
 	web := t.Serve("web", asking(port))
 	t.AwaitQuiet(1500 * time.Millisecond) // so that a resync from before, a second away, does not count as a reaction
 	before, mark := t.Children(web), t.Mark()
-	old := before.Objects()[k.name].GetUID()
-	k.delete(t, "web")
-	t.Reaction("the "+k.name+" is back", 0, func() error {
-		o, err := k.of(t).Get(t.Context(), "web", readNow)
+	old := before.Objects()[suite.KindOf[k]].GetUID()
+	t.Remove(k, "web")
+	t.Reaction("the "+suite.KindOf[k]+" is back", 0, func() error {
+		o, err := t.Objects(k).Get(t.Context(), "web", metav1.GetOptions{})
 		if err == nil && o.GetUID() == old {
 			err = fmt.Errorf("the old one is still there")
 		}
@@ -46,12 +47,12 @@ func deleted(t *suite.T, k kind) {
 	after := t.Children(web)
 	wantPort(t, web, after, port)
 	for name, o := range after.Objects() {
-		if same := o.GetUID() == before.Objects()[name].GetUID(); same == (name == k.name) {
-			t.Errorf("expected another %s and the other children as they were; but the %s has the same UID: %v", k.name,
+		if same := o.GetUID() == before.Objects()[name].GetUID(); same == (name == suite.KindOf[k]) {
+			t.Errorf("expected another %s and the other children as they were; but the %s has the same UID: %v", suite.KindOf[k],
 				name, same)
 		}
 	}
-	onlyWrites(t, mark, k.ledger)
+	onlyWrites(t, mark, k)
 }
 
 func allocatedPort(t *suite.T) {
@@ -62,7 +63,7 @@ func allocatedPort(t *suite.T) {
 	t.Must(t.Fixture.Kube.CoreV1().Services(t.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}),
 		"delete the Service")
 	t.Eventually("another Service is there", 0, func() error {
-		o, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.Context(), "web", readNow)
+		o, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if err == nil && o.GetUID() == service.UID {
 			err = fmt.Errorf("the old one is still there")
 		}
@@ -73,112 +74,26 @@ func allocatedPort(t *suite.T) {
 	wantPort(t, web, t.Children(web), service.Spec.Ports[0].NodePort)
 }
 
-// An edit is another client's change of a field that the operator owns.
-type edit struct {
-	id, title, kind string
-	// do makes the edit; value returns the value that must be the same before and after.
-	do    func(t *suite.T, c *suite.Children)
-	value func(t *suite.T, c *suite.Children) any
-	// spec changes the spec of the MyWeb for the edit; it may be nil.
-	spec func(*suite.T, *suite.WebSpec)
-}
-
-// inContainer is the JSON pointer of a field of the container with the page.
-func inContainer(t *suite.T, c *suite.Children, field string) string {
-	i, _ := server(t, c.Deployment)
-	return fmt.Sprintf("/spec/template/spec/containers/%d/%s", i, field)
-}
-
-func onPort(t *suite.T, s *suite.WebSpec) { s.NodePortNumber = new(t.NodePort()) }
-
-// ports is the part of a Service about its ports.
-func ports(_ *suite.T, c *suite.Children) any { return c.Service.Spec.Ports }
-
-var edits = []edit{{
-	id: "page", title: "the page", kind: "ConfigMap",
-	do: func(t *suite.T, _ *suite.Children) {
-		merge(t, kindNamed("ConfigMap").of(t), "web", `{"data":{"index.html":"vandalism"}}`)
-	},
-	value: func(_ *suite.T, c *suite.Children) any { return c.ConfigMap.Data["index.html"] },
-}, {
-	id: "page-removed", title: "a removed page", kind: "ConfigMap",
-	do: func(t *suite.T, _ *suite.Children) {
-		merge(t, kindNamed("ConfigMap").of(t), "web", `{"data":{"index.html":null}}`)
-	},
-	value: func(_ *suite.T, c *suite.Children) any { return c.ConfigMap.Data["index.html"] },
-}, {
-	id: "image", title: "the image", kind: "Deployment",
-	do: func(t *suite.T, c *suite.Children) {
-		set(t, kindNamed("Deployment").of(t), "web", inContainer(t, c, "image"), "example.com/other")
-	},
-	value: func(t *suite.T, c *suite.Children) any { return image(t, c.Deployment) },
-}, {
-	id: "replicas", title: "the replica count", kind: "Deployment",
-	do: func(t *suite.T, _ *suite.Children) {
-		merge(t, kindNamed("Deployment").of(t), "web", `{"spec":{"replicas":4}}`)
-	},
-	value: func(_ *suite.T, c *suite.Children) any { return *c.Deployment.Spec.Replicas },
-}, {
-	id: "mount", title: "the mount of the page", kind: "Deployment",
-	do: func(t *suite.T, c *suite.Children) {
-		_, j := server(t, c.Deployment)
-		set(t, kindNamed("Deployment").of(t), "web",
-			inContainer(t, c, fmt.Sprintf("volumeMounts/%d/mountPath", j)), "/elsewhere")
-	},
-	value: func(_ *suite.T, c *suite.Children) any {
-		for _, container := range c.Deployment.Spec.Template.Spec.Containers {
-			for _, m := range container.VolumeMounts {
-				if m.MountPath == pageFolder {
-					return m.Name
-				}
-			}
-		}
-		return "nothing is mounted at " + pageFolder
-	},
-}, {
-	id: "port", title: "the Service's port", kind: "Service", value: ports,
-	do: func(t *suite.T, _ *suite.Children) {
-		set(t, kindNamed("Service").of(t), "web", "/spec/ports/0/port", 8080)
-	},
-}, {
-	id: "node-port", title: "a node port that was asked for", kind: "Service", value: ports, spec: onPort,
-	do: func(t *suite.T, _ *suite.Children) {
-		set(t, kindNamed("Service").of(t), "web", "/spec/ports/0/nodePort", t.NodePort())
-	},
-}, {
-	id: "service-type", title: "the Service's type", kind: "Service", spec: onPort,
-	do: func(t *suite.T, _ *suite.Children) {
-		set(t, kindNamed("Service").of(t), "web", "/spec/type", "ClusterIP")
-	},
-	value: func(_ *suite.T, c *suite.Children) any { return []any{c.Service.Spec.Type, c.Service.Spec.Ports} },
-}, {
-	id: "selector", title: "the Service's selector", kind: "Service",
-	do: func(t *suite.T, _ *suite.Children) {
-		merge(t, kindNamed("Service").of(t), "web", `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`)
-	},
-	value: func(_ *suite.T, c *suite.Children) any { return c.Service.Spec.Selector },
-}}
-
-func (e edit) run(t *suite.T) {
+func edited(t *suite.T, e suite.Edit) {
 	spec := suite.Sample()
-	if e.spec != nil {
-		e.spec(t, &spec)
+	if e.Resource == suite.Services {
+		spec.NodePortNumber = new(t.NodePort())
 	}
 	web := t.Serve("web", spec)
 	before, mark := t.Children(web), t.Mark()
-	want := e.value(t, before)
-	e.do(t, before)
-	t.Reaction(e.title+" is restored", 0, func() error {
-		return suite.Differ(e.value(t, t.Children(web)), want)
+	want := e.Value(t, before)
+	t.EditAs(e, "web", before)
+	t.Reaction(e.Title+" is restored", 0, func() error {
+		return suite.Differ(e.Value(t, t.Children(web)), want)
 	})
 	web = t.Completed("web")
 	t.AwaitQuiet(quiet)
 	after := t.Children(web)
-	if err := suite.Differ(e.value(t, after), want); err != nil {
-		t.Errorf("expected that %s stays restored; but %v", e.title, err)
+	if err := suite.Differ(e.Value(t, after), want); err != nil {
+		t.Errorf("expected that %s stays restored; but %v", e.Title, err)
 	}
-	samePlaces(t, before, after)
-	onlyWrites(t, mark, kindNamed(e.kind).ledger)
+	t.SameChildren(before, after)
+	onlyWrites(t, mark, e.Resource)
 }
 
 // editedHash restores the pod template of the earlier page: it differs only in the hash, whichever field has the
@@ -190,14 +105,14 @@ func editedHash(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	before, mark := t.Children(web), t.Mark()
 	want := before.Deployment.Spec.Template
-	set(t, kindNamed("Deployment").of(t), "web", "/spec/template", old)
+	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template", Value: old})
 	t.Reaction("the hash is restored", 0, func() error {
 		return suite.Differ(t.Children(web).Deployment.Spec.Template, want)
 	})
 	t.Completed("web")
 	t.AwaitQuiet(quiet)
-	samePlaces(t, before, t.Children(web))
-	onlyWrites(t, mark, deployments)
+	t.SameChildren(before, t.Children(web))
+	onlyWrites(t, mark, suite.Deployments)
 }
 
 // sidecar is what an injector adds to a pod template.
@@ -206,13 +121,13 @@ var sidecar = corev1.Container{Name: "sidecar", Image: "example.com/proxy:1"}
 func othersStay(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	mark := t.Mark()
-	for _, k := range kinds {
-		merge(t, k.of(t), "web", `{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}`)
+	for _, k := range suite.Kinds {
+		t.Edit(k, "web", `{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}`)
 	}
-	pods := kindNamed("Deployment").of(t)
-	merge(t, pods, "web",
+	t.Edit(suite.Deployments, "web",
 		`{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
-	set(t, pods, "web", "/spec/template/spec/containers/-", map[string]any{"name": sidecar.Name, "image": sidecar.Image})
+	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template/spec/containers/-",
+		Value: map[string]any{"name": sidecar.Name, "image": sidecar.Image}})
 	t.Eventually("the Deployment rolls with what others added", 0, func() error {
 		d := t.Children(web).Deployment
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 ||
@@ -223,9 +138,9 @@ func othersStay(t *suite.T) {
 	})
 	t.Completed("web")
 	t.AwaitQuiet(quiet)
-	for _, k := range kinds {
-		if writes := about(t.Writes(mark), k.ledger); len(writes) > 0 {
-			t.Unexpected(writes, "expected that what others added stays; but the operator wrote the %s", k.name)
+	for _, k := range suite.Kinds {
+		if writes := about(t.Writes(mark), k); len(writes) > 0 {
+			t.Unexpected(writes, "expected that what others added stays; but the operator wrote the %s", suite.KindOf[k])
 		}
 	}
 	stays(t, web, "in steady state")

@@ -11,7 +11,7 @@ import (
 func completedOnce(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	awaitNoMoreEvents(t, quiet)
-	all := recorded(t, "web")
+	all := t.Recorded("web")
 	if len(all) == 0 {
 		t.Errorf("a MyWeb was served, and no event is about it")
 	}
@@ -21,7 +21,7 @@ func completedOnce(t *suite.T) {
 	}
 	mark := t.Mark()
 	touch(t, "web")
-	merge(t, kindNamed("ConfigMap").of(t), "web", `{"data":{"index.html":"vandalism"}}`)
+	t.Edit(suite.ConfigMaps, "web", `{"data":{"index.html":"vandalism"}}`)
 	t.Reaction("the page is restored", 0, func() error {
 		if page := t.Children(web).ConfigMap.Data["index.html"]; page != *web.Spec.PageContentHTML {
 			return fmt.Errorf("index.html is %q", page)
@@ -37,7 +37,7 @@ func annotated(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	awaitNoMoreEvents(t, quiet)
 	mark, resume := t.Mark(), t.StopControllers()
-	merge(t, kindNamed("Deployment").of(t), "web", `{"metadata":{"annotations":{"example.com/note":"a"}}}`)
+	t.Edit(suite.Deployments, "web", `{"metadata":{"annotations":{"example.com/note":"a"}}}`)
 	t.Pause(calm)
 	resume()
 	t.Eventually("the Deployment controller has seen it", 0, func() error {
@@ -58,20 +58,19 @@ func noNews(t *suite.T, mark int) {
 	t.Pause(700 * time.Millisecond)
 	if news := recordings(t, mark); len(news) > 0 {
 		t.Errorf("expected no event; but the operator sent %d, and nothing became different:%s\nthe events: %q", len(news),
-			suite.Lines(news), recorded(t, "web"))
+			suite.Lines(news), t.Recorded("web"))
 	}
 }
 
 func warnedOnce(t *suite.T) {
-	service := kindNamed("Service")
-	service.create(t, service.conflicting("web"))
+	t.Make(suite.Services, suite.Unmanaged(suite.Services, "web"))
 	t.Create("web", suite.Sample())
 	t.Await("web", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool { return w.Degraded(resourceConflict) })
 	awaitWarning(t, "web")
 	awaitNoMoreEvents(t, quiet)
 	mark := t.Mark()
 	for i := range 3 { // each enqueues the MyWeb
-		merge(t, service.of(t), "web", fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
+		t.Edit(suite.Services, "web", fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, i))
 		t.Pause(100 * time.Millisecond)
 	}
 	noNews(t, mark)
@@ -79,8 +78,7 @@ func warnedOnce(t *suite.T) {
 }
 
 func noNewsAfterRestart(t *suite.T) {
-	page := kindNamed("ConfigMap")
-	page.create(t, page.conflicting("conflicted"))
+	t.Make(suite.ConfigMaps, suite.Unmanaged(suite.ConfigMaps, "conflicted"))
 	t.Create("conflicted", suite.Sample())
 	t.Await("conflicted", "is Degraded by "+resourceConflict, 0, func(w *suite.Web) bool {
 		return w.Degraded(resourceConflict)

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -50,7 +51,7 @@ func with(change fields) fields {
 func try(t *suite.T, spec fields) error {
 	u := &unstructured.Unstructured{Object: fields{"spec": spec, "metadata": fields{"name": "try"}}}
 	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
-	_, err := webs(t).Create(t.Context(), u,
+	_, err := t.Objects(suite.Resource).Create(t.Context(), u,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
@@ -86,10 +87,12 @@ func badSpecs(t *suite.T) {
 func badUpdates(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
 	for _, bad := range badFields {
-		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(suite.JSON(fields{"spec": bad.change})), byLab)
+		_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType,
+			[]byte(suite.JSON(fields{"spec": bad.change})), metav1.PatchOptions{})
 		wantRefusal(t, bad.name, err, bad.path, bad.says)
 	}
-	_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(`{"spec":{"replicas":11}}`), byLab, "scale")
+	_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType,
+		[]byte(`{"spec":{"replicas":11}}`), metav1.PatchOptions{}, "scale")
 	wantRefusal(t, "scaled too far", err, "spec.replicas", "10")
 	if now := t.Completed("web"); now.Generation != web.Generation {
 		t.Errorf("the generation is %d, want %d: all changes were refused", now.Generation, web.Generation)

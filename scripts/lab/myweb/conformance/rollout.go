@@ -24,8 +24,7 @@ func stuck(reason string, available metav1.ConditionStatus) func(w *suite.Web) b
 // Neither is a field of the operator.
 func rolloutStuck(t *suite.T) {
 	web := t.Serve("web", suite.Sample())
-	deployments := kindNamed("Deployment").of(t)
-	merge(t, deployments, "web",
+	t.Edit(suite.Deployments, "web",
 		`{"spec":{"progressDeadlineSeconds":1,"template":{"spec":{"nodeSelector":{"lab":"nowhere"}}}}}`)
 	t.AwaitQuiet(quiet)
 	spec := t.Children(web).Deployment.Spec
@@ -39,7 +38,7 @@ func rolloutStuck(t *suite.T) {
 	if web.Status.ReadyReplicas != 1 {
 		t.Errorf("status.readyReplicas is %d, the old pod is ready", web.Status.ReadyReplicas)
 	}
-	merge(t, deployments, "web", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
+	t.Edit(suite.Deployments, "web", `{"spec":{"template":{"spec":{"nodeSelector":null}}}}`)
 	recovers(t, "the pods fit on a node")
 }
 
@@ -54,7 +53,7 @@ func recovers(t *suite.T, after string) {
 // notWarnedAgain fails the check when there is more than one warning: the reason of a lasting condition does not
 // change.
 func notWarnedAgain(t *suite.T) {
-	if all := warnings(t, "web"); len(all) > 1 {
+	if all := t.Warnings("web"); len(all) > 1 {
 		t.Errorf("%d warnings, want 1: %q", len(all), all)
 	}
 }
@@ -72,7 +71,7 @@ func podsRefused(t *suite.T) {
 	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
 	t.Must(err, "create a quota")
 	t.Eventually("the quota is full", 0, func() error {
-		q, err := quotas.Get(t.Context(), "one-pod", readNow)
+		q, err := quotas.Get(t.Context(), "one-pod", metav1.GetOptions{})
 		if used := q.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != 1 {
 			err = fmt.Errorf("used: %s", used.String())
 		}
@@ -93,11 +92,11 @@ func podsRefused(t *suite.T) {
 // Deployment scales as before.
 func paused(t *suite.T) {
 	t.Serve("web", suite.Sample())
-	deployments, h := kindNamed("Deployment").of(t), follow(t)
-	merge(t, deployments, "web", `{"spec":{"paused":true}}`)
+	h := t.Follow()
+	t.Edit(suite.Deployments, "web", `{"spec":{"paused":true}}`)
 	t.AwaitQuiet(quiet)
 	t.Patch("web", `{"spec":{"replicas":2}}`)
-	h.neverDegraded(t, t.Completed("web"))
+	h.NeverDegraded(t.Completed("web"))
 	t.SetPage("web", "<h1>Paused</h1>")
 	web := t.Await("web", "is Degraded by "+deploymentPaused+", and Available", soon,
 		stuck(deploymentPaused, metav1.ConditionTrue))
@@ -107,7 +106,7 @@ func paused(t *suite.T) {
 	if message := web.Condition("Degraded").Message; !strings.Contains(message, "kubectl rollout resume") {
 		t.Errorf("the message does not say how the rollout goes on: %q", message)
 	}
-	merge(t, deployments, "web", `{"spec":{"paused":null}}`)
+	t.Edit(suite.Deployments, "web", `{"spec":{"paused":null}}`)
 	recovers(t, "the rollout was resumed")
 	notWarnedAgain(t)
 }
@@ -118,7 +117,7 @@ func oldPodsGone(t *suite.T) {
 	resume := t.StopControllers()
 	t.Patch("web", `{"spec":{"image":"example.com/never"}}`)
 	t.Eventually("the Deployment has the new image", 0, func() error {
-		if have := image(t, t.Children(web).Deployment); have != "example.com/never" {
+		if have := t.Image(t.Children(web).Deployment); have != "example.com/never" {
 			return fmt.Errorf("it is %s", have)
 		}
 		return nil

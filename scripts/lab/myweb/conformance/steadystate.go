@@ -20,9 +20,9 @@ func nothingInSteadyState(t *suite.T) {
 // annotation would have one, because it gives a Deployment a new generation.
 func touch(t *suite.T, name string) {
 	const label = `{"metadata":{"labels":{"example.com/team":"a"}}}`
-	merge(t, webs(t), name, label)
-	for _, k := range kinds {
-		merge(t, k.of(t), name, label)
+	t.Edit(suite.Resource, name, label)
+	for _, k := range suite.Kinds {
+		t.Edit(k, name, label)
 	}
 }
 
@@ -62,8 +62,8 @@ func costs(t *suite.T, replicas int32) {
 		took := time.Since(begin)
 		t.AwaitQuiet(quiet)
 		reads := t.Fixture.Ledger.Entries(readsBeside(t, mark))
-		all, status := about(t.Writes(mark), configMaps, deployments, services),
-			about(t.Writes(mark), suite.Resource, suite.Resource+"/status")
+		all, status := about(t.Writes(mark), suite.Kinds...),
+			about(t.Writes(mark), suite.Resource, suite.StatusResource)
 		if took > quick && len(status) > 2 && (judged > 0 || i < len(names)-1) {
 			t.Logf("it took %v to serve %s, and %d writes of status: not judged", took, web.Name, len(status))
 			continue

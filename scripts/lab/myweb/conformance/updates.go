@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -17,7 +19,7 @@ func pageRolls(t *suite.T) {
 	spec.Replicas = new(int32(2))
 	web := t.Serve("web", spec)
 	before := t.Children(web)
-	old, h := uids(podsOf(t, web)), follow(t)
+	old, h := uids(podsOf(t, web)), t.Follow()
 	t.SetPage("web", "<h1>Changed</h1>")
 	web = t.Completed("web")
 	after := t.Children(web)
@@ -32,9 +34,9 @@ func pageRolls(t *suite.T) {
 	if reflect.DeepEqual(before.Deployment.Spec.Template, after.Deployment.Spec.Template) {
 		t.Errorf("expected another pod template; but it did not change with the page")
 	}
-	samePlaces(t, before, after)
+	t.SameChildren(before, after)
 	t.AwaitQuiet(quiet)
-	h.completedOnce(t, t.Completed("web"))
+	h.CompletedOnce(t.Completed("web"))
 }
 
 func pageHash(t *suite.T) {
@@ -60,7 +62,7 @@ func imageChanged(t *suite.T) {
 	t.Patch("web", `{"spec":{"image":"`+next+`"}}`)
 	web = t.Completed("web")
 	after := t.Children(web)
-	if have := image(t, after.Deployment); have != next {
+	if have := t.Image(after.Deployment); have != next {
 		t.Errorf("expected the image %s; but it is %s", next, have)
 	}
 	for _, p := range podsOf(t, web) {
@@ -69,8 +71,8 @@ func imageChanged(t *suite.T) {
 		}
 	}
 	t.AwaitQuiet(quiet)
-	samePlaces(t, before, after)
-	onlyWrites(t, mark, deployments)
+	t.SameChildren(before, after)
+	onlyWrites(t, mark, suite.Deployments)
 }
 
 func portIsChanged(t *suite.T) {
@@ -85,8 +87,8 @@ func portIsChanged(t *suite.T) {
 	after := t.Children(web)
 	wantPort(t, web, after, portChangedTo)
 	t.AwaitQuiet(quiet)
-	samePlaces(t, before, after)
-	onlyWrites(t, mark, services)
+	t.SameChildren(before, after)
+	onlyWrites(t, mark, suite.Services)
 	if now := uids(podsOf(t, web)); !slices.Equal(now, old) {
 		t.Errorf("the pods are %v, and were %v: a changed port must not replace them", now, old)
 	}
@@ -113,8 +115,8 @@ func replicasChanged(t *suite.T) {
 		t.Errorf("the pods are %v; the first one was %v, and had no reason to be deleted", now, old)
 	}
 	t.AwaitQuiet(quiet)
-	samePlaces(t, before, after)
-	onlyWrites(t, mark, deployments)
+	t.SameChildren(before, after)
+	onlyWrites(t, mark, suite.Deployments)
 }
 
 func wantPods(t *suite.T, web *suite.Web, d *appsv1.Deployment, want int32) {
@@ -130,13 +132,13 @@ func scaled(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	for _, want := range []int32{3, 0, 1} {
 		change := fmt.Sprintf(`{"spec":{"replicas":%d}}`, want)
-		_, err := webs(t).Patch(t.Context(), "web", mergePatch, []byte(change), byLab, "scale")
+		_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType, []byte(change), metav1.PatchOptions{}, "scale")
 		t.Must(err, "scale")
 		web := t.Completed("web")
 		after := t.Children(web)
 		wantPods(t, web, after.Deployment, want)
-		samePlaces(t, before, after)
-		scale, err := webs(t).Get(t.Context(), "web", readNow, "scale")
+		t.SameChildren(before, after)
+		scale, err := t.Objects(suite.Resource).Get(t.Context(), "web", metav1.GetOptions{}, "scale")
 		t.Must(err, "read the scale")
 		status, _ := scale.Object["status"].(map[string]any)
 		replicas, _ := status["replicas"].(int64)
@@ -159,7 +161,7 @@ func portIsRemoved(t *suite.T) {
 		t.AwaitQuiet(quiet)
 		after := t.Children(web)
 		wantPort(t, web, after, port)
-		samePlaces(t, before, after)
+		t.SameChildren(before, after)
 	}
 }
 
@@ -177,7 +179,7 @@ func portAllocated(t *suite.T) {
 		t.AwaitQuiet(quiet)
 		after := t.Children(web)
 		wantPort(t, web, after, port)
-		samePlaces(t, before, after)
+		t.SameChildren(before, after)
 	}
 	if said := strings.Contains(suite.JSON(web.Spec), "nodePortNumber"); said {
 		t.Errorf("the operator wrote into the spec: %s", suite.JSON(web.Spec))

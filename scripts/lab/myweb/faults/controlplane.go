@@ -75,8 +75,8 @@ func apiServerAway(d time.Duration) func(*suite.T) {
 		t.Served("web", "is completed", reconnected)
 		t.Served("second", "is completed", reconnected)
 		_, after := converged(t, "web")
-		wantSame(t, before, after)
-		wantMade(t, mark, 1, kinds...) // those of the second MyWeb
+		t.SameChildren(before, after)
+		wantMade(t, mark, 1, suite.Kinds...) // those of the second MyWeb
 		wantAlive(t)
 		wantNoPanic(t, true)
 	}
@@ -86,7 +86,7 @@ func apiServerAway(d time.Duration) func(*suite.T) {
 func midWrite(t *suite.T, disturb func()) (before *suite.Children, mark int) {
 	before = t.Children(t.Serve("web", suite.Sample()))
 	mark = t.Mark()
-	held := hold(t, kinds...)
+	held := hold(t, suite.Kinds...)
 	t.SetPage("web", "<h1>changed</h1>")
 	t.AwaitFault(held, 1, patience)
 	disturb()
@@ -103,12 +103,10 @@ func midWrite(t *suite.T, disturb func()) (before *suite.Children, mark int) {
 func unharmed(t *suite.T, before *suite.Children, mark int) {
 	t.Served("web", "is completed", reconnected)
 	_, after := converged(t, "web")
-	wantSame(t, before, after)
-	wantMade(t, mark, 0, kinds...)
-	for _, e := range t.Events("web") {
-		if e.Type == "Warning" {
-			t.Errorf("a Warning for what passes by itself: %s: %s", e.Reason, e.Note)
-		}
+	t.SameChildren(before, after)
+	wantMade(t, mark, 0, suite.Kinds...)
+	if warned := t.Warnings("web"); len(warned) > 0 {
+		t.Errorf("Warnings for what passes by itself: %s", strings.Join(warned, "; "))
 	}
 	wantAlive(t)
 	wantNoPanic(t, true)

@@ -10,7 +10,6 @@ import (
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -57,14 +56,14 @@ func statusFalsified(t *suite.T) {
 
 // falsify writes a status, as any client with the permission can.
 func falsify(t *suite.T, name, patch string) {
-	_, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
+	_, err := t.Objects(suite.Resource).
 		Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	t.Must(err, "falsify the status of "+name)
 }
 
 // isTrue returns the differences between a status and an earlier status, except times.
 func isTrue(t *suite.T, before *suite.Web) error {
-	now := get(t, before.Name)
+	now := t.Web(before.Name)
 	if now.Status.String() != before.Status.String() {
 		return fmt.Errorf("it was %v, it is %v", before.Status, now.Status)
 	}

@@ -87,7 +87,7 @@ func leaderStopped(t *suite.T) {
 	// The new leader does not see this work: only the old leader could do it.
 	frozen := t.Everywhere(proxy.Rule{
 		Match: ledger.Match{Users: []string{second.User.Name}, Verbs: []string{wire.Watch}}, Do: proxy.Freeze()})
-	remove(t, "configmaps", "web")
+	t.Remove(suite.ConfigMaps, "web")
 	t.SetPage("second", "<h1>changed</h1>")
 	mark := t.Mark()
 	t.Must(first.Resume(), "let the old leader go on")
@@ -134,7 +134,7 @@ func leaseStolen(t *suite.T) {
 	t.Logf("%v after the theft the operator runs: %v", time.Since(stolen).Round(time.Second), t.Operator.Running())
 	mark := t.Mark()
 	t.SetPage("web", "<h1>changed</h1>")
-	remove(t, "services", "web")
+	t.Remove(suite.Services, "web")
 	t.Pause(3 * time.Second)
 	wantSteppedDown(t, mark)
 	if holder := lease(t).Spec.HolderIdentity; holder == nil || *holder != "thief" {

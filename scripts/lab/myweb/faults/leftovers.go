@@ -11,20 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 func orphans(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	orphan(t, "web")
-	for _, resource := range kinds {
-		if owners := read(t, resource, "web").GetOwnerReferences(); len(owners) > 0 {
-			t.Fatalf("the %s was taken back: its owners are %v", kindOf[resource], owners)
+	for _, resource := range suite.Kinds {
+		if owners := t.Read(resource, "web").GetOwnerReferences(); len(owners) > 0 {
+			t.Fatalf("the %s was taken back: its owners are %v", suite.KindOf[resource], owners)
 		}
 	}
 	before := map[string]any{}
-	for _, resource := range kinds {
+	for _, resource := range suite.Kinds {
 		before[resource] = untouched(t, resource)
 	}
 	mark := t.Mark()
@@ -33,7 +32,7 @@ func orphans(t *suite.T) {
 		return w.Degraded("ResourceConflict")
 	})
 	t.StaysQuiet(3 * time.Second)
-	if now := get(t, "web"); now.Condition("Degraded").Message != web.Condition("Degraded").Message {
+	if now := t.Web("web"); now.Condition("Degraded").Message != web.Condition("Degraded").Message {
 		t.Errorf("the message became another one: %q", now.Condition("Degraded").Message)
 	}
 	for _, word := range []string{"ConfigMap", "Deployment", "Service", "elete"} {
@@ -44,22 +43,22 @@ func orphans(t *suite.T) {
 	if warned := warningsSince(t, web); len(warned) != 1 {
 		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
 	}
-	for _, resource := range kinds {
+	for _, resource := range suite.Kinds {
 		if err := suite.Differ(untouched(t, resource), before[resource]); err != nil {
-			t.Errorf("the %s was touched: %v", kindOf[resource], err)
+			t.Errorf("the %s was touched: %v", suite.KindOf[resource], err)
 		}
 	}
 	var handedOver []string
 	if m := handOver.FindStringSubmatch(web.Condition("Degraded").Message); m != nil {
-		handedOver = []string{"configmaps"}
-		edit(t, "configmaps", "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, m[1], m[2]))
+		handedOver = []string{suite.ConfigMaps}
+		t.Edit(suite.ConfigMaps, "web", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, m[1], m[2]))
 	}
-	removed := slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return slices.Contains(handedOver, k) })
+	removed := slices.DeleteFunc(slices.Clone(suite.Kinds), func(k string) bool { return slices.Contains(handedOver, k) })
 	for _, resource := range removed {
-		remove(t, resource, "web")
+		t.Remove(resource, "web")
 	}
 	converged(t, "web")
-	t.Must(controlled(t, get(t, "web")), "read the owner references")
+	t.Must(controlled(t, t.Web("web")), "read the owner references")
 	wantMade(t, mark, 1, removed...)
 	wantMade(t, mark, 0, handedOver...)
 }
@@ -69,7 +68,7 @@ var handOver = regexp.MustCompile(`setting its annotation (\S+) to ([-0-9a-f]+)`
 
 // orphan deletes a MyWeb with --cascade=orphan, and returns when its children have lost their owner references.
 func orphan(t *suite.T, name string) {
-	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.Context(), name,
+	err := t.Objects(suite.Resource).Delete(t.Context(), name,
 		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
 	t.Must(err, "delete the MyWeb with --cascade=orphan")
 	t.Eventually("the MyWeb is gone", patience, func() error {
@@ -91,19 +90,19 @@ func orphansUnseen(t *suite.T) {
 	f := freeze(t, suite.Resource)
 	t.AwaitFault(f, 1, time.Second)
 	before := map[string]types.UID{}
-	for _, resource := range kinds {
-		before[resource] = read(t, resource, "web").GetUID()
+	for _, resource := range suite.Kinds {
+		before[resource] = t.Read(resource, "web").GetUID()
 	}
 	orphan(t, "web")
 	t.Pause(2 * time.Second)
 	f.Release()
 	t.StaysQuiet(2 * time.Second)
-	for _, resource := range kinds {
-		orphan, err := child(t, resource).Get(t.Context(), "web", metav1.GetOptions{})
+	for _, resource := range suite.Kinds {
+		orphan, err := t.Objects(resource).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
-			t.Errorf("the %s was taken back, and deleted for that: %v", kindOf[resource], err)
+			t.Errorf("the %s was taken back, and deleted for that: %v", suite.KindOf[resource], err)
 		} else if owners := orphan.GetOwnerReferences(); orphan.GetUID() != before[resource] || len(owners) > 0 {
-			t.Errorf("the %s was taken back: it has the owners %v", kindOf[resource], owners)
+			t.Errorf("the %s was taken back: it has the owners %v", suite.KindOf[resource], owners)
 		}
 	}
 	if changes := t.Changes(mark); len(changes) > 0 {
@@ -129,8 +128,8 @@ const holding = "lab.example.com/held"
 func heldByFinalizer(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	mark := t.Mark()
-	edit(t, "configmaps", "web", `{"metadata":{"finalizers":["`+holding+`"]}}`)
-	remove(t, "configmaps", "web")
+	t.Edit(suite.ConfigMaps, "web", `{"metadata":{"finalizers":["`+holding+`"]}}`)
+	t.Remove(suite.ConfigMaps, "web")
 	web := t.Await("web", "is Degraded for WaitingForDeletion", patience, func(w *suite.Web) bool {
 		return w.Degraded("WaitingForDeletion") && !w.Status.Completed
 	})
@@ -140,14 +139,14 @@ func heldByFinalizer(t *suite.T) {
 		}
 	}
 	t.StaysQuiet(3 * time.Second)
-	warned := warnings(t, "web")
+	warned := t.Warnings("web")
 	if len(warned) != 1 || !strings.Contains(warned[0], holding) {
 		t.Errorf("%d Warnings, wanted one Warning with the name of the finalizer: %q", len(warned), warned)
 	}
-	edit(t, "configmaps", "web", `{"metadata":{"finalizers":null}}`)
+	t.Edit(suite.ConfigMaps, "web", `{"metadata":{"finalizers":null}}`)
 	web, _ = converged(t, "web")
 	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
 		t.Errorf("the finalizer is gone, and still Degraded: %s", c.Message)
 	}
-	wantMade(t, mark, 1, "configmaps")
+	wantMade(t, mark, 1, suite.ConfigMaps)
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -31,15 +30,15 @@ type mutation struct {
 }
 
 var mutations = []mutation{{
-	resource: "configmaps", what: "the page", field: []string{"index.html"},
+	resource: suite.ConfigMaps, what: "the page", field: []string{"index.html"},
 	patch: `[JSONPatch{op: "replace", path: "/data/index.html", value: "mutated"}]`,
 }, {
-	resource: "deployments.apps", what: "image and resources", field: []string{"image"},
+	resource: suite.Deployments, what: "image and resources", field: []string{"image"},
 	patch: `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/image", value: "example.com/mutated"},` +
 		` JSONPatch{op: "add", path: "/spec/template/spec/containers/0/resources",` +
 		` value: Object.spec.template.spec.containers.resources{requests: {"cpu": "7m", "memory": "7Mi"}}}]`,
 }, {
-	resource: "services", what: "a label of the Service", field: []string{"app.kubernetes.io/name"},
+	resource: suite.Services, what: "a label of the Service", field: []string{"app.kubernetes.io/name"},
 	patch: `[JSONPatch{op: "replace", path: "/metadata/labels/app.kubernetes.io~1name", value: "mutated"}]`,
 }}
 
@@ -55,12 +54,12 @@ func (m mutation) run(t *suite.T) {
 	t.AwaitQuiet(2 * time.Second)
 	mark := t.Mark()
 	staysUntried(t, m.resource)
-	if warned := warnings(t, "web"); len(warned) != 1 {
+	if warned := t.Warnings("web"); len(warned) != 1 {
 		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
 	}
 	// Another client changes the child beside it, then the MyWeb changes: each causes one more try at most.
 	for _, change := range []func(){
-		func() { edit(t, m.resource, "web", `{"metadata":{"labels":{"team":"other"}}}`) },
+		func() { t.Edit(m.resource, "web", `{"metadata":{"labels":{"team":"other"}}}`) },
 		func() { t.Patch("web", `{"spec":{"image":"nginx:2","pageContentHtml":"<h1>changed</h1>"}}`) },
 	} {
 		change()
@@ -71,17 +70,17 @@ func (m mutation) run(t *suite.T) {
 	}
 	stop()
 	recovered(t, m.resource)
-	wantMade(t, 0, 1, kinds...)
+	wantMade(t, 0, 1, suite.Kinds...)
 }
 
 // recovered changes a child whose policy is gone, which leads to another try, and waits until the MyWeb is served.
 func recovered(t *suite.T, resource string) {
-	edit(t, resource, "web", `{"metadata":{"labels":null}}`)
+	t.Edit(resource, "web", `{"metadata":{"labels":null}}`)
 	web, _ := converged(t, "web")
 	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
 		t.Errorf("the policy is gone, and still Degraded: %s", c.Message)
 	}
-	if labels := read(t, resource, "web").GetLabels(); labels["app.kubernetes.io/name"] == "mutated" || len(labels) == 0 {
+	if labels := t.Read(resource, "web").GetLabels(); labels["app.kubernetes.io/name"] == "mutated" || len(labels) == 0 {
 		t.Errorf("the policy is gone, and the labels are %v", labels)
 	}
 }
@@ -94,7 +93,7 @@ func staysUntried(t *suite.T, resource string) {
 	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool { return e.FullResource() != resource })
 	if len(tries) > 0 {
 		t.Errorf("%d writes of the %s in %v in which nothing happened: %s",
-			len(tries), kindOf[resource], unanswered, suite.Lines(tries))
+			len(tries), suite.KindOf[resource], unanswered, suite.Lines(tries))
 	}
 }
 
@@ -104,7 +103,7 @@ func (m mutation) reported(t *suite.T) *suite.Web {
 		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
 	})
 	message := web.Condition("Degraded").Message
-	for _, part := range append([]string{kindOf[m.resource], "web"}, m.field...) {
+	for _, part := range append([]string{suite.KindOf[m.resource], "web"}, m.field...) {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message does not name %s: %q", part, message)
 		}
@@ -120,41 +119,25 @@ func (m mutation) triedOnce(t *suite.T, mark int) {
 	})
 	if len(tries) > 1 {
 		t.Errorf("the %s was written %d times, though once shows that the policy changes it again: %s",
-			kindOf[m.resource], len(tries), suite.Lines(tries))
+			suite.KindOf[m.resource], len(tries), suite.Lines(tries))
 	}
 }
 
 // pageMutated begins with a served MyWeb.
 func pageMutated(t *suite.T) {
 	t.Serve("web", suite.Sample())
-	history := observe(t)
-	stop := mutate(t, "", "configmaps", mutations[0].patch)
+	history := t.Follow()
+	stop := mutate(t, "", suite.ConfigMaps, mutations[0].patch)
 	web := t.SetPage("web", "<h1>changed</h1>")
 	t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
 		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
 	})
 	t.AwaitQuiet(2 * time.Second)
-	staysUntried(t, "configmaps")
-	if now := get(t, "web"); now.Status.Completed {
+	staysUntried(t, suite.ConfigMaps)
+	if now := t.Web("web"); now.Status.Completed {
 		t.Errorf("completed is true, and the page that is served is not that of generation %d", web.Generation)
 	}
-	history.wantNeverCompleted(t, web.Generation)
+	history.NeverCompleted(t.Web("web"))
 	stop()
-	recovered(t, "configmaps")
-}
-
-// warnings are the Warnings about a MyWeb, one for each time that they were recorded.
-func warnings(t *suite.T, name string) (all []string) {
-	for _, e := range t.Events(name) {
-		times := int32(1)
-		if e.Series != nil {
-			times = e.Series.Count
-		}
-		for range times {
-			if e.Type == corev1.EventTypeWarning {
-				all = append(all, e.Reason+": "+e.Note)
-			}
-		}
-	}
-	return all
+	recovered(t, suite.ConfigMaps)
 }

@@ -41,7 +41,7 @@ func namespaceDeleted(t *suite.T) {
 		_, _ = t.Fixture.Kube.CoreV1().ConfigMaps(made.Name).Patch(ctx, "kept", "application/merge-patch+json",
 			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // else the namespace stays until the lab ends
 	})
-	held := hold(t, "deployments.apps")
+	held := hold(t, suite.Deployments)
 	t.Create("web", suite.Sample())
 	t.AwaitFault(held, 1, patience)
 	deaf := freeze(t, suite.Resource)
@@ -85,7 +85,7 @@ func permissionRevoked(t *suite.T) {
 	})
 	wantBackoff(t)
 	t.Eventually("the operator reports that it may not", patience, func() error {
-		reported := get(t, "web").Condition("Degraded").Status == metav1.ConditionTrue ||
+		reported := t.Web("web").Condition("Degraded").Status == metav1.ConditionTrue ||
 			strings.Contains(strings.ToLower(o.Process().OutputSince(printed)), "forbidden")
 		for _, e := range t.Events("web") {
 			reported = reported || e.Type == corev1.EventTypeWarning
@@ -95,13 +95,13 @@ func permissionRevoked(t *suite.T) {
 		}
 		return nil
 	})
-	if get(t, "web").Is() {
+	if t.Web("web").Is() {
 		t.Errorf("completed, though the page could not be written")
 	}
 	restore()
 	web, after := converged(t, "web")
-	wantSame(t, before, after)
-	wantMade(t, mark, 0, kinds...)
+	t.SameChildren(before, after)
+	wantMade(t, mark, 0, suite.Kinds...)
 	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
 		t.Errorf("allowed again, and still Degraded: %s", c.Message)
 	}
@@ -113,7 +113,7 @@ func permissionRevoked(t *suite.T) {
 func revoke(t *suite.T) (restore func()) {
 	o := t.Operator
 	if o.Impl.Roles == nil {
-		return t.Rule(proxy.Rule{Match: toWrite("configmaps"), Do: proxy.Refuse(http.StatusForbidden, 0)}).Release
+		return t.Rule(proxy.Rule{Match: toWrite(suite.ConfigMaps), Do: proxy.Refuse(http.StatusForbidden, 0)}).Release
 	}
 	give := func(ctx context.Context) {
 		for _, file := range o.Impl.Roles {
@@ -149,13 +149,13 @@ func reduce(from, to string) error {
 		}
 		var rules []rbacv1.PolicyRule
 		for _, rule := range role.Rules {
-			if slices.Contains(rule.Resources, "configmaps") {
+			if slices.Contains(rule.Resources, suite.ConfigMaps) {
 				reading := *rule.DeepCopy()
-				reading.Resources = []string{"configmaps"}
+				reading.Resources = []string{suite.ConfigMaps}
 				reading.Verbs = slices.DeleteFunc(reading.Verbs, func(v string) bool {
 					return v == "*" || slices.Contains(wire.Writes, v)
 				})
-				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool { return r == "configmaps" })
+				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool { return r == suite.ConfigMaps })
 				if len(reading.Verbs) > 0 {
 					rules = append(rules, reading)
 				}
@@ -180,7 +180,7 @@ func awaitPermission(t *suite.T, allowed bool) {
 		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().
 			Create(t.Context(), &authv1.SubjectAccessReview{
 				Spec: authv1.SubjectAccessReviewSpec{User: t.Operator.User.Name, ResourceAttributes: &authv1.ResourceAttributes{
-					Namespace: t.Namespace, Verb: wire.Patch, Resource: "configmaps"}}}, metav1.CreateOptions{})
+					Namespace: t.Namespace, Verb: wire.Patch, Resource: suite.ConfigMaps}}}, metav1.CreateOptions{})
 		if err == nil && answer.Status.Allowed != allowed {
 			err = fmt.Errorf("writing ConfigMaps is allowed: %v", answer.Status.Allowed)
 		}
@@ -206,7 +206,7 @@ func quota(t *suite.T) {
 
 // admission denies ConfigMaps by a policy, in the namespace of the check.
 func admission(t *suite.T) {
-	denied(t, forbid(t, "", "configmaps", "false", notAllowed))
+	denied(t, forbid(t, "", suite.ConfigMaps, "false", notAllowed))
 }
 
 // denied creates a MyWeb with a child that is not allowed, and allows it later.
@@ -216,12 +216,12 @@ func denied(t *suite.T, allow func()) {
 		return w.Condition("Degraded").Status == metav1.ConditionTrue && w.Condition("Degraded").Message != ""
 	})
 	wantBackoff(t)
-	if get(t, "web").Status.Completed {
+	if t.Web("web").Status.Completed {
 		t.Errorf("completed, though a child is denied")
 	}
 	allow()
 	web, _ := converged(t, "web")
-	wantMade(t, 0, 1, kinds...)
+	wantMade(t, 0, 1, suite.Kinds...)
 	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
 		t.Errorf("allowed again, and still Degraded: %s", c.Message)
 	}

@@ -31,7 +31,7 @@ func podsRefused(forbidPods func(t *suite.T) (message string, allow func())) fun
 		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
 			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
 		}
-		if warned := warnings(t, "web"); len(warned) > 1 {
+		if warned := t.Warnings("web"); len(warned) > 1 {
 			t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
 		}
 	}

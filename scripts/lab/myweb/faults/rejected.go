@@ -19,8 +19,8 @@ import (
 // sidecarDisliked makes another program inject a sidecar, and a policy refuse it later.
 func sidecarDisliked(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
-	editBy(t, "deployments.apps", "web", []operation{{"add", "/spec/template/spec/containers/-",
-		map[string]any{"name": "sidecar", "image": "example.com/sidecar"}}})
+	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template/spec/containers/-",
+		Value: map[string]any{"name": "sidecar", "image": "example.com/sidecar"}})
 	converged(t, "web")
 	without := `!object.spec.template.spec.containers.exists(c, c.name == "sidecar")`
 	allow := forbid(t, "apps", "deployments", without, notAllowed)
@@ -36,19 +36,19 @@ func sidecarDisliked(t *suite.T) {
 		t.Errorf("the message does not say what the policy says: %q", message)
 	}
 	wantBackoff(t)
-	if warned := warnings(t, "web"); len(warned) != 1 {
+	if warned := t.Warnings("web"); len(warned) != 1 {
 		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
 	}
 	allow()
 	_, after := converged(t, "web")
-	wantSame(t, before, after)
+	t.SameChildren(before, after)
 	if !hasSidecar(t) {
 		t.Errorf("in the end the sidecar is gone")
 	}
 }
 
 func hasSidecar(t *suite.T) bool {
-	d := read(t, "deployments.apps", "web")
+	d := t.Read(suite.Deployments, "web")
 	containers, _, _ := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "containers")
 	return slices.ContainsFunc(containers, func(c any) bool { return c.(map[string]any)["name"] == "sidecar" })
 }
@@ -59,7 +59,7 @@ const longestNote = 1024
 // longMessage has a policy with a long message, in characters of two bytes, so that a cut may fall into a character.
 func longMessage(t *suite.T) {
 	long := "The page is not allowed: " + strings.Repeat("ö", longestNote) + "."
-	allow := forbid(t, "", "configmaps", "false", long)
+	allow := forbid(t, "", suite.ConfigMaps, "false", long)
 	t.Create("web", suite.Sample())
 	web := t.Await("web", "is Degraded for ChildRejected", patience, func(w *suite.Web) bool {
 		return w.Degraded("ChildRejected")
@@ -69,7 +69,7 @@ func longMessage(t *suite.T) {
 		t.Errorf("the condition does not say what the policy says: %q", cut(message))
 	}
 	t.Eventually("there is a Warning", patience, func() error {
-		warned := warnings(t, "web")
+		warned := t.Warnings("web")
 		if len(warned) == 0 {
 			return fmt.Errorf("no Warning about the MyWeb")
 		}
@@ -86,7 +86,7 @@ func longMessage(t *suite.T) {
 				n, longestNote, e.Note)
 		}
 	}
-	if warned := warnings(t, "web"); len(warned) != 1 {
+	if warned := t.Warnings("web"); len(warned) != 1 {
 		t.Errorf("%d Warnings, wanted 1", len(warned))
 	}
 	allow()
@@ -98,7 +98,7 @@ func anything(t *suite.T, fields map[string]any) error {
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
 	u.SetName("odd")
-	webs := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace)
+	webs := t.Objects(suite.Resource)
 	_, err := webs.Create(t.Context(), u, metav1.CreateOptions{})
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -18,8 +17,8 @@ func keyRemoved(t *suite.T) {
 	mark := t.Mark()
 	t.Patch("web", `{"spec":{"pageContentHtml":null,"replicas":null}}`)
 	web, after := converged(t, "web")
-	wantSame(t, before, after)
-	wantMade(t, mark, 0, kinds...)
+	t.SameChildren(before, after)
+	wantMade(t, mark, 0, suite.Kinds...)
 	if p := web.Spec.PageContentHTML; p != nil && *p == *spec.PageContentHTML { // a webhook may fill in another page
 		t.Errorf("the page came back into the spec: %q", *web.Spec.PageContentHTML)
 	}
@@ -35,11 +34,7 @@ func keyRemoved(t *suite.T) {
 // badPort requests a node port that another Service has.
 func badPort(t *suite.T) {
 	port := t.NodePort()
-	_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "holder"},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"app": "holder"},
-			Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}, metav1.CreateOptions{})
-	t.Must(err, "take the node port")
+	t.Make(suite.Services, suite.PortHolder(port))
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
 	t.Patch("web", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, port))
@@ -55,8 +50,8 @@ func badPort(t *suite.T) {
 	wantBackoff(t)
 	t.Patch("web", `{"spec":{"nodePortNumber":null}}`)
 	web, after := converged(t, "web")
-	wantSame(t, before, after)
-	wantMade(t, mark, 0, kinds...)
+	t.SameChildren(before, after)
+	wantMade(t, mark, 0, suite.Kinds...)
 	if got, want := after.Service.Spec.Ports[0].NodePort, before.Service.Spec.Ports[0].NodePort; got != want {
 		t.Errorf("the node port is %d, before %d", got, want)
 	}
@@ -84,7 +79,7 @@ func refusedChild(t *suite.T) {
 // tooLarge requests a page that a policy finds too large.
 func tooLarge(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
-	forbid(t, "", "configmaps", `size(object.data["index.html"]) < 1000`, notAllowed)
+	forbid(t, "", suite.ConfigMaps, `size(object.data["index.html"]) < 1000`, notAllowed)
 	large := strings.Repeat("x", 2000)
 	reverted(t, before, `{"spec":{"pageContentHtml":"`+large+`"}}`,
 		`{"spec":{"pageContentHtml":"`+*suite.Sample().PageContentHTML+`"}}`)
@@ -100,14 +95,14 @@ func reverted(t *suite.T, before *suite.Children, bad, good string) {
 	})
 	t.Create("other", suite.Sample())
 	wantBackoff(t)
-	if get(t, "web").Status.Completed {
+	if t.Web("web").Status.Completed {
 		t.Errorf("completed, though a child was refused")
 	}
 	t.Completed("other")
 	t.Patch("web", good)
 	web, after := converged(t, "web")
-	wantSame(t, before, after)
-	wantMade(t, mark, 1, kinds...) // those of the MyWeb "other"
+	t.SameChildren(before, after)
+	wantMade(t, mark, 1, suite.Kinds...) // those of the MyWeb "other"
 	wantAsBefore(t, web, before, after)
 }
 
@@ -160,21 +155,21 @@ func otherWords(t *suite.T) {
 	t.Serve("web", spec)
 	mark := t.Mark()
 	t.Patch("web", `{"metadata":{"annotations":{"lab.example.com/note":"by a user"}}}`)
-	for _, resource := range kinds {
-		edit(t, resource, "web", `{"metadata":{"labels":{"team":"other"}}}`)
+	for _, resource := range suite.Kinds {
+		t.Edit(resource, "web", `{"metadata":{"labels":{"team":"other"}}}`)
 	}
-	edit(t, "deployments.apps", "web",
+	t.Edit(suite.Deployments, "web",
 		`{"spec":{"progressDeadlineSeconds":600,"minReadySeconds":0,"strategy":{"type":"RollingUpdate"}}}`)
-	edit(t, "services", "web",
+	t.Edit(suite.Services, "web",
 		`{"spec":{"sessionAffinity":"None","internalTrafficPolicy":"Cluster","ipFamilyPolicy":"SingleStack"}}`)
 	t.Pause(2 * time.Second)
 	if writes := t.Writes(mark); len(writes) > 0 {
 		t.Errorf("%d writes for fields that the operator does not own: %s", len(writes), suite.Lines(writes))
 	}
 	web, _ := converged(t, "web")
-	for _, resource := range kinds {
-		if read(t, resource, "web").GetLabels()["team"] != "other" {
-			t.Errorf("the label that another client set on the %s is gone", kindOf[resource])
+	for _, resource := range suite.Kinds {
+		if t.Read(resource, "web").GetLabels()["team"] != "other" {
+			t.Errorf("the label that another client set on the %s is gone", suite.KindOf[resource])
 		}
 	}
 	if web.Annotations["lab.example.com/note"] == "" {

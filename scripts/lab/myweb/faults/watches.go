@@ -43,10 +43,10 @@ func watches() []suite.Check {
 		{ID: "fault/12-unobserved-change", Group: "12", Run: unobserved,
 			Title: "replicas 1, 3, 2 with the 3 unseen are the same as 1, 2; and so is the way down"},
 	}
-	for _, resource := range kinds {
+	for _, resource := range suite.Kinds {
 		checks = append(checks,
 			suite.Check{ID: "fault/10-" + short(resource) + "-unseen", Group: "10", Run: notSeen(resource),
-				Title: "an operator that does not see the " + kindOf[resource] + " that it made makes no second one"})
+				Title: "an operator that does not see the " + suite.KindOf[resource] + " that it made makes no second one"})
 	}
 	for i := range checks {
 		checks[i].Alone, checks[i].Within = true, 2*time.Minute
@@ -81,7 +81,7 @@ func gap(end func(*proxy.Stream) error) func(*suite.T) {
 		t.AwaitFault(f, 1, time.Second)
 		t.Delete("gone")
 		t.Gone("gone")
-		remove(t, "configmaps", "web")
+		t.Remove(suite.ConfigMaps, "web")
 		t.SetPage("web", "<h1>after the gap</h1>")
 		t.Pause(2 * time.Second)
 		if changes := t.Changes(mark); len(changes) > 0 {
@@ -97,10 +97,10 @@ func gap(end func(*proxy.Stream) error) func(*suite.T) {
 		}
 		t.Served("web", "follows the change", patience)
 		_, after := converged(t, "web")
-		wantSame(t, before, after, "ConfigMap")
+		t.SameChildren(before, after, "ConfigMap")
 		// For the deleted MyWeb, an operator that sees the children's deletion first recreates them, and the garbage
 		// collector deletes them. So this counts only the children of web, of which only the ConfigMap is missing.
-		for resource, want := range map[string]int{"configmaps": 1, "deployments.apps": 0, "services": 0} {
+		for resource, want := range map[string]int{suite.ConfigMaps: 1, suite.Deployments: 0, suite.Services: 0} {
 			if got := madeOf(t, mark, resource, "web"); got != want {
 				t.Errorf("%s: %d made, wanted %d: %s", resource, got, want, suite.Lines(t.Writes(mark)))
 			}
@@ -128,8 +128,8 @@ func notSeen(resource string) func(*suite.T) {
 			find = lose(t)
 		} else {
 			t.Create("web", suite.Sample())
-			t.Eventually("the "+kindOf[resource]+" is made", patience, func() error {
-				_, err := child(t, resource).Get(t.Context(), "web", metav1.GetOptions{})
+			t.Eventually("the "+suite.KindOf[resource]+" is made", patience, func() error {
+				_, err := t.Objects(resource).Get(t.Context(), "web", metav1.GetOptions{})
 				return err
 			})
 		}
@@ -151,7 +151,7 @@ func notSeen(resource string) func(*suite.T) {
 		find()
 		converged(t, "web")
 		if resource != suite.Resource {
-			wantMade(t, mark, 1, kinds...)
+			wantMade(t, mark, 1, suite.Kinds...)
 		}
 		t.StaysQuiet(time.Second)
 		wantAlive(t)
@@ -165,10 +165,10 @@ func lose(t *suite.T) (find func()) {
 	find = func() { t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGCONT), "let the scheduler go on") }
 	t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGSTOP), "stop the scheduler")
 	t.Cleanup(func(context.Context) { find() })
-	old := read(t, "deployments.apps", "web").GetUID()
-	t.Must(child(t, "deployments.apps").Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Deployment")
+	old := t.Read(suite.Deployments, "web").GetUID()
+	t.Must(t.Objects(suite.Deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Deployment")
 	t.Eventually("a Deployment is made again", patience, func() error {
-		d, err := child(t, "deployments.apps").Get(t.Context(), "web", metav1.GetOptions{})
+		d, err := t.Objects(suite.Deployments).Get(t.Context(), "web", metav1.GetOptions{})
 		if err == nil && d.GetUID() == old {
 			err = errors.New("it is the old one")
 		}
@@ -184,7 +184,7 @@ func unobserved(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
 	for _, replicas := range [][2]int{{3, 2}, {3, 1}} {
-		was := read(t, "deployments.apps", "web").GetGeneration()
+		was := t.Read(suite.Deployments, "web").GetGeneration()
 		t.Pause(time.Second) // client-go treats a watch that ends sooner as broken
 		f := freeze(t, suite.Resource)
 		t.AwaitFault(f, 1, time.Second)
@@ -197,12 +197,12 @@ func unobserved(t *suite.T) {
 			t.Must(s.Expire(), "end a watch")
 		}
 		_, after := converged(t, "web")
-		wantSame(t, before, after)
+		t.SameChildren(before, after)
 		if got := after.Deployment.Generation - was; got != 1 {
 			t.Errorf("the Deployment was changed %d times, wanted once: %s", got, suite.Lines(t.Writes(mark)))
 		}
 	}
-	wantMade(t, mark, 0, kinds...)
+	wantMade(t, mark, 0, suite.Kinds...)
 	t.StaysQuiet(time.Second)
 }
 
@@ -238,7 +238,7 @@ func oldSnapshot(list bool) func(*suite.T) {
 		t.Must(t.Operator.Restart(t.Context()), "start the operator with an old snapshot")
 		t.Pause(3 * time.Second)
 		after := t.Children(web)
-		wantSame(t, before, after)
+		t.SameChildren(before, after)
 		for kind, o := range before.Objects() {
 			if err := suite.Differ(after.Objects()[kind].GetOwnerReferences(), o.GetOwnerReferences()); err != nil {
 				t.Errorf("owner references of the %s: %v", kind, err)
@@ -247,7 +247,7 @@ func oldSnapshot(list bool) func(*suite.T) {
 		if err := suite.Differ(after.ConfigMap.Data, before.ConfigMap.Data); err != nil {
 			t.Errorf("the current page was changed for the old MyWeb (UID %s): %v", first.UID, err)
 		}
-		wantMade(t, mark, 0, kinds...)
+		wantMade(t, mark, 0, suite.Kinds...)
 		stale.Release()
 		for _, s := range t.Fixture.Proxy.Streams(ledger.Match{
 			Users: []string{t.Operator.User.Name}, Resources: []string{suite.Resource}}) {
@@ -255,8 +255,8 @@ func oldSnapshot(list bool) func(*suite.T) {
 		}
 		t.SetPage("web", "<h1>after it</h1>")
 		_, after = converged(t, "web")
-		wantSame(t, before, after)
-		wantMade(t, mark, 0, kinds...)
+		t.SameChildren(before, after)
+		wantMade(t, mark, 0, suite.Kinds...)
 		t.StaysQuiet(time.Second)
 		wantNoPanic(t, true)
 	}

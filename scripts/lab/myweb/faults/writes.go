@@ -11,7 +11,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -22,7 +21,7 @@ func writes() (checks []suite.Check) {
 			suite.Check{ID: fmt.Sprintf("fault/06-%d-children", code), Group: "6", Fast: code == 500, Within: 2 * time.Minute,
 				Title: fmt.Sprintf("children that are answered with %d are tried again with backoff, never shown as a failure",
 					code),
-				Run: refused(code, kinds...)},
+				Run: refused(code, suite.Kinds...)},
 			suite.Check{ID: fmt.Sprintf("fault/06-%d-status", code), Group: "6", Fast: code == 503, Within: 2 * time.Minute,
 				Title: fmt.Sprintf("a status that is answered with %d is tried again with backoff", code),
 				Run:   refused(code, status)})
@@ -44,13 +43,13 @@ func each(t *suite.T, r proxy.Rule, resources ...string) {
 // whileMade disturbs the writes for a new MyWeb, and expects that it is served as without a fault.
 func whileMade(disturb func(t *suite.T)) func(*suite.T) {
 	return func(t *suite.T) {
-		history := observe(t)
+		history := t.Follow()
 		disturb(t)
 		t.Create("web", suite.Sample())
 		converged(t, "web")
-		wantMade(t, 0, 1, kinds...)
+		wantMade(t, 0, 1, suite.Kinds...)
 		t.StaysQuiet(time.Second)
-		history.wantWell(t, "web")
+		history.NeverDegraded(t.Web("web"))
 		wantNoPanic(t, false)
 	}
 }
@@ -58,21 +57,21 @@ func whileMade(disturb func(t *suite.T)) func(*suite.T) {
 func answerLost(t *suite.T) {
 	done := ledger.Match{Where: ledger.Entry.Committed}
 	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()},
-		append([]string{status}, kinds...)...)
+		append([]string{status}, suite.Kinds...)...)
 }
 
 func errorAfterCommit(t *suite.T) {
 	done := ledger.Match{Where: ledger.Entry.Committed}
 	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Refuse(500, 0)},
-		append([]string{status}, kinds...)...)
+		append([]string{status}, suite.Kinds...)...)
 }
 
 func dropped(t *suite.T) {
-	each(t, proxy.Rule{Times: 2, Do: proxy.Drop()}, append([]string{status}, kinds...)...)
+	each(t, proxy.Rule{Times: 2, Do: proxy.Drop()}, append([]string{status}, suite.Kinds...)...)
 }
 
 func duplicated(t *suite.T) {
-	each(t, proxy.Rule{Times: 1, Do: proxy.Duplicate()}, append([]string{status}, kinds...)...)
+	each(t, proxy.Rule{Times: 1, Do: proxy.Duplicate()}, append([]string{status}, suite.Kinds...)...)
 }
 
 func conflictStatus(t *suite.T) {
@@ -83,11 +82,11 @@ func answerLostUpdate(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
 	done := ledger.Match{Where: ledger.Entry.Committed}
-	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, "configmaps", "deployments.apps")
+	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, suite.ConfigMaps, suite.Deployments)
 	t.SetPage("web", "<h1>changed</h1>")
 	_, after := converged(t, "web")
-	wantSame(t, before, after)
-	wantMade(t, mark, 0, kinds...)
+	t.SameChildren(before, after)
+	wantMade(t, mark, 0, suite.Kinds...)
 	if got := after.Deployment.Generation - before.Deployment.Generation; got != 1 {
 		t.Errorf("the Deployment was changed %d times, wanted once: %s", got, suite.Lines(t.Writes(mark)))
 	}
@@ -96,40 +95,40 @@ func answerLostUpdate(t *suite.T) {
 
 // unreachable drops all writes for a while: client-go does not repeat a write by itself.
 func unreachable(t *suite.T) {
-	history := observe(t)
-	f := t.Rule(proxy.Rule{Match: toWrite(kinds...), Do: proxy.Drop()})
+	history := t.Follow()
+	f := t.Rule(proxy.Rule{Match: toWrite(suite.Kinds...), Do: proxy.Drop()})
 	t.Create("web", suite.Sample())
 	t.AwaitFault(f, 1, patience)
 	wantBackoff(t)
 	f.Release()
 	converged(t, "web")
-	wantMade(t, 0, 1, kinds...)
-	history.wantWell(t, "web")
+	wantMade(t, 0, 1, suite.Kinds...)
+	history.NeverDegraded(t.Web("web"))
 }
 
 // conflictChildren changes existing objects: a create that is answered with 409 would mean that the object exists.
 func conflictChildren(t *suite.T) {
-	history := observe(t)
+	history := t.Follow()
 	before := t.Children(t.Serve("web", suite.Sample()))
 	port := t.NodePort()
-	each(t, proxy.Rule{Times: 5, Do: proxy.Refuse(409, 0)}, kinds...)
+	each(t, proxy.Rule{Times: 5, Do: proxy.Refuse(409, 0)}, suite.Kinds...)
 	mark := t.Mark()
 	t.Patch("web", fmt.Sprintf(`{"spec":{"pageContentHtml":"changed","nodePortNumber":%d}}`, port))
 	_, after := converged(t, "web")
-	wantSame(t, before, after)
-	wantMade(t, mark, 0, kinds...)
+	t.SameChildren(before, after)
+	wantMade(t, mark, 0, suite.Kinds...)
 	t.StaysQuiet(time.Second)
-	history.wantWell(t, "web")
+	history.NeverDegraded(t.Web("web"))
 }
 
 // trueConflict changes the MyWeb before each of the operator's first three status writes.
 func trueConflict(t *suite.T) {
-	history := observe(t)
+	history := t.Follow()
 	n := 0
 	t.Rule(proxy.Rule{Match: toWrite(status), Times: 3, Do: proxy.Call(func(x *proxy.Exchange) proxy.Action {
 		n++
 		note := fmt.Appendf(nil, `{"metadata":{"annotations":{"lab.example.com/touched":"%d"}}}`, n)
-		_, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
+		_, err := t.Objects(suite.Resource).
 			Patch(x.Context(), "web", types.MergePatchType, note, metav1.PatchOptions{})
 		if err != nil {
 			t.Errorf("touch the MyWeb: %v", err)
@@ -143,14 +142,14 @@ func trueConflict(t *suite.T) {
 	if web, _ := t.Get("web"); web.Annotations["lab.example.com/touched"] == "" {
 		t.Errorf("the annotation of another client is gone: %v", web.Annotations)
 	}
-	wantMade(t, 0, 1, kinds...)
-	history.wantWell(t, "web")
+	wantMade(t, 0, 1, suite.Kinds...)
+	history.NeverDegraded(t.Web("web"))
 }
 
 // refused answers all writes to resources with a code for a window.
 func refused(code int, resources ...string) func(*suite.T) {
 	return func(t *suite.T) {
-		history := observe(t)
+		history := t.Follow()
 		f := t.Rule(proxy.Rule{Match: toWrite(resources...), Do: proxy.Refuse(code, 0)})
 		t.Create("web", suite.Sample())
 		t.AwaitFault(f, 1, patience)
@@ -160,8 +159,8 @@ func refused(code int, resources ...string) func(*suite.T) {
 		}
 		f.Release()
 		converged(t, "web")
-		wantMade(t, 0, 1, kinds...)
-		history.wantWell(t, "web")
+		wantMade(t, 0, 1, suite.Kinds...)
+		history.NeverDegraded(t.Web("web"))
 		wantNoPanic(t, false)
 	}
 }
@@ -169,12 +168,12 @@ func refused(code int, resources ...string) func(*suite.T) {
 // retryAfter answers two writes with a code and asks for a pause of a second.
 func retryAfter(code int, resources ...string) func(*suite.T) {
 	return func(t *suite.T) {
-		history := observe(t)
+		history := t.Follow()
 		t.Rule(proxy.Rule{Match: toWrite(resources...), Times: 2, Do: proxy.Refuse(code, time.Second)})
 		t.Create("web", suite.Sample())
 		converged(t, "web")
-		wantMade(t, 0, 1, kinds...)
-		history.wantWell(t, "web")
+		wantMade(t, 0, 1, suite.Kinds...)
+		history.NeverDegraded(t.Web("web"))
 		tries := slices.DeleteFunc(t.Writes(0), func(e ledger.Entry) bool { return !slices.Contains(resources, e.FullResource()) })
 		for n, e := range tries[:len(tries)-1] {
 			next := slices.IndexFunc(tries[n+1:], func(o ledger.Entry) bool { return o.FullResource() == e.FullResource() })
@@ -202,7 +201,7 @@ func slow(resources ...string) func(*suite.T) {
 		for i := range slowOnes {
 			converged(t, fmt.Sprintf("slow-%d", i))
 		}
-		wantMade(t, 0, slowOnes+1, kinds...)
+		wantMade(t, 0, slowOnes+1, suite.Kinds...)
 		first := map[string]ledger.Entry{} // the first answer for each MyWeb
 		for _, e := range t.Requests(0, wire.Writes...) {
 			if _, seen := first[e.Name]; !seen && match.Resources[0] == e.FullResource() || e.Name == "quick" {

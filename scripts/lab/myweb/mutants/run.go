@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
@@ -34,11 +35,10 @@ type Result struct {
 
 // Print writes the result: the bug, and the lab's verdict.
 func (r Result) Print(w io.Writer) {
-	verdict := map[bool]string{true: "caught", false: "MISSED"}[r.Caught]
-	suite.Line(w, fmt.Sprintf("%s  %-27s", verdict, r.Mutant.Name),
-		fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
+	verdict := map[bool]outcome.Verdict{true: "caught", false: "MISSED"}[r.Caught]
+	outcome.Line(w, verdict, r.Mutant.Name, fmt.Sprintf("%s (%.0f s)", r.Mutant.Bug, r.Took.Seconds()))
 	fmt.Fprintf(w, "          by %s\n", strings.Join(r.Mutant.CaughtBy, ", "))
-	fmt.Fprint(w, suite.Indented("          ", r.Reason))
+	outcome.Wrap(w, "          ", r.Reason)
 }
 
 // A Bench is a fixture in which mutants are examined, and the operators that they patch.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
@@ -44,7 +45,8 @@ type Check struct {
 
 // outcome is an outcome of the check, without evidence.
 func (c Check) outcome(v Verdict, reason string) Outcome {
-	return Outcome{Check: c.ID, Title: c.Title, Group: c.Group, Needs: c.Needs, Verdict: v, Reason: reason}
+	return Outcome{Check: c.ID, Title: c.Title, Group: c.Group, Needs: append([]string{}, c.Needs...), Verdict: v,
+		Reason: reason, Evidence: []string{}}
 }
 
 // NotRun are outcomes for the checks that did not run.
@@ -348,7 +350,7 @@ func (t *T) do() (o Outcome) {
 	}()
 	<-done
 	o = t.check.outcome(Passed, "")
-	o.Took = time.Since(begin)
+	o.Seconds = outcome.Seconds(time.Since(begin))
 	o.Namespace, o.At, o.End = t.Namespace, t.at, end
 	switch {
 	case len(t.failures) > 0:

@@ -14,7 +14,7 @@ import (
 )
 
 // A Need is a property that a program must have for a check to apply. A check whose need is missing is skipped.
-type Need string
+type Need = string
 
 // Needs of checks.
 const (
@@ -104,7 +104,7 @@ func (t *T) survey() {
 // statusWrites matches the operator's writes of a status in the namespace, including refused ones.
 func (t *T) statusWrites() ledger.Match {
 	m := t.mine(0, wire.Writes...)
-	m.Resources = []string{Resource + "/status"}
+	m.Resources = []string{StatusResource}
 	return m
 }
 
@@ -159,7 +159,7 @@ func (t *T) hasPaused(since time.Time) bool {
 // rollsOut reports whether there is a Deployment whose pods are not all there yet.
 func (t *T) rollsOut() bool {
 	all, err := t.Fixture.Kube.AppsV1().Deployments(t.Namespace).List(t.ctx, metav1.ListOptions{})
-	return err == nil && slices.ContainsFunc(all.Items, func(d appsv1.Deployment) bool { return rolledOut(&d) != nil })
+	return err == nil && slices.ContainsFunc(all.Items, func(d appsv1.Deployment) bool { return RolledOut(&d) != nil })
 }
 
 // ownsChildren reports whether every existing child has the MyWeb as its controller.
@@ -210,14 +210,14 @@ func (t *T) Served(name, what string, within time.Duration) (web *Web) {
 			if err != nil {
 				return err
 			}
-			return c.follow(web.Spec)
+			return c.Follow(web.Spec)
 		})
 		t.Eventually("the pods of MyWeb "+name+" run", within, func() error {
 			c, err := t.children(name)
 			if err != nil {
 				return err
 			}
-			return rolledOut(c.Deployment)
+			return RolledOut(c.Deployment)
 		})
 		t.AwaitQuiet(300 * time.Millisecond)
 	}

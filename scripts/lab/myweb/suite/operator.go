@@ -21,9 +21,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
-// Resource is the resource of the MyWebs, as the ledger names it.
-const Resource = "mywebs.operator.k8s-summit.org"
-
 // LeaseNamespace is where operators keep their leases.
 const LeaseNamespace = "lab-lease"
 

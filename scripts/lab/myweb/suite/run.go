@@ -79,7 +79,7 @@ type runner struct {
 func (r *runner) end(at int, o Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o = o.compared(r.operator.Impl.Fails)
+	o = compared(o, r.operator.Impl.Fails)
 	r.outcomes[at] = o
 	if r.report != nil {
 		r.report(o)

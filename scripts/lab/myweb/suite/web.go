@@ -98,8 +98,7 @@ func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
 	}
 	unstructured.RemoveNestedField(object, "status")
 	unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
-	made, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
-		Create(t.ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	made, err := t.Objects(Resource).Create(t.ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -108,15 +107,22 @@ func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
 
 // Get reads a MyWeb past the proxy.
 func (t *T) Get(name string) (*Web, error) {
-	u, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Get(t.ctx, name, metav1.GetOptions{})
+	u, err := t.Objects(Resource).Get(t.ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
 	return asWeb(u)
 }
 
+// Web is Get that ends the check when there is an error.
+func (t *T) Web(name string) *Web {
+	web, err := t.Get(name)
+	t.Must(err, "read MyWeb "+name)
+	return web
+}
+
 func (t *T) list(ctx context.Context) (webs []*Web, err error) {
-	list, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := t.Objects(Resource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +143,7 @@ func asWeb(u *unstructured.Unstructured) (*Web, error) {
 
 // Patch changes a MyWeb by a JSON merge patch, such as {"spec":{"replicas":2}}.
 func (t *T) Patch(name, patch string) *Web {
-	u, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
-		Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	u, err := t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	t.Must(err, "patch MyWeb "+name)
 	web, err := asWeb(u)
 	t.Must(err, "read MyWeb "+name)
@@ -152,7 +157,7 @@ func (t *T) SetPage(name, page string) *Web {
 
 // Delete requests the deletion of a MyWeb.
 func (t *T) Delete(name string) {
-	err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).Delete(t.ctx, name, metav1.DeleteOptions{})
+	err := t.Objects(Resource).Delete(t.ctx, name, metav1.DeleteOptions{})
 	t.Must(err, "delete MyWeb "+name)
 }
 
@@ -201,8 +206,8 @@ func (c *Children) Objects() map[string]metav1.Object {
 	return map[string]metav1.Object{"ConfigMap": c.ConfigMap, "Deployment": c.Deployment, "Service": c.Service}
 }
 
-// follow returns an error unless the children match the spec. Their status does not count.
-func (c *Children) follow(spec WebSpec) error {
+// Follow returns an error unless the children match the spec. Their status does not count.
+func (c *Children) Follow(spec WebSpec) error {
 	page, replicas, ports := "", int32(1), c.Service.Spec.Ports
 	if spec.PageContentHTML != nil {
 		page = *spec.PageContentHTML
@@ -225,8 +230,8 @@ func (c *Children) follow(spec WebSpec) error {
 	return nil
 }
 
-// rolledOut returns an error unless exactly the desired pods of a Deployment run.
-func rolledOut(d *appsv1.Deployment) error {
+// RolledOut returns an error unless exactly the desired pods of a Deployment run.
+func RolledOut(d *appsv1.Deployment) error {
 	s, want := d.Status, *d.Spec.Replicas
 	if s.ObservedGeneration < d.Generation || s.Replicas != want || s.UpdatedReplicas != want ||
 		s.AvailableReplicas != want {

@@ -1,4 +1,4 @@
-package exercise
+package outcome
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 func TestLinesAreCutBetweenWords(t *testing.T) {
 	word := strings.Repeat("ü", 48)
 	var out strings.Builder
-	wrapped(&out, "  | ", word+" "+word[2:]+" "+word+"\n\n"+word+word+word+" b\n")
+	Wrap(&out, "  | ", word+" "+word[2:]+" "+word+"\n\n"+word+word+word+" b\n")
 	want := "  | " + word + " " + word[2:] + "\n  | " + word + "\n  |\n  | " + word + word + word + "\n  | b\n"
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)
@@ -16,7 +16,7 @@ func TestLinesAreCutBetweenWords(t *testing.T) {
 }
 
 func TestALogThatRepeatsItself(t *testing.T) {
-	v := Verdict{Check: "c", Verdict: "failed", Evidence: []string{"PATCH web", "2026-11-22T19:35:51Z\tERROR\tno",
+	v := Result{Check: "c", Verdict: "failed", Evidence: []string{"PATCH web", "2026-11-22T19:35:51Z\tERROR\tno",
 		"2026-11-22T19:35:52Z\tERROR\tno", "E1122 19:35:52.123456 no", "PATCH web"}}
 	var brief, all strings.Builder
 	v.Print(&brief, false)
@@ -27,5 +27,22 @@ func TestALogThatRepeatsItself(t *testing.T) {
 	}
 	if strings.Count(all.String(), "ERROR") != 2 || strings.Contains(all.String(), "times") {
 		t.Errorf("VERBOSE=1:\n%s", all.String())
+	}
+}
+
+func TestResultsFitTheScreen(t *testing.T) {
+	long := strings.Repeat("a sentence that says what differed ", 20)
+	r := Result{Check: "behaviour/05-edited-page", Title: "it is so", Verdict: Failed, Reason: long + "\nand more",
+		Evidence: []string{long}}
+	var out strings.Builder
+	r.Print(&out, true)
+	for line := range strings.Lines(out.String()) {
+		if len(strings.TrimRight(line, "\n")) > 100 {
+			t.Errorf("wider than 100: %s", line)
+		}
+	}
+	if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, "and more") ||
+		strings.Count(got, "a sentence") != 40 {
+		t.Errorf("something is lost:\n%s", out.String())
 	}
 }

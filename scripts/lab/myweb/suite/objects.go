@@ -1,0 +1,126 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// Resources, as the ledger names them: of the MyWebs, of their status, and of their children.
+const (
+	Resource       = "mywebs.operator.k8s-summit.org"
+	StatusResource = Resource + "/status"
+	ConfigMaps     = "configmaps"
+	Deployments    = "deployments.apps"
+	Services       = "services"
+)
+
+// Kinds are the resources of the children.
+var Kinds = []string{ConfigMaps, Deployments, Services}
+
+// KindOf maps the resource of a child to its kind.
+var KindOf = map[string]string{ConfigMaps: "ConfigMap", Deployments: "Deployment", Services: "Service"}
+
+// GVR is a resource as a client names it.
+func GVR(resource string) schema.GroupVersionResource {
+	name, group, _ := strings.Cut(resource, ".")
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
+}
+
+// Objects is the lab's client, past the proxy, for the objects of a resource in the check's namespace.
+func (t *T) Objects(resource string) dynamic.ResourceInterface {
+	return t.Fixture.Dynamic.Resource(GVR(resource)).Namespace(t.Namespace)
+}
+
+// Read returns an object.
+func (t *T) Read(resource, name string) *unstructured.Unstructured {
+	u, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+	t.Must(err, "read "+resource+" "+name)
+	return u
+}
+
+// user is the field manager of a user of the cluster.
+const user = "user"
+
+// Make creates a child's kind of object, as a user does.
+func (t *T) Make(resource string, o metav1.Object) *unstructured.Unstructured {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	t.Must(err, "encode "+o.GetName())
+	u := &unstructured.Unstructured{Object: object}
+	u.SetGroupVersionKind(GVR(resource).GroupVersion().WithKind(KindOf[resource]))
+	u, err = t.Objects(resource).Create(t.ctx, u, metav1.CreateOptions{FieldManager: user})
+	t.Must(err, "create "+KindOf[resource]+" "+o.GetName())
+	return u
+}
+
+// Edit changes an object by a JSON merge patch, as a user does.
+func (t *T) Edit(resource, name, patch string) {
+	t.edit(resource, name, types.MergePatchType, patch)
+}
+
+// An Operation is an operation of a JSON patch.
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// EditBy changes an object by a JSON patch, as a user does.
+func (t *T) EditBy(resource, name string, operations ...Operation) {
+	t.edit(resource, name, types.JSONPatchType, JSON(operations))
+}
+
+func (t *T) edit(resource, name string, how types.PatchType, patch string) {
+	_, err := t.Objects(resource).Patch(t.ctx, name, how, []byte(patch), metav1.PatchOptions{FieldManager: user})
+	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
+}
+
+// Remove deletes an object.
+func (t *T) Remove(resource, name string) {
+	t.Must(t.Objects(resource).Delete(t.ctx, name, metav1.DeleteOptions{}), "delete "+resource+" "+name)
+}
+
+// Unmanaged is an object of another owner that has the name of a child. It has no field of a child.
+func Unmanaged(resource, name string) metav1.Object {
+	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "legacy"}}
+	switch resource {
+	case ConfigMaps:
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"index.html": "mine", "other": "key"}}
+	case Services:
+		return &corev1.Service{ObjectMeta: meta,
+			Spec: corev1.ServiceSpec{Selector: meta.Labels, Ports: []corev1.ServicePort{{Port: 8080}}}}
+	}
+	return &appsv1.Deployment{ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "legacy", Image: "example.com/legacy"}}}}}}
+}
+
+// PortHolder is a Service of another owner with a node port.
+func PortHolder(port int32) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
+}
+
+// SameChildren fails the check when children were replaced, except those of some kinds.
+func (t *T) SameChildren(before, after *Children, but ...string) {
+	now := after.Objects()
+	for kind, was := range before.Objects() {
+		if now[kind].GetUID() != was.GetUID() && !slices.Contains(but, kind) {
+			t.Errorf("expected the same children; but the %s was replaced: UID %s, before %s", kind, now[kind].GetUID(),
+				was.GetUID())
+		}
+	}
+	if was, is := before.Service.Spec.ClusterIP, after.Service.Spec.ClusterIP; was != is && !slices.Contains(but, "Service") {
+		t.Errorf("expected the same children; but the cluster IP of the Service is %s, before %s", is, was)
+	}
+}
