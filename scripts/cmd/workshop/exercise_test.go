@@ -57,7 +57,7 @@ func newLearner(t *testing.T) *learner {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() {
-		down := exec.Command(filepath.Join(l.root, "bin", "workshop"), "plane-down")
+		down := exec.Command(filepath.Join(l.root, "bin", "workshop"), "down")
 		down.Dir = l.root
 		if out, err := down.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
