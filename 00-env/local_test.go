@@ -71,6 +71,7 @@ func TestLocalAuditLogRecordsWhoAskedForWhat(t *testing.T) {
 	g.Eventually(func() ([]auditEvent, error) { return auditEvents(l.AuditLog, "mallory") }).
 		Should(ContainElement(And(
 			HaveField("Verb", "list"),
+			HaveField("Level", "Metadata"), // neither the body of a request nor that of an answer
 			HaveField("User.Groups", ContainElement("visitors")),
 			HaveField("ObjectRef.Resource", "secrets"),
 			HaveField("ObjectRef.Namespace", ns),
@@ -80,8 +81,8 @@ func TestLocalAuditLogRecordsWhoAskedForWhat(t *testing.T) {
 // auditEvent is the part of a line of the audit log that has the user, the request and the response.
 // Its fields are fields of audit.k8s.io/v1, kind Event.
 type auditEvent struct {
-	Verb string
-	User struct {
+	Verb, Level string
+	User        struct {
 		Username string
 		Groups   []string
 	}
