@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
@@ -37,7 +36,6 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 	t.Run("a second up changes nothing", func(t *testing.T) { upIsIdempotent(t, c) })
 	t.Run("a CRD is known to the garbage collector at once", func(t *testing.T) { crdIsKnown(t, c) })
 	t.Run("a CRD of more than 256 KiB is installed", func(t *testing.T) { largeCRD(t, c) })
-	t.Run("a second command waits", func(t *testing.T) { upWaits(t, c) })
 }
 
 // listensOnLoopback reads from the kernel which addresses the processes of the cluster listen on.
@@ -226,24 +224,6 @@ func largeCRD(t *testing.T, c *Cluster) {
 	before := pids(c)
 	if err := c.Up(t.Context(), path); err != nil || !slices.Equal(before, pids(c)) {
 		t.Errorf("a large CRD that is there already: %v, processes %v became %v", err, before, pids(c))
-	}
-}
-
-// upWaits checks that a command waits for another command, reports it, and ends when it is interrupted.
-func upWaits(t *testing.T, c *Cluster) {
-	release, err := c.lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	ctx, cancel := context.WithCancel(t.Context())
-	said := ""
-	second := New(bin, c.state, func(format string, args ...any) {
-		said = fmt.Sprintf(format, args...)
-		cancel()
-	})
-	if err := second.Up(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(said, fmt.Sprint(os.Getpid())) {
-		t.Errorf("it said %q and ended with %v", said, err)
 	}
 }
 
