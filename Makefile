@@ -37,7 +37,6 @@ watch: ## See the loop as it happens: make watch BY=3-own; of your last check: m
 
 down: ## Remove the local cluster, and the control plane that checks keep
 	@$(WORKSHOP) down
-	@$(WORKSHOP) plane-down
 
 page: ## Run a chapter page: make page CH=01; with PAUSE=1, Enter runs each command
 	@$(WORKSHOP) page --ch "$$CH" $(if $(PAUSE),--pause)

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"example.com/operator-workshop/scripts/internal/cluster"
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/room"
 	"example.com/operator-workshop/scripts/internal/tools"
@@ -62,25 +61,6 @@ func (w workshop) keptPlane(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("start the control plane: %w\n%s", err, strings.TrimSpace(string(out)))
 	}
 	return filepath.Join(kept, "kubeconfig"), nil
-}
-
-// planeDownCommand ends the control plane that checks keep; `make down` calls it.
-func planeDownCommand() *cobra.Command {
-	return newCommand("plane-down", "Remove the control plane that checks keep", cobra.NoArgs,
-		func(cmd *cobra.Command, w workshop, _ []string) error {
-			kept := w.cluster().Kept()
-			if _, err := os.Stat(kept); os.IsNotExist(err) {
-				return nil
-			}
-			err := cluster.New(w.bin(), kept, tools.NewReporter(os.Stderr).Line).Down(cmd.Context())
-			if err == nil {
-				err = os.RemoveAll(kept)
-			}
-			if err == nil {
-				fmt.Println("The control plane of the exercises is gone, too.")
-			}
-			return err
-		})
 }
 
 // answers reports whether the API server of a kept control plane answers.
@@ -146,8 +126,7 @@ func isBug(s exercise.State) bool { return exercise.IsBug(s.Current) }
 // exerciseCommands returns the learner's commands.
 func exerciseCommands() []*cobra.Command {
 	return []*cobra.Command{beginCommand(), gotoCommand(), resetCommand(), restoreCommand(), checkCommand(), hintCommand(),
-		solutionCommand(),
-		progressCommand(), bugCommand(), exercisesVerifyCommand(), planeDownCommand()}
+		solutionCommand(), progressCommand(), bugCommand(), exercisesVerifyCommand()}
 }
 
 // courseCommand makes a command with --ex.

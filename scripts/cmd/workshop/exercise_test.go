@@ -57,7 +57,7 @@ func newLearner(t *testing.T) *learner {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Cleanup(func() {
-		down := exec.Command(filepath.Join(l.root, "bin", "workshop"), "plane-down")
+		down := exec.Command(filepath.Join(l.root, "bin", "workshop"), "down")
 		down.Dir = l.root
 		if out, err := down.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -153,14 +153,6 @@ func TestAReaderRunsHerProgram(t *testing.T) {
 	l := newLearner(t)
 	e := exercise.Exercise{Chapter: "04-controller-runtime", File: "main.go"}
 	l.does(true, "exercise --ex 4.2", e.RunCommands()...)
-	down := l.command("down")
-	t.Cleanup(func() { // the test's context has ended by then
-		last := exec.Command(down.Path, down.Args[1:]...)
-		last.Dir, last.Env = down.Dir, down.Env
-		if out, err := last.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-	})
 	l.does(true, "up")
 	script := `eval "$(bin/workshop env)" &&
 ` + e.RunCommands()[0] + ` && kubectl wait --for=condition=Established -f 04-controller-runtime/config/crd &&

@@ -46,30 +46,44 @@ func exercisesVerifyCommand() *cobra.Command {
 }
 
 func (w workshop) verifyExercises(ctx context.Context, c exercise.Course, some []exercise.Exercise) error {
-	if err := w.lab(ctx); err != nil {
-		return err
-	}
 	if err := w.builder().Ensure(ctx, tools.Generators...); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(w.root, ".workshop"), 0o700); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp(filepath.Join(w.root, ".workshop"), "exercises-")
+	c, end, err := w.proof(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	plane := cluster.New(w.bin(), filepath.Join(dir, "plane"), func(string, ...any) {})
-	defer func() { _ = plane.Down(context.WithoutCancel(ctx)) }()
-	c.Work, c.Checks = filepath.Join(dir, "work"), ""
-	c.Judge.Fixtures, c.Judge.Waiting = 2, nil
-	c.Plane = func(ctx context.Context) (string, error) { return plane.Kubeconfig(), plane.Up(ctx) }
+	defer end()
+	c.Judge.Waiting = nil
 	begin := time.Now()
-	n, err := c.Verify(ctx, some, func(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) })
+	n, err := c.Verify(ctx, some, printStep)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	fmt.Printf("%v (%.0f s)\n", n, time.Since(begin).Seconds())
 	return err
 }
+
+// proof returns the course in a separate folder, judged on separate control planes, until end is called.
+func (w workshop) proof(ctx context.Context, c exercise.Course) (_ exercise.Course, end func(), err error) {
+	if err := w.lab(ctx); err != nil {
+		return c, nil, err
+	}
+	if err := os.MkdirAll(w.state, 0o700); err != nil {
+		return c, nil, err
+	}
+	dir, err := os.MkdirTemp(w.state, "exercises-")
+	if err != nil {
+		return c, nil, err
+	}
+	plane := cluster.New(w.bin(), filepath.Join(dir, "plane"), func(string, ...any) {})
+	c.Work, c.Checks = filepath.Join(dir, "work"), ""
+	c.Judge.Fixtures = 2
+	c.Plane = func(ctx context.Context) (string, error) { return plane.Kubeconfig(), plane.Up(ctx) }
+	return c, func() {
+		_ = plane.Down(context.WithoutCancel(ctx))
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
+func printStep(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) }

@@ -11,8 +11,8 @@ import (
 
 // lensCostCommand compares the time of requests through the lens with the time of requests past it.
 func lensCostCommand() *cobra.Command {
-	requests := 500
-	cmd := newCommand("lens-cost", "Measure requests through the lens against requests past it, side by side", cobra.NoArgs,
+	const requests = 500
+	return newCommand("lens-cost", "Measure requests through the lens against requests past it, side by side", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			cost, err := w.cluster().LensCost(cmd.Context(), requests)
 			if err != nil {
@@ -23,8 +23,6 @@ func lensCostCommand() *cobra.Command {
 				float64(cost.Direct)/ms, requests, float64(cost.Through)/ms, float64(cost.Through)/float64(cost.Direct))
 			return nil
 		})
-	cmd.Flags().IntVar(&requests, "requests", requests, "how many on each way")
-	return cmd
 }
 
 // freezeCommand makes the lens withhold the events of all watches and deliver them later.

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/output"
 )
 
 // A step is one part of a target. It prints to w.
@@ -31,10 +33,10 @@ const atOnce = 3
 func runSteps(ctx context.Context, steps []step) error {
 	start := time.Now()
 	out := newTurns(os.Stdout, len(steps))
-	last := make([]*tail, len(steps)) // of the failed steps
+	last := make([]*output.Buffer, len(steps)) // of the failed steps
 	inParallel(len(steps), func(i int) {
 		defer out.end(i)
-		s, end := steps[i], &tail{}
+		s, end := steps[i], &output.Buffer{}
 		w := io.MultiWriter(out.writer(i), end)
 		if ctx.Err() != nil {
 			return
@@ -54,26 +56,21 @@ func runSteps(ctx context.Context, steps []step) error {
 	var failed []error
 	for i, s := range steps {
 		if last[i] != nil {
-			failed = append(failed, fmt.Errorf("failed: %s, which printed at last:\n%s", s.name, last[i].kept))
+			failed = append(failed, fmt.Errorf("failed: %s, which printed at last:\n%s", s.name, ending(last[i])))
 		}
 	}
 	fmt.Printf("\n%d of %d steps ok, %.0f s\n", len(steps)-len(failed), len(steps), time.Since(start).Seconds())
 	return errors.Join(failed...)
 }
 
-// A tail keeps the end of the text that is written to it, in whole lines.
-type tail struct{ kept []byte }
-
-func (t *tail) Write(p []byte) (int, error) {
+// ending returns the end of an output, in whole lines.
+func ending(out *output.Buffer) string {
 	const most = 4096 // bytes
-	t.kept = append(t.kept, p...)
-	if over := len(t.kept) - most; over > 0 {
-		t.kept = t.kept[over:]
-		if newline := bytes.IndexByte(t.kept, '\n'); newline >= 0 {
-			t.kept = t.kept[newline+1:]
-		}
+	text := out.Since(max(0, out.Total()-most))
+	if out.Total() > most {
+		_, text, _ = strings.Cut(text, "\n")
 	}
-	return len(p), nil
+	return text
 }
 
 // inParallel calls do for 0 to n-1, in this order and atOnce at the same time, and returns when all calls have

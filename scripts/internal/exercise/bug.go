@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -151,7 +152,7 @@ func (c Course) original(b Bug) (string, map[string][]byte, error) {
 	files, err := read(found[0], filepath.Base(found[0]))
 	for name := range files {
 		first, _, _ := strings.Cut(name, string(filepath.Separator))
-		if slices.Contains([]string{"stages", "stages.yaml", "exercises", File, "test", "kind.sh"}, first) ||
+		if slices.Contains([]string{"stages", "exercises", File, "test", "kind.sh"}, first) ||
 			strings.HasSuffix(name, "_test.go") || filepath.Ext(name) == ".md" {
 			delete(files, name)
 		}
@@ -229,31 +230,17 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 			return r, err
 		}
 	}
-	scratch, err := os.MkdirTemp("", "bug-")
-	if err != nil {
-		return r, ways(err)
-	}
-	defer os.RemoveAll(scratch)
 	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
-	job := Job{Name: "bug", Program: filepath.Join(scratch, "operator"),
-		Checks: append(slices.Clone(b.planted.CaughtBy), Fast), Of: b.planted.Of, Rights: b.planted.Rights, Folder: c.Dir(e)}
-	began := c.Now()
-	err = c.Judge.Build(ctx, c.Dir(e), main, "work/bug", job.Program)
-	if r.Built = c.Now().Sub(began); errors.Is(err, errCompile) {
-		r.Compile = err
-		return r, nil
-	} else if err != nil {
-		return r, err
-	}
-	if _, err := c.Plane(ctx); err != nil {
-		return r, err
-	}
+	job := Job{Name: "bug", Checks: append(slices.Clone(b.planted.CaughtBy), Fast), Of: b.planted.Of,
+		Rights: b.planted.Rights, Folder: c.Dir(e)}
 	if !bytes.Equal(original[crdFile], files[crdFile]) {
 		job.CRD = filepath.Join(c.Dir(e), crdFile)
 	}
-	began = c.Now()
-	err = c.judged(ctx, e, job, b.planted.CaughtBy, c.known(b.planted.CaughtBy, began, &r), &r)
-	r.Took = c.Now().Sub(began)
+	begin := time.Now()
+	err = c.operate(ctx, e, main, job, b.planted.CaughtBy, &r)
+	if r.Took = time.Since(begin) - r.Built; errors.Is(err, errCompile) {
+		r.Compile, err = err, nil
+	}
 	return r, err
 }
 

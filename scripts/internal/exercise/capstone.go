@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,20 +32,8 @@ func (c Course) Behave(ctx context.Context, e Exercise) ([]Verdict, error) {
 	if _, err := c.Sound(e); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "capstone-")
-	if err != nil {
-		return nil, ways(err)
-	}
-	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "operator")
-	if err := c.Judge.Build(ctx, c.Dir(e), ".", filepath.Join("work", e.folder()), program); err != nil {
-		return nil, err
-	}
-	if _, err := c.Plane(ctx); err != nil {
-		return nil, err
-	}
 	var r Report
-	err = c.judged(ctx, e, Job{Name: e.ID, Program: program, Checks: e.Lab}, nil, nil, &r)
+	err := c.operate(ctx, e, ".", Job{Name: e.ID, Checks: e.Lab}, nil, &r)
 	return r.Earlier, err
 }
 

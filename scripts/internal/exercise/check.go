@@ -72,7 +72,7 @@ func checksOf(all []Exercise, e Exercise) (own, earlier []string) {
 	for _, b := range before(all, e) {
 		for _, check := range b.Lab {
 			if !strings.HasPrefix(check, "stage/") && !slices.Contains(earlier, check) && !slices.Contains(e.Lab, check) &&
-				!slices.Contains(e.Except, check) {
+				!slices.Contains(e.Except, check) && !slices.Contains(e.Loses, check) {
 				earlier = append(earlier, check)
 			}
 		}
@@ -107,31 +107,30 @@ func (c Course) Check(ctx context.Context, e Exercise) (r Report, err error) {
 }
 
 func (c Course) lab(ctx context.Context, e Exercise, r *Report) error {
+	own, earlier := checksOf(c.All, e)
+	checks := slices.Concat(own, earlier)
+	return c.operate(ctx, e, ".", newJob("reader", "", checks, needNoStatus(checks)), own, r)
+}
+
+// operate builds the operator in the reader's files, runs the checks of a job on it, and keeps the loop of the check that
+// counts.
+func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, own []string, r *Report) error {
 	scratch, err := os.MkdirTemp("", "exercise-")
 	if err != nil {
 		return ways(err)
 	}
 	defer os.RemoveAll(scratch)
 	begin := time.Now()
-	program := filepath.Join(scratch, "operator")
-	err = c.Judge.Build(ctx, c.Dir(e), ".", filepath.Join("work", e.Chapter), program)
+	job.Program = filepath.Join(scratch, "operator")
+	err = c.Judge.Build(ctx, c.Dir(e), main, filepath.Join("work", e.folder()), job.Program)
 	if r.Built = time.Since(begin); err != nil {
 		return err
 	}
 	if _, err := c.Plane(ctx); err != nil {
 		return err
 	}
-	own, earlier := checksOf(c.All, e)
-	job := newJob("reader", program, slices.Concat(own, earlier))
-	built := time.Now()
-	return c.judged(ctx, e, job, own, c.known(own, built, r), r)
-}
-
-// judged runs the checks of a job, and keeps the loop of the check that counts.
-func (c Course) judged(ctx context.Context, e Exercise, job Job, own []string, known func(string, Verdict),
-	r *Report) error {
-	ledger := filepath.Join(filepath.Dir(job.Program), "ledger.jsonl")
-	verdicts, err := c.Judge.Recorded(ctx, []Job{job}, ledger, known)
+	ledger := filepath.Join(scratch, "ledger.jsonl")
+	verdicts, err := c.Judge.Recorded(ctx, []Job{job}, ledger, c.known(own, time.Now(), r))
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,9 @@ import (
 //	  lab: [behaviour/05-deleted-configmap]   # checks of the lab, on the reader's program
 //	  test: {files: [exercises/types_test.go], package: ./v1, run: TestTypes}
 //	  crd: {accepts: […], refuses: […], shows: […]}
-//	  except: [behaviour/01-status]  # checks of earlier exercises that the solution does not pass, with a comment why
+//	  except: [behaviour/01-status]  # checks of earlier exercises that are not run, with a comment why
+//	  loses: [behaviour/11-annotated] # checks of earlier exercises that the solution fails: a later one passes them again
+//	  also: [behaviour/11-annotated]  # checks that the solution passes, but that `make check` does not run
 //	  fresh: true                    # it does not build on the exercises before: their checks are not run
 //	  fails: not within              # the reason for which the starter fails: a regular expression over what check
 //	                                  # prints
@@ -63,6 +65,8 @@ type Exercise struct {
 	Test     *Test    `json:"test,omitempty"`
 	CRD      *CRD     `json:"crd,omitempty"`
 	Except   []string `json:"except,omitempty"`
+	Loses    []string `json:"loses,omitempty"`
+	Also     []string `json:"also,omitempty"`
 	Fresh    bool     `json:"fresh,omitempty"`
 	Fails    string   `json:"fails"`
 	Hints    Hints    `json:"hints"`

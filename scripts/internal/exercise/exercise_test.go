@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,21 +23,11 @@ func TestListsAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := os.ReadFile(filepath.Join(c.Root, chapter, "stages.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, stage := range stages {
-			at := slices.IndexFunc(c.All, func(e Exercise) bool {
-				return e.Chapter == chapter && e.Solution == "stages/"+filepath.Base(stage)
-			})
-			demand := regexp.MustCompile(`- dir: stages/` + filepath.Base(stage) +
-				`\n  idea: .*\n  demands: (\S+)`).FindSubmatch(list)
-			if at < 0 {
+			if !slices.ContainsFunc(Stages(c.All, chapter), func(e Exercise) bool {
+				return e.Solution == "stages/"+filepath.Base(stage)
+			}) {
 				t.Errorf("no exercise leads to %s", stage)
-			} else if demand != nil && (len(c.All[at].Lab) == 0 || c.All[at].Lab[0] != string(demand[1])) {
-				t.Errorf("exercise %s runs %v, and not %s first, which demands %s", c.All[at].ID, c.All[at].Lab, demand[1],
-					stage)
 			}
 		}
 	}

@@ -126,14 +126,17 @@ type Job struct {
 	Objects bool `json:"objects,omitempty"`
 }
 
-// newJob makes the job of an exercise. Before behaviour/01-status requires a status, no other check requires it.
-func newJob(name, program string, checks []string) Job {
-	job := Job{Name: name, Program: program, Checks: checks}
-	if job.Objects = !slices.Contains(checks, "behaviour/01-status"); job.Objects {
-		job.Name += "o" // one program may be judged in both ways
+// newJob makes the job of an exercise.
+func newJob(name, program string, checks []string, objects bool) Job {
+	if objects {
+		name += "o" // one program may be judged in both ways
 	}
-	return job
+	return Job{Name: name, Program: program, Checks: checks, Objects: objects}
 }
+
+// needNoStatus reports whether checks judge objects alone. Before behaviour/01-status requires a status, no other check
+// requires it.
+func needNoStatus(checks []string) bool { return !slices.Contains(checks, "behaviour/01-status") }
 
 // Fast stands for the fast checks of behaviours, Behaviours for all checks of behaviours.
 const (

@@ -20,8 +20,11 @@ type trial struct {
 	files   map[string][]byte
 	own     []string // checks of the lab
 	earlier []string
-	job     Job // without checks when it did not compile
+	lost    []string // checks that must fail
+	objects bool     // as in Job
+	job     Job      // without checks when it did not compile
 	report  Report
+	losses  []Verdict
 }
 
 func (t *trial) String() string { return t.e.ID + " " + t.what }
@@ -43,21 +46,16 @@ func (c Course) Verify(ctx context.Context, some []Exercise, print func(format s
 	var n Counts
 	var all []*trial
 	for _, e := range some {
-		trials, e := c.trials(e)
-		if e != nil {
-			return n, e
+		trials, err := c.trials(e)
+		if err != nil {
+			return n, err
 		}
 		all = append(all, trials...)
 	}
 	if err := c.try(ctx, all, print); err != nil {
 		return n, err
 	}
-	var wrong []error
-	for _, t := range all {
-		if err := c.judge(t, &n); err != nil {
-			wrong = append(wrong, fmt.Errorf("%v: %w", t, err))
-		}
-	}
+	err := c.judgeAll(all, &n)
 	for _, e := range some {
 		n.Exercises++
 		for at := range 3 {
@@ -66,12 +64,40 @@ func (c Course) Verify(ctx context.Context, some []Exercise, print func(format s
 			}
 		}
 	}
-	return n, errors.Join(wrong...)
+	return n, err
+}
+
+func (c Course) judgeAll(all []*trial, n *Counts) error {
+	var wrong []error
+	for _, t := range all {
+		if err := c.judge(t, n); err != nil {
+			wrong = append(wrong, fmt.Errorf("%v: %w", t, err))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // trials returns the trials of an exercise. The trial of the starter begins with the reader's jump.
 func (c Course) trials(e Exercise) (all []*trial, err error) {
 	own, earlier := checksOf(c.All, e)
+	all, err = c.pair(e)
+	if err != nil {
+		return nil, err
+	}
+	solution := all[1].files
+	for _, w := range e.Wrong {
+		files, err := w.apply(e, solution)
+		if err != nil {
+			return nil, fmt.Errorf("exercise %s, wrong answer %q: %w", e.ID, w.Name, err)
+		}
+		all = append(all, &trial{e: e, what: "wrong: " + w.Name, files: files, own: own, earlier: earlier,
+			objects: all[1].objects})
+	}
+	return all, nil
+}
+
+// pair returns the trials of the starter and of the solution.
+func (c Course) pair(e Exercise) ([]*trial, error) {
 	if _, err := c.Goto(e); err != nil {
 		return nil, err
 	}
@@ -79,25 +105,35 @@ func (c Course) trials(e Exercise) (all []*trial, err error) {
 	if err != nil {
 		return nil, err
 	}
-	starter := &trial{e: e, what: "starter", files: files, own: own}
+	starter := &trial{e: e, what: "starter", files: files, own: e.Lab}
 	if chain := before(c.All, e); len(chain) > 0 {
 		lab, more := checksOf(c.All, chain[len(chain)-1])
 		starter.earlier = slices.DeleteFunc(slices.Concat(lab, more),
 			func(id string) bool { return strings.HasPrefix(id, "stage/") })
 	}
-	solution, err := c.Files(e, e.Solution)
+	files, err = c.Files(e, e.Solution)
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, starter, &trial{e: e, what: "solution", files: solution, own: own, earlier: earlier})
-	for _, w := range e.Wrong {
-		files, err := w.apply(e, solution)
-		if err != nil {
-			return nil, fmt.Errorf("exercise %s, wrong answer %q: %w", e.ID, w.Name, err)
-		}
-		all = append(all, &trial{e: e, what: "wrong: " + w.Name, files: files, own: own, earlier: earlier})
+	isOwn := func(check string) bool { return slices.Contains(e.Lab, check) }
+	solution := &trial{e: e, what: "solution", files: files, own: e.Lab,
+		earlier: slices.DeleteFunc(passed(c.All, e), isOwn), lost: e.Loses}
+	for _, t := range []*trial{starter, solution} {
+		t.objects = needNoStatus(slices.Concat(t.own, t.earlier))
 	}
-	return all, nil
+	return []*trial{starter, solution}, nil
+}
+
+// passed returns the checks of the lab that a solution must pass: `make check` runs them, or a list has them as `also`.
+func passed(all []Exercise, e Exercise) []string {
+	own, earlier := checksOf(all, e)
+	checks := slices.Concat(own, earlier)
+	for _, b := range append(before(all, e), e) {
+		checks = union(checks, b.Also)
+	}
+	return slices.DeleteFunc(checks, func(id string) bool {
+		return slices.Contains(e.Except, id) || slices.Contains(e.Loses, id)
+	})
 }
 
 // apply makes a wrong answer from a solution.
@@ -138,7 +174,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 			}
 			continue
 		}
-		t.job = newJob(digest(t), filepath.Join(dir, digest(t)), slices.Concat(t.own, t.earlier))
+		t.job = newJob(digest(t), filepath.Join(dir, digest(t)), slices.Concat(t.own, t.earlier, t.lost), t.objects)
 		if at := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == t.job.Name }); at >= 0 {
 			jobs[at].Checks = union(jobs[at].Checks, t.job.Checks)
 			continue
@@ -163,7 +199,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 	}
 	for _, t := range all {
 		if all := verdicts[t.job.Name]; t.job.Name != "" {
-			t.report.Own, t.report.Earlier = chosenOf(all, t.own), chosenOf(all, t.earlier)
+			t.report.Own, t.report.Earlier, t.losses = chosenOf(all, t.own), chosenOf(all, t.earlier), chosenOf(all, t.lost)
 		}
 	}
 	return nil
@@ -205,6 +241,11 @@ func (c Course) judge(t *trial, n *Counts) error {
 	case "solution":
 		if !t.report.Passed() {
 			return fmt.Errorf("it must pass its check and all before it:\n%s", failure)
+		}
+		for _, v := range t.losses {
+			if v.Passed() {
+				return fmt.Errorf("it passes %s, which its list has under loses", v.Check)
+			}
 		}
 		n.Solutions++
 	case "starter":

@@ -10,15 +10,15 @@ import (
 	"github.com/mitchellh/go-wordwrap"
 )
 
-// columns is the width of the output.
-const columns = 100
+// Columns is the width of the output.
+const Columns = 100
 
 // margin is the margin below the first line of a result.
 const margin = "          "
 
 // Wrap writes a text with a margin, in lines that fit. A word that does not fit, as in JSON, stays whole.
 func Wrap(w io.Writer, margin, text string) {
-	text = wordwrap.WrapString(strings.TrimRight(text, "\n"), uint(columns-len(margin)))
+	text = wordwrap.WrapString(strings.TrimRight(text, "\n"), uint(Columns-len(margin)))
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintln(w, strings.TrimRight(margin+line, " "))
 	}

@@ -2,12 +2,10 @@ package process
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -18,7 +16,8 @@ func AtPort(from, to int) (Identity, error) {
 	if socket == "" {
 		return Identity{}, os.ErrProcessDone
 	}
-	for _, pid := range newestFirst() {
+	// A program that has just connected has often just started, and has a high number.
+	for _, pid := range slices.Backward(slices.Sorted(slices.Values(Numbers()))) {
 		files := fmt.Sprintf("/proc/%d/fd", pid)
 		entries, err := os.ReadDir(files) // fails for processes of other users
 		if err != nil {
@@ -52,17 +51,4 @@ func socketOf(from, to int) string {
 		}
 	}
 	return ""
-}
-
-// newestFirst returns the numbers of all processes, newest first: a program that has just connected has often just
-// started.
-func newestFirst() (pids []int) {
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	slices.SortFunc(pids, func(a, b int) int { return cmp.Compare(b, a) })
-	return pids
 }

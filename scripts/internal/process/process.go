@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -72,23 +71,48 @@ func hasProc() bool {
 // readProc completes an identity on Linux. A zombie process has no executable.
 func (id *Identity) readProc() (err error) {
 	dir := fmt.Sprintf("/proc/%d/", id.PID)
-	stat, err := os.ReadFile(dir + "stat")
+	fields, err := Stat(id.PID)
 	if err != nil {
-		return ended(err)
+		return err
 	}
-	// The second field is the name in parentheses, which may contain blanks and parentheses.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const start = 19
 	if len(fields) <= start {
 		return fmt.Errorf("%sstat has %d fields", dir, len(fields))
 	}
-	id.Start = string(fields[start])
+	id.Start = fields[start]
 	if id.Namespace, err = os.Readlink(dir + "ns/pid"); err != nil {
 		return ended(err)
 	}
 	id.Executable, err = os.Readlink(dir + "exe")
 	id.Executable = strings.TrimSuffix(id.Executable, " (deleted)") // a new build replaces the file while it runs
 	return ended(err)
+}
+
+// Stat returns the fields of a process in /proc after the name of its program. The error is os.ErrProcessDone when the
+// process has ended.
+func Stat(pid int) ([]string, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, ended(err)
+	}
+	// The second field is the name in parentheses, which may contain blanks and parentheses.
+	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:])), nil
+}
+
+// Numbers returns the numbers of all processes in /proc.
+func Numbers() (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 func ended(err error) error {
@@ -187,13 +211,11 @@ func commands() map[int]string {
 		}
 		return lines
 	}
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err != nil || !isOwn(pid) {
+	for _, pid := range Numbers() {
+		if !isOwn(pid) {
 			continue
 		}
-		if data, err := os.ReadFile(file); err == nil {
+		if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
 			lines[pid] = strings.TrimSpace(strings.ReplaceAll(string(data), "\x00", " "))
 		}
 	}

@@ -1,13 +1,14 @@
 package supervisor
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	identity "example.com/operator-workshop/scripts/internal/process"
 )
 
 // executable is the file that this process runs, even when another file has replaced it meanwhile.
@@ -79,31 +80,16 @@ func (f *family) members() []process {
 
 // table reads the process table. A process that ends meanwhile is not in it.
 func table() (all []process) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		data, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
-		}
-		// The second field is the name in parentheses, which may contain blanks and parentheses.
-		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	for _, pid := range identity.Numbers() {
+		fields, err := identity.Stat(pid)
 		const parent, group, resident = 1, 2, 21
-		if len(fields) <= resident {
+		if err != nil || len(fields) <= resident {
 			continue
 		}
 		p := process{pid: pid}
-		p.parent, _ = strconv.Atoi(string(fields[parent]))
-		p.group, _ = strconv.Atoi(string(fields[group]))
-		pages, _ := strconv.ParseInt(string(fields[resident]), 10, 64)
+		p.parent, _ = strconv.Atoi(fields[parent])
+		p.group, _ = strconv.Atoi(fields[group])
+		pages, _ := strconv.ParseInt(fields[resident], 10, 64)
 		p.memory = pages * int64(os.Getpagesize())
 		all = append(all, p)
 	}

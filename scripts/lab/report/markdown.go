@@ -159,7 +159,7 @@ func (r *Report) details(b *strings.Builder) {
 			for _, o := range f.Outcomes[i.Name] {
 				if o.Verdict != suite.Passed {
 					o.Expected = false // the page has the evidence of expected failures, too
-					o.Print(&text)
+					o.Print(&text, true)
 				}
 			}
 		}

@@ -1,0 +1,71 @@
+package exercise
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// someStages are two stages that demand a check, and one that loses a check of before.
+var someStages = []Exercise{
+	{ID: "04.1", Chapter: "04-x", Solution: "stages/1-watch", Lab: []string{"stage/reports-changes"}},
+	{ID: "04.2", Chapter: "04-x", Starter: "stages/1-watch", Solution: "stages/2-create",
+		Lab: []string{"behaviour/a", "behaviour/more"}, Also: []string{"behaviour/c"}},
+	{ID: "04.3", Chapter: "04-x", Starter: "stages/2-create", Solution: "stages/3-own", Lab: []string{"behaviour/b"},
+		Loses: []string{"behaviour/c"}},
+	{ID: "04.4", Chapter: "04-x", Solution: "convert.go"},
+}
+
+func TestTheTableOfStages(t *testing.T) {
+	var out strings.Builder
+	PrintStages(&out, someStages, "04-x")
+	want := "STAGE PASSES GAINED (LOST)\n1-watch 0\n2-create 2 a c\n3-own 2 b (c)"
+	if got := regexp.MustCompile(` +`).ReplaceAllString(strings.TrimSpace(out.String()), " "); got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+func TestPairsAreShown(t *testing.T) {
+	var out strings.Builder
+	PrintPairs(&out, []Pair{{Exercise: someStages[2], Passed: 3, Of: 4,
+		Starter:  Report{Own: []Verdict{{Verdict: "failed", Reason: "no " + strings.Repeat("x", 100) + "\nmore"}}},
+		Solution: Report{Own: []Verdict{{Verdict: "passed"}}}}})
+	want := "STAGE DEMANDED BY BEFORE NOW PASSES\nstages/3-own behaviour/b failed passed 3 of 4\n 2-create: no " +
+		strings.Repeat("x", 84) + "…\n"
+	if got := regexp.MustCompile(` +`).ReplaceAllString(out.String(), " "); got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+func TestASolutionThatDoesNotLose(t *testing.T) {
+	c := Course{All: someStages}
+	passed := Verdict{Check: "behaviour/b", Verdict: "passed"}
+	lost := &trial{e: someStages[2], what: "solution", report: Report{Own: []Verdict{passed}}, losses: []Verdict{passed}}
+	if err := c.judge(lost, &Counts{}); err == nil || !strings.Contains(err.Error(), "it passes behaviour/b") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestEachDemandIsShown: `make verify` runs the pages, and so proves that the check which a stage demands fails before
+// that stage and passes after it.
+func TestEachDemandIsShown(t *testing.T) {
+	c := newCourse(t)
+	for _, chapter := range []string{"03-client-go-controller", "04-controller-runtime"} {
+		var pages []byte
+		for _, page := range []string{"README.md", "stages/README.md"} {
+			text, err := os.ReadFile(filepath.Join(c.Root, chapter, page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages = append(pages, text...)
+		}
+		for _, e := range Stages(c.All, chapter) {
+			command := "stages --ch " + chapter[:2] + " --run " + filepath.Base(e.Solution) + " --fast\n"
+			if strings.HasPrefix(e.Lab[0], "behaviour/") && !strings.Contains(string(pages), command) {
+				t.Errorf("no page of %s has the command %q", chapter, command)
+			}
+		}
+	}
+}
