@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -42,10 +41,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.Name, "name", "myweb-operator:workshop", "name and tag")
 	flags.StringVar(&o.Version, "version", "v0.1.0", "version to stamp")
 	flags.StringVar(&o.Commit, "commit", "unknown", "commit to stamp")
-	flags.StringVar(&o.Source, "source", "https://example.com/operator-workshop",
-		"where the source is, for the image's label")
-	flags.Int64Var(&o.Created, "created", epoch(os.Getenv),
-		"time that the image claims, in seconds since 1970 (default: SOURCE_DATE_EPOCH, then 0)")
 	flags.StringVar(&archive, "archive", "dist/image.tar", "file to write")
 	flags.BoolVar(&push, "push", false, "push it to the registry in its name, instead of writing a file")
 	if err := flags.Parse(args); err != nil {
@@ -67,15 +62,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return report(out, tag, built, archive)
-}
-
-// epoch returns the time that reproducible builds claim.
-func epoch(getenv func(string) string) int64 {
-	seconds, err := strconv.ParseInt(getenv("SOURCE_DATE_EPOCH"), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return seconds
 }
 
 // report prints the result of a build.

@@ -79,11 +79,3 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 		}
 	}
 }
-
-func TestTheTimeIsGivenNotTaken(t *testing.T) {
-	for value, want := range map[string]int64{"": 0, "1700000000": 1700000000, "yesterday": 0} {
-		if got := epoch(func(string) string { return value }); got != want {
-			t.Errorf("SOURCE_DATE_EPOCH=%s: %d, want %d", value, got, want)
-		}
-	}
-}

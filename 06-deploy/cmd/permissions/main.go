@@ -27,7 +27,6 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	flags.SetOutput(out)
 	log := flags.String("audit-log", "", "the API server's audit log, JSON, at level Metadata or above")
 	account := flags.String("account", manifests.Name+"/"+manifests.Name, "namespace/name of the ServiceAccount")
-	spare := flags.String("spare", "", "verbs that may be unused, separated by commas")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -53,5 +52,5 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return permissions.Compare(granted, requests, strings.Split(*spare, ",")...).Report(out)
+	return permissions.Compare(granted, requests).Report(out)
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +23,7 @@ import (
 
 const usage = `usage:
   preflight check < MANIFESTS      may they be applied? Changes nothing
-  preflight wait < MANIFESTS       until the operator is ready; --timeout=2m
+  preflight wait < MANIFESTS       until the operator is ready, at most two minutes
   preflight uninstall              may the CRD be removed?`
 
 func main() {
@@ -37,21 +36,15 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
-	if len(args) == 0 {
+	if len(args) != 1 {
 		return errors.New(usage)
-	}
-	flags := flag.NewFlagSet("preflight", flag.ContinueOnError)
-	flags.SetOutput(out)
-	timeout := flags.Duration("timeout", 2*time.Minute, "how long to wait")
-	if err := flags.Parse(args[1:]); err != nil {
-		return err
 	}
 	ctrl.SetLogger(logr.Discard())
 	cfg, err := config.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find a cluster: %w: set KUBECONFIG", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if args[0] == "uninstall" {
 		return preflight.Unused(ctx, cfg)

@@ -27,7 +27,7 @@ func TestBadInputSaysWhatToDo(t *testing.T) {
 	}{
 		"no verb":             {kubeconfig, nil, "", "preflight check < MANIFESTS"},
 		"a verb that is none": {kubeconfig, []string{"look"}, "", `"look" is no verb`},
-		"a flag that is none": {kubeconfig, []string{"wait", "--colour"}, "", "flag provided but not defined"},
+		"a flag":              {kubeconfig, []string{"wait", "--colour"}, "", "preflight wait < MANIFESTS"},
 		"no kubeconfig":       {filepath.Join(os.DevNull, "none"), []string{"check"}, "", "set KUBECONFIG"},
 		"no manifests":        {kubeconfig, []string{"check"}, "{", "read manifests"},
 		"an API server that is gone": {

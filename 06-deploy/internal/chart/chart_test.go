@@ -3,7 +3,6 @@ package chart
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -162,31 +161,6 @@ func TestBadValuesAreRefused(t *testing.T) {
 		if _, err := install("myweb-operator", test.kubernetes, test.values); err == nil ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
-		}
-	}
-}
-
-// The copies of files in the chart equal the files that kustomize reads.
-func TestTheChartsCopiesAreFresh(t *testing.T) {
-	for copied, source := range map[string]string{
-		"crds/operator.k8s-summit.org_mywebs.yaml": "config/crd/operator.k8s-summit.org_mywebs.yaml",
-		"files/role-03.yaml":                       "config/rbac/03/role.yaml",
-		"files/role-04.yaml":                       "config/rbac/04/role.yaml",
-		"files/leader_election_role.yaml":          "config/rbac/lease/leader_election_role.yaml",
-		"files/webhook_role.yaml":                  "config/rbac/webhooks/webhook_role.yaml",
-		"files/metrics_auth_role.yaml":             "config/rbac/metrics/metrics_auth_role.yaml",
-		"files/metrics_reader_role.yaml":           "config/rbac/metrics/metrics_reader_role.yaml",
-		"files/webhooks.yaml":                      "config/components/webhooks/manifests.yaml",
-		"files/people.yaml":                        "config/base/people.yaml",
-		"files/alerts.yaml":                        "observe/alerts.yaml",
-		"files/dashboard.json":                     "observe/dashboard.json",
-	} {
-		want, err := os.ReadFile(filepath.Join("..", "..", source))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := os.ReadFile(filepath.Join(folder, copied)); err != nil || string(got) != string(want) {
-			t.Errorf("%s differs from %s (%v): run make generate", copied, source, err)
 		}
 	}
 }

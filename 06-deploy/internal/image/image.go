@@ -28,7 +28,12 @@ const (
 	programPath = "/myweb-operator"
 	// certificatesPath is the first place where Go looks on Linux.
 	certificatesPath = "/etc/ssl/certs/ca-certificates.crt"
+	// source is where the label of the image says that the program comes from.
+	source = "https://example.com/operator-workshop"
 )
+
+// created is the time that the image and its files claim. With a clock, each build would differ.
+var created = time.Unix(0, 0).UTC()
 
 // Build compiles an operator and returns its image and the image's name.
 func Build(ctx context.Context, o Options) (v1.Image, name.Tag, error) {
@@ -60,7 +65,6 @@ func Build(ctx context.Context, o Options) (v1.Image, name.Tag, error) {
 // that its user may change. The layer that changes less often comes first: a node that has the layer does not pull it
 // again.
 func assemble(o Options, program []byte) (v1.Image, error) {
-	created := time.Unix(o.Created, 0).UTC()
 	var layers []mutate.Addendum
 	for _, part := range []struct {
 		says  string
@@ -70,7 +74,7 @@ func assemble(o Options, program []byte) (v1.Image, error) {
 			{"/etc/ssl/certs/", nil, 0o755}, {certificatesPath, certificates(), 0o444}}},
 		{"the operator", []file{{programPath, program, 0o555}}},
 	} {
-		archive, err := archived(part.files, created)
+		archive, err := archived(part.files)
 		if err != nil {
 			return nil, err
 		}
@@ -87,11 +91,11 @@ func assemble(o Options, program []byte) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mutate.ConfigFile(image, configured(image, o, created))
+	return mutate.ConfigFile(image, configured(image, o))
 }
 
 // configured returns the configuration of the image, with entrypoint, user and labels.
-func configured(image v1.Image, o Options, created time.Time) *v1.ConfigFile {
+func configured(image v1.Image, o Options) *v1.ConfigFile {
 	config, err := image.ConfigFile()
 	if err != nil {
 		panic(err) // not possible: the image is in memory
@@ -106,7 +110,7 @@ func configured(image v1.Image, o Options, created time.Time) *v1.ConfigFile {
 			"org.opencontainers.image.title":    Programs[o.Impl].Title,
 			"org.opencontainers.image.version":  o.Version,
 			"org.opencontainers.image.revision": o.Commit,
-			"org.opencontainers.image.source":   o.Source,
+			"org.opencontainers.image.source":   source,
 		},
 	}
 	return config
@@ -121,7 +125,7 @@ type file struct {
 
 // archived returns the tar of a layer. Everything belongs to root, so that the program's user cannot
 // change it.
-func archived(files []file, created time.Time) ([]byte, error) {
+func archived(files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, f := range files {

@@ -5,7 +5,6 @@ package image
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,11 +35,8 @@ type Options struct {
 	Arch string
 	// Name is the image's name and tag.
 	Name string
-	// Version and Commit are stamped into the program and onto the image, Source is where both come from.
-	Version, Commit, Source string
-	// Created is the time, in seconds since 1970, that the image and its files claim. With a clock, each build would
-	// differ.
-	Created int64
+	// Version and Commit are stamped into the program and onto the image.
+	Version, Commit string
 }
 
 // program returns the source that the options name.
@@ -99,9 +95,6 @@ func (o Options) check() error {
 		if value == "" || strings.ContainsAny(value, " \t\n'\"/\\") {
 			return fmt.Errorf("%s is %q: it must be one word without quotes and slashes, such as v0.1.0", name, value)
 		}
-	}
-	if o.Created < 0 {
-		return errors.New("--created must be a time after 1970")
 	}
 	return nil
 }

@@ -73,9 +73,8 @@ type Verdict struct {
 	Denied, Unused []string
 }
 
-// Compare compares requests with permissions. Permissions with a verb in spare may be unused. An example is list: some
-// API servers stream the initial objects of a watch, and the operator must also run on API servers that do not.
-func Compare(granted []Permission, requests []Request, spare ...string) Verdict {
+// Compare compares requests with permissions.
+func Compare(granted []Permission, requests []Request) Verdict {
 	v := Verdict{Requests: len(requests), Permissions: len(granted)}
 	for _, r := range requests {
 		if r.denied() {
@@ -86,7 +85,7 @@ func Compare(granted []Permission, requests []Request, spare ...string) Verdict 
 	v.Denied = slices.Compact(v.Denied)
 	for _, p := range granted {
 		used := slices.ContainsFunc(requests, func(r Request) bool { return !r.denied() && r.uses(p) })
-		if !used && !slices.Contains(spare, p.Verb) {
+		if !used {
 			v.Unused = append(v.Unused, p.String())
 		}
 	}
