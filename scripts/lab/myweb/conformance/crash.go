@@ -6,6 +6,7 @@ import (
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/sequence"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -36,12 +37,7 @@ var (
 
 // killAfter kills the operator when the n-th matching write is done, before the operator receives the response.
 func killAfter(t *suite.T, n int, m ledger.Match) *proxy.Fault {
-	m.Where = ledger.Entry.Committed
-	return t.Rule(proxy.Rule{Name: "kill after a write", Match: m, Skip: n - 1, Times: 1, Moment: proxy.After,
-		Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-			t.Operator.Kill()
-			return proxy.Drop()
-		})})
+	return t.Rule(sequence.KillAfter(n, m, t.Operator.Kill))
 }
 
 // dies waits for the kill and restarts the operator.

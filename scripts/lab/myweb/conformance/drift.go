@@ -105,7 +105,7 @@ func editedHash(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	before, mark := t.Children(web), t.Mark()
 	want := before.Deployment.Spec.Template
-	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template", Value: old})
+	t.Set(suite.Deployments, "web", "/spec/template", old)
 	t.Reaction("the hash is restored", 0, func() error {
 		return suite.Differ(t.Children(web).Deployment.Spec.Template, want)
 	})
@@ -126,8 +126,8 @@ func othersStay(t *suite.T) {
 	}
 	t.Edit(suite.Deployments, "web",
 		`{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
-	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template/spec/containers/-",
-		Value: map[string]any{"name": sidecar.Name, "image": sidecar.Image}})
+	t.Set(suite.Deployments, "web", "/spec/template/spec/containers/-",
+		map[string]any{"name": sidecar.Name, "image": sidecar.Image})
 	t.Eventually("the Deployment rolls with what others added", 0, func() error {
 		d := t.Children(web).Deployment
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 ||

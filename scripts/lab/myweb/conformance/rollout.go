@@ -65,25 +65,14 @@ const soon = 10 * time.Second
 // refuses its new pod, and ten minutes later that its deadline has passed.
 func podsRefused(t *suite.T) {
 	t.Serve("web", suite.Sample())
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
-	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
-	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
-	t.Must(err, "create a quota")
-	t.Eventually("the quota is full", 0, func() error {
-		q, err := quotas.Get(t.Context(), "one-pod", metav1.GetOptions{})
-		if used := q.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != 1 {
-			err = fmt.Errorf("used: %s", used.String())
-		}
-		return err
-	})
+	lift := t.Limit(corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")})
 	t.SetPage("web", "<h1>Too much</h1>")
 	web := t.Await("web", "is Degraded by "+replicaFailure+", and Available", soon,
 		stuck(replicaFailure, metav1.ConditionTrue))
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, "exceeded quota: one-pod") {
+	if message := web.Condition("Degraded").Message; !strings.Contains(message, "exceeded quota: lab") {
 		t.Errorf("the message does not name the quota: %q", message)
 	}
-	t.Must(quotas.Delete(t.Context(), "one-pod", metav1.DeleteOptions{}), "delete the quota")
+	lift()
 	recovers(t, "the quota went")
 	notWarnedAgain(t)
 }

@@ -15,6 +15,14 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// leaderChecks are the checks of the leader.
+var leaderChecks = []suite.Check{
+	{ID: "fault/16-leader-stopped", Alone: true, Within: 3 * time.Minute, Run: leaderStopped,
+		Title: "a leader that was paused for longer than its lease does not write any more"},
+	{ID: "fault/16-lease-stolen", Alone: true, Run: leaseStolen,
+		Title: "a leader that lost its lease stops writing before its lease would have expired"},
+}
+
 // elect restarts the operator with leader election and returns when it leads.
 func elect(t *suite.T) (args []string) {
 	i := t.Operator.Impl

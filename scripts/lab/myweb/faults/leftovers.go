@@ -14,6 +14,17 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// leftoverChecks are the checks of objects that the operator does not own.
+var leftoverChecks = []suite.Check{
+	{ID: "fault/22-orphans", Fast: true, Run: orphans,
+		Title: "all three orphans of an earlier MyWeb are named, with advice; they are not touched; it recovers when a " +
+			"user follows the advice: one is handed over where that is offered, the others are deleted"},
+	{ID: "fault/22-orphans-unseen", Alone: true, Run: orphansUnseen,
+		Title: "an operator that sees the orphans, but not yet that the MyWeb is deleted, does not take them back"},
+	{ID: "fault/22-held-by-finalizer", Run: heldByFinalizer,
+		Title: "a child that a finalizer keeps from going is reported with the finalizer's name, once; it recovers"},
+}
+
 func orphans(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	orphan(t, "web")

@@ -11,10 +11,16 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// mutationChecks are the checks of policies that change what the operator writes.
+var mutationChecks = []suite.Check{
+	{ID: "fault/34-page-edited", Run: pageMutated,
+		Title: "a MyWeb whose new page a policy replaces is not completed for its new generation"},
+}
+
 // mutated are the checks of row 34: whatever the operator writes, the API server stores a different object.
 func mutated() (checks []suite.Check) {
 	for _, m := range mutations {
-		checks = append(checks, suite.Check{ID: "fault/34-" + short(m.resource) + "-mutated", Group: "34",
+		checks = append(checks, suite.Check{ID: "fault/34-" + short(m.resource) + "-mutated",
 			Within: 3 * time.Minute, Run: m.run,
 			Title: "a policy that changes " + m.what + " is reported; the other children are made, there is no PATCH loop"})
 	}
@@ -46,8 +52,7 @@ var mutations = []mutation{{
 const unanswered = 12 * time.Second
 
 func (m mutation) run(t *suite.T) {
-	name, group, _ := strings.Cut(m.resource, ".")
-	stop := mutate(t, group, name, m.patch)
+	stop := t.Mutate(m.resource, m.patch)
 	t.Create("web", suite.Sample())
 	web := m.reported(t)
 	t.Eventually("all children are made", patience, func() error { return controlled(t, web) })
@@ -127,7 +132,7 @@ func (m mutation) triedOnce(t *suite.T, mark int) {
 func pageMutated(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	history := t.Follow()
-	stop := mutate(t, "", suite.ConfigMaps, mutations[0].patch)
+	stop := t.Mutate(suite.ConfigMaps, mutations[0].patch)
 	web := t.SetPage("web", "<h1>changed</h1>")
 	t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
 		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation

@@ -24,6 +24,20 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// permissionChecks are the checks of permissions, quotas and namespaces.
+var permissionChecks = []suite.Check{
+	{ID: "fault/28-namespace-deleted", Alone: true, Run: namespaceDeleted,
+		Title: "when the namespace is deleted under a MyWeb that is being made, the operator stops trying"},
+	{ID: "fault/31-permission-revoked", Alone: true, Within: 3 * time.Minute, Run: permissionRevoked,
+		Title: "a permission that is taken away is reported, tried again with backoff, and its return noticed"},
+	{ID: "fault/31-logged-once", Run: loggedOnce,
+		Title: "a permission that is missing for 20 s is logged once for each distinct message"},
+	{ID: "fault/32-quota", Run: quota,
+		Title: "a quota that leaves no Service is reported, tried again with backoff, and recovers"},
+	{ID: "fault/32-admission", Run: admission,
+		Title: "an admission policy that denies the ConfigMap is reported, tried again with backoff, and recovers"},
+}
+
 // namespaceDeleted uses a separate namespace, which a finalizer of another program keeps from being removed. For a
 // while the operator gets no event about the deletion of the MyWeb.
 func namespaceDeleted(t *suite.T) {
@@ -189,24 +203,12 @@ func awaitPermission(t *suite.T, allowed bool) {
 }
 
 func quota(t *suite.T) {
-	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
-	none := corev1.ResourceList{"count/services": resource.MustParse("0")}
-	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec: corev1.ResourceQuotaSpec{Hard: none}}, metav1.CreateOptions{})
-	t.Must(err, "make a quota")
-	t.Eventually("the quota is in force", 0, func() error {
-		q, err := quotas.Get(t.Context(), "none", metav1.GetOptions{})
-		if err == nil && len(q.Status.Hard) == 0 {
-			err = fmt.Errorf("its status is empty")
-		}
-		return err
-	})
-	denied(t, func() { t.Must(quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}), "delete the quota") })
+	denied(t, t.Limit(corev1.ResourceList{"count/services": resource.MustParse("0")}))
 }
 
 // admission denies ConfigMaps by a policy, in the namespace of the check.
 func admission(t *suite.T) {
-	denied(t, forbid(t, "", suite.ConfigMaps, "false", notAllowed))
+	denied(t, t.Forbid(suite.ConfigMaps, "false", notAllowed))
 }
 
 // denied creates a MyWeb with a child that is not allowed, and allows it later.

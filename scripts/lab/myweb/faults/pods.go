@@ -12,6 +12,18 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// podChecks are the checks of pods that are refused.
+var podChecks = []suite.Check{
+	{ID: "fault/32-pods-limit-range", Run: podsRefused(limitRange),
+		Title: "pods that a LimitRange refuses are reported within seconds, with its message; it recovers"},
+	{ID: "fault/32-pods-security", Run: podsRefused(podSecurity),
+		Title: "pods that Pod Security refuses are reported within seconds, with its message; it recovers"},
+	{ID: "fault/32-pods-admission", Run: podsRefused(podPolicy),
+		Title: "pods that an admission policy refuses are reported within seconds, with its message; it recovers"},
+	{ID: "fault/32-replicaset", Run: podsRefused(replicaSetPolicy),
+		Title: "a ReplicaSet that an admission policy refuses is reported within seconds, with its message; it recovers"},
+}
+
 // podsRefused creates a MyWeb in a cluster that accepts its Deployment and refuses the pods. The Deployment reports
 // the refusal at once, and ten minutes later that its deadline has passed. forbidPods returns a part of the message
 // of the refusal, and a function that allows the pods again.
@@ -59,14 +71,14 @@ func podSecurity(t *suite.T) (message string, allow func()) {
 		t.Must(err, "label the namespace")
 	}
 	label("baseline")
-	stop := mutate(t, "apps", "deployments", `[JSONPatch{op: "add", path: "/spec/template/spec/hostPID", value: true}]`)
+	stop := t.Mutate(suite.Deployments, `[JSONPatch{op: "add", path: "/spec/template/spec/hostPID", value: true}]`)
 	return "violates PodSecurity", func() { stop(); label("privileged") }
 }
 
 func podPolicy(t *suite.T) (message string, allow func()) {
-	return notAllowed, forbid(t, "", "pods", "false", notAllowed)
+	return notAllowed, t.Forbid("pods", "false", notAllowed)
 }
 
 func replicaSetPolicy(t *suite.T) (message string, allow func()) {
-	return notAllowed, forbid(t, "apps", "replicasets", "false", notAllowed)
+	return notAllowed, t.Forbid("replicasets.apps", "false", notAllowed)
 }

@@ -16,14 +16,26 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// refusalChecks are the checks of refusals of the API server.
+var refusalChecks = []suite.Check{
+	{ID: "fault/35-sidecar-disliked", Run: sidecarDisliked,
+		Title: "a policy that refuses an injected sidecar is reported; the sidecar stays; it recovers"},
+	{ID: "fault/36-long-message", Run: longMessage,
+		Title: "a message of more than 1,024 bytes reaches the event, shortened"},
+	{ID: "fault/37-no-spec", Fast: true, Run: noSpec,
+		Title: "a MyWeb without spec is refused with the schema's message, whatever webhooks there are"},
+	{ID: "fault/37-wrong-types", Fast: true, Run: wrongTypes,
+		Title: "values of a wrong type are refused with the path of the field, whatever webhooks there are"},
+}
+
 // sidecarDisliked makes another program inject a sidecar, and a policy refuse it later.
 func sidecarDisliked(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
-	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template/spec/containers/-",
-		Value: map[string]any{"name": "sidecar", "image": "example.com/sidecar"}})
+	t.Set(suite.Deployments, "web", "/spec/template/spec/containers/-",
+		map[string]any{"name": "sidecar", "image": "example.com/sidecar"})
 	converged(t, "web")
 	without := `!object.spec.template.spec.containers.exists(c, c.name == "sidecar")`
-	allow := forbid(t, "apps", "deployments", without, notAllowed)
+	allow := t.Forbid(suite.Deployments, without, notAllowed)
 	mark := t.Mark()
 	t.Patch("web", `{"spec":{"image":"nginx:2"}}`)
 	web := t.Await("web", "is Degraded for ChildRejected", patience, func(w *suite.Web) bool {
@@ -59,7 +71,7 @@ const longestNote = 1024
 // longMessage has a policy with a long message, in characters of two bytes, so that a cut may fall into a character.
 func longMessage(t *suite.T) {
 	long := "The page is not allowed: " + strings.Repeat("ö", longestNote) + "."
-	allow := forbid(t, "", suite.ConfigMaps, "false", long)
+	allow := t.Forbid(suite.ConfigMaps, "false", long)
 	t.Create("web", suite.Sample())
 	web := t.Await("web", "is Degraded for ChildRejected", patience, func(w *suite.Web) bool {
 		return w.Degraded("ChildRejected")

@@ -84,6 +84,11 @@ func (t *T) edit(resource, name string, how types.PatchType, patch string) {
 	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
 }
 
+// Set sets a field of an object, by its JSON pointer, as a user does.
+func (t *T) Set(resource, name, pointer string, value any) {
+	t.EditBy(resource, name, Operation{"add", pointer, value})
+}
+
 // Remove deletes an object.
 func (t *T) Remove(resource, name string) {
 	t.Must(t.Objects(resource).Delete(t.ctx, name, metav1.DeleteOptions{}), "delete "+resource+" "+name)
