@@ -60,9 +60,7 @@ func conflicted(t *suite.T, k string, owned bool) {
 	isUntouched(t, k)
 	t.Remove(k, "web")
 	web := t.Reacts("web", "is completed", (*suite.Web).Is)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("expected Degraded False after the conflict; but it is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
+	t.Recovered(web)
 	t.Children(web)
 	oneWarning(t, "web")
 }
@@ -143,9 +141,7 @@ func portIsTaken(t *suite.T) {
 	// the backoff may be long by now
 	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is)
 	wantPort(t, web, t.Children(web), port)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
+	t.Recovered(web)
 }
 
 func asking(port int32) suite.WebSpec {
@@ -174,9 +170,7 @@ func portOfAnother(t *suite.T) {
 	t.Patch("second", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portFree))
 	web := t.Completed("second")
 	wantPort(t, web, t.Children(web), portFree)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
+	t.Recovered(web)
 }
 
 // unasked calls do while no webhook answers, as when the operator is down. Objects that a webhook would refuse are
@@ -200,12 +194,7 @@ func portsSwapped(t *suite.T) {
 	})
 	for name := range wants {
 		web := t.Await(name, "is Degraded", 0, taken)
-		message := web.Condition("Degraded").Message
-		for _, word := range []string{other[name], fmt.Sprint(wants[name])} {
-			if !strings.Contains(message, word) {
-				t.Errorf("the message of %s does not name %s: %q", name, word, message)
-			}
-		}
+		t.Says(web, other[name], fmt.Sprint(wants[name]))
 	}
 	isCalm(t)
 	for name := range wants {
@@ -218,8 +207,6 @@ func portsSwapped(t *suite.T) {
 		after := t.Children(web)
 		wantPort(t, web, after, port)
 		t.SameChildren(before[name], after)
-		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-		}
+		t.Recovered(web)
 	}
 }

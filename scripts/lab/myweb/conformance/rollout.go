@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,9 +44,7 @@ func rolloutStuck(t *suite.T) {
 // recovers fails the check unless the MyWeb is served without errors.
 func recovers(t *suite.T, after string) {
 	web := t.Await("web", "is completed after "+after, 50*time.Second, (*suite.Web).Is)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
+	t.Recovered(web)
 }
 
 // notWarnedAgain fails the check when there is more than one warning: the reason of a lasting condition does not
@@ -69,9 +66,7 @@ func podsRefused(t *suite.T) {
 	t.SetPage("web", "<h1>Too much</h1>")
 	web := t.Await("web", "is Degraded by "+replicaFailure+", and Available", soon,
 		stuck(replicaFailure, metav1.ConditionTrue))
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, "exceeded quota: lab") {
-		t.Errorf("the message does not name the quota: %q", message)
-	}
+	t.Says(web, "exceeded quota: lab")
 	lift()
 	recovers(t, "the quota went")
 	notWarnedAgain(t)
@@ -92,9 +87,7 @@ func paused(t *suite.T) {
 	if c := web.Condition("Progressing"); c.Status != metav1.ConditionFalse || c.Reason != deploymentPaused {
 		t.Errorf("Progressing is %s: %s: %s", c.Status, c.Reason, c.Message)
 	}
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, "kubectl rollout resume") {
-		t.Errorf("the message does not say how the rollout goes on: %q", message)
-	}
+	t.Says(web, "kubectl rollout resume")
 	t.Edit(suite.Deployments, "web", `{"spec":{"paused":null}}`)
 	recovers(t, "the rollout was resumed")
 	notWarnedAgain(t)

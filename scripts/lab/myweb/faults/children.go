@@ -284,26 +284,17 @@ func taken(resource string) func(*suite.T) {
 		t.Make(resource, suite.Unmanaged(resource, "web"))
 		before := untouched(t, resource)
 		t.Create("web", suite.Sample())
-		t.Await("web", "is Degraded for ResourceConflict", patience, func(w *suite.Web) bool {
-			return w.Degraded("ResourceConflict")
-		})
+		t.Reported("web", "ResourceConflict", patience)
 		t.AwaitQuiet(500 * time.Millisecond)
 		t.SetPage("web", "<h1>changed meanwhile</h1>")
-		web := t.Await("web", "reports so of the new generation too", patience, func(w *suite.Web) bool {
-			return w.Degraded("ResourceConflict")
-		})
-		if web.Status.Completed {
-			t.Errorf("completed is true beside ResourceConflict")
-		}
+		t.Reported("web", "ResourceConflict", patience) // of the new generation
 		wantBackoff(t)
 		if err := suite.Differ(untouched(t, resource), before); err != nil {
 			t.Errorf("the %s of another owner was touched: %v", suite.KindOf[resource], err)
 		}
 		t.Remove(resource, "web")
-		converged(t, "web")
-		if c := t.Web("web").Condition("Degraded"); c.Status == metav1.ConditionTrue {
-			t.Errorf("served, and still Degraded: %s", c.Message)
-		}
+		web, _ := converged(t, "web")
+		t.Recovered(web)
 		wantMade(t, 0, 1, suite.Kinds...)
 		if warned := t.Warnings("web"); len(warned) > 1 {
 			t.Errorf("%d Warnings, one is enough: %s", len(warned), strings.Join(warned, "; "))

@@ -39,17 +39,10 @@ func orphans(t *suite.T) {
 	}
 	mark := t.Mark()
 	t.Create("web", suite.Sample())
-	web := t.Await("web", "is Degraded for ResourceConflict", patience, func(w *suite.Web) bool {
-		return w.Degraded("ResourceConflict")
-	})
+	web := t.Reported("web", "ResourceConflict", patience, "ConfigMap", "Deployment", "Service", "elete")
 	t.StaysQuiet(3 * time.Second)
 	if now := t.Web("web"); now.Condition("Degraded").Message != web.Condition("Degraded").Message {
 		t.Errorf("the message became another one: %q", now.Condition("Degraded").Message)
-	}
-	for _, word := range []string{"ConfigMap", "Deployment", "Service", "elete"} {
-		if message := web.Condition("Degraded").Message; !strings.Contains(message, word) {
-			t.Errorf("the message does not name all three and say what to do (%q is not in it): %q", word, message)
-		}
 	}
 	if warned := warningsSince(t, web); len(warned) != 1 {
 		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
@@ -141,23 +134,14 @@ func heldByFinalizer(t *suite.T) {
 	mark := t.Mark()
 	t.Edit(suite.ConfigMaps, "web", `{"metadata":{"finalizers":["`+holding+`"]}}`)
 	t.Remove(suite.ConfigMaps, "web")
-	web := t.Await("web", "is Degraded for WaitingForDeletion", patience, func(w *suite.Web) bool {
-		return w.Degraded("WaitingForDeletion") && !w.Status.Completed
-	})
-	for _, word := range []string{"ConfigMap", holding} {
-		if message := web.Condition("Degraded").Message; !strings.Contains(message, word) {
-			t.Errorf("the message does not name %s: %q", word, message)
-		}
-	}
+	t.Reported("web", "WaitingForDeletion", patience, "ConfigMap", holding)
 	t.StaysQuiet(3 * time.Second)
 	warned := t.Warnings("web")
 	if len(warned) != 1 || !strings.Contains(warned[0], holding) {
 		t.Errorf("%d Warnings, wanted one Warning with the name of the finalizer: %q", len(warned), warned)
 	}
 	t.Edit(suite.ConfigMaps, "web", `{"metadata":{"finalizers":null}}`)
-	web, _ = converged(t, "web")
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("the finalizer is gone, and still Degraded: %s", c.Message)
-	}
+	web, _ := converged(t, "web")
+	t.Recovered(web)
 	wantMade(t, mark, 1, suite.ConfigMaps)
 }

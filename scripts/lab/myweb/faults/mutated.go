@@ -2,10 +2,8 @@ package faults
 
 import (
 	"slices"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -82,9 +80,7 @@ func (m mutation) run(t *suite.T) {
 func recovered(t *suite.T, resource string) {
 	t.Edit(resource, "web", `{"metadata":{"labels":null}}`)
 	web, _ := converged(t, "web")
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("the policy is gone, and still Degraded: %s", c.Message)
-	}
+	t.Recovered(web)
 	if labels := t.Read(resource, "web").GetLabels(); labels["app.kubernetes.io/name"] == "mutated" || len(labels) == 0 {
 		t.Errorf("the policy is gone, and the labels are %v", labels)
 	}
@@ -104,16 +100,7 @@ func staysUntried(t *suite.T, resource string) {
 
 // reported waits for a status that names the child that differs from its desired state, and the field.
 func (m mutation) reported(t *suite.T) *suite.Web {
-	web := t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
-		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
-	})
-	message := web.Condition("Degraded").Message
-	for _, part := range append([]string{suite.KindOf[m.resource], "web"}, m.field...) {
-		if !strings.Contains(message, part) {
-			t.Errorf("the message does not name %s: %q", part, message)
-		}
-	}
-	return web
+	return t.Reported("web", "ChildMutated", patience, append([]string{suite.KindOf[m.resource], "web"}, m.field...)...)
 }
 
 // triedOnce fails the check when the child was written more than once since a mark. A conflict does not count as a
@@ -134,9 +121,7 @@ func pageMutated(t *suite.T) {
 	history := t.Follow()
 	stop := t.Mutate(suite.ConfigMaps, mutations[0].patch)
 	web := t.SetPage("web", "<h1>changed</h1>")
-	t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
-		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
-	})
+	t.Reported("web", "ChildMutated", patience)
 	t.AwaitQuiet(2 * time.Second)
 	staysUntried(t, suite.ConfigMaps)
 	if now := t.Web("web"); now.Status.Completed {

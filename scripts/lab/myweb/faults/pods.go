@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,15 +33,11 @@ func podsRefused(forbidPods func(t *suite.T) (message string, allow func())) fun
 		web := t.Await("web", "is Degraded for ReplicaFailure", 15*time.Second, func(w *suite.Web) bool {
 			return w.Degraded("ReplicaFailure") && w.Condition("Available").Status == metav1.ConditionFalse
 		})
-		if got := web.Condition("Degraded").Message; !strings.Contains(got, message) {
-			t.Errorf("the message does not say %q: %q", message, got)
-		}
+		t.Says(web, message)
 		t.StaysQuiet(time.Second)
 		allow()
 		web, _ = converged(t, "web")
-		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-		}
+		t.Recovered(web)
 		if warned := t.Warnings("web"); len(warned) > 1 {
 			t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
 		}

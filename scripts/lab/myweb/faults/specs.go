@@ -60,15 +60,7 @@ func badPort(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
 	t.Patch("web", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, port))
-	web := t.Await("web", "is Degraded for NodePortUnavailable", patience, func(w *suite.Web) bool {
-		return w.Degraded("NodePortUnavailable")
-	})
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, fmt.Sprint(port)) {
-		t.Errorf("the message does not name the port %d: %q", port, message)
-	}
-	if web.Status.Completed {
-		t.Errorf("completed is true beside NodePortUnavailable")
-	}
+	t.Reported("web", "NodePortUnavailable", patience, fmt.Sprint(port))
 	wantBackoff(t)
 	t.Patch("web", `{"spec":{"nodePortNumber":null}}`)
 	web, after := converged(t, "web")
@@ -86,9 +78,7 @@ func wantAsBefore(t *suite.T, web *suite.Web, before, after *suite.Children) {
 		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation,
 			before.Deployment.Generation)
 	}
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("reverted, and still Degraded: %s", c.Message)
-	}
+	t.Recovered(web)
 }
 
 // refusedChild requests an image that a policy forbids.
