@@ -67,7 +67,7 @@ func conflicted(t *suite.T, k string, owned bool) {
 
 // isUntouched ends the check when the operator has changed the object that it does not own.
 func isUntouched(t *suite.T, k string) {
-	for _, e := range accepted(about(t.Writes(0), k)) {
+	for _, e := range accepted(suite.About(t.Writes(0), k)) {
 		if e.Name == "web" {
 			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s", suite.KindOf[k], e)
 		}

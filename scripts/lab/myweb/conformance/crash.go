@@ -58,17 +58,17 @@ func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
 	c := t.Children(web)
 	changes := t.Changes(mark)
 	for _, k := range suite.Kinds {
-		for _, e := range about(changes, k) {
+		for _, e := range suite.About(changes, k) {
 			if e.Verb == wire.Delete || e.UID != string(c.Objects()[suite.KindOf[k]].GetUID()) {
 				t.Errorf("the %s was made, or deleted, more than once: %s, UID %s; it is %s", suite.KindOf[k], e, e.UID,
 					c.Objects()[suite.KindOf[k]].GetUID())
 			}
 		}
 	}
-	if all := about(changes, suite.Kinds...); len(all) > children+1 {
+	if all := suite.About(changes, suite.Kinds...); len(all) > children+1 {
 		t.Errorf("%d changes of children, %d are enough without a crash:\n%s", len(all), children, suite.Lines(all))
 	}
-	if all := about(changes, suite.Resource, suite.StatusResource); len(all) > status+1 {
+	if all := suite.About(changes, suite.Resource, suite.StatusResource); len(all) > status+1 {
 		t.Errorf("%d changes of status, %d are enough without a crash:\n%s", len(all), status, suite.Lines(all))
 	}
 }
@@ -150,7 +150,7 @@ func backoff(t *suite.T) {
 	t.AwaitFault(f, 1, 20*time.Second)
 	t.Pause(calm)
 	for _, k := range suite.Kinds { // some operators try all three suite.Kinds in each reconcile
-		if tries := about(t.Writes(0), k); len(tries) > hotLoop {
+		if tries := suite.About(t.Writes(0), k); len(tries) > hotLoop {
 			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), suite.KindOf[k], calm, hotLoop)
 		}
 	}

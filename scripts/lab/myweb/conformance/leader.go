@@ -5,7 +5,6 @@ import (
 	"syscall"
 	"time"
 
-
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"

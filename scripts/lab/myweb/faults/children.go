@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -347,12 +346,7 @@ func recreated(resource string) func(*suite.T) {
 		old := t.Create("web", suite.Sample())
 		t.AwaitFault(held, 1, patience)
 		t.Delete("web")
-		t.Eventually("the MyWeb is gone", 0, func() error {
-			if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("it is there: %w", err)
-			}
-			return nil
-		})
+		t.AwaitGone(suite.Resource, "web", 0)
 		spec := suite.Sample()
 		spec.PageContentHTML = new("<h1>Another</h1>")
 		web := t.Create("web", spec)

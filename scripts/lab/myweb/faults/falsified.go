@@ -86,7 +86,7 @@ func statusFought(t *suite.T) {
 	}
 	wantAlive(t)
 	most := mostCorrections(time.Since(begin)) // a busy machine makes the fight last longer
-	own := slices.DeleteFunc(t.Changes(mark), func(e ledger.Entry) bool { return e.FullResource() != status })
+	own := suite.About(t.Changes(mark), status)
 	if len(own) > most {
 		t.Errorf("%d status writes against %d falsified ones, at most %d are enough: %s",
 			len(own), statusFights, most, suite.Lines(own))

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -75,12 +74,7 @@ func orphan(t *suite.T, name string) {
 	err := t.Objects(suite.Resource).Delete(t.Context(), name,
 		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})
 	t.Must(err, "delete the MyWeb with --cascade=orphan")
-	t.Eventually("the MyWeb is gone", patience, func() error {
-		if _, err := t.Get(name); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
-		}
-		return nil
-	})
+	t.AwaitGone(suite.Resource, name, patience)
 }
 
 // orphansUnseen freezes the watch of the MyWebs while a MyWeb is deleted with --cascade=orphan. The operator sees

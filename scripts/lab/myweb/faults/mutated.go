@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -91,7 +90,7 @@ func recovered(t *suite.T, resource string) {
 func staysUntried(t *suite.T, resource string) {
 	mark := t.Mark()
 	t.Pause(unanswered)
-	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool { return e.FullResource() != resource })
+	tries := suite.About(t.Writes(mark), resource)
 	if len(tries) > 0 {
 		t.Errorf("%d writes of the %s in %v in which nothing happened: %s",
 			len(tries), suite.KindOf[resource], unanswered, suite.Lines(tries))
@@ -106,8 +105,8 @@ func (m mutation) reported(t *suite.T) *suite.Web {
 // triedOnce fails the check when the child was written more than once since a mark. A conflict does not count as a
 // try.
 func (m mutation) triedOnce(t *suite.T, mark int) {
-	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool {
-		return e.FullResource() != m.resource || slices.Contains(e.Served, 409)
+	tries := slices.DeleteFunc(suite.About(t.Writes(mark), m.resource), func(e ledger.Entry) bool {
+		return slices.Contains(e.Served, 409)
 	})
 	if len(tries) > 1 {
 		t.Errorf("the %s was written %d times, though once shows that the policy changes it again: %s",

@@ -14,7 +14,6 @@ import (
 	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -71,12 +70,7 @@ func namespaceDeleted(t *suite.T) {
 	held.Release()
 	wantBackoff(t)
 	deaf.Release()
-	t.Eventually("the MyWeb is gone", patience, func() error {
-		if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
-		}
-		return nil
-	})
+	t.AwaitGone(suite.Resource, "web", patience)
 	t.AwaitQuiet(time.Second)
 	t.StaysQuiet(2 * time.Second)
 	wantNoPanic(t, true)

@@ -3,14 +3,12 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -166,14 +164,8 @@ func lose(t *suite.T) (find func()) {
 	t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGSTOP), "stop the scheduler")
 	t.Cleanup(func(context.Context) { find() })
 	old := t.Read(suite.Deployments, "web").GetUID()
-	t.Must(t.Objects(suite.Deployments).Delete(t.Context(), "web", metav1.DeleteOptions{}), "delete the Deployment")
-	t.Eventually("a Deployment is made again", patience, func() error {
-		d, err := t.Objects(suite.Deployments).Get(t.Context(), "web", metav1.GetOptions{})
-		if err == nil && d.GetUID() == old {
-			err = errors.New("it is the old one")
-		}
-		return err
-	})
+	t.Remove(suite.Deployments, "web")
+	t.Eventually("a Deployment is made again", patience, func() error { return t.Another(suite.Deployments, "web", old) })
 	return find
 }
 
@@ -218,12 +210,7 @@ func oldSnapshot(list bool) func(*suite.T) {
 		t.Gone("web")
 		spec := suite.Sample()
 		spec.PageContentHTML = new("<h1>of now</h1>")
-		t.Eventually("the name is free", 0, func() error {
-			if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("it is there: %w", err)
-			}
-			return nil
-		})
+		t.AwaitGone(suite.Resource, "web", 0)
 		web := t.Serve("web", spec)
 		before := t.Children(web)
 		t.Operator.Kill()
