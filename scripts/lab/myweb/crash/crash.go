@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,9 +23,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
-
-// Groups name the families of experiments.
-var Groups = []string{"creation", "update", "start"}
 
 // A path is a part of the life of a MyWeb in which the operator writes.
 type path struct {
@@ -306,18 +302,4 @@ func withoutReplicaSets(t *suite.T) {
 		}
 		return err
 	})
-}
-
-// Replay returns only the check with this ID.
-func Replay(checks []suite.Check, id string) ([]suite.Check, error) {
-	at := slices.IndexFunc(checks, func(c suite.Check) bool { return c.ID == id })
-	if at < 0 {
-		all := map[string]string{}
-		for _, c := range checks {
-			all[c.Group] = c.ID
-		}
-		return nil, fmt.Errorf("there is no crash sequence %q; there are such as %s", id,
-			strings.Join(slices.Sorted(maps.Values(all)), ", "))
-	}
-	return checks[at : at+1], nil
 }
