@@ -25,7 +25,8 @@ const (
 func conflicts() (checks []suite.Check) {
 	for _, k := range suite.Kinds {
 		checks = append(checks,
-			suite.Check{ID: "behaviour/06-" + strings.ToLower(suite.KindOf[k]), Group: "6", Fast: k == suite.Deployments, Needs: status,
+			suite.Check{ID: "behaviour/06-" + strings.ToLower(suite.KindOf[k]), Group: "6", Fast: k == suite.Deployments,
+				Needs: status,
 				Title: "a " + suite.KindOf[k] +
 					" that the operator does not own is not touched; one warning reports it; the MyWeb is served when it is gone",
 				Run: func(t *suite.T) { conflicted(t, k, false) }})
@@ -69,7 +70,8 @@ func conflicted(t *suite.T, k string, owned bool) {
 func isUntouched(t *suite.T, k string) {
 	for _, e := range accepted(suite.About(t.Writes(0), k)) {
 		if e.Name == "web" {
-			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s", suite.KindOf[k], e)
+			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s",
+				suite.KindOf[k], e)
 		}
 	}
 }
@@ -130,7 +132,8 @@ func taken(w *suite.Web) bool { return w.Degraded(nodePortUnavailable) && !w.Sta
 func portIsTaken(t *suite.T) {
 	port := t.NodePort()
 	t.Eventually("another Service has the port", 0, func() error { // a check that ended just now may still have it
-		_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), suite.PortHolder(port), metav1.CreateOptions{})
+		services := t.Fixture.Kube.CoreV1().Services(t.Namespace)
+		_, err := services.Create(t.Context(), suite.PortHolder(port), metav1.CreateOptions{})
 		return err
 	})
 	t.Create("web", asking(port))

@@ -151,7 +151,8 @@ func backoff(t *suite.T) {
 	t.Pause(calm)
 	for _, k := range suite.Kinds { // some operators try all three suite.Kinds in each reconcile
 		if tries := suite.About(t.Writes(0), k); len(tries) > hotLoop {
-			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), suite.KindOf[k], calm, hotLoop)
+			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), suite.KindOf[k],
+				calm, hotLoop)
 		}
 	}
 	f.Release()

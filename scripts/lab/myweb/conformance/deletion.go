@@ -26,7 +26,8 @@ func leavesNothing(t *suite.T) {
 			t.Errorf("the MyWeb has finalizers %v, want none: the garbage collector does all there is to do", web.Finalizers)
 		}
 		t.AwaitQuiet(quiet)
-		t.Must(t.Objects(suite.Resource).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &how}), "delete MyWeb "+name)
+		o := metav1.DeleteOptions{PropagationPolicy: &how}
+		t.Must(t.Objects(suite.Resource).Delete(t.Context(), name, o), "delete MyWeb "+name)
 		if _, err := t.Get(name); how == metav1.DeletePropagationBackground && !apierrors.IsNotFound(err) {
 			t.Errorf("the MyWeb was deleted and is still there: error %v", err)
 		}

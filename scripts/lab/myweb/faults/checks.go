@@ -55,8 +55,8 @@ var Rows = []string{
 // Checks returns all checks, in the order of the rows.
 func Checks() []suite.Check {
 	all := slices.Concat(outsideChecks, writeChecks, controlPlaneChecks, leaderChecks, childChecks, statusChecks,
-		leftoverChecks, specChecks, permissionChecks, podChecks, refusalChecks, mutationChecks, writes(), watches(), children(),
-		mutated())
+		leftoverChecks, specChecks, permissionChecks, podChecks, refusalChecks, mutationChecks, writes(), watches(),
+		children(), mutated())
 	for at, c := range all {
 		row := strings.TrimPrefix(c.ID, "fault/")[:2]
 		all[at].Group, all[at].Within = strings.TrimPrefix(row, "0"), cmp.Or(c.Within, 2*time.Minute)

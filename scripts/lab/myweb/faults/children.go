@@ -271,7 +271,8 @@ func secondWriter(t *suite.T) {
 	}
 	t.Completed("other")
 	t.Eventually("the page is restored when the other one has stopped", patience, func() error {
-		return suite.Differ(contentOf(t, suite.ConfigMaps, "web"), map[string]any{"index.html": before.ConfigMap.Data["index.html"]})
+		want := map[string]any{"index.html": before.ConfigMap.Data["index.html"]}
+		return suite.Differ(contentOf(t, suite.ConfigMaps, "web"), want)
 	})
 	_, after := converged(t, "web")
 	t.SameChildren(before, after)

@@ -109,7 +109,8 @@ var committed = ledger.Match{Where: ledger.Entry.Committed}
 func answerLostUpdate(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
-	each(t, proxy.Rule{Match: committed, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, suite.ConfigMaps, suite.Deployments)
+	each(t, proxy.Rule{Match: committed, Moment: proxy.After, Times: 1, Do: proxy.Drop()},
+		suite.ConfigMaps, suite.Deployments)
 	t.SetPage("web", "<h1>changed</h1>")
 	_, after := converged(t, "web")
 	t.SameChildren(before, after)

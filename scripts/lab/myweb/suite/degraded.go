@@ -30,6 +30,7 @@ func (t *T) Says(web *Web, words ...string) {
 // Recovered fails the check unless Degraded is False.
 func (t *T) Recovered(web *Web) {
 	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("expected that %s is no longer Degraded; but Degraded is %s: %s: %s", web.Name, c.Status, c.Reason, c.Message)
+		t.Errorf("expected that %s is no longer Degraded; but Degraded is %s: %s: %s", web.Name, c.Status,
+			c.Reason, c.Message)
 	}
 }

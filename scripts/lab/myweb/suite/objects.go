@@ -154,7 +154,8 @@ func (t *T) SameChildren(before, after *Children, but ...string) {
 				was.GetUID())
 		}
 	}
-	if was, is := before.Service.Spec.ClusterIP, after.Service.Spec.ClusterIP; was != is && !slices.Contains(but, "Service") {
+	was, is := before.Service.Spec.ClusterIP, after.Service.Spec.ClusterIP
+	if was != is && !slices.Contains(but, "Service") {
 		t.Errorf("expected the same children; but the cluster IP of the Service is %s, before %s", is, was)
 	}
 }
