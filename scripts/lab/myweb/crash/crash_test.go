@@ -15,7 +15,7 @@ func entry(verb, resource, subresource string) ledger.Entry {
 func TestSchedules(t *testing.T) {
 	five := &path{name: "creation", keys: sequence.KeysOf([]ledger.Entry{
 		entry("apply", "configmaps", ""), entry("apply", "deployments", ""), entry("apply", "services", ""),
-		 entry("update", "mywebs", "status"), entry("update", "mywebs", "status")})}
+		entry("update", "mywebs", "status"), entry("update", "mywebs", "status")})}
 	checks := five.sequences()
 	if len(checks) != 32 {
 		t.Errorf("%d crash sequences of five writes, want 32", len(checks))
