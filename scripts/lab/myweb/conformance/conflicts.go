@@ -107,9 +107,7 @@ func awaitWarning(t *suite.T, name string) {
 // the change that they report.
 func oneWarning(t *suite.T, name string) {
 	awaitNoMoreEvents(t, quiet)
-	if all := t.Warnings(name); len(all) != 1 {
-		t.Errorf("expected 1 warning; but there are %d: %q", len(all), all)
-	}
+	t.Warned(name, 1, 1)
 }
 
 // hotLoop is more requests than an operator with exponential backoff sends in the time that calm watches.

@@ -47,14 +47,6 @@ func recovers(t *suite.T, after string) {
 	t.Recovered(web)
 }
 
-// notWarnedAgain fails the check when there is more than one warning: the reason of a lasting condition does not
-// change.
-func notWarnedAgain(t *suite.T) {
-	if all := t.Warnings("web"); len(all) > 1 {
-		t.Errorf("%d warnings, want 1: %q", len(all), all)
-	}
-}
-
 // soon is how long the status may take to report a condition of the Deployment.
 const soon = 10 * time.Second
 
@@ -69,7 +61,7 @@ func podsRefused(t *suite.T) {
 	t.Says(web, "exceeded quota: lab")
 	lift()
 	recovers(t, "the quota went")
-	notWarnedAgain(t)
+	t.Warned("web", 0, 1) // the reason of a lasting condition does not change
 }
 
 // paused pauses the rollouts of a Deployment. Without a waiting rollout, the operator need not report this: the
@@ -90,7 +82,7 @@ func paused(t *suite.T) {
 	t.Says(web, "kubectl rollout resume")
 	t.Edit(suite.Deployments, "web", `{"spec":{"paused":null}}`)
 	recovers(t, "the rollout was resumed")
-	notWarnedAgain(t)
+	t.Warned("web", 0, 1) // the reason of a lasting condition does not change
 }
 
 // oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.

@@ -123,9 +123,7 @@ func unharmed(t *suite.T, before *suite.Children, mark int) {
 	_, after := converged(t, "web")
 	t.SameChildren(before, after)
 	wantMade(t, mark, 0, suite.Kinds...)
-	if warned := t.Warnings("web"); len(warned) > 0 {
-		t.Errorf("Warnings for what passes by itself: %s", strings.Join(warned, "; "))
-	}
+	t.Warned("web", 0, 0)
 	wantAlive(t)
 	wantNoPanic(t, true)
 }

@@ -56,9 +56,7 @@ func (m mutation) run(t *suite.T) {
 	t.AwaitQuiet(2 * time.Second)
 	mark := t.Mark()
 	staysUntried(t, m.resource)
-	if warned := t.Warnings("web"); len(warned) != 1 {
-		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
-	}
+	t.Warned("web", 1, 1)
 	// Another client changes the child beside it, then the MyWeb changes: each causes one more try at most.
 	for _, change := range []func(){
 		func() { t.Edit(m.resource, "web", `{"metadata":{"labels":{"team":"other"}}}`) },

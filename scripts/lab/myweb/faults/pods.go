@@ -38,9 +38,7 @@ func podsRefused(forbidPods func(t *suite.T) (message string, allow func())) fun
 		allow()
 		web, _ = converged(t, "web")
 		t.Recovered(web)
-		if warned := t.Warnings("web"); len(warned) > 1 {
-			t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
-		}
+		t.Warned("web", 0, 1)
 	}
 }
 

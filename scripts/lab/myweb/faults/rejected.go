@@ -46,9 +46,7 @@ func sidecarDisliked(t *suite.T) {
 	})
 	t.Says(web, notAllowed)
 	wantBackoff(t)
-	if warned := t.Warnings("web"); len(warned) != 1 {
-		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
-	}
+	t.Warned("web", 1, 1)
 	allow()
 	_, after := converged(t, "web")
 	t.SameChildren(before, after)
@@ -91,9 +89,7 @@ func longMessage(t *suite.T) {
 				n, longestNote, e.Note)
 		}
 	}
-	if warned := t.Warnings("web"); len(warned) != 1 {
-		t.Errorf("%d Warnings, wanted 1", len(warned))
-	}
+	t.Warned("web", 1, 1)
 	allow()
 	converged(t, "web")
 }
