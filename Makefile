@@ -123,7 +123,7 @@ conformance: ## Check the 14 behaviours of an operator: make conformance IMPL=03
 	@$(WORKSHOP) lab conformance --impl "$$IMPL" --run "$$RUN"
 
 crash: ## Kill an operator after each of its writes, in every combination: make crash IMPL=03
-	@$(WORKSHOP) lab crash --impl "$$IMPL" --run "$$RUN" --replay "$$REPLAY"
+	@$(WORKSHOP) lab crash --impl "$$IMPL" --run "$$RUN"
 
 faults: ## Disturb an operator in every way of the catalogue: make faults IMPL=03
 	@$(WORKSHOP) lab faults --impl "$$IMPL" --run "$$RUN"

@@ -62,20 +62,14 @@ func listed(checks func() []suite.Check) runner {
 // suiteCommand is a command that runs checks against implementations, one after the other.
 func suiteCommand(use, short string, run runner) *cobra.Command {
 	var impls, patterns string
-	var fast, asJSON bool
+	var asJSON bool
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&impls, "impl", "",
 		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
 	cmd.Flags().StringVar(&patterns, "run", "",
 		"only checks whose ID matches one of these regular expressions, separated by commas")
-	cmd.Flags().BoolVar(&fast, "fast", false, "only the fast subset")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document in the end")
-	choose := func(checks []suite.Check) ([]suite.Check, error) {
-		if fast {
-			checks = suite.Fast(checks)
-		}
-		return suite.Select(checks, patterns)
-	}
+	choose := func(checks []suite.Check) ([]suite.Check, error) { return suite.Select(checks, patterns) }
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		l, err := open(cmd.Context(), impls)
 		if err != nil {

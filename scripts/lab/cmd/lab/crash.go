@@ -10,18 +10,10 @@ import (
 )
 
 func crashCommand() *cobra.Command {
-	var replay string
-	cmd := suiteCommand("crash", "Kill the operator after every write, in every combination",
+	return suiteCommand("crash", "Kill the operator after every write, in every combination",
 		func(ctx context.Context, l *lab, i implementation, choose chooser) ([]suite.Outcome, error) {
-			return l.crash(ctx, i, func(checks []suite.Check) ([]suite.Check, error) {
-				if replay != "" {
-					return crash.Replay(checks, replay)
-				}
-				return choose(checks)
-			})
+			return l.crash(ctx, i, choose)
 		})
-	cmd.Flags().StringVar(&replay, "replay", "", "repeat one crash sequence, by the ID of its check")
-	return cmd
 }
 
 // crash enumerates the crash sequences of an implementation and runs the chosen ones.

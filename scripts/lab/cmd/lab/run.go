@@ -130,7 +130,8 @@ func fastCommand() *cobra.Command {
 		}
 		defer l.close()
 		begin, seen := time.Now(), 0
-		all, err := l.examine(cmd.Context(), &examination{fast: true, rounds: times}, []part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
+		all, err := l.examine(cmd.Context(), &examination{fast: true, rounds: times},
+			[]part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
 			func(i implementation, o suite.Outcome) {
 				if seen++; o.Verdict == suite.Failed {
 					fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)

@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func admission(r *run) error {
 func (r *run) firstChild() (first child, ok bool) {
 	for _, k := range r.keys[0] {
 		for _, c := range r.children {
-			same := k.what == ledgerName(c) && (k.name == c.Name || k.name == "")
+			same := k.What == ledgerName(c) && (k.Name == c.Name || k.Name == "")
 			if same && !c.Cluster {
 				return c, true
 			}
@@ -83,12 +84,13 @@ func (r *run) firstChild() (first child, ok bool) {
 func ledgerName(c child) string { return c.GVR.GroupResource().String() }
 
 // refused keeps the operator from creating a child, observes the operator meanwhile, and then allows the child.
-func (t *trial) refused(c child, set func(*trial, child) (func() error, error), message string) (Finding, error) {
+func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) error, error),
+	message string) (Finding, error) {
 	lift, err := set(t, c)
 	if err != nil {
 		return Finding{}, err
 	}
-	defer func() { _ = lift() }()
+	defer func() { _ = lift(t.ctx) }()
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
@@ -109,7 +111,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func() error, error), 
 	}
 	reported, where := t.reports(message)
 	missing := t.missing(c)
-	if err := lift(); err != nil {
+	if err := lift(t.ctx); err != nil {
 		return Finding{}, err
 	}
 	begin := time.Now()

@@ -11,37 +11,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/sequence"
 )
-
-// most is the largest number of sequences for which all combinations are tried.
-const most = 64
-
-// sequences are the sets of writes after which the operator is killed: every combination while there are at most
-// 64, else every single write and every pair. The short ones come first.
-func sequences(n int) (all [][]int) {
-	if n <= 6 {
-		for set := 1; set < 1<<n; set++ {
-			var s []int
-			for i := range n {
-				if set>>i&1 == 1 {
-					s = append(s, i)
-				}
-			}
-			all = append(all, s)
-		}
-		slices.SortStableFunc(all, func(a, b []int) int { return len(a) - len(b) })
-		return all
-	}
-	for i := range n {
-		all = append(all, []int{i})
-	}
-	for i := range n {
-		for j := i + 1; j < n; j++ {
-			all = append(all, []int{i, j})
-		}
-	}
-	return all
-}
 
 // crashes kills the operator after its writes, in one sequence after the other.
 func crashes(r *run) error {
@@ -50,8 +21,8 @@ func crashes(r *run) error {
 		r.add("killed after each write, the end is the same", skipped("the operator writes nothing"))
 		return nil
 	}
-	all := sequences(len(keys))
-	if len(all) >= most {
+	all := sequence.All(len(keys))
+	if len(all) < 1<<len(keys)-1 {
 		r.options.Progress("  %d writes: each single one and each pair", len(keys))
 	}
 	tried, fired := 0, 0
@@ -121,14 +92,8 @@ func (r *run) commonKeys() []key {
 func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 	var faults []*proxy.Fault
 	for _, k := range plan {
-		faults = append(faults, t.fixture.Proxy.Add(proxy.Rule{Name: "kill after " + k.String(), Moment: proxy.After,
-			Skip: k.n - 1, Times: 1,
-			Match: ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.scope(), Verbs: []string{k.verb},
-				Resources: []string{k.what}, Name: k.name, Where: ledger.Entry.Committed},
-			Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-				t.operator.Process().Kill()
-				return proxy.Drop()
-			})}))
+		faults = append(faults, t.fixture.Proxy.Add(k.Rule(
+			ledger.Match{Users: []string{t.operator.user.Name}, Namespace: t.scope()}, t.operator.Kill)))
 	}
 	defer func() {
 		for _, fault := range faults {
@@ -150,25 +115,10 @@ func (t *trial) crash(plan []key) (f Finding, fired bool, err error) {
 		return f, false, err
 	}
 	fired = !slices.ContainsFunc(faults, func(fault *proxy.Fault) bool { return fault.Fired() == 0 })
-	if twice := createdTwice(t.writes(0)); twice != "" {
+	if twice := sequence.CreatedTwice(t.writes(0)); twice != "" {
 		return failed("%s was created twice", twice).with(lines(t.writes(0))...), fired, nil
 	}
 	return passed("ended as undisturbed"), fired, stop()
-}
-
-// createdTwice is an object that some writes created more than once. Children of one name may be in several
-// namespaces.
-func createdTwice(writes []ledger.Entry) string {
-	creations := map[string]int{}
-	for _, e := range writes {
-		what := e.FullResource() + " " + strings.TrimPrefix(e.Namespace+"/"+e.Name, "/")
-		if slices.Contains(e.Served, 201) {
-			if creations[what]++; creations[what] > 1 {
-				return what
-			}
-		}
-	}
-	return ""
 }
 
 // supervise starts the operator again when the lab killed it. When the operator ends by itself, it returns an error.

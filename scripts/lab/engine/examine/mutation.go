@@ -93,7 +93,7 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	defer func() { _ = stop() }()
+	defer func() { _ = stop(t.ctx) }()
 	if err := t.create(); err != nil {
 		return Finding{}, err
 	}
@@ -116,7 +116,7 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	}
 	reported, where := t.noticed()
 	missing := t.missing(m.child)
-	if err := stop(); err != nil {
+	if err := stop(t.ctx); err != nil {
 		return Finding{}, err
 	}
 	begin, back := time.Now(), "as undisturbed %.1f s after the policy was deleted"

@@ -6,37 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/sequence"
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
 // A key names a write in the same way in each run.
-type key struct {
-	verb, what, name string
-	n                int // number of this write among those of the same kind, from 1
-}
-
-func (k key) String() string {
-	text := strings.TrimSpace(k.verb + " " + k.what + " " + k.name)
-	if k.n > 1 {
-		text += fmt.Sprintf(" (%d)", k.n)
-	}
-	return text
-}
-
-func keysOf(changes []ledger.Entry) (keys []key) {
-	seen := map[key]int{}
-	for _, e := range changes {
-		k := key{verb: e.Verb, what: e.FullResource(), name: e.Name}
-		if k.verb == "create" {
-			k.name = "" // a rule sees a create before its answer has the name
-		}
-		seen[k]++
-		k.n = seen[k]
-		keys = append(keys, k)
-	}
-	return keys
-}
+type key = sequence.Key
 
 // undisturbed creates the sample several times and learns from these runs.
 func (r *run) undisturbed() error {
@@ -101,7 +76,7 @@ func (t *trial) learn() error {
 			return err
 		}
 	}
-	t.keys = append(t.keys, keysOf(t.changes(0)))
+	t.keys = append(t.keys, sequence.KeysOf(t.changes(0)))
 	s, err := t.observe()
 	if err != nil {
 		return fmt.Errorf("the names of its children differ from run to run, and they are found by their names: %w", err)

@@ -52,7 +52,8 @@ func checkDeployment(t *suite.T, web *suite.Web, d *appsv1.Deployment) {
 	}
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == container.VolumeMounts[j].Name && (v.ConfigMap == nil || v.ConfigMap.Name != web.Name) {
-			t.Errorf("the volume mounted at %s is %s, want the ConfigMap %s", suite.PageFolder, suite.JSON(v.VolumeSource), web.Name)
+			t.Errorf("the volume mounted at %s is %s, want the ConfigMap %s", suite.PageFolder, suite.JSON(v.VolumeSource),
+				web.Name)
 		}
 	}
 }

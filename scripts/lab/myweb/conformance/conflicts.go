@@ -25,7 +25,8 @@ const (
 func conflicts() (checks []suite.Check) {
 	for _, k := range suite.Kinds {
 		checks = append(checks,
-			suite.Check{ID: "behaviour/06-" + strings.ToLower(suite.KindOf[k]), Group: "6", Fast: k == suite.Deployments, Needs: status,
+			suite.Check{ID: "behaviour/06-" + strings.ToLower(suite.KindOf[k]), Group: "6", Fast: k == suite.Deployments,
+				Needs: status,
 				Title: "a " + suite.KindOf[k] +
 					" that the operator does not own is not touched; one warning reports it; the MyWeb is served when it is gone",
 				Run: func(t *suite.T) { conflicted(t, k, false) }})
@@ -60,18 +61,17 @@ func conflicted(t *suite.T, k string, owned bool) {
 	isUntouched(t, k)
 	t.Remove(k, "web")
 	web := t.Reacts("web", "is completed", (*suite.Web).Is)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("expected Degraded False after the conflict; but it is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
+	t.Recovered(web)
 	t.Children(web)
 	oneWarning(t, "web")
 }
 
 // isUntouched ends the check when the operator has changed the object that it does not own.
 func isUntouched(t *suite.T, k string) {
-	for _, e := range accepted(about(t.Writes(0), k)) {
+	for _, e := range accepted(suite.About(t.Writes(0), k)) {
 		if e.Name == "web" {
-			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s", suite.KindOf[k], e)
+			t.Fatalf("expected no write of the %s that the operator does not own; but the operator wrote it: %s",
+				suite.KindOf[k], e)
 		}
 	}
 }
@@ -107,9 +107,7 @@ func awaitWarning(t *suite.T, name string) {
 // the change that they report.
 func oneWarning(t *suite.T, name string) {
 	awaitNoMoreEvents(t, quiet)
-	if all := t.Warnings(name); len(all) != 1 {
-		t.Errorf("expected 1 warning; but there are %d: %q", len(all), all)
-	}
+	t.Warned(name, 1, 1)
 }
 
 // hotLoop is more requests than an operator with exponential backoff sends in the time that calm watches.
@@ -132,7 +130,8 @@ func taken(w *suite.Web) bool { return w.Degraded(nodePortUnavailable) && !w.Sta
 func portIsTaken(t *suite.T) {
 	port := t.NodePort()
 	t.Eventually("another Service has the port", 0, func() error { // a check that ended just now may still have it
-		_, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Create(t.Context(), suite.PortHolder(port), metav1.CreateOptions{})
+		services := t.Fixture.Kube.CoreV1().Services(t.Namespace)
+		_, err := services.Create(t.Context(), suite.PortHolder(port), metav1.CreateOptions{})
 		return err
 	})
 	t.Create("web", asking(port))
@@ -143,9 +142,7 @@ func portIsTaken(t *suite.T) {
 	// the backoff may be long by now
 	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is)
 	wantPort(t, web, t.Children(web), port)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
+	t.Recovered(web)
 }
 
 func asking(port int32) suite.WebSpec {
@@ -174,9 +171,7 @@ func portOfAnother(t *suite.T) {
 	t.Patch("second", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, portFree))
 	web := t.Completed("second")
 	wantPort(t, web, t.Children(web), portFree)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
+	t.Recovered(web)
 }
 
 // unasked calls do while no webhook answers, as when the operator is down. Objects that a webhook would refuse are
@@ -200,12 +195,7 @@ func portsSwapped(t *suite.T) {
 	})
 	for name := range wants {
 		web := t.Await(name, "is Degraded", 0, taken)
-		message := web.Condition("Degraded").Message
-		for _, word := range []string{other[name], fmt.Sprint(wants[name])} {
-			if !strings.Contains(message, word) {
-				t.Errorf("the message of %s does not name %s: %q", name, word, message)
-			}
-		}
+		t.Says(web, other[name], fmt.Sprint(wants[name]))
 	}
 	isCalm(t)
 	for name := range wants {
@@ -218,8 +208,6 @@ func portsSwapped(t *suite.T) {
 		after := t.Children(web)
 		wantPort(t, web, after, port)
 		t.SameChildren(before[name], after)
-		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-		}
+		t.Recovered(web)
 	}
 }

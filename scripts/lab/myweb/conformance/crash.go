@@ -6,6 +6,7 @@ import (
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/sequence"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -36,12 +37,7 @@ var (
 
 // killAfter kills the operator when the n-th matching write is done, before the operator receives the response.
 func killAfter(t *suite.T, n int, m ledger.Match) *proxy.Fault {
-	m.Where = ledger.Entry.Committed
-	return t.Rule(proxy.Rule{Name: "kill after a write", Match: m, Skip: n - 1, Times: 1, Moment: proxy.After,
-		Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-			t.Operator.Kill()
-			return proxy.Drop()
-		})})
+	return t.Rule(sequence.KillAfter(n, m, t.Operator.Kill))
 }
 
 // dies waits for the kill and restarts the operator.
@@ -62,17 +58,17 @@ func madeOnce(t *suite.T, web *suite.Web, mark, children, status int) {
 	c := t.Children(web)
 	changes := t.Changes(mark)
 	for _, k := range suite.Kinds {
-		for _, e := range about(changes, k) {
+		for _, e := range suite.About(changes, k) {
 			if e.Verb == wire.Delete || e.UID != string(c.Objects()[suite.KindOf[k]].GetUID()) {
 				t.Errorf("the %s was made, or deleted, more than once: %s, UID %s; it is %s", suite.KindOf[k], e, e.UID,
 					c.Objects()[suite.KindOf[k]].GetUID())
 			}
 		}
 	}
-	if all := about(changes, suite.Kinds...); len(all) > children+1 {
+	if all := suite.About(changes, suite.Kinds...); len(all) > children+1 {
 		t.Errorf("%d changes of children, %d are enough without a crash:\n%s", len(all), children, suite.Lines(all))
 	}
-	if all := about(changes, suite.Resource, suite.StatusResource); len(all) > status+1 {
+	if all := suite.About(changes, suite.Resource, suite.StatusResource); len(all) > status+1 {
 		t.Errorf("%d changes of status, %d are enough without a crash:\n%s", len(all), status, suite.Lines(all))
 	}
 }
@@ -154,8 +150,9 @@ func backoff(t *suite.T) {
 	t.AwaitFault(f, 1, 20*time.Second)
 	t.Pause(calm)
 	for _, k := range suite.Kinds { // some operators try all three suite.Kinds in each reconcile
-		if tries := about(t.Writes(0), k); len(tries) > hotLoop {
-			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), suite.KindOf[k], calm, hotLoop)
+		if tries := suite.About(t.Writes(0), k); len(tries) > hotLoop {
+			t.Errorf("%d tries to write the %s in %v, with backoff there are less than %d", len(tries), suite.KindOf[k],
+				calm, hotLoop)
 		}
 	}
 	f.Release()

@@ -26,7 +26,8 @@ func leavesNothing(t *suite.T) {
 			t.Errorf("the MyWeb has finalizers %v, want none: the garbage collector does all there is to do", web.Finalizers)
 		}
 		t.AwaitQuiet(quiet)
-		t.Must(t.Objects(suite.Resource).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &how}), "delete MyWeb "+name)
+		o := metav1.DeleteOptions{PropagationPolicy: &how}
+		t.Must(t.Objects(suite.Resource).Delete(t.Context(), name, o), "delete MyWeb "+name)
 		if _, err := t.Get(name); how == metav1.DeletePropagationBackground && !apierrors.IsNotFound(err) {
 			t.Errorf("the MyWeb was deleted and is still there: error %v", err)
 		}
@@ -53,7 +54,7 @@ func leavesNothing(t *suite.T) {
 
 // wantNoCreates ends the check when the operator has created children since a mark. All MyWebs are being deleted.
 func wantNoCreates(t *suite.T, mark int) {
-	creates := slices.DeleteFunc(about(t.Writes(mark), suite.Kinds...),
+	creates := slices.DeleteFunc(suite.About(t.Writes(mark), suite.Kinds...),
 		func(e ledger.Entry) bool { return !e.Creates() })
 	if len(creates) > 0 {
 		t.Unexpected(creates, "expected none; but the operator sent %d creates for MyWebs that have a deletion timestamp",
@@ -129,7 +130,7 @@ func leftovers(t *suite.T) {
 	mark := t.Mark()
 	made := t.Create("web", suite.Sample())
 	t.Pause(700 * time.Millisecond)
-	if writes := accepted(about(t.Writes(mark), suite.Kinds...)); len(writes) > 0 {
+	if writes := accepted(suite.About(t.Writes(mark), suite.Kinds...)); len(writes) > 0 {
 		t.Unexpected(writes, "expected none; but the operator sent %d writes of children of the deleted MyWeb", len(writes))
 	}
 	now, err := t.Get("web")

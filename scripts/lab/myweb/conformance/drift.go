@@ -35,13 +35,7 @@ func deleted(t *suite.T, k string) {
 	before, mark := t.Children(web), t.Mark()
 	old := before.Objects()[suite.KindOf[k]].GetUID()
 	t.Remove(k, "web")
-	t.Reaction("the "+suite.KindOf[k]+" is back", 0, func() error {
-		o, err := t.Objects(k).Get(t.Context(), "web", metav1.GetOptions{})
-		if err == nil && o.GetUID() == old {
-			err = fmt.Errorf("the old one is still there")
-		}
-		return err
-	})
+	t.Reaction("the "+suite.KindOf[k]+" is back", 0, func() error { return t.Another(k, "web", old) })
 	web = t.Completed("web")
 	t.AwaitQuiet(quiet)
 	after := t.Children(web)
@@ -60,15 +54,8 @@ func allocatedPort(t *suite.T) {
 	spec.NodePortNumber = nil
 	web := t.Serve("web", spec)
 	service := t.Children(web).Service
-	t.Must(t.Fixture.Kube.CoreV1().Services(t.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}),
-		"delete the Service")
-	t.Eventually("another Service is there", 0, func() error {
-		o, err := t.Fixture.Kube.CoreV1().Services(t.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
-		if err == nil && o.GetUID() == service.UID {
-			err = fmt.Errorf("the old one is still there")
-		}
-		return err
-	})
+	t.Remove(suite.Services, "web")
+	t.Eventually("another Service is there", 0, func() error { return t.Another(suite.Services, "web", service.UID) })
 	web = t.Completed("web")
 	t.AwaitQuiet(quiet)
 	wantPort(t, web, t.Children(web), service.Spec.Ports[0].NodePort)
@@ -105,7 +92,7 @@ func editedHash(t *suite.T) {
 	t.AwaitQuiet(quiet)
 	before, mark := t.Children(web), t.Mark()
 	want := before.Deployment.Spec.Template
-	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template", Value: old})
+	t.Set(suite.Deployments, "web", "/spec/template", old)
 	t.Reaction("the hash is restored", 0, func() error {
 		return suite.Differ(t.Children(web).Deployment.Spec.Template, want)
 	})
@@ -126,8 +113,8 @@ func othersStay(t *suite.T) {
 	}
 	t.Edit(suite.Deployments, "web",
 		`{"spec":{"template":{"metadata":{"labels":{"example.com/team":"a"},"annotations":{"example.com/note":"b"}}}}}`)
-	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template/spec/containers/-",
-		Value: map[string]any{"name": sidecar.Name, "image": sidecar.Image}})
+	t.Set(suite.Deployments, "web", "/spec/template/spec/containers/-",
+		map[string]any{"name": sidecar.Name, "image": sidecar.Image})
 	t.Eventually("the Deployment rolls with what others added", 0, func() error {
 		d := t.Children(web).Deployment
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.AvailableReplicas != 1 ||
@@ -139,7 +126,7 @@ func othersStay(t *suite.T) {
 	t.Completed("web")
 	t.AwaitQuiet(quiet)
 	for _, k := range suite.Kinds {
-		if writes := about(t.Writes(mark), k); len(writes) > 0 {
+		if writes := suite.About(t.Writes(mark), k); len(writes) > 0 {
 			t.Unexpected(writes, "expected that what others added stays; but the operator wrote the %s", suite.KindOf[k])
 		}
 	}

@@ -1,13 +1,9 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
@@ -27,36 +23,9 @@ const (
 type replicas [2]*suite.Operator
 
 // twoReplicas ends the operator and starts it twice, with leader election.
-func twoReplicas(t *suite.T) (r replicas) {
-	impl := t.Operator.Impl
-	t.Operator.Kill()
-	leases := t.Fixture.Kube.CoordinationV1().Leases(suite.LeaseNamespace)
-	t.Must(leases.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), "delete old leases")
-	second, err := suite.NewOperator(t.Context(), t.Fixture, impl, t.Operator.User.Name+"-b")
-	t.Must(err, "make a second replica")
-	second.Env = t.Operator.Env
-	r = replicas{t.Operator, second}
-	t.Cleanup(func(context.Context) {
-		for _, o := range r {
-			o.Kill() // the runner restarts the first one, without a lease
-		}
-	})
-	args := append([]string{"--leader-elect"}, impl.With("--leader-election-namespace="+suite.LeaseNamespace)...)
-	t.Must(r[0].Start(t.Context(), args...), "start the first replica")
-	mark := t.Mark()
-	_, err = r[1].Launch(args...)
-	t.Must(err, "start the second replica")
-	t.Eventually("the second replica asks for the lease", 0, func() error {
-		asked := t.Fixture.Ledger.Count(ledger.Match{
-			Users: []string{second.User.Name}, Resources: []string{"leases.coordination.k8s.io"}, After: mark})
-		if p := second.Process(); asked == 0 && !p.Running() {
-			return fmt.Errorf("it %v: %s", p.Exit(), strings.Join(p.LastLines(5, ""), "\n"))
-		} else if asked == 0 {
-			return fmt.Errorf("it did not ask")
-		}
-		return nil
-	})
-	return r
+func twoReplicas(t *suite.T) replicas {
+	t.Elect()
+	return replicas{t.Operator, t.Second()}
 }
 
 // writesOf are the writes of one replica in the check's namespace.

@@ -20,12 +20,6 @@ var status = []suite.Need{suite.Status}
 // quiet is how long the operator must not write to be in steady state.
 const quiet = 300 * time.Millisecond
 
-// about returns the entries about one of the resources, without subresources.
-func about(entries []ledger.Entry, resources ...string) []ledger.Entry {
-	m := ledger.Match{Resources: resources}
-	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !m.Matches(e) })
-}
-
 // accepted returns the entries that the API server answered with success.
 func accepted(entries []ledger.Entry) []ledger.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !e.Accepted() })
@@ -35,11 +29,11 @@ func accepted(entries []ledger.Entry) []ledger.Entry {
 // Writes of it that were refused as a conflict do not count.
 func onlyWrites(t *suite.T, mark int, resource string) {
 	writes := t.Writes(mark)
-	if mine := accepted(about(writes, resource)); len(mine) != 1 {
+	if mine := accepted(suite.About(writes, resource)); len(mine) != 1 {
 		t.Errorf("expected 1 write of %s; but the operator sent %d:%s", resource, len(mine), suite.Lines(mine))
 	}
 	for _, k := range suite.Kinds {
-		if others := about(writes, k); k != resource && len(others) > 0 {
+		if others := suite.About(writes, k); k != resource && len(others) > 0 {
 			t.Unexpected(others, "expected no write of %s; but the operator sent %d", k, len(others))
 		}
 	}

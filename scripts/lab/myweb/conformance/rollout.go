@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,17 +44,7 @@ func rolloutStuck(t *suite.T) {
 // recovers fails the check unless the MyWeb is served without errors.
 func recovers(t *suite.T, after string) {
 	web := t.Await("web", "is completed after "+after, 50*time.Second, (*suite.Web).Is)
-	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-		t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-	}
-}
-
-// notWarnedAgain fails the check when there is more than one warning: the reason of a lasting condition does not
-// change.
-func notWarnedAgain(t *suite.T) {
-	if all := t.Warnings("web"); len(all) > 1 {
-		t.Errorf("%d warnings, want 1: %q", len(all), all)
-	}
+	t.Recovered(web)
 }
 
 // soon is how long the status may take to report a condition of the Deployment.
@@ -65,27 +54,14 @@ const soon = 10 * time.Second
 // refuses its new pod, and ten minutes later that its deadline has passed.
 func podsRefused(t *suite.T) {
 	t.Serve("web", suite.Sample())
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
-	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
-	_, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{})
-	t.Must(err, "create a quota")
-	t.Eventually("the quota is full", 0, func() error {
-		q, err := quotas.Get(t.Context(), "one-pod", metav1.GetOptions{})
-		if used := q.Status.Used[corev1.ResourcePods]; err == nil && used.Value() != 1 {
-			err = fmt.Errorf("used: %s", used.String())
-		}
-		return err
-	})
+	lift := t.Limit(corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")})
 	t.SetPage("web", "<h1>Too much</h1>")
 	web := t.Await("web", "is Degraded by "+replicaFailure+", and Available", soon,
 		stuck(replicaFailure, metav1.ConditionTrue))
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, "exceeded quota: one-pod") {
-		t.Errorf("the message does not name the quota: %q", message)
-	}
-	t.Must(quotas.Delete(t.Context(), "one-pod", metav1.DeleteOptions{}), "delete the quota")
+	t.Says(web, "exceeded quota: lab")
+	lift()
 	recovers(t, "the quota went")
-	notWarnedAgain(t)
+	t.Warned("web", 0, 1) // the reason of a lasting condition does not change
 }
 
 // paused pauses the rollouts of a Deployment. Without a waiting rollout, the operator need not report this: the
@@ -103,12 +79,10 @@ func paused(t *suite.T) {
 	if c := web.Condition("Progressing"); c.Status != metav1.ConditionFalse || c.Reason != deploymentPaused {
 		t.Errorf("Progressing is %s: %s: %s", c.Status, c.Reason, c.Message)
 	}
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, "kubectl rollout resume") {
-		t.Errorf("the message does not say how the rollout goes on: %q", message)
-	}
+	t.Says(web, "kubectl rollout resume")
 	t.Edit(suite.Deployments, "web", `{"spec":{"paused":null}}`)
 	recovers(t, "the rollout was resumed")
-	notWarnedAgain(t)
+	t.Warned("web", 0, 1) // the reason of a lasting condition does not change
 }
 
 // oldPodsGone stops the controllers of the cluster and writes the Deployment's status as they would.

@@ -62,8 +62,8 @@ func costs(t *suite.T, replicas int32) {
 		took := time.Since(begin)
 		t.AwaitQuiet(quiet)
 		reads := t.Fixture.Ledger.Entries(readsBeside(t, mark))
-		all, status := about(t.Writes(mark), suite.Kinds...),
-			about(t.Writes(mark), suite.Resource, suite.StatusResource)
+		all, status := suite.About(t.Writes(mark), suite.Kinds...),
+			suite.About(t.Writes(mark), suite.Resource, suite.StatusResource)
 		if took > quick && len(status) > 2 && (judged > 0 || i < len(names)-1) {
 			t.Logf("it took %v to serve %s, and %d writes of status: not judged", took, web.Name, len(status))
 			continue

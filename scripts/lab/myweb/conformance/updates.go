@@ -132,7 +132,8 @@ func scaled(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	for _, want := range []int32{3, 0, 1} {
 		change := fmt.Sprintf(`{"spec":{"replicas":%d}}`, want)
-		_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType, []byte(change), metav1.PatchOptions{}, "scale")
+		_, err := t.Objects(suite.Resource).Patch(t.Context(), "web", types.MergePatchType, []byte(change),
+			metav1.PatchOptions{}, "scale")
 		t.Must(err, "scale")
 		web := t.Completed("web")
 		after := t.Children(web)

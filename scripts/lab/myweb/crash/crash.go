@@ -3,12 +3,11 @@
 package crash
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -16,19 +15,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/sequence"
 	"example.com/operator-workshop/scripts/lab/engine/state"
-	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
-
-// Groups name the families of experiments.
-var Groups = []string{"creation", "update", "start"}
 
 // A path is a part of the life of a MyWeb in which the operator writes.
 type path struct {
@@ -36,25 +30,12 @@ type path struct {
 	// begin brings the operator to the beginning of the path, set starts it. Both are undisturbed.
 	begin, set func(t *suite.T)
 
-	keys    []key // the writes, in the order of the first undisturbed run
-	gate    int   // how many of them come before pods can be created
-	writes  int   // number of writes of the undisturbed run with the most writes
+	keys    []sequence.Key // the writes, in the order of the first undisturbed run
+	gate    int            // how many of them come before pods can be created
+	writes  int            // number of writes of the undisturbed run with the most writes
 	states  []state.State
 	state   state.State // the common part of the states
 	varying map[string]bool
-}
-
-// A key names a write: the n-th write of its kind that changes this object.
-type key struct {
-	verb, what string
-	n          int
-}
-
-func (k key) String() string {
-	if k.n > 1 {
-		return fmt.Sprintf("%s %s #%d", k.verb, k.what, k.n)
-	}
-	return k.verb + " " + k.what
 }
 
 var creation = path{name: "creation",
@@ -71,10 +52,6 @@ var update = path{name: "update",
 
 // undisturbed is the number of runs that define the normal result.
 const undisturbed = 3
-
-// most limits the number of writes: n writes make 2^n crash sequences; above the limit, only single crashes and pairs
-// are tried.
-const most = 6
 
 // Checks enumerates the crash sequences of an implementation from undisturbed runs, and returns each of them as a
 // check that runs the operator alone:
@@ -118,7 +95,7 @@ func (p *path) survey(t *suite.T) {
 	release(t)
 	t.Completed(name)
 	t.AwaitQuiet(700 * time.Millisecond)
-	keys := keysOf(t.Changes(mark))
+	keys := sequence.KeysOf(t.Changes(mark))
 	if p.keys == nil {
 		p.keys, p.gate = keys, before
 	} else if !sameKeys(keys, p.keys) {
@@ -130,52 +107,32 @@ func (p *path) survey(t *suite.T) {
 	p.states = append(p.states, s)
 }
 
-func keysOf(changes []ledger.Entry) (keys []key) {
-	seen := map[key]int{}
-	for _, e := range changes {
-		k := key{verb: e.Verb, what: e.FullResource()}
-		seen[k]++
-		k.n = seen[k]
-		keys = append(keys, k)
-	}
-	return keys
-}
-
 // sameKeys ignores the order, because an operator may write its children at once.
-func sameKeys(a, b []key) bool {
-	sorted := func(keys []key) []key {
-		return slices.SortedFunc(slices.Values(keys), func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
+func sameKeys(a, b []sequence.Key) bool {
+	sorted := func(keys []sequence.Key) []sequence.Key {
+		return slices.SortedFunc(slices.Values(keys), func(a, b sequence.Key) int {
+			return cmp.Compare(a.String(), b.String())
+		})
 	}
 	return slices.Equal(sorted(a), sorted(b))
 }
 
-// sequences are all subsets of the writes, including the empty one.
+// sequences are the checks of the empty sequence and of all others.
 func (p *path) sequences() (checks []suite.Check) {
-	for mask := range uint(1) << len(p.keys) {
-		crashes := bits.OnesCount(mask)
-		if len(p.keys) > most && crashes > 2 {
-			continue
+	for _, s := range append([][]int{nil}, sequence.All(len(p.keys))...) {
+		var plan []sequence.Key
+		digits := bytes.Repeat([]byte("0"), len(p.keys))
+		for _, i := range s {
+			plan, digits[i] = append(plan, p.keys[i]), '1'
 		}
-		var plan []key
-		digits := ""
-		for i, k := range p.keys {
-			hit := mask>>i&1 == 1
-			if hit {
-				plan = append(plan, k)
-			}
-			digits += map[bool]string{true: "1", false: "0"}[hit]
-		}
-		checks = append(checks, suite.Check{ID: "crash/" + p.name + "-" + digits, Group: p.name, Alone: true,
-			Fast: crashes == 1 && p.name == creation.name || crashes == len(p.keys), Title: title(plan, len(p.keys)),
-			Run: func(t *suite.T) { p.execute(t, plan) }})
+		checks = append(checks, suite.Check{ID: "crash/" + p.name + "-" + string(digits), Group: p.name, Alone: true,
+			Fast:  len(s) == 1 && p.name == creation.name || len(s) == len(p.keys),
+			Title: title(plan, len(p.keys)), Run: func(t *suite.T) { p.execute(t, plan) }})
 	}
-	slices.SortStableFunc(checks, func(a, b suite.Check) int {
-		return cmp.Compare(strings.Count(a.ID, "1"), strings.Count(b.ID, "1"))
-	})
 	return checks
 }
 
-func title(plan []key, all int) string {
+func title(plan []sequence.Key, all int) string {
 	switch len(plan) {
 	case 0:
 		return "not killed at all"
@@ -190,30 +147,24 @@ func title(plan []key, all int) string {
 }
 
 // short is a key in one word: the status, or the resource.
-func short(k key) string {
-	resource, _, _ := strings.Cut(k.what, ".")
-	if strings.HasSuffix(k.what, "/status") {
+func short(k sequence.Key) string {
+	resource, _, _ := strings.Cut(k.What, ".")
+	if strings.HasSuffix(k.What, "/status") {
 		resource = "status"
 	}
-	if k.n > 1 {
-		return fmt.Sprintf("%s #%d", resource, k.n)
+	if k.N > 1 {
+		return fmt.Sprintf("%s #%d", resource, k.N)
 	}
 	return resource
 }
 
-// execute kills the operator right after each write of the plan was committed: the proxy has the API server's answer,
-// kills the process, and drops the connection. Each time, the process is started again.
-func (p *path) execute(t *suite.T, plan []key) {
+// execute kills the operator right after each write of the plan was committed. Each time, the process is started again.
+func (p *path) execute(t *suite.T, plan []sequence.Key) {
 	p.begin(t)
 	mark := t.Mark()
 	hold(t)
 	for _, k := range slices.Backward(plan) { // rules that only count must see a request before the rule that kills
-		t.Rule(proxy.Rule{Name: "kill after " + k.String(), Moment: proxy.After, Skip: k.n - 1, Times: 1,
-			Match: ledger.Match{Verbs: []string{k.verb}, Resources: []string{k.what}, Where: ledger.Entry.Committed},
-			Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-				t.Operator.Process().Kill()
-				return proxy.Drop()
-			})})
+		t.Rule(k.Rule(ledger.Match{}, t.Operator.Kill))
 	}
 	keep := supervise(t)
 	p.set(t)
@@ -243,18 +194,12 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 	t.Eventually("the end is as undisturbed", 0, observe)
 	t.AwaitQuiet(500 * time.Millisecond)
 	t.Must(observe(), "in steady state")
-	creations := map[string]int{}
-	for _, e := range t.Writes(mark) {
-		if slices.Contains(e.Served, 201) {
-			creations[e.FullResource()+" "+e.Name]++
-		}
-		if strings.HasPrefix(e.Verb, "delete") && e.Committed() {
-			t.Errorf("the operator deleted: %v", e)
-		}
+	if twice := sequence.CreatedTwice(t.Writes(mark)); twice != "" {
+		t.Errorf("%s was created twice", twice)
 	}
-	for what, n := range creations {
-		if n > 1 {
-			t.Errorf("%s was created %d times", what, n)
+	for _, e := range t.Requests(mark, wire.Delete, wire.DeleteCollection) {
+		if e.Committed() {
+			t.Errorf("the operator deleted: %v", e)
 		}
 	}
 	if writes := t.Writes(mark); len(writes) > p.writes+crashes {
@@ -303,12 +248,12 @@ func release(t *suite.T) {
 // starts are the 16 states in which an operator may find a MyWeb when it starts: every subset of the children, and a
 // status that is empty or reports completed.
 func starts(p *path) (checks []suite.Check) {
-	for mask := range uint(1) << len(children) {
-		var there, missing []schema.GroupVersionResource
+	for mask := range uint(1) << len(suite.Kinds) {
+		var there, missing []string
 		id, words := "", []string{}
-		for i, child := range children {
+		for i, child := range suite.Kinds {
 			if mask>>i&1 == 1 {
-				there, words = append(there, child), append(words, child.Resource)
+				there, words = append(there, child), append(words, suite.GVR(child).Resource)
 			} else {
 				missing = append(missing, child)
 			}
@@ -327,26 +272,23 @@ func starts(p *path) (checks []suite.Check) {
 
 // startWithout lets the operator create its children, and deletes some while it is dead, so that the others are
 // exactly as the operator made them.
-func (p *path) startWithout(t *suite.T, missing []schema.GroupVersionResource, empty bool) {
+func (p *path) startWithout(t *suite.T, missing []string, empty bool) {
 	t.Serve(name, suite.Sample())
 	t.Operator.Kill()
 	for _, child := range missing {
-		t.Must(t.Fixture.Dynamic.Resource(child).Namespace(t.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}),
-			"delete a child")
-		if child.Resource == "deployments" {
+		t.Remove(child, name)
+		if child == suite.Deployments {
 			withoutReplicaSets(t)
 		}
 	}
 	if empty {
-		_, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).Namespace(t.Namespace).
-			Patch(t.Context(), name, types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{}, "status")
-		t.Must(err, "empty the status")
+		t.Falsify(name, `{"status":null}`)
 	}
 	mark := t.Mark()
 	t.Must(t.Operator.Start(t.Context()), "start the operator")
 	p.judge(t, mark, 0)
-	if made := t.Changes(mark); len(made) > p.writes-(len(children)-len(missing)) {
-		t.Errorf("%d changes, though %d children were there: %s", len(made), len(children)-len(missing), suite.Lines(made))
+	if made := t.Changes(mark); len(made) > p.writes-(len(suite.Kinds)-len(missing)) {
+		t.Errorf("%d changes, though %d children were there: %s", len(made), len(suite.Kinds)-len(missing), suite.Lines(made))
 	}
 }
 
@@ -360,18 +302,4 @@ func withoutReplicaSets(t *suite.T) {
 		}
 		return err
 	})
-}
-
-// Replay returns only the check with this ID.
-func Replay(checks []suite.Check, id string) ([]suite.Check, error) {
-	at := slices.IndexFunc(checks, func(c suite.Check) bool { return c.ID == id })
-	if at < 0 {
-		all := map[string]string{}
-		for _, c := range checks {
-			all[c.Group] = c.ID
-		}
-		return nil, fmt.Errorf("there is no crash sequence %q; there are such as %s", id,
-			strings.Join(slices.Sorted(maps.Values(all)), ", "))
-	}
-	return checks[at : at+1], nil
 }

@@ -21,6 +21,24 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// controlPlaneChecks are the checks of the control plane.
+var controlPlaneChecks = []suite.Check{
+	{ID: "fault/13-apiserver-away-5s", Alone: true, Within: 3 * time.Minute,
+		Run:   apiServerAway(5 * time.Second),
+		Title: "a kube-apiserver that is killed and back after 5 s is found again; the children are as before"},
+	{ID: "fault/13-apiserver-away-60s", Alone: true, Within: 5 * time.Minute,
+		Run:   apiServerAway(time.Minute),
+		Title: "a kube-apiserver that is killed and back after 60 s is found again; the children are as before"},
+	{ID: "fault/14-etcd-hangs", Alone: true, Run: etcdHangs,
+		Title: "while etcd hangs for 5 s nothing is shown as failed; the write is done after it"},
+	{ID: "fault/14-etcd-killed", Alone: true, Run: etcdKilled,
+		Title: "writes that etcd's end refuses are tried again when it is back; the children are as before"},
+	{ID: "fault/15-crd-missing", Alone: true, Run: crdMissing,
+		Title: "without the CRD the operator ends with a message about it, or waits for it; no trace, no hot loop"},
+	{ID: "fault/15-crd-removed", Alone: true, Within: 3 * time.Minute, Run: crdRemoved,
+		Title: "a CRD that is removed under the operator and restored is served again"},
+}
+
 // reconnected is how long an operator may take to reconnect when the control plane is back: client-go's backoff grows
 // to 30 s, and its jitter can double that.
 const reconnected = 90 * time.Second
@@ -105,9 +123,7 @@ func unharmed(t *suite.T, before *suite.Children, mark int) {
 	_, after := converged(t, "web")
 	t.SameChildren(before, after)
 	wantMade(t, mark, 0, suite.Kinds...)
-	if warned := t.Warnings("web"); len(warned) > 0 {
-		t.Errorf("Warnings for what passes by itself: %s", strings.Join(warned, "; "))
-	}
+	t.Warned("web", 0, 0)
 	wantAlive(t)
 	wantNoPanic(t, true)
 }

@@ -5,13 +5,19 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
+
+// statusChecks are the checks of the status.
+var statusChecks = []suite.Check{
+	{ID: "fault/21-status-falsified", Fast: true, Run: statusFalsified,
+		Title: "a falsified status is corrected soon, by one write and without an event"},
+	{ID: "fault/21-status-fought", Run: statusFought,
+		Title: "a status that is falsified ten times a second for ten seconds is not corrected as fast; in the " +
+			"end it is true"},
+}
 
 // falsifications are another client's changes of a correct status.
 var falsifications = map[string]string{
@@ -28,7 +34,6 @@ func statusFalsified(t *suite.T) {
 	}
 	for name := range falsifications {
 		truth[name], _ = converged(t, name)
-		events[name] = len(t.Events(name))
 	}
 	t.Pause(time.Second) // events are recorded a moment later
 	for name := range falsifications {
@@ -36,7 +41,7 @@ func statusFalsified(t *suite.T) {
 	}
 	mark := t.Mark()
 	for name, patch := range falsifications {
-		falsify(t, name, patch)
+		t.Falsify(name, patch)
 	}
 	for name := range falsifications {
 		t.Eventually("the status of "+name+" is true again", 10*time.Second, func() error { return isTrue(t, truth[name]) })
@@ -52,13 +57,6 @@ func statusFalsified(t *suite.T) {
 			t.Errorf("%s: a correction should cause no event, and was recorded as %s: %s", name, last.Reason, last.Note)
 		}
 	}
-}
-
-// falsify writes a status, as any client with the permission can.
-func falsify(t *suite.T, name, patch string) {
-	_, err := t.Objects(suite.Resource).
-		Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-	t.Must(err, "falsify the status of "+name)
 }
 
 // isTrue returns the differences between a status and an earlier status, except times.
@@ -82,12 +80,12 @@ func statusFought(t *suite.T) {
 	t.Pause(time.Second)
 	mark, begin := t.Mark(), time.Now()
 	for n := range statusFights {
-		falsify(t, "web", fmt.Sprintf(`{"status":{"completed":false,"readyReplicas":%d}}`, 20+n))
+		t.Falsify("web", fmt.Sprintf(`{"status":{"completed":false,"readyReplicas":%d}}`, 20+n))
 		t.Pause(100 * time.Millisecond)
 	}
 	wantAlive(t)
 	most := mostCorrections(time.Since(begin)) // a busy machine makes the fight last longer
-	own := slices.DeleteFunc(t.Changes(mark), func(e ledger.Entry) bool { return e.FullResource() != status })
+	own := suite.About(t.Changes(mark), status)
 	if len(own) > most {
 		t.Errorf("%d status writes against %d falsified ones, at most %d are enough: %s",
 			len(own), statusFights, most, suite.Lines(own))

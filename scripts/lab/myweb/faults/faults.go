@@ -65,6 +65,9 @@ func converged(t *suite.T, name string) (*suite.Web, *suite.Children) {
 	return web, c
 }
 
+// notAllowed is the message of a policy of the lab.
+const notAllowed = "the lab does not allow it"
+
 // cut shortens a text for a message.
 func cut(text string) string {
 	if len(text) > 60 {

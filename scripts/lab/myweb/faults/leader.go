@@ -1,13 +1,11 @@
 package faults
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
@@ -15,31 +13,28 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// leaderChecks are the checks of the leader.
+var leaderChecks = []suite.Check{
+	{ID: "fault/16-leader-stopped", Alone: true, Within: 3 * time.Minute, Run: leaderStopped,
+		Title: "a leader that was paused for longer than its lease does not write any more"},
+	{ID: "fault/16-lease-stolen", Alone: true, Run: leaseStolen,
+		Title: "a leader that lost its lease stops writing before its lease would have expired"},
+}
+
 // elect restarts the operator with leader election and returns when it leads.
-func elect(t *suite.T) (args []string) {
-	i := t.Operator.Impl
-	renew(t)
-	t.Operator.Kill()
-	forget := func(ctx context.Context) {
-		_ = leases(t).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) // the next leader need not wait
-	}
-	forget(t.Context())
-	t.Cleanup(forget)
-	args = append([]string{"--leader-elect"}, i.With("--leader-election-namespace="+suite.LeaseNamespace)...)
-	_, err := t.Operator.Launch(args...)
-	t.Must(err, "start the operator with leader election")
+func elect(t *suite.T) {
+	t.Elect()
 	t.Eventually("the operator leads", patience, func() error {
 		if l := lease(t); l == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
 			return fmt.Errorf("no replica holds a lease in %s", suite.LeaseNamespace)
 		}
 		return nil
 	})
-	return args
 }
 
 // lease is the lease in the namespace of the leases; nil when there is none.
 func lease(t *suite.T) *coordinationv1.Lease {
-	list, err := leases(t).List(t.Context(), metav1.ListOptions{})
+	list, err := t.Leases().List(t.Context(), metav1.ListOptions{})
 	t.Must(err, "list the leases")
 	if len(list.Items) == 0 {
 		return nil
@@ -53,21 +48,10 @@ func writesOf(t *suite.T, user string, after int) []ledger.Entry {
 }
 
 func leaderStopped(t *suite.T) {
-	args := elect(t)
+	elect(t)
 	t.Serve("web", suite.Sample())
 	old := *lease(t).Spec.HolderIdentity
-	second, err := suite.NewOperator(t.Context(), t.Fixture, t.Operator.Impl, t.Operator.User.Name+"-b")
-	t.Must(err, "make a second replica")
-	second.Env = t.Operator.Env
-	_, err = second.Launch(args...)
-	t.Must(err, "start a second replica")
-	t.Cleanup(func(context.Context) { second.Kill() })
-	t.Eventually("the second replica asks for the lease", patience, func() error {
-		if t.Fixture.Ledger.Count(second.Requests(), ledger.Match{Resources: []string{"leases.coordination.k8s.io"}}) == 0 {
-			return fmt.Errorf("it does not")
-		}
-		return nil
-	})
+	second := t.Second()
 	t.AwaitQuiet(time.Second)
 
 	first := t.Operator.Process()
@@ -123,7 +107,7 @@ func leaseStolen(t *suite.T) {
 		now := metav1.NowMicro()
 		l.Spec.HolderIdentity, l.Spec.AcquireTime, l.Spec.RenewTime = new("thief"), &now, &now
 		l.Spec.LeaseDurationSeconds = new(int32(3600))
-		_, err := leases(t).Update(t.Context(), l, metav1.UpdateOptions{})
+		_, err := t.Leases().Update(t.Context(), l, metav1.UpdateOptions{})
 		return err
 	})
 	stolen := time.Now()
@@ -140,8 +124,4 @@ func leaseStolen(t *suite.T) {
 	if holder := lease(t).Spec.HolderIdentity; holder == nil || *holder != "thief" {
 		t.Errorf("the lease, which is another's for an hour, is held by %v", holder)
 	}
-}
-
-func leases(t *suite.T) coordinationclient.LeaseInterface {
-	return t.Fixture.Kube.CoordinationV1().Leases(suite.LeaseNamespace)
 }

@@ -2,19 +2,22 @@ package faults
 
 import (
 	"slices"
-	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// mutationChecks are the checks of policies that change what the operator writes.
+var mutationChecks = []suite.Check{
+	{ID: "fault/34-page-edited", Run: pageMutated,
+		Title: "a MyWeb whose new page a policy replaces is not completed for its new generation"},
+}
+
 // mutated are the checks of row 34: whatever the operator writes, the API server stores a different object.
 func mutated() (checks []suite.Check) {
 	for _, m := range mutations {
-		checks = append(checks, suite.Check{ID: "fault/34-" + short(m.resource) + "-mutated", Group: "34",
+		checks = append(checks, suite.Check{ID: "fault/34-" + short(m.resource) + "-mutated",
 			Within: 3 * time.Minute, Run: m.run,
 			Title: "a policy that changes " + m.what + " is reported; the other children are made, there is no PATCH loop"})
 	}
@@ -46,17 +49,14 @@ var mutations = []mutation{{
 const unanswered = 12 * time.Second
 
 func (m mutation) run(t *suite.T) {
-	name, group, _ := strings.Cut(m.resource, ".")
-	stop := mutate(t, group, name, m.patch)
+	stop := t.Mutate(m.resource, m.patch)
 	t.Create("web", suite.Sample())
 	web := m.reported(t)
 	t.Eventually("all children are made", patience, func() error { return controlled(t, web) })
 	t.AwaitQuiet(2 * time.Second)
 	mark := t.Mark()
 	staysUntried(t, m.resource)
-	if warned := t.Warnings("web"); len(warned) != 1 {
-		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
-	}
+	t.Warned("web", 1, 1)
 	// Another client changes the child beside it, then the MyWeb changes: each causes one more try at most.
 	for _, change := range []func(){
 		func() { t.Edit(m.resource, "web", `{"metadata":{"labels":{"team":"other"}}}`) },
@@ -77,9 +77,7 @@ func (m mutation) run(t *suite.T) {
 func recovered(t *suite.T, resource string) {
 	t.Edit(resource, "web", `{"metadata":{"labels":null}}`)
 	web, _ := converged(t, "web")
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("the policy is gone, and still Degraded: %s", c.Message)
-	}
+	t.Recovered(web)
 	if labels := t.Read(resource, "web").GetLabels(); labels["app.kubernetes.io/name"] == "mutated" || len(labels) == 0 {
 		t.Errorf("the policy is gone, and the labels are %v", labels)
 	}
@@ -90,7 +88,7 @@ func recovered(t *suite.T, resource string) {
 func staysUntried(t *suite.T, resource string) {
 	mark := t.Mark()
 	t.Pause(unanswered)
-	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool { return e.FullResource() != resource })
+	tries := suite.About(t.Writes(mark), resource)
 	if len(tries) > 0 {
 		t.Errorf("%d writes of the %s in %v in which nothing happened: %s",
 			len(tries), suite.KindOf[resource], unanswered, suite.Lines(tries))
@@ -99,23 +97,14 @@ func staysUntried(t *suite.T, resource string) {
 
 // reported waits for a status that names the child that differs from its desired state, and the field.
 func (m mutation) reported(t *suite.T) *suite.Web {
-	web := t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
-		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
-	})
-	message := web.Condition("Degraded").Message
-	for _, part := range append([]string{suite.KindOf[m.resource], "web"}, m.field...) {
-		if !strings.Contains(message, part) {
-			t.Errorf("the message does not name %s: %q", part, message)
-		}
-	}
-	return web
+	return t.Reported("web", "ChildMutated", patience, append([]string{suite.KindOf[m.resource], "web"}, m.field...)...)
 }
 
 // triedOnce fails the check when the child was written more than once since a mark. A conflict does not count as a
 // try.
 func (m mutation) triedOnce(t *suite.T, mark int) {
-	tries := slices.DeleteFunc(t.Writes(mark), func(e ledger.Entry) bool {
-		return e.FullResource() != m.resource || slices.Contains(e.Served, 409)
+	tries := slices.DeleteFunc(suite.About(t.Writes(mark), m.resource), func(e ledger.Entry) bool {
+		return slices.Contains(e.Served, 409)
 	})
 	if len(tries) > 1 {
 		t.Errorf("the %s was written %d times, though once shows that the policy changes it again: %s",
@@ -127,11 +116,9 @@ func (m mutation) triedOnce(t *suite.T, mark int) {
 func pageMutated(t *suite.T) {
 	t.Serve("web", suite.Sample())
 	history := t.Follow()
-	stop := mutate(t, "", suite.ConfigMaps, mutations[0].patch)
+	stop := t.Mutate(suite.ConfigMaps, mutations[0].patch)
 	web := t.SetPage("web", "<h1>changed</h1>")
-	t.Await("web", "is Degraded for ChildMutated", patience, func(w *suite.Web) bool {
-		return w.Degraded("ChildMutated") && !w.Status.Completed && w.Status.ObservedGeneration == w.Generation
-	})
+	t.Reported("web", "ChildMutated", patience)
 	t.AwaitQuiet(2 * time.Second)
 	staysUntried(t, suite.ConfigMaps)
 	if now := t.Web("web"); now.Status.Completed {

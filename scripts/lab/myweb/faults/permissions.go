@@ -4,25 +4,31 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
+
+// permissionChecks are the checks of permissions, quotas and namespaces.
+var permissionChecks = []suite.Check{
+	{ID: "fault/28-namespace-deleted", Alone: true, Run: namespaceDeleted,
+		Title: "when the namespace is deleted under a MyWeb that is being made, the operator stops trying"},
+	{ID: "fault/31-permission-revoked", Alone: true, Within: 3 * time.Minute, Run: permissionRevoked,
+		Title: "a permission that is taken away is reported, tried again with backoff, and its return noticed"},
+	{ID: "fault/31-logged-once", Run: loggedOnce,
+		Title: "a permission that is missing for 20 s is logged once for each distinct message"},
+	{ID: "fault/32-quota", Run: quota,
+		Title: "a quota that leaves no Service is reported, tried again with backoff, and recovers"},
+	{ID: "fault/32-admission", Run: admission,
+		Title: "an admission policy that denies the ConfigMap is reported, tried again with backoff, and recovers"},
+}
 
 // namespaceDeleted uses a separate namespace, which a finalizer of another program keeps from being removed. For a
 // while the operator gets no event about the deletion of the MyWeb.
@@ -57,23 +63,19 @@ func namespaceDeleted(t *suite.T) {
 	held.Release()
 	wantBackoff(t)
 	deaf.Release()
-	t.Eventually("the MyWeb is gone", patience, func() error {
-		if _, err := t.Get("web"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
-		}
-		return nil
-	})
+	t.AwaitGone(suite.Resource, "web", patience)
 	t.AwaitQuiet(time.Second)
 	t.StaysQuiet(2 * time.Second)
 	wantNoPanic(t, true)
 }
 
-// permissionRevoked removes the permission to write ConfigMaps. The permission to read stays: an operator that loses
-// it waits for client-go's backoff, which is long.
+// permissionRevoked refuses writes of ConfigMaps as the API server does when the permission is missing: the operator
+// cannot tell the difference. The permission to read stays: an operator that loses it waits for client-go's backoff,
+// which is long.
 func permissionRevoked(t *suite.T) {
 	o := t.Operator
 	before := t.Children(t.Serve("web", suite.Sample()))
-	restore := revoke(t)
+	missing := t.Rule(proxy.Rule{Match: toWrite(suite.ConfigMaps), Do: proxy.Refuse(http.StatusForbidden, 0)})
 	mark := t.Mark()
 	printed := o.Process().Printed()
 	t.SetPage("web", "<h1>changed</h1>")
@@ -86,7 +88,7 @@ func permissionRevoked(t *suite.T) {
 	wantBackoff(t)
 	t.Eventually("the operator reports that it may not", patience, func() error {
 		reported := t.Web("web").Condition("Degraded").Status == metav1.ConditionTrue ||
-			strings.Contains(strings.ToLower(o.Process().OutputSince(printed)), "forbidden")
+			strings.Contains(o.Process().OutputSince(printed), "answers 403")
 		for _, e := range t.Events("web") {
 			reported = reported || e.Type == corev1.EventTypeWarning
 		}
@@ -98,115 +100,21 @@ func permissionRevoked(t *suite.T) {
 	if t.Web("web").Is() {
 		t.Errorf("completed, though the page could not be written")
 	}
-	restore()
+	missing.Release()
 	web, after := converged(t, "web")
 	t.SameChildren(before, after)
 	wantMade(t, mark, 0, suite.Kinds...)
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("allowed again, and still Degraded: %s", c.Message)
-	}
+	t.Recovered(web)
 	wantAlive(t)
 }
 
-// revoke removes the permission and returns a function that restores it. For an operator without roles, which may do
-// everything, the proxy refuses the requests; the operator cannot distinguish this from the API server.
-func revoke(t *suite.T) (restore func()) {
-	o := t.Operator
-	if o.Impl.Roles == nil {
-		return t.Rule(proxy.Rule{Match: toWrite(suite.ConfigMaps), Do: proxy.Refuse(http.StatusForbidden, 0)}).Release
-	}
-	give := func(ctx context.Context) {
-		for _, file := range o.Impl.Roles {
-			if err := t.Fixture.Grant(ctx, o.User.Name, "", filepath.Join(o.Impl.Folder, file)); err != nil {
-				t.Errorf("give the permissions back: %v", err)
-			}
-		}
-	}
-	t.Cleanup(give)
-	for n, file := range o.Impl.Roles {
-		reduced := filepath.Join(t.Fixture.Dir, fmt.Sprintf("reduced-%d.yaml", n))
-		t.Must(reduce(filepath.Join(o.Impl.Folder, file), reduced), "make a smaller role")
-		t.Must(t.Fixture.Grant(t.Context(), o.User.Name, "", reduced), "take a permission away")
-	}
-	awaitPermission(t, false)
-	return func() {
-		give(t.Context())
-		awaitPermission(t, true)
-	}
-}
-
-// reduce writes a file of roles without the permission to write ConfigMaps.
-func reduce(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	var out []string
-	for _, text := range strings.Split(string(data), "\n---") {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(text), &role); err != nil {
-			return err
-		}
-		var rules []rbacv1.PolicyRule
-		for _, rule := range role.Rules {
-			if slices.Contains(rule.Resources, suite.ConfigMaps) {
-				reading := *rule.DeepCopy()
-				reading.Resources = []string{suite.ConfigMaps}
-				reading.Verbs = slices.DeleteFunc(reading.Verbs, func(v string) bool {
-					return v == "*" || slices.Contains(wire.Writes, v)
-				})
-				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool { return r == suite.ConfigMaps })
-				if len(reading.Verbs) > 0 {
-					rules = append(rules, reading)
-				}
-			}
-			if len(rule.Resources) > 0 || len(rule.NonResourceURLs) > 0 {
-				rules = append(rules, rule)
-			}
-		}
-		role.Rules = rules
-		text, err := yaml.Marshal(role)
-		if err != nil {
-			return err
-		}
-		out = append(out, string(text))
-	}
-	return os.WriteFile(to, []byte(strings.Join(out, "\n---\n")), 0o600)
-}
-
-// awaitPermission returns when the API server allows the operator to write ConfigMaps, or no longer does.
-func awaitPermission(t *suite.T, allowed bool) {
-	t.Eventually("the API server acts by the new role", 0, func() error {
-		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().
-			Create(t.Context(), &authv1.SubjectAccessReview{
-				Spec: authv1.SubjectAccessReviewSpec{User: t.Operator.User.Name, ResourceAttributes: &authv1.ResourceAttributes{
-					Namespace: t.Namespace, Verb: wire.Patch, Resource: suite.ConfigMaps}}}, metav1.CreateOptions{})
-		if err == nil && answer.Status.Allowed != allowed {
-			err = fmt.Errorf("writing ConfigMaps is allowed: %v", answer.Status.Allowed)
-		}
-		return err
-	})
-}
-
 func quota(t *suite.T) {
-	quotas := t.Fixture.Kube.CoreV1().ResourceQuotas(t.Namespace)
-	none := corev1.ResourceList{"count/services": resource.MustParse("0")}
-	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec: corev1.ResourceQuotaSpec{Hard: none}}, metav1.CreateOptions{})
-	t.Must(err, "make a quota")
-	t.Eventually("the quota is in force", 0, func() error {
-		q, err := quotas.Get(t.Context(), "none", metav1.GetOptions{})
-		if err == nil && len(q.Status.Hard) == 0 {
-			err = fmt.Errorf("its status is empty")
-		}
-		return err
-	})
-	denied(t, func() { t.Must(quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}), "delete the quota") })
+	denied(t, t.Limit(corev1.ResourceList{"count/services": resource.MustParse("0")}))
 }
 
 // admission denies ConfigMaps by a policy, in the namespace of the check.
 func admission(t *suite.T) {
-	denied(t, forbid(t, "", suite.ConfigMaps, "false", notAllowed))
+	denied(t, t.Forbid(suite.ConfigMaps, "false", notAllowed))
 }
 
 // denied creates a MyWeb with a child that is not allowed, and allows it later.
@@ -222,9 +130,7 @@ func denied(t *suite.T, allow func()) {
 	allow()
 	web, _ := converged(t, "web")
 	wantMade(t, 0, 1, suite.Kinds...)
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("allowed again, and still Degraded: %s", c.Message)
-	}
+	t.Recovered(web)
 }
 
 // Details of a log line that change from try to try: times, identifiers, counters.

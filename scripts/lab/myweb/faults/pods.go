@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,18 @@ import (
 
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
+
+// podChecks are the checks of pods that are refused.
+var podChecks = []suite.Check{
+	{ID: "fault/32-pods-limit-range", Run: podsRefused(limitRange),
+		Title: "pods that a LimitRange refuses are reported within seconds, with its message; it recovers"},
+	{ID: "fault/32-pods-security", Run: podsRefused(podSecurity),
+		Title: "pods that Pod Security refuses are reported within seconds, with its message; it recovers"},
+	{ID: "fault/32-pods-admission", Run: podsRefused(podPolicy),
+		Title: "pods that an admission policy refuses are reported within seconds, with its message; it recovers"},
+	{ID: "fault/32-replicaset", Run: podsRefused(replicaSetPolicy),
+		Title: "a ReplicaSet that an admission policy refuses is reported within seconds, with its message; it recovers"},
+}
 
 // podsRefused creates a MyWeb in a cluster that accepts its Deployment and refuses the pods. The Deployment reports
 // the refusal at once, and ten minutes later that its deadline has passed. forbidPods returns a part of the message
@@ -22,18 +33,12 @@ func podsRefused(forbidPods func(t *suite.T) (message string, allow func())) fun
 		web := t.Await("web", "is Degraded for ReplicaFailure", 15*time.Second, func(w *suite.Web) bool {
 			return w.Degraded("ReplicaFailure") && w.Condition("Available").Status == metav1.ConditionFalse
 		})
-		if got := web.Condition("Degraded").Message; !strings.Contains(got, message) {
-			t.Errorf("the message does not say %q: %q", message, got)
-		}
+		t.Says(web, message)
 		t.StaysQuiet(time.Second)
 		allow()
 		web, _ = converged(t, "web")
-		if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
-			t.Errorf("Degraded is %s: %s: %s", c.Status, c.Reason, c.Message)
-		}
-		if warned := t.Warnings("web"); len(warned) > 1 {
-			t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
-		}
+		t.Recovered(web)
+		t.Warned("web", 0, 1)
 	}
 }
 
@@ -59,14 +64,14 @@ func podSecurity(t *suite.T) (message string, allow func()) {
 		t.Must(err, "label the namespace")
 	}
 	label("baseline")
-	stop := mutate(t, "apps", "deployments", `[JSONPatch{op: "add", path: "/spec/template/spec/hostPID", value: true}]`)
+	stop := t.Mutate(suite.Deployments, `[JSONPatch{op: "add", path: "/spec/template/spec/hostPID", value: true}]`)
 	return "violates PodSecurity", func() { stop(); label("privileged") }
 }
 
 func podPolicy(t *suite.T) (message string, allow func()) {
-	return notAllowed, forbid(t, "", "pods", "false", notAllowed)
+	return notAllowed, t.Forbid("pods", "false", notAllowed)
 }
 
 func replicaSetPolicy(t *suite.T) (message string, allow func()) {
-	return notAllowed, forbid(t, "apps", "replicasets", "false", notAllowed)
+	return notAllowed, t.Forbid("replicasets.apps", "false", notAllowed)
 }

@@ -16,14 +16,26 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// refusalChecks are the checks of refusals of the API server.
+var refusalChecks = []suite.Check{
+	{ID: "fault/35-sidecar-disliked", Run: sidecarDisliked,
+		Title: "a policy that refuses an injected sidecar is reported; the sidecar stays; it recovers"},
+	{ID: "fault/36-long-message", Run: longMessage,
+		Title: "a message of more than 1,024 bytes reaches the event, shortened"},
+	{ID: "fault/37-no-spec", Fast: true, Run: noSpec,
+		Title: "a MyWeb without spec is refused with the schema's message, whatever webhooks there are"},
+	{ID: "fault/37-wrong-types", Fast: true, Run: wrongTypes,
+		Title: "values of a wrong type are refused with the path of the field, whatever webhooks there are"},
+}
+
 // sidecarDisliked makes another program inject a sidecar, and a policy refuse it later.
 func sidecarDisliked(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
-	t.EditBy(suite.Deployments, "web", suite.Operation{Op: "add", Path: "/spec/template/spec/containers/-",
-		Value: map[string]any{"name": "sidecar", "image": "example.com/sidecar"}})
+	t.Set(suite.Deployments, "web", "/spec/template/spec/containers/-",
+		map[string]any{"name": "sidecar", "image": "example.com/sidecar"})
 	converged(t, "web")
 	without := `!object.spec.template.spec.containers.exists(c, c.name == "sidecar")`
-	allow := forbid(t, "apps", "deployments", without, notAllowed)
+	allow := t.Forbid(suite.Deployments, without, notAllowed)
 	mark := t.Mark()
 	t.Patch("web", `{"spec":{"image":"nginx:2"}}`)
 	web := t.Await("web", "is Degraded for ChildRejected", patience, func(w *suite.Web) bool {
@@ -32,13 +44,9 @@ func sidecarDisliked(t *suite.T) {
 		}
 		return w.Degraded("ChildRejected") && !w.Status.Completed
 	})
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, notAllowed) {
-		t.Errorf("the message does not say what the policy says: %q", message)
-	}
+	t.Says(web, notAllowed)
 	wantBackoff(t)
-	if warned := t.Warnings("web"); len(warned) != 1 {
-		t.Errorf("%d Warnings, wanted 1: %q", len(warned), warned)
-	}
+	t.Warned("web", 1, 1)
 	allow()
 	_, after := converged(t, "web")
 	t.SameChildren(before, after)
@@ -59,15 +67,10 @@ const longestNote = 1024
 // longMessage has a policy with a long message, in characters of two bytes, so that a cut may fall into a character.
 func longMessage(t *suite.T) {
 	long := "The page is not allowed: " + strings.Repeat("ö", longestNote) + "."
-	allow := forbid(t, "", suite.ConfigMaps, "false", long)
+	allow := t.Forbid(suite.ConfigMaps, "false", long)
 	t.Create("web", suite.Sample())
-	web := t.Await("web", "is Degraded for ChildRejected", patience, func(w *suite.Web) bool {
-		return w.Degraded("ChildRejected")
-	})
 	begin := "The page is not allowed: ööö"
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, begin) {
-		t.Errorf("the condition does not say what the policy says: %q", cut(message))
-	}
+	t.Reported("web", "ChildRejected", patience, begin)
 	t.Eventually("there is a Warning", patience, func() error {
 		warned := t.Warnings("web")
 		if len(warned) == 0 {
@@ -86,9 +89,7 @@ func longMessage(t *suite.T) {
 				n, longestNote, e.Note)
 		}
 	}
-	if warned := t.Warnings("web"); len(warned) != 1 {
-		t.Errorf("%d Warnings, wanted 1", len(warned))
-	}
+	t.Warned("web", 1, 1)
 	allow()
 	converged(t, "web")
 }

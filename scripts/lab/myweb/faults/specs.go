@@ -10,6 +10,28 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// specChecks are the checks of specs.
+var specChecks = []suite.Check{
+	{ID: "fault/20-key-removed", Fast: true, Run: keyRemoved,
+		Title: "a page and a replica count that are taken out of the spec are gone from the children"},
+	{ID: "fault/23-port-taken-and-back", Run: badPort,
+		Title: "a spec that cannot be served is reported with the reason, leaves the pods alone, and recovers when " +
+			"it is reverted"},
+	{ID: "fault/23-refused", Run: refusedChild,
+		Title: "a spec whose Deployment the API server refuses is reported with the reason, leaves the pods alone, and " +
+			"recovers when it is reverted"},
+	{ID: "fault/23-invalid", Run: invalid,
+		Title: "a spec that the API server refuses itself changes nothing"},
+	{ID: "fault/24-too-large", Run: tooLarge,
+		Title: "a page that is too large for its ConfigMap is reported, tried again with backoff, and recovers; another " +
+			"MyWeb is served"},
+	{ID: "fault/24-largest-page", Run: largestPages,
+		Title: "the largest page is served with a status, whatever its characters; one character more is refused with " +
+			"the field's path"},
+	{ID: "fault/26-same-in-other-words", Fast: true, Run: otherWords,
+		Title: "defaults of the API server and equal values in another spelling cost no write"},
+}
+
 func keyRemoved(t *suite.T) {
 	spec := suite.Sample()
 	spec.Replicas = new(int32(3))
@@ -38,15 +60,7 @@ func badPort(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
 	t.Patch("web", fmt.Sprintf(`{"spec":{"nodePortNumber":%d}}`, port))
-	web := t.Await("web", "is Degraded for NodePortUnavailable", patience, func(w *suite.Web) bool {
-		return w.Degraded("NodePortUnavailable")
-	})
-	if message := web.Condition("Degraded").Message; !strings.Contains(message, fmt.Sprint(port)) {
-		t.Errorf("the message does not name the port %d: %q", port, message)
-	}
-	if web.Status.Completed {
-		t.Errorf("completed is true beside NodePortUnavailable")
-	}
+	t.Reported("web", "NodePortUnavailable", patience, fmt.Sprint(port))
 	wantBackoff(t)
 	t.Patch("web", `{"spec":{"nodePortNumber":null}}`)
 	web, after := converged(t, "web")
@@ -64,22 +78,20 @@ func wantAsBefore(t *suite.T, web *suite.Web, before, after *suite.Children) {
 		t.Errorf("the Deployment was changed: generation %d, before %d", after.Deployment.Generation,
 			before.Deployment.Generation)
 	}
-	if c := web.Condition("Degraded"); c.Status == metav1.ConditionTrue {
-		t.Errorf("reverted, and still Degraded: %s", c.Message)
-	}
+	t.Recovered(web)
 }
 
 // refusedChild requests an image that a policy forbids.
 func refusedChild(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
-	forbid(t, "apps", "deployments", `!object.spec.template.spec.containers.exists(c, c.image == "forbidden")`, notAllowed)
+	t.Forbid(suite.Deployments, `!object.spec.template.spec.containers.exists(c, c.image == "forbidden")`, notAllowed)
 	reverted(t, before, `{"spec":{"image":"forbidden"}}`, `{"spec":{"image":"nginx"}}`)
 }
 
 // tooLarge requests a page that a policy finds too large.
 func tooLarge(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
-	forbid(t, "", suite.ConfigMaps, `size(object.data["index.html"]) < 1000`, notAllowed)
+	t.Forbid(suite.ConfigMaps, `size(object.data["index.html"]) < 1000`, notAllowed)
 	large := strings.Repeat("x", 2000)
 	reverted(t, before, `{"spec":{"pageContentHtml":"`+large+`"}}`,
 		`{"spec":{"pageContentHtml":"`+*suite.Sample().PageContentHTML+`"}}`)

@@ -14,17 +14,51 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
+// writeChecks are the checks of the writes of the operator.
+var writeChecks = []suite.Check{
+	{ID: "fault/03-answer-lost", Fast: true,
+		Run:   once(proxy.Rule{Match: committed, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, written...),
+		Title: "a child or status that was written, but whose answer was lost, is recognized; nothing is created twice"},
+	{ID: "fault/03-error-after-commit",
+		Run:   once(proxy.Rule{Match: committed, Moment: proxy.After, Times: 1, Do: proxy.Refuse(500, 0)}, written...),
+		Title: "a write that succeeded but was answered with 500 is recognized; nothing is created twice"},
+	{ID: "fault/03-answer-lost-update", Run: answerLostUpdate,
+		Title: "a change whose answer is lost is made once, and reported"},
+	{ID: "fault/04-dropped", Fast: true, Run: once(proxy.Rule{Times: 2, Do: proxy.Drop()}, written...),
+		Title: "a write that never arrived is sent again"},
+	{ID: "fault/04-unreachable", Run: failing(proxy.Drop(), suite.Kinds...),
+		Title: "while no write arrives, the operator retries with backoff; it recovers"},
+	{ID: "fault/04-duplicated", Run: once(proxy.Rule{Times: 1, Do: proxy.Duplicate()}, written...),
+		Title: "a write that arrives twice makes one object"},
+	{ID: "fault/05-conflict-children", Run: conflictChildren,
+		Title: "five conflicts on each child are tried again, never shown as a failure"},
+	{ID: "fault/05-conflict-status", Fast: true, Run: once(proxy.Rule{Times: 5, Do: proxy.Refuse(409, 0)}, status),
+		Title: "five conflicts on the status are tried again, never shown as a failure"},
+	{ID: "fault/05-conflict-true", Run: trueConflict,
+		Title: "the status is reported even when another client changes the MyWeb before each status write"},
+	{ID: "fault/06-429-retry-after-children",
+		Run:   retryAfter(429, suite.Kinds...),
+		Title: "a 429 with Retry-After is waited for before the child is sent again"},
+	{ID: "fault/06-503-retry-after-status", Run: retryAfter(503, status),
+		Title: "a 503 with Retry-After is waited for before the status is sent again"},
+	{ID: "fault/07-slow-status", Alone: true, Run: slow(status),
+		Title: "while status writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
+	{ID: "fault/07-slow-writes", Alone: true,
+		Run:   slow(written...),
+		Title: "while all writes of three MyWebs take 2 s more, a fourth need not wait for all of them"},
+}
+
 // writes are the checks of each answer that asks for a retry.
 func writes() (checks []suite.Check) {
 	for _, code := range []int{500, 503, 504, 429} {
 		checks = append(checks,
-			suite.Check{ID: fmt.Sprintf("fault/06-%d-children", code), Group: "6", Fast: code == 500, Within: 2 * time.Minute,
+			suite.Check{ID: fmt.Sprintf("fault/06-%d-children", code), Fast: code == 500,
 				Title: fmt.Sprintf("children that are answered with %d are tried again with backoff, never shown as a failure",
 					code),
-				Run: refused(code, suite.Kinds...)},
-			suite.Check{ID: fmt.Sprintf("fault/06-%d-status", code), Group: "6", Fast: code == 503, Within: 2 * time.Minute,
+				Run: failing(proxy.Refuse(code, 0), suite.Kinds...)},
+			suite.Check{ID: fmt.Sprintf("fault/06-%d-status", code), Fast: code == 503,
 				Title: fmt.Sprintf("a status that is answered with %d is tried again with backoff", code),
-				Run:   refused(code, status)})
+				Run:   failing(proxy.Refuse(code, 0), status)})
 	}
 	return checks
 }
@@ -40,12 +74,16 @@ func each(t *suite.T, r proxy.Rule, resources ...string) {
 	}
 }
 
-// whileMade disturbs the writes for a new MyWeb, and expects that it is served as without a fault.
-func whileMade(disturb func(t *suite.T)) func(*suite.T) {
+// whileMade disturbs the writes for a new MyWeb, and expects that it is served as without a fault. Meanwhile it calls
+// the function that disturb returns, if there is one.
+func whileMade(disturb func(t *suite.T) (meanwhile func())) func(*suite.T) {
 	return func(t *suite.T) {
 		history := t.Follow()
-		disturb(t)
+		meanwhile := disturb(t)
 		t.Create("web", suite.Sample())
+		if meanwhile != nil {
+			meanwhile()
+		}
 		converged(t, "web")
 		wantMade(t, 0, 1, suite.Kinds...)
 		t.StaysQuiet(time.Second)
@@ -54,35 +92,25 @@ func whileMade(disturb func(t *suite.T)) func(*suite.T) {
 	}
 }
 
-func answerLost(t *suite.T) {
-	done := ledger.Match{Where: ledger.Entry.Committed}
-	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()},
-		append([]string{status}, suite.Kinds...)...)
+// once is whileMade with a rule for the first writes of some resources.
+func once(r proxy.Rule, resources ...string) func(*suite.T) {
+	return whileMade(func(t *suite.T) func() {
+		each(t, r, resources...)
+		return nil
+	})
 }
 
-func errorAfterCommit(t *suite.T) {
-	done := ledger.Match{Where: ledger.Entry.Committed}
-	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Refuse(500, 0)},
-		append([]string{status}, suite.Kinds...)...)
-}
+// written are the resources that an operator writes.
+var written = append([]string{status}, suite.Kinds...)
 
-func dropped(t *suite.T) {
-	each(t, proxy.Rule{Times: 2, Do: proxy.Drop()}, append([]string{status}, suite.Kinds...)...)
-}
-
-func duplicated(t *suite.T) {
-	each(t, proxy.Rule{Times: 1, Do: proxy.Duplicate()}, append([]string{status}, suite.Kinds...)...)
-}
-
-func conflictStatus(t *suite.T) {
-	each(t, proxy.Rule{Times: 5, Do: proxy.Refuse(409, 0)}, status)
-}
+// committed are writes that the API server has executed.
+var committed = ledger.Match{Where: ledger.Entry.Committed}
 
 func answerLostUpdate(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	mark := t.Mark()
-	done := ledger.Match{Where: ledger.Entry.Committed}
-	each(t, proxy.Rule{Match: done, Moment: proxy.After, Times: 1, Do: proxy.Drop()}, suite.ConfigMaps, suite.Deployments)
+	each(t, proxy.Rule{Match: committed, Moment: proxy.After, Times: 1, Do: proxy.Drop()},
+		suite.ConfigMaps, suite.Deployments)
 	t.SetPage("web", "<h1>changed</h1>")
 	_, after := converged(t, "web")
 	t.SameChildren(before, after)
@@ -91,19 +119,6 @@ func answerLostUpdate(t *suite.T) {
 		t.Errorf("the Deployment was changed %d times, wanted once: %s", got, suite.Lines(t.Writes(mark)))
 	}
 	t.StaysQuiet(time.Second)
-}
-
-// unreachable drops all writes for a while: client-go does not repeat a write by itself.
-func unreachable(t *suite.T) {
-	history := t.Follow()
-	f := t.Rule(proxy.Rule{Match: toWrite(suite.Kinds...), Do: proxy.Drop()})
-	t.Create("web", suite.Sample())
-	t.AwaitFault(f, 1, patience)
-	wantBackoff(t)
-	f.Release()
-	converged(t, "web")
-	wantMade(t, 0, 1, suite.Kinds...)
-	history.NeverDegraded(t.Web("web"))
 }
 
 // conflictChildren changes existing objects: a create that is answered with 409 would mean that the object exists.
@@ -146,35 +161,30 @@ func trueConflict(t *suite.T) {
 	history.NeverDegraded(t.Web("web"))
 }
 
-// refused answers all writes to resources with a code for a window.
-func refused(code int, resources ...string) func(*suite.T) {
-	return func(t *suite.T) {
-		history := t.Follow()
-		f := t.Rule(proxy.Rule{Match: toWrite(resources...), Do: proxy.Refuse(code, 0)})
-		t.Create("web", suite.Sample())
-		t.AwaitFault(f, 1, patience)
-		wantBackoff(t)
-		if f.Fired() < 2 {
-			t.Errorf("%d tries in %v: it was given up", f.Fired(), window)
+// failing disturbs all writes to resources for a window: client-go does not repeat a write by itself.
+func failing(do proxy.Action, resources ...string) func(*suite.T) {
+	return whileMade(func(t *suite.T) func() {
+		f := t.Rule(proxy.Rule{Match: toWrite(resources...), Do: do})
+		return func() {
+			t.AwaitFault(f, 1, patience)
+			wantBackoff(t)
+			if f.Fired() < 2 {
+				t.Errorf("%d tries in %v: it was given up", f.Fired(), window)
+			}
+			f.Release()
 		}
-		f.Release()
-		converged(t, "web")
-		wantMade(t, 0, 1, suite.Kinds...)
-		history.NeverDegraded(t.Web("web"))
-		wantNoPanic(t, false)
-	}
+	})
 }
 
 // retryAfter answers two writes with a code and asks for a pause of a second.
 func retryAfter(code int, resources ...string) func(*suite.T) {
-	return func(t *suite.T) {
-		history := t.Follow()
+	made := whileMade(func(t *suite.T) func() {
 		t.Rule(proxy.Rule{Match: toWrite(resources...), Times: 2, Do: proxy.Refuse(code, time.Second)})
-		t.Create("web", suite.Sample())
-		converged(t, "web")
-		wantMade(t, 0, 1, suite.Kinds...)
-		history.NeverDegraded(t.Web("web"))
-		tries := slices.DeleteFunc(t.Writes(0), func(e ledger.Entry) bool { return !slices.Contains(resources, e.FullResource()) })
+		return nil
+	})
+	return func(t *suite.T) {
+		made(t)
+		tries := suite.About(t.Writes(0), resources...)
 		for n, e := range tries[:len(tries)-1] {
 			next := slices.IndexFunc(tries[n+1:], func(o ledger.Entry) bool { return o.FullResource() == e.FullResource() })
 			if e.Code != code || next < 0 {

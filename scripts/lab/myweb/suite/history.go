@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,13 +95,18 @@ func (h *History) NeverDegraded(last *Web) {
 			break
 		}
 	}
-	if all := h.t.Warnings(last.Name); len(all) > 0 {
-		h.t.Errorf("warned of a MyWeb that only had to wait: %s", strings.Join(all, "; "))
-	}
+	h.t.Warned(last.Name, 0, 0)
 }
 
 // Warnings are the events of that type about a MyWeb, one for each time that they were recorded.
 func (t *T) Warnings(name string) []string { return t.Recorded(name, corev1.EventTypeWarning) }
+
+// Warned fails the check unless there are at least and at most so many warnings about a MyWeb.
+func (t *T) Warned(name string, least, most int) {
+	if all := t.Warnings(name); len(all) < least || len(all) > most {
+		t.Errorf("expected %d to %d warnings; but there are %d: %q", least, most, len(all), all)
+	}
+}
 
 // Recorded are the events about a MyWeb of the given types, or of all types, one for each time that they were
 // recorded: a counter in an event counts, too.

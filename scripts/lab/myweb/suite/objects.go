@@ -4,15 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
 )
 
 // Resources, as the ledger names them: of the MyWebs, of their status, and of their children.
@@ -84,9 +88,39 @@ func (t *T) edit(resource, name string, how types.PatchType, patch string) {
 	t.Must(err, fmt.Sprintf("edit %s %s by %.200s", resource, name, patch))
 }
 
+// Set sets a field of an object, by its JSON pointer, as a user does.
+func (t *T) Set(resource, name, pointer string, value any) {
+	t.EditBy(resource, name, Operation{"add", pointer, value})
+}
+
 // Remove deletes an object.
 func (t *T) Remove(resource, name string) {
 	t.Must(t.Objects(resource).Delete(t.ctx, name, metav1.DeleteOptions{}), "delete "+resource+" "+name)
+}
+
+// AwaitGone returns when an object is gone.
+func (t *T) AwaitGone(resource, name string, within time.Duration) {
+	t.Eventually(resource+" "+name+" is gone", within, func() error {
+		if _, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+}
+
+// Another returns an error unless there is an object of that name with another UID.
+func (t *T) Another(resource, name string, old types.UID) error {
+	o, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+	if err == nil && o.GetUID() == old {
+		err = fmt.Errorf("the old one is still there")
+	}
+	return err
+}
+
+// About returns the entries about one of the resources, without other subresources.
+func About(entries []ledger.Entry, resources ...string) []ledger.Entry {
+	m := ledger.Match{Resources: resources}
+	return slices.DeleteFunc(slices.Clone(entries), func(e ledger.Entry) bool { return !m.Matches(e) })
 }
 
 // Unmanaged is an object of another owner that has the name of a child. It has no field of a child.
@@ -120,7 +154,8 @@ func (t *T) SameChildren(before, after *Children, but ...string) {
 				was.GetUID())
 		}
 	}
-	if was, is := before.Service.Spec.ClusterIP, after.Service.Spec.ClusterIP; was != is && !slices.Contains(but, "Service") {
+	was, is := before.Service.Spec.ClusterIP, after.Service.Spec.ClusterIP
+	if was != is && !slices.Contains(but, "Service") {
 		t.Errorf("expected the same children; but the cluster IP of the Service is %s, before %s", is, was)
 	}
 }

@@ -150,6 +150,12 @@ func (t *T) Patch(name, patch string) *Web {
 	return web
 }
 
+// Falsify writes a status, as any client with the permission can.
+func (t *T) Falsify(name, patch string) {
+	_, err := t.Objects(Resource).Patch(t.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	t.Must(err, "falsify the status of "+name)
+}
+
 // SetPage changes the page of a MyWeb.
 func (t *T) SetPage(name, page string) *Web {
 	return t.Patch(name, JSON(map[string]any{"spec": map[string]any{"pageContentHtml": page}}))

@@ -1,0 +1,39 @@
+package suite
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
+)
+
+// Forbid makes a policy deny objects of a resource that do not meet a CEL expression, in the namespace of the check,
+// until allow is called or the check ends.
+func (t *T) Forbid(resource, unless, message string) (allow func()) {
+	return t.untilEnd(t.Fixture.Forbid(t.ctx, t.policy(resource), unless, message))
+}
+
+// Mutate makes a policy change every object of a resource by a JSON patch in CEL, in the namespace of the check, until
+// stop is called or the check ends.
+func (t *T) Mutate(resource, patch string) (stop func()) {
+	return t.untilEnd(t.Fixture.Mutate(t.ctx, t.policy(resource), patch))
+}
+
+// Limit makes a quota in the namespace of the check, until lift is called or the check ends.
+func (t *T) Limit(hard corev1.ResourceList) (lift func()) {
+	return t.untilEnd(t.Fixture.Limit(t.ctx, t.Namespace, hard))
+}
+
+func (t *T) policy(resource string) fixture.Policy {
+	return fixture.Policy{Namespace: t.Namespace, Resource: GVR(resource)}
+}
+
+// untilEnd returns a function that removes a policy or quota. The check removes it at its end, too.
+func (t *T) untilEnd(away func(context.Context) error, err error) (remove func()) {
+	if away != nil {
+		t.Cleanup(func(ctx context.Context) { _ = away(ctx) }) // it may be gone already
+	}
+	t.Must(err, "put a policy or quota in force")
+	return func() { t.Must(away(t.ctx), "remove a policy or quota") }
+}
