@@ -189,7 +189,9 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 		"no fault: many samples": {nil, []string{"many"}, "", "writes for a single sample"},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			"each of many samples costs more than a single sample"},
-		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults", "recovers from 500"},
+		"no fault: the spec names a child": {[]string{"FAULT=named"}, []string{"many"}, "", "writes for a single sample"},
+		"many samples share one child":     {[]string{"FAULT=shares"}, []string{"many"}, "many", "are not served"},
+		"an error that is forgotten":       {[]string{"FAULT=forgets"}, []string{"faults"}, "faults", "recovers from 500"},
 		"a lease that it may not have": {[]string{"FAULT=elsewhere"}, []string{"replicas"}, "",
 			"its lease was forbidden in the namespace default"},
 	})

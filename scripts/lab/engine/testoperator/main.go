@@ -58,11 +58,13 @@ const (
 	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
 	leaves          = "leaves"           // children of an earlier spec stay
 	marksAll        = "marks-all"        // a new Greeting makes it write to the ConfigMaps of other Greetings
+	shares          = "shares"           // the ConfigMap of each Greeting has the same name
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
 	// Habits that are not faults and must not be reported as faults.
 	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
+	named       = "named"       // spec.text is the name of the ConfigMap
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
 )
 

@@ -115,6 +115,11 @@ func (r *reconciler) plant(child *unstructured.Unstructured) {
 	case r.fault == invalid && child.GetKind() == "Deployment":
 		container := map[string]any{"name": "main"}
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
+	case r.fault == shares && child.GetKind() == "ConfigMap":
+		child.SetName("shared")
+	case r.fault == named && child.GetKind() == "ConfigMap":
+		text, _, _ := unstructured.NestedString(child.Object, "data", "text")
+		child.SetName(text)
 	case r.fault == makesUp && child.GetKind() == "ConfigMap":
 		password := fmt.Sprint(time.Now().UnixNano())
 		if have, err := r.get(children[0], cache.MetaObjectToName(child)); err == nil {
@@ -169,6 +174,8 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	have, err := r.get(gvr, cache.MetaObjectToName(want))
 	key := gvr.Resource + " " + cache.MetaObjectToName(want).String()
 	switch {
+	case err == nil && (r.fault == named || r.fault == shares) && !isOfSameOwner(have, want):
+		return errors.New("another Greeting owns it")
 	case err == nil && r.changed[key]:
 		return errChanged
 	case err != nil && !apierrors.IsNotFound(err):
@@ -187,6 +194,11 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 		err, r.changed[key] = errChanged, r.fault == once
 	}
 	return err
+}
+
+func isOfSameOwner(a, b *unstructured.Unstructured) bool {
+	x, y := metav1.GetControllerOf(a), metav1.GetControllerOf(b)
+	return x == nil || x.UID == y.UID
 }
 
 // contains reports whether every value in want is in have.
