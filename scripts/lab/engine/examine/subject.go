@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,8 +58,7 @@ type Subject struct {
 	FailOn []string `json:"fail_on,omitempty"`
 }
 
-// ReadSubject reads a file such as examine.yaml. Its paths are relative to its folder, which is $SETTINGS in Args and
-// Env.
+// ReadSubject reads a file such as examine.yaml. Its paths are relative to its folder.
 func ReadSubject(file string) (Subject, error) {
 	var s Subject
 	data, err := os.ReadFile(file)
@@ -83,13 +81,7 @@ func ReadSubject(file string) (Subject, error) {
 			list[i] = beside(list[i])
 		}
 	}
-	folder, err := filepath.Abs(filepath.Dir(file))
-	for _, list := range [][]string{s.Args, s.Env} {
-		for i := range list {
-			list[i] = strings.ReplaceAll(list[i], "$SETTINGS", folder)
-		}
-	}
-	return s, err
+	return s, nil
 }
 
 // A target is a subject whose files were read.
