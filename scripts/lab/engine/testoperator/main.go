@@ -64,6 +64,7 @@ const (
 	// Habits that are not faults and must not be reported as faults.
 	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
+	protects    = "protects"    // a finalizer of the cluster keeps its ConfigMap
 	named       = "named"       // spec.text is the name of the ConfigMap
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
 )

@@ -115,6 +115,8 @@ func (r *reconciler) plant(child *unstructured.Unstructured) {
 	case r.fault == invalid && child.GetKind() == "Deployment":
 		container := map[string]any{"name": "main"}
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
+	case r.fault == protects && child.GetKind() == "ConfigMap":
+		child.SetFinalizers([]string{"kubernetes.io/pvc-protection"})
 	case r.fault == shares && child.GetKind() == "ConfigMap":
 		child.SetName("shared")
 	case r.fault == named && child.GetKind() == "ConfigMap":
