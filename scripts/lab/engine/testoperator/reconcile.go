@@ -63,6 +63,9 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	if _, err := r.get(children[0], first); r.fault == inMemory && err == nil && !r.begun[name] {
 		return nil // it exists, so all children were created
 	}
+	if r.fault == slow {
+		time.Sleep(700 * time.Millisecond)
+	}
 	if r.fault == marksAll && !r.begun[name] {
 		r.markAll(ctx, name)
 	}
