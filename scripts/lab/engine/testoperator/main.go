@@ -59,6 +59,7 @@ const (
 	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
 	leaves          = "leaves"           // children of an earlier spec stay
 	marksAll        = "marks-all"        // a new Greeting makes it write to the ConfigMaps of other Greetings
+	stuck           = "stuck"            // after a change of the spec its condition Updating stays True
 	shares          = "shares"           // the ConfigMap of each Greeting has the same name
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
@@ -66,6 +67,7 @@ const (
 	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
 	protects    = "protects"    // a finalizer of the cluster keeps its ConfigMap
+	progressing = "progressing" // after a change of the spec its status has a condition Updating, which is False
 	slow        = "slow"        // a reconcile takes most of a second
 	named       = "named"       // spec.text is the name of the ConfigMap
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile

@@ -248,7 +248,12 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
 	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message}
-	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": []any{condition}}
+	conditions := []any{condition}
+	if over := map[string]string{progressing: "False", stuck: "True"}[r.fault]; over != "" && greeting.GetGeneration() > 1 {
+		conditions = append(conditions, map[string]any{"type": "Updating", "status": over, "reason": "Changed",
+			"message": "", "lastTransitionTime": greeting.GetCreationTimestamp().UTC().Format(time.RFC3339)})
+	}
+	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": conditions}
 	if r.fault == fingerprint {
 		want["fingerprint"] = r.born
 	}
