@@ -45,11 +45,16 @@ func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) 
 	if err := t.serve(); err != nil {
 		return Finding{}, err
 	}
+	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
+	defer func() { _ = release(context.WithoutCancel(t.ctx)) }() // clean removes the leftovers
+	if err != nil {
+		return Finding{}, err
+	}
+	// A reconcile that began before the deletion may end after it, and creates what it still wants.
 	if err := t.quiet(time.Second); err != nil && !errors.Is(err, errRestless) {
 		return Finding{}, err
 	}
-	release, err := fixture.DeleteHeld(t.ctx, t.samples(), t.target.sample.GetName(), how)
-	defer func() { _ = release(context.WithoutCancel(t.ctx)) }() // clean removes the leftovers
+	err = t.samples().Delete(t.ctx, t.target.sample.GetName(), metav1.DeleteOptions{PropagationPolicy: &how})
 	if err != nil {
 		return Finding{}, err
 	}

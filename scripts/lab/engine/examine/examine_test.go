@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // build compiles the operator of these tests.
@@ -115,6 +117,26 @@ func TestWhatComesLate(t *testing.T) {
 	}
 }
 
+// TestTwoReplicasOnOnePort has an operator whose port no flag moves.
+func TestTwoReplicasOnOnePort(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
+	t.Parallel()
+	port, err := fixture.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(t.Context(), greeting(build(t), fmt.Sprintf("LISTEN=127.0.0.1:%d", port)),
+		Options{Only: []string{"replicas"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, "cannot listen on one port") {
+		t.Errorf("nobody says that the port is taken:\n%s", page)
+	}
+}
+
 // TestWithoutANamespace examines the operator of a kind that is cluster-scoped, with children in a namespace.
 func TestWithoutANamespace(t *testing.T) {
 	t.Parallel()
@@ -189,7 +211,21 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 		"no fault: many samples": {nil, []string{"many"}, "", "writes for a single sample"},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			"each of many samples costs more than a single sample"},
-		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults", "recovers from 500"},
+		"no fault: the cluster keeps a child as long as it is in use": {[]string{"FAULT=protects"}, []string{"drift"}, "drift",
+			"**skipped**: a deleted configmaps/hello comes back: the cluster keeps it"},
+		"a finalizer of its own keeps its children": {[]string{"FAULT=finalizer"}, []string{"drift"}, "drift",
+			"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"},
+		"no fault: a reconcile that ends after the deletion began": {[]string{"FAULT=slow"}, []string{"deletion"}, "",
+			"nothing was created in 2s"},
+		"no fault: a condition Updating that is False after a change": {[]string{"FAULT=progressing"}, []string{"spec"}, "",
+			"undoing the change restored the first state"},
+		"a condition Updating that stays True after a change": {[]string{"FAULT=stuck"}, []string{"spec"}, "spec",
+			"the state is not the first one"},
+		"no fault: its lease is in a namespace of its own choice": {[]string{"FAULT=elsewhere"},
+			[]string{"replicas", "permissions"}, "permissions", "what it asks for is granted: no request was refused"},
+		"no fault: the spec names a child": {[]string{"FAULT=named"}, []string{"many"}, "", "writes for a single sample"},
+		"many samples share one child":     {[]string{"FAULT=shares"}, []string{"many"}, "many", "are not served"},
+		"an error that is forgotten":       {[]string{"FAULT=forgets"}, []string{"faults"}, "faults", "recovers from 500"},
 		"a lease that it may not have": {[]string{"FAULT=elsewhere"}, []string{"replicas"}, "",
 			"its lease was forbidden in the namespace default"},
 	})

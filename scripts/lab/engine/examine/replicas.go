@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,7 +68,10 @@ func (t *trial) started(both []*operator, mark int) error {
 
 func (t *trial) notTwice(both []*operator, mark int, err error) Finding {
 	for _, o := range both {
-		if p := o.Process(); !p.Running() {
+		if p := o.Process(); !p.Running() && strings.Contains(p.Output(), "address already in use") {
+			return skipped("two replicas cannot listen on one port of this machine, as two pods can, and no known flag of the "+
+				"program moves the port%s", words(p))
+		} else if !p.Running() {
 			return skipped("two replicas could not be run: one %v%s", p.Exit(), words(p))
 		}
 	}

@@ -122,6 +122,9 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if s.Fast {
 		r.end = time.Now().Add(85 * time.Second)
 	}
+	if err := r.fixture.AnswerExec(watching); err != nil {
+		return nil, err
+	}
 	if err := r.prepare(); err != nil {
 		return nil, r.withoutSecrets(err)
 	}

@@ -2,6 +2,7 @@ package examine
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +74,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if _, err := t.patchSpec(v, v.was); err != nil {
 		return failed("undoing the change is refused: %v", err), nil
 	}
-	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
+	if err := t.eventually(20*time.Second, t.asBefore); err != nil {
 		var different differenceError
 		if errors.As(err, &different) {
 			return failed("after the change was undone, the state is not the first one").with(different...), nil
@@ -94,6 +95,23 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		return passed("nothing changed, as nothing differs when a sample is created without it"), nil
 	}
 	return passed("it reached %s, and undoing the change restored the first state", reached[0]), nil
+}
+
+// asBefore returns nil when the state is that of an undisturbed run. The sample may have further conditions that are
+// False, because a change is over: Updating.
+func (t *trial) asBefore() error {
+	got, err := t.observe()
+	if err != nil {
+		return err
+	}
+	conditions := t.own().String() + ".status.conditions["
+	for path, value := range maps.Clone(got) {
+		condition, isStatus := strings.CutSuffix(path, "].status")
+		if _, known := t.state[path]; !known && isStatus && value == "False" && strings.HasPrefix(path, conditions) {
+			maps.DeleteFunc(got, func(path, _ string) bool { return strings.HasPrefix(path, condition+"].") })
+		}
+	}
+	return t.asUndisturbedIn(got)
 }
 
 // differsAnew reports whether another sample, created with the current spec of this sample, reaches a different

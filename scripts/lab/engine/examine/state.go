@@ -57,6 +57,11 @@ func (t *trial) asUndisturbed() error {
 	if err != nil {
 		return err
 	}
+	return t.asUndisturbedIn(got)
+}
+
+// asUndisturbedIn returns nil when a state is that of an undisturbed run.
+func (t *trial) asUndisturbedIn(got state.State) error {
 	if lines := state.Differences(got, t.state, t.varying); len(lines) > 0 {
 		return differenceError(lines)
 	}

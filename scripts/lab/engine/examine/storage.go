@@ -24,7 +24,7 @@ func (r *run) provide(ctx context.Context) {
 			if c.Spec.VolumeName != "" || c.Status.Phase != corev1.ClaimPending {
 				continue
 			}
-			name := "examine-" + string(c.UID)
+			name := "volume-" + string(c.UID) // no name of a namespace is a part of it
 			_, _ = r.fixture.Kube.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
 				Spec: corev1.PersistentVolumeSpec{AccessModes: c.Spec.AccessModes,

@@ -101,6 +101,7 @@ func many(r *run) error {
 		for n := range copies {
 			one := t.target.sample.DeepCopy()
 			one.SetName(copyName(t.target.sample, n))
+			one.Object["spec"] = t.renamed(one.Object["spec"], one.GetName())
 			if err := t.put(one); err != nil {
 				return skipped("copies of the sample cannot exist: %v", err), nil
 			}
@@ -148,6 +149,35 @@ func copyName(sample *unstructured.Unstructured, n int) string {
 	return fmt.Sprintf("%s-%d", sample.GetName(), n)
 }
 
+// nameFor is the name that a child has for a copy of the sample.
+func (t *trial) nameFor(c child, sampleCopy string) string {
+	own := t.target.sample.GetName()
+	if strings.Contains(c.Name, own) {
+		return strings.Replace(c.Name, own, sampleCopy, 1)
+	}
+	return c.Name + strings.TrimPrefix(sampleCopy, own)
+}
+
+// renamed is a value of a copy's spec. A spec may have the name of a child: copies with the same name would share
+// that child.
+func (t *trial) renamed(value any, sampleCopy string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = t.renamed(inner, sampleCopy)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = t.renamed(inner, sampleCopy)
+		}
+	case string:
+		if i := slices.IndexFunc(t.owns(), func(c child) bool { return c.Name == v }); i >= 0 {
+			return t.nameFor(t.owns()[i], sampleCopy)
+		}
+	}
+	return value
+}
+
 // notServed returns the first copy that is not served, and an error as long as there is one. A copy is served when it
 // reports that it is ready, and the operator has changed an object for it.
 func (t *trial) notServed(mark int, before string) (string, error) {
@@ -163,7 +193,7 @@ func (t *trial) notServed(mark int, before string) (string, error) {
 	for _, u := range list.Items {
 		name := u.GetName()
 		touched := changed[name] || slices.ContainsFunc(t.children, func(c child) bool {
-			return changed[strings.Replace(c.Name, t.target.sample.GetName(), name, 1)]
+			return changed[t.nameFor(c, name)]
 		})
 		if isReady(t.target.Ready, &u) != nil || !touched {
 			waiting = append(waiting, name)

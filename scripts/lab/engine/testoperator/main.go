@@ -1,7 +1,7 @@
 // Command testoperator is the operator of the engine's own tests. A Greeting becomes a ConfigMap, a Deployment and a
 // Service. With SCOPE=Cluster a Greeting has no namespace, and becomes a namespace with a ConfigMap. With
-// SECRET=VALUE it also becomes a Secret with that value, which the operator prints. FAULT plants a fault that a test
-// must find.
+// SECRET=VALUE it also becomes a Secret with that value, which the operator prints. With LISTEN=ADDRESS the operator
+// listens there. FAULT plants a fault that a test must find.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -58,11 +59,17 @@ const (
 	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
 	leaves          = "leaves"           // children of an earlier spec stay
 	marksAll        = "marks-all"        // a new Greeting makes it write to the ConfigMaps of other Greetings
+	stuck           = "stuck"            // after a change of the spec its condition Updating stays True
+	shares          = "shares"           // the ConfigMap of each Greeting has the same name
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
 	// Habits that are not faults and must not be reported as faults.
 	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
+	protects    = "protects"    // a finalizer of the cluster keeps its ConfigMap
+	progressing = "progressing" // after a change of the spec its status has a condition Updating, which is False
+	slow        = "slow"        // a reconcile takes most of a second
+	named       = "named"       // spec.text is the name of the ConfigMap
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
 )
 
@@ -90,6 +97,13 @@ func main() {
 
 // run works as a leader when there is a namespace for its lease.
 func run(ctx context.Context, fault, leaseNamespace string) error {
+	if address := os.Getenv("LISTEN"); address != "" {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err

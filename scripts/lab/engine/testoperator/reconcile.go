@@ -63,6 +63,9 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	if _, err := r.get(children[0], first); r.fault == inMemory && err == nil && !r.begun[name] {
 		return nil // it exists, so all children were created
 	}
+	if r.fault == slow {
+		time.Sleep(700 * time.Millisecond)
+	}
 	if r.fault == marksAll && !r.begun[name] {
 		r.markAll(ctx, name)
 	}
@@ -115,6 +118,13 @@ func (r *reconciler) plant(child *unstructured.Unstructured) {
 	case r.fault == invalid && child.GetKind() == "Deployment":
 		container := map[string]any{"name": "main"}
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
+	case r.fault == protects && child.GetKind() == "ConfigMap":
+		child.SetFinalizers([]string{"kubernetes.io/pvc-protection"})
+	case r.fault == shares && child.GetKind() == "ConfigMap":
+		child.SetName("shared")
+	case r.fault == named && child.GetKind() == "ConfigMap":
+		text, _, _ := unstructured.NestedString(child.Object, "data", "text")
+		child.SetName(text)
 	case r.fault == makesUp && child.GetKind() == "ConfigMap":
 		password := fmt.Sprint(time.Now().UnixNano())
 		if have, err := r.get(children[0], cache.MetaObjectToName(child)); err == nil {
@@ -169,6 +179,8 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	have, err := r.get(gvr, cache.MetaObjectToName(want))
 	key := gvr.Resource + " " + cache.MetaObjectToName(want).String()
 	switch {
+	case err == nil && (r.fault == named || r.fault == shares) && !isOfSameOwner(have, want):
+		return errors.New("another Greeting owns it")
 	case err == nil && r.changed[key]:
 		return errChanged
 	case err != nil && !apierrors.IsNotFound(err):
@@ -187,6 +199,11 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 		err, r.changed[key] = errChanged, r.fault == once
 	}
 	return err
+}
+
+func isOfSameOwner(a, b *unstructured.Unstructured) bool {
+	x, y := metav1.GetControllerOf(a), metav1.GetControllerOf(b)
+	return x == nil || x.UID == y.UID
 }
 
 // contains reports whether every value in want is in have.
@@ -231,7 +248,12 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
 	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message}
-	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": []any{condition}}
+	conditions := []any{condition}
+	if over := map[string]string{progressing: "False", stuck: "True"}[r.fault]; over != "" && greeting.GetGeneration() > 1 {
+		conditions = append(conditions, map[string]any{"type": "Updating", "status": over, "reason": "Changed",
+			"message": "", "lastTransitionTime": greeting.GetCreationTimestamp().UTC().Format(time.RFC3339)})
+	}
+	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": conditions}
 	if r.fault == fingerprint {
 		want["fingerprint"] = r.born
 	}
