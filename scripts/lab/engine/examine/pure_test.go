@@ -1,6 +1,8 @@
 package examine
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +30,21 @@ func object(t *testing.T, text string) map[string]any {
 		t.Fatal(err)
 	}
 	return fields
+}
+
+func TestSettingsAreRelativeToTheirFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "examine.yaml")
+	settings := "crd: crds\nargs: [--config=$FOLDER/config.yaml, --kubeconfig=$KUBECONFIG]\nenv: [FILE=$FOLDER/a]\n"
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadSubject(file)
+	want := Subject{CRD: filepath.Join(dir, "crds"), Env: []string{"FILE=" + filepath.Join(dir, "a")},
+		Args: []string{"--config=" + filepath.Join(dir, "config.yaml"), "--kubeconfig=$KUBECONFIG"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
 }
 
 func TestVariations(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,7 +59,8 @@ type Subject struct {
 	FailOn []string `json:"fail_on,omitempty"`
 }
 
-// ReadSubject reads a file such as examine.yaml. Its paths are relative to its folder.
+// ReadSubject reads a file such as examine.yaml. Its paths are relative to its folder. In Args and Env, $FOLDER stands
+// for this folder, so that a program can read a configuration file beside the settings.
 func ReadSubject(file string) (Subject, error) {
 	var s Subject
 	data, err := os.ReadFile(file)
@@ -81,7 +83,13 @@ func ReadSubject(file string) (Subject, error) {
 			list[i] = beside(list[i])
 		}
 	}
-	return s, nil
+	folder, err := filepath.Abs(filepath.Dir(file))
+	for _, list := range [][]string{s.Args, s.Env} {
+		for i := range list {
+			list[i] = strings.ReplaceAll(list[i], "$FOLDER", folder)
+		}
+	}
+	return s, err
 }
 
 // A target is a subject whose files were read.
