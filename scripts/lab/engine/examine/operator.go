@@ -73,9 +73,10 @@ func (o *operator) with(settings ...string) (args []string) {
 	return args
 }
 
-// launch starts a process. It does not wait for it.
+// launch starts a process. It does not wait for it. A single replica needs no leader election, and a new leader would
+// wait for the lease of a killed one.
 func (o *operator) launch(args ...string) (*fixture.Process, error) {
-	all := slices.Concat(o.filled(o.target.Args), o.with("--health-probe-bind-address=0",
+	all := slices.Concat(o.filled(o.target.Args), o.with("--health-probe-bind-address=0", "--leader-elect=false",
 		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", o.metrics), "--metrics-secure=false"), o.certificates(), args)
 	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.program, Args: all,
 		Env: append(o.filled(o.target.Env), "WEBHOOK_CERT_DIR="+o.fixture.Webhooks.CertDir), Kubeconfig: o.user.Kubeconfig})
