@@ -11,8 +11,6 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-
-	"github.com/example/memcached-operator/internal/conditions"
 )
 
 // The owners in these tests are PodDisruptionBudgets, which every API server knows: this package works with any
@@ -56,7 +54,7 @@ func ownerKind(apiVersion, kind string) func(*appsv1.Deployment) {
 	}
 }
 
-const conflict, waiting = conditions.ReasonResourceConflict, conditions.ReasonWaitingForDeletion
+const conflict, waiting = ReasonResourceConflict, ReasonWaitingForDeletion
 
 type ownership struct {
 	obj     *appsv1.Deployment
