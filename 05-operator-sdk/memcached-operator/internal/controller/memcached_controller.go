@@ -121,8 +121,9 @@ func SetupWithManager(mgr ctrl.Manager, memcacheds reconcile.Reconciler, options
 // Owns: a child enqueues the Memcached that controls it, now or before the change. An event filter for the whole
 // controller would hide the status of Deployments, and no Memcached would ever be available.
 //
-// Watches: a Deployment or a Service that no Memcached controls can have the name of a child, and Owns ignores it. A ConfigMap enqueues the Memcacheds that name it. A second watch of one kind
-// costs no request: all of them use the same cache.
+// Watches: a Deployment or a Service that no Memcached controls can have the name of a child, and Owns ignores it. A
+// ConfigMap enqueues the Memcacheds that name it. A second watch of one kind costs no request: all of them use the same
+// cache.
 func watches(mgr ctrl.Manager) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").

@@ -23,7 +23,7 @@ func owner(uid types.UID) *policyv1.PodDisruptionBudget {
 
 // live returns a Deployment with an owner reference to a resource, changed.
 func live(name string, uid types.UID, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default",
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "child",
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: name, UID: uid, Controller: new(true)}}}}
 	for _, f := range change {

@@ -40,9 +40,9 @@ const (
 	ReasonRecovered = "Recovered"
 )
 
-// SetConditions sets the three conditions of a resource of a generation. The Deployment should have this number of replicas.
-// problem keeps the resource from its desired state; it is nil without a problem. The transition time of a condition
-// changes only with its status.
+// SetConditions sets the three conditions of a resource of a generation. The Deployment should have this number of
+// replicas. problem keeps the resource from its desired state; it is nil without a problem. The transition time of a
+// condition changes only with its status.
 //
 // Available waits for the Deployment controller. Until the controller has observed the applied generation, its count of
 // ready pods is about the previous generation, and so is the condition. A new Deployment has no count yet.

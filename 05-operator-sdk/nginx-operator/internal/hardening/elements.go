@@ -54,9 +54,9 @@ func (c children) applyReplaced(ctx context.Context, child *child, replaced clie
 // has the name of its list.
 var replaceable = []string{"ports", "volumes", "readinessProbe"}
 
-// replaceElements replaces the operator's ports, volumes and probes that differ from the desired ones, and nothing else:
-// a container also holds what injectors added to it. It returns the live value with its replaced parts, and whether
-// there are any.
+// replaceElements replaces the operator's ports, volumes and probes that differ from the desired ones, and nothing
+// else: a container also holds what injectors added to it. It returns the live value with its replaced parts, and
+// whether there are any.
 func replaceElements(field string, desired, live any) (value any, replaced bool) {
 	switch desired := desired.(type) {
 	case map[string]any:
