@@ -1,18 +1,14 @@
 package myweb
 
 import (
-	"fmt"
-	"maps"
-	"reflect"
-	"slices"
-	"strings"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/fields"
 )
 
 // An Object is a Kubernetes object in its Go type.
@@ -50,55 +46,8 @@ func (c *Child) IsApplied() bool {
 func (c *Child) Difference() string {
 	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
 	utilruntime.Must(err)
-	return strings.TrimPrefix(difference("", "", c.Fields, live), ".")
-}
-
-// mergeKeys are the lists to which other clients may add elements, in any place, and the field that identifies an
-// element. The operator owns all other lists as a whole.
-var mergeKeys = map[string]string{
-	"containers": "name", "volumes": "name", "ports": "name", "volumeMounts": "mountPath", "ownerReferences": "uid",
-}
-
-func difference(path, field string, desired, live any) string {
-	switch desired := desired.(type) {
-	case map[string]any:
-		live, ok := live.(map[string]any)
-		if !ok {
-			return path
-		}
-		for _, key := range slices.Sorted(maps.Keys(desired)) {
-			if found := difference(path+"."+key, key, desired[key], live[key]); found != "" {
-				return found
-			}
-		}
-		return ""
-	case []any:
-		live, _ := live.([]any)
-		key := mergeKeys[field]
-		if key == "" && len(live) != len(desired) {
-			return path
-		}
-		for i, element := range desired {
-			if key == "" {
-				if difference(path, "", element, live[i]) != "" {
-					return path
-				}
-				continue
-			}
-			value := element.(map[string]any)[key]
-			j := slices.IndexFunc(live, func(other any) bool { return other.(map[string]any)[key] == value })
-			at := fmt.Sprintf("%s[%v]", path, value)
-			if j < 0 {
-				return at
-			}
-			if found := difference(at, "", element, live[j]); found != "" {
-				return found
-			}
-		}
-		return ""
+	for _, first := range fields.Differences(c.Fields, live) {
+		return first.Path
 	}
-	if reflect.DeepEqual(desired, live) {
-		return ""
-	}
-	return path
+	return ""
 }

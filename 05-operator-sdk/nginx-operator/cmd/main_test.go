@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/testenv"
 	"github.com/example/nginx-operator/test/programtest"
 )
@@ -181,8 +181,8 @@ func (w *fixture) complete(name string) {
 	w.t.Helper()
 	w.Eventually(func() bool {
 		nginx := w.nginx(name)
-		c := meta.FindStatusCondition(nginx.Status.Conditions, conditions.Progressing)
-		return c != nil && c.Reason == conditions.ReasonComplete && nginx.Status.ObservedGeneration == nginx.Generation
+		c := meta.FindStatusCondition(nginx.Status.Conditions, owned.Progressing)
+		return c != nil && c.Reason == owned.ReasonComplete && nginx.Status.ObservedGeneration == nginx.Generation
 	}).Should(gomega.BeTrue(), "Nginx %s is complete", name)
 }
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/owned"
 )
 
 // TestARolloutThatDoesNotEndIsReported lets a quota refuse new pods, and then pauses the Deployment. The Deployment
@@ -35,14 +35,14 @@ func TestARolloutThatDoesNotEndIsReported(t *testing.T) {
 		return quota.Status.Used.Pods().Value(), err
 	}).Should(gomega.BeEquivalentTo(1))
 	w.merge(&site, `{"spec":{"image":"nginx:1.28-alpine"}}`)
-	w.degraded(conditions.ReasonReplicaFailure, "exceeded quota: one-pod")
+	w.degraded(owned.ReasonReplicaFailure, "exceeded quota: one-pod")
 	w.must(w.Delete(t.Context(), quota))
 	w.recovered()
 
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "site"}}
 	w.merge(deployment, `{"spec":{"paused":true}}`)
 	w.merge(&site, `{"spec":{"image":"nginx:1.29-alpine"}}`)
-	w.degraded(conditions.ReasonDeploymentPaused, "kubectl rollout resume deployment site")
+	w.degraded(owned.ReasonDeploymentPaused, "kubectl rollout resume deployment site")
 	w.merge(deployment, `{"spec":{"paused":null}}`)
 	w.recovered()
 	w.remove("site")
@@ -64,14 +64,14 @@ func (w *fixture) condition(kind string) metav1.Condition {
 // degraded waits until the Nginx is Degraded for a reason, with a message that has the text. The old pod serves.
 func (w *fixture) degraded(reason, text string) {
 	w.t.Helper()
-	w.Eventually(func() string { return w.condition(conditions.Degraded).Reason }, "10s").Should(gomega.Equal(reason))
-	w.Expect(w.condition(conditions.Degraded).Message).To(gomega.ContainSubstring(text))
-	w.Expect(w.condition(conditions.Progressing).Reason).To(gomega.Equal(reason))
-	w.Expect(w.condition(conditions.Available).Status).To(gomega.Equal(metav1.ConditionTrue))
+	w.Eventually(func() string { return w.condition(owned.Degraded).Reason }, "10s").Should(gomega.Equal(reason))
+	w.Expect(w.condition(owned.Degraded).Message).To(gomega.ContainSubstring(text))
+	w.Expect(w.condition(owned.Progressing).Reason).To(gomega.Equal(reason))
+	w.Expect(w.condition(owned.Available).Status).To(gomega.Equal(metav1.ConditionTrue))
 }
 
 func (w *fixture) recovered() {
 	w.t.Helper()
 	w.complete("site")
-	w.Expect(w.condition(conditions.Degraded).Status).To(gomega.Equal(metav1.ConditionFalse))
+	w.Expect(w.condition(owned.Degraded).Status).To(gomega.Equal(metav1.ConditionFalse))
 }

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Reasons of a Memcached's conditions, beside those that both operators have (internal/conditions).
+// Reasons of a Memcached's conditions, beside those that both operators have (internal/owned).
 const (
 	// ReasonConfigNotFound: the ConfigMap of spec.configRef does not exist.
 	ReasonConfigNotFound = "ConfigNotFound"

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/owned"
 )
 
 // The faults of the well-known sample of this operator, each with the test that fails when it comes back. The test
@@ -45,7 +45,7 @@ func TestFault2TheImagesTagInTheImmutableSelector(t *testing.T) {
 	before := f.pods()
 	f.update(func(s *cachev1alpha1.MemcachedSpec) { s.Image = "memcached:1.6.39-alpine" })
 	f.reconcile()
-	f.is(conditions.Degraded, "False AsExpected")
+	f.is(owned.Degraded, "False AsExpected")
 	if after := f.pods(); after.UID != before.UID || f.container().Image != "memcached:1.6.39-alpine" {
 		t.Errorf("Deployment %s with %s became %s with %s, want it upgraded in place",
 			before.UID, before.Spec.Template.Spec.Containers[0].Image, after.UID, f.container().Image)
@@ -267,17 +267,17 @@ func (f *fixture) spoil(t *testing.T, kind string, obj client.Object, at leaf, v
 func TestFault5AvailableWithoutLookingAtReadyReplicas(t *testing.T) {
 	f := newFixture(t)
 	f.reconcile()
-	f.is(conditions.Available, "False NoReadyPod")
+	f.is(owned.Available, "False NoReadyPod")
 	f.deploy(0)
 	f.reconcile()
-	f.is(conditions.Available, "False NoReadyPod")
+	f.is(owned.Available, "False NoReadyPod")
 	f.deploy(1)
 	f.reconcile()
-	f.is(conditions.Available, "True PodsReady")
-	f.is(conditions.Progressing, "True RollingOut")
+	f.is(owned.Available, "True PodsReady")
+	f.is(owned.Progressing, "True RollingOut")
 	f.deploy(0)
 	f.reconcile()
-	f.is(conditions.Available, "False NoReadyPod")
+	f.is(owned.Available, "False NoReadyPod")
 }
 
 func TestFault6DeprecatedWords(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/operator"
+	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/internal/testenv"
 )
 
@@ -202,6 +202,6 @@ func (f *fixture) complete() {
 	f.reconcile()
 	f.deploy()
 	f.reconcile()
-	f.is(conditions.Progressing, "False Complete")
+	f.is(owned.Progressing, "False Complete")
 	f.recorded()
 }

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/internal/program"
 	"github.com/example/memcached-operator/internal/testenv"
 )
@@ -162,7 +162,7 @@ func (l *loop) quiet() map[string]int {
 func (l *loop) complete(m *cachev1alpha1.Memcached, n int32) {
 	l.t.Helper()
 	l.deployed(m, n)
-	l.Eventually(l.is(m, conditions.Progressing)).Should(gomega.Equal("False Complete"))
+	l.Eventually(l.is(m, owned.Progressing)).Should(gomega.Equal("False Complete"))
 }
 
 func (l *loop) configMap(name string, data map[string]string) *corev1.ConfigMap {
@@ -207,7 +207,7 @@ func TestWhatOneMemcachedCosts(t *testing.T) {
 func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l := newLoop(t)
 	l.start(cfg, []string{l.here}, twoWorkers)
-	l.Eventually(l.is(l.create(l.here), conditions.Degraded)).Should(gomega.Equal(well))
+	l.Eventually(l.is(l.create(l.here), owned.Degraded)).Should(gomega.Equal(well))
 	watches := map[string]int{}
 	for what, n := range l.requests() {
 		if strings.HasPrefix(what, "WATCH ") || strings.HasPrefix(what, "LIST ") {
@@ -241,28 +241,12 @@ func TestAnUnmanagedObjectIsNoticedByAWatch(t *testing.T) {
 		unmanaged.SetName(name)
 		l.Expect(l.admin.Create(t.Context(), unmanaged)).To(gomega.Succeed())
 		m := l.create(l.here, func(m *cachev1alpha1.Memcached) { m.Name = name })
-		l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal("True ResourceConflict"))
+		l.Eventually(l.is(m, owned.Degraded)).Should(gomega.Equal("True ResourceConflict"))
 		before := l.quiet()
 		l.Consistently(l.requests, "500ms").Should(gomega.Equal(before), "nothing is sent while it is there")
 		l.Expect(l.admin.Delete(t.Context(), unmanaged)).To(gomega.Succeed())
-		l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal(well), name)
+		l.Eventually(l.is(m, owned.Degraded)).Should(gomega.Equal(well), name)
 	}
-}
-
-func TestAChildThatIsChangedOrDeletedEnqueuesItsMemcached(t *testing.T) {
-	l := newLoop(t)
-	l.start(cfg, []string{l.here}, twoWorkers)
-	m := l.create(l.here)
-	l.complete(m, 3)
-	pods := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: m.Name}}
-	l.merge(pods, `{"spec":{"replicas":9}}`)
-	l.deployed(m, 3)
-	service := &corev1.Service{ObjectMeta: pods.ObjectMeta}
-	l.Expect(l.admin.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: m.Name}})).
-		To(gomega.Succeed())
-	l.Eventually(func() error {
-		return l.admin.Get(t.Context(), client.ObjectKeyFromObject(m), service)
-	}).Should(gomega.Succeed())
 }
 
 func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {
@@ -275,17 +259,17 @@ func TestAConfigMapEnqueuesOnlyTheMemcachedsThatNameIt(t *testing.T) {
 		m.Name, m.Spec.ConfigRef = "own", &cachev1alpha1.ConfigReference{} // no webhook fills in the name
 	})
 	for _, m := range []*cachev1alpha1.Memcached{waiting, own} {
-		l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal("True ConfigNotFound"))
+		l.Eventually(l.is(m, owned.Degraded)).Should(gomega.Equal("True ConfigNotFound"))
 	}
 	before := l.quiet()
 	l.Consistently(l.requests).Should(gomega.Equal(before), "a missing ConfigMap is not asked for again and again")
 	shared := l.configMap("shared", map[string]string{KeyMemory: "many"})
-	l.Eventually(l.is(waiting, conditions.Degraded)).Should(gomega.Equal("True InvalidConfig"))
-	l.Expect(l.is(own, conditions.Degraded)()).To(gomega.Equal("True ConfigNotFound"))
+	l.Eventually(l.is(waiting, owned.Degraded)).Should(gomega.Equal("True InvalidConfig"))
+	l.Expect(l.is(own, owned.Degraded)()).To(gomega.Equal("True ConfigNotFound"))
 	l.merge(shared, `{"data":{"memoryMB":"32"}}`)
-	l.Eventually(l.is(waiting, conditions.Degraded)).Should(gomega.Equal(well))
+	l.Eventually(l.is(waiting, owned.Degraded)).Should(gomega.Equal(well))
 	l.configMap("own", nil)
-	l.Eventually(l.is(own, conditions.Degraded)).Should(gomega.Equal(well))
+	l.Eventually(l.is(own, owned.Degraded)).Should(gomega.Equal(well))
 }
 
 func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
@@ -296,9 +280,9 @@ func TestAnEventFilterForAllWouldHideTheStatusOfChildren(t *testing.T) {
 			watches(mgr).WithEventFilter(predicate.GenerationChangedPredicate{}).Complete(r))
 	})
 	m := l.create(l.here)
-	l.Eventually(l.is(m, conditions.Degraded)).Should(gomega.Equal(well))
+	l.Eventually(l.is(m, owned.Degraded)).Should(gomega.Equal(well))
 	l.quiet() // the operator's own writes enqueue, too
 	l.deployed(m, 3)
-	l.Consistently(l.is(m, conditions.Available), "2s").Should(gomega.Equal("False NoReadyPod"),
+	l.Consistently(l.is(m, owned.Available), "2s").Should(gomega.Equal("False NoReadyPod"),
 		"all pods are ready, and no event reported it")
 }

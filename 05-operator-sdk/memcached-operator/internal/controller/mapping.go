@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -50,14 +49,6 @@ func mapByConfigRef(memcacheds client.Reader) handler.MapFunc {
 func mapByName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
-
-// unmanaged passes only objects that the Memcached of the same name does not control. Objects that it controls
-// enqueue it through Owns.
-var unmanaged = predicate.NewPredicateFuncs(func(obj client.Object) bool {
-	controller := metav1.GetControllerOfNoCopy(obj)
-	return controller == nil || controller.Name != obj.GetName() ||
-		controller.APIVersion != Kind.GroupVersion().String() || controller.Kind != Kind.Kind
-})
 
 // dataChanged filters out updates of a ConfigMap that do not change the keys in the cache.
 var dataChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

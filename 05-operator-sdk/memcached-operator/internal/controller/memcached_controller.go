@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/owned"
 )
 
@@ -69,26 +68,16 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	config, err := r.config(ctx, memcached)
 	deployment, service := desired(memcached, config, r.Image)
-	problem := r.reconcileChildren(ctx, memcached, err, deployment, service)
-	if problem != nil && conditions.AsError(problem) == nil {
+	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
+	problem := owned.Join(applier.Observe(ctx, memcached, deployment, service), err)
+	if problem == nil { // without its configuration running pods are not changed, and the status still reports them
+		problem = applier.Apply(ctx, deployment, service)
+	}
+	if problem != nil && owned.AsError(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
-	live := conditions.DeploymentOf(deployment.Live)
+	live := deployment.Live.(*appsv1.Deployment)
 	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, memcached, live, problem), problem)
-}
-
-// reconcileChildren applies the children. When the configuration cannot be read, it only observes them: running pods
-// are not changed, and the status still reports them.
-func (r *MemcachedReconciler) reconcileChildren(ctx context.Context, m *cachev1alpha1.Memcached, configErr error,
-	children ...*owned.Child) error {
-	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
-	if configErr == nil {
-		return applier.Apply(ctx, m, children...)
-	}
-	if err := applier.Observe(ctx, m, children...); err != nil && conditions.AsError(err) == nil {
-		return err
-	}
-	return configErr
 }
 
 // config reads the ConfigMap that a Memcached names. It returns a ConditionError when the ConfigMap does not exist, or
@@ -101,7 +90,7 @@ func (r *MemcachedReconciler) config(ctx context.Context, m *cachev1alpha1.Memca
 	key, found := client.ObjectKey{Namespace: m.Namespace, Name: name}, &corev1.ConfigMap{}
 	err := r.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
-		return DefaultConfig, conditions.Errorf(cachev1alpha1.ReasonConfigNotFound,
+		return DefaultConfig, owned.Errorf(cachev1alpha1.ReasonConfigNotFound,
 			"ConfigMap %s does not exist: create it, or remove spec.configRef", name)
 	}
 	if err != nil {
@@ -109,7 +98,7 @@ func (r *MemcachedReconciler) config(ctx context.Context, m *cachev1alpha1.Memca
 	}
 	config, err := ParseConfig(found.Data)
 	if err != nil {
-		return DefaultConfig, conditions.Errorf(cachev1alpha1.ReasonInvalidConfig, "ConfigMap %s: %s", name, err)
+		return DefaultConfig, owned.Errorf(cachev1alpha1.ReasonInvalidConfig, "ConfigMap %s: %s", name, err)
 	}
 	return config, nil
 }
@@ -132,17 +121,17 @@ func SetupWithManager(mgr ctrl.Manager, memcacheds reconcile.Reconciler, options
 // Owns: a child enqueues the Memcached that controls it, now or before the change. An event filter for the whole
 // controller would hide the status of Deployments, and no Memcached would ever be available.
 //
-// Watches: a Deployment or a Service that no Memcached controls can have the name of a child, and Owns ignores its
-// creation and deletion. A ConfigMap enqueues the Memcacheds that name it. A second watch of one kind
-// costs no request: all of them use the same cache.
+// Watches: a Deployment or a Service that no Memcached controls can have the name of a child, and Owns ignores it. A
+// ConfigMap enqueues the Memcacheds that name it. A second watch of one kind costs no request: all of them use the same
+// cache.
 func watches(mgr ctrl.Manager) *builder.Builder {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("memcached").
 		For(&cachev1alpha1.Memcached{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(mapByName), builder.WithPredicates(unmanaged)).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapByName), builder.WithPredicates(unmanaged)).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(mapByName)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(mapByConfigRef(mgr.GetCache())),
 			builder.WithPredicates(dataChanged))
 }

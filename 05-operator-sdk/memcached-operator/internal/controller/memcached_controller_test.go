@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/owned"
 )
 
 // suiteNamespace is the namespace that the suite's manager serves.
@@ -61,7 +61,7 @@ var _ = Describe("A Memcached", Ordered, func() {
 
 	It("is not available while no pod is ready", func() {
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, conditions.Available).Reason).To(Equal(conditions.ReasonNoReadyPod))
+			g.Expect(condition(g, owned.Available).Reason).To(Equal(owned.ReasonNoReadyPod))
 		}).Should(Succeed())
 	})
 
@@ -74,8 +74,8 @@ var _ = Describe("A Memcached", Ordered, func() {
 			g.Expect(k8sClient.Status().Update(ctx, pods)).To(Succeed())
 		}).Should(Succeed())
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, conditions.Available).Status).To(Equal(metav1.ConditionTrue))
-			g.Expect(condition(g, conditions.Progressing).Reason).To(Equal(conditions.ReasonComplete))
+			g.Expect(condition(g, owned.Available).Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(condition(g, owned.Progressing).Reason).To(Equal(owned.ReasonComplete))
 			g.Expect(memcached.Status.ReadyReplicas).To(Equal(int32(3)))
 		}).Should(Succeed())
 	})
@@ -93,13 +93,13 @@ var _ = Describe("A Memcached", Ordered, func() {
 	It("waits for a ConfigMap that it names, and takes its values", func() {
 		ask(func() { memcached.Spec.ConfigRef = &cachev1alpha1.ConfigReference{} }) // the name of the Memcached
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, conditions.Degraded).Reason).To(Equal(cachev1alpha1.ReasonConfigNotFound))
+			g.Expect(condition(g, owned.Degraded).Reason).To(Equal(cachev1alpha1.ReasonConfigNotFound))
 		}).Should(Succeed())
 		Expect(k8sClient.Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 				Data: map[string]string{KeyMemory: "128"}})).To(Succeed())
 		Eventually(func(g Gomega) {
-			g.Expect(condition(g, conditions.Degraded).Status).To(Equal(metav1.ConditionFalse))
+			g.Expect(condition(g, owned.Degraded).Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(k8sClient.Get(ctx, key, pods)).To(Succeed())
 			g.Expect(pods.Spec.Template.Spec.Containers[0].Args).To(ContainElements("-m", "128"))
 		}).Should(Succeed())

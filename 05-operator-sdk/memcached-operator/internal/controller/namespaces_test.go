@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/internal/program"
 )
 
@@ -84,7 +84,7 @@ func TestTheThreeFormsOfItsScope(t *testing.T) {
 				if scope == nil || slices.Contains(scope, namespace) {
 					l.complete(m, 3)
 				} else {
-					l.Consistently(l.is(m, conditions.Degraded), "500ms").Should(gomega.Equal("none"),
+					l.Consistently(l.is(m, owned.Degraded), "500ms").Should(gomega.Equal("none"),
 						"it does not serve this namespace")
 				}
 			}
@@ -122,7 +122,7 @@ func (l *loop) completions(m *cachev1alpha1.Memcached) func() (int, error) {
 		var all eventsv1.EventList
 		err = l.admin.List(l.t.Context(), &all, client.InNamespace(m.Namespace))
 		for _, e := range all.Items {
-			if e.Regarding.UID == m.UID && e.Reason == conditions.ReasonComplete {
+			if e.Regarding.UID == m.UID && e.Reason == owned.ReasonComplete {
 				n++
 			}
 		}

@@ -1,10 +1,6 @@
 package controller
 
 import (
-	"errors"
-	"fmt"
-	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/owned"
 )
 
 func TestAChangedSpecChangesTheChildrenInPlace(t *testing.T) {
@@ -97,8 +93,8 @@ func TestWithoutItsConfigMapANewMemcachedWaitsAndARunningOneGoesOn(t *testing.T)
 	if n := f.reconcile(); n != 1 {
 		t.Errorf("%d writes, want the status alone", n)
 	}
-	f.is(conditions.Degraded, "True ConfigNotFound")
-	f.is(conditions.Available, "False NoReadyPod")
+	f.is(owned.Degraded, "True ConfigNotFound")
+	f.is(owned.Available, "False NoReadyPod")
 	if result, err := f.reconcileLater(); err != nil || result != (ctrl.Result{}) {
 		t.Errorf("a watch reports when it comes, Reconcile returned %+v, %v", result, err)
 	}
@@ -108,15 +104,15 @@ func TestWithoutItsConfigMapANewMemcachedWaitsAndARunningOneGoesOn(t *testing.T)
 	f.reconcile()
 	f.deploy()
 	f.reconcile()
-	f.is(conditions.Progressing, "False Complete")
+	f.is(owned.Progressing, "False Complete")
 	f.records("Normal Recovered", "Normal Complete")
 
 	version := f.pods().ResourceVersion
 	f.must(f.Delete(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: "config"}}))
 	f.reconcile()
-	f.is(conditions.Degraded, "True ConfigNotFound")
-	f.is(conditions.Available, "True PodsReady")
+	f.is(owned.Degraded, "True ConfigNotFound")
+	f.is(owned.Available, "True PodsReady")
 	if f.pods().ResourceVersion != version {
 		t.Error("the Deployment was changed")
 	}
@@ -134,8 +130,8 @@ func TestABadValueIsReportedWithItsKey(t *testing.T) {
 	version := f.pods().ResourceVersion
 	f.configure(map[string]string{KeyMemory: "much"})
 	f.reconcile()
-	f.is(conditions.Degraded, "True InvalidConfig")
-	if got, want := f.condition(conditions.Degraded).Message,
+	f.is(owned.Degraded, "True InvalidConfig")
+	if got, want := f.condition(owned.Degraded).Message,
 		`ConfigMap config: memoryMB is "much": it must be an integer from 2 to 1048576`; got != want {
 		t.Errorf("the message is %q", got)
 	}
@@ -144,7 +140,7 @@ func TestABadValueIsReportedWithItsKey(t *testing.T) {
 	}
 	f.configure(map[string]string{KeyMemory: "65"})
 	f.reconcile()
-	f.is(conditions.Degraded, "False AsExpected")
+	f.is(owned.Degraded, "False AsExpected")
 	f.records("Warning InvalidConfig", "Normal Recovered")
 }
 
@@ -157,56 +153,5 @@ func TestAMemcachedThatIsGoneOrGoingIsLeftAlone(t *testing.T) {
 	edit(f, &cachev1alpha1.Memcached{}, func(m *cachev1alpha1.Memcached) { m.Finalizers = nil })
 	if n := f.reconcile(); n != 0 {
 		t.Errorf("a Memcached is gone, %d writes were sent", n)
-	}
-}
-
-// dieAfter lets a number of writes reach the API server. The answer to the last write does not come back, and later
-// requests fail: the process is dead.
-func dieAfter(writes int) interference {
-	return func(request string, pass func() (*http.Response, error)) (*http.Response, error) {
-		verb, _, _ := strings.Cut(request, " ")
-		if writes > 0 && verb != http.MethodGet && verb != "LIST" {
-			if writes--; writes == 0 {
-				if response, err := pass(); err == nil {
-					response.Body.Close()
-				}
-			}
-		}
-		if writes == 0 {
-			return nil, errors.New("the process is dead")
-		}
-		return pass()
-	}
-}
-
-func TestAnOperatorThatDiedAfterAnyWriteIsReplacedByTheNext(t *testing.T) {
-	for n := 1; n <= 4; n++ { // two children, the first status, the last status
-		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
-			f := newFixture(t)
-			f.between(dieAfter(n))
-			_, err := f.reconcileLater()
-			if n < 4 { // it died in its first reconcile
-				if err == nil {
-					t.Error("the process lives")
-				}
-				f.between(nil)
-				f.restart(f.operator)
-				f.reconcile()
-			}
-			f.deploy()
-			if _, err := f.reconcileLater(); (err != nil) != (n == 4) {
-				t.Errorf("the pods are ready, the reconcile ended with %v", err)
-			}
-			f.between(nil)
-			f.restart(f.operator)
-			f.reconcile()
-			f.is(conditions.Progressing, "False Complete")
-			if patches := f.writes("PATCH"); patches != 2 {
-				t.Errorf("%d child writes, want 2", patches)
-			}
-			if n := f.reconcile(); n != 0 {
-				t.Errorf("in steady state %d writes were sent", n)
-			}
-		})
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/owned"
 )
 
 // statusFor returns the status of a Memcached with this Deployment. problem kept its children from their desired
 // state; it is nil without a problem.
-func statusFor(m *cachev1alpha1.Memcached, deployment *appsv1.Deployment, problem *conditions.ConditionError,
+func statusFor(m *cachev1alpha1.Memcached, deployment *appsv1.Deployment, problem *owned.ConditionError,
 	now time.Time) cachev1alpha1.MemcachedStatus {
 	status := *m.Status.DeepCopy()
 	status.ObservedGeneration = m.Generation
 	status.Selector = apilabels.SelectorFromSet(selector(m)).String()
 	status.ReadyReplicas = deployment.Status.ReadyReplicas
-	conditions.Set(&status.Conditions, m.Generation, deployment, size(m), problem, now)
+	owned.SetConditions(&status.Conditions, m.Generation, deployment, size(m), problem, now)
 	return status
 }
 
@@ -33,16 +33,16 @@ func statusFor(m *cachev1alpha1.Memcached, deployment *appsv1.Deployment, proble
 func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *cachev1alpha1.Memcached,
 	deployment *appsv1.Deployment, problem error) error {
 	old := m.Status
-	m.Status = statusFor(m, deployment, conditions.AsError(problem), time.Now())
+	m.Status = statusFor(m, deployment, owned.AsError(problem), time.Now())
 	isWaiting := old.ObservedGeneration == m.Generation &&
-		conditions.IsUnobserved(old.Conditions, m.Status.Conditions, deployment)
+		owned.IsUnobserved(old.Conditions, m.Status.Conditions, deployment)
 	if isWaiting || equality.Semantic.DeepEqual(old, m.Status) {
 		return nil
 	}
 	if err := r.Status().Update(ctx, m, fieldOwner); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("update status of Memcached %s: %w", client.ObjectKeyFromObject(m), err))
 	}
-	for _, e := range conditions.Events(old.Conditions, m.Status.Conditions) {
+	for _, e := range owned.Events(old.Conditions, m.Status.Conditions) {
 		log.FromContext(ctx).Info(e.Note, "reason", e.Reason)
 		r.Events.Eventf(m, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 	}

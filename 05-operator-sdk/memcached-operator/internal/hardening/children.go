@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/internal/fields"
 )
 
 // Children decorates the applies of a client. A correction of drift may have to wait, an apply that an admission policy
@@ -38,8 +40,10 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 		return err
 	}
 	err = c.Client.Apply(ctx, desired, opts...)
-	if mustReplaceElements(err) && child.hasElements() {
-		err = c.replaceElements(ctx, child, desired, opts)
+	if mustReplaceElements(err) {
+		if replaced := child.replaced(); replaced != nil {
+			err = c.applyReplaced(ctx, child, replaced, desired, opts)
+		}
 	}
 	if err != nil {
 		return c.refused(fmt.Errorf("apply %s: %w", child, err))
@@ -48,7 +52,7 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 	if isDrift {
 		m.driftCorrected(child.kind, now)
 	}
-	child.diff = differences(child.fields, fieldsOf(desired)) // the answer
+	child.diff = fields.Differences(child.fields, fieldsOf(desired)) // the answer
 	m.setMutated(child)
 	return nil
 }
@@ -57,10 +61,10 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 type child struct {
 	kind, name string
 	owner      *metav1.OwnerReference
-	applied    string         // the annotation
-	fields     map[string]any // the desired ones
-	live       client.Object  // without a UID when there is none
-	diff       []difference   // of the live object
+	applied    string              // the annotation
+	fields     map[string]any      // the desired ones
+	live       client.Object       // without a UID when there is none
+	diff       []fields.Difference // of the live object
 }
 
 // String names the child in messages.
@@ -79,6 +83,8 @@ func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguratio
 	}
 	found := &child{kind: kind.Kind, name: obj.GetName(), owner: owner, applied: obj.GetAnnotations()[c.h.Annotation],
 		fields: obj.Object, live: live.(client.Object)}
+	delete(found.fields, "apiVersion") // not set on objects from a typed client
+	delete(found.fields, "kind")
 	for _, condition := range []string{"uid", "resourceVersion"} { // conditions of the write, not desired fields
 		unstructured.RemoveNestedField(found.fields, "metadata", condition)
 	}
@@ -87,7 +93,7 @@ func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguratio
 		return nil, fmt.Errorf("get %s: %w", found, err)
 	}
 	if err == nil {
-		found.diff = differences(found.fields, fieldsOf(found.live))
+		found.diff = fields.Differences(found.fields, fieldsOf(found.live))
 	}
 	return found, nil
 }

@@ -5,7 +5,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/example/memcached-operator/internal/conditions"
 	"github.com/example/memcached-operator/internal/hardening"
 	"github.com/example/memcached-operator/internal/owned"
 )
@@ -17,7 +16,7 @@ func NewHardening(resource client.Object, kind owned.Kind, c client.Client, live
 		Owner:      resource,
 		Annotation: kind.Annotation(),
 		Report: func(reason, message string, retry bool) error {
-			return &conditions.ConditionError{Reason: reason, Message: message, Retry: retry}
+			return &owned.ConditionError{Reason: reason, Message: message, Retry: retry}
 		},
 		Client: hardening.Reads(c), // a read waits for the cache, with a time limit
 		Live:   live,

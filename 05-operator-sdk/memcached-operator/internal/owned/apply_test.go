@@ -7,16 +7,13 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -24,17 +21,15 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/example/memcached-operator/internal/conditions"
-	"github.com/example/memcached-operator/internal/hardening"
 	"github.com/example/memcached-operator/internal/testenv"
 )
 
-// These tests apply children on a real API server. As in the program, hardening decorates the Applier's client.
+// These tests apply children on a real API server. `make examine FILE=scripts/lab/examine/memcached.yaml` disturbs the
+// program: drift, quotas, policies, crashes.
 
 var config *rest.Config
 
@@ -50,13 +45,12 @@ type fixture struct {
 	counted client.WithWatch
 	applier Applier
 	owner   *policyv1.PodDisruptionBudget
-	clock   *clocktesting.FakePassiveClock
 	writes  int
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	f := &fixture{t: t}
 	plain, err := client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
 	f.must(err)
 	f.Client = plain
@@ -77,17 +71,13 @@ func newFixture(t *testing.T) *fixture {
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
-	f.restart(f.counted)
+	f.use(f.counted)
 	return f
 }
 
-// restart replaces the Applier by a new one, whose hardening has an empty memory.
-func (f *fixture) restart(c client.Client) {
-	h := hardening.New(hardening.Hardening{Owner: owner(""), Annotation: kind.Annotation(), Client: c, Live: c,
-		Clock: f.clock, Report: func(reason, message string, retry bool) error {
-			return &conditions.ConditionError{Reason: reason, Message: message, Retry: retry}
-		}})
-	f.applier = Applier{Client: h.Children(c), Owner: kind, FieldOwner: "applier"}
+// use gives the Applier another client.
+func (f *fixture) use(c client.Client) {
+	f.applier = Applier{Client: c, Owner: kind, FieldOwner: "applier"}
 }
 
 func (f *fixture) must(err error) {
@@ -108,11 +98,12 @@ func (f *fixture) children(change ...func(*appsv1ac.DeploymentApplyConfiguration
 	return []*Child{deployment(append(change, here)...), Service(service)}
 }
 
-// apply applies the children, a minute after the previous time, and returns the number of writes.
+// apply observes and applies the children, and returns the number of writes.
 func (f *fixture) apply(change ...func(*appsv1ac.DeploymentApplyConfiguration)) (writes int, err error) {
-	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	before := f.writes
-	err = f.applier.Apply(f.t.Context(), f.owner, f.children(change...)...)
+	before, children := f.writes, f.children(change...)
+	if err = f.applier.Observe(f.t.Context(), f.owner, children...); err == nil {
+		err = f.applier.Apply(f.t.Context(), children...)
+	}
 	return f.writes - before, err
 }
 
@@ -128,7 +119,7 @@ func (f *fixture) applied(want int, when string) {
 func (f *fixture) reports(reason string, writes int, change ...func(*appsv1ac.DeploymentApplyConfiguration)) string {
 	f.t.Helper()
 	n, err := f.apply(change...)
-	problem := conditions.AsError(err)
+	problem := AsError(err)
 	if problem == nil || problem.Reason != reason || problem.Transient || n != writes {
 		f.t.Fatalf("got %d writes and %+v, want %d and %s", n, err, writes, reason)
 	}
@@ -165,11 +156,6 @@ func (f *fixture) unmanaged(kind string) client.Object {
 // kinds returns an empty object of each kind of child.
 func kinds() []client.Object { return []client.Object{&appsv1.Deployment{}, &corev1.Service{}} }
 
-func sidecar(d *appsv1.Deployment) {
-	pod := &d.Spec.Template.Spec
-	pod.Containers = append([]corev1.Container{{Name: "a-sidecar", Image: "proxy"}}, pod.Containers...)
-}
-
 func TestChildrenAreMadeOnceAndChangedInPlace(t *testing.T) {
 	f := newFixture(t)
 	f.applied(2, "no child exists")
@@ -180,37 +166,11 @@ func TestChildrenAreMadeOnceAndChangedInPlace(t *testing.T) {
 		t.Errorf("the child does not name its owner: %v %v", before.OwnerReferences, before.Annotations)
 	}
 	children := f.children(replicas(3))
-	f.must(f.applier.Apply(t.Context(), f.owner, children...))
-	live := conditions.DeploymentOf(children[0].Live)
+	f.must(f.applier.Observe(t.Context(), f.owner, children...))
+	f.must(f.applier.Apply(t.Context(), children...))
+	live := children[0].Live.(*appsv1.Deployment)
 	if live.UID != before.UID || *live.Spec.Replicas != 3 || *get(f, &appsv1.Deployment{}).Spec.Replicas != 3 {
 		t.Errorf("Live is %s with %d replicas", live.UID, *live.Spec.Replicas)
-	}
-}
-
-func TestFieldsOfOthersStayAndOwnOnesAreRestored(t *testing.T) {
-	f := newFixture(t)
-	f.applied(2, "no child exists")
-	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
-		d.Labels["team"], d.Annotations["note"] = "blue", "mine"
-		sidecar(d)
-	})
-	f.applied(0, "others changed their own fields")
-	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
-	f.applied(1, "others changed a field of ours")
-	d := get(f, &appsv1.Deployment{})
-	if *d.Spec.Replicas != 1 || d.Labels["team"] != "blue" || d.Annotations["note"] != "mine" ||
-		len(d.Spec.Template.Spec.Containers) != 2 {
-		t.Errorf("the Deployment is %+v", d)
-	}
-}
-
-func TestADeletedChildComesBackOnce(t *testing.T) {
-	f := newFixture(t)
-	f.applied(2, "no child exists")
-	for _, obj := range kinds() {
-		f.must(f.Delete(t.Context(), get(f, obj)))
-		f.applied(1, fmt.Sprintf("%T is gone", obj))
-		f.applied(0, fmt.Sprintf("%T is back", obj))
 	}
 }
 
@@ -218,12 +178,12 @@ func TestUnmanagedObjectsAreReportedAtOnceAndNeverChanged(t *testing.T) {
 	f := newFixture(t)
 	pods, service := f.unmanaged("Deployment"), f.unmanaged("Service")
 	f.must(errors.Join(f.Create(t.Context(), pods), f.Create(t.Context(), service)))
-	message := f.reports(conditions.ReasonResourceConflict, 0)
+	message := f.reports(ReasonResourceConflict, 0)
 	if !strings.Contains(message, "Deployment site") || !strings.Contains(message, "Service site") {
 		t.Errorf("two objects are in conflict, the message is %q", message)
 	}
 	f.must(f.Delete(t.Context(), pods))
-	if message := f.reports(conditions.ReasonResourceConflict, 0); strings.Contains(message, "Deployment") {
+	if message := f.reports(ReasonResourceConflict, 0); strings.Contains(message, "Deployment") {
 		t.Errorf("only the Service is in conflict, the message is %q", message)
 	}
 	if version := service.GetResourceVersion(); get(f, service).GetResourceVersion() != version {
@@ -243,7 +203,7 @@ func TestAnObjectThatAppearsBetweenReadAndWriteIsNotChanged(t *testing.T) {
 					f.applied(2, "no child exists")
 					edit(f, f.unmanaged(kind), func(o client.Object) { o.SetLabels(nil) })
 				}
-				f.restart(interceptor.NewClient(f.counted, interceptor.Funcs{
+				f.use(interceptor.NewClient(f.counted, interceptor.Funcs{
 					Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
 						opts ...client.ApplyOption) error {
 						if *obj.(interface{ GetKind() *string }).GetKind() == kind {
@@ -255,7 +215,8 @@ func TestAnObjectThatAppearsBetweenReadAndWriteIsNotChanged(t *testing.T) {
 						return c.Apply(ctx, obj, opts...)
 					},
 				}))
-				if _, err := f.apply(); !apierrors.IsConflict(err) {
+				// Another UID is an invalid change; hardening makes a conflict of it.
+				if _, err := f.apply(); !apierrors.IsConflict(err) && !(exists && apierrors.IsInvalid(err)) {
 					t.Errorf("the write ended with %v, want a conflict", err)
 				}
 				version := unmanaged.GetResourceVersion()
@@ -272,12 +233,12 @@ func TestAChildHeldByAFinalizerIsReported(t *testing.T) {
 	f.applied(2, "no child exists")
 	edit(f, &corev1.Service{}, func(s *corev1.Service) { s.Finalizers = []string{"example.com/keep"} })
 	f.must(f.Delete(t.Context(), get(f, &corev1.Service{})))
-	if message := f.reports(conditions.ReasonWaitingForDeletion, 0); !strings.Contains(message, "example.com/keep") {
+	if message := f.reports(ReasonWaitingForDeletion, 0); !strings.Contains(message, "example.com/keep") {
 		t.Errorf("the message does not name the finalizer: %q", message)
 	}
 	f.must(f.Delete(t.Context(), get(f, &appsv1.Deployment{})))
 	f.must(f.Create(t.Context(), f.unmanaged("Deployment")))
-	if message := f.reports(conditions.ReasonResourceConflict, 0); !strings.Contains(message, "example.com/keep") {
+	if message := f.reports(ReasonResourceConflict, 0); !strings.Contains(message, "example.com/keep") {
 		t.Errorf("a conflict comes first, and hides nothing: %q", message)
 	}
 	f.must(f.Delete(t.Context(), get(f, &appsv1.Deployment{})))
@@ -299,8 +260,8 @@ func TestChildrenOfADeletedOwnerAreWaitedFor(t *testing.T) {
 	f.applied(2, "no child exists")
 	f.renewOwner()
 	n, err := f.apply() // envtest has no garbage collector
-	if problem := conditions.AsError(err); n != 0 || problem == nil ||
-		problem.Reason != conditions.ReasonWaitingForDeletion || !problem.Transient {
+	if problem := AsError(err); n != 0 || problem == nil ||
+		problem.Reason != ReasonWaitingForDeletion || !problem.Transient {
 		t.Errorf("%d writes, %v", n, err)
 	}
 	for _, obj := range kinds() {
@@ -317,7 +278,7 @@ func TestOrphansAreReportedAndCanBeHandedOver(t *testing.T) {
 		edit(f, obj, func(o client.Object) { o.SetOwnerReferences(nil) })
 	}
 	f.renewOwner()
-	message := f.reports(conditions.ReasonResourceConflict, 0)
+	message := f.reports(ReasonResourceConflict, 0)
 	if strings.Count(message, "was left behind by an earlier PodDisruptionBudget") != 2 ||
 		!strings.Contains(message, string(f.owner.UID)) {
 		t.Errorf("the message is %q", message)
@@ -342,105 +303,5 @@ func TestAChildThatLostItsOwnerIsRebuilt(t *testing.T) {
 		if get(f, obj); !metav1.IsControlledBy(obj, f.owner) || obj.GetUID() != before || obj.GetLabels()["app"] == "" {
 			t.Errorf("%T was not rebuilt: %v", obj, obj.GetOwnerReferences())
 		}
-	}
-}
-
-func TestAQuotaIsReportedAndRetriedAndStopsNoOtherChild(t *testing.T) {
-	f := newFixture(t)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: f.owner.Namespace, Name: "none"},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}}}
-	f.must(f.Create(t.Context(), quota))
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
-	f.must(f.Status().Update(t.Context(), quota)) // as the quota controller does
-	eventually := gomega.NewWithT(t).Eventually   // the API server's own cache of quotas is a moment behind
-	eventually(func() error { return f.Create(t.Context(), f.unmanaged("Deployment"), client.DryRunAll) }, "20s", "10ms").
-		Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota")))
-	_, err := f.apply()
-	if problem := conditions.AsError(err); problem == nil || problem.Reason != conditions.ReasonChildRejected ||
-		!problem.Retry ||
-		!strings.Contains(problem.Message, "quota") {
-		t.Errorf("got %v", err)
-	}
-	get(f, &corev1.Service{})
-	f.must(f.Delete(t.Context(), quota))
-	eventually(func() error { _, err := f.apply(); return err }, "20s", "100ms").Should(gomega.Succeed())
-}
-
-// A policy refuses another client's sidecar. The operator must not remove the sidecar.
-func TestAPolicyThatDislikesASidecarIsReported(t *testing.T) {
-	f := newFixture(t)
-	f.applied(2, "no child exists")
-	edit(f, &appsv1.Deployment{}, sidecar)
-	edit(f, &corev1.Service{}, func(s *corev1.Service) { s.Labels = nil })
-	remove := validate(t, f, f.owner.Namespace, "apps", "deployments",
-		`object.spec.template.spec.containers.size() < 2`, `"no sidecars"`)
-	newer := func(d *appsv1ac.DeploymentApplyConfiguration) { d.Spec.Template.Spec.Containers[0].WithImage("j") }
-	if message := f.reports(conditions.ReasonChildRejected, 2, newer); !strings.Contains(message, "no sidecars") {
-		t.Errorf("the message is %q", message)
-	}
-	d := get(f, &appsv1.Deployment{})
-	if containers := d.Spec.Template.Spec.Containers; len(containers) != 2 || containers[1].Image != "i" {
-		t.Errorf("the containers are %+v", containers)
-	}
-	if s := get(f, &corev1.Service{}); s.Labels["app"] == "" {
-		t.Error("the Service had to wait for the Deployment")
-	}
-	remove()
-	if n, err := f.apply(newer); n != 1 || err != nil {
-		t.Errorf("the policy is gone: %d writes, %v", n, err)
-	}
-}
-
-// A policy changes a field that we set, at every write.
-func TestAMutatedChildIsAppliedOnce(t *testing.T) {
-	f := newFixture(t)
-	remove := mutate(t, f, f.owner.Namespace, "apps", "deployments",
-		`Object{spec: Object.spec{replicas: 5}}`)
-	message := f.reports(conditions.ReasonChildMutated, 2)
-	if !strings.Contains(message, "Deployment site: an admission policy or a webhook changes spec.replicas:") {
-		t.Errorf("the message is %q", message)
-	}
-	get(f, &corev1.Service{})
-	for range 3 {
-		f.reports(conditions.ReasonChildMutated, 0)
-	}
-	image := func(d *appsv1ac.DeploymentApplyConfiguration) { d.Spec.Template.Spec.Containers[0].WithImage("j") }
-	f.reports(conditions.ReasonChildMutated, 1, image) // the desired state changed
-	f.reports(conditions.ReasonChildMutated, 0, image)
-	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "k" })
-	f.reports(conditions.ReasonChildMutated, 1, image) // the object changed
-	if got := get(f, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image; got != "j" {
-		t.Errorf("the image is %s", got)
-	}
-	f.restart(f.counted)
-	f.reports(conditions.ReasonChildMutated, 1, image) // the operator restarted
-	f.reports(conditions.ReasonChildMutated, 0, image)
-
-	remove()
-	f.reports(conditions.ReasonChildMutated, 0, image)
-	edit(f, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) }) // as the message says
-	if n, err := f.apply(image); n != 0 || err != nil {
-		t.Errorf("the policy is gone, the field is set back: %d writes, %v", n, err)
-	}
-}
-
-// A changed label of one child is enough.
-func TestAMutatedLabelIsReported(t *testing.T) {
-	f := newFixture(t)
-	mutate(t, f, f.owner.Namespace, "", "services",
-		`Object{metadata: Object.metadata{labels: {"app": "renamed"}}}`)
-	if message := f.reports(conditions.ReasonChildMutated, 2); !strings.Contains(message,
-		"Service site: an admission policy or a webhook changes metadata.labels.app:") {
-		t.Errorf("the message is %q", message)
-	}
-	f.reports(conditions.ReasonChildMutated, 0)
-}
-
-func TestANamespaceThatIsBeingDeletedIsNotAChildsFault(t *testing.T) {
-	f := newFixture(t)
-	f.must(f.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.owner.Namespace}}))
-	if _, err := f.apply(); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
-		conditions.AsError(err) != nil {
-		t.Errorf("got %v", err)
 	}
 }

@@ -1,50 +1,44 @@
 // Package owned keeps the objects that a custom resource owns in their desired state. It applies the objects that
-// differ, and never changes an object that the resource does not own.
+// differ, never changes an object that the resource does not own, and computes the conditions that report the result.
 package owned
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/memcached-operator/internal/conditions"
+	"github.com/example/memcached-operator/internal/fields"
 )
 
 // A Child is an object that a resource owns.
 type Child struct {
 	// Kind is for messages.
 	Kind string
-	// Live is the observed state, nil when the object does not exist.
+	// Live is the observed state. It is empty, without a UID, while the resource owns no such object.
 	Live client.Object
 
 	desired runtime.ApplyConfiguration
 	meta    *metav1ac.ObjectMetaApplyConfiguration
 	fields  map[string]any // the desired state, as a tree
-	empty   client.Object  // to be copied
 }
 
 // Deployment returns a child with a desired state. The resource owns the fields that are set there, no others.
 func Deployment(desired *appsv1ac.DeploymentApplyConfiguration) *Child {
-	return &Child{"Deployment", nil, desired, desired.ObjectMetaApplyConfiguration, nil, &appsv1.Deployment{}}
+	return &Child{"Deployment", &appsv1.Deployment{}, desired, desired.ObjectMetaApplyConfiguration, nil}
 }
 
 // Service returns a child with a desired state. The resource owns the fields that are set there, no others.
 func Service(desired *corev1ac.ServiceApplyConfiguration) *Child {
-	return &Child{"Service", nil, desired, desired.ObjectMetaApplyConfiguration, nil, &corev1.Service{}}
+	return &Child{"Service", &corev1.Service{}, desired, desired.ObjectMetaApplyConfiguration, nil}
 }
 
 // String is the kind and the name, for messages.
@@ -66,78 +60,12 @@ func (c *Child) setOwner(kind Kind, owner client.Object) {
 	delete(c.fields, "kind")
 }
 
-// A Kind is the kind of the owners.
-type Kind struct{ schema.GroupVersionKind }
-
-// Annotation returns the key of the annotation that has the owner's UID and the hash of the applied fields.
-func (k Kind) Annotation() string { return k.Group + "/applied" }
-
-// reference is the owner reference that controllerutil.SetControllerReference would add. That function takes an object,
-// and an apply of an object would own its empty fields too. blockOwnerDeletion is left out: it needs one more
-// permission, and matters only for foreground deletion.
-func (k Kind) reference(owner client.Object) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(k.GroupVersion().String()).WithKind(k.Kind).
-		WithName(owner.GetName()).WithUID(owner.GetUID()).WithController(true)
-}
-
-// UID returns the UID of the resource of this kind that controls an object. For an object without a controller, it
-// returns the UID of the resource for which the object was created. It is empty without such a resource.
-func (k Kind) UID(obj metav1.Object) types.UID {
-	controller := metav1.GetControllerOfNoCopy(obj)
-	if controller == nil {
-		uid, _, _ := strings.Cut(obj.GetAnnotations()[k.Annotation()], "/")
-		return types.UID(uid)
+// difference returns the path of a field whose live value is not the desired value, "" when the child is up to date.
+func (c *Child) difference() string {
+	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Live)
+	utilruntime.Must(err) // an object of a typed client can be converted
+	for _, first := range fields.Differences(c.fields, live) {
+		return first.Path
 	}
-	group, err := schema.ParseGroupVersion(controller.APIVersion)
-	if err != nil || group.Group != k.Group || controller.Kind != k.Kind {
-		return ""
-	}
-	return controller.UID
-}
-
-// conflict returns the reason why a resource cannot write a live object that has the name of a child, or nil. It also
-// reports whether the resource owns the object. Owners are compared by UID, because a name can be used again.
-func (k Kind) conflict(owner, obj client.Object, what string) (owned bool, err *conditions.ConditionError) {
-	controller, uid := metav1.GetControllerOfNoCopy(obj), k.UID(obj)
-	owned = uid == owner.GetUID() || controller != nil && controller.UID == owner.GetUID()
-	// Two resources cannot have the same name.
-	stale := controller != nil && uid == controller.UID && controller.Name == owner.GetName()
-	switch held := heldBy(obj); {
-	case owned && obj.GetDeletionTimestamp() == nil:
-		return owned, nil
-	case (owned || stale) && len(held) > 0:
-		return owned, conditions.Errorf(conditions.ReasonWaitingForDeletion, "%s is being deleted, but its "+
-			"finalizers keep it: the programs that set %s must remove them", what, strings.Join(held, ", "))
-	case owned:
-		return owned, conditions.Transientf(conditions.ReasonWaitingForDeletion, "%s is being deleted and will be "+
-			"made again", what)
-	case stale:
-		return owned, conditions.Transientf(conditions.ReasonWaitingForDeletion, "%s belongs to a deleted %s of this "+
-			"name: the garbage collector will remove it", what, k.Kind)
-	case controller == nil && uid != "":
-		return owned, conditions.Errorf(conditions.ReasonResourceConflict, "%s was left behind by an earlier %s: delete "+
-			"it, or hand it over: set its annotation %s to %s", what, k.Kind, k.Annotation(), owner.GetUID())
-	default:
-		return owned, conditions.Errorf(conditions.ReasonResourceConflict, "%s exists and is not controlled by "+
-			"this %s: delete or rename it", what, k.Kind)
-	}
-}
-
-// heldBy returns the finalizers that keep an object which is being deleted, without those that the garbage collector
-// itself removes.
-func heldBy(obj metav1.Object) []string {
-	if obj.GetDeletionTimestamp() == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(finalizer string) bool {
-		return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
-	})
-}
-
-// NameOf returns the metadata that identifies an object, its version and its owners. A cache keeps only this of an
-// object that no resource owns.
-func NameOf(obj client.Object) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
-		ResourceVersion: obj.GetResourceVersion(), OwnerReferences: obj.GetOwnerReferences()}
+	return ""
 }

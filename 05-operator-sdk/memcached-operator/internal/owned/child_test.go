@@ -11,8 +11,6 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-
-	"github.com/example/memcached-operator/internal/conditions"
 )
 
 // The owners in these tests are PodDisruptionBudgets, which every API server knows: this package works with any
@@ -25,7 +23,7 @@ func owner(uid types.UID) *policyv1.PodDisruptionBudget {
 
 // live returns a Deployment with an owner reference to a resource, changed.
 func live(name string, uid types.UID, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default",
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "child",
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Name: name, UID: uid, Controller: new(true)}}}}
 	for _, f := range change {
@@ -56,7 +54,7 @@ func ownerKind(apiVersion, kind string) func(*appsv1.Deployment) {
 	}
 }
 
-const conflict, waiting = conditions.ReasonResourceConflict, conditions.ReasonWaitingForDeletion
+const conflict, waiting = ReasonResourceConflict, ReasonWaitingForDeletion
 
 type ownership struct {
 	obj     *appsv1.Deployment

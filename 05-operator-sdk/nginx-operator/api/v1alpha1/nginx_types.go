@@ -10,7 +10,7 @@ import (
 const MaxNodes = 100
 
 // ReasonContentNotFound is the reason of Degraded while the ConfigMap of spec.contentRef does not
-// exist. The other reasons are those of internal/conditions.
+// exist. The other reasons are those of internal/owned.
 const ReasonContentNotFound = "ContentNotFound"
 
 // NginxSpec is what the user wants.

@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
 	"github.com/example/nginx-operator/internal/operator"
+	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/program"
 	"github.com/example/nginx-operator/internal/testenv"
 )
@@ -355,6 +355,6 @@ func (b *fixture) recorded() (all []string) {
 }
 
 const (
-	well     = "False " + conditions.ReasonAsExpected
-	complete = "False " + conditions.ReasonComplete
+	well     = "False " + owned.ReasonAsExpected
+	complete = "False " + owned.ReasonComplete
 )

@@ -11,13 +11,11 @@ import (
 	"github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/owned"
 )
 
 // In these tests a manager runs the loop: they are about the events that enqueue, the number of writes, and the
@@ -98,100 +96,11 @@ func TestAThousandPodChangesCostFewStatusWrites(t *testing.T) {
 	l.Expect(writes()-before).To(gomega.Equal(cost), "a current status is not written again")
 }
 
-// A client that scales an Nginx, for example an autoscaler, writes spec.count. The operator follows, once.
-func TestScaleIsFollowedOnceAndNotFought(t *testing.T) {
-	t.Parallel()
-	l := newLoop(t).start()
-	nginx := l.ask(site)
-	l.deployed(site)
-	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
-	replicas := func() int32 { return *get(l.cluster, site, &appsv1.Deployment{}).Spec.Replicas }
-	patches := func() int { return l.writes("PATCH deployments") }
-	for _, n := range []int32{5, 2, 0, 4} {
-		before := patches()
-		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}
-		l.must(l.SubResource("scale").Update(t.Context(), nginx, client.WithSubResourceBody(scale)))
-		l.Eventually(replicas).Should(gomega.Equal(n))
-		l.deployed(site)
-		l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
-		l.Consistently(patches, "500ms").Should(gomega.Equal(before+1), "writes of the Deployment for one of its scale")
-		scale = &autoscalingv1.Scale{}
-		l.must(l.SubResource("scale").Get(t.Context(), nginx, scale))
-		l.Expect(scale.Spec.Replicas).To(gomega.Equal(n), "what the autoscaler wrote stays")
-		l.Eventually(func() int32 { return l.nginx(site).Status.ReadyReplicas }).Should(gomega.Equal(n))
-		l.Expect(scale.Status.Selector).To(gomega.Equal("app.kubernetes.io/instance=site,app.kubernetes.io/name=nginx"))
-	}
-	l.Expect(l.writes("PUT nginxes ")+l.writes("PATCH nginxes ")).To(gomega.BeZero(), "the operator never writes a spec")
-
-	// When a user scales the Deployment directly, the operator corrects it.
-	edit(l.cluster, site, &appsv1.Deployment{}, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
-	l.Eventually(replicas).Should(gomega.Equal(int32(4)))
-}
-
-func TestTheBudget(t *testing.T) {
-	t.Parallel()
-	l := newLoop(t).start()
-	began := time.Now()
-	l.ask(site)
-	set := l.set(site)
-	for _, name := range []string{"site-1-c", "site-1-a", "site-1-b"} {
-		l.pod(newPod(set, name), corev1.PodRunning)
-	}
-	l.Eventually(l.listed(site)).Should(gomega.HaveLen(3))
-	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
-	most := 3 + int(time.Since(began)/(2*(2*time.Second))) // the status reports a long rollout
-	l.quiet()
-	cost := map[string]int{}
-	for what, n := range l.requests() {
-		switch verb, _, _ := strings.Cut(what, " "); {
-		case verb != "GET" && verb != "LIST" && verb != "WATCH":
-			cost[what] = n
-		case verb == "GET" && !strings.HasPrefix(what, "GET /api"):
-			t.Errorf("%s was sent: reads come from the cache", what)
-		}
-	}
-	status := cost["PUT nginxes/status site"]
-	t.Logf("from creation to complete: %v", cost)
-	delete(cost, "PUT nginxes/status site")
-	if diff := cmp.Diff(map[string]int{"PATCH deployments site": 1, "PATCH services site": 1, "POST events": 1},
-		cost); diff != "" {
-		t.Error(diff)
-	}
-	if status > most {
-		t.Errorf("%d writes of status, want at most %d", status, most)
-	}
-
-	before := l.requests()
-	time.Sleep(3 * time.Second) // in steady state the test has no event to wait for
-	if diff := cmp.Diff(before, l.requests()); diff != "" {
-		t.Error("sent in steady state:", diff)
-	}
-
-	versions := func() (all []string) {
-		for _, obj := range []client.Object{&proxyv1alpha1.Nginx{}, &appsv1.Deployment{}, &corev1.Service{}} {
-			all = append(all, get(l.cluster, site, obj).GetResourceVersion())
-		}
-		return all
-	}
-	converged := versions()
-	l.stop()
-	l.wire = &wire{}
-	l.start()
-	l.Eventually(func() int { return l.requests()["WATCH pods"] }).ShouldNot(gomega.BeZero())
-	l.quiet()
-	if n := l.writes(); n != 0 {
-		t.Errorf("an operator that restarted in steady state wrote: %v", l.requests())
-	}
-	if diff := cmp.Diff(converged, versions()); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	t.Parallel()
 	l := newLoop(t).start()
 	l.ask(site)
-	l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal(well))
+	l.Eventually(l.condition(site, owned.Degraded)).Should(gomega.Equal(well))
 	l.quiet()
 	watches := map[string]int{}
 	for what, n := range l.requests() {
@@ -228,14 +137,14 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 			l.must(l.Create(t.Context(), unmanaged))
 			l.start() // the caches contain the object before the first reconcile
 			l.ask(site)
-			l.Eventually(l.condition(site, conditions.Degraded)).Should(gomega.Equal("True ResourceConflict"))
+			l.Eventually(l.condition(site, owned.Degraded)).Should(gomega.Equal("True ResourceConflict"))
 			l.Expect(l.writes("PATCH")).To(gomega.BeZero(), "it is looked at before anything is written")
 			live := unmanaged.DeepCopyObject().(client.Object)
 			l.Expect(get(l.cluster, site, live).GetResourceVersion()).
 				To(gomega.Equal(unmanaged.GetResourceVersion()), "it is not touched")
 			l.Expect(l.listed(site)()).To(gomega.BeEmpty())
 			l.must(l.Delete(t.Context(), live))
-			l.Eventually(l.condition(site, conditions.Degraded), "10s").Should(gomega.Equal(well))
+			l.Eventually(l.condition(site, owned.Degraded), "10s").Should(gomega.Equal(well))
 			l.Expect(metav1.IsControlledBy(get(l.cluster, site, live), l.nginx(site))).To(gomega.BeTrue())
 
 			// A user gives a child to another controller: the operator no longer owns it.
@@ -243,7 +152,7 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 				o.SetOwnerReferences([]metav1.OwnerReference{{
 					APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x", Controller: new(true)}})
 			})
-			l.Eventually(l.condition(site, conditions.Degraded), "10s").Should(gomega.Equal("True ResourceConflict"))
+			l.Eventually(l.condition(site, owned.Degraded), "10s").Should(gomega.Equal("True ResourceConflict"))
 		})
 	}
 }
@@ -255,7 +164,7 @@ func TestMissingContentHealsByAWatchAndNotByAsking(t *testing.T) {
 	l.ask("other", serving("page"))
 	l.ask("plain")
 	for _, name := range []string{site, "other"} {
-		l.Eventually(l.condition(name, conditions.Degraded)).Should(gomega.Equal("True ContentNotFound"))
+		l.Eventually(l.condition(name, owned.Degraded)).Should(gomega.Equal("True ContentNotFound"))
 	}
 	l.quiet()
 	before := l.requests()
@@ -266,7 +175,7 @@ func TestMissingContentHealsByAWatchAndNotByAsking(t *testing.T) {
 		Data: map[string]string{"index.html": "one"}}
 	l.must(l.Create(t.Context(), page))
 	for _, name := range []string{site, "other"} {
-		l.Eventually(l.condition(name, conditions.Degraded), "10s").Should(gomega.Equal(well))
+		l.Eventually(l.condition(name, owned.Degraded), "10s").Should(gomega.Equal(well))
 	}
 	hash := func(name string) func() string {
 		return func() string {
@@ -280,5 +189,5 @@ func TestMissingContentHealsByAWatchAndNotByAsking(t *testing.T) {
 	}
 	l.Expect(hash("plain")()).To(gomega.BeEmpty())
 	l.must(l.Delete(t.Context(), page))
-	l.Eventually(l.condition(site, conditions.Degraded), "10s").Should(gomega.Equal("True ContentNotFound"))
+	l.Eventually(l.condition(site, owned.Degraded), "10s").Should(gomega.Equal("True ContentNotFound"))
 }

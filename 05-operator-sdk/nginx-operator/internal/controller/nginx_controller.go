@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
 	"github.com/example/nginx-operator/internal/owned"
 )
 
@@ -73,30 +72,20 @@ func (r *NginxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	}
 	hash, err := r.contentHash(ctx, nginx)
 	deployment, service := desired(nginx, r.Image, hash)
-	problem := r.reconcileChildren(ctx, nginx, err, deployment, service)
-	if problem != nil && conditions.AsError(problem) == nil {
+	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
+	problem := owned.Join(applier.Observe(ctx, nginx, deployment, service), err)
+	if problem == nil { // without its content running pods are not changed, and the status still reports them
+		problem = applier.Apply(ctx, deployment, service)
+	}
+	if problem != nil && owned.AsError(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
-	live := conditions.DeploymentOf(deployment.Live)
+	live := deployment.Live.(*appsv1.Deployment)
 	nodes, err := r.nodes(ctx, live)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, nginx, live, nodes, problem), problem)
-}
-
-// reconcileChildren applies the children. While the content is missing, it only observes them: running pods are not
-// changed, and the status still reports them.
-func (r *NginxReconciler) reconcileChildren(ctx context.Context, nginx *proxyv1alpha1.Nginx, contentErr error,
-	children ...*owned.Child) error {
-	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
-	if contentErr == nil {
-		return applier.Apply(ctx, nginx, children...)
-	}
-	if err := applier.Observe(ctx, nginx, children...); err != nil && conditions.AsError(err) == nil {
-		return err
-	}
-	return contentErr
 }
 
 // contentHash returns the hash of the content that an Nginx serves, empty when it serves the content of the image.
@@ -107,7 +96,7 @@ func (r *NginxReconciler) contentHash(ctx context.Context, nginx *proxyv1alpha1.
 	key, content := client.ObjectKey{Namespace: nginx.Namespace, Name: nginx.Spec.ContentRef.Name}, &corev1.ConfigMap{}
 	err := r.Get(ctx, key, content)
 	if apierrors.IsNotFound(err) {
-		return "", conditions.Errorf(proxyv1alpha1.ReasonContentNotFound,
+		return "", owned.Errorf(proxyv1alpha1.ReasonContentNotFound,
 			"ConfigMap %s of spec.contentRef does not exist: create it; until then nothing is changed", key.Name)
 	}
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	clientfeatures "k8s.io/client-go/features"
 	clientfeaturestesting "k8s.io/client-go/features/testing"
 
-	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/testenv"
 )
 
@@ -52,7 +52,7 @@ func (l *loop) serve() {
 	l.ask(site, serving("page"))
 	l.pod(newPod(l.set(site), "site-1-a"), corev1.PodRunning)
 	l.Eventually(l.listed(site)).Should(gomega.Equal([]string{"site-1-a"}))
-	l.Eventually(l.condition(site, conditions.Progressing)).Should(gomega.Equal(complete))
+	l.Eventually(l.condition(site, owned.Progressing)).Should(gomega.Equal(complete))
 	l.Eventually(func() int { return l.requests()["POST events"] }).ShouldNot(gomega.BeZero())
 	edit(l.cluster, site, &corev1.Service{}, func(s *corev1.Service) { s.OwnerReferences = nil })
 	l.Eventually(func() int { return len(get(l.cluster, site, &corev1.Service{}).OwnerReferences) }).

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/owned"
 )
 
 // These tests call Reconcile by hand: they are about the effect of one reconcile.
@@ -95,7 +95,7 @@ func TestMissingContentChangesNothing(t *testing.T) {
 	if n := b.reconcile(); n != 1 {
 		t.Errorf("%d writes were sent, want the status alone", n)
 	}
-	if got := b.condition(site, conditions.Degraded)(); got != "True ContentNotFound" {
+	if got := b.condition(site, owned.Degraded)(); got != "True ContentNotFound" {
 		t.Errorf("Degraded is %s", got)
 	}
 	err := b.cluster.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: site}, &appsv1.Deployment{})
@@ -122,7 +122,7 @@ func TestMissingContentChangesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"site-1-a"}, status.Nodes); diff != "" || status.ReadyReplicas != 3 {
 		t.Errorf("the pods go on, status reports %+v", status)
 	}
-	if got := b.condition(site, conditions.Available)(); got != "True PodsReady" {
+	if got := b.condition(site, owned.Available)(); got != "True PodsReady" {
 		t.Errorf("Available is %s", got)
 	}
 	if diff := cmp.Diff([]string{"Warning ContentNotFound", "Normal Recovered", "Normal Complete",
@@ -189,7 +189,7 @@ func TestARefusedChildDoesNotDelayTheNodes(t *testing.T) {
 	for range 15 { // the backoff becomes long
 		b.reconcile()
 	}
-	if got := b.condition(site, conditions.Degraded)(); got != "True ChildRejected" {
+	if got := b.condition(site, owned.Degraded)(); got != "True ChildRejected" {
 		t.Fatalf("Degraded is %s", got)
 	}
 	var last time.Duration

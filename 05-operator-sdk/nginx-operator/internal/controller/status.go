@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/owned"
 )
 
 // statusFor returns the status of an Nginx with this live Deployment and these running pods. problem kept its
 // children from their desired state; it is nil without a problem.
 func statusFor(nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment, nodes []string,
-	problem *conditions.ConditionError, now time.Time) proxyv1alpha1.NginxStatus {
+	problem *owned.ConditionError, now time.Time) proxyv1alpha1.NginxStatus {
 	status := *nginx.Status.DeepCopy()
 	status.ObservedGeneration = nginx.Generation
 	status.Selector = apilabels.SelectorFromSet(selector(nginx)).String()
 	status.ReadyReplicas = deployment.Status.ReadyReplicas
 	status.Nodes = nodes
-	conditions.Set(&status.Conditions, nginx.Generation, deployment, nginx.Spec.Count, problem, now)
+	owned.SetConditions(&status.Conditions, nginx.Generation, deployment, nginx.Spec.Count, problem, now)
 	return status
 }
 
@@ -35,14 +35,14 @@ func statusFor(nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment, nodes 
 func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment,
 	nodes []string, problem error) error {
 	old := nginx.Status
-	nginx.Status = statusFor(nginx, deployment, nodes, conditions.AsError(problem), time.Now())
+	nginx.Status = statusFor(nginx, deployment, nodes, owned.AsError(problem), time.Now())
 	if isWaiting(old, nginx.Status, deployment) || equality.Semantic.DeepEqual(old, nginx.Status) {
 		return nil
 	}
 	if err := r.Status().Update(ctx, nginx, fieldOwner); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("update status of Nginx %s: %w", client.ObjectKeyFromObject(nginx), err))
 	}
-	for _, e := range conditions.Events(old.Conditions, nginx.Status.Conditions) {
+	for _, e := range owned.Events(old.Conditions, nginx.Status.Conditions) {
 		log.FromContext(ctx).Info(e.Note, "reason", e.Reason)
 		r.Events.Eventf(nginx, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 	}
@@ -53,5 +53,5 @@ func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1
 // of pods does not wait, because the pods have their own watch.
 func isWaiting(old, now proxyv1alpha1.NginxStatus, deployment *appsv1.Deployment) bool {
 	return old.ObservedGeneration == now.ObservedGeneration && slices.Equal(old.Nodes, now.Nodes) &&
-		conditions.IsUnobserved(old.Conditions, now.Conditions, deployment)
+		owned.IsUnobserved(old.Conditions, now.Conditions, deployment)
 }

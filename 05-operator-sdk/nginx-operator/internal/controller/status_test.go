@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/conditions"
+	"github.com/example/nginx-operator/internal/owned"
 )
 
 // deployment returns a Deployment of generation 5 with this number of pods, all ready.
@@ -26,11 +26,11 @@ func deployment(ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deploym
 
 func TestStatusFor(t *testing.T) {
 	now := time.Unix(1000, 0)
-	missing := &conditions.ConditionError{Reason: proxyv1alpha1.ReasonContentNotFound, Message: "create it"}
+	missing := &owned.ConditionError{Reason: proxyv1alpha1.ReasonContentNotFound, Message: "create it"}
 	for name, test := range map[string]struct {
 		count                            int32
 		pods                             *appsv1.Deployment
-		what                             *conditions.ConditionError
+		what                             *owned.ConditionError
 		ready                            int32
 		available, progressing, degraded string
 	}{
@@ -44,7 +44,7 @@ func TestStatusFor(t *testing.T) {
 			3, deployment(3), missing, 3, "True PodsReady", "False ContentNotFound", "True ContentNotFound"},
 		"content was never there": {
 			3, &appsv1.Deployment{}, missing, 0, "False NoReadyPod", "False ContentNotFound", "True ContentNotFound"},
-		"an old Deployment goes": {3, deployment(3), &conditions.ConditionError{
+		"an old Deployment goes": {3, deployment(3), &owned.ConditionError{
 			Reason: "WaitingForDeletion", Transient: true}, 3, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
 		"the pods never get ready": {3, deployment(0, gaveUp), nil, 0, "False NoReadyPod", "False ProgressDeadlineExceeded",
 			"True ProgressDeadlineExceeded"},
@@ -86,11 +86,11 @@ func gaveUp(d *appsv1.Deployment) {
 
 func TestWhatIsReportedLater(t *testing.T) {
 	touched := func(d *appsv1.Deployment) { d.Generation++ }
-	wrong := &conditions.ConditionError{Reason: "ChildRejected", Message: "no"}
+	wrong := &owned.ConditionError{Reason: "ChildRejected", Message: "no"}
 	for name, test := range map[string]struct {
 		pods  *appsv1.Deployment
 		nodes []string
-		what  *conditions.ConditionError
+		what  *owned.ConditionError
 		spec  bool // whether the spec changed too
 		wait  bool
 	}{

@@ -2,14 +2,16 @@ package hardening
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/nginx-operator/internal/fields"
 )
 
 // Demanded by fault/18-service-edited and fault/18-service-port-added. A user who edits the port of a Service from 80
@@ -24,54 +26,65 @@ func mustReplaceElements(err error) bool {
 	return duplicate || apierrors.IsInvalid(err)
 }
 
-// hasElements reports whether an element of the operator differs.
-func (c *child) hasElements() bool {
-	for _, d := range c.diff {
-		if d.element != "" {
-			return true
-		}
+// replaced returns the live object with the operator's elements as it desires them, nil when none of them differs.
+func (c *child) replaced() client.Object {
+	live := fieldsOf(c.live)
+	if _, isReplaced := replaceElements("", c.fields, live); !isReplaced {
+		return nil
 	}
-	return false
+	object := c.live.DeepCopyObject().(client.Object)
+	utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(live, object))
+	return object
 }
 
-// replaceElements replaces the operator's ports, volumes and probes that differ. It changes nothing else: a container
-// also holds what injectors added to it. It applies once more when another difference remains.
-func (c children) replaceElements(ctx context.Context, child *child, desired runtime.ApplyConfiguration,
-	opts []client.ApplyOption) error {
-	type operation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value"`
-	}
-	// The API server answers 409 to an old resourceVersion. It would answer 422 to a failed "test", as it does to a
-	// patch with invalid content.
-	operations := []operation{{"replace", "/metadata/resourceVersion", child.live.GetResourceVersion()}}
-	replaced := map[string]bool{}
-	for _, d := range child.diff {
-		if d.element == "" || replaced[d.element] {
-			continue
-		}
-		replaced[d.element] = true
-		value := maps.Clone(d.desiredElement)
-		if port, ok := d.liveElement["nodePort"]; ok && value["nodePort"] == nil {
-			value["nodePort"] = port // the cluster allocated it, and it is kept
-		}
-		operations = append(operations, operation{"replace", d.element, value})
-	}
-	patch, err := json.Marshal(operations)
-	if err != nil {
-		return err
-	}
+// applyReplaced writes a child whose elements are replaced, if no other client wrote it since it was read, and applies
+// it again: other fields may differ, too.
+func (c children) applyReplaced(ctx context.Context, child *child, replaced client.Object,
+	desired runtime.ApplyConfiguration, opts []client.ApplyOption) error {
 	apply := client.ApplyOptions{}
-	for _, o := range opts {
-		o.ApplyToApply(&apply)
-	}
-	err = c.Patch(ctx, child.live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(apply.FieldManager))
-	if err != nil {
+	apply.ApplyOptions(opts)
+	patch := client.MergeFromWithOptions(child.live, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, replaced, patch, client.FieldOwner(apply.FieldManager)); err != nil {
 		return err
-	}
-	if answer := fieldsOf(child.live); len(differences(child.fields, answer)) == 0 {
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, desired)
 	}
 	return c.Client.Apply(ctx, desired, opts...)
+}
+
+// replaceable are parts that the operator owns as a whole: in each, one field excludes another. An element of a list
+// has the name of its list.
+var replaceable = []string{"ports", "volumes", "readinessProbe"}
+
+// replaceElements replaces the operator's ports, volumes and probes that differ from the desired ones, and nothing
+// else: a container also holds what injectors added to it. It returns the live value with its replaced parts, and
+// whether there are any.
+func replaceElements(field string, desired, live any) (value any, replaced bool) {
+	switch desired := desired.(type) {
+	case map[string]any:
+		live, ok := live.(map[string]any)
+		if !ok || slices.Contains(replaceable, field) && len(fields.Differences(desired, live)) == 0 {
+			break
+		}
+		if slices.Contains(replaceable, field) {
+			value := maps.Clone(desired)
+			if port, ok := live["nodePort"]; ok && value["nodePort"] == nil {
+				value["nodePort"] = port // the cluster allocated it, and it is kept
+			}
+			return value, true
+		}
+		for key := range desired {
+			below, isReplaced := replaceElements(key, desired[key], live[key])
+			if isReplaced {
+				live[key], replaced = below, true
+			}
+		}
+	case []any:
+		live, _ := live.([]any)
+		for _, element := range desired {
+			if i := fields.Find(field, element, live); i >= 0 {
+				below, isReplaced := replaceElements(field, element, live[i])
+				live[i], replaced = below, replaced || isReplaced
+			}
+		}
+	}
+	return live, replaced
 }

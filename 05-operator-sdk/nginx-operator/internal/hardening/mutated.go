@@ -24,7 +24,7 @@ func (m *memory) setMutated(child *child) {
 func (c *child) mutation() string {
 	text := c.applied
 	for _, d := range c.diff {
-		text += fmt.Sprintf(" %s=%v", d.path, d.live)
+		text += fmt.Sprintf(" %s=%v", d.Path, d.Live)
 	}
 	return text
 }

@@ -1,4 +1,4 @@
-package conditions
+package owned
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func AsError(err error) *ConditionError {
 // Join returns one error for several errors, or nil if all are nil. If some of them are not a ConditionError, it
 // returns those. Otherwise it returns the worst ConditionError, with the messages of all of the same sort. A conflict
 // is worst, then an error that does not end by itself.
-func Join(all []error) error {
+func Join(all ...error) error {
 	var failures []error
 	var problems []*ConditionError
 	for _, err := range all {

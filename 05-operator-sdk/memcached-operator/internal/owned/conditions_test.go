@@ -1,4 +1,4 @@
-package conditions
+package owned
 
 import (
 	"errors"
@@ -37,8 +37,6 @@ func progress(reason string, updated time.Time) func(*appsv1.Deployment) {
 				LastUpdateTime: metav1.Time{Time: updated}}}
 	}
 }
-
-func deleting(d *appsv1.Deployment) { d.DeletionTimestamp = &noon }
 
 func old(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }
 
@@ -110,7 +108,7 @@ func TestConditionsReportWhatIsObserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []metav1.Condition
-			Set(&got, 3, test.pods, test.replicas, test.problem, noon.Time)
+			SetConditions(&got, 3, test.pods, test.replicas, test.problem, noon.Time)
 			for kind, want := range map[string]string{
 				Available: test.available, Progressing: test.progressing, Degraded: test.degraded} {
 				c := find(got, kind)
@@ -125,18 +123,18 @@ func TestConditionsReportWhatIsObserved(t *testing.T) {
 
 func TestAvailableWaitsForTheDeploymentsController(t *testing.T) {
 	var got []metav1.Condition
-	Set(&got, 3, finished(3), 3, nil, noon.Time)
-	Set(&got, 4, finished(3, unready, unseen3), 3, nil, noon.Time)
+	SetConditions(&got, 3, finished(3), 3, nil, noon.Time)
+	SetConditions(&got, 4, finished(3, unready, unseen3), 3, nil, noon.Time)
 	if c := find(got, Available); c.Status != metav1.ConditionTrue || c.ObservedGeneration != 3 {
 		t.Errorf("its controller has not observed generation 4, Available is %+v", c)
 	}
-	Set(&got, 4, finished(3, unready), 3, nil, noon.Time)
+	SetConditions(&got, 4, finished(3, unready), 3, nil, noon.Time)
 	if c := find(got, Available); c.Status != metav1.ConditionFalse || c.ObservedGeneration != 4 {
 		t.Errorf("it has observed it, Available is %+v", c)
 	}
-	Set(&got, 4, finished(3), 3, nil, noon.Time)
+	SetConditions(&got, 4, finished(3), 3, nil, noon.Time)
 	made := finished(0, func(d *appsv1.Deployment) { d.Generation, d.Status.ObservedGeneration = 1, 0 })
-	Set(&got, 4, made, 3, nil, noon.Time)
+	SetConditions(&got, 4, made, 3, nil, noon.Time)
 	if c := find(got, Available); c.Status != metav1.ConditionFalse {
 		t.Errorf("the Deployment was deleted and made again, no pod is there, Available is %+v", c)
 	}
@@ -145,8 +143,8 @@ func TestAvailableWaitsForTheDeploymentsController(t *testing.T) {
 func TestTheTimeOfAConditionMovesOnlyWithItsStatus(t *testing.T) {
 	later := noon.Add(time.Hour)
 	got := []metav1.Condition{{Type: "OfOthers", Status: metav1.ConditionTrue}}
-	Set(&got, 3, finished(3), 3, nil, noon.Time)
-	Set(&got, 4, finished(3), 5, nil, later)
+	SetConditions(&got, 3, finished(3), 3, nil, noon.Time)
+	SetConditions(&got, 4, finished(3), 5, nil, later)
 	for kind, want := range map[string]time.Time{Available: noon.Time, Progressing: later, Degraded: noon.Time} {
 		if c := find(got, kind); !c.LastTransitionTime.Time.Equal(want) || c.ObservedGeneration != 4 {
 			t.Errorf("%s moved at %s, of generation %d; want %s, 4", kind, c.LastTransitionTime, c.ObservedGeneration, want)
@@ -197,7 +195,7 @@ func TestEventsReportTransitionsOnly(t *testing.T) {
 func TestLongMessagesAreShortened(t *testing.T) {
 	long := strings.Repeat("ä", 20000) // 40,000 bytes
 	var got []metav1.Condition
-	Set(&got, 3, finished(3), 3, Errorf(ReasonChildRejected, "%s", long), noon.Time)
+	SetConditions(&got, 3, finished(3), 3, Errorf(ReasonChildRejected, "%s", long), noon.Time)
 	if m := find(got, Degraded).Message; len(m) > maxMessage || len(m) < maxMessage-4 || !utf8.ValidString(m) ||
 		!strings.HasSuffix(m, "ä…") {
 		t.Errorf("the condition's message has %d bytes and ends with %q", len(m), m[len(m)-5:])
@@ -249,13 +247,13 @@ func TestJoin(t *testing.T) {
 		"one of two must be retried": {
 			[]error{mutated, rejected}, &ConditionError{Reason: ReasonChildMutated, Message: "m; r", Retry: true}},
 	} {
-		err := Join(test.all)
+		err := Join(test.all...)
 		if diff := cmp.Diff(test.want, AsError(err)); diff != "" || err != nil && test.want == nil {
 			t.Errorf("%s: %v %s", name, err, diff)
 		}
 	}
 	failed := errors.New("connection refused")
-	if err := Join([]error{mutated, failed, nil}); !errors.Is(err, failed) || AsError(err) != nil {
+	if err := Join(mutated, failed, nil); !errors.Is(err, failed) || AsError(err) != nil {
 		t.Errorf("a failure of the API server is not reported, and tried again: got %v", err)
 	}
 }

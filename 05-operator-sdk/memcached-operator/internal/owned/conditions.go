@@ -1,6 +1,4 @@
-// Package conditions computes the conditions of a resource from its Deployment, and from the error that keeps it from
-// its desired state.
-package conditions
+package owned
 
 import (
 	"time"
@@ -10,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/utils/ptr"
 )
 
 // Condition types.
@@ -42,21 +40,13 @@ const (
 	ReasonRecovered = "Recovered"
 )
 
-// DeploymentOf returns a live Deployment, or an empty Deployment when live is nil.
-func DeploymentOf(live client.Object) *appsv1.Deployment {
-	if deployment, ok := live.(*appsv1.Deployment); ok {
-		return deployment
-	}
-	return &appsv1.Deployment{}
-}
-
-// Set sets the three conditions of a resource of a generation. The Deployment should have this number of replicas.
-// problem keeps the resource from its desired state; it is nil without a problem. The transition time of a condition
-// changes only with its status.
+// SetConditions sets the three conditions of a resource of a generation. The Deployment should have this number of
+// replicas. problem keeps the resource from its desired state; it is nil without a problem. The transition time of a
+// condition changes only with its status.
 //
 // Available waits for the Deployment controller. Until the controller has observed the applied generation, its count of
 // ready pods is about the previous generation, and so is the condition. A new Deployment has no count yet.
-func Set(conditions *[]metav1.Condition, generation int64, deployment *appsv1.Deployment, replicas int32,
+func SetConditions(conditions *[]metav1.Condition, generation int64, deployment *appsv1.Deployment, replicas int32,
 	problem *ConditionError, now time.Time) {
 	wrong := problem
 	if problem == nil || problem.Transient {
@@ -69,7 +59,6 @@ func Set(conditions *[]metav1.Condition, generation int64, deployment *appsv1.De
 		set = append(set, available(deployment, replicas))
 	}
 	for _, condition := range set {
-		condition.Message = shorten(condition.Message, maxMessage)
 		condition.ObservedGeneration, condition.LastTransitionTime = generation, metav1.Time{Time: now}
 		meta.SetStatusCondition(conditions, condition)
 	}
@@ -93,44 +82,42 @@ func rolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 }
 
 func available(deployment *appsv1.Deployment, replicas int32) metav1.Condition {
-	c := metav1.Condition{Type: Available, Status: metav1.ConditionFalse}
 	switch {
 	case deployment.Status.ReadyReplicas > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonPodsReady, "pods are ready"
+		return condition(Available, metav1.ConditionTrue, ReasonPodsReady, "pods are ready")
 	case replicas == 0:
-		c.Reason, c.Message = ReasonScaledToZero, "the spec asks for no pods"
-	default:
-		c.Reason, c.Message = ReasonNoReadyPod, "no pod is ready"
+		return condition(Available, metav1.ConditionFalse, ReasonScaledToZero, "the spec asks for no pods")
 	}
-	return c
+	return condition(Available, metav1.ConditionFalse, ReasonNoReadyPod, "no pod is ready")
 }
 
 func progressing(complete bool, problem *ConditionError, degraded metav1.Condition) metav1.Condition {
-	c := metav1.Condition{Type: Progressing, Status: metav1.ConditionFalse}
 	switch {
 	case complete:
-		c.Reason, c.Message = ReasonComplete, "all pods are of the current generation, and ready"
+		return condition(Progressing, metav1.ConditionFalse, ReasonComplete,
+			"all pods are of the current generation, and ready")
 	case degraded.Status == metav1.ConditionTrue:
-		c.Reason, c.Message = degraded.Reason, degraded.Message
+		return condition(Progressing, metav1.ConditionFalse, degraded.Reason, degraded.Message)
 	case problem != nil: // a transient problem
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, problem.Reason, problem.Message
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonRollingOut, "pods of the current generation are coming up"
+		return condition(Progressing, metav1.ConditionTrue, problem.Reason, problem.Message)
 	}
-	return c
+	return condition(Progressing, metav1.ConditionTrue, ReasonRollingOut, "pods of the current generation are coming up")
 }
 
 func degraded(problem *ConditionError) metav1.Condition {
-	c := metav1.Condition{Type: Degraded, Status: metav1.ConditionFalse, Reason: ReasonAsExpected,
-		Message: "nothing is wrong"}
 	if problem != nil {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, problem.Reason, problem.Message
+		return condition(Degraded, metav1.ConditionTrue, problem.Reason, problem.Message)
 	}
-	return c
+	return condition(Degraded, metav1.ConditionFalse, ReasonAsExpected, "nothing is wrong")
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shorten(message, maxMessage)}
 }
 
 // rolloutError returns the problem that keeps a rollout from completing, as the Deployment reports it, or nil. A cause
-// comes before the deadline that passes because of it. The tests on a local cluster demand it.
+// comes before the deadline that passes because of it. TestARolloutThatDoesNotEndIsReported of the Nginx operator
+// demands it.
 func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError {
 	s := deployment.Status
 	if rolledOut(deployment, replicas) {
@@ -185,4 +172,28 @@ func shorten(text string, limit int) string {
 		end--
 	}
 	return text[:end] + "…"
+}
+
+// An Event appears below a resource in the output of `kubectl describe`.
+type Event struct{ Type, Reason, Note string }
+
+// Events returns the events for a change of conditions. Only transitions become events, so an operator that restarts
+// or reconciles again records nothing.
+func Events(old, now []metav1.Condition) (events []Event) {
+	was, is := find(old, Degraded), find(now, Degraded)
+	switch {
+	case is.Status == metav1.ConditionTrue && (was.Status != metav1.ConditionTrue || was.Reason != is.Reason):
+		events = append(events, Event{corev1.EventTypeWarning, is.Reason, shorten(is.Message, maxNote)})
+	case is.Status != metav1.ConditionTrue && was.Status == metav1.ConditionTrue:
+		events = append(events, Event{corev1.EventTypeNormal, ReasonRecovered, shorten("It is over: "+was.Message, maxNote)})
+	}
+	if find(now, Progressing).Reason == ReasonComplete && find(old, Progressing).Reason != ReasonComplete {
+		events = append(events, Event{corev1.EventTypeNormal, ReasonComplete,
+			"All pods are of the current generation, and ready"})
+	}
+	return events
+}
+
+func find(conditions []metav1.Condition, kind string) metav1.Condition {
+	return ptr.Deref(meta.FindStatusCondition(conditions, kind), metav1.Condition{})
 }
