@@ -43,8 +43,8 @@ var (
 
 // Cluster is the local environment of one checkout.
 type Cluster struct {
-	// Admission are admission plugins of the API server that are enabled in addition to the defaults.
-	Admission []string
+	// APIServer are flags of the API server, in addition to the usual flags.
+	APIServer []string
 	// WithLens makes users connect to the API server through the lens, when bin/ has that program.
 	WithLens bool
 

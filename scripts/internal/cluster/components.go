@@ -124,7 +124,7 @@ func (c *Cluster) address() string {
 
 func (c *Cluster) apiserverArgs() []string {
 	pki := func(name string) string { return filepath.Join(c.dir(), "pki", name) }
-	return []string{
+	return append([]string{
 		// Without a given address the API server looks for the default route, and ends on a machine that has no
 		// network.
 		"--bind-address=" + loopback, "--advertise-address=" + loopback,
@@ -148,5 +148,5 @@ func (c *Cluster) apiserverArgs() []string {
 		"--endpoint-reconciler-type=none",
 		"--audit-policy-file=" + filepath.Join(c.dir(), "audit-policy.yaml"),
 		"--audit-log-path=" + c.AuditLog(), "--audit-log-maxsize=200", "--audit-log-maxbackup=1",
-	}
+	}, c.APIServer...)
 }

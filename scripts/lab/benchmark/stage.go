@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/shirou/gopsutil/v4/process"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,7 +59,7 @@ func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stag
 		"the simulated nodes are ended, and nothing removes orphans. " +
 		"Where a MyWeb has to become completed, the lab stands in for the Deployment controller: all pods of a Deployment " +
 		"are ready at once.")
-	w, err := b.fixture(ctx, impls)
+	w, err := b.fixture(ctx, impls, ports)
 	if err != nil {
 		return nil, err
 	}
@@ -87,61 +84,8 @@ func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stag
 			return nil, err
 		}
 	}
-	if s.apiServer, err = w.PID(fixture.APIServer); err != nil {
-		return nil, err
-	}
-	return s, s.morePorts(ctx)
-}
-
-// morePorts restarts the API server with more node ports.
-func (s *stage) morePorts(ctx context.Context) error {
-	p, err := process.NewProcess(int32(s.apiServer))
-	if err != nil {
-		return fmt.Errorf("the API server: %w", err)
-	}
-	line, err := p.CmdlineSlice()
-	if err != nil {
-		return fmt.Errorf("the API server: %w", err)
-	}
-	if err := s.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
-		return err
-	}
-	if err := awaitFree(ctx, strings.TrimPrefix(s.Config.Host, "https://")); err != nil {
-		return err
-	}
-	anew, err := s.Run(fixture.Program{Name: fixture.APIServer, Path: line[0], Args: append(line[1:], ports)})
-	if err != nil {
-		return err
-	}
-	s.apiServer = anew.PID()
-	for until := time.Now().Add(time.Minute); ; {
-		err := s.Kube.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		if err == nil {
-			return nil
-		}
-		if !anew.Running() || time.Now().After(until) {
-			return fmt.Errorf("the API server did not come back with more node ports: %w\n%s", err, lastWords(anew))
-		}
-		if err := fixture.Pause(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-// awaitFree returns when no process listens on an address any more.
-func awaitFree(ctx context.Context, address string) error {
-	for until := time.Now().Add(10 * time.Second); ; {
-		l, err := net.Listen("tcp", address)
-		if err == nil {
-			return l.Close()
-		}
-		if time.Now().After(until) {
-			return err
-		}
-		if err := fixture.Pause(ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
+	s.apiServer, err = w.PID(fixture.APIServer)
+	return s, err
 }
 
 // inNamespace makes a namespace for an experiment and empties it afterwards.

@@ -55,7 +55,10 @@ func keepCommand(use, short string, run func(ctx context.Context, root string) e
 // fixture starts a fixture for an implementation. It uses the kept cluster if there is one, unless another run uses
 // it, or the implementation would leave objects behind.
 func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, error) {
-	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root), Admission: i.Admission}
+	o := fixture.Options{Root: l.root, CRDs: i.CRDs(l.root)}
+	for _, plugin := range i.Admission {
+		o.APIServer = append(o.APIServer, "--enable-admission-plugins="+plugin) // one more besides the usual
+	}
 	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs)+len(i.Admission) == 0 {
 		o.Kept = keptIn(l.root)
 		if w, err := fixture.Start(ctx, o); !errors.Is(err, fixture.ErrBusy) {
