@@ -109,7 +109,7 @@ func upCommand() *cobra.Command {
 // holdCommand keeps a cluster for a test: the cluster lives exactly as long as the process at the other end of stdin,
 // however that process ends.
 func holdCommand() *cobra.Command {
-	var crds []string
+	var crds, apiServer []string
 	cmd := newCommand("hold",
 		"Start a separate cluster, print its state folder, remove it when stdin ends", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) (err error) {
@@ -120,7 +120,7 @@ func holdCommand() *cobra.Command {
 				return err
 			}
 			held := w.cluster()
-			held.WithLens = false
+			held.APIServer, held.WithLens = apiServer, false
 			defer func() {
 				err = errors.Join(err, held.Down(context.WithoutCancel(cmd.Context())), os.RemoveAll(w.state))
 			}()
@@ -137,6 +137,7 @@ func holdCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().StringArrayVar(&crds, "crd", nil, "a CRD to install before the controllers start; repeatable")
+	cmd.Flags().StringArrayVar(&apiServer, "apiserver", nil, "one more flag of the API server; repeatable")
 	return cmd
 }
 

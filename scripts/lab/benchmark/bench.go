@@ -30,14 +30,14 @@ type Options struct {
 	// Implementations are built: Path and Flags are set. The benchmark compares the first implementation that it can
 	// measure with each of the others.
 	Implementations []impl.Implementation
-	// Objects is how many MyWebs converge at once; 0 is 100.
+	// Objects is how many MyWebs converge at once.
 	Objects int
-	// Pairs of runs that are compared; 0 is 10.
+	// Pairs of runs that are compared.
 	Pairs int
-	// Rate is how many MyWebs a second arrive, Samples how many in all; 0 is 25 and 1000.
+	// Rate is how many MyWebs a second arrive, Samples how many in all.
 	Rate    float64
 	Samples int
-	// Memory are the numbers of MyWebs at which memory is measured, rising; empty is 0, 1000, 5000.
+	// Memory are the numbers of MyWebs at which memory is measured, rising.
 	Memory []int
 	// Profile is a folder for processor profiles of the operators while MyWebs converge; empty for no profiles. The
 	// profiles come from a separate run, which contributes to no result.
@@ -46,6 +46,11 @@ type Options struct {
 	Parts []string
 	// Report receives progress messages; nil discards them.
 	Report func(format string, args ...any)
+}
+
+// Usual are the usual sizes of the parts.
+func Usual() Options {
+	return Options{Objects: 100, Pairs: 10, Rate: 25, Samples: 1000, Memory: []int{0, 1000, 5000}}
 }
 
 func (o *Options) complete() error {
@@ -60,23 +65,17 @@ func (o *Options) complete() error {
 	if len(o.Parts) == 0 {
 		o.Parts = Parts
 	}
-	if len(o.Memory) == 0 {
-		o.Memory = []int{0, 1000, 5000}
+	if slices.Contains(o.Parts, Converging) && min(o.Objects, o.Pairs) < 1 {
+		return fmt.Errorf("%d MyWebs in %d pairs of runs cannot converge: give at least 1 of each", o.Objects, o.Pairs)
+	}
+	if slices.Contains(o.Parts, Arrivals) && (o.Rate <= 0 || o.Samples < 1) {
+		return fmt.Errorf("%d MyWebs, %g a second, have no latency: give more than 0 of each", o.Samples, o.Rate)
 	}
 	slices.Sort(o.Memory)
-	o.Objects, o.Pairs = orElse(o.Objects, 100), orElse(o.Pairs, 10)
-	o.Rate, o.Samples = orElse(o.Rate, 25), orElse(o.Samples, 1000)
 	if o.Report == nil {
 		o.Report = func(string, ...any) {}
 	}
 	return nil
-}
-
-func orElse[T int | float64](value, otherwise T) T {
-	if value == 0 {
-		return otherwise
-	}
-	return value
 }
 
 // A bench is a benchmark under way.
@@ -200,8 +199,8 @@ func (b *bench) measured(name string) *Measured {
 }
 
 // fixture starts a fixture for implementations that have the same CRD.
-func (b *bench) fixture(ctx context.Context, impls []impl.Implementation) (*fixture.Fixture, error) {
-	return fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: impls[0].CRDs(b.Root)})
+func (b *bench) fixture(ctx context.Context, impls []impl.Implementation, flags ...string) (*fixture.Fixture, error) {
+	return fixture.Start(ctx, fixture.Options{Root: b.Root, CRDs: impls[0].CRDs(b.Root), APIServer: flags})
 }
 
 func (b *bench) end(w *fixture.Fixture) {

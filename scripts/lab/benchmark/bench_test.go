@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 	if impls[0], err = impls[0].Build(t.Context(), t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(t.Context(), Options{Root: root, Implementations: impls, Objects: 5, Pairs: 1, Samples: 20,
+	r, err := Run(t.Context(), Options{Root: root, Implementations: impls, Objects: 5, Pairs: 1, Rate: 25, Samples: 20,
 		Memory: []int{0, 20}, Report: t.Logf})
 	if err != nil {
 		t.Fatal(err)

@@ -293,8 +293,14 @@ func TestOptions(t *testing.T) {
 	if err == nil {
 		t.Error("there is nothing to measure, and that is not an error")
 	}
-	o := Options{Implementations: make([]impl.Implementation, 1), Parts: []string{"speed"}}
-	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "converge") {
-		t.Errorf("a part that does not exist: %v", err)
+	for name, o := range map[string]Options{
+		"there are static": {Parts: []string{"speed"}},
+		"0 pairs":          {Objects: 1, Parts: []string{Converging}},
+		"0 a second":       {Samples: 1, Parts: []string{Arrivals}},
+	} {
+		o.Implementations = make([]impl.Implementation, 1)
+		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

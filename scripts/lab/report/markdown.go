@@ -23,7 +23,7 @@ func (r *Report) Markdown() string {
 	}
 	var ways, costs strings.Builder
 	_ = r.Ways().Print(&ways) // a builder returns no error
-	fmt.Fprintf(&b, "\n## A row for each\n\n%s\n%s", waysText, block(ways.String()))
+	fmt.Fprintf(&b, "\n## A row for each\n\n%s%s", waysText, block(ways.String()))
 	r.glance(&b)
 	for _, f := range r.Families {
 		r.matrix(&b, f)

@@ -11,17 +11,18 @@ import (
 
 func benchmarkCommand() *cobra.Command {
 	var impls, parts string
-	o := benchmark.Options{Report: progress}
+	o := benchmark.Usual()
+	o.Report = progress
 	cmd := &cobra.Command{Use: "benchmark", Short: "Measure: counts first, then ratios inside this run",
 		Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&impls, "impl", "",
 		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts: "+strings.Join(benchmark.Parts, ", "))
-	cmd.Flags().IntSliceVar(&o.Memory, "memory", []int{0, 1000, 5000}, "numbers of MyWebs at which memory is measured")
-	cmd.Flags().IntVar(&o.Objects, "objects", 100, "how many MyWebs converge at once")
-	cmd.Flags().IntVar(&o.Pairs, "pairs", 10, "pairs of runs for a ratio")
-	cmd.Flags().Float64Var(&o.Rate, "rate", 25, "new MyWebs per second, for the latency")
-	cmd.Flags().IntVar(&o.Samples, "samples", 1000, "how many MyWebs arrive")
+	cmd.Flags().IntSliceVar(&o.Memory, "memory", o.Memory, "numbers of MyWebs at which memory is measured")
+	cmd.Flags().IntVar(&o.Objects, "objects", o.Objects, "how many MyWebs converge at once")
+	cmd.Flags().IntVar(&o.Pairs, "pairs", o.Pairs, "pairs of runs for a ratio")
+	cmd.Flags().Float64Var(&o.Rate, "rate", o.Rate, "new MyWebs per second, for the latency")
+	cmd.Flags().IntVar(&o.Samples, "samples", o.Samples, "how many MyWebs arrive")
 	cmd.Flags().StringVar(&o.Profile, "profile", "",
 		"a folder for processor profiles of the operators while MyWebs converge, for go tool pprof")
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {

@@ -93,7 +93,8 @@ const onlyByNameLimit = 15 * time.Minute
 // measures are the options of the benchmark. With an implementation that runs only by name, it leaves out times and
 // thousands of MyWebs: these would take hours, and the lab compares times only between programs that report status.
 func (l *lab) measures(c comparison) benchmark.Options {
-	o := benchmark.Options{Root: l.root, Implementations: l.impls, Parts: c.parts, Report: progress}
+	o := benchmark.Usual()
+	o.Root, o.Implementations, o.Parts, o.Report = l.root, l.impls, c.parts, progress
 	weak := slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName })
 	if weak && len(o.Parts) == 0 {
 		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Resident}
