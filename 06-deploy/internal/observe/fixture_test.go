@@ -63,9 +63,10 @@ func metrics(t *testing.T) scraped {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the operator: %v\n%s", err, out)
 	}
-	defer programtest.Start(t, program, "--kubeconfig="+testenv.WriteKubeconfig(t, cfg, ""),
+	p := programtest.Start(t, program, "--kubeconfig="+testenv.WriteKubeconfig(t, cfg, ""),
 		"--health-probe-bind-address=0", "--leader-elect", "--leader-election-namespace=default", "--webhooks=true",
-		fmt.Sprint("--webhook-port=", testenv.FreePort(t)), "--metrics-secure=false", "--metrics-bind-address="+address).Terminate()
+		fmt.Sprint("--webhook-port=", testenv.FreePort(t)), "--metrics-secure=false", "--metrics-bind-address="+address)
+	defer p.Terminate()
 	gomega.NewWithT(t).Eventually(func() (names []string, err error) {
 		// A new MyWeb calls the webhooks and starts a reconcile.
 		web := &unstructured.Unstructured{Object: map[string]any{

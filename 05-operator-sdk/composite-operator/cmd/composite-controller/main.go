@@ -37,7 +37,8 @@ type options struct {
 
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.controller, "controller", "config/compositecontroller.yaml", "manifest of the CompositeController")
-	flags.StringVar(&o.hookProgram, "hook-program", "", "program that is started as the sync hook, in place of the manifest's URL")
+	flags.StringVar(&o.hookProgram, "hook-program", "",
+		"program that is started as the sync hook, in place of the manifest's URL")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "host:port for metrics; 0 = off")
 	flags.StringVar(&o.probes, "health-probe-bind-address", "127.0.0.1:8081",
 		"host:port for /healthz and /readyz; 0 = off")
