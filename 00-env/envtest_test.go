@@ -36,38 +36,6 @@ func TestEnvtestServesTheSameKindsAsACluster(t *testing.T) {
 	g.Expect(alone.Groups).To(Equal(whole.Groups))
 }
 
-// toys is a CRD; unavailable is an APIService: it names another server for a group, but that server does not exist.
-const (
-	crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	toys = `{"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
-		"metadata": {"name": "toys.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
-		"names": {"plural": "toys", "kind": "Toy"}, "versions": [{"name": "v1", "served": true, "storage": true,
-		"schema": {"openAPIV3Schema": {"type": "object"}}}]}}`
-	apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
-	unavailable = `{"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
-		"metadata": {"name": "v1.unavailable.example.com"}, "spec": {"group": "unavailable.example.com", "version": "v1",
-		"service": {"namespace": "default", "name": "none"}, "insecureSkipTLSVerify": true,
-		"groupPriorityMinimum": 1000, "versionPriority": 15}}`
-)
-
-func TestEnvtestGroupsComeAndGoWithWhatDefinesThem(t *testing.T) {
-	g, cfg := NewWithT(t), envtest(t)
-	server := newClient(t, cfg).Discovery().RESTClient()
-	groups := func() ([]lookaround.Group, error) {
-		facts, err := lookaround.Look(t.Context(), cfg)
-		return facts.Groups, err
-	}
-	g.Expect(server.Post().AbsPath(crds).Body([]byte(toys)).Do(t.Context()).Error()).To(Succeed())
-	g.Expect(server.Post().AbsPath(apiServices).Body([]byte(unavailable)).Do(t.Context()).Error()).To(Succeed())
-	g.Eventually(groups).Should(ContainElements(
-		lookaround.Group{Name: "example.com", Kinds: 1, CRDs: 1},
-		lookaround.Group{Name: "unavailable.example.com", Unavailable: true}))
-
-	g.Expect(server.Delete().AbsPath(crds, "toys.example.com").Do(t.Context()).Error()).To(Succeed())
-	g.Expect(server.Delete().AbsPath(apiServices, "v1.unavailable.example.com").Do(t.Context()).Error()).To(Succeed())
-	g.Eventually(groups).ShouldNot(ContainElement(HaveField("Name", HaveSuffix("example.com"))))
-}
-
 func TestEnvtestOnlyStores(t *testing.T) {
 	g, c := NewWithT(t), newClient(t, envtest(t))
 	ns := newNamespace(t, c)

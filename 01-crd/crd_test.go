@@ -34,32 +34,6 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { server = cfg; return nil }, contract))
 }
 
-func TestTheCRDIsServed(t *testing.T) {
-	obj := readObject(t, contract)
-	if err := newClient(t, server).Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-		t.Fatal(err)
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, crd); err != nil {
-		t.Fatal(err)
-	}
-	conditions := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{}
-	for _, c := range crd.Status.Conditions {
-		conditions[c.Type] = c.Status
-	}
-	// A schema that is not structural would add the condition NonStructuralSchema.
-	want := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{
-		apiextensionsv1.Established:   apiextensionsv1.ConditionTrue,
-		apiextensionsv1.NamesAccepted: apiextensionsv1.ConditionTrue,
-	}
-	if diff := cmp.Diff(want, conditions); diff != "" {
-		t.Errorf("conditions (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"v1"}, crd.Status.StoredVersions); diff != "" {
-		t.Errorf("stored versions (-want +got):\n%s", diff)
-	}
-}
-
 func TestEveryFieldIsDescribed(t *testing.T) {
 	obj := readObject(t, contract)
 	crd := &apiextensionsv1.CustomResourceDefinition{}

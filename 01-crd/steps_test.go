@@ -64,7 +64,7 @@ func TestSchemasAreMandatoryAndStructural(t *testing.T) {
 	}
 }
 
-// Objects that an older schema stored keep values that a rule forbids now, until somebody changes these values. A
+// Objects that an older schema stored keep values that a rule forbids now, until a client changes these values. A
 // default reaches them without a write.
 func TestStoredObjectsMeetNewRules(t *testing.T) {
 	c := newClient(t, testenv.NewAPIServer(t))

@@ -3,21 +3,15 @@ package codegen_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	clienttesting "k8s.io/client-go/testing"
 
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 	webv1ac "example.com/operator-workshop/02-codegen/pkg/generated/applyconfiguration/myweb/v1"
 	"example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/fake"
-	"example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/scheme"
 	typedv1 "example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/typed/myweb/v1"
 )
 
@@ -217,34 +211,4 @@ var unowned = map[string]question{
 func apply(ctx context.Context, webs webs, name, image string) (*webv1.MyWeb, error) {
 	return webs.Apply(ctx, webv1ac.MyWeb(name, "").WithSpec(webv1ac.MyWebSpec().WithImage(image)),
 		metav1.ApplyOptions{FieldManager: "another"})
-}
-
-// TestTheFakeWithFieldManagementNeedsASchema: NewClientset keeps track of field owners, but only of
-// types whose OpenAPI schema was given to applyconfiguration-gen. MyWeb has no published schema.
-func TestTheFakeWithFieldManagementNeedsASchema(t *testing.T) {
-	webs := fake.NewClientset().OperatorV1().MyWebs("default")
-	_, err := webs.Create(t.Context(), newMyWeb("shop"), metav1.CreateOptions{})
-	if err == nil || !strings.Contains(err.Error(), "no type found matching") {
-		t.Errorf("create: %v, want: no type found matching", err)
-	}
-}
-
-// TestAFakeThatApplies: with a tracker that deduces the schema from the objects, the generated fake
-// has field owners. It takes every list for one value, and still checks nothing else.
-func TestAFakeThatApplies(t *testing.T) {
-	tracker := clienttesting.NewFieldManagedObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder(),
-		managedfields.NewDeducedTypeConverter())
-	clientset := &fake.Clientset{}
-	clientset.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
-	webs := clientset.OperatorV1().MyWebs("default")
-
-	apply := func(manager, image string) string {
-		web, err := webs.Apply(t.Context(), webv1ac.MyWeb("shop", "default").WithSpec(webv1ac.MyWebSpec().WithImage(image)),
-			metav1.ApplyOptions{FieldManager: manager})
-		return answer(web.Spec.Image, err)
-	}
-	got := []string{apply("one", "nginx"), apply("another", "httpd"), apply("one", "not an image")}
-	if diff := cmp.Diff([]string{"nginx", "Conflict", "not an image"}, got); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
 }

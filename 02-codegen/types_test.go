@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 )
@@ -51,38 +50,5 @@ func TestTheCRDHasEveryFieldOfTheTypes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want.Status, got.Status); diff != "" {
 		t.Errorf("status (-sent +stored):\n%s", diff)
-	}
-}
-
-func TestADeepCopySharesNothing(t *testing.T) {
-	original := fullMyWeb("shop")
-	copied := original.DeepCopyObject().(*webv1.MyWeb)
-	if diff := cmp.Diff(original, copied); diff != "" {
-		t.Fatalf("copy (-original +copy):\n%s", diff)
-	}
-
-	copied.Labels["tier"] = "back"
-	*copied.Spec.NodePortNumber, *copied.Spec.Replicas = 1, 1
-	*copied.Spec.PageContentHTML = "changed"
-	copied.Status.Conditions[0].Message = "changed"
-
-	if diff := cmp.Diff(fullMyWeb("shop"), original); diff != "" {
-		t.Errorf("a change of the copy reached the original (-before +after):\n%s", diff)
-	}
-}
-
-func TestASchemeLearnsTheKinds(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := webv1.Install(scheme); err != nil {
-		t.Fatal(err)
-	}
-	for kind, want := range map[string]runtime.Object{"MyWeb": &webv1.MyWeb{}, "MyWebList": &webv1.MyWebList{}} {
-		got, err := scheme.New(webv1.SchemeGroupVersion.WithKind(kind))
-		if err != nil {
-			t.Errorf("new %s: %v", kind, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", kind, diff)
-		}
 	}
 }

@@ -5,12 +5,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +23,6 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/operator"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
-	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
 // These tests let a manager run the loop. They check which events enqueue a MyWeb, and when.
@@ -36,7 +33,6 @@ type loop struct {
 	*wire
 	t     *testing.T
 	admin client.Client
-	cache client.Reader
 	here  string
 	there string
 	stop  func() // ends the manager and waits for it
@@ -75,7 +71,6 @@ func (l *loop) start(workers int) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), MaxConcurrentReconciles: workers},
 	})
 	l.Expect(err).NotTo(gomega.HaveOccurred())
-	l.cache = mgr.GetCache()
 	l.Expect(operator.AddController(mgr)).To(gomega.Succeed())
 	l.stop = testenv.Run(l.t, mgr.Start)
 }
@@ -152,35 +147,6 @@ func TestATakenNodePortHealsByAWatchAndNotByAsking(t *testing.T) {
 			defer l.Eventually(l.degraded(name)).Should(gomega.Equal(well), "a deletion frees the port too")
 		}
 	}
-	for what := range l.requests() {
-		if strings.HasPrefix(what, "GET ") && !strings.HasPrefix(what, "GET /api") {
-			t.Errorf("%s was sent: reads come from the cache", what)
-		}
-	}
-}
-
-func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
-	l := newLoop(t)
-	l.start(2)
-	l.create("site")
-	l.Eventually(l.degraded("site")).Should(gomega.Equal(well))
-	watches := map[string]int{}
-	for what, n := range l.requests() {
-		if strings.HasPrefix(what, "WATCH ") || strings.HasPrefix(what, "LIST ") {
-			watches[what] = n
-		}
-	}
-	// two namespaces
-	want := map[string]int{"WATCH mywebs": 2, "WATCH configmaps": 2, "WATCH deployments": 2, "WATCH services": 2}
-	if diff := cmp.Diff(want, watches); diff != "" {
-		t.Error(diff)
-	}
-	l.Expect(l.admin.Create(t.Context(), mywebtest.Unmanaged("ConfigMap", l.here, "theirs"))).To(gomega.Succeed())
-	kept := &corev1.ConfigMap{}
-	l.Eventually(func() error {
-		return l.cache.Get(t.Context(), client.ObjectKey{Namespace: l.here, Name: "theirs"}, kept)
-	}).Should(gomega.Succeed())
-	l.Expect(kept.Data).To(gomega.BeEmpty(), "what others store is not kept")
 }
 
 // hold delays a request: under reports that it has begun, release lets it continue.

@@ -2,14 +2,17 @@ package observe
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,10 +22,12 @@ import (
 	"github.com/prometheus/common/model"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/06-deploy/internal/testenv"
-	"example.com/operator-workshop/06-deploy/test/programtest"
 )
 
 // folder has the alerts, dashboardFile the dashboard.
@@ -34,51 +39,89 @@ const (
 // scraped holds the metrics of the operator, by name.
 type scraped map[string]*dto.MetricFamily
 
-// exports are the metrics that the operator exports, when a test has asked for them.
-var exports scraped
+// operator runs the operator of chapter 04 once for all tests of the package, and scrapes it after it has done work of
+// each sort.
+var operator = sync.OnceValues(func() (scraped, error) {
+	cfg, stop, err := testenv.StartAPIServer("../../config/crd")
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	folder, err := os.MkdirTemp("", "observe-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, cfg); err != nil {
+		return nil, err
+	}
+	program := filepath.Join(folder, "operator")
+	build := exec.Command("go", "build", "-o", program, "./cmd/myweb-operator")
+	build.Dir = "../../../04-controller-runtime"
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the operator: %w\n%s", err, out)
+	}
+	return scrape(program, []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0", "--leader-elect",
+		"--leader-election-namespace=default", "--metrics-secure=false", "--webhooks=true", "--webhook-port=" + freePort()},
+		cfg)
+})
 
 // last are the metrics that come last: after a webhook was called, a reconcile ended, a MyWeb's status was written, and
 // an object was read after it.
 var last = []any{"controller_runtime_webhook_latency_seconds", "myweb_conditions", "workqueue_work_duration_seconds",
 	"controller_runtime_reconcile_time_seconds", "controller_runtime_client_consistency_wait_duration_seconds"}
 
-// metrics runs the operator of chapter 04 once for all tests of the package, and returns its metrics after it has done
-// work of each sort. The test is skipped where the operator's source is missing.
+// metrics returns the metrics that the operator exports. The test is skipped where the operator's source is missing.
 func metrics(t *testing.T) scraped {
 	t.Helper()
 	if _, err := os.Stat("../../../04-controller-runtime/go.mod"); err != nil {
 		t.Skip("the operators' source is not beside this folder")
 	}
-	if exports != nil {
-		return exports
-	}
-	cfg := testenv.NewAPIServer(t, "../../config/crd")
-	c, err := client.New(cfg, client.Options{})
+	found, err := operator()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, address := filepath.Join(t.TempDir(), "operator"), testenv.FreeAddress(t)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/myweb-operator")
-	build.Dir = "../../../04-controller-runtime"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the operator: %v\n%s", err, out)
+	return found
+}
+
+// scrape runs an operator, gives it work of each sort, and returns its metrics.
+func scrape(program string, args []string, cfg *rest.Config) (scraped, error) {
+	address := "127.0.0.1:" + freePort()
+	var said bytes.Buffer
+	cmd := exec.Command(program, append(args, "--metrics-bind-address="+address)...)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return nil, err
 	}
-	defer programtest.Start(t, program, "--kubeconfig="+testenv.WriteKubeconfig(t, cfg, ""),
-		"--health-probe-bind-address=0", "--leader-elect", "--leader-election-namespace=default", "--webhooks=true",
-		fmt.Sprint("--webhook-port=", testenv.FreePort(t)), "--metrics-secure=false", "--metrics-bind-address="+address).Terminate()
-	gomega.NewWithT(t).Eventually(func() (names []string, err error) {
-		// A new MyWeb calls the webhooks and starts a reconcile.
-		web := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
-			"metadata": map[string]any{"namespace": "default", "generateName": "site-"},
-			"spec":     map[string]any{"image": "nginx"}}}
-		if err := c.Create(t.Context(), web); err != nil {
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}()
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var found scraped
+	var failed error
+	g := gomega.NewGomega(func(message string, _ ...int) { failed = fmt.Errorf("%s\n%s", message, &said) })
+	g.Eventually(func() (names []string, err error) {
+		if err := work(c); err != nil {
 			return nil, err
 		}
-		exports, err = get("http://" + address + "/metrics")
-		return slices.Collect(maps.Keys(exports)), err
-	}, 60*time.Second, 500*time.Millisecond).Should(gomega.ContainElements(last...))
-	return exports
+		found, err = get("http://" + address + "/metrics")
+		return slices.Collect(maps.Keys(found)), err
+	}, 60*time.Second, 500*time.Millisecond).Should(gomega.ContainElements(last))
+	return found, failed
+}
+
+// work makes a MyWeb, which calls the webhooks and starts a reconcile.
+func work(c client.Client) error {
+	web := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+		"metadata": map[string]any{"namespace": "default", "generateName": "site-"},
+		"spec":     map[string]any{"image": "nginx"}}}
+	return c.Create(context.Background(), web)
 }
 
 func get(url string) (scraped, error) {
@@ -93,4 +136,23 @@ func get(url string) (scraped, error) {
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	return parser.TextToMetricFamilies(bytes.NewReader(data))
+}
+
+func writeKubeconfig(path string, cfg *rest.Config) error {
+	file := clientcmdapi.NewConfig()
+	file.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
+	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	file.CurrentContext = "x"
+	return clientcmd.WriteToFile(*file, path)
+}
+
+func freePort() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
 }

@@ -27,18 +27,18 @@ import (
 
 // Options are the flags.
 type options struct {
-	controller, hook, hookProgram string
-	metrics, probes               string
-	leaderElect                   bool
-	leaseNamespace                string
-	workers                       int
-	log                           zap.Options
+	controller, hookProgram string
+	metrics, probes         string
+	leaderElect             bool
+	leaseNamespace          string
+	workers                 int
+	log                     zap.Options
 }
 
 func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.controller, "controller", "config/compositecontroller.yaml", "manifest of the CompositeController")
-	flags.StringVar(&o.hook, "hook", "", "URL of the sync hook, in place of the manifest's")
-	flags.StringVar(&o.hookProgram, "hook-program", "", "program that is started as the sync hook, in place of a URL")
+	flags.StringVar(&o.hookProgram, "hook-program", "",
+		"program that is started as the sync hook, in place of the manifest's URL")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "host:port for metrics; 0 = off")
 	flags.StringVar(&o.probes, "health-probe-bind-address", "127.0.0.1:8081",
 		"host:port for /healthz and /readyz; 0 = off")
@@ -76,9 +76,6 @@ func run(ctx context.Context, o options) error {
 	r, err := composite.New(mgr.GetClient(), manifest)
 	if err != nil {
 		return err
-	}
-	if o.hook != "" {
-		r.URL = o.hook
 	}
 	if o.hookProgram != "" {
 		url, ended, err := composite.StartHook(o.hookProgram)

@@ -5,8 +5,8 @@ package composite
 import (
 	"fmt"
 	"os"
-	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
@@ -44,8 +44,8 @@ type Resource struct {
 // Webhook is the address of the hook.
 type Webhook struct {
 	URL string `json:"url"`
-	// Timeout is a duration; empty means 10s.
-	Timeout string `json:"timeout"`
+	// Timeout limits a call; 0 means 10s.
+	Timeout metav1.Duration `json:"timeout"`
 }
 
 // The methods of updateStrategy that this controller knows.
@@ -83,21 +83,10 @@ func (c *Config) check(file string) error {
 				child.Resource, child.UpdateStrategy.Method)
 		}
 	}
-	_, err := c.timeout()
-	return err
-}
-
-// timeout is the time limit of a call of the hook.
-func (c *Config) timeout() (time.Duration, error) {
-	text := c.Spec.Hooks.Sync.Webhook.Timeout
-	if text == "" {
-		return 10 * time.Second, nil
+	if c.Spec.Hooks.Sync.Webhook.Timeout.Duration < 0 {
+		return fmt.Errorf("%s: the timeout of the sync hook must not be negative", file)
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("the timeout of the sync hook is %q: it must be a duration like 10s", text)
-	}
-	return d, nil
+	return nil
 }
 
 // gvr is the resource as API machinery names it.

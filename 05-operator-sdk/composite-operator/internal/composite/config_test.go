@@ -15,9 +15,8 @@ func TestReadConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timeout, err := c.timeout()
-	if err != nil || timeout != 5*time.Second || len(c.Spec.ChildResources) != 3 {
-		t.Errorf("timeout %v, %d children, %v", timeout, len(c.Spec.ChildResources), err)
+	if timeout := c.Spec.Hooks.Sync.Webhook.Timeout.Duration; timeout != 5*time.Second || len(c.Spec.ChildResources) != 3 {
+		t.Errorf("timeout %v, %d children", timeout, len(c.Spec.ChildResources))
 	}
 }
 
@@ -31,7 +30,8 @@ func TestReadConfigRefuses(t *testing.T) {
 		"a selector":          {"generateSelector: true", "generateSelector: false", "generateSelector must be true"},
 		"an unknown strategy": {"method: InPlace", "method: RollingRecreate", `"RollingRecreate", supported are`},
 		"an unknown field":    {"hooks:", "resyncPeriodSeconds: 5\n  hooks:", "resyncPeriodSeconds"},
-		"a wrong timeout":     {"timeout: 5s", "timeout: soon", `is "soon"`},
+		"a negative timeout":  {"timeout: 5s", "timeout: -5s", "must not be negative"},
+		"a wrong timeout":     {"timeout: 5s", "timeout: soon", `invalid duration "soon"`},
 	} {
 		file := filepath.Join(t.TempDir(), "c.yaml")
 		if err := os.WriteFile(file, []byte(strings.Replace(string(good), test.old, test.new, 1)), 0o600); err != nil {

@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,12 +43,10 @@ type childKind struct {
 
 // New returns a Reconciler. It looks up the kinds of the resources that a configuration names.
 func New(c client.Client, config *Config) (*Reconciler, error) {
-	timeout, err := config.timeout()
-	if err != nil {
-		return nil, err
-	}
-	r := &Reconciler{Client: c, config: config, URL: config.Spec.Hooks.Sync.Webhook.URL,
-		hook: &http.Client{Timeout: timeout}}
+	webhook := config.Spec.Hooks.Sync.Webhook
+	r := &Reconciler{Client: c, config: config, URL: webhook.URL,
+		hook: &http.Client{Timeout: cmp.Or(webhook.Timeout.Duration, 10*time.Second)}}
+	var err error
 	if r.parent, err = r.kindOf(config.Spec.ParentResource); err != nil {
 		return nil, err
 	}
