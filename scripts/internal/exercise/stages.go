@@ -86,8 +86,8 @@ func verdict(r Report) Verdict {
 	return r.Own[0]
 }
 
-// PrintStages writes for each stage of a chapter how many of the checks that demand a stage, or that a list has as
-// `also`, it passes, and which of them it has gained and lost.
+// PrintStages writes a line for each stage of a chapter: how many checks the stage passes, and which of them it has gained
+// and lost. It counts the checks that demand a stage, and those that a list has as `also`.
 func PrintStages(w io.Writer, all []Exercise, chapter string) {
 	var shown, before []string
 	for _, e := range Stages(all, chapter) {
