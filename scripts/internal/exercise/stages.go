@@ -67,7 +67,7 @@ func (c Course) Prove(ctx context.Context, some []Exercise, first bool, print fu
 func PrintPairs(w io.Writer, pairs []Pair) {
 	fmt.Fprintf(w, "%-24s %-34s %-8s %-8s %s\n", "STAGE", "DEMANDED BY", "BEFORE", "NOW", "PASSES")
 	for _, p := range pairs {
-		before, now := verdict(p.Starter), verdict(p.Solution)
+		before, now := p.Starter.on(p.Exercise.Lab[0]), p.Solution.on(p.Exercise.Lab[0])
 		fmt.Fprintf(w, "%-24s %-34s %-8s %-8s %d of %d\n", p.Exercise.Solution, p.Exercise.Lab[0], before.Verdict,
 			now.Verdict, p.Passed, p.Of)
 		if why, _, _ := strings.Cut(before.Reason, "\n"); why != "" {
@@ -80,16 +80,18 @@ func PrintPairs(w io.Writer, pairs []Pair) {
 	}
 }
 
-// verdict returns the verdict on the first check.
-func verdict(r Report) Verdict {
-	if len(r.Own) == 0 {
-		return Verdict{Verdict: "–"}
+// on returns the verdict on a check; "–" means that there is none, because the program did not compile.
+func (r Report) on(check string) Verdict {
+	for _, v := range r.Own {
+		if v.Check == check {
+			return v
+		}
 	}
-	return r.Own[0]
+	return Verdict{Verdict: "–"}
 }
 
-// PrintStages writes for each stage of a chapter how many of the checks that demand a stage, or that a list has as
-// `also`, it passes, and which of them it has gained and lost.
+// PrintStages writes a line for each stage of a chapter: how many checks the stage passes, and which of them it has gained
+// and lost. It counts the checks that demand a stage, and those that a list has as `also`.
 func PrintStages(w io.Writer, all []Exercise, chapter string) {
 	var shown, before []string
 	for _, e := range Stages(all, chapter) {

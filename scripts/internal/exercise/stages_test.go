@@ -30,8 +30,8 @@ func TestTheTableOfStages(t *testing.T) {
 func TestPairsAreShown(t *testing.T) {
 	var out strings.Builder
 	PrintPairs(&out, []Pair{{Exercise: someStages[2], Passed: 3, Of: 4,
-		Starter:  Report{Own: []Verdict{{Verdict: "failed", Reason: "no " + strings.Repeat("x", 100) + "\nmore"}}},
-		Solution: Report{Own: []Verdict{{Verdict: "passed"}}}}})
+		Starter:  Report{Own: []Verdict{{Check: "behaviour/b", Verdict: "failed", Reason: "no " + strings.Repeat("x", 100) + "\nmore"}}},
+		Solution: Report{Own: []Verdict{{Check: "behaviour/b", Verdict: "passed"}}}}})
 	want := "STAGE DEMANDED BY BEFORE NOW PASSES\nstages/3-own behaviour/b failed passed 3 of 4\n 2-create: no " +
 		strings.Repeat("x", 84) + "…\n"
 	if got := regexp.MustCompile(` +`).ReplaceAllString(out.String(), " "); got != want {
@@ -44,6 +44,15 @@ func TestASolutionThatDoesNotLose(t *testing.T) {
 	passed := Verdict{Check: "behaviour/b", Verdict: "passed"}
 	lost := &trial{e: someStages[2], what: "solution", report: Report{Own: []Verdict{passed}}, losses: []Verdict{passed}}
 	if err := c.judge(lost, &Counts{}); err == nil || !strings.Contains(err.Error(), "it passes behaviour/b") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAStageThatNoCheckDemands(t *testing.T) {
+	c := Course{All: someStages}
+	idle := &trial{e: someStages[1], what: "starter", report: Report{Own: []Verdict{
+		{Check: "behaviour/a", Verdict: "passed"}, {Check: "behaviour/more", Verdict: "failed"}}}}
+	if err := c.judge(idle, &Counts{}); err == nil || !strings.Contains(err.Error(), "passes on the starter") {
 		t.Errorf("got %v", err)
 	}
 }
