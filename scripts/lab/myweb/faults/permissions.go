@@ -4,15 +4,22 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	authv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -69,13 +76,12 @@ func namespaceDeleted(t *suite.T) {
 	wantNoPanic(t, true)
 }
 
-// permissionRevoked refuses writes of ConfigMaps as the API server does when the permission is missing: the operator
-// cannot tell the difference. The permission to read stays: an operator that loses it waits for client-go's backoff,
-// which is long.
+// permissionRevoked removes the permission to write ConfigMaps. The permission to read stays: an operator that loses
+// it waits for client-go's backoff, which is long.
 func permissionRevoked(t *suite.T) {
 	o := t.Operator
 	before := t.Children(t.Serve("web", suite.Sample()))
-	missing := t.Rule(proxy.Rule{Match: toWrite(suite.ConfigMaps), Do: proxy.Refuse(http.StatusForbidden, 0)})
+	restore := revoke(t)
 	mark := t.Mark()
 	printed := o.Process().Printed()
 	t.SetPage("web", "<h1>changed</h1>")
@@ -88,7 +94,7 @@ func permissionRevoked(t *suite.T) {
 	wantBackoff(t)
 	t.Eventually("the operator reports that it may not", patience, func() error {
 		reported := t.Web("web").Condition("Degraded").Status == metav1.ConditionTrue ||
-			strings.Contains(o.Process().OutputSince(printed), "answers 403")
+			strings.Contains(strings.ToLower(o.Process().OutputSince(printed)), "forbidden")
 		for _, e := range t.Events("web") {
 			reported = reported || e.Type == corev1.EventTypeWarning
 		}
@@ -100,12 +106,92 @@ func permissionRevoked(t *suite.T) {
 	if t.Web("web").Is() {
 		t.Errorf("completed, though the page could not be written")
 	}
-	missing.Release()
+	restore()
 	web, after := converged(t, "web")
 	t.SameChildren(before, after)
 	wantMade(t, mark, 0, suite.Kinds...)
 	t.Recovered(web)
 	wantAlive(t)
+}
+
+// revoke removes the permission and returns a function that restores it. For an operator without roles, which may do
+// everything, the proxy refuses the requests; the operator cannot distinguish this from the API server.
+func revoke(t *suite.T) (restore func()) {
+	o := t.Operator
+	if o.Impl.Roles == nil {
+		return t.Rule(proxy.Rule{Match: toWrite(suite.ConfigMaps), Do: proxy.Refuse(http.StatusForbidden, 0)}).Release
+	}
+	give := func(ctx context.Context) {
+		for _, file := range o.Impl.Roles {
+			if err := t.Fixture.Grant(ctx, o.User.Name, "", filepath.Join(o.Impl.Folder, file)); err != nil {
+				t.Errorf("give the permissions back: %v", err)
+			}
+		}
+	}
+	t.Cleanup(give)
+	for n, file := range o.Impl.Roles {
+		reduced := filepath.Join(t.Fixture.Dir, fmt.Sprintf("reduced-%d.yaml", n))
+		t.Must(reduce(filepath.Join(o.Impl.Folder, file), reduced), "make a smaller role")
+		t.Must(t.Fixture.Grant(t.Context(), o.User.Name, "", reduced), "take a permission away")
+	}
+	awaitPermission(t, false)
+	return func() {
+		give(t.Context())
+		awaitPermission(t, true)
+	}
+}
+
+// reduce writes a file of roles without the permission to write ConfigMaps.
+func reduce(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var out []string
+	for _, text := range strings.Split(string(data), "\n---") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(text), &role); err != nil {
+			return err
+		}
+		var rules []rbacv1.PolicyRule
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, suite.ConfigMaps) {
+				reading := *rule.DeepCopy()
+				reading.Resources = []string{suite.ConfigMaps}
+				reading.Verbs = slices.DeleteFunc(reading.Verbs, func(v string) bool {
+					return v == "*" || slices.Contains(wire.Writes, v)
+				})
+				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool { return r == suite.ConfigMaps })
+				if len(reading.Verbs) > 0 {
+					rules = append(rules, reading)
+				}
+			}
+			if len(rule.Resources) > 0 || len(rule.NonResourceURLs) > 0 {
+				rules = append(rules, rule)
+			}
+		}
+		role.Rules = rules
+		text, err := yaml.Marshal(role)
+		if err != nil {
+			return err
+		}
+		out = append(out, string(text))
+	}
+	return os.WriteFile(to, []byte(strings.Join(out, "\n---\n")), 0o600)
+}
+
+// awaitPermission returns when the API server allows the operator to write ConfigMaps, or no longer does.
+func awaitPermission(t *suite.T, allowed bool) {
+	t.Eventually("the API server acts by the new role", 0, func() error {
+		answer, err := t.Fixture.Kube.AuthorizationV1().SubjectAccessReviews().
+			Create(t.Context(), &authv1.SubjectAccessReview{
+				Spec: authv1.SubjectAccessReviewSpec{User: t.Operator.User.Name, ResourceAttributes: &authv1.ResourceAttributes{
+					Namespace: t.Namespace, Verb: wire.Patch, Resource: suite.ConfigMaps}}}, metav1.CreateOptions{})
+		if err == nil && answer.Status.Allowed != allowed {
+			err = fmt.Errorf("writing ConfigMaps is allowed: %v", answer.Status.Allowed)
+		}
+		return err
+	})
 }
 
 func quota(t *suite.T) {
