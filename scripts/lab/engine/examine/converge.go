@@ -182,7 +182,7 @@ func (t *trial) newFailing() *failing {
 // look counts errors again, in the operator's output and in its metrics.
 func (f *failing) look(t *trial) error {
 	count := 0
-	if n, known := t.operator.reconcileErrors(t.ctx); known && !t.besides {
+	if n, known := t.operator.reconcileErrors(t.ctx); known {
 		count = n - t.errorsBefore
 	}
 	if p := t.operator.Process(); p != nil {

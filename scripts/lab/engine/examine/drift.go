@@ -202,8 +202,8 @@ func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
 	var mu sync.Mutex
 	slots, running := make(chan struct{}, at), sync.WaitGroup{}
 	for chunk := range slices.Chunk(lastMetadata(fields), perSample) {
-		if t.ctx.Err() != nil || tried > 0 && t.late() {
-			break // a slow operator, or a busy machine: the results so far count
+		if t.ctx.Err() != nil {
+			break // a slow operator: the results so far count
 		}
 		tried += len(chunk)
 		slots <- struct{}{}
@@ -227,7 +227,7 @@ const mostAgain = 4
 // not restored.
 func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
 	most := mostAgain
-	if t.target.Fast || t.late() {
+	if t.target.Fast {
 		most = 1
 	}
 	for n, k := range kept {

@@ -171,7 +171,6 @@ func (t *trial) otherServed() (what string, err error) {
 		return "", err
 	}
 	defer other.clean()
-	other.besides = true
 	if err := other.serve(); err != nil {
 		return "", fmt.Errorf("another sample did not progress: %w", err)
 	}

@@ -32,8 +32,6 @@ type trial struct {
 	mark      int // of the ledger, at the beginning
 	// errorsBefore is how many reconciles had ended in an error at the beginning.
 	errorsBefore int
-	// besides means that another sample fails meanwhile: the metrics count its errors, too.
-	besides bool
 }
 
 // try runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
