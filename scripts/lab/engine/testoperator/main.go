@@ -10,9 +10,11 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -68,6 +70,7 @@ const (
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
 	protects    = "protects"    // a finalizer of the cluster keeps its ConfigMap
 	progressing = "progressing" // after a change of the spec its status has a condition Updating, which is False
+	counts      = "counts"      // its metrics count the reconciles that end in an error
 	slow        = "slow"        // a reconcile takes most of a second
 	named       = "named"       // spec.text is the name of the ConfigMap
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
@@ -80,6 +83,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	flag.String("health-probe-bind-address", "0", "not served")
+	metrics := flag.String("metrics-bind-address", "0", "of the metrics that FAULT=counts serves")
+	flag.Bool("metrics-secure", true, "not supported")
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
 	namespace := flag.String("leader-election-namespace", "default", "of the lease")
 	flag.Parse()
@@ -89,10 +94,24 @@ func main() {
 	case os.Getenv("FAULT") == elsewhere:
 		*namespace = "default"
 	}
+	if os.Getenv("FAULT") == counts {
+		go serveMetrics(*metrics)
+	}
 	if err := run(ctx, os.Getenv("FAULT"), *namespace); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+// failures is the number of reconciles that ended in an error.
+var failures atomic.Int64
+
+func serveMetrics(address string) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "controller_runtime_reconcile_errors_total{controller=\"greeting\"} %d\n", failures.Load())
+	})
+	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: time.Second}
+	fmt.Fprintln(os.Stderr, "metrics:", server.ListenAndServe())
 }
 
 // run works as a leader when there is a namespace for its lease.
@@ -176,6 +195,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			return err
 		}
 		if err != nil {
+			failures.Add(1)
 			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
 			switch fault {
 			case atOnce:

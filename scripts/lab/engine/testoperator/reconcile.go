@@ -249,7 +249,8 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	}
 	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message}
 	conditions := []any{condition}
-	if over := map[string]string{progressing: "False", stuck: "True"}[r.fault]; over != "" && greeting.GetGeneration() > 1 {
+	over := map[string]string{progressing: "False", stuck: "True"}[r.fault]
+	if over != "" && greeting.GetGeneration() > 1 {
 		conditions = append(conditions, map[string]any{"type": "Updating", "status": over, "reason": "Changed",
 			"message": "", "lastTransitionTime": greeting.GetCreationTimestamp().UTC().Format(time.RFC3339)})
 	}
