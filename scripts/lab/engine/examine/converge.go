@@ -179,10 +179,11 @@ func (t *trial) newFailing() *failing {
 	return &failing{looked: time.Now(), namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`)}
 }
 
-// look counts errors again, in the operator's output and in its metrics.
+// look counts errors again, in the operator's output and in its metrics. The metrics do not name samples: while there
+// are several, only the output counts.
 func (f *failing) look(t *trial) error {
 	count := 0
-	if n, known := t.operator.reconcileErrors(t.ctx); known {
+	if n, known := t.operator.reconcileErrors(t.ctx); known && t.live.Load() == 1 {
 		count = n - t.errorsBefore
 	}
 	if p := t.operator.Process(); p != nil {

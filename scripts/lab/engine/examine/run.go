@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
 
@@ -41,8 +42,10 @@ type run struct {
 	secrets  *redact.Secrets
 	mapper   meta.RESTMapper
 	trials   atomic.Int32
-	end      time.Time // optional work after it is left out
-	deadline time.Time // the same for the current experiment
+	live     atomic.Int32 // trials that have not ended
+	nodes    []string     // of the cluster
+	end      time.Time    // optional work after it is left out
+	deadline time.Time    // the same for the current experiment
 
 	// learned from undisturbed runs
 	children []child
@@ -61,11 +64,13 @@ type run struct {
 	webhooks []string // kinds and names of the configurations
 	served   bool     // there are webhooks, or conversions
 
-	period time.Duration       // the operator's resync period; 0 until it is known
-	waited bool                // the lab has waited for the period
-	lost   map[string][]string // by label, the children that the operator no longer sees without the label
-	keptMu sync.Mutex
-	kept   map[fieldOf]bool // fields that the operator does not restore
+	period time.Duration // the operator's resync period; 0 until it is known
+	waited bool          // the lab has waited for the period
+	// resyncs is set when a resync brought a change.
+	resyncs bool
+	lost    map[string][]string // by label, the children that the operator no longer sees without the label
+	keptMu  sync.Mutex
+	kept    map[fieldOf]bool // fields that the operator does not restore
 
 	report  *Report
 	current experiment
@@ -155,6 +160,13 @@ func choose(s Subject, only []string) (chosen []experiment, err error) {
 // prepare starts the operator, and learns from undisturbed runs.
 func (r *run) prepare() error {
 	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(r.fixture.Kube.Discovery()))
+	nodes, err := r.fixture.Kube.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes.Items {
+		r.nodes = append(r.nodes, n.Name)
+	}
 	for _, name := range []string{leaseNamespace, r.target.Namespace} {
 		if name == "" {
 			continue
@@ -178,7 +190,6 @@ func (r *run) prepare() error {
 		return err
 	}
 	flags := fixture.FlagsOf(r.ctx, r.target.Program, subcommand(r.target.Args)...)
-	var err error
 	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
 		return err
 	}

@@ -41,7 +41,9 @@ func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 	}
 	names := strings.NewReplacer(append(uids, t.namespace, "NAMESPACE")...)
 	for path, value := range all {
-		all[path] = names.Replace(value)
+		if all[path] = names.Replace(value); slices.Contains(t.nodes, value) {
+			all[path] = "NODE" // the scheduler chooses it
+		}
 	}
 	return all, nil
 }

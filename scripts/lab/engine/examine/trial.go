@@ -67,8 +67,11 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 		}
 	}
 	if len(r.target.needs) > 0 {
-		return t, t.settled()
+		if err := t.settled(); err != nil {
+			return nil, err
+		}
 	}
+	r.live.Add(1)
 	return t, nil
 }
 
@@ -116,6 +119,7 @@ func (t *trial) place(given string) string {
 // clean removes the sample, its prerequisites, and the namespace. It removes a remaining finalizer, so that it does
 // not block the next trial. After Ctrl-C there is no next trial: the lab removes the whole cluster.
 func (t *trial) clean() {
+	defer t.live.Add(-1)
 	if t.run.ctx.Err() != nil {
 		return
 	}
