@@ -122,7 +122,7 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 const usualPeriod = 35 * time.Second
 
 // awaitPeriod waits until the operator's next resync for a change that did not come at once. It reports whether the
-// resync brought the change. When a resync once brought no change, awaitPeriod does not wait again.
+// resync brought the change. awaitPeriod waits again only when a resync once brought a change.
 func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
 	wait := cmp.Or(t.period, usualPeriod)
 	if t.waited && t.period == 0 || t.target.Fast && t.period == 0 {
@@ -130,10 +130,13 @@ func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
 	}
 	t.run.waited = true
 	if t.eventually(time.Until(begin.Add(wait+t.patience())), observe) != nil {
-		t.run.period = 0
+		if !t.resyncs {
+			t.run.period = 0
+		}
 		return false
 	}
-	t.run.period = max(t.period, time.Since(begin))
+	// The change came some time before the resync, so the period may be longer than the lab has waited.
+	t.run.resyncs, t.run.period = true, max(wait, time.Since(begin))
 	return true
 }
 
@@ -175,12 +178,15 @@ func (t *trial) changeFields(c child) (Finding, error) {
 		all.changed, all.slowest.Seconds(), all.writes, note), nil
 }
 
+// leastFields is how many fields of a child are changed even when the time is over.
+const leastFields = 4 * perSample
+
 // mostFields is how many fields of a child are changed: fewer where there are many children.
 func (r *run) mostFields() int {
 	if r.target.Fast {
 		return max(perSample, 12*perSample/max(3, len(r.owns())))
 	}
-	return max(4*perSample, 240/len(r.owns()))
+	return max(leastFields, 240/len(r.owns()))
 }
 
 // changeAll changes fields in several samples at once, a few in each.
@@ -192,7 +198,7 @@ func (t *trial) changeAll(c child, fields []path) (all changes, tried int) {
 	var mu sync.Mutex
 	slots, running := make(chan struct{}, at), sync.WaitGroup{}
 	for chunk := range slices.Chunk(lastMetadata(fields), perSample) {
-		if t.ctx.Err() != nil {
+		if t.ctx.Err() != nil || tried >= leastFields && t.late() {
 			break // a slow operator: the results so far count
 		}
 		tried += len(chunk)
@@ -217,8 +223,11 @@ const mostAgain = 4
 // not restored.
 func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error) {
 	most := mostAgain
-	if t.target.Fast {
+	switch {
+	case t.target.Fast:
 		most = 1
+	case t.period > t.patience(): // each waits for a resync
+		most = 2
 	}
 	for n, k := range kept {
 		if n >= most && len(alone.kept) == n {
@@ -281,7 +290,8 @@ func (t *trial) sees(c child, label path) bool {
 		if err != nil || pointer == "" {
 			continue
 		}
-		return t.eventually(t.patience(), func() error { return t.has(c, p, value) }) == nil
+		begin, isBack := time.Now(), func() error { return t.has(c, p, value) }
+		return t.eventually(t.patience(), isBack) == nil || t.awaitPeriod(begin, isBack)
 	}
 	return true // no observation shows that it does not
 }
