@@ -9,9 +9,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +37,7 @@ var (
 	}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
 // Faults that FAULT plants.
@@ -61,8 +64,10 @@ const (
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
 	// Habits that are not faults and must not be reported as faults.
+	marksPods   = "marks-pods"  // it annotates the pods of its Deployment, and the status has the node of a pod
 	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
+	unused      = "unused"      // spec.nodePort matters neither at the creation nor later
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
 )
 
@@ -73,6 +78,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	flag.String("health-probe-bind-address", "0", "not served")
+	metrics := flag.String("metrics-bind-address", "", "of the number of reconciles that ended in an error")
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
 	namespace := flag.String("leader-election-namespace", "default", "of the lease")
 	flag.Parse()
@@ -82,10 +88,25 @@ func main() {
 	case os.Getenv("FAULT") == elsewhere:
 		*namespace = "default"
 	}
+	if *metrics != "" {
+		go serveMetrics(*metrics)
+	}
 	if err := run(ctx, os.Getenv("FAULT"), *namespace); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+// failures is how many reconciles ended in an error.
+var failures atomic.Int64
+
+// serveMetrics serves the number of failures as controller-runtime does.
+func serveMetrics(address string) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "controller_runtime_reconcile_errors_total{controller=\"greeting\"} %d\n", failures.Load())
+	})
+	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: time.Second}
+	fmt.Fprintln(os.Stderr, "metrics:", server.ListenAndServe())
 }
 
 // run works as a leader when there is a namespace for its lease.
@@ -162,6 +183,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			return err
 		}
 		if err != nil {
+			failures.Add(1)
 			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
 			switch fault {
 			case atOnce:
