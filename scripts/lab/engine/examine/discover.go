@@ -3,6 +3,7 @@ package examine
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,9 +32,14 @@ func (c child) String() string {
 }
 
 // discoverChildren finds the objects that the operator owns: the existing objects that it wrote, and all objects with
-// an owner reference to the sample, by any writer.
+// an owner reference to the sample, by any writer. It leaves out objects that the operator only marked, and that have
+// another controller, such as the pods of a workload: that controller restores them.
 func (t *trial) discoverChildren() (children []child, err error) {
-	candidates := childrenOf(t.changes(0), t.target.gvr, t.target.cluster)
+	changes := t.changes(0)
+	candidates := childrenOf(changes, t.target.gvr, t.target.cluster)
+	created := childrenOf(slices.DeleteFunc(slices.Clone(changes), func(e ledger.Entry) bool {
+		return !slices.Contains(e.Served, http.StatusCreated)
+	}), t.target.gvr, t.target.cluster)
 	owner, err := t.sample()
 	if err != nil {
 		return nil, err
@@ -46,10 +52,14 @@ func (t *trial) discoverChildren() (children []child, err error) {
 		if slices.Contains(children, c) {
 			continue
 		}
-		if _, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return nil, err
+		}
+		if metav1.GetControllerOf(u) != nil && !slices.Contains(created, c) && !slices.Contains(owned, c) {
+			continue
 		}
 		children = append(children, c)
 	}

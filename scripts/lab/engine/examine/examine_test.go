@@ -112,8 +112,12 @@ func TestWhatComesLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page := report.Markdown()
 	if report.Count(Late) == 0 {
-		t.Errorf("nothing came late:\n%s", report.Markdown())
+		t.Errorf("nothing came late:\n%s", page)
+	}
+	if strings.Contains(page, "no longer sees the object") {
+		t.Errorf("it sees its objects at each resync:\n%s", page)
 	}
 }
 
@@ -174,16 +178,37 @@ func TestWhatItWasGiven(t *testing.T) {
 	}
 	s := greeting(build(t))
 	s.Needs = []string{given}
-	report, err := Run(t.Context(), s, Options{Only: []string{"deletion", "drift"}, Progress: t.Logf})
+	report, err := Run(t.Context(), s, Options{Only: []string{"deletion", "drift", "many"}, Progress: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := report.Markdown()
+	if !strings.Contains(page, "the copies would share configmaps/hello") {
+		t.Errorf("copies that share what they were given are judged:\n%s", page)
+	}
 	if !strings.Contains(page, "it deleted configmaps/hello, which was there before the sample") {
 		t.Errorf("nobody says that the given ConfigMap is gone:\n%s", page)
 	}
 	if strings.Contains(page, "a deleted configmaps/hello comes back") {
 		t.Errorf("what it was given it need not restore:\n%s", page)
+	}
+}
+
+// TestPodsOfAWorkloadAreNotChildren has an operator that annotates the pods of its Deployment, whose names are random.
+func TestPodsOfAWorkloadAreNotChildren(t *testing.T) {
+	t.Parallel()
+	s := greeting(build(t), "FAULT=marks-pods")
+	s.Role = nil
+	report, err := Run(t.Context(), s, Options{Only: []string{"creation", "restart", "deletion"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if got := report.Failed(); len(got) > 0 && !slices.Equal(got, []string{"creation"}) {
+		t.Errorf("the node of a pod is not the operator's choice, and these failed: %v", got)
+	}
+	if strings.Contains(page, "pods/hello") || !strings.Contains(page, "patch pods") {
+		t.Errorf("the pods are children, or were not annotated:\n%s", page)
 	}
 }
 
@@ -205,6 +230,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			"configmaps/hello (3 fields)"},
 		"no fault: a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
 			"of values that live as long as the process"},
+		"no fault: a field on which nothing depends here": {[]string{"FAULT=unused"}, []string{"spec"}, "",
+			"neither a child nor the status depends on it here, also in a new sample"},
 		"no fault: some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
 			"the status reports it"},
 		"progress in memory":     {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", "killed after"},

@@ -49,7 +49,8 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 		kind, content["data"] = "ConfigMap", map[string]any{"text": text}
 	case "services":
 		port := map[string]any{"name": "http", "port": int64(80), "protocol": "TCP"}
-		if n, asked, _ := unstructured.NestedInt64(greeting.Object, "spec", "nodePort"); asked && os.Getenv("FAULT") != unused {
+		n, asked, _ := unstructured.NestedInt64(greeting.Object, "spec", "nodePort")
+		if asked && os.Getenv("FAULT") != unused {
 			port["nodePort"] = n
 		}
 		kind, content["spec"] = "Service", map[string]any{"type": "NodePort", "selector": labels, "ports": []any{port}}

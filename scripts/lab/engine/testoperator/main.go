@@ -38,6 +38,7 @@ var (
 	}
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
 // Faults that FAULT plants.
@@ -66,6 +67,7 @@ const (
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
 	// Habits that are not faults and must not be reported as faults.
+	marksPods   = "marks-pods"  // it annotates the pods of its Deployment, and the status has the node of a pod
 	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
 	protects    = "protects"    // a finalizer of the cluster keeps its ConfigMap
@@ -73,6 +75,7 @@ const (
 	counts      = "counts"      // its metrics count the reconciles that end in an error
 	slow        = "slow"        // a reconcile takes most of a second
 	named       = "named"       // spec.text is the name of the ConfigMap
+	unused      = "unused"      // spec.nodePort matters neither at the creation nor later
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
 )
 
@@ -106,6 +109,7 @@ func main() {
 // failures is the number of reconciles that ended in an error.
 var failures atomic.Int64
 
+// serveMetrics serves the number of failures as controller-runtime does.
 func serveMetrics(address string) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "controller_runtime_reconcile_errors_total{controller=\"greeting\"} %d\n", failures.Load())

@@ -24,6 +24,7 @@ type reconciler struct {
 	client  dynamic.Interface
 	fault   string
 	born    string                    // when this process began
+	node    string                    // of a pod of the last Greeting
 	begun   map[cache.ObjectName]bool // by this process
 	changed map[string]bool           // kinds and names of children that the cluster changed
 	listers map[schema.GroupVersionResource]cache.GenericLister
@@ -92,6 +93,8 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 		return nil // it reports no refusal
 	case failsOn:
 		return errors.New("it cannot go on")
+	case marksPods:
+		errs = errors.Join(errs, r.markPods(ctx, name))
 	case leaves:
 		extra := desired(greeting, children[0])
 		replicas, _, _ := unstructured.NestedInt64(greeting.Object, "spec", "replicas")
@@ -110,6 +113,24 @@ func (r *reconciler) markAll(ctx context.Context, name cache.ObjectName) {
 		_, _ = r.client.Resource(children[0]).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, patch,
 			metav1.PatchOptions{})
 	}
+}
+
+// markPods annotates the pods of a Greeting, and notes the node of one of them.
+func (r *reconciler) markPods(ctx context.Context, name cache.ObjectName) error {
+	client := r.client.Resource(pods).Namespace(name.Namespace)
+	list, err := client.List(ctx, metav1.ListOptions{LabelSelector: "app=" + name.Name})
+	if err != nil {
+		return err
+	}
+	var errs error
+	patch := []byte(`{"metadata":{"annotations":{"seen":"yes"}}}`)
+	r.node = ""
+	for _, pod := range list.Items {
+		r.node, _, _ = unstructured.NestedString(pod.Object, "spec", "nodeName")
+		_, err := client.Patch(ctx, pod.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		errs = errors.Join(errs, err)
+	}
+	return errs
 }
 
 // plant changes a child as the fault wants it.
@@ -255,8 +276,11 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 			"message": "", "lastTransitionTime": greeting.GetCreationTimestamp().UTC().Format(time.RFC3339)})
 	}
 	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": conditions}
-	if r.fault == fingerprint {
+	switch r.fault {
+	case fingerprint:
 		want["fingerprint"] = r.born
+	case marksPods:
+		want["node"] = r.node
 	}
 	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
 		return nil
