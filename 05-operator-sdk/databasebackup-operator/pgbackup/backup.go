@@ -9,43 +9,53 @@ import (
 )
 
 // backup takes a backup, unless the backup exists already, verifies it in the mode of the settings, and prunes older
-// backups.
+// backups. Before that it finishes or removes the temporary files of killed runs.
 func (p *program) backup(ctx context.Context) error {
-	return p.withLock(ctx, true, func(s *store) error {
-		taken := s.backup(p.config.Name)
-		reason := ReasonAlreadyComplete
-		if taken.State == "" || taken.State == StateBroken || taken.State == StateMissing || taken.State == StateUnknown {
-			if err := p.dump(ctx, s); err != nil {
-				if reasonOf(err) == ReasonVolumeFull {
-					p.tidy(ctx, s) // so that the next try may find space
-				}
-				return err
+	s, err := p.open(true)
+	if err != nil {
+		return err
+	}
+	unlock, err := s.lock(ctx, false, p.config.Wait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.recover(ctx, p.config.Name, p.now()); err != nil {
+		return err
+	}
+	taken := s.backup(p.config.Name)
+	reason := ReasonAlreadyComplete
+	if taken.State == "" || taken.State == StateBroken || taken.State == StateMissing || taken.State == StateUnknown {
+		if err := p.dump(ctx, s); err != nil {
+			if reasonOf(err) == ReasonVolumeFull {
+				p.tidy(ctx, s) // so that the next try may find space
 			}
-			if taken = s.backup(p.config.Name); taken.State != StateUnverified {
-				return failf(ReasonVolumeFailed, "the dump changed on the volume while it was taken: it is %s", taken.State)
-			}
-			reason = ReasonBackupSucceeded
+			return err
 		}
-		facts := taken.facts
-		p.result.Backup = facts.facts()
-		var failed error
-		if facts.Verified == nil || !facts.Verified.Mode.includes(p.config.Verify) {
-			failed = p.verifyAndRecord(ctx, s, facts)
+		if taken = s.backup(p.config.Name); taken.State != StateUnverified {
+			return failf(ReasonVolumeFailed, "the dump changed on the volume while it was taken: it is %s", taken.State)
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		// Retention does not count a broken dump, so it runs even after a failure. Otherwise failed runs would fill the
-		// volume.
-		p.tidy(ctx, s)
-		if failed != nil {
-			return failed
-		}
-		f := p.result.Backup
-		p.succeed(reason, "backup %s of database %q has %d bytes, %d tables and %d rows, verified: %s%s",
-			f.Name, f.Database, f.Size, f.Tables, f.Rows, f.verifiedMode(), f.notCounted())
-		return nil
-	})
+		reason = ReasonBackupSucceeded
+	}
+	facts := taken.facts
+	p.result.Backup = facts.facts()
+	var failed error
+	if facts.Verified == nil || !facts.Verified.Mode.includes(p.config.Verify) {
+		failed = p.verifyAndRecord(ctx, s, facts)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// Retention does not count a broken dump, so it runs even after a failure. Otherwise failed runs would fill the
+	// volume.
+	p.tidy(ctx, s)
+	if failed != nil {
+		return failed
+	}
+	f := p.result.Backup
+	p.succeed(reason, "backup %s of database %q has %d bytes, %d tables and %d rows, verified: %s%s",
+		f.Name, f.Database, f.Size, f.Tables, f.Rows, f.verifiedMode(), f.notCounted())
+	return nil
 }
 
 // tidy applies retention after a backup. A failure is only a warning.
@@ -154,17 +164,12 @@ func newFactsFile(c Config, s *store, source snapshot, version string, started t
 	facts := &factsFile{
 		Format: 1, Name: c.Name, Owner: c.Owner, Database: c.Database, Path: s.path(c.Name, suffixDump), Started: started,
 		ServerVersion: source.Version, PgDumpVersion: version,
-		Encoding: source.Encoding, Collate: source.Row.Collate, CType: source.Row.CType, Provider: source.Row.Provider,
-		Tables: map[string]int64{}, NotCounted: map[string]string{},
+		collation: source.collation(),
+		Tables:    map[string]int64{}, NotCounted: map[string]string{},
 		LargeObjects: source.LargeObjects, Roles: source.Roles,
 	}
 	for _, t := range source.Tables {
 		facts.NotCounted[t.Name] = reason
-	}
-	for _, locale := range []*string{source.Row.ICULocale, source.Row.Locale} {
-		if locale != nil {
-			facts.Locale = *locale
-		}
 	}
 	slices.Sort(facts.Roles)
 	return facts

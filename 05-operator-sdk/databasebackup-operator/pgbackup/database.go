@@ -5,19 +5,17 @@ import (
 	"io"
 )
 
-// createDatabase creates an empty database with the encoding and the locale of the dumped database, and with the owner
-// and the tablespace of the database that it will replace.
-func (s server) createDatabase(
-	ctx context.Context, maintenance, name string, replaces targetState, facts *factsFile,
-) error {
+// createDatabase creates an empty database with an encoding and a locale, and with the owner and the tablespace of the
+// database that it will replace.
+func (s server) createDatabase(ctx context.Context, name string, replaces targetState, like collation) error {
 	args := []string{"--no-password", databaseOption("maintenance-db", maintenance), "--template=template0",
-		"--encoding=" + facts.Encoding, "--lc-collate=" + facts.Collate, "--lc-ctype=" + facts.CType}
+		"--encoding=" + like.Encoding, "--lc-collate=" + like.Collate, "--lc-ctype=" + like.CType}
 	switch {
-	case facts.Locale == "":
-	case facts.Provider == "i":
-		args = append(args, "--locale-provider=icu", "--icu-locale="+facts.Locale)
-	case facts.Provider == "b":
-		args = append(args, "--locale-provider=builtin", "--builtin-locale="+facts.Locale)
+	case like.Locale == "":
+	case like.Provider == "i":
+		args = append(args, "--locale-provider=icu", "--icu-locale="+like.Locale)
+	case like.Provider == "b":
+		args = append(args, "--locale-provider=builtin", "--builtin-locale="+like.Locale)
 	}
 	if replaces.exists {
 		args = append(args, "--owner="+replaces.owner)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -190,18 +189,15 @@ func TestEncodings(t *testing.T) {
 // psqlIn runs statements without a conversion by the client, unless the database has an encoding that needs it.
 func psqlIn(t *testing.T, database, statements string) string {
 	t.Helper()
-	s := server{tools: toolsDir, environ: append(plainEnvironment(os.Environ()),
-		"PGHOST="+serverDir, "PGPORT="+serverPort, "PGUSER="+superuser, "PGPASSWORD="+password)}
+	s := asSuperuser()
 	if strings.HasSuffix(database, "LATIN1") {
 		s = s.withEncoding("UTF8")
 	}
-	var out bytes.Buffer
-	err := s.run(context.Background(), // it also cleans up
-		tool{name: "psql", args: psqlArgs(database), stdin: strings.NewReader(statements), stdout: &out})
+	out, err := s.statements(database, statements)
 	if err != nil {
 		t.Fatalf("%s: %v", database, err)
 	}
-	return strings.TrimSpace(out.String())
+	return out
 }
 
 // PostgreSQL cannot convert UTF-8 to or from this encoding.
@@ -283,17 +279,8 @@ func TestATableThatIsTruncatedAfterTheSnapshotIsNotCounted(t *testing.T) {
 	t.Parallel()
 	settings := with(restoring(t, target(t)), "BACKUP_DATABASE", "truncated")
 	database(t, "truncated", "CREATE TABLE c (a int); INSERT INTO c VALUES (1); CREATE TABLE held (a int);")
-	tools := folder(t)
-	for _, name := range []string{"psql", "pg_dumpall", "pg_restore", "initdb", "createdb", "postgres"} {
-		if err := os.Symlink(toolsDir+"/"+name, tools+"/"+name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	script := fmt.Sprintf("#!/bin/sh\n%[1]s/pg_dump \"$@\" || exit\n[ $1 = --version ] || "+
-		"%[1]s/psql -Xqd truncated -c 'TRUNCATE c'\n", toolsDir)
-	if err := os.WriteFile(tools+"/pg_dump", []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	tools := toolsWith(t, map[string]string{"pg_dump": fmt.Sprintf(
+		"%[1]s/pg_dump \"$@\" || exit\n[ $1 = --version ] || %[1]s/psql -Xqd truncated -c 'TRUNCATE c'", toolsDir)})
 	o := must(t, verbBackup, with(settings, "BACKUP_TOOLS", tools), ReasonBackupSucceeded)
 	want := []string{"public.c: it was truncated, rewritten or dropped after the snapshot"}
 	if diff := cmp.Diff(want, o.result.Backup.NotCounted); diff != "" || o.result.Backup.State != StateGood {

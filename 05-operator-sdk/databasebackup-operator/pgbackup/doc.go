@@ -1,5 +1,5 @@
-// Command pgbackup takes backups of PostgreSQL databases, verifies, prunes and restores them. It runs in the pods of
-// Jobs, in an image with the PostgreSQL client and server programs. It does not use Kubernetes: settings come
+// Command pgbackup takes backups of PostgreSQL databases, verifies and prunes them, and restores them. It runs in the
+// pods of Jobs, in an image with the PostgreSQL client and server programs. It does not use Kubernetes: settings come
 // from the environment, and the result is a file.
 //
 // # Verbs
@@ -9,11 +9,9 @@
 //	backup   dump, record the facts, verify in the mode BACKUP_VERIFY, prune. A BACKUP_NAME that exists is not
 //	         dumped again: only missing verification and retention are done, and the reason is
 //	         AlreadyComplete. A broken backup is dumped again.
-//	verify   verify BACKUP_NAME in the mode BACKUP_VERIFY (Archive or Restore) and record the outcome
-//	prune    apply only retention
 //	restore  restore BACKUP_NAME into BACKUP_DATABASE, or into the database that was dumped
 //	delete   remove all files of BACKUP_OWNER; BACKUP_NAME does not matter
-//	scratch  restore the dumps that backup and verify send, until it is stopped: see Verification
+//	scratch  restore the dumps that backup sends, until it is stopped: see Verification
 //
 // # Settings
 //
@@ -21,28 +19,25 @@
 //	BACKUP_ROOT                  all but scratch   required          where the volume is mounted, absolute
 //	BACKUP_DIR                   all but scratch   required          a directory inside BACKUP_ROOT, absolute
 //	BACKUP_OWNER                 all but scratch   required          UID of the resource that owns the backups
-//	BACKUP_NAME                  backup, verify,   required          name of the backup, like orders-29012345
-//	                             restore
+//	BACKUP_NAME                  backup, restore   required          name of the backup, like orders-29012345
 //	BACKUP_DATABASE              backup            required          the database that is dumped
 //	                             restore           the dumped one    the database that is restored into
 //	PGHOST, PGUSER               backup, restore   required          server and user
 //	PGPORT                       backup, restore   5432              port of the server
 //	PGPASSWORD                   backup, restore   none              the password
-//	BACKUP_VERIFY                backup, verify    Archive           None, Archive or Restore
-//	BACKUP_QUERY                 backup, verify    none              SQL that Restore runs in the restored database
+//	BACKUP_VERIFY                backup            Archive           None, Archive or Restore
+//	BACKUP_QUERY                 backup            none              SQL that Restore runs in the restored database
 //	BACKUP_SCRATCH               scratch; Restore  required          directory that scratch shares with the other
 //	                                                                 container: space for the whole database, a
 //	                                                                 short path, writable
-//	BACKUP_KEEP_LAST             backup, prune     7                 see Keep
+//	BACKUP_KEEP_LAST             backup            7                 see Keep
 //	BACKUP_KEEP_DAILY, _WEEKLY,
-//	_MONTHLY                     backup, prune     0                 see Keep
-//	BACKUP_MAX_AGE_DAYS          backup, prune     0: no limit       see Keep
-//	BACKUP_TIME_ZONE             backup, prune     UTC               zone in which days, weeks and months begin
+//	_MONTHLY                     backup            0                 see Keep
+//	BACKUP_MAX_AGE_DAYS          backup            0: no limit       see Keep
+//	BACKUP_TIME_ZONE             backup            UTC               zone in which days, weeks and months begin
 //	BACKUP_OVERWRITE             restore           false             replace a database that is not empty
 //	BACKUP_RESTORE_UID           restore           none              UID of the resource that asks for the restore: a
 //	                                                                 later run with it recognises that it has finished
-//	BACKUP_MAINTENANCE_DATABASE  restore           postgres          database to connect to for creating others; the
-//	                                                                 same for all restores into one server
 //	BACKUP_WAIT_SECONDS          all but scratch   120               how long to wait for another run, and for the
 //	                                                                 server (that at most 120)
 //	BACKUP_TOOLS                 all               PATH              directory of the PostgreSQL programs
@@ -96,9 +91,9 @@
 // It also contains .lock, and during a run temporary files such as NAME.dump.XXXXXXXX.tmp. All three files are synced
 // to disk under temporary names before the first gets its final name. The facts get their final name last; only then is
 // the backup complete. A run that is killed before all files are synced leaves temporary files. The next run of the
-// same name removes them at once, and any other run of the owner after a day. If a run is killed later, the next run of
-// the owner (backup, verify or prune) finishes its work. The lock allows only one run at a time, and the kernel
-// releases it when the process that holds it ends.
+// same name removes them at once, and any other backup of the owner after a day. If a run is killed later, the next
+// backup of the owner finishes its work. The lock allows only one run at a time, and the kernel releases it when the
+// process that holds it ends.
 //
 // The rows of each table are counted in the snapshot that pg_dump dumps (pg_export_snapshot), so that the counts match
 // even if the database is busy. That reads each table twice. With BACKUP_VERIFY=None they are not counted. They are
@@ -141,8 +136,8 @@
 // separately: they replace no good backup, and no good backup replaces them. With BACKUP_VERIFY=None no backup is
 // good, and the rules apply to unverified backups. Retention also runs after a verification that failed, because a
 // broken dump does not count, and when the volume is full, so that the next try may find space. The backup of the
-// present run stays until the next run, even if the clock is wrong. If a file cannot be removed, prune fails, but
-// backup succeeds with a Warning.
+// present run stays until the next run, even if the clock is wrong. If a file cannot be removed, the
+// run succeeds with a Warning.
 //
 // # Restore
 //
@@ -173,7 +168,7 @@
 // BACKUP_RESTORE_UID no marker is written. An archive of the database contains the marker as a setting. In a database
 // that is made from it the marker counts for nothing, because that database has another OID.
 //
-// Restores into one database run one after the other: each holds an advisory lock in the maintenance database, and
+// Restores into one database run one after the other: each holds an advisory lock in the database postgres, and
 // a run that does not get it within BACKUP_WAIT_SECONDS fails with Busy. Even if the lock is lost, only the database
 // that the run has created can get the name.
 package main

@@ -24,11 +24,7 @@ type factsFile struct {
 
 	ServerVersion string `json:"serverVersion"`
 	PgDumpVersion string `json:"pgDumpVersion"`
-	Encoding      string `json:"encoding"`
-	Collate       string `json:"collate"`
-	CType         string `json:"ctype"`
-	Provider      string `json:"localeProvider,omitempty"` // c, i or b, as in pg_database
-	Locale        string `json:"locale,omitempty"`         // of the provider
+	collation
 	// Tables are the rows of each table, by its name quoted as in SQL, in the snapshot that was dumped.
 	Tables map[string]int64 `json:"tables"`
 	// NotCounted are the other tables that were dumped, each with the reason why its rows were not counted.
@@ -39,6 +35,15 @@ type factsFile struct {
 
 	Verified *Verified `json:"verified,omitempty"`
 	Failure  *Failure  `json:"failure,omitempty"`
+}
+
+// collation is the encoding and the locale of a database.
+type collation struct {
+	Encoding string `json:"encoding"`
+	Collate  string `json:"collate"`
+	CType    string `json:"ctype"`
+	Provider string `json:"localeProvider,omitempty"` // c, i or b, as in pg_database
+	Locale   string `json:"locale,omitempty"`         // of the provider
 }
 
 // checksum identifies the content of a file.

@@ -27,6 +27,7 @@ func TestEachFaultHasItsReason(t *testing.T) {
 	sql(t, "postgres", "REVOKE CONNECT ON DATABASE closed FROM PUBLIC;")
 	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE weak_user;") })
 	readOnly := folder(t)
+	old := toolsWith(t, map[string]string{"pg_dump": "echo 'pg_dump (PostgreSQL) 9.6.24'"})
 	for name, test := range map[string]struct {
 		settings map[string]string
 		want     Reason
@@ -51,7 +52,7 @@ func TestEachFaultHasItsReason(t *testing.T) {
 		"a volume that is another's": {
 			with(settings, "BACKUP_ROOT", readOnly, "BACKUP_DIR", readOnly+"/x"), ReasonVolumeNotWritable, "permission denied"},
 		"no tools":       {with(settings, "BACKUP_TOOLS", readOnly), ReasonToolMissing, "pg_dump is not in"},
-		"an old pg_dump": {with(settings, "BACKUP_TOOLS", oldTools(t)), ReasonVersionMismatch, "newer"},
+		"an old pg_dump": {with(settings, "BACKUP_TOOLS", old), ReasonVersionMismatch, "newer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.want == ReasonVolumeNotWritable {
@@ -72,22 +73,6 @@ func TestEachFaultHasItsReason(t *testing.T) {
 			}
 		})
 	}
-}
-
-// oldTools returns tools whose pg_dump reports version 9.
-func oldTools(t *testing.T) string {
-	t.Helper()
-	dir := folder(t)
-	for _, name := range []string{"psql", "pg_dumpall", "pg_restore"} {
-		if err := os.Symlink(filepath.Join(toolsDir, name), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "pg_dump"), []byte("#!/bin/sh\necho 'pg_dump (PostgreSQL) 9.6.24'\n"),
-		0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // A run waits for a server that starts late.
@@ -151,16 +136,12 @@ func children(pid int) map[int]string {
 // recorded returns a directory of programs that record their command lines, and then run the real programs.
 func recorded(t *testing.T) (tools, calls string) {
 	t.Helper()
-	tools = folder(t)
 	calls = filepath.Join(folder(t), "calls")
-	for _, name := range []string{
-		"psql", "pg_dump", "pg_dumpall", "pg_restore", "createdb", "dropdb", "initdb", "postgres"} {
-		text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >>%s\nexec %s/%s \"$@\"\n", name, calls, toolsDir, name)
-		if err := os.WriteFile(filepath.Join(tools, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	scripts := map[string]string{}
+	for _, name := range programs {
+		scripts[name] = fmt.Sprintf("printf '%%s\\n' \"%s $*\" >>%s\nexec %s/%s \"$@\"", name, calls, toolsDir, name)
 	}
-	return tools, calls
+	return toolsWith(t, scripts), calls
 }
 
 // Each call by pgbackup is recorded; the test looks for the processes that the programs start while they run.
@@ -224,9 +205,7 @@ func TestSIGTERMStopsTheToolsAndLeavesNothing(t *testing.T) {
 	sql(t, "held", "CREATE TABLE held (a int) PARTITION BY RANGE (a);")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	holder, err := server{tools: toolsDir,
-		environ: append(plainEnvironment(os.Environ()), "PGHOST="+serverDir, "PGPORT="+serverPort,
-			"PGUSER="+superuser, "PGPASSWORD="+password)}.dial(ctx, "held")
+	holder, err := asSuperuser().dial(ctx, "held")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +259,7 @@ func TestSIGTERMRemovesTheScratchServer(t *testing.T) {
 	settings["BACKUP_VERIFY"] = "Restore"
 	for name, signal := range map[string]syscall.Signal{"Interrupted": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		var out, errs bytes.Buffer
-		cmd := start(t, verbVerify, settings, &out, &errs)
+		cmd := start(t, verbBackup, settings, &out, &errs)
 		awaitQuery(t, process)
 		tools := children(process.Process.Pid)
 		if err := cmd.Process.Signal(signal); err != nil {
@@ -291,7 +270,7 @@ func TestSIGTERMRemovesTheScratchServer(t *testing.T) {
 		for id := range tools {
 			await(t, "the end of "+tools[id], func() bool { return syscall.Kill(id, 0) != nil })
 		}
-		if signal == syscall.SIGTERM && !strings.HasPrefix(errs.String(), "pgbackup verify: Interrupted: ") ||
+		if signal == syscall.SIGTERM && !strings.HasPrefix(errs.String(), "pgbackup backup: Interrupted: ") ||
 			states(t, settings)["orders-29012345"] != StateGood {
 			t.Errorf("%s: %s, states %v", name, errs.String(), states(t, settings))
 		}
@@ -351,7 +330,7 @@ func TestTwoRunsOfOneOwner(t *testing.T) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	for _, verb := range []string{verbBackup, verbVerify, verbPrune, verbDelete, verbRestore} {
+	for _, verb := range []string{verbBackup, verbDelete, verbRestore} {
 		must(t, verb, settings, ReasonBusy)
 	}
 	must(t, verbBackup, with(settings, "BACKUP_OWNER", "uid-2", "BACKUP_WAIT_SECONDS", "20"), ReasonBackupSucceeded)

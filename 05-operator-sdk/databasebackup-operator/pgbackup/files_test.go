@@ -53,7 +53,7 @@ var noon = time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC)
 
 // Pruning continues when users have removed or added files. It leaves the added files and the files of other owners.
 func TestPruneAmongFilesOfOthers(t *testing.T) {
-	settings := with(volume(t), "BACKUP_KEEP_LAST", "1", clock, noon.Format(time.RFC3339))
+	settings := with(target(t), "BACKUP_KEEP_LAST", "2", "BACKUP_NAME", "new-1", clock, noon.Format(time.RFC3339))
 	other := with(settings, "BACKUP_OWNER", "uid-2")
 	for i := range 4 {
 		put(t, settings, fmt.Sprintf("orders-%d", i), noon.AddDate(0, 0, i-10), nil)
@@ -77,11 +77,11 @@ func TestPruneAmongFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := filesOf(t, other)
-	o := must(t, verbPrune, settings, ReasonPruneSucceeded)
-	if diff := cmp.Diff([]string{"failed-1", "orders-0"}, o.result.Removed); diff != "" {
+	o := must(t, verbBackup, settings, ReasonBackupSucceeded)
+	if diff := cmp.Diff([]string{"failed-1", "orders-0", "orders-3"}, o.result.Removed); diff != "" {
 		t.Errorf("removed (-want +got):\n%s", diff)
 	}
-	want := map[string]State{"orders-1": StateUnknown, "orders-2": StateGood, "orders-3": StateMissing,
+	want := map[string]State{"orders-1": StateUnknown, "orders-2": StateGood, "new-1": StateGood,
 		"foreign-1": StateUnknown}
 	if diff := cmp.Diff(want, states(t, settings)); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
@@ -96,38 +96,6 @@ func TestPruneAmongFilesOfOthers(t *testing.T) {
 	if diff := cmp.Diff(before, filesOf(t, other)); diff != "" {
 		t.Errorf("files of the other owner (-before +after):\n%s", diff)
 	}
-}
-
-// Pruning is killed at every step, repeatedly: the kept backups are untouched, and the next run finishes the pruning.
-func TestPruneKilledAtEveryStep(t *testing.T) {
-	settings := with(volume(t), "BACKUP_KEEP_LAST", "2", clock, noon.Format(time.RFC3339))
-	fresh := func() {
-		if err := os.RemoveAll(settings["BACKUP_DIR"]); err != nil {
-			t.Fatal(err)
-		}
-		for i := range 5 {
-			put(t, settings, fmt.Sprintf("orders-%d", i), noon.AddDate(0, 0, i-10), nil)
-		}
-	}
-	fresh()
-	steps := stepsOf(t, verbPrune, settings, ReasonPruneSucceeded)
-	want := map[string]State{"orders-3": StateGood, "orders-4": StateGood}
-	table := &killTable{t: t}
-	for n := range steps {
-		fresh()
-		table.kill(verbPrune, settings, steps, n)
-		got := states(t, settings)
-		table.found("%d backups", len(got))
-		if got["orders-3"] != StateGood || got["orders-4"] != StateGood {
-			table.wrong("%v", got)
-		}
-		o := must(t, verbPrune, settings, ReasonPruneSucceeded)
-		table.next("%s", o.result.Reason)
-		if diff := cmp.Diff(want, states(t, settings)); diff != "" || len(filesOf(t, settings)) != 6 {
-			table.wrong("after the next run: %v\n%s", filesOf(t, settings), diff)
-		}
-	}
-	table.print()
 }
 
 // Deleting is killed at every step: the next run finishes it, and the files of another owner are untouched.
@@ -160,7 +128,7 @@ func TestDeleteKilledAtEveryStep(t *testing.T) {
 
 // Temporary files are removed after a day, or by the next run of the same name; the files of other owners stay.
 func TestTemporaryFilesOfKilledRuns(t *testing.T) {
-	settings := volume(t)
+	settings := with(target(t), "BACKUP_NAME", "orders-3")
 	put(t, settings, "orders-1", noon, nil)
 	other := with(settings, "BACKUP_OWNER", "uid-2")
 	put(t, other, "orders-1", noon, nil)
@@ -174,8 +142,9 @@ func TestTemporaryFilesOfKilledRuns(t *testing.T) {
 		}
 	}
 	overwrite(t, dir+"/orders-2.dump.0123abcd.tmp", []byte("half"))
-	must(t, verbPrune, settings, ReasonPruneSucceeded)
-	want := []string{"mine.tmp", "orders-1.dump", "orders-1.globals.sql", "orders-1.json", "orders-2.dump.0123abcd.tmp"}
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	want := []string{"mine.tmp", "orders-1.dump", "orders-1.globals.sql", "orders-1.json", "orders-2.dump.0123abcd.tmp",
+		"orders-3.dump", "orders-3.globals.sql", "orders-3.json"}
 	if diff := cmp.Diff(want, filesOf(t, settings)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
@@ -220,21 +189,19 @@ func TestLinkOutOfTheVolumeIsRefused(t *testing.T) {
 	if err := os.Symlink(outside, settings["BACKUP_DIR"]); err != nil {
 		t.Fatal(err)
 	}
-	o := must(t, verbPrune, settings, ReasonPruneSucceeded) // the folder of the owner does not exist
+	o := must(t, verbDelete, settings, ReasonDeleteSucceeded) // the folder of the owner does not exist
 	if err := os.Mkdir(filepath.Join(outside, settings["BACKUP_OWNER"]), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if o = must(t, verbPrune, settings, ReasonInvalidSettings); o.code != exitFinal {
+	if o = must(t, verbDelete, settings, ReasonInvalidSettings); o.code != exitFinal {
 		t.Errorf("code %d", o.code)
 	}
 }
 
 func TestUnknownBackup(t *testing.T) {
 	settings := volume(t)
-	for _, verb := range []string{verbVerify, verbRestore} {
-		o := must(t, verb, with(settings, "BACKUP_DATABASE", "d", "PGHOST", "h", "PGUSER", "u"), ReasonBackupNotFound)
-		if o.code != 3 { // not 2, the exit code of a panic
-			t.Errorf("%s: code %d", verb, o.code)
-		}
+	o := must(t, verbRestore, with(settings, "BACKUP_DATABASE", "d", "PGHOST", "h", "PGUSER", "u"), ReasonBackupNotFound)
+	if o.code != 3 { // not 2, the exit code of a panic
+		t.Errorf("code %d", o.code)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -59,10 +58,6 @@ func (p *program) do(ctx context.Context) error {
 	switch p.config.Verb {
 	case verbBackup:
 		return p.backup(ctx)
-	case verbVerify:
-		return p.verify(ctx)
-	case verbPrune:
-		return p.prune(ctx)
 	case verbRestore:
 		return p.restore(ctx)
 	case verbDelete:
@@ -118,38 +113,4 @@ func (p *program) hideAttr(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(p.hide(text))
 	}
 	return a
-}
-
-// withLock runs work while only this run changes the folder of the owner. Before that it finishes or removes the
-// temporary files of killed runs.
-func (p *program) withLock(ctx context.Context, create bool, work func(*store) error) error {
-	s, err := p.open(create)
-	if err != nil {
-		return err
-	}
-	if files, err := s.files(); err != nil {
-		return err
-	} else if len(files) == 0 && !create {
-		return work(s) // the folder is empty, so work needs no lock
-	}
-	unlock, err := s.lock(ctx, false, p.config.Wait)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := s.recover(ctx, p.config.Name, p.now()); err != nil {
-		return err
-	}
-	return work(s)
-}
-
-// joinErrors adds a second error to the first, whose reason stays.
-func joinErrors(first, second error) error {
-	if first == nil {
-		return second
-	}
-	if second == nil {
-		return first
-	}
-	return errors.Join(first, second)
 }

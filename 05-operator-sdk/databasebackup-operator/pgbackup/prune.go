@@ -10,17 +10,6 @@ import (
 	"slices"
 )
 
-// prune applies only retention.
-func (p *program) prune(ctx context.Context) error {
-	return p.withLock(ctx, false, func(s *store) error {
-		if err := p.retain(ctx, s); err != nil {
-			return err
-		}
-		p.succeed(ReasonPruneSucceeded, "removed %d backups, kept %d", len(p.result.Removed), len(p.result.Backups))
-		return nil
-	})
-}
-
 // retain removes the backups that the policy does not keep, the oldest first.
 func (p *program) retain(ctx context.Context, s *store) error {
 	found, err := s.backups()
@@ -34,7 +23,7 @@ func (p *program) retain(ctx context.Context, s *store) error {
 	keep, remove := Keep(entries, p.config.Policy, p.now(), p.config.Location)
 	// After the clock was ahead for a while, earlier backups seem newer than the backup that this run has just taken.
 	taken := func(e Entry) bool {
-		return p.config.Verb == verbBackup && e.Name == p.config.Name && e.State != StateBroken && e.State != StateMissing
+		return e.Name == p.config.Name && e.State != StateBroken && e.State != StateMissing
 	}
 	if i := slices.IndexFunc(remove, taken); i >= 0 {
 		keep, remove = append(keep, remove[i]), slices.Delete(remove, i, i+1)

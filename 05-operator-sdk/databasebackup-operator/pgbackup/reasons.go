@@ -12,12 +12,10 @@ type Reason string
 
 // Reasons of runs that succeeded.
 const (
-	ReasonBackupSucceeded       Reason = "BackupSucceeded"
-	ReasonAlreadyComplete       Reason = "AlreadyComplete" // the backup existed; nothing was dumped
-	ReasonVerificationSucceeded Reason = "VerificationSucceeded"
-	ReasonPruneSucceeded        Reason = "PruneSucceeded"
-	ReasonRestoreSucceeded      Reason = "RestoreSucceeded"
-	ReasonDeleteSucceeded       Reason = "DeleteSucceeded"
+	ReasonBackupSucceeded  Reason = "BackupSucceeded"
+	ReasonAlreadyComplete  Reason = "AlreadyComplete" // the backup existed; nothing was dumped
+	ReasonRestoreSucceeded Reason = "RestoreSucceeded"
+	ReasonDeleteSucceeded  Reason = "DeleteSucceeded"
 )
 
 // Reasons of runs that failed.

@@ -23,7 +23,7 @@ func (p *program) restoreAside(
 		return nil, err
 	}
 	p.step("aside")
-	err = p.target.createDatabase(ctx, p.config.MaintenanceDatabase, aside, old, collationFor(old, facts))
+	err = p.target.createDatabase(ctx, aside, old, collationFor(old, facts))
 	if err != nil {
 		return nil, classify(err, fmt.Sprintf("create database %q", p.config.Database), ReasonRestoreFailed, workPatterns)
 	}
@@ -77,18 +77,11 @@ func (p *program) dropLeft(ctx context.Context, names ...string) error {
 
 // collationFor returns the encoding and the locale of the new database: those of the dumped database, unless the target
 // is empty. So a user can prepare a database on a server that lacks the locale.
-func collationFor(old targetState, facts *factsFile) *factsFile {
+func collationFor(old targetState, facts *factsFile) collation {
 	if !old.exists || !old.empty {
-		return facts
+		return facts.collation
 	}
-	row := old.source.Row
-	prepared := &factsFile{Encoding: old.source.Encoding, Collate: row.Collate, CType: row.CType, Provider: row.Provider}
-	for _, locale := range []*string{row.ICULocale, row.Locale} {
-		if locale != nil {
-			prepared.Locale = *locale
-		}
-	}
-	return prepared
+	return old.source.collation()
 }
 
 // swapAttempts bounds how often the names are swapped. A disconnected client may reconnect first.
@@ -97,7 +90,7 @@ const swapAttempts = 10
 // createdOID is the OID of the database that this run has created. The public cannot connect to it until it gets its
 // grants.
 func (p *program) createdOID(ctx context.Context, database string) (string, error) {
-	oid, err := p.target.query(ctx, p.config.MaintenanceDatabase,
+	oid, err := p.target.query(ctx, maintenance,
 		"SELECT oid FROM pg_database WHERE datname ="+literal(database)+";\n"+
 			"SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC',"+literal(database)+") \\gexec\n")
 	return oid, classify(err, "look for the new database", ReasonRestoreFailed, workPatterns)
@@ -135,7 +128,7 @@ FROM pg_database WHERE datname =$old \gexec
 func (p *program) swap(ctx context.Context, aside, made, replaced string, old targetState) (err error) {
 	sql := p.swapStatements(aside, made, replaced, old)
 	for range swapAttempts {
-		_, err = p.target.query(ctx, p.config.MaintenanceDatabase, sql)
+		_, err = p.target.query(ctx, maintenance, sql)
 		if err == nil || !strings.Contains(err.Error(), "is being accessed by other users") {
 			break
 		}
@@ -188,6 +181,6 @@ func asideNames(c Config) (aside, replaced string) {
 // drop drops a database if it exists, and disconnects its clients.
 func (p *program) drop(ctx context.Context, database string) error {
 	err := p.target.run(ctx, tool{name: "dropdb", args: []string{"--no-password", "--if-exists", "--force",
-		databaseOption("maintenance-db", p.config.MaintenanceDatabase), "--", database}})
+		databaseOption("maintenance-db", maintenance), "--", database}})
 	return classify(err, fmt.Sprintf("drop database %q", database), ReasonRestoreFailed, workPatterns)
 }

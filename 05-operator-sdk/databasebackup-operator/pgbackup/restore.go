@@ -20,10 +20,12 @@ func (p *program) restore(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	found, err := p.named(s)
-	if err != nil {
-		return err
+	found := s.backup(p.config.Name)
+	if found.facts == nil {
+		return failf(ReasonBackupNotFound, "backup %s of owner %s is not in %s",
+			p.config.Name, p.config.Owner, p.config.Dir)
 	}
+	p.result.Backup = found.facts.facts()
 	if err := p.checkArchive(ctx, s, found.facts); err != nil {
 		return err
 	}

@@ -115,21 +115,6 @@ SELECT pg_get_userbyid(datdba), datconnlimit, shobj_description(d.oid, 'pg_datab
 	}
 }
 
-// Without BACKUP_DATABASE the facts of the backup name the database.
-func TestRestoreIntoTheDatabaseThatWasDumped(t *testing.T) {
-	t.Parallel()
-	settings := with(target(t), "BACKUP_DATABASE", "original")
-	database(t, "original")
-	sql(t, "original", "CREATE TABLE t AS SELECT generate_series(1, 100) AS a;")
-	must(t, verbBackup, settings, ReasonBackupSucceeded)
-	sql(t, "postgres", "DROP DATABASE original WITH (FORCE);")
-	delete(settings, "BACKUP_DATABASE")
-	o := must(t, verbRestore, settings, ReasonRestoreSucceeded)
-	if got := databaseState(t, "original"); got != "restored" || o.result.Restored.Database != "original" {
-		t.Errorf("%s, %+v", got, o.result.Restored)
-	}
-}
-
 // A restore without BACKUP_OVERWRITE replaces no data, even if each table has as many rows as the backup.
 func TestRestoreRefusesOtherDataWithAsManyRows(t *testing.T) {
 	t.Parallel()

@@ -287,18 +287,9 @@ func TestRowsThatChangeWhileTheDumpIsTaken(t *testing.T) {
 	settings := with(restoring(t, target(t)), "BACKUP_DATABASE", "changing")
 	database(t, "changing")
 	sql(t, "changing", "CREATE TABLE c (a int); INSERT INTO c VALUES (1);")
-	dir := folder(t)
-	for _, name := range []string{"psql", "pg_dumpall", "pg_restore", "initdb", "createdb", "postgres"} {
-		if err := os.Symlink(toolsDir+"/"+name, dir+"/"+name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	script := fmt.Sprintf("#!/bin/sh\n%[1]s/psql -Xqd changing -c 'INSERT INTO c VALUES (2)'\nexec %[1]s/pg_dump \"$@\"\n",
-		toolsDir)
-	if err := os.WriteFile(dir+"/pg_dump", []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	o := must(t, verbBackup, with(settings, "BACKUP_TOOLS", dir), ReasonBackupSucceeded)
+	tools := toolsWith(t, map[string]string{"pg_dump": fmt.Sprintf(
+		"%[1]s/psql -Xqd changing -c 'INSERT INTO c VALUES (2)'\nexec %[1]s/pg_dump \"$@\"", toolsDir)})
+	o := must(t, verbBackup, with(settings, "BACKUP_TOOLS", tools), ReasonBackupSucceeded)
 	if now := sql(t, "changing", "SELECT count(*) FROM c;"); now == "1" || o.result.Backup.Verified.Mode != ModeRestore {
 		t.Errorf("%s rows are there now, facts %+v", now, o.result.Backup)
 	}

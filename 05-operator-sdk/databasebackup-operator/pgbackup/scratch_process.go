@@ -57,7 +57,7 @@ func (p *program) try(ctx context.Context, body io.Reader) (err error) {
 	}
 	server, err := p.startScratch(ctx)
 	if server != nil {
-		defer func() { err = joinErrors(err, server.remove()) }()
+		defer func() { err = errors.Join(err, server.remove()) }()
 	}
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func scratchFault(doing string, err error) error {
 
 // ask runs the query of the settings as a user who can read everything and change nothing.
 func (s *scratch) ask(ctx context.Context, sql, encoding string) error {
-	_, err := s.query(ctx, "postgres", "CREATE ROLE "+scratchReader+" LOGIN BYPASSRLS IN ROLE pg_read_all_data;")
+	_, err := s.query(ctx, maintenance, "CREATE ROLE "+scratchReader+" LOGIN BYPASSRLS IN ROLE pg_read_all_data;")
 	if err != nil {
 		return scratchFault("make the user of the query", err)
 	}

@@ -18,8 +18,6 @@ const (
 	scratchDatabase = "pgbackup_restored"
 	// scratchStart is how long a new server may take to answer.
 	scratchStart = time.Minute
-	// socketLimit is how long the path of a unix socket may be.
-	socketLimit = 107
 )
 
 // scratch is a PostgreSQL server in a temporary directory, reachable by a unix socket in it alone.
@@ -39,10 +37,6 @@ func (p *program) startScratch(ctx context.Context) (*scratch, error) {
 		return nil, failf(ReasonScratchFailed, "make a directory in BACKUP_SCRATCH: %w", err)
 	}
 	s := &scratch{dir: dir, ended: make(chan struct{})}
-	if socket := filepath.Join(dir, ".s.PGSQL.5432"); len(socket) > socketLimit {
-		return s, failf(ReasonScratchFailed,
-			"the socket %s is longer than %d bytes: set BACKUP_SCRATCH to a shorter path", socket, socketLimit)
-	}
 	s.server = server{tools: p.config.Tools, environ: append(plainEnvironment(p.config.environ),
 		"PGHOST="+dir, "PGPORT=5432", "PGUSER="+scratchUser, "PGCLIENTENCODING=UTF8", "PGAPPNAME=pgbackup")}
 	data := filepath.Join(dir, "data")
@@ -76,7 +70,7 @@ func (p *program) startScratch(ctx context.Context) (*scratch, error) {
 func (s *scratch) awaitReady(ctx context.Context) error {
 	deadline := time.Now().Add(scratchStart)
 	for {
-		_, err := s.query(ctx, "postgres", "SELECT 1;")
+		_, err := s.query(ctx, maintenance, "SELECT 1;")
 		if err == nil {
 			return nil
 		}
@@ -114,10 +108,10 @@ func (s *scratch) remove() error {
 // makeDatabase creates the database with the encoding and the locale of the dumped database. A locale that this image
 // lacks is replaced by C: rows do not depend on it. A restore into the real server demands the locale.
 func (s *scratch) makeDatabase(ctx context.Context, facts *factsFile) error {
-	err := s.createDatabase(ctx, "postgres", scratchDatabase, targetState{}, facts)
+	err := s.createDatabase(ctx, scratchDatabase, targetState{}, facts.collation)
 	if _, failed := errors.AsType[*toolError](err); failed {
-		plain := &factsFile{Encoding: facts.Encoding, Collate: "C", CType: "C"}
-		err = s.createDatabase(ctx, "postgres", scratchDatabase, targetState{}, plain)
+		plain := collation{Encoding: facts.Encoding, Collate: "C", CType: "C"}
+		err = s.createDatabase(ctx, scratchDatabase, targetState{}, plain)
 	}
 	return scratchFault("make the scratch database", err)
 }

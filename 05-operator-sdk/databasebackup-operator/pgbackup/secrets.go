@@ -39,7 +39,7 @@ func newFilter(c Config) (f filter) {
 			}
 		}
 	}
-	for _, text := range []string{c.Host, c.Dir, c.Name, c.Owner, c.Database, c.MaintenanceDatabase} {
+	for _, text := range []string{c.Host, c.Dir, c.Name, c.Owner, c.Database, maintenance} {
 		if text != "" {
 			f.public = append(f.public, text)
 		}

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,7 +145,8 @@ func TestWhatAToolPrintsIsFiltered(t *testing.T) {
 			t.Run(name+", "+way, func(t *testing.T) {
 				settings := with(volume(t), "PGUSER", "someone-else", "PGPASSWORD", secret, "PGPORT", "1",
 					"BACKUP_WAIT_SECONDS", "0", "PGHOST", "127.0.0.1", "BACKUP_DATABASE", "d", "BACKUP_TOOLS",
-					chattyTools(t, `printf 'psql: error: '; `+script))
+					toolsWith(t, map[string]string{"pg_dump": "echo 'pg_dump (PostgreSQL) 15.1'",
+						"psql": "(printf 'psql: error: '; " + script + ") >&2\nexit 2"}))
 				o := must(t, verbBackup, settings, ReasonTargetNotReady)
 				mustHide(t, settings, o, secret)
 				if !strings.HasSuffix(o.result.Message, withheld) {
@@ -155,21 +155,6 @@ func TestWhatAToolPrintsIsFiltered(t *testing.T) {
 			})
 		}
 	}
-}
-
-// chattyTools returns tools that print secrets.
-func chattyTools(t *testing.T, psql string) string {
-	t.Helper()
-	dir := folder(t)
-	for name, script := range map[string]string{
-		"pg_dump": "#!/bin/sh\necho 'pg_dump (PostgreSQL) 15.1'\n",
-		"psql":    "#!/bin/sh\n(" + psql + ") >&2\nexit 2\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
 }
 
 // A setting that all users can read is not a secret, even if a database user has the same name.

@@ -18,22 +18,21 @@ const (
 
 // Config are the settings of one run. doc.go explains them.
 type Config struct {
-	Verb                string
-	Root, Dir           string
-	Owner, Name         string
-	Database            string
-	RestoreUID          string
-	MaintenanceDatabase string
-	Host, Port, User    string
-	Verify              Mode
-	Query               string
-	Policy              Policy
-	Location            *time.Location
-	Overwrite           bool
-	Wait                time.Duration
-	Scratch             string
-	Tools               string
-	Result              string
+	Verb             string
+	Root, Dir        string
+	Owner, Name      string
+	Database         string
+	RestoreUID       string
+	Host, Port, User string
+	Verify           Mode
+	Query            string
+	Policy           Policy
+	Location         *time.Location
+	Overwrite        bool
+	Wait             time.Duration
+	Scratch          string
+	Tools            string
+	Result           string
 
 	environ []string // as given
 }
@@ -112,7 +111,7 @@ func (r *reader) names(c *Config) {
 			r.wrong("BACKUP_RESTORE_UID", fmt.Sprintf("is %q", c.RestoreUID), "set a UID: letters, digits and -, at most 36")
 		}
 	}
-	if c.Verb != verbBackup && c.Verb != verbVerify && c.Verb != verbRestore {
+	if c.Verb == verbDelete {
 		return
 	}
 	c.Name = r.required("BACKUP_NAME", "set the name of the backup, like orders-29012345")
@@ -130,7 +129,6 @@ func (r *reader) server(c *Config) {
 	if len(c.Database) > 63 {
 		r.wrong("BACKUP_DATABASE", fmt.Sprintf("has %d bytes", len(c.Database)), "PostgreSQL allows 63")
 	}
-	c.MaintenanceDatabase = r.or("BACKUP_MAINTENANCE_DATABASE", "postgres")
 	c.Host = r.required("PGHOST", "set the name or address of the server")
 	if strings.Contains(c.Host, ",") { // libpq would try each of them, with the password
 		r.wrong("PGHOST", fmt.Sprintf("is %q, a list of hosts", c.Host), "set one")
@@ -149,9 +147,6 @@ func (r *reader) verification(c *Config) {
 	c.Verify = Mode(r.or("BACKUP_VERIFY", string(ModeArchive)))
 	if !slices.Contains(modes, c.Verify) {
 		r.wrong("BACKUP_VERIFY", fmt.Sprintf("is %q", c.Verify), "set None, Archive or Restore")
-	}
-	if c.Verb == verbVerify && c.Verify == ModeNone {
-		r.wrong("BACKUP_VERIFY", "is None, and the verb is verify", "set Archive or Restore")
 	}
 	c.Query = strings.TrimSpace(r.values["BACKUP_QUERY"])
 	// psql would run it as a psql command, and some psql commands run programs.

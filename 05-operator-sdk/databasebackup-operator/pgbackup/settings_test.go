@@ -47,17 +47,17 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		verb, variable, value string
 		want                  string
 	}{
-		"no root": {verbPrune, "BACKUP_ROOT", "", "BACKUP_ROOT is not set: set the absolute path"},
+		"no root": {verbDelete, "BACKUP_ROOT", "", "BACKUP_ROOT is not set: set the absolute path"},
 		"a relative directory": {
-			verbPrune, "BACKUP_DIR", "backups/x", "BACKUP_DIR is \"backups/x\", no absolute path: begin it with /"},
-		"a way out": {verbPrune, "BACKUP_DIR", "/backups/../etc", "BACKUP_DIR is \"/backups/../etc\", which holds ..: write"},
+			verbDelete, "BACKUP_DIR", "backups/x", "BACKUP_DIR is \"backups/x\", no absolute path: begin it with /"},
+		"a way out": {verbDelete, "BACKUP_DIR", "/backups/../etc", "BACKUP_DIR is \"/backups/../etc\", which holds ..: write"},
 		"another directory": {
-			verbPrune, "BACKUP_DIR", "/backups2", "BACKUP_DIR is \"/backups2\", which is not inside BACKUP_ROOT"},
+			verbDelete, "BACKUP_DIR", "/backups2", "BACKUP_DIR is \"/backups2\", which is not inside BACKUP_ROOT"},
 		"a very long one": {
-			verbPrune, "BACKUP_DIR", "/backups/" + strings.Repeat("x", 600), "BACKUP_DIR is longer than 512 bytes"},
-		"an owner with a slash":        {verbPrune, "BACKUP_OWNER", "a/b", "BACKUP_OWNER is \"a/b\": set a UID"},
-		"an owner that is a directory": {verbPrune, "BACKUP_OWNER", "..", "BACKUP_OWNER is \"..\": set a UID"},
-		"a name with a slash":          {verbVerify, "BACKUP_NAME", "../x", "BACKUP_NAME is \"../x\": use lower case"},
+			verbDelete, "BACKUP_DIR", "/backups/" + strings.Repeat("x", 600), "BACKUP_DIR is longer than 512 bytes"},
+		"an owner with a slash":        {verbDelete, "BACKUP_OWNER", "a/b", "BACKUP_OWNER is \"a/b\": set a UID"},
+		"an owner that is a directory": {verbDelete, "BACKUP_OWNER", "..", "BACKUP_OWNER is \"..\": set a UID"},
+		"a name with a slash":          {verbRestore, "BACKUP_NAME", "../x", "BACKUP_NAME is \"../x\": use lower case"},
 		"no name":                      {verbRestore, "BACKUP_NAME", "", "BACKUP_NAME is not set"},
 		"no database":                  {verbBackup, "BACKUP_DATABASE", "", "BACKUP_DATABASE is not set"},
 		"a long database": {
@@ -68,20 +68,19 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"a port": {verbBackup, "PGPORT", "66000", "PGPORT is \"66000\": set a port"},
 		"a mode": {verbBackup, "BACKUP_VERIFY", "archive",
 			"BACKUP_VERIFY is \"archive\": set None, Archive or Restore"},
-		"to verify nothing": {verbVerify, "BACKUP_VERIFY", "None", "BACKUP_VERIFY is None, and the verb is verify"},
 		"a command of psql": {verbBackup, "BACKUP_QUERY", ` \! id`, `BACKUP_QUERY begins with \: write one SQL query`},
-		"a number": {verbPrune, "BACKUP_KEEP_LAST", "-1",
+		"a number": {verbDelete, "BACKUP_KEEP_LAST", "-1",
 			"BACKUP_KEEP_LAST is \"-1\": set a whole number from 0"},
-		"a number with a unit": {verbPrune, "BACKUP_MAX_AGE_DAYS", "7d", "BACKUP_MAX_AGE_DAYS is \"7d\""},
-		"a zone": {verbPrune, "BACKUP_TIME_ZONE", "Mars/Base",
+		"a number with a unit": {verbDelete, "BACKUP_MAX_AGE_DAYS", "7d", "BACKUP_MAX_AGE_DAYS is \"7d\""},
+		"a zone": {verbDelete, "BACKUP_TIME_ZONE", "Mars/Base",
 			"BACKUP_TIME_ZONE is \"Mars/Base\": set a name of the IANA"},
-		"the zone of the machine": {verbPrune, "BACKUP_TIME_ZONE", "Local", "BACKUP_TIME_ZONE is \"Local\""},
+		"the zone of the machine": {verbDelete, "BACKUP_TIME_ZONE", "Local", "BACKUP_TIME_ZONE is \"Local\""},
 		"whether to overwrite":    {verbRestore, "BACKUP_OVERWRITE", "yes", "BACKUP_OVERWRITE is \"yes\": set true or false"},
 		"UID of a restore":        {verbRestore, "BACKUP_RESTORE_UID", "a 'b", "BACKUP_RESTORE_UID is \"a 'b\": set a UID"},
-		"a relative result":       {verbPrune, "BACKUP_RESULT", "result", "BACKUP_RESULT is no absolute path"},
-		"nowhere to restore":      {verbVerify, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH is not set: set the directory"},
+		"a relative result":       {verbDelete, "BACKUP_RESULT", "result", "BACKUP_RESULT is no absolute path"},
+		"nowhere to restore":      {verbBackup, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH is not set: set the directory"},
 		"no scratch directory":    {verbScratch, "", "", "BACKUP_SCRATCH is not set: set the directory"},
-		"a verb":                  {"dump", "", "", "verb \"dump\" is unknown: use one of backup, verify"},
+		"a verb":                  {"dump", "", "", "verb \"dump\" is unknown: use one of backup, restore"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Settings(test.verb, environment(with(complete, test.variable, test.value)))
@@ -110,20 +109,5 @@ func TestEnvironmentOfTools(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"LC_ALL=C", "PATH=/bin"}, plainEnvironment(environ)); diff != "" {
 		t.Errorf("others (-want +got):\n%s", diff)
-	}
-}
-
-func TestDatabaseOption(t *testing.T) {
-	for name, want := range map[string]string{
-		"orders":          `--dbname=dbname='orders'`,
-		`it's a \ = x://`: `--dbname=dbname='it\'s a \\ = x://'`,
-		"-h evil":         `--dbname=dbname='-h evil'`,
-	} {
-		if got := databaseOption("dbname", name); got != want {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-	if got := literal(`it's \ x`); got != ` E'it\'s \\ x'` {
-		t.Errorf("literal: %s", got)
 	}
 }

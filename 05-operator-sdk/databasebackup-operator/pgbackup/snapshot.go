@@ -26,6 +26,16 @@ type snapshot struct {
 	} `json:"row"`
 }
 
+func (s snapshot) collation() collation {
+	c := collation{Encoding: s.Encoding, Collate: s.Row.Collate, CType: s.Row.CType, Provider: s.Row.Provider}
+	for _, locale := range []*string{s.Row.ICULocale, s.Row.Locale} {
+		if locale != nil {
+			c.Locale = *locale
+		}
+	}
+	return c
+}
+
 // The roles own objects of the database, or have grants on them. PostgreSQL never records the bootstrap superuser (10)
 // as a dependency.
 const snapshotQuery = `

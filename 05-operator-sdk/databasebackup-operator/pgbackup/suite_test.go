@@ -399,14 +399,23 @@ func stopPostgres() {
 	}
 }
 
-// psql runs statements as the superuser and returns what they print.
-func psql(database, sql string) (string, error) {
-	s := server{tools: toolsDir, environ: append(plainEnvironment(os.Environ()),
-		"PGHOST="+serverDir, "PGPORT="+serverPort, "PGUSER="+superuser, "PGPASSWORD="+password, "PGCLIENTENCODING=UTF8")}
+// asSuperuser is the server of the tests for tools.
+func asSuperuser() server {
+	return server{tools: toolsDir, environ: append(plainEnvironment(os.Environ()),
+		"PGHOST="+serverDir, "PGPORT="+serverPort, "PGUSER="+superuser, "PGPASSWORD="+password)}
+}
+
+// statements runs SQL and returns what it prints.
+func (s server) statements(database, sql string) (string, error) {
 	var out bytes.Buffer
 	err := s.run(context.Background(),
 		tool{name: "psql", args: psqlArgs(database), stdin: strings.NewReader(sql), stdout: &out})
 	return strings.TrimSpace(out.String()), err
+}
+
+// psql runs statements as the superuser and returns what they print.
+func psql(database, sql string) (string, error) {
+	return asSuperuser().withEncoding("UTF8").statements(database, sql)
 }
 
 func sql(t *testing.T, database, statements string) string {
@@ -424,6 +433,28 @@ func backedUp(t *testing.T) map[string]string {
 	settings := target(t)
 	must(t, verbBackup, settings, ReasonBackupSucceeded)
 	return settings
+}
+
+// programs are the programs of PostgreSQL that pgbackup calls.
+var programs = []string{"psql", "pg_dump", "pg_dumpall", "pg_restore", "createdb", "dropdb", "initdb", "postgres"}
+
+// toolsWith returns a folder with the programs of PostgreSQL, some of which are replaced by shell scripts.
+func toolsWith(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	dir := folder(t)
+	for _, name := range programs {
+		path := filepath.Join(dir, name)
+		var err error
+		if script, replaced := scripts[name]; replaced {
+			err = os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)
+		} else {
+			err = os.Symlink(filepath.Join(toolsDir, name), path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // database creates a database, which is dropped after the test, and runs statements in it.

@@ -10,12 +10,14 @@ import (
 	"time"
 )
 
-// lockTarget waits until no other run restores into the database. The server releases the lock of a killed run. Such a
-// lock belongs to one database, so all runs must use the same maintenance database. If they do not, swap still refuses
-// to give the name to a wrong database.
+// maintenance is the database to which a restore connects for creating and renaming others.
+const maintenance = "postgres"
+
+// lockTarget waits until no other run restores into the database. The server releases the lock of a run that was killed
+// or has lost its connection. Even then swap refuses to give the name to a wrong database.
 func (p *program) lockTarget(ctx context.Context) (unlock func(), err error) {
 	deadline := time.Now().Add(p.config.Wait)
-	held, err := p.connect(ctx, p.config.MaintenanceDatabase)
+	held, err := p.connect(ctx, maintenance)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ WHERE d.datname =$name;
 // no relation, function, type, schema, extension or large object.
 func (p *program) inspect(ctx context.Context) (targetState, error) {
 	var found targetState
-	open, err := p.connect(ctx, p.config.MaintenanceDatabase)
+	open, err := p.connect(ctx, maintenance)
 	if err != nil {
 		return found, err
 	}
@@ -152,7 +154,7 @@ func (p *program) createRoles(ctx context.Context, roles []string) (created int,
 	}
 	missing := "FROM json_array_elements_text(" + literal(string(names)) + "::json) AS r" +
 		" WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r)"
-	count, err := p.target.query(ctx, p.config.MaintenanceDatabase, "SELECT count(*) "+missing+";\n"+
+	count, err := p.target.query(ctx, maintenance, "SELECT count(*) "+missing+";\n"+
 		"SELECT format('CREATE ROLE %I NOLOGIN', r) "+missing+" \\gexec\n")
 	if err != nil {
 		return 0, classify(err, "create the roles that the dump needs", ReasonRestoreFailed, workPatterns)

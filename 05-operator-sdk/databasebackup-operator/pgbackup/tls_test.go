@@ -17,47 +17,25 @@ import (
 	"time"
 )
 
-// authority signs certificates.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: rand.Text()},
-		NotAfter: time.Now().Add(time.Hour),
-		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	a := &authority{template, key}
-	if template.Raw, err = x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key); err != nil {
-		return nil, err
-	}
-	a.certificate, err = x509.ParseCertificate(template.Raw)
-	return a, err
-}
-
-func (a *authority) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
-}
-
-// sign returns a certificate for a host, and its key.
-func (a *authority) sign(host string) (certificate, key []byte, err error) {
+// selfSigned returns a certificate for a host that is its own authority, and its key.
+func selfSigned(t *testing.T, host string) (certificate, key []byte) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, err
+		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), DNSNames: []string{host},
-		NotAfter: time.Now().Add(time.Hour)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &private.PublicKey, a.key)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: rand.Text()},
+		DNSNames: []string{host}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
-		return nil, nil, err
+		t.Fatal(err)
 	}
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), err
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
 // turnTLS switches TLS on or off in the server of the tests. Only for these tests does the server listen on 127.0.0.1.
@@ -68,25 +46,14 @@ func turnTLS(t *testing.T, on string) {
 	await(t, "TLS "+on, func() bool { return sql(t, "postgres", "SHOW ssl;") == on })
 }
 
-// authorities gives the server a certificate, and writes the certificate of the authority that signed it, and the
-// certificate of another authority.
+// authorities gives the server a certificate, and writes the authority of this certificate, and another authority.
 func authorities(t *testing.T, dir string) (ours, others string) {
 	t.Helper()
-	signer, err := newAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stranger, err := newAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, key, err := signer.sign("localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, key := selfSigned(t, "localhost")
+	stranger, _ := selfSigned(t, "localhost")
 	p, _ := workplace()
 	ours, others = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "other.crt")
-	for path, text := range map[string][]byte{ours: signer.pem(), others: stranger.pem(),
+	for path, text := range map[string][]byte{ours: certificate, others: stranger,
 		filepath.Join(serverDir, "data/server.crt"): certificate, filepath.Join(serverDir, "data/server.key"): key} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -100,9 +101,11 @@ type tool struct {
 
 // command prepares a program that ends with ctx, and with it all processes that it started.
 func (s server) command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
-	path, err := s.find(name)
+	path, err := exec.LookPath(filepath.Join(s.tools, name)) // in PATH when tools is empty
 	if err != nil {
-		return nil, err
+		return nil, failf(ReasonToolMissing,
+			"%s is not in %s: use an image with the PostgreSQL server programs, or set BACKUP_TOOLS",
+			name, cmp.Or(s.tools, os.Getenv("PATH")))
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = s.environ
@@ -110,28 +113,6 @@ func (s server) command(ctx context.Context, name string, args ...string) (*exec
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	return cmd, nil
-}
-
-// find looks for a program in the directory of the tools, or in the PATH that the tools get.
-func (s server) find(name string) (string, error) {
-	folders := []string{s.tools}
-	if s.tools == "" {
-		folders = nil
-		for _, pair := range s.environ {
-			if path, ok := strings.CutPrefix(pair, "PATH="); ok {
-				folders = filepath.SplitList(path)
-			}
-		}
-	}
-	for _, folder := range folders {
-		path := filepath.Join(folder, name)
-		if info, err := os.Stat(path); filepath.IsAbs(path) && err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-			return path, nil
-		}
-	}
-	return "", failf(ReasonToolMissing,
-		"%s is not in %s: use an image with the PostgreSQL server programs, or set BACKUP_TOOLS",
-		name, strings.Join(folders, ":"))
 }
 
 // run calls a program and waits for its end.

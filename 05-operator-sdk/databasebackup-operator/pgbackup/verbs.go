@@ -5,14 +5,12 @@ import "slices"
 // Verbs, in the order of the usage line.
 const (
 	verbBackup  = "backup"
-	verbVerify  = "verify"
-	verbPrune   = "prune"
 	verbRestore = "restore"
 	verbDelete  = "delete"
 	verbScratch = "scratch"
 )
 
-var verbs = []string{verbBackup, verbVerify, verbPrune, verbRestore, verbDelete, verbScratch}
+var verbs = []string{verbBackup, verbRestore, verbDelete, verbScratch}
 
 // Mode is how a backup is verified.
 type Mode string

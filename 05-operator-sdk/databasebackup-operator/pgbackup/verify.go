@@ -11,32 +11,6 @@ import (
 	"time"
 )
 
-// verify checks one existing backup, and records the outcome in its facts.
-func (p *program) verify(ctx context.Context) error {
-	return p.withLock(ctx, false, func(s *store) error {
-		found, err := p.named(s)
-		if err != nil {
-			return err
-		}
-		if err := p.verifyAndRecord(ctx, s, found.facts); err != nil {
-			return err
-		}
-		p.succeed(ReasonVerificationSucceeded, "backup %s passed verification %s", found.Name, p.config.Verify)
-		return nil
-	})
-}
-
-// named is the backup of BACKUP_NAME with its facts.
-func (p *program) named(s *store) (backup, error) {
-	found := s.backup(p.config.Name)
-	if found.facts == nil {
-		return found, failf(ReasonBackupNotFound, "backup %s of owner %s is not in %s",
-			p.config.Name, p.config.Owner, p.config.Dir)
-	}
-	p.result.Backup = found.facts.facts()
-	return found, nil
-}
-
 // verifyAndRecord verifies in the mode of the settings, and records the outcome.
 func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFile) error {
 	passed, err := p.check(ctx, s, facts, p.config.Verify)
@@ -58,7 +32,7 @@ func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFil
 		changed = facts.fail(failure, p.config.Verify) || changed
 	}
 	if changed {
-		err = joinErrors(err, s.record(facts))
+		err = errors.Join(err, s.record(facts))
 	}
 	p.result.Backup = facts.facts()
 	if err == nil {
