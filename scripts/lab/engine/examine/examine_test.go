@@ -236,6 +236,8 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			"the status reports it"},
 		"progress in memory":     {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", "killed after"},
 		"no fault: many samples": {nil, []string{"many"}, "", "writes for a single sample"},
+		"no fault: the pods of many samples do not fit on the nodes": {[]string{"FAULT=big"}, []string{"many"}, "",
+			"the pods of the copies do not fit on the simulated nodes"},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
 			"each of many samples costs more than a single sample"},
 		"no fault: the cluster keeps a child that is in use": {[]string{"FAULT=protects"}, []string{"drift"}, "drift",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shirou/gopsutil/v4/process"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -122,6 +123,9 @@ func many(r *run) error {
 		if refused := beingRefused(t.writes(mark)); err != nil && refused != nil {
 			return skipped("copies of the sample cannot be served at the same time: %v", refused), nil
 		}
+		if full := t.unschedulable(); err != nil && full != "" {
+			return skipped("the pods of the copies do not fit on the simulated nodes: %s", full), nil
+		}
 		if err != nil {
 			return failed("after %v, %v", took.Round(time.Second), err), nil
 		}
@@ -137,6 +141,22 @@ func many(r *run) error {
 		}
 		return passed("%s", words), nil
 	})
+}
+
+// unschedulable is the reason of the scheduler why a pod gets no node; empty when each pod has one.
+func (t *trial) unschedulable() string {
+	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, p := range pods.Items {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+				return c.Message
+			}
+		}
+	}
+	return ""
 }
 
 // resident is the resident memory of a process in bytes, 0 when it is unknown.

@@ -67,6 +67,7 @@ const (
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
 
 	// Habits that are not faults and must not be reported as faults.
+	big         = "big"         // its pods need so much CPU that few of them fit on the nodes
 	marksPods   = "marks-pods"  // it annotates the pods of its Deployment, and the status has the node of a pod
 	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process

@@ -146,6 +146,10 @@ func (r *reconciler) plant(child *unstructured.Unstructured) {
 	case r.fault == named && child.GetKind() == "ConfigMap":
 		text, _, _ := unstructured.NestedString(child.Object, "data", "text")
 		child.SetName(text)
+	case r.fault == big && child.GetKind() == "Deployment":
+		requests := map[string]any{"requests": map[string]any{"cpu": "1"}}
+		container := map[string]any{"name": "main", "image": "nginx:1.29", "resources": requests}
+		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
 	case r.fault == makesUp && child.GetKind() == "ConfigMap":
 		password := fmt.Sprint(time.Now().UnixNano())
 		if have, err := r.get(children[0], cache.MetaObjectToName(child)); err == nil {
