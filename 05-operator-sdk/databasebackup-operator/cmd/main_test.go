@@ -97,6 +97,9 @@ func TestItServesWhatIsAllowedAndEndsInTime(t *testing.T) {
 		}
 		return ready.Reason, nil
 	}).Should(gomega.Equal(databasesv1.ReasonServiceNotAllowed))
+	jobs := &batchv1.JobList{}
+	f.Expect(f.List(t.Context(), jobs, client.InNamespace(f.namespace))).To(gomega.Succeed())
+	f.Expect(jobs.Items).To(gomega.HaveLen(1), "the other one has none")
 	f.Eventually(func() (bool, error) { // the last write for now: the operator would log an interrupted write as an error
 		err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "site"}, backup)
 		return backup.Status.InProgress, err

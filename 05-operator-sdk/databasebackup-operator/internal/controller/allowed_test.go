@@ -142,23 +142,6 @@ func TestAJobThatIsNotAllowedAnyMoreIsNotCreated(t *testing.T) {
 	}
 }
 
-func TestAServiceThatIsNotAllowedGetsNoJob(t *testing.T) {
-	b := newFixture(t)
-	b.restrict("--allowed-services=*/db")
-	b.at(0, 0)
-	b.reconcile()
-	b.is("Ready: False ServiceNotAllowed")
-	if jobs := b.jobs(); len(jobs) > 0 {
-		t.Error(jobs)
-	}
-	b.restrict("--allowed-services=" + b.namespace + "/db-rw")
-	b.reconcile()
-	b.is("Ready: True Scheduled")
-	if jobs := b.jobs(); len(jobs) != 1 {
-		t.Error(jobs)
-	}
-}
-
 // A restore waits for ten minutes, as for a missing target.
 func TestARestoreThatIsNotAllowed(t *testing.T) {
 	for name, test := range map[string]struct {

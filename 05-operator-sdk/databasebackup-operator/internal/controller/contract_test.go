@@ -64,7 +64,7 @@ func TestJobsHaveTheEnvironmentOfTheContract(t *testing.T) {
 func TestTheResultOfTheContractIsUnderstood(t *testing.T) {
 	at := time.Date(2026, 3, 29, 2, 30, 1, 0, time.UTC)
 	want := &result{Verb: "backup", Succeeded: true, Reason: "BackupSucceeded", Message: "a message",
-		Warning: "a warning", Seconds: 1.5,
+		Warning: "a warning",
 		Backup: &facts{Name: "orders-29579190", State: "Broken", Path: "/volume/backups/orders/7e1b/orders-29579190.dump",
 			Size: 4096, SHA256: "5c1f",
 			Started: at, Completed: at.Add(time.Second), ServerVersion: "17.2",

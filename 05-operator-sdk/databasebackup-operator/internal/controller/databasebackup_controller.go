@@ -16,7 +16,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -131,19 +130,7 @@ func sleep(until, now time.Time) time.Duration {
 // observe reads the state from which statusFor decides.
 func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.DatabaseBackup) (o observed, err error) {
 	o = observed{now: r.Clock.Now(), image: r.Image, notAllowed: r.refusalOf(b, b.Spec.TargetRef)}
-	if o.jobs, err = r.listJobs(ctx, r.Client, b, labels(b.Name, componentBackup)); err != nil {
-		return o, err
-	}
-	if name := b.Status.ActiveJob; name != "" && o.job(name) == nil {
-		job, err := r.getJob(ctx, b.Namespace, name)
-		if err != nil {
-			return o, err
-		}
-		if o.vanished = job == nil || !metav1.IsControlledBy(job, b); !o.vanished {
-			o.jobs = append(o.jobs, *job)
-		}
-	}
-	if err := r.observePods(ctx, o.job(b.Status.ActiveJob), &o); err != nil {
+	if err := r.observeJobs(ctx, b, componentBackup, b.Status.ActiveJob, &o); err != nil {
 		return o, err
 	}
 	return o, r.observeTarget(ctx, b.Namespace, b.Spec.TargetRef, &o)

@@ -67,8 +67,7 @@ func ended(restore *databasesv1.DatabaseRestore) bool {
 	return c == metav1.ConditionTrue || c == metav1.ConditionFalse
 }
 
-// observe reads the target, the Job of a restore, and the pods of the Job. It reads the Job from the API server itself
-// when the cache does not have it.
+// observe reads the target, the Job of a restore, and the pods of the Job.
 func (r *DatabaseRestoreReconciler) observe(
 	ctx context.Context, restore *databasesv1.DatabaseRestore, backup *databasesv1.DatabaseBackup,
 ) (o observed, err error) {
@@ -80,23 +79,10 @@ func (r *DatabaseRestoreReconciler) observe(
 	if err := r.observeTarget(ctx, restore.Namespace, target, &o); err != nil {
 		return o, err
 	}
-	name := restore.Status.JobName
-	if name == "" {
+	if restore.Status.JobName == "" {
 		return o, nil
 	}
-	if o.jobs, err = r.listJobs(ctx, r.Client, restore, labels(restore.Name, componentRestore)); err != nil {
-		return o, err
-	}
-	if o.job(name) == nil {
-		job, err := r.getJob(ctx, restore.Namespace, name)
-		if err != nil {
-			return o, err
-		}
-		if o.vanished = job == nil || !metav1.IsControlledBy(job, restore); !o.vanished {
-			o.jobs = append(o.jobs, *job)
-		}
-	}
-	return o, r.observePods(ctx, o.job(name), &o)
+	return o, r.observeJobs(ctx, restore, componentRestore, restore.Status.JobName, &o)
 }
 
 // createRestoreJob creates the Job. requeueAfter is the delay before the next try, 0 when the Job exists.

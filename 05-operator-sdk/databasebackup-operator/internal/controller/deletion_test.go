@@ -47,16 +47,6 @@ func (b *fixture) removed() {
 	b.reconcile()
 }
 
-func TestRetainLeavesTheFiles(t *testing.T) {
-	b := newFixture(t)
-	b.reconcile()
-	if len(b.backup().Finalizers) > 0 {
-		t.Error("a finalizer")
-	}
-	b.removed()
-	b.mustBeGone()
-}
-
 func TestDeleteTakesTheFilesFirst(t *testing.T) {
 	b := newFixture(t, deleteFiles)
 	b.at(0, 0)

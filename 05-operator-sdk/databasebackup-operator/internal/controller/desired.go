@@ -121,10 +121,7 @@ func desiredDelete(b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.
 // desiredRestore is the Job of a DatabaseRestore from a volume of a DatabaseBackup. When the DatabaseRestore names no
 // database, the Job does not either: pgbackup knows which database was dumped.
 func desiredRestore(r *databasesv1.DatabaseRestore, b *databasesv1.DatabaseBackup, defaultImage string) *batchv1.Job {
-	target, auth := r.Spec.TargetRef, r.Spec.Auth
-	if target == nil {
-		target = b.Spec.TargetRef
-	}
+	target, auth := targetOfRestore(r, b), r.Spec.Auth
 	if auth == nil {
 		auth = b.Spec.Auth
 	}

@@ -120,6 +120,26 @@ func (r *Base) listJobs(
 	return slices.DeleteFunc(list.Items, func(job batchv1.Job) bool { return !metav1.IsControlledBy(&job, owner) }), nil
 }
 
+// observeJobs reads the Jobs of an object, and the pods of its active Job. It reads the active Job from the API server
+// itself when the cache does not have it.
+func (r *Base) observeJobs(
+	ctx context.Context, owner client.Object, component, active string, o *observed,
+) (err error) {
+	if o.jobs, err = r.listJobs(ctx, r.Client, owner, labels(owner.GetName(), component)); err != nil {
+		return err
+	}
+	if active != "" && o.job(active) == nil {
+		job, err := r.getJob(ctx, owner.GetNamespace(), active)
+		if err != nil {
+			return err
+		}
+		if o.vanished = job == nil || !metav1.IsControlledBy(job, owner); !o.vanished {
+			o.jobs = append(o.jobs, *job)
+		}
+	}
+	return r.observePods(ctx, o.job(active), o)
+}
+
 // listPods reads the pods of a Job.
 func (r *Base) listPods(ctx context.Context, job *batchv1.Job) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}

@@ -110,6 +110,9 @@ func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	l.comesToSay("Ready", "False PodRejected", "a pod is overdue")
 	l.Expect(condition(l.backup().Status.Conditions, "Ready").Message).To(gomega.ContainSubstring(quotaMessage))
 	l.lift(none)
+	dry := &corev1.PodList{}
+	l.must(l.List(t.Context(), dry, client.InNamespace(l.namespace)))
+	l.Expect(dry.Items).To(gomega.BeEmpty(), "a dry run creates no pod")
 	l.run(job, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
 		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
 	l.comesToSay("Ready", "False Unschedulable", "a pod enqueues it")

@@ -72,35 +72,10 @@ func (b *fixture) started(job *batchv1.Job) {
 	b.must(b.WithWatch.Status().Update(b.t.Context(), job))
 }
 
-// podsIn is the number of pods in the namespace: a dry run creates none.
-func (b *fixture) podsIn() int {
-	b.t.Helper()
-	list := &corev1.PodList{}
-	b.must(b.List(b.t.Context(), list, client.InNamespace(b.namespace)))
-	return len(list.Items)
-}
-
-// A quota refuses the pods of a Job: the condition has the quota's message, in a backup, a restore and a deletion.
+// A quota refuses the pods of a Job: the condition has the quota's message, in a backup, a restore and a deletion. The
+// end of the refusal is in TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice.
 func TestAPodThatAQuotaRefusesIsReportedWithItsMessage(t *testing.T) {
-	t.Run("a backup", func(t *testing.T) {
-		b, job := newRun(t)
-		quota := b.podQuota()
-		b.started(job)
-		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
-		b.is("Ready: False PodRejected")
-		if m := condition(b.backup().Status.Conditions, "Ready").Message; !strings.Contains(m, quotaMessage) {
-			t.Error(m)
-		}
-		b.lift(quota)
-		b.retriesSoon(b.operator.Reconcile(t.Context(), b.request()))
-		if n := b.podsIn(); n > 0 {
-			t.Errorf("the dry run left %d pods", n)
-		}
-		b.run(job, corev1.PodStatus{Phase: corev1.PodRunning})
-		b.reconcile()
-		b.is("Ready: True Scheduled")
-	})
-	t.Run("and until its deadline", func(t *testing.T) {
+	t.Run("a backup, until its deadline", func(t *testing.T) {
 		b, job := newRun(t)
 		b.podQuota()
 		b.started(job)
@@ -228,17 +203,6 @@ func TestARestoreWaitsForItsTarget(t *testing.T) {
 			b.want("False TargetNotFound: " + test.says)
 		})
 	}
-	t.Run("and begins when there is one", func(t *testing.T) {
-		b := newFixture(t)
-		b.ask(func(r *databasesv1.DatabaseRestore) {
-			r.Spec.TargetRef = &databasesv1.TargetReference{Name: "db", ServiceName: "other"}
-		})
-		b.follow()
-		b.must(b.Create(t.Context(),
-			&corev1.Service{ObjectMeta: b.meta("other"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5432}}}}))
-		b.follow()
-		b.want("Unknown Restoring")
-	})
 	t.Run("a backup to an ExternalName", func(t *testing.T) {
 		b := newFixture(t, func(x *backup) { x.Spec.TargetRef.ServiceName = "other" })
 		b.must(b.Create(t.Context(), &corev1.Service{ObjectMeta: b.meta("other"), Spec: external}))

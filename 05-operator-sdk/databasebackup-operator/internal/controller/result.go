@@ -19,7 +19,6 @@ type result struct {
 	Reason    string    `json:"reason"`
 	Message   string    `json:"message"`
 	Warning   string    `json:"warning"`
-	Seconds   float64   `json:"seconds"`
 	Backup    *facts    `json:"backup"`
 	Restored  *restored `json:"restored"`
 	Backups   []listed  `json:"backups"`

@@ -42,11 +42,8 @@ type rule struct {
 
 var backupRules = map[string]rule{
 	"the original's three fields": {with(nil), ""},
-	"no database":                 {one("databaseName", nil), "spec.databaseName: Required value"},
-	"an empty database": {one("databaseName", ""),
-		"spec.databaseName: Invalid value: \"\": spec.databaseName in body should be at least 1 chars"},
-	"quotes and spaces":      {one("databaseName", `o'brien "x" $(rm -rf /); --`), ""},
-	"a database of 63 bytes": {one("databaseName", strings.Repeat("a", 63)), ""},
+	"quotes and spaces":           {one("databaseName", `o'brien "x" $(rm -rf /); --`), ""},
+	"a database of 63 bytes":      {one("databaseName", strings.Repeat("a", 63)), ""},
 	"a database of 64 bytes": {
 		one("databaseName", strings.Repeat("é", 32)), "spec.databaseName: Invalid value: must have at most 63 bytes"},
 	"a line break in a database": {
@@ -54,25 +51,17 @@ var backupRules = map[string]rule{
 	"a NUL in a database": {
 		one("databaseName", "a\x00b"), "spec.databaseName: Invalid value: must not contain control characters"},
 
-	"no schedule":      {one("schedule", nil), "spec.schedule: Required value"},
 	"ranges and names": {one("schedule", "0,30 6-18/2 1-7 JAN,JUL mon-fri"), ""},
 	"two blanks":       {one("schedule", "0  3 * *   *"), ""},
 	"@daily":           {one("schedule", "@daily"), ""},
-	"@annually":        {one("schedule", "@annually"), ""},
 	"@every":           {one("schedule", "@every 5m"), "spec.schedule: Invalid value: must be five fields of cron"},
-	"@never":           {one("schedule", "@never"), "spec.schedule: Invalid value: must be five fields of cron"},
 	"four fields":      {one("schedule", "0 3 * *"), "spec.schedule: Invalid value: must be five fields of cron"},
 	"six fields":       {one("schedule", "0 0 3 * * *"), "spec.schedule: Invalid value: must be five fields of cron"},
 	"a zone in the schedule": {one("schedule", "TZ=Europe/Berlin 0 3 * * *"),
 		"spec.schedule: Invalid value: must not contain TZ= or CRON_TZ=: name the zone in spec.timeZone"},
-	"what panics a parser": {one("schedule", "TZ=0"), "spec.schedule: Invalid value: must not contain TZ="},
-	"CRON_TZ": {one("schedule", "CRON_TZ=UTC 0 3 * * *"),
-		"spec.schedule: Invalid value: must not contain TZ="},
+	"what panics a parser":  {one("schedule", "TZ=0"), "spec.schedule: Invalid value: must not contain TZ="},
 	"a zone of four fields": {one("schedule", "TZ=UTC 3 * * *"), "spec.schedule: Invalid value: must not contain TZ="},
-	"a long schedule": {one("schedule", strings.Repeat("1", 129)),
-		"spec.schedule: Too long: may not be more than 128"},
 
-	"no path":                {one("backupPath", nil), "spec.backupPath: Required value"},
 	"the root of the volume": {one("backupPath", "/"), ""},
 	"dots in a name":         {one("backupPath", "/a..b/..c/d.."), ""},
 	"a relative path":        {one("backupPath", "backups"), "spec.backupPath: Invalid value: must be an absolute path"},
@@ -82,16 +71,9 @@ var backupRules = map[string]rule{
 		"spec.backupPath: Invalid value: must not contain the part '..'"},
 	"a tab in a path": {one("backupPath", "/a\tb"),
 		"spec.backupPath: Invalid value: must not contain control characters"},
-	"a long path": {one("backupPath", "/"+strings.Repeat("a", 400)),
-		"spec.backupPath: Too long: may not be more than 400"},
 
-	"another engine": {one("engine", "MySQL"),
-		`spec.engine: Unsupported value: "MySQL": supported values: "PostgreSQL"`},
 	"a target": {
 		one("targetRef", tree{"name": "orders", "serviceName": "orders-rw", "port": int64(6432)}), ""},
-	"a target without a name": {one("targetRef", tree{}), "spec.targetRef.name: Required value"},
-	"a list of hosts": {one("targetRef", tree{"name": "a", "serviceName": "evil.example.com,x"}),
-		"spec.targetRef.serviceName: Invalid value: must be the name of a Service"},
 	"a host elsewhere": {one("targetRef", tree{"name": "a", "serviceName": "evil.example.com"}),
 		"spec.targetRef.serviceName: Invalid value: must be the name of a Service"},
 	"a folder for a Service": {one("targetRef", tree{"name": "a", "serviceName": "/tmp"}),
@@ -111,65 +93,22 @@ var backupRules = map[string]rule{
 		"spec.targetRef.tls.ca: Invalid value: must have exactly one"},
 	"an authority in none": {one("targetRef", tree{"name": "a", "tls": tree{"mode": "verify-ca", "ca": tree{}}}),
 		"spec.targetRef.tls.ca: Invalid value: must have exactly one"},
-	"another mode of TLS": {one("targetRef", tree{"name": "a", "tls": tree{"mode": "allow"}}),
-		`spec.targetRef.tls.mode: Unsupported value: "allow"`},
-	"port 0": {one("targetRef", tree{"name": "a", "port": int64(0)}),
-		"spec.targetRef.port: Invalid value: 0: spec.targetRef.port in body should be greater than or equal to 1"},
-	"port 65536": {one("targetRef", tree{"name": "a", "port": int64(65536)}),
-		"spec.targetRef.port: Invalid value: 65536: spec.targetRef.port in body should be less than or equal to 65535"},
 	"half of the credentials": {one("auth", tree{"usernameSecretRef": secretKey}), ""},
-	"a Secret without a key": {one("auth", tree{"passwordSecretRef": tree{"name": "s"}}),
-		"spec.auth.passwordSecretRef.key: Required value"},
-	"a key without a Secret": {one("auth", tree{"usernameSecretRef": tree{"key": "k"}}),
-		"spec.auth.usernameSecretRef.name: Required value"},
-	"an empty image": {one("image", ""), "spec.image: Invalid value: \"\": spec.image in body should be at least 1 chars"},
-	"a claim":        {one("destination", tree{"persistentVolumeClaim": tree{"claimName": "c"}}), ""},
 	"no destination in it": {one("destination", tree{}),
 		"spec.destination: Invalid value: must name exactly one destination: persistentVolumeClaim"},
-	"a claim without a name": {one("destination", tree{"persistentVolumeClaim": tree{}}),
-		"spec.destination.persistentVolumeClaim.claimName: Required value"},
 	"a zone":              {one("timeZone", "America/Argentina/Buenos_Aires"), ""},
 	"a zone with a sign":  {one("timeZone", "Etc/GMT+12"), ""},
 	"the zone of the pod": {one("timeZone", "Local"), "spec.timeZone: Invalid value: must not be Local"},
 	"a file for a zone": {one("timeZone", "../etc/localtime"),
 		"spec.timeZone: Invalid value: must be a name of the IANA database"},
-	"a deadline of 0": {one("startingDeadlineSeconds", int64(0)), "spec.startingDeadlineSeconds: Invalid " +
-		"value: 0: spec.startingDeadlineSeconds in body should be greater than or equal to 1"},
-	"a deadline of two years": {one("startingDeadlineSeconds", int64(63072000)), "spec.startingDeadlineSeconds: " +
-		"Invalid value: 63072000: spec.startingDeadlineSeconds in body should be less than or equal to 31536000"},
-	"Replace": {one("concurrencyPolicy", "Replace"), ""},
-	"Allow": {one("concurrencyPolicy", "Allow"),
-		`spec.concurrencyPolicy: Unsupported value: "Allow": supported values: "Forbid", "Replace"`},
-	"keep nothing":   {one("retention", tree{"keepLast": int64(0)}), "spec.retention: Invalid value: must keep something"},
-	"keep days only": {one("retention", tree{"keepLast": int64(0), "keepDaily": int64(3)}), ""},
-	"keep less than nothing": {one("retention", tree{"keepWeekly": int64(-1)}), "spec.retention.keepWeekly: Invalid " +
-		"value: -1: spec.retention.keepWeekly in body should be greater than or equal to 0"},
-	"keep too many": {one("retention", tree{"keepMonthly": int64(10001)}), "spec.retention.keepMonthly: " +
-		"Invalid value: 10001: spec.retention.keepMonthly in body should be less than or equal to 10000"},
-	"a negative age": {one("retention", tree{"maxAgeDays": int64(-1)}), "spec.retention.maxAgeDays: Invalid " +
-		"value: -1: spec.retention.maxAgeDays in body should be greater than or equal to 0"},
+	"keep nothing": {
+		one("retention", tree{"keepLast": int64(0)}), "spec.retention: Invalid value: must keep something"},
+	"keep days only":      {one("retention", tree{"keepLast": int64(0), "keepDaily": int64(3)}), ""},
 	"verify by restoring": {one("verification", tree{"mode": "Restore", "query": "SELECT 1"}), ""},
-	"another verification": {one("verification", tree{"mode": "Hope"}),
-		`spec.verification.mode: Unsupported value: "Hope": supported values: "None", "Archive", "Restore"`},
 	"a query without a server": {one("verification", tree{"query": "SELECT 1"}),
 		"spec.verification.query: Invalid value: needs mode Restore"},
 	"a command of psql": {one("verification", tree{"mode": "Restore", "query": ` \! rm -rf /`}),
 		"spec.verification.query: Invalid value: must not begin with a backslash"},
-	"no retry": {one("backoffLimit", int64(0)), ""},
-	"eleven retries": {one("backoffLimit", int64(11)),
-		"spec.backoffLimit: Invalid value: 11: spec.backoffLimit in body should be less than or equal to 10"},
-	"no time": {one("activeDeadlineSeconds", int64(0)), "spec.activeDeadlineSeconds: Invalid value: 0: " +
-		"spec.activeDeadlineSeconds in body should be greater than or equal to 1"},
-	"no history": {with(tree{"successfulJobsHistoryLimit": int64(0), "failedJobsHistoryLimit": int64(0)}), ""},
-	"a negative history": {one("failedJobsHistoryLimit", int64(-1)), "spec.failedJobsHistoryLimit: Invalid value: " +
-		"-1: spec.failedJobsHistoryLimit in body should be greater than or equal to 0"},
-	"a long history": {one("successfulJobsHistoryLimit", int64(101)), "spec.successfulJobsHistoryLimit: " +
-		"Invalid value: 101: spec.successfulJobsHistoryLimit in body should be less than or equal to 100"},
-	"memory in words": {one("resources", tree{"limits": tree{"memory": "much"}}),
-		"spec.resources.limits.memory: Invalid value: \"much\": spec.resources.limits.memory in body should match"},
-	"Delete": {one("deletionPolicy", "Delete"), ""},
-	"Orphan": {one("deletionPolicy", "Orphan"),
-		`spec.deletionPolicy: Unsupported value: "Orphan": supported values: "Retain", "Delete"`},
 }
 
 // restoring returns the smallest DatabaseRestore, with one other field.
@@ -180,9 +119,7 @@ func restoring(field string, value any) tree {
 }
 
 var restoreRules = map[string]rule{
-	"two names":         {restoring("overwrite", true), ""},
-	"no DatabaseBackup": {restoring("databaseBackupName", nil), "spec.databaseBackupName: Required value"},
-	"no backup":         {restoring("backupName", nil), "spec.backupName: Required value"},
+	"two names": {restoring("overwrite", true), ""},
 	"a file for a backup": {
 		restoring("backupName", "../x"), "spec.backupName: Invalid value: must be a name from status.backups"},
 	"a UID":              {restoring("backupOwnerUID", "7e1b6c1e-29f5-4a3c-9f3e-0d8b7d1c2a3b"), ""},
@@ -194,15 +131,9 @@ var restoreRules = map[string]rule{
 		restoring("databaseName", "a\nb"), "spec.databaseName: Invalid value: must not contain control characters"},
 	"half of the credentials": {restoring("auth", tree{"usernameSecretRef": secretKey}),
 		"spec.auth: Invalid value: must have usernameSecretRef and passwordSecretRef"},
-	"credentials":    {restoring("auth", tree{"usernameSecretRef": secretKey, "passwordSecretRef": secretKey}), ""},
-	"another target": {restoring("targetRef", tree{"name": "spare"}), ""},
-	"a list of hosts": {restoring("targetRef", tree{"name": "evil.example.com,x"}),
-		"spec.targetRef.name: Invalid value: must be the name of a StatefulSet"},
-	"a host elsewhere": {restoring("targetRef", tree{"name": "a", "serviceName": "evil.example.com"}),
-		"spec.targetRef.serviceName: Invalid value: must be the name of a Service"},
+	"credentials": {
+		restoring("auth", tree{"usernameSecretRef": secretKey, "passwordSecretRef": secretKey}), ""},
 	"a target without a name": {restoring("targetRef", tree{"port": int64(1)}), "spec.targetRef.name: Required value"},
-	"a negative number of goes": {restoring("backoffLimit", int64(-1)),
-		"spec.backoffLimit: Invalid value: -1: spec.backoffLimit in body should be greater than or equal to 0"},
 }
 
 func object(kind, namespace, name string, spec tree) *unstructured.Unstructured {
