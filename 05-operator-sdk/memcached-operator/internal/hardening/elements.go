@@ -37,8 +37,8 @@ func (c *child) replaced() client.Object {
 	return object
 }
 
-// applyReplaced writes a child whose elements are replaced, if no other client wrote it since it was read, and applies
-// it again: other fields may differ, too.
+// applyReplaced writes a child whose elements are replaced, if no other client wrote it since it was read. It applies
+// the child again when other fields differ, too.
 func (c children) applyReplaced(ctx context.Context, child *child, replaced client.Object,
 	desired runtime.ApplyConfiguration, opts []client.ApplyOption) error {
 	apply := client.ApplyOptions{}
@@ -46,6 +46,9 @@ func (c children) applyReplaced(ctx context.Context, child *child, replaced clie
 	patch := client.MergeFromWithOptions(child.live, client.MergeFromWithOptimisticLock{})
 	if err := c.Patch(ctx, replaced, patch, client.FieldOwner(apply.FieldManager)); err != nil {
 		return err
+	}
+	if answer := fieldsOf(replaced); len(fields.Differences(child.fields, answer)) == 0 {
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, desired)
 	}
 	return c.Client.Apply(ctx, desired, opts...)
 }

@@ -199,13 +199,13 @@ func TestPodsOfAWorkloadAreNotChildren(t *testing.T) {
 	t.Parallel()
 	s := greeting(build(t), "FAULT=marks-pods")
 	s.Role = nil
-	report, err := Run(t.Context(), s, Options{Only: []string{"creation", "restart", "deletion"}, Progress: t.Logf})
+	report, err := Run(t.Context(), s, Options{Only: []string{"creation", "deletion"}, Progress: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := report.Markdown()
-	if got := report.Failed(); len(got) > 0 && !slices.Equal(got, []string{"creation"}) {
-		t.Errorf("the node of a pod is not the operator's choice, and these failed: %v", got)
+	if slices.Contains(report.Failed(), "deletion") {
+		t.Errorf("the node of a pod is not the operator's choice:\n%s", page)
 	}
 	if strings.Contains(page, "pods/hello") || !strings.Contains(page, "patch pods") {
 		t.Errorf("the pods are children, or were not annotated:\n%s", page)
