@@ -216,7 +216,7 @@ func TestAnObjectThatAppearsBetweenReadAndWriteIsNotChanged(t *testing.T) {
 					},
 				}))
 				// Another UID is an invalid change; hardening makes a conflict of it.
-				if _, err := f.apply(); !apierrors.IsConflict(err) && !(exists && apierrors.IsInvalid(err)) {
+				if _, err := f.apply(); !apierrors.IsConflict(err) && (!exists || !apierrors.IsInvalid(err)) {
 					t.Errorf("the write ended with %v, want a conflict", err)
 				}
 				version := unmanaged.GetResourceVersion()

@@ -8,8 +8,8 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 )
 
-// A Verdict is how a finding ended. What has the reason of a skipped one; a late one was restored only at the next
-// resync.
+// A Verdict is how a finding ended. A skipped finding has its reason in What; a late finding was restored only at the
+// next resync.
 type Verdict = outcome.Verdict
 
 // Verdicts.

@@ -8,11 +8,11 @@ import (
 	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
-// The result of a check, under the names that its readers know.
-type (
-	Outcome = outcome.Result
-	Verdict = outcome.Verdict
-)
+// An Outcome is the result of a check.
+type Outcome = outcome.Result
+
+// A Verdict is how a check ended.
+type Verdict = outcome.Verdict
 
 // Verdicts.
 const (
