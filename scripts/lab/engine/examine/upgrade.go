@@ -123,7 +123,7 @@ func many(r *run) error {
 		if refused := beingRefused(t.writes(mark)); err != nil && refused != nil {
 			return skipped("copies of the sample cannot be served at the same time: %v", refused), nil
 		}
-		if full := t.unschedulable(); err != nil && full != "" {
+		if full := t.podsWithoutNode(); err != nil && full != "" {
 			return skipped("the pods of the copies do not fit on the simulated nodes: %s", full), nil
 		}
 		if err != nil {
@@ -143,8 +143,8 @@ func many(r *run) error {
 	})
 }
 
-// unschedulable is the reason of the scheduler why a pod gets no node; empty when each pod has one.
-func (t *trial) unschedulable() string {
+// podsWithoutNode is the reason of the scheduler why a pod gets no node; empty when each pod has one.
+func (t *trial) podsWithoutNode() string {
 	pods, err := t.fixture.Kube.CoreV1().Pods(t.namespace).List(t.ctx, metav1.ListOptions{})
 	if err != nil {
 		return ""
