@@ -146,6 +146,9 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 		return failed("while the writes for one sample got %s, %v%s", f.name, err, f.note).
 			with(lines(t.writes(0))...), t.ctx.Err()
 	}
+	if time.Since(begin) > window/2 { // a busy operator made its first tries, after short waits, only now
+		begin, mark = time.Now(), t.fixture.Ledger.Mark()
+	}
 	w, err := t.watch(begin, mark)
 	if err != nil {
 		return Finding{}, err
