@@ -225,7 +225,7 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 		"a label that the cache selects by": {[]string{"FAULT=selects"}, []string{"drift"}, "drift",
 			"when a user changes .metadata.labels.app of configmaps/hello"},
 		"what an earlier spec made stays": {[]string{"FAULT=leaves"}, []string{"spec"}, "spec",
-			"is left behind: configmaps/hello-3"},
+			"are left behind: configmaps/hello-3"},
 		"no fault: a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
 			"configmaps/hello (3 fields)"},
 		"no fault: a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
