@@ -56,8 +56,9 @@ func TestClusterNodesAreReady(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(facts.Nodes).NotTo(BeEmpty())
 	for _, n := range facts.Nodes {
-		g.Expect(n.Ready).To(BeTrue(), "node %s is ready", n.Name)
-		g.Expect(n.Kubelet).NotTo(Equal(lookaround.KubeletAbsent), "a program reports for node %s", n.Name)
+		g.Expect(n.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.NodeReady),
+			HaveField("Status", corev1.ConditionTrue))), "node %s is ready", n.Name)
+		g.Expect(lookaround.KubeletOf(n)).NotTo(Equal(lookaround.KubeletAbsent), "a program reports for node %s", n.Name)
 	}
 }
 
@@ -203,7 +204,7 @@ func TestClusterIsExplained(t *testing.T) {
 	facts, err := lookaround.Look(t.Context(), cluster(t))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(facts.Controllers).To(BeTrue())
-	g.Expect(facts.Groups).To(ContainElement(And(HaveField("Name", "apps"), HaveField("Kinds", 5))))
+	g.Expect(facts.Groups).To(HaveKeyWithValue("apps", HaveLen(5)))
 	var out bytes.Buffer
 	g.Expect(lookaround.Print(&out, facts)).To(Succeed())
 	for line := range strings.Lines(out.String()) {

@@ -24,7 +24,7 @@ func TestEnvtestHasNeitherNodesNorControllers(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(facts.Nodes).To(BeEmpty())
 	g.Expect(facts.Controllers).To(BeFalse())
-	g.Expect(lookaround.EnvironmentOf(facts)).To(Equal(lookaround.EnvironmentEnvtest))
+	g.Expect(facts.Environment()).To(Equal(lookaround.EnvironmentEnvtest))
 }
 
 func TestEnvtestServesTheSameKindsAsACluster(t *testing.T) {

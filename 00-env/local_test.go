@@ -24,7 +24,7 @@ func TestLocalNodesAreThreeSimulatedOnes(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(facts.Nodes).To(HaveLen(3))
 	for _, n := range facts.Nodes {
-		g.Expect(n.Kubelet).To(Equal(lookaround.KubeletSimulated), "node %s", n.Name)
+		g.Expect(lookaround.KubeletOf(n)).To(Equal(lookaround.KubeletSimulated), "node %s", n.Name)
 	}
-	g.Expect(lookaround.EnvironmentOf(facts)).To(Equal(lookaround.EnvironmentLocal))
+	g.Expect(facts.Environment()).To(Equal(lookaround.EnvironmentLocal))
 }

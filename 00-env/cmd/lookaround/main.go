@@ -14,21 +14,23 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; without it KUBECONFIG, in-cluster, ~/.kube/config")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; without it KUBECONFIG, ~/.kube/config, in-cluster")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "error: unexpected argument %q: the only flag is --kubeconfig FILE\n", flag.Arg(0))
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, *kubeconfig, flag.Args()...); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+	if err := run(ctx, os.Stdout, *kubeconfig); err != nil {
+		fmt.Fprintf(os.Stderr, "error: %v\n"+
+			"fix: `make up` in the root folder starts or repairs the local cluster, and prints how to use it\n", err)
 		os.Exit(1)
 	}
 }
 
 // run looks at the cluster and prints what it saw to w.
-func run(ctx context.Context, w io.Writer, kubeconfig string, extra ...string) error {
-	if len(extra) > 0 {
-		return fmt.Errorf("unexpected argument %q: the only flag is --kubeconfig FILE", extra[0])
-	}
+func run(ctx context.Context, w io.Writer, kubeconfig string) error {
 	cfg, err := lookaround.Config(kubeconfig)
 	if err != nil {
 		return err

@@ -1,45 +1,20 @@
 package lookaround
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-	"unicode/utf8"
-)
 
-const (
-	// width is the greatest length of a line in characters.
-	width = 100
-	// nameWidth is how many characters of a name a table shows: enough for each group of Kubernetes itself.
-	nameWidth = 28
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
-
-// environmentText explains each environment.
-var environmentText = map[Environment]string{
-	EnvironmentEnvtest: "envtest: an API server and its etcd, and nothing else.\n" +
-		"Objects are checked and stored, but no controller acts on them and no pod is ever placed.",
-	EnvironmentLocal: "local: a whole control plane with simulated nodes.\n" +
-		"Objects go their full way; a pod is reported as Running, but no container exists.",
-	EnvironmentReal: "a cluster with real kubelets, such as kind.\n" +
-		"Containers run: pages are served and logs can be read.",
-	EnvironmentNodeless: "a control plane without working nodes.\n" +
-		"Controllers act on objects, but every pod stays Pending.",
-}
 
 // controllersText describes whether controllers work.
 var controllersText = map[bool]string{
 	true: "at work\nThe namespace default has its service account: a controller made it, no API server does.",
-	false: "none\nThe namespace default has no service account: the controller that makes one is not there, " +
-		"and\nwithout controllers no Deployment gets pods and nothing is garbage collected.",
-}
-
-// kubeletText describes the program that reports for a node.
-var kubeletText = map[Kubelet]string{
-	KubeletReal:      "real: it starts containers",
-	KubeletSimulated: "simulated by kwok: it reports, and starts nothing",
-	KubeletAbsent:    "absent: no kubelet reports, the node is only a record",
+	false: "none\nThe namespace default has no service account, because the controller that makes it is not there.\n" +
+		"Without controllers no Deployment gets pods, and no object is garbage collected.",
 }
 
 // groupText describes the purpose of each group of Kubernetes itself.
@@ -68,97 +43,67 @@ var groupText = map[string]string{
 	"storagemigration.k8s.io":      "stored objects rewritten in a newer version",
 }
 
-// Print writes the facts with a sentence on each, in lines of at most 100 characters.
-func Print(w io.Writer, f Facts) error {
-	var out bytes.Buffer
-	item := func(title, text string) {
-		fmt.Fprintf(&out, "%s: %s\n", title, strings.ReplaceAll(text, "\n", "\n  "))
+// Print writes the facts, with a sentence on each.
+func Print(w io.Writer, f *Facts) error {
+	text := item("Server", fmt.Sprintf("Kubernetes %s at %s\n"+
+		"Everything in a cluster, this program too, is a client of the API server.", f.Version, f.Server)) +
+		item("Cluster", string(f.Environment())) +
+		item("Controllers", controllersText[f.Controllers]) +
+		item("Nodes", nodesText(f.Nodes)) +
+		item("API groups", groupsText(f.Groups))
+	if f.Unavailable != nil {
+		text += item("No answer", f.Unavailable.Error())
 	}
-	item("Server", fmt.Sprintf("Kubernetes %s at %s\n", f.Version, f.Server)+
-		"Everything in a cluster, this program too, is a client of the API server.")
-	item("Cluster", environmentText[EnvironmentOf(f)])
-	item("Controllers", controllersText[f.Controllers])
-	item("Nodes", nodesTable(f.Nodes))
-	item("API groups", groupsTable(f.Groups))
-	for line := range strings.Lines(out.String()) {
-		if _, err := fmt.Fprintln(w, clip(strings.TrimRight(line, " \n"), width)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := io.WriteString(w, text)
+	return err
 }
 
-func nodesTable(nodes []Node) string {
+// item returns a title and a text, whose further lines are indented.
+func item(title, text string) string {
+	return fmt.Sprintf("%s: %s\n", title, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  "))
+}
+
+func nodesText(nodes []corev1.Node) string {
 	if len(nodes) == 0 {
 		return "none\nA node is a machine that pods are placed on: here nothing can run."
 	}
-	rows := [][]string{{"NODE", "READY", "VERSION", "KUBELET"}}
-	ready := 0
-	for _, n := range nodes {
+	ready, rows := 0, "NODE\tREADY\tVERSION\tKUBELET\n"
+	for _, node := range nodes {
 		word := "no"
-		if n.Ready {
-			word = "yes"
-			ready++
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				word = "yes"
+				ready++
+			}
 		}
-		rows = append(rows, []string{n.Name, word, n.Version, kubeletText[n.Kubelet]})
+		rows += fmt.Sprintf("%s\t%s\t%s\t%s\n", node.Name, word, node.Status.NodeInfo.KubeletVersion, KubeletOf(node))
 	}
 	return fmt.Sprintf("%d of %d ready\n", ready, len(nodes)) +
 		"A node is a machine that pods are placed on; its kubelet runs them and reports.\n" + table(rows)
 }
 
-func groupsTable(groups []Group) string {
-	rows := [][]string{{"GROUP", "KINDS", "WHAT FOR"}}
-	kinds, fromCRDs := 0, 0
-	for _, g := range groups {
-		name := g.Name
-		if name == "" {
-			name = "(core)"
+func groupsText(groups map[string]sets.Set[string]) string {
+	kinds, rows := 0, "GROUP\tKINDS\tWHAT FOR\n"
+	for _, group := range sets.List(sets.KeySet(groups)) {
+		text, known := groupText[group]
+		if !known {
+			text = "added by a CRD, or by another API server"
 		}
-		rows = append(rows, []string{name, fmt.Sprint(g.Kinds), purpose(g)})
-		kinds, fromCRDs = kinds+g.Kinds, fromCRDs+g.CRDs
+		if group == "" {
+			rows += "(core)"
+		}
+		kinds += groups[group].Len()
+		rows += fmt.Sprintf("%s\t%d\t%s\n", group, groups[group].Len(), text)
 	}
-	return fmt.Sprintf("%s, %s, %s\n", counted(len(groups), "group"), counted(kinds, "kind"),
-		counted(fromCRDs, "CRD")) +
+	return fmt.Sprintf("%d groups, %d kinds\n", len(groups), kinds) +
 		"A kind is a type of object with a schema. A CRD adds one to a running API server.\n" + table(rows)
 }
 
-// purpose describes the purpose of a group, or its origin.
-func purpose(g Group) string {
-	text := groupText[g.Name]
-	switch {
-	case g.CRDs > 0:
-		text = fmt.Sprintf("added by %s: an operator may act on it", counted(g.CRDs, "CRD"))
-	case text == "":
-		text = "no CRD: a newer Kubernetes or another API server brings it"
-	}
-	if g.Unavailable {
-		text = "DOES NOT ANSWER; " + text
-	}
-	return text
-}
-
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
-// table aligns the cells of rows. Long names are cut.
-func table(rows [][]string) string {
+// table aligns the cells of rows.
+func table(rows string) string {
 	var out strings.Builder
 	columns := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(columns, clip(row[0], nameWidth)+"\t"+strings.Join(row[1:], "\t"))
-	}
-	_ = columns.Flush() // a strings.Builder takes everything
-	return strings.TrimRight(out.String(), "\n")
-}
-
-// clip cuts a text to a number of characters. A text that was cut ends in "…".
-func clip(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return string([]rune(text)[:limit-1]) + "…"
+	_, _ = io.WriteString(columns, rows) // a strings.Builder takes everything
+	_ = columns.Flush()
+	return out.String()
 }
