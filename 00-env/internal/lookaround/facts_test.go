@@ -14,7 +14,7 @@ func node(version, annotation string) corev1.Node {
 }
 
 func TestEnvironment(t *testing.T) {
-	silent, simulated, real := node("", "fake"), node("kwok-0.8.0", ""), node("v1.37.1", "")
+	noReport, simulated, real := node("", "fake"), node("kwok-0.8.0", ""), node("v1.37.1", "")
 	older := node("v1.37.1", "fake") // the version was there before kwok
 	for name, test := range map[string]struct {
 		controllers bool
@@ -22,10 +22,10 @@ func TestEnvironment(t *testing.T) {
 		want        Environment
 	}{
 		"an API server":                             {false, nil, EnvironmentEnvtest},
-		"objects of nodes do not make a cluster":    {false, []corev1.Node{silent}, EnvironmentEnvtest},
+		"objects of nodes do not make a cluster":    {false, []corev1.Node{noReport}, EnvironmentEnvtest},
 		"controllers without nodes":                 {true, nil, EnvironmentNodeless},
-		"controllers and a node that never reports": {true, []corev1.Node{silent}, EnvironmentNodeless},
-		"simulated nodes":                           {true, []corev1.Node{simulated, older, silent}, EnvironmentLocal},
+		"controllers and a node that never reports": {true, []corev1.Node{noReport}, EnvironmentNodeless},
+		"simulated nodes":                           {true, []corev1.Node{simulated, older, noReport}, EnvironmentLocal},
 		"a real node and a simulated one":           {true, []corev1.Node{real, simulated}, EnvironmentReal},
 	} {
 		f := Facts{Controllers: test.controllers, Nodes: test.nodes}
