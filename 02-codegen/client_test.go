@@ -125,7 +125,7 @@ func TestApplyStatusMergesConditionsByType(t *testing.T) {
 	create(t, webs, newMyWeb("shop"))
 	apply := func(manager, conditionType string, status metav1.ConditionStatus) {
 		t.Helper()
-		condition := metav1ac.Condition().WithType(conditionType).WithStatus(status).WithReason(webv1.ReasonAsExpected).
+		condition := metav1ac.Condition().WithType(conditionType).WithStatus(status).WithReason("AsExpected").
 			WithMessage("").WithLastTransitionTime(metav1.NewTime(time.Unix(0, 0)))
 		_, err := webs.ApplyStatus(t.Context(),
 			webv1ac.MyWeb("shop", "").WithStatus(webv1ac.MyWebStatus().WithConditions(condition)),
@@ -135,16 +135,16 @@ func TestApplyStatusMergesConditionsByType(t *testing.T) {
 		}
 	}
 
-	apply("one", webv1.ConditionAvailable, metav1.ConditionTrue)
-	apply("another", webv1.ConditionDegraded, metav1.ConditionFalse)
-	apply("one", webv1.ConditionAvailable, metav1.ConditionFalse)
+	apply("one", "Available", metav1.ConditionTrue)
+	apply("another", "Degraded", metav1.ConditionFalse)
+	apply("one", "Available", metav1.ConditionFalse)
 
 	got := map[string]metav1.ConditionStatus{}
 	for _, condition := range get(t, webs, "shop").Status.Conditions {
 		got[condition.Type] = condition.Status
 	}
 	want := map[string]metav1.ConditionStatus{
-		webv1.ConditionAvailable: metav1.ConditionFalse, webv1.ConditionDegraded: metav1.ConditionFalse}
+		"Available": metav1.ConditionFalse, "Degraded": metav1.ConditionFalse}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}

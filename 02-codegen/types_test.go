@@ -21,7 +21,7 @@ func fullMyWeb(name string) *webv1.MyWeb {
 		Completed: true, NodePort: 30100, ObservedGeneration: 1, ReadyReplicas: 2,
 		Selector: "app.kubernetes.io/instance=" + name,
 		Conditions: []metav1.Condition{{
-			Type: webv1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: webv1.ReasonServing, Message: "2 pods",
+			Type: "Available", Status: metav1.ConditionTrue, Reason: "Serving", Message: "2 pods",
 			ObservedGeneration: 1, LastTransitionTime: metav1.Unix(0, 0),
 		}},
 	}

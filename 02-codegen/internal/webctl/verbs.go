@@ -130,13 +130,13 @@ func statusFor(web *webv1.MyWeb, ready int32) webv1.MyWebStatus {
 		status.NodePort = *web.Spec.NodePortNumber
 	}
 	available := metav1.Condition{
-		Type:               webv1.ConditionAvailable,
+		Type:               "Available",
 		Status:             metav1.ConditionTrue,
-		Reason:             webv1.ReasonServing,
+		Reason:             "Serving",
 		ObservedGeneration: web.Generation,
 	}
 	if ready == 0 {
-		available.Status, available.Reason = metav1.ConditionFalse, webv1.ReasonNoReadyPod
+		available.Status, available.Reason = metav1.ConditionFalse, "NoReadyPod"
 	}
 	meta.SetStatusCondition(&status.Conditions, available)
 	return status

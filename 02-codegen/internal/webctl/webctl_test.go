@@ -54,16 +54,16 @@ func TestStatusFor(t *testing.T) {
 		Status:     webv1.MyWebStatus{Selector: "kept"},
 	}
 	available := func(status metav1.ConditionStatus, reason string) []metav1.Condition {
-		return []metav1.Condition{{Type: webv1.ConditionAvailable, Status: status, Reason: reason, ObservedGeneration: 4}}
+		return []metav1.Condition{{Type: "Available", Status: status, Reason: reason, ObservedGeneration: 4}}
 	}
 	for name, test := range map[string]struct {
 		ready int32
 		want  webv1.MyWebStatus
 	}{
-		"no pod": {0, webv1.MyWebStatus{Conditions: available(metav1.ConditionFalse, webv1.ReasonNoReadyPod)}},
-		"some":   {1, webv1.MyWebStatus{ReadyReplicas: 1, Conditions: available(metav1.ConditionTrue, webv1.ReasonServing)}},
+		"no pod": {0, webv1.MyWebStatus{Conditions: available(metav1.ConditionFalse, "NoReadyPod")}},
+		"some":   {1, webv1.MyWebStatus{ReadyReplicas: 1, Conditions: available(metav1.ConditionTrue, "Serving")}},
 		"all": {2, webv1.MyWebStatus{
-			ReadyReplicas: 2, Completed: true, Conditions: available(metav1.ConditionTrue, webv1.ReasonServing)}},
+			ReadyReplicas: 2, Completed: true, Conditions: available(metav1.ConditionTrue, "Serving")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.want.NodePort, test.want.ObservedGeneration, test.want.Selector = 30100, 4, "kept"

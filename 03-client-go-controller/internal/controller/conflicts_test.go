@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/03-client-go-controller/internal/owned"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/test/mywebtest"
 )
@@ -30,7 +31,7 @@ func (f *fixture) message(name, kind string) string {
 // blocked waits until a MyWeb is degraded for a reason, and checks that the controller then sends nothing more.
 func (f *fixture) blocked(name, reason string) {
 	f.Helper()
-	f.Eventually(f.condition(name, webv1.ConditionDegraded)).Should(Equal("True " + reason))
+	f.Eventually(f.condition(name, owned.Degraded)).Should(Equal("True " + reason))
 	sent := f.total()
 	f.Consistently(f.total).Should(Equal(sent),
 		"requests were sent although only the end of the conflict could change something")
@@ -39,7 +40,7 @@ func (f *fixture) blocked(name, reason string) {
 // recovered checks that a MyWeb recovers at once.
 func (f *fixture) recovered(name string) {
 	f.Helper()
-	f.Eventually(f.condition(name, webv1.ConditionDegraded), atOnce).Should(Equal("False AsExpected"))
+	f.Eventually(f.condition(name, owned.Degraded), atOnce).Should(Equal("False AsExpected"))
 	f.complete(name)
 }
 
@@ -80,7 +81,7 @@ func TestAConflictBetweenReadAndWriteIsNotChanged(t *testing.T) {
 				} else {
 					f.create("site")
 				}
-				f.blocked("site", webv1.ReasonResourceConflict)
+				f.blocked("site", owned.ReasonResourceConflict)
 				if now := f.child(kind, "site"); now.GetResourceVersion() != version || len(now.GetOwnerReferences()) > 0 {
 					t.Error("the unmanaged object was changed")
 				}
@@ -119,7 +120,7 @@ func TestANodePortThatTwoMyWebsWant(t *testing.T) {
 	f.complete("first")
 	f.create("second", wanting)
 	f.blocked("second", webv1.ReasonNodePortUnavailable)
-	if got := f.message("second", webv1.ConditionDegraded); !strings.HasSuffix(got, f.namespace+"/first") {
+	if got := f.message("second", owned.Degraded); !strings.HasSuffix(got, f.namespace+"/first") {
 		t.Errorf("the message is %q", got)
 	}
 	if !f.completed("first")() {
@@ -138,12 +139,12 @@ func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 	f.freeze("services")
 	f.put(holding("other", port))
 	f.create("site", func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port })
-	f.Eventually(f.condition("site", webv1.ConditionDegraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
+	f.Eventually(f.condition("site", owned.Degraded)).Should(Equal("True " + webv1.ReasonNodePortUnavailable))
 	// no watch reports that the port is free
 	f.Eventually(func() int { return f.requests()["PATCH services"] }).Should(BeNumerically(">", 3))
 	f.thaw("services")
 	f.Eventually(func() string {
-		return f.message("site", webv1.ConditionDegraded)
+		return f.message("site", owned.Degraded)
 	}).Should(ContainSubstring(f.namespace + "/other"))
 	f.blocked("site", webv1.ReasonNodePortUnavailable)
 	f.remove("Service", "other")
@@ -158,8 +159,8 @@ func TestAChildThatAFinalizerHoldsIsReported(t *testing.T) {
 	f := newServed(t)
 	f.patch("ConfigMap", "site", `[{"op":"add","path":"/metadata/finalizers","value":["example.com/keep"]}]`)
 	f.remove("ConfigMap", "site")
-	f.blocked("site", webv1.ReasonWaitingForDeletion)
-	if got := f.message("site", webv1.ConditionDegraded); !strings.Contains(got, "ConfigMap site") ||
+	f.blocked("site", owned.ReasonWaitingForDeletion)
+	if got := f.message("site", owned.Degraded); !strings.Contains(got, "ConfigMap site") ||
 		!strings.Contains(got, "example.com/keep") {
 		t.Errorf("the message does not name the object and its finalizer: %s", got)
 	}

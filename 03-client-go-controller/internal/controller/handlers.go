@@ -40,7 +40,7 @@ func (c *Controller) mapToMyWebs(obj myweb.Object) (webs []cache.ObjectName) {
 	if _, exists, _ := c.informers["MyWeb"].GetStore().GetByKey(name.String()); isMyWeb || exists {
 		webs = append(webs, name)
 	}
-	affected := c.indexed("MyWeb", byUID, string(myweb.OwnerUID(obj)))
+	affected := c.indexed("MyWeb", byUID, string(myweb.Kind.UID(obj)))
 	if service, ok := obj.(*corev1.Service); ok {
 		ports, _ := heldNodePorts(service)
 		for _, port := range ports {

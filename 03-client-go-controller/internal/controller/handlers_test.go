@@ -98,6 +98,6 @@ func TestWhichMyWebsAnObjectAffects(t *testing.T) {
 
 func made(uid string) func(*corev1.ConfigMap) {
 	return func(c *corev1.ConfigMap) {
-		c.Annotations = map[string]string{myweb.AnnotationApplied: uid + "/0123456789abcdef"}
+		c.Annotations = map[string]string{myweb.Kind.Annotation(): uid + "/0123456789abcdef"}
 	}
 }

@@ -35,7 +35,7 @@ func (c *Controller) checkNodePort(web *webv1.MyWeb, child *myweb.Child) error {
 // nodePortHolder returns the Service that has a node port; nil when the port is free or the MyWeb has it itself.
 func (c *Controller) nodePortHolder(web *webv1.MyWeb, port int32) *corev1.Service {
 	for _, obj := range c.indexed("Service", byNodePort, strconv.Itoa(int(port))) {
-		if service := obj.(*corev1.Service); !myweb.IsOwnedBy(service, web) || service.Name != web.Name {
+		if service := obj.(*corev1.Service); !myweb.Kind.Owns(web, service) || service.Name != web.Name {
 			return service
 		}
 	}
@@ -49,21 +49,16 @@ const freeingTries = 7
 // errNodePortNotFree is the refusal of such a port.
 var errNodePortNotFree = errors.New("the node port is not free yet")
 
-// mayBecomeFree reports whether to request a node port once more. The API server frees the port of a deleted
-// Service a moment after it reported the deletion. So it refuses a Service that is created again at once, though
-// the port is not taken.
-func (c *Controller) mayBecomeFree(web *webv1.MyWeb) bool {
-	return c.workqueue.NumRequeues(nameOf(web)) < freeingTries
-}
-
 // isNodePortTaken reports whether an apply was refused because another Service has the node port.
 func isNodePortTaken(err error) bool {
 	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
 	return found && strings.HasSuffix(cause.Field, ".nodePort") && strings.Contains(cause.Message, "already allocated")
 }
 
+// nodePortRefused returns the error of such a refusal. The API server frees the port of a deleted Service a moment after
+// it reported the deletion. So it refuses a Service that is created again at once, though the port is not taken.
 func (c *Controller) nodePortRefused(web *webv1.MyWeb, err error) error {
-	if c.mayBecomeFree(web) {
+	if c.workqueue.NumRequeues(nameOf(web)) < freeingTries {
 		return fmt.Errorf("%w: %w", errNodePortNotFree, err)
 	}
 	return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}

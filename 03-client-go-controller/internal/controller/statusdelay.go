@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
+	"example.com/operator-workshop/03-client-go-controller/internal/owned"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
@@ -25,18 +25,18 @@ const stalled = 5 * time.Second
 func statusWriteDelay(old, status webv1.MyWebStatus, deployment *appsv1.Deployment, now time.Time) time.Duration {
 	if observed := deployment.Status.ObservedGeneration; 0 < observed && observed < deployment.Generation &&
 		deployment.DeletionTimestamp.IsZero() && old.ObservedGeneration == status.ObservedGeneration &&
-		!meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded) {
+		!meta.IsStatusConditionTrue(status.Conditions, owned.Degraded) {
 		return stalled
 	}
 	rest := *status.DeepCopy()
 	rest.ReadyReplicas = old.ReadyReplicas
-	was := meta.FindStatusCondition(old.Conditions, webv1.ConditionAvailable)
-	if was != nil && meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionAvailable) {
+	was := meta.FindStatusCondition(old.Conditions, owned.Available)
+	if was != nil && meta.IsStatusConditionTrue(status.Conditions, owned.Available) {
 		meta.SetStatusCondition(&rest.Conditions, *was)
 	}
-	rollout := myweb.RolloutOf(deployment)
+	rollout := owned.RolloutOf(deployment)
 	if rollout != nil && equality.Semantic.DeepEqual(rest, old) &&
-		meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionProgressing) {
+		meta.IsStatusConditionTrue(status.Conditions, owned.Progressing) {
 		return max(0, rollout.LastUpdateTime.Add(stalled).Sub(now))
 	}
 	return 0

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
+	"example.com/operator-workshop/03-client-go-controller/internal/owned"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
@@ -40,8 +40,8 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) (re
 			problem = c.applyChild(ctx, web, child)
 		}
 	}
-	blocked, ok := errors.AsType[*myweb.ConditionError](problem)
-	if problem != nil && !ok {
+	blocked := owned.AsCondition(problem)
+	if problem != nil && blocked == nil {
 		return 0, problem
 	}
 	requeueAfter, err = c.updateStatus(ctx, web, children, blocked)
@@ -54,7 +54,7 @@ func (c *Controller) syncHandler(ctx context.Context, name cache.ObjectName) (re
 // observe reads the live children from the caches. It returns a ConditionError that names all objects that have the
 // name of a child, and which the MyWeb does not own.
 func (c *Controller) observe(web *webv1.MyWeb, children []*myweb.Child) error {
-	var conflicts []*myweb.ConditionError
+	var conflicts []error
 	for _, child := range children {
 		cached, exists, err := c.informers[child.Kind].GetStore().GetByKey(nameOf(web).String())
 		if err != nil {
@@ -67,14 +67,11 @@ func (c *Controller) observe(web *webv1.MyWeb, children []*myweb.Child) error {
 		if conflict := myweb.Conflict(web, child.Kind, live); conflict != nil {
 			conflicts = append(conflicts, conflict)
 		}
-		if myweb.IsOwnedBy(live, web) {
+		if myweb.Kind.Owns(web, live) {
 			child.Live = live
 		}
 	}
-	if len(conflicts) > 0 {
-		return myweb.Combine(conflicts)
-	}
-	return nil
+	return owned.Join(conflicts...)
 }
 
 // updateStatus writes a status that differs from the status that was read, and records the transition as events.

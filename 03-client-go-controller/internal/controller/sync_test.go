@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
+	"example.com/operator-workshop/03-client-go-controller/internal/owned"
 )
 
 // These tests run the whole controller, with its caches, against a real API server. They check the objects
@@ -83,7 +83,7 @@ func TestTheLossOfTheLastPodIsReportedAtOnce(t *testing.T) {
 	f.rollout("site", func(d *appsv1.Deployment) {
 		d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.UnavailableReplicas = 0, 0, 1
 	})
-	f.Eventually(f.condition("site", webv1.ConditionAvailable)).Should(Equal("False NoReadyPod"))
+	f.Eventually(f.condition("site", owned.Available)).Should(Equal("False NoReadyPod"))
 	if s := f.web("site").Status; s.Completed || s.ReadyReplicas != 0 {
 		t.Errorf("no pod is ready, status reports %+v", s)
 	}

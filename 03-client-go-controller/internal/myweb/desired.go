@@ -15,23 +15,27 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"example.com/operator-workshop/03-client-go-controller/internal/owned"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
 // FieldOwner is the field manager of this operator: it owns the fields that the operator applies.
 const FieldOwner = "myweb-operator"
 
-// DesiredChildren returns all children of a MyWeb, in the order in which they are applied: pods need their
-// page. Their live state is still empty.
-func DesiredChildren(web *webv1.MyWeb) []*Child {
+// Kind is the kind of the owners of children.
+var Kind = owned.Kind{GroupVersionKind: webv1.SchemeGroupVersion.WithKind("MyWeb")}
+
+// DesiredChildren returns all children of a MyWeb, in the order in which they are applied. Their live state is empty.
+func DesiredChildren(web *webv1.MyWeb) []*owned.Child {
 	configMap, deployment, service := DesiredConfigMap(web), DesiredDeployment(web), DesiredService(web)
-	children := []*Child{
-		{Kind: "ConfigMap", Desired: configMap, Meta: configMap.ObjectMetaApplyConfiguration, Live: &corev1.ConfigMap{}},
+	children := []*owned.Child{
+		{Kind: "ConfigMap", Needed: true,
+			Desired: configMap, Meta: configMap.ObjectMetaApplyConfiguration, Live: &corev1.ConfigMap{}},
 		{Kind: "Deployment", Desired: deployment, Meta: deployment.ObjectMetaApplyConfiguration, Live: &appsv1.Deployment{}},
 		{Kind: "Service", Desired: service, Meta: service.ObjectMetaApplyConfiguration, Live: &corev1.Service{}},
 	}
 	for _, child := range children {
-		setAppliedHash(web, child)
+		Kind.Own(web, child)
 	}
 	// A Service that is created again keeps its port. This comes after the hash and the fields of the comparison: the
 	// kept port alone is not a difference.
@@ -41,11 +45,15 @@ func DesiredChildren(web *webv1.MyWeb) []*Child {
 	return children
 }
 
+// LiveOf returns the live Deployment and Service among the children of DesiredChildren.
+func LiveOf(children []*owned.Child) (*appsv1.Deployment, *corev1.Service) {
+	return children[1].Live.(*appsv1.Deployment), children[2].Live.(*corev1.Service)
+}
+
 // DesiredConfigMap returns the ConfigMap that holds the page.
 func DesiredConfigMap(web *webv1.MyWeb) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(web.Name, web.Namespace).
 		WithLabels(labels(web)).
-		WithOwnerReferences(ownerReference(web)).
 		WithData(map[string]string{"index.html": page(web)})
 }
 
@@ -53,14 +61,13 @@ func DesiredConfigMap(web *webv1.MyWeb) *corev1ac.ConfigMapApplyConfiguration {
 func DesiredDeployment(web *webv1.MyWeb) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(web.Name, web.Namespace).
 		WithLabels(labels(web)).
-		WithOwnerReferences(ownerReference(web)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(replicas(web)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(selector(web))).
 			WithTemplate(corev1ac.PodTemplateSpec().
 				WithLabels(labels(web)).
 				// A changed page changes the template, so the Deployment replaces the pods.
-				WithAnnotations(map[string]string{"operator.k8s-summit.org/page-hash": hash([]byte(page(web)))}).
+				WithAnnotations(map[string]string{"operator.k8s-summit.org/page-hash": pageHash(web)}).
 				WithSpec(desiredPod(web))))
 }
 
@@ -105,7 +112,6 @@ func DesiredService(web *webv1.MyWeb) *corev1ac.ServiceApplyConfiguration {
 	port.NodePort = web.Spec.NodePortNumber
 	return corev1ac.Service(web.Name, web.Namespace).
 		WithLabels(labels(web)).
-		WithOwnerReferences(ownerReference(web)).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeNodePort).
 			WithSelector(selector(web)).
@@ -126,10 +132,10 @@ func labels(web *webv1.MyWeb) map[string]string {
 
 func page(web *webv1.MyWeb) string { return ptr.Deref(web.Spec.PageContentHTML, "") }
 
-// replicas returns 1 when the MyWeb sets no number: it was stored before the CRD had its default.
-func replicas(web *webv1.MyWeb) int32 { return ptr.Deref(web.Spec.Replicas, 1) }
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
+func pageHash(web *webv1.MyWeb) string {
+	sum := sha256.Sum256([]byte(page(web)))
 	return hex.EncodeToString(sum[:8])
 }
+
+// replicas returns 1 when the MyWeb sets no number: it was stored before the CRD had its default.
+func replicas(web *webv1.MyWeb) int32 { return ptr.Deref(web.Spec.Replicas, 1) }

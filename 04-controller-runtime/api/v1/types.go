@@ -7,49 +7,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // become descriptions, in the CRD and in the apply configurations. So comments for readers of this file,
 // like these lines, are separate from doc comments.
 
-// Types of a MyWeb's conditions. Each condition has the generation that it describes.
-const (
-	// ConditionAvailable is True while at least one pod serves a page, even the old page.
-	ConditionAvailable = "Available"
-	// ConditionProgressing is True while the pods do not serve the current generation yet.
-	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True while a problem keeps the operator from serving the MyWeb as its spec asks.
-	ConditionDegraded = "Degraded"
-)
-
-// Reasons of a MyWeb's conditions.
-const (
-	// ReasonServing: pods serve a page.
-	ReasonServing = "Serving"
-	// ReasonNoReadyPod: no pod is ready.
-	ReasonNoReadyPod = "NoReadyPod"
-	// ReasonScaledToZero: the MyWeb asks for no pod.
-	ReasonScaledToZero = "ScaledToZero"
-	// ReasonRollingOut: pods of the current generation are coming up.
-	ReasonRollingOut = "RollingOut"
-	// ReasonComplete: the current generation is fully served.
-	ReasonComplete = "Complete"
-	// ReasonAsExpected: nothing is wrong.
-	ReasonAsExpected = "AsExpected"
-	// ReasonResourceConflict: an object that the MyWeb does not control has the name of a child.
-	ReasonResourceConflict = "ResourceConflict"
-	// ReasonNodePortUnavailable: another Service has the node port.
-	ReasonNodePortUnavailable = "NodePortUnavailable"
-	// ReasonProgressDeadlineExceeded: the Deployment gave up waiting for its pods.
-	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonReplicaFailure: the cluster refuses the Deployment's pods: a quota, a LimitRange, Pod Security, a webhook.
-	ReasonReplicaFailure = "ReplicaFailure"
-	// ReasonDeploymentPaused: a rollout waits until a user resumes the Deployment.
-	ReasonDeploymentPaused = "DeploymentPaused"
-	// ReasonChildRejected: the API server refuses a child: a quota, a policy, a missing permission.
-	ReasonChildRejected = "ChildRejected"
-	// ReasonChildMutated: an admission policy or a webhook changes what the operator sets on a child.
-	ReasonChildMutated = "ChildMutated"
-	// ReasonWaitingForDeletion: an object that is being deleted still has the name of a child.
-	ReasonWaitingForDeletion = "WaitingForDeletion"
-	// ReasonRecovered, of an event only: a problem that was reported is over.
-	ReasonRecovered = "Recovered"
-)
+// ReasonNodePortUnavailable is the reason of Degraded while another Service has the node port. Package owned of
+// chapters 03 and 04 has all other reasons, and the types of the conditions.
+const ReasonNodePortUnavailable = "NodePortUnavailable"
 
 // Markers of code-generator:
 //   - genclient asks for a client, a lister and an informer. The field Status gives the client

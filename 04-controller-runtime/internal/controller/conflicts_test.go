@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
@@ -47,7 +48,7 @@ func TestADeletedServiceAsksForItsOldPortOnlyWhenThatIsFree(t *testing.T) {
 	b.takePort(old)
 	b.reconciled() // reports that the port is gone
 	b.reconciled()
-	if c := b.condition(webv1.ConditionDegraded); c.Status != metav1.ConditionFalse {
+	if c := b.condition(owned.Degraded); c.Status != metav1.ConditionFalse {
 		t.Errorf("any port would do, Degraded is %+v", c)
 	}
 	if now := get(b, &webv1.MyWeb{}).Status.NodePort; now == old || now == 0 {
@@ -129,14 +130,14 @@ func TestAQuotaIsReportedOnceAndHeals(t *testing.T) {
 			t.Fatalf("no watch reports its end, Reconcile returned %+v, %v", result, err)
 		}
 	}
-	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonChildRejected ||
+	if c := b.condition(owned.Degraded); c.Reason != owned.ReasonChildRejected ||
 		!strings.Contains(c.Message, "quota") {
 		t.Errorf("Degraded is %+v", c)
 	}
 	b.must(b.Delete(t.Context(), quota))
 	b.eventually(func() bool {
 		_, _ = b.reconcileLater()
-		return b.condition(webv1.ConditionDegraded).Status == metav1.ConditionFalse
+		return b.condition(owned.Degraded).Status == metav1.ConditionFalse
 	})
 	if diff := cmp.Diff([]string{"Warning ChildRejected", "Normal Recovered"}, b.recorded()); diff != "" {
 		t.Error("events:", diff)
@@ -151,7 +152,7 @@ func TestAChildThatAFinalizerKeepsIsReported(t *testing.T) {
 	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
 		t.Fatalf("a watch reports its end, Reconcile returned %+v, %v", result, err)
 	}
-	if c := b.condition(webv1.ConditionDegraded); c.Reason != webv1.ReasonWaitingForDeletion ||
+	if c := b.condition(owned.Degraded); c.Reason != owned.ReasonWaitingForDeletion ||
 		!strings.Contains(c.Message, "example.com/keep") {
 		t.Errorf("Degraded is %+v", c)
 	}

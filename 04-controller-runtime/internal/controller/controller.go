@@ -1,6 +1,6 @@
 // Package controller is the core of the operator: it turns MyWebs into ConfigMaps, Deployments and Services. It is
-// stage 9 in files: controller.go declares the watches, reconcile.go is the loop, children.go writes a child. Package
-// myweb computes the desired state. Package operator composes hardening around the core.
+// stage 9 in files: controller.go declares the watches, reconcile.go is the loop. Package owned writes the children, and
+// package myweb computes their desired state. Package operator composes hardening around the core.
 package controller
 
 import (

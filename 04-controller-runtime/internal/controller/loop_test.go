@@ -22,6 +22,7 @@ import (
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/operator"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
 )
 
@@ -96,7 +97,7 @@ func (l *loop) web(name string) *webv1.MyWeb {
 // degraded returns a function that returns "status reason" of a MyWeb's condition Degraded.
 func (l *loop) degraded(name string) func() string {
 	return func() string {
-		if c := meta.FindStatusCondition(l.web(name).Status.Conditions, webv1.ConditionDegraded); c != nil {
+		if c := meta.FindStatusCondition(l.web(name).Status.Conditions, owned.Degraded); c != nil {
 			return string(c.Status) + " " + c.Reason
 		}
 		return "none"

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Reconciler keeps the children and the status of all MyWebs as they should be.
@@ -36,8 +36,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	children := myweb.DesiredChildren(web)
-	problem := r.applyChildren(ctx, web, children)
-	if problem != nil && myweb.AsCondition(problem) == nil {
+	applier := owned.Applier{Client: r.Client, Kind: myweb.Kind, FieldOwner: myweb.FieldOwner}
+	problem := applier.Apply(ctx, web, children...)
+	if problem != nil && owned.AsCondition(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
 	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, web, children, problem), problem)
@@ -47,17 +48,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // It is an update and not a patch, so it carries the resourceVersion that was read: when another client edited the
 // MyWeb meanwhile, the API server answers 409, and the status of an older spec does not overwrite a newer status.
 // During many edits many of these updates are refused; each costs one request, and the next reconcile was due anyway.
-func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, children []*myweb.Child, problem error) error {
+func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, children []*owned.Child, problem error) error {
 	deployment, service := myweb.LiveOf(children)
 	old := web.Status
-	web.Status = myweb.StatusFor(web, deployment, service, myweb.AsCondition(problem), time.Now())
-	// The Deployment controller has not looked at the newest template yet: its status is about to change, and enqueues
-	// the MyWeb when it does. Until then the report about this generation stays, unless the MyWeb is degraded. A
-	// Deployment that was just created has observed no generation, and is reported at once.
-	observed := deployment.Status.ObservedGeneration
-	unobserved := problem == nil && 0 < observed && observed < deployment.Generation &&
-		!isDegraded(old) && !isDegraded(web.Status)
-	if equality.Semantic.DeepEqual(old, web.Status) || unobserved && old.ObservedGeneration == web.Generation {
+	web.Status = myweb.StatusFor(web, deployment, service, owned.AsCondition(problem), time.Now())
+	if equality.Semantic.DeepEqual(old, web.Status) {
 		return nil
 	}
 	if err := r.Status().Update(ctx, web); err != nil {
@@ -68,8 +63,4 @@ func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, childre
 		r.Events.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}
 	return nil
-}
-
-func isDegraded(status webv1.MyWebStatus) bool {
-	return meta.IsStatusConditionTrue(status.Conditions, webv1.ConditionDegraded)
 }

@@ -1,10 +1,23 @@
 package hardening
 
-import "fmt"
+import (
+	"fmt"
+
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
+)
 
 // Demanded by the checks of fault/34: an admission policy or a webhook changes what the operator applies, at every
 // write. An operator that applies again never stops, and its resource never gets ready (Kong/kong-operator#522). So the
-// decorator omits the apply, and answers with the live object.
+// decorator omits the apply, and reports the field.
+
+// mutated returns the error of a child that differs from what was applied, nil when it is up to date.
+func (c *child) mutated() error {
+	if len(c.diff) == 0 {
+		return nil
+	}
+	return owned.Errorf(owned.ReasonChildMutated, "%s: an admission policy or a webhook changes %s: exempt the object or "+
+		"the user of the operator from it, then delete the object, which will be made again", c, c.diff[0].Path)
+}
 
 // isMutated reports whether a child still is the result of the last apply of the same desired state.
 func (m *memory) isMutated(child *child) bool {

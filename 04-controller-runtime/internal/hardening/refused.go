@@ -6,14 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Demanded by the checks of fault/24, fault/31, fault/32 and fault/35: a refusal that lasts is reported.
 
 // refused turns an error of an apply into an error that the status reports, when the API server will refuse the next
 // try, too. Other errors pass: a conflict, a busy server, a namespace that is being deleted.
-func (c children) refused(err error) error {
-	if _, isReported := errors.AsType[Reported](err); isReported {
+func refused(err error) error {
+	if owned.AsCondition(err) != nil {
 		return err
 	}
 	// Another object has the name by now: the API server calls that an invalid change of metadata.uid.
@@ -29,7 +31,7 @@ func (c children) refused(err error) error {
 		return err
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
 		apierrors.IsRequestEntityTooLargeError(err):
-		return c.h.Report("ChildRejected", err.Error(), true)
+		return &owned.ConditionError{Reason: owned.ReasonChildRejected, Message: err.Error(), Retry: true}
 	}
 	return err
 }

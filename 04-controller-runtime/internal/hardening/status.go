@@ -14,6 +14,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Demanded by fault/21-status-falsified and fault/21-status-fought (the operator restores a status that another client
@@ -110,23 +112,29 @@ func (w statusWriter) Update(ctx context.Context, owner client.Object, opts ...c
 // stalled is how long a rollout must make no progress before the operator reports a part of it.
 const stalled = 5 * time.Second
 
-// stepDelay returns how long the write of a status can wait when the status differs only by a step of a rollout, 0 for
-// not at all. A rollout that makes progress is not reported pod by pod; a stalled rollout is reported. The Deployment
-// has the name of its owner.
+// stepDelay returns how long the write of a status can wait, 0 for not at all. The Deployment has the name of its owner.
+//   - The Deployment controller has not observed a new generation of the Deployment: its report is about to change, and
+//     a watch delivers the change. A Deployment that was just created has observed no generation.
+//   - The status differs only by a step of a rollout. A rollout that makes progress is not reported pod by pod; a
+//     stalled rollout is reported.
 func (w statusWriter) stepDelay(ctx context.Context, old, owner client.Object, now time.Time) (time.Duration, error) {
-	was, is := withoutSteps(old), withoutSteps(owner)
-	if !reflect.DeepEqual(was, is) || conditionStatus(owner, "Progressing") != "True" ||
-		conditionStatus(owner, "Available") != "True" && conditionStatus(old, "Available") == "True" {
-		return 0, nil
-	}
 	deployment := &appsv1.Deployment{}
-	err := w.h.Client.Get(ctx, client.ObjectKeyFromObject(owner), deployment)
-	for _, c := range deployment.Status.Conditions {
-		if c.Type == appsv1.DeploymentProgressing && deployment.Status.ObservedGeneration >= deployment.Generation {
-			return max(0, c.LastUpdateTime.Add(stalled).Sub(now)), err
-		}
+	if err := w.h.Client.Get(ctx, client.ObjectKeyFromObject(owner), deployment); err != nil {
+		return 0, client.IgnoreNotFound(err)
 	}
-	return 0, client.IgnoreNotFound(err)
+	observed := deployment.Status.ObservedGeneration
+	if 0 < observed && observed < deployment.Generation && deployment.DeletionTimestamp.IsZero() &&
+		observedGeneration(old) == observedGeneration(owner) &&
+		conditionStatus(old, owned.Degraded) != "True" && conditionStatus(owner, owned.Degraded) != "True" {
+		return stalled, nil
+	}
+	isStep := reflect.DeepEqual(withoutSteps(old), withoutSteps(owner)) &&
+		conditionStatus(owner, owned.Progressing) == "True" &&
+		(conditionStatus(owner, owned.Available) == "True" || conditionStatus(old, owned.Available) != "True")
+	if rollout := owned.RolloutOf(deployment); isStep && rollout != nil {
+		return max(0, rollout.LastUpdateTime.Add(stalled).Sub(now)), nil
+	}
+	return 0, nil
 }
 
 // withoutSteps returns a status without the fields that change at each step of a rollout.
@@ -137,9 +145,14 @@ func withoutSteps(owner client.Object) map[string]any {
 	delete(status, "readyReplicas")
 	conditions, _ := status["conditions"].([]any)
 	status["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
-		return c.(map[string]any)["type"] == "Available"
+		return c.(map[string]any)["type"] == owned.Available
 	})
 	return status
+}
+
+func observedGeneration(owner client.Object) int64 {
+	generation, _, _ := unstructured.NestedInt64(fieldsOf(owner), "status", "observedGeneration")
+	return generation
 }
 
 // conditionStatus returns the status of a condition, "" when there is none.

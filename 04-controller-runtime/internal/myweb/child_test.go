@@ -1,6 +1,7 @@
 package myweb
 
 import (
+	"cmp"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/fields"
 )
 
 // stored returns a Deployment as the API server would store it, with defaults.
@@ -61,7 +63,7 @@ func TestWhatDiffersInADeployment(t *testing.T) {
 		"no owner":       {func(d *appsv1.Deployment) { d.OwnerReferences = nil }, "metadata.ownerReferences[u-1]"},
 		"a label gone": {func(d *appsv1.Deployment) { delete(d.Labels, "app.kubernetes.io/part-of") },
 			"metadata.labels.app.kubernetes.io/part-of"},
-		"another hash": {func(d *appsv1.Deployment) { d.Annotations[AnnotationApplied] = "u-1/x" },
+		"another hash": {func(d *appsv1.Deployment) { d.Annotations[Kind.Annotation()] = "u-1/x" },
 			"metadata.annotations.operator.k8s-summit.org/applied"},
 		"a capability": {
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Drop = nil },
@@ -84,7 +86,15 @@ func TestWhatDiffersInADeployment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			child := stored(t)
 			test.change(child.Live.(*appsv1.Deployment))
-			if got := child.Difference(); got != test.want {
+			live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := "" // the first difference
+			for _, d := range fields.Differences(child.Fields, live) {
+				got = cmp.Or(got, d.Path)
+			}
+			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

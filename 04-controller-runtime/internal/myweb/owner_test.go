@@ -10,12 +10,13 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
 func made(uid string) func(*corev1.ConfigMap) {
 	return func(c *corev1.ConfigMap) {
-		c.Annotations = map[string]string{AnnotationApplied: uid + "/0123456789abcdef"}
+		c.Annotations = map[string]string{Kind.Annotation(): uid + "/0123456789abcdef"}
 	}
 }
 
@@ -33,7 +34,7 @@ func TestTheGarbageCollectorsOwnFinalizerHoldsNothing(t *testing.T) {
 	}
 }
 
-const conflict, waiting = webv1.ReasonResourceConflict, webv1.ReasonWaitingForDeletion
+const conflict, waiting = owned.ReasonResourceConflict, owned.ReasonWaitingForDeletion
 
 type ownership struct {
 	obj     *corev1.ConfigMap
@@ -86,10 +87,10 @@ var ownerships = map[string]ownership{
 func TestWhoseAnObjectIs(t *testing.T) {
 	for name, test := range ownerships {
 		t.Run(name, func(t *testing.T) {
-			if got := OwnerUID(test.obj); got != test.owner {
+			if got := Kind.UID(test.obj); got != test.owner {
 				t.Errorf("it concerns %q, want %q", got, test.owner)
 			}
-			if got := IsOwnedBy(test.obj, mywebtest.New()); got != test.mine {
+			if got := Kind.Owns(mywebtest.New(), test.obj); got != test.mine {
 				t.Errorf("belongs to this MyWeb: %v, want %v", got, test.mine)
 			}
 			switch got := Conflict(mywebtest.New(), "ConfigMap", test.obj); {
@@ -111,8 +112,8 @@ func TestTheAppliedHashIsStableAndShowsALostField(t *testing.T) {
 	hashOf := func(web *webv1.MyWeb, change func(*corev1ac.ConfigMapApplyConfiguration)) string {
 		desired := DesiredConfigMap(web)
 		change(desired)
-		setAppliedHash(web, &Child{Desired: desired, Meta: desired.ObjectMetaApplyConfiguration})
-		return desired.Annotations[AnnotationApplied]
+		Kind.Own(web, &owned.Child{Desired: desired, Meta: desired.ObjectMetaApplyConfiguration})
+		return desired.Annotations[Kind.Annotation()]
 	}
 	same := func(*corev1ac.ConfigMapApplyConfiguration) {}
 	lost := func(c *corev1ac.ConfigMapApplyConfiguration) { delete(c.Labels, "app.kubernetes.io/part-of") }

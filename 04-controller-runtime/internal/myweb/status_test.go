@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/test/mywebtest"
 )
 
@@ -81,8 +82,8 @@ var (
 			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"})
 	}
 	paused    = func(l *live) { l.pods.Spec.Paused = true }
-	aConflict = &ConditionError{Reason: webv1.ReasonResourceConflict, Message: "ConfigMap site exists"}
-	aDeletion = &ConditionError{Reason: webv1.ReasonWaitingForDeletion,
+	aConflict = &ConditionError{Reason: owned.ReasonResourceConflict, Message: "ConfigMap site exists"}
+	aDeletion = &ConditionError{Reason: owned.ReasonWaitingForDeletion,
 		Message: "ConfigMap site is being deleted", Transient: true}
 )
 
@@ -118,10 +119,6 @@ var situations = map[string]situation{
 		ready: 2, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
 	"three of three": {web: three, completed: true, ready: 3,
 		available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
-	"no port yet": {change: func(l *live) { l.service.Spec.Ports[0].NodePort = 0 },
-		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
-	"only a port of others": {change: func(l *live) { l.service.Spec.Ports[0].Name = "metrics" },
-		ready: 1, available: "True Serving", progressing: "True RollingOut", degraded: "False AsExpected"},
 	"a port of others before": {change: func(l *live) {
 		l.service.Spec.Ports = append([]corev1.ServicePort{{Name: "metrics", NodePort: 32000}}, l.service.Spec.Ports...)
 	}, completed: true, ready: 1, available: "True Serving", progressing: "False Complete", degraded: "False AsExpected"},
@@ -195,8 +192,8 @@ func TestStatusIsTrue(t *testing.T) {
 				t.Errorf("completed %v, ready %d, of generation %d; want %v, %d, 3", got.Completed, got.ReadyReplicas,
 					got.ObservedGeneration, test.completed, test.ready)
 			}
-			for kind, want := range map[string]string{webv1.ConditionAvailable: test.available,
-				webv1.ConditionProgressing: test.progressing, webv1.ConditionDegraded: test.degraded} {
+			for kind, want := range map[string]string{owned.Available: test.available,
+				owned.Progressing: test.progressing, owned.Degraded: test.degraded} {
 				c := meta.FindStatusCondition(got.Conditions, kind)
 				if is := string(c.Status) + " " + c.Reason; is != want || c.ObservedGeneration != 3 || c.Message == "" ||
 					!c.LastTransitionTime.Equal(&noon) {
@@ -208,12 +205,12 @@ func TestStatusIsTrue(t *testing.T) {
 }
 
 func TestStatusNamesPortSelectorAndConflict(t *testing.T) {
-	blocked := &ConditionError{Reason: webv1.ReasonResourceConflict, Message: "ConfigMap site exists"}
+	blocked := &ConditionError{Reason: owned.ReasonResourceConflict, Message: "ConfigMap site exists"}
 	got := statusOf(mywebtest.New(), served(mywebtest.New()), blocked, noon.Time)
 	if got.NodePort != 30100 || got.Selector != "app.kubernetes.io/instance=site,app.kubernetes.io/name=myweb" {
 		t.Errorf("node port %d, selector %q", got.NodePort, got.Selector)
 	}
-	for _, kind := range []string{webv1.ConditionDegraded, webv1.ConditionProgressing} {
+	for _, kind := range []string{owned.Degraded, owned.Progressing} {
 		if c := meta.FindStatusCondition(got.Conditions, kind); c.Message != blocked.Message {
 			t.Errorf("%s says %q", kind, c.Message)
 		}
@@ -227,8 +224,8 @@ func TestTheTimeOfAConditionMovesOnlyWithItsStatus(t *testing.T) {
 	web.Generation++ // every condition speaks of another generation now
 	rolling := func(l *live) { l.pods.Status.UpdatedReplicas = 0 }
 	got := statusOf(web, served(web, rolling), nil, later)
-	for kind, want := range map[string]time.Time{webv1.ConditionAvailable: noon.Time,
-		webv1.ConditionProgressing: later, webv1.ConditionDegraded: noon.Time} {
+	for kind, want := range map[string]time.Time{owned.Available: noon.Time,
+		owned.Progressing: later, owned.Degraded: noon.Time} {
 		if c := meta.FindStatusCondition(got.Conditions, kind); !c.LastTransitionTime.Time.Equal(want) ||
 			c.ObservedGeneration != 4 {
 			t.Errorf("%s moved at %s, of generation %d; want %s, 4", kind, c.LastTransitionTime, c.ObservedGeneration, want)
@@ -242,28 +239,5 @@ func TestTheSameStateGivesTheSameStatus(t *testing.T) {
 	web.Status.Conditions = append(web.Status.Conditions, metav1.Condition{Type: "OfOthers", Status: metav1.ConditionTrue})
 	if diff := cmp.Diff(web.Status, statusOf(web, served(web), nil, noon.Add(time.Hour))); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestCombine(t *testing.T) {
-	conflict := func(message string) *ConditionError {
-		return &ConditionError{Reason: "ResourceConflict", Message: message}
-	}
-	waiting := &ConditionError{Reason: "WaitingForDeletion", Message: "wait", Transient: true}
-	rejected := &ConditionError{Reason: "ChildRejected", Message: "no", Retry: true}
-	for name, test := range map[string]struct {
-		all  []*ConditionError
-		want *ConditionError
-	}{
-		"none":                  {nil, nil},
-		"one":                   {[]*ConditionError{waiting}, waiting},
-		"several":               {[]*ConditionError{conflict("a"), conflict("b")}, conflict("a; b")},
-		"a transient one first": {[]*ConditionError{waiting, conflict("b")}, conflict("b")},
-		"one that must be retried": {[]*ConditionError{conflict("a"), rejected},
-			&ConditionError{Reason: "ResourceConflict", Message: "a; no", Retry: true}},
-	} {
-		if diff := cmp.Diff(test.want, Combine(test.all)); diff != "" {
-			t.Error(name, diff)
-		}
 	}
 }

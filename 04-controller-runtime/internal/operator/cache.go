@@ -44,12 +44,12 @@ func startInformers(ctx context.Context, c cache.Cache) error {
 // does not read managed fields, the larger half of many objects. Of an object that no MyWeb owns it reads only the
 // name, the owners and the node ports.
 func Trim(obj any) (any, error) {
-	o, ok := obj.(myweb.Object)
+	o, ok := obj.(client.Object)
 	if !ok {
 		return obj, nil
 	}
 	o.SetManagedFields(nil)
-	if _, ok := obj.(*webv1.MyWeb); ok || myweb.OwnerUID(o) != "" {
+	if _, ok := obj.(*webv1.MyWeb); ok || myweb.Kind.UID(o) != "" {
 		return obj, nil
 	}
 	o.SetAnnotations(nil)

@@ -39,7 +39,7 @@ func TestTrim(t *testing.T) {
 	theirs := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r",
 		UID: "r-1", Controller: new(true)}
 	byAnnotation := full()
-	byAnnotation.Annotations = map[string]string{myweb.AnnotationApplied: "u-1/0123"}
+	byAnnotation.Annotations = map[string]string{myweb.Kind.Annotation(): "u-1/0123"}
 	data := map[string]string{"key": "much"}
 	ports := corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1", HealthCheckNodePort: 32000,
 		Ports: []corev1.ServicePort{{Name: "http", Port: 80, NodePort: 30100}, {Name: "metrics", Port: 9090}}}

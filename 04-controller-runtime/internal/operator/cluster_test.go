@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
 	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
@@ -253,7 +254,7 @@ func completed(web *webv1.MyWeb) bool {
 func (w *cluster) degraded(namespace, name string) func() string {
 	return func() string {
 		for _, c := range w.web(namespace, name).Status.Conditions {
-			if c.Type == webv1.ConditionDegraded {
+			if c.Type == owned.Degraded {
 				return string(c.Status) + " " + c.Reason
 			}
 		}

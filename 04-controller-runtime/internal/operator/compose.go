@@ -34,11 +34,8 @@ func AddController(mgr ctrl.Manager) error {
 // the API server.
 func NewHardening(c client.Client, live client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
-		Owner:      &webv1.MyWeb{},
-		Annotation: myweb.AnnotationApplied,
-		Report: func(reason, message string, retry bool) error {
-			return &myweb.ConditionError{Reason: reason, Message: message, Retry: retry}
-		},
+		Owner:  &webv1.MyWeb{},
+		Kind:   myweb.Kind,
 		Client: hardening.Reads(c), // a read that waits for the cache, but not for long
 		Live:   live,
 	})

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Demanded by the alerts and dashboards of chapter 06. The metrics of the queue, the loop and the client come
@@ -56,7 +57,7 @@ func (c conditionCounts) Collect(to chan<- prometheus.Metric) {
 func countConditions(webs []webv1.MyWeb) map[[2]string]int {
 	counts := map[[2]string]int{}
 	for i := range webs {
-		for _, name := range []string{webv1.ConditionAvailable, webv1.ConditionProgressing, webv1.ConditionDegraded} {
+		for _, name := range []string{owned.Available, owned.Progressing, owned.Degraded} {
 			status := metav1.ConditionUnknown
 			if c := meta.FindStatusCondition(webs[i].Status.Conditions, name); c != nil {
 				status = c.Status

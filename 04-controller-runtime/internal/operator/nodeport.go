@@ -20,7 +20,7 @@ import (
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
-	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Demanded by the checks of behaviour/07 (a node port that is taken: reported, no hot loop, recovers) and by
@@ -66,7 +66,7 @@ func (c nodePorts) Apply(ctx context.Context, desired runtime.ApplyConfiguration
 	if c.tries.NumRequeues(owner) < freeingTries {
 		return hardening.RequeueAfter(c.tries.When(owner))
 	}
-	return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
+	return &owned.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
 }
 
 // isTaken returns a ConditionError when another Service in the cache has a node port. It does not wait until the cache
@@ -81,7 +81,7 @@ func (c nodePorts) isTaken(ctx context.Context, service *corev1ac.ServiceApplyCo
 	}
 	for _, holder := range holders.Items {
 		if holder.Namespace != *service.Namespace || holder.Name != *service.Name {
-			return &myweb.ConditionError{Reason: webv1.ReasonNodePortUnavailable,
+			return &owned.ConditionError{Reason: webv1.ReasonNodePortUnavailable,
 				Message: fmt.Sprintf("node port %d is taken by Service %s/%s", port, holder.Namespace, holder.Name)}
 		}
 	}

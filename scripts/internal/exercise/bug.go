@@ -59,9 +59,9 @@ func Bugs(root string) ([]Bug, error) {
 var core = map[string][]string{
 	"03": {"pkg/apis/myweb/v1/types.go", "internal/controller/informers.go", "internal/controller/handlers.go",
 		"internal/controller/controller.go", "internal/controller/sync.go", "internal/myweb/desired.go",
-		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/apply.go"},
+		"internal/owned/owner.go", "internal/owned/conditions.go", "internal/controller/apply.go"},
 	"04": {crdFile, "internal/controller/controller.go", "internal/controller/reconcile.go", "internal/myweb/desired.go",
-		"internal/myweb/owner.go", "internal/myweb/status.go", "internal/controller/children.go"},
+		"internal/owned/owner.go", "internal/owned/apply.go", "internal/owned/conditions.go"},
 }
 
 // reading says which files to read, where they are, and in which order.

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -173,6 +174,13 @@ func CacheOptions(namespaces []string, transform toolscache.TransformFunc) cache
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	return options
+}
+
+// NameOf returns the metadata that identifies an object, its version and its owners. A cache keeps only this of an
+// object that no resource owns.
+func NameOf(obj client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion(), OwnerReferences: obj.GetOwnerReferences()}
 }
 
 // hasSynced returns a check that fails until the caches have synced.

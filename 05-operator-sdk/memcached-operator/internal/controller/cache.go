@@ -5,7 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/program"
 )
 
 // Trim is a cache.TransformFunc: the cache stores its result instead of the object from the API server (demanded by
@@ -19,11 +19,11 @@ func Trim(obj any) (any, error) {
 	}
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
-		return &appsv1.Deployment{ObjectMeta: owned.NameOf(obj)}, nil
+		return &appsv1.Deployment{ObjectMeta: program.NameOf(obj)}, nil
 	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: owned.NameOf(obj)}, nil
+		return &corev1.Service{ObjectMeta: program.NameOf(obj)}, nil
 	case *corev1.ConfigMap:
-		kept := &corev1.ConfigMap{ObjectMeta: owned.NameOf(obj)}
+		kept := &corev1.ConfigMap{ObjectMeta: program.NameOf(obj)}
 		for _, key := range []string{KeyMemory, KeyConnections, KeyVerbose} {
 			if value, found := obj.Data[key]; found {
 				if kept.Data == nil {

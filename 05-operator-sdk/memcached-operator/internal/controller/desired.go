@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -51,7 +52,14 @@ const (
 
 // desired returns the desired children of a Memcached. image is for a Memcached without an image.
 func desired(m *cachev1alpha1.Memcached, config Config, image string) (deployment, service *owned.Child) {
-	return owned.Deployment(desiredDeployment(m, config, cmp.Or(m.Spec.Image, image))), owned.Service(desiredService(m))
+	pods, endpoint := desiredDeployment(m, config, cmp.Or(m.Spec.Image, image)), desiredService(m)
+	deployment = &owned.Child{
+		Kind: "Deployment", Desired: pods, Meta: pods.ObjectMetaApplyConfiguration, Live: &appsv1.Deployment{}}
+	service = &owned.Child{
+		Kind: "Service", Desired: endpoint, Meta: endpoint.ObjectMetaApplyConfiguration, Live: &corev1.Service{}}
+	Owner.Own(m, deployment)
+	Owner.Own(m, service)
+	return deployment, service
 }
 
 func desiredDeployment(m *cachev1alpha1.Memcached, config Config, image string) *appsv1ac.DeploymentApplyConfiguration {

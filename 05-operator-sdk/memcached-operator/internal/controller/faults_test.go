@@ -273,7 +273,7 @@ func TestFault5AvailableWithoutLookingAtReadyReplicas(t *testing.T) {
 	f.is(owned.Available, "False NoReadyPod")
 	f.deploy(1)
 	f.reconcile()
-	f.is(owned.Available, "True PodsReady")
+	f.is(owned.Available, "True Serving")
 	f.is(owned.Progressing, "True RollingOut")
 	f.deploy(0)
 	f.reconcile()

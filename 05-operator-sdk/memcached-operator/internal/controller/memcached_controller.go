@@ -66,14 +66,15 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if !memcached.DeletionTimestamp.IsZero() { // the garbage collector removes the children
 		return ctrl.Result{}, nil
 	}
-	config, err := r.config(ctx, memcached)
+	config, problem := r.config(ctx, memcached)
 	deployment, service := desired(memcached, config, r.Image)
-	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
-	problem := owned.Join(applier.Observe(ctx, memcached, deployment, service), err)
-	if problem == nil { // without its configuration running pods are not changed, and the status still reports them
-		problem = applier.Apply(ctx, deployment, service)
+	applier := owned.Applier{Client: r.Client, Kind: Owner, FieldOwner: fieldOwner}
+	if problem == nil {
+		problem = applier.Apply(ctx, memcached, deployment, service)
+	} else { // without its configuration running pods are not changed, and the status still reports them
+		problem = owned.Join(applier.Observe(ctx, memcached, deployment, service), problem)
 	}
-	if problem != nil && owned.AsError(problem) == nil {
+	if problem != nil && owned.AsCondition(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
 	live := deployment.Live.(*appsv1.Deployment)

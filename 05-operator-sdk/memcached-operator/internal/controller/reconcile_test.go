@@ -112,7 +112,7 @@ func TestWithoutItsConfigMapANewMemcachedWaitsAndARunningOneGoesOn(t *testing.T)
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: "config"}}))
 	f.reconcile()
 	f.is(owned.Degraded, "True ConfigNotFound")
-	f.is(owned.Available, "True PodsReady")
+	f.is(owned.Available, "True Serving")
 	if f.pods().ResourceVersion != version {
 		t.Error("the Deployment was changed")
 	}

@@ -33,10 +33,8 @@ func statusFor(m *cachev1alpha1.Memcached, deployment *appsv1.Deployment, proble
 func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *cachev1alpha1.Memcached,
 	deployment *appsv1.Deployment, problem error) error {
 	old := m.Status
-	m.Status = statusFor(m, deployment, owned.AsError(problem), time.Now())
-	isWaiting := old.ObservedGeneration == m.Generation &&
-		owned.IsUnobserved(old.Conditions, m.Status.Conditions, deployment)
-	if isWaiting || equality.Semantic.DeepEqual(old, m.Status) {
+	m.Status = statusFor(m, deployment, owned.AsCondition(problem), time.Now())
+	if equality.Semantic.DeepEqual(old, m.Status) {
 		return nil
 	}
 	if err := r.Status().Update(ctx, m, fieldOwner); err != nil {

@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/example/memcached-operator/internal/fields"
 )
 
-// Children decorates the applies of a client. A correction of drift may have to wait, an apply that an admission policy
-// changes is not sent again, an orphan is not adopted, an element that another client edited is replaced, and a refusal
-// is reported.
+// Children decorates the applies of a client. An apply that would change nothing is not sent (demanded by
+// behaviour/10-restarted), nor is one that an admission policy changed before. A correction of drift may have to wait,
+// an orphan is not adopted, an element that another client edited is replaced, and a refusal is reported.
 func (h *Hardening) Children(c client.Client) client.Client { return children{c, h} }
 
 type children struct {
@@ -28,11 +29,14 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 	if err != nil {
 		return err
 	}
-	m, now := c.h.of(child.owner.UID), c.h.Clock.Now()
-	if m.isMutated(child) { // another apply would end the same way
+	if child.live.GetUID() != "" && len(child.diff) == 0 { // it is up to date: the live object is the answer
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(fieldsOf(child.live), desired)
 	}
-	isDrift := m.isDrift(child, c.h.Annotation)
+	m, now := c.h.of(child.owner.UID), c.h.Clock.Now()
+	if m.isMutated(child) { // another apply would end the same way
+		return child.mutated()
+	}
+	isDrift := m.isDrift(child, c.h.Kind.Annotation())
 	if wait := m.driftDelay(child.kind, now); isDrift && wait > 0 {
 		return RequeueAfter(wait)
 	}
@@ -46,15 +50,16 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 		}
 	}
 	if err != nil {
-		return c.refused(fmt.Errorf("apply %s: %w", child, err))
+		return refused(fmt.Errorf("apply %s: %w", child, err))
 	}
+	log.FromContext(ctx).Info("Applied child", "kind", child.kind)
 	m.applied[child.kind] = child.applied
 	if isDrift {
 		m.driftCorrected(child.kind, now)
 	}
 	child.diff = fields.Differences(child.fields, fieldsOf(desired)) // the answer
 	m.setMutated(child)
-	return nil
+	return child.mutated()
 }
 
 // A child is a desired state that is to be applied, and the live object.
@@ -81,7 +86,7 @@ func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguratio
 	if err != nil {
 		return nil, err
 	}
-	found := &child{kind: kind.Kind, name: obj.GetName(), owner: owner, applied: obj.GetAnnotations()[c.h.Annotation],
+	found := &child{kind: kind.Kind, name: obj.GetName(), owner: owner, applied: obj.GetAnnotations()[c.h.Kind.Annotation()],
 		fields: obj.Object, live: live.(client.Object)}
 	delete(found.fields, "apiVersion") // not set on objects from a typed client
 	delete(found.fields, "kind")

@@ -9,18 +9,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/example/memcached-operator/internal/owned"
 )
 
 // Hardening makes the decorators for the operator of one kind, the owner of the children.
 type Hardening struct {
 	// Owner is an empty object of the kind.
 	Owner client.Object
-	// Annotation is the name of an annotation of each child. Its value changes with the state that the operator
-	// applies.
-	Annotation string
-	// Report makes an error that the core writes into the status of the owner. With retry, no watch reports the end of
-	// the error.
-	Report func(reason, message string, retry bool) error
+	// Kind is the kind.
+	Kind owned.Kind
 	// Client reads from a cache that has its own writes (Reads), and Live reads from the API server.
 	Client client.Client
 	Live   client.Reader

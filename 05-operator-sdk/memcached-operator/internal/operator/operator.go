@@ -13,11 +13,8 @@ import (
 // reads from the API server.
 func NewHardening(resource client.Object, kind owned.Kind, c client.Client, live client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
-		Owner:      resource,
-		Annotation: kind.Annotation(),
-		Report: func(reason, message string, retry bool) error {
-			return &owned.ConditionError{Reason: reason, Message: message, Retry: retry}
-		},
+		Owner:  resource,
+		Kind:   kind,
 		Client: hardening.Reads(c), // a read waits for the cache, with a time limit
 		Live:   live,
 	})

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
-	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/program"
 )
 
@@ -107,7 +106,7 @@ func Trim(obj any) (any, error) {
 	if !ok || Owner.UID(o) != "" {
 		return obj, nil
 	}
-	name := owned.NameOf(o)
+	name := program.NameOf(o)
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		return &appsv1.Deployment{ObjectMeta: name}, nil
@@ -127,7 +126,7 @@ func Trim(obj any) (any, error) {
 // chainOf returns the metadata of a pod or a ReplicaSet that identifies it and its Nginx, and shows whether it is
 // being deleted.
 func chainOf(obj client.Object) metav1.ObjectMeta {
-	kept := owned.NameOf(obj)
+	kept := program.NameOf(obj)
 	kept.DeletionTimestamp = obj.GetDeletionTimestamp()
 	kept.Labels = map[string]string{labelInstance: obj.GetLabels()[labelInstance]}
 	return kept

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -38,7 +39,14 @@ var writablePaths = []struct{ volume, path string }{
 // desired returns the desired children of an Nginx. image is used if the Nginx has none; hash is the hash of the
 // content, empty without content.
 func desired(nginx *proxyv1alpha1.Nginx, image, hash string) (deployment, service *owned.Child) {
-	return owned.Deployment(desiredDeployment(nginx, image, hash)), owned.Service(desiredService(nginx))
+	pods, endpoint := desiredDeployment(nginx, image, hash), desiredService(nginx)
+	deployment = &owned.Child{
+		Kind: "Deployment", Desired: pods, Meta: pods.ObjectMetaApplyConfiguration, Live: &appsv1.Deployment{}}
+	service = &owned.Child{
+		Kind: "Service", Desired: endpoint, Meta: endpoint.ObjectMetaApplyConfiguration, Live: &corev1.Service{}}
+	Owner.Own(nginx, deployment)
+	Owner.Own(nginx, service)
+	return deployment, service
 }
 
 func desiredDeployment(nginx *proxyv1alpha1.Nginx, image, hash string) *appsv1ac.DeploymentApplyConfiguration {

@@ -70,14 +70,15 @@ func (r *NginxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !nginx.DeletionTimestamp.IsZero() { // the garbage collector removes the children
 		return ctrl.Result{}, nil
 	}
-	hash, err := r.contentHash(ctx, nginx)
+	hash, problem := r.contentHash(ctx, nginx)
 	deployment, service := desired(nginx, r.Image, hash)
-	applier := owned.Applier{Client: r.Client, Owner: Owner, FieldOwner: fieldOwner}
-	problem := owned.Join(applier.Observe(ctx, nginx, deployment, service), err)
-	if problem == nil { // without its content running pods are not changed, and the status still reports them
-		problem = applier.Apply(ctx, deployment, service)
+	applier := owned.Applier{Client: r.Client, Kind: Owner, FieldOwner: fieldOwner}
+	if problem == nil {
+		problem = applier.Apply(ctx, nginx, deployment, service)
+	} else { // without its content running pods are not changed, and the status still reports them
+		problem = owned.Join(applier.Observe(ctx, nginx, deployment, service), problem)
 	}
-	if problem != nil && owned.AsError(problem) == nil {
+	if problem != nil && owned.AsCondition(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again
 	}
 	live := deployment.Live.(*appsv1.Deployment)

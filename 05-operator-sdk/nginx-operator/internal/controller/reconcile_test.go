@@ -122,7 +122,7 @@ func TestMissingContentChangesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"site-1-a"}, status.Nodes); diff != "" || status.ReadyReplicas != 3 {
 		t.Errorf("the pods go on, status reports %+v", status)
 	}
-	if got := b.condition(site, owned.Available)(); got != "True PodsReady" {
+	if got := b.condition(site, owned.Available)(); got != "True Serving" {
 		t.Errorf("Available is %s", got)
 	}
 	if diff := cmp.Diff([]string{"Warning ContentNotFound", "Normal Recovered", "Normal Complete",

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,8 +34,8 @@ func statusFor(nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment, nodes 
 func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1.Nginx, deployment *appsv1.Deployment,
 	nodes []string, problem error) error {
 	old := nginx.Status
-	nginx.Status = statusFor(nginx, deployment, nodes, owned.AsError(problem), time.Now())
-	if isWaiting(old, nginx.Status, deployment) || equality.Semantic.DeepEqual(old, nginx.Status) {
+	nginx.Status = statusFor(nginx, deployment, nodes, owned.AsCondition(problem), time.Now())
+	if equality.Semantic.DeepEqual(old, nginx.Status) {
 		return nil
 	}
 	if err := r.Status().Update(ctx, nginx, fieldOwner); err != nil {
@@ -47,11 +46,4 @@ func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1
 		r.Events.Eventf(nginx, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 	}
 	return nil
-}
-
-// isWaiting reports whether a status can wait for the Deployment controller, which has not seen a change yet. A change
-// of pods does not wait, because the pods have their own watch.
-func isWaiting(old, now proxyv1alpha1.NginxStatus, deployment *appsv1.Deployment) bool {
-	return old.ObservedGeneration == now.ObservedGeneration && slices.Equal(old.Nodes, now.Nodes) &&
-		owned.IsUnobserved(old.Conditions, now.Conditions, deployment)
 }

@@ -36,19 +36,19 @@ func TestStatusFor(t *testing.T) {
 	}{
 		"nothing is there yet": {3, &appsv1.Deployment{}, nil, 0, "False NoReadyPod", "True RollingOut",
 			"False AsExpected"},
-		"all pods are ready":      {3, deployment(3), nil, 3, "True PodsReady", "False Complete", "False AsExpected"},
-		"one of three is ready":   {3, deployment(1), nil, 1, "True PodsReady", "True RollingOut", "False AsExpected"},
-		"one more than asked for": {2, deployment(3), nil, 3, "True PodsReady", "True RollingOut", "False AsExpected"},
+		"all pods are ready":      {3, deployment(3), nil, 3, "True Serving", "False Complete", "False AsExpected"},
+		"one of three is ready":   {3, deployment(1), nil, 1, "True Serving", "True RollingOut", "False AsExpected"},
+		"one more than asked for": {2, deployment(3), nil, 3, "True Serving", "True RollingOut", "False AsExpected"},
 		"none is asked for":       {0, deployment(0), nil, 0, "False ScaledToZero", "False Complete", "False AsExpected"},
 		"content lost, pods ready": {
-			3, deployment(3), missing, 3, "True PodsReady", "False ContentNotFound", "True ContentNotFound"},
+			3, deployment(3), missing, 3, "True Serving", "False ContentNotFound", "True ContentNotFound"},
 		"content was never there": {
 			3, &appsv1.Deployment{}, missing, 0, "False NoReadyPod", "False ContentNotFound", "True ContentNotFound"},
 		"an old Deployment goes": {3, deployment(3), &owned.ConditionError{
-			Reason: "WaitingForDeletion", Transient: true}, 3, "True PodsReady", "True WaitingForDeletion", "False AsExpected"},
+			Reason: "WaitingForDeletion", Transient: true}, 3, "True Serving", "True WaitingForDeletion", "False AsExpected"},
 		"the pods never get ready": {3, deployment(0, gaveUp), nil, 0, "False NoReadyPod", "False ProgressDeadlineExceeded",
 			"True ProgressDeadlineExceeded"},
-		"some of the new pods fail": {3, deployment(2, gaveUp), nil, 2, "True PodsReady", "False ProgressDeadlineExceeded",
+		"some of the new pods fail": {3, deployment(2, gaveUp), nil, 2, "True Serving", "False ProgressDeadlineExceeded",
 			"True ProgressDeadlineExceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,38 +82,4 @@ func gaveUp(d *appsv1.Deployment) {
 	d.Status.UpdatedReplicas = 1
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "False",
 		Reason: "ProgressDeadlineExceeded", Message: "it took too long"}}
-}
-
-func TestWhatIsReportedLater(t *testing.T) {
-	touched := func(d *appsv1.Deployment) { d.Generation++ }
-	wrong := &owned.ConditionError{Reason: "ChildRejected", Message: "no"}
-	for name, test := range map[string]struct {
-		pods  *appsv1.Deployment
-		nodes []string
-		what  *owned.ConditionError
-		spec  bool // whether the spec changed too
-		wait  bool
-	}{
-		"a pod came":                            {deployment(3), []string{"new"}, nil, false, false},
-		"a user touched the Deployment":         {deployment(3, touched), nil, nil, false, true},
-		"a pod came to a touched one":           {deployment(3, touched), []string{"new"}, nil, false, false},
-		"a changed spec did":                    {deployment(3, touched), nil, nil, true, false},
-		"something is wrong with a touched one": {deployment(3, touched), nil, wrong, false, false},
-		"its controller has not seen it once": {
-			deployment(0, touched, func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 0 }), nil, nil, false, false},
-		"there is no Deployment, because it is new": {&appsv1.Deployment{}, nil, nil, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			nginx := anNginx()
-			nginx.Status = statusFor(nginx, deployment(3), nil, nil, time.Unix(1, 0))
-			old := nginx.Status
-			if test.spec {
-				nginx.Generation++
-			}
-			now := statusFor(nginx, test.pods, test.nodes, test.what, time.Unix(2, 0))
-			if got := isWaiting(old, now, test.pods); got != test.wait {
-				t.Errorf("it waits: %v, want %v", got, test.wait)
-			}
-		})
-	}
 }

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // Demanded by fault/22-orphans-unseen: a user who deletes an owner with --cascade=orphan wants to keep the children.
@@ -25,13 +24,9 @@ func (c children) mayAdopt(ctx context.Context, child *child) error {
 	if child.live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.live) != nil {
 		return nil
 	}
-	kind, err := apiutil.GVKForObject(c.h.Owner, c.Scheme())
-	if err != nil {
-		return err
-	}
 	owners := &metav1.PartialObjectMetadataList{}
-	owners.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err = c.h.Live.List(ctx, owners, client.InNamespace(child.live.GetNamespace()),
+	owners.SetGroupVersionKind(c.h.Kind.GroupVersion().WithKind(c.h.Kind.Kind + "List"))
+	err := c.h.Live.List(ctx, owners, client.InNamespace(child.live.GetNamespace()),
 		client.MatchingFields{metav1.ObjectNameField: child.owner.Name})
 	if err != nil {
 		return fmt.Errorf("list the owners of %s: %w", child, err)

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/example/nginx-operator/internal/owned"
 )
 
 // Demanded by behaviour/14-leader-stops: the API server may still execute a request that is cancelled when the manager
@@ -41,13 +43,6 @@ func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	})
 }
 
-// A Reported is an error that the status of the owner reports.
-type Reported interface {
-	error
-	// MustRetry reports whether no watch reports the end of the error.
-	MustRetry() bool
-}
-
 // result ends a reconcile in one of three ways:
 //   - nothing: all is well, or a watch reports the end of the wait;
 //   - a time: to reconcile again then. An error that the status reports, or a version conflict, is not returned as an
@@ -57,12 +52,12 @@ func (h *Hardening) result(req ctrl.Request, errs ...error) (result ctrl.Result,
 	retry := false
 	for _, err := range flat(errs) {
 		wait, waits := errors.AsType[RequeueAfter](err)
-		problem, isReported := errors.AsType[Reported](err)
+		problem := owned.AsCondition(err)
 		switch {
 		case waits:
 			result.RequeueAfter = sooner(result.RequeueAfter, wait)
-		case isReported:
-			retry = retry || problem.MustRetry()
+		case problem != nil:
+			retry = retry || problem.Retry
 		case apierrors.IsConflict(err):
 			retry = true
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // the owner is deleted next

@@ -6,74 +6,70 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// An Applier applies the children of all resources of one kind.
+// An Applier applies the children of all owners of a kind.
 type Applier struct {
 	client.Client
-	Owner      Kind
+	Kind       Kind
 	FieldOwner client.FieldOwner
 }
 
-// Observe sets Live of each child that the owner owns. Other objects may have the name of a child: it returns a
-// ConditionError that names all of them.
-func (a Applier) Observe(ctx context.Context, owner client.Object, children ...*Child) error {
-	var conflicts []error
-	for _, child := range children {
-		child.setOwner(a.Owner, owner)
-		live := child.Live.DeepCopyObject().(client.Object)
-		key := client.ObjectKey{Namespace: owner.GetNamespace(), Name: *child.meta.Name}
-		if err := a.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("get %s: %w", child, err)
-		}
-		isOwned, conflict := a.Owner.conflict(owner, live, child.String())
-		if isOwned {
-			child.Live = live
-		}
-		if conflict != nil {
-			conflicts = append(conflicts, conflict)
-		}
+// Apply brings the children of an owner to their desired state, in order. A child that fails does not stop the others,
+// with two exceptions: a conflict with any object stops all of them, and those after a needed child wait for it.
+func (a Applier) Apply(ctx context.Context, owner client.Object, children ...*Child) error {
+	if err := a.Observe(ctx, owner, children...); err != nil {
+		return err
 	}
-	return Join(conflicts...)
-}
-
-// Apply writes the observed children that are not up to date. An error of one child does not stop the others.
-func (a Applier) Apply(ctx context.Context, children ...*Child) error {
 	var problems []error
 	for _, child := range children {
-		if child.difference() != "" {
-			problems = append(problems, a.apply(ctx, child))
+		err := a.apply(ctx, child)
+		problems = append(problems, err)
+		key := a.Kind.Annotation() // of the last apply, even if another client changed the child since
+		if err != nil && child.Needed && child.Live.GetAnnotations()[key] != child.Meta.Annotations[key] {
+			break
 		}
 	}
 	return Join(problems...)
 }
 
-// apply writes one child if no other object took its name since it was observed, and sets Live to the response.
-// An existing child must still have its UID. A missing child is applied with a resourceVersion that no object
-// has: the API server compares it with that of an existing object, and ignores it when it creates an object
-// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Store.Update: "Wipe metadata
-// on create-via-update and create-via-apply requests to match create behavior").
+// Observe reads the live children. It returns the conflicts of the owner with objects that it does not own, or the error
+// of a read.
+func (a Applier) Observe(ctx context.Context, owner client.Object, children ...*Child) error {
+	var conflicts []error
+	for _, child := range children {
+		live := child.Live.DeepCopyObject().(client.Object)
+		key := client.ObjectKey{Namespace: *child.Meta.Namespace, Name: *child.Meta.Name}
+		if err := a.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get %s %s: %w", child.Kind, key, err)
+		}
+		if conflict := a.Kind.Conflict(owner, child.Kind, live); conflict != nil {
+			conflicts = append(conflicts, conflict)
+		}
+		if a.Kind.Owns(owner, live) {
+			child.Live = live
+		}
+	}
+	return Join(conflicts...)
+}
+
+// apply writes one child on one condition: no other object may have taken its name since it was observed. A live child
+// must still have its UID. A missing child is applied with a resourceVersion: (*Store).Update in
+// k8s.io/apiserver/pkg/registry/generic/registry still creates the object ("Wipe metadata on create-via-update and
+// create-via-apply requests"), but answers 409 when the object exists by now. A plain create would do as well, but its
+// fields would belong to a manager of updates, and a later apply could not remove them.
 func (a Applier) apply(ctx context.Context, child *Child) error {
 	if uid := child.Live.GetUID(); uid != "" {
-		child.meta.UID = &uid
+		child.Meta.UID = &uid
 	} else {
-		child.meta.ResourceVersion = new("1")
+		child.Meta.ResourceVersion = new("1")
 	}
-	if err := a.Client.Apply(ctx, child.desired, a.FieldOwner, client.ForceOwnership); err != nil {
+	if err := a.Client.Apply(ctx, child.Desired, a.FieldOwner, client.ForceOwnership); err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("Applied child", "kind", child.Kind)
-	answer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.desired) // Apply leaves it there
+	answer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired) // Apply leaves it there
 	if err != nil {
 		return err
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer, child.Live); err != nil {
-		return err
-	}
-	if changed := child.difference(); changed != "" {
-		return Errorf(ReasonChildMutated, "%s: an admission policy or a webhook changes %s: exempt "+
-			"the object or the user of the operator from it, then delete the object, which will be made again", child, changed)
-	}
-	return nil
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, child.Live)
 }

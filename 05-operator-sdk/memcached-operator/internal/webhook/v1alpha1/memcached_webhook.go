@@ -5,14 +5,12 @@ package v1alpha1
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/distribution/reference"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,28 +38,22 @@ import (
 
 // SetupMemcachedWebhookWithManager adds the webhooks of Memcacheds to the manager's webhook server.
 func SetupMemcachedWebhookWithManager(mgr ctrl.Manager) error {
-	asWritten := &unstructured.Unstructured{}
-	asWritten.SetGroupVersionKind(controller.Kind)
-	return errors.Join(
-		ctrl.NewWebhookManagedBy(mgr, asWritten).WithDefaulter(&MemcachedDefaulter{}).Complete(),
-		ctrl.NewWebhookManagedBy(mgr, &cachev1alpha1.Memcached{}).
-			WithValidator(&MemcachedValidator{Configs: mgr.GetCache()}).Complete(),
-	)
+	return ctrl.NewWebhookManagedBy(mgr, &cachev1alpha1.Memcached{}).
+		WithDefaulter(&MemcachedDefaulter{}).
+		WithValidator(&MemcachedValidator{Configs: mgr.GetCache()}).
+		Complete()
 }
 
-// MemcachedDefaulter sets a default that a schema cannot, because the defaults of a schema are constants. It works on
-// the JSON of the user: a cachev1alpha1.Memcached cannot hold a field of a wrong type, which the schema has to report.
+// MemcachedDefaulter sets a default that a schema cannot, because the defaults of a schema are constants.
 type MemcachedDefaulter struct{}
 
-var _ admission.Defaulter[*unstructured.Unstructured] = &MemcachedDefaulter{}
+var _ admission.Defaulter[*cachev1alpha1.Memcached] = &MemcachedDefaulter{}
 
 // Default implements admission.Defaulter. A Memcached with generateName has no name yet; then the controller
 // uses the name that the API server generates.
-func (*MemcachedDefaulter) Default(_ context.Context, memcached *unstructured.Unstructured) error {
-	spec, _ := memcached.Object["spec"].(map[string]any)
-	ref, ok := spec["configRef"].(map[string]any)
-	if ok && ref["name"] == nil && memcached.GetName() != "" {
-		ref["name"] = memcached.GetName()
+func (*MemcachedDefaulter) Default(_ context.Context, memcached *cachev1alpha1.Memcached) error {
+	if ref := memcached.Spec.ConfigRef; ref != nil && ref.Name == "" {
+		ref.Name = memcached.Name
 	}
 	return nil
 }

@@ -1,0 +1,75 @@
+package owned
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// An Applier applies the children of all owners of a kind.
+type Applier struct {
+	client.Client
+	Kind       Kind
+	FieldOwner client.FieldOwner
+}
+
+// Apply brings the children of an owner to their desired state, in order. A child that fails does not stop the others,
+// with two exceptions: a conflict with any object stops all of them, and those after a needed child wait for it.
+func (a Applier) Apply(ctx context.Context, owner client.Object, children ...*Child) error {
+	if err := a.Observe(ctx, owner, children...); err != nil {
+		return err
+	}
+	var problems []error
+	for _, child := range children {
+		err := a.apply(ctx, child)
+		problems = append(problems, err)
+		key := a.Kind.Annotation() // of the last apply, even if another client changed the child since
+		if err != nil && child.Needed && child.Live.GetAnnotations()[key] != child.Meta.Annotations[key] {
+			break
+		}
+	}
+	return Join(problems...)
+}
+
+// Observe reads the live children. It returns the conflicts of the owner with objects that it does not own, or the error
+// of a read.
+func (a Applier) Observe(ctx context.Context, owner client.Object, children ...*Child) error {
+	var conflicts []error
+	for _, child := range children {
+		live := child.Live.DeepCopyObject().(client.Object)
+		key := client.ObjectKey{Namespace: *child.Meta.Namespace, Name: *child.Meta.Name}
+		if err := a.Get(ctx, key, live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get %s %s: %w", child.Kind, key, err)
+		}
+		if conflict := a.Kind.Conflict(owner, child.Kind, live); conflict != nil {
+			conflicts = append(conflicts, conflict)
+		}
+		if a.Kind.Owns(owner, live) {
+			child.Live = live
+		}
+	}
+	return Join(conflicts...)
+}
+
+// apply writes one child on one condition: no other object may have taken its name since it was observed. A live child
+// must still have its UID. A missing child is applied with a resourceVersion: (*Store).Update in
+// k8s.io/apiserver/pkg/registry/generic/registry still creates the object ("Wipe metadata on create-via-update and
+// create-via-apply requests"), but answers 409 when the object exists by now. A plain create would do as well, but its
+// fields would belong to a manager of updates, and a later apply could not remove them.
+func (a Applier) apply(ctx context.Context, child *Child) error {
+	if uid := child.Live.GetUID(); uid != "" {
+		child.Meta.UID = &uid
+	} else {
+		child.Meta.ResourceVersion = new("1")
+	}
+	if err := a.Client.Apply(ctx, child.Desired, a.FieldOwner, client.ForceOwnership); err != nil {
+		return err
+	}
+	answer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired) // Apply leaves it there
+	if err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, child.Live)
+}
