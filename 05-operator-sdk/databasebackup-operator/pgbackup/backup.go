@@ -40,7 +40,7 @@ func (p *program) backup(ctx context.Context) error {
 	facts := taken.facts
 	p.result.Backup = facts.facts()
 	var failed error
-	if facts.Verified == nil || !facts.Verified.Mode.includes(p.config.Verify) {
+	if !facts.Verified.mode().includes(p.config.Verify) {
 		failed = p.verifyAndRecord(ctx, s, facts)
 	}
 	if ctx.Err() != nil {
@@ -54,7 +54,7 @@ func (p *program) backup(ctx context.Context) error {
 	}
 	f := p.result.Backup
 	p.succeed(reason, "backup %s of database %q has %d bytes, %d tables and %d rows, verified: %s%s",
-		f.Name, f.Database, f.Size, f.Tables, f.Rows, f.verifiedMode(), f.notCounted())
+		f.Name, f.Database, f.Size, f.Tables, f.Rows, f.Verified.mode(), f.notCounted())
 	return nil
 }
 
@@ -66,16 +66,9 @@ func (p *program) tidy(ctx context.Context, s *store) {
 	}
 }
 
-func (f *Facts) verifiedMode() Mode {
-	if f.Verified == nil {
-		return ModeNone
-	}
-	return f.Verified.Mode
-}
-
 // notCounted is the part of a message about tables whose rows were not counted.
 func (f *Facts) notCounted() string {
-	if len(f.NotCounted) == 0 || f.verifiedMode() == ModeNone {
+	if len(f.NotCounted) == 0 || f.Verified.mode() == ModeNone {
 		return ""
 	}
 	return "; rows were not counted of " + strings.Join(f.NotCounted, ", ")
@@ -166,7 +159,7 @@ func newFactsFile(c Config, s *store, source snapshot, version string, started t
 		ServerVersion: source.Version, PgDumpVersion: version,
 		collation: source.collation(),
 		Tables:    map[string]int64{}, NotCounted: map[string]string{},
-		LargeObjects: source.LargeObjects, Roles: source.Roles,
+		LargeObjects: source.LargeObjects, Roles: source.Roles, Properties: source.Properties,
 	}
 	for _, t := range source.Tables {
 		facts.NotCounted[t.Name] = reason

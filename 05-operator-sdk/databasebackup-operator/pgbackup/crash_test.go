@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,56 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"text/tabwriter"
 )
-
-// killTable shows the state after a kill at each step of a verb, and the state after the next run.
-type killTable struct {
-	t          *testing.T
-	rows       [][]string // step, found, next, violations
-	violations int
-}
-
-// at begins the row of a step.
-func (k *killTable) at(step string) { k.rows = append(k.rows, []string{step, "", "", ""}) }
-
-// kill runs a verb that is killed at its n-th step.
-func (k *killTable) kill(verb string, settings map[string]string, steps []string, n int) {
-	k.t.Helper()
-	k.at(steps[n])
-	if o := runProgram(k.t, verb, with(settings, killAt, strconv.Itoa(n+1))); o.code != -1 {
-		k.t.Fatalf("step %d: code %d", n+1, o.code)
-	}
-}
-
-func (k *killTable) found(format string, args ...any) {
-	k.rows[len(k.rows)-1][1] = fmt.Sprintf(format, args...)
-}
-
-func (k *killTable) next(format string, args ...any) {
-	k.rows[len(k.rows)-1][2] = fmt.Sprintf(format, args...)
-}
-
-// wrong notes a violation.
-func (k *killTable) wrong(format string, args ...any) {
-	k.t.Helper()
-	row := k.rows[len(k.rows)-1]
-	row[3] += fmt.Sprintf(format+"; ", args...)
-	k.violations++
-	k.t.Errorf("killed at step %d, %s: "+format, append([]any{len(k.rows), row[0]}, args...)...)
-}
-
-func (k *killTable) print() {
-	k.t.Helper()
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "killed at step\tfound then\tthe next run\tviolations")
-	for i, row := range k.rows {
-		_, _ = fmt.Fprintf(w, "%d %s\t%s\t%s\t%s\n", i+1, row[0], row[1], row[2], cmp.Or(row[3], "none"))
-	}
-	_ = w.Flush()
-	k.t.Logf("%d kills, %d violations\n%s", len(k.rows), k.violations, text.String())
-}
 
 // stepsOf runs the program to its end and returns the steps that it went through.
 func stepsOf(t *testing.T, verb string, settings map[string]string, want Reason) []string {
@@ -76,6 +26,27 @@ func stepsOf(t *testing.T, verb string, settings map[string]string, want Reason)
 		t.Fatal(err)
 	}
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// killAtEachStep runs a verb once for each of its steps, and kills it there. fresh makes the state before a run. after
+// examines the state after the kill, lets another run finish the work, and returns what it found.
+func killAtEachStep(t *testing.T, verb string, settings map[string]string, want Reason, fresh func(),
+	after func(n int, steps []string, wrong func(format string, args ...any)) (found string)) {
+	t.Helper()
+	fresh()
+	steps := stepsOf(t, verb, settings, want)
+	for n, step := range steps {
+		fresh()
+		o := runProgram(t, verb, with(settings, killAt, strconv.Itoa(n+1)))
+		if o.code != -1 || o.result.Reason != "" {
+			t.Fatalf("step %d, %s: code %d, result %+v", n+1, step, o.code, o.result)
+		}
+		found := after(n, steps, func(format string, args ...any) {
+			t.Helper()
+			t.Errorf("killed at step %d, %s: "+format, append([]any{n + 1, step}, args...)...)
+		})
+		t.Logf("killed at step %d, %s: %s", n+1, step, found)
+	}
 }
 
 // intact reports a fault in the folder of an owner: a facts file that does not match its dump, or a dump under a final
@@ -125,8 +96,38 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 	second := with(base, "BACKUP_NAME", "small-2")
 	template := filepath.Join(base["BACKUP_ROOT"], "template")
 	must(t, verbBackup, with(first, "BACKUP_DIR", template), ReasonBackupSucceeded)
-	afresh(t, second, template)
-	steps := stepsOf(t, verbBackup, second, ReasonBackupSucceeded)
+	fresh := func() { afresh(t, second, template) }
+	killAtEachStep(t, verbBackup, second, ReasonBackupSucceeded, fresh, func(n int, steps []string,
+		wrong func(string, ...any)) string {
+		if n == 0 {
+			mustHaveSteps(t, steps)
+		}
+		if err := intact(t, second); err != nil {
+			wrong("a half file: %v", err)
+		}
+		all := states(t, second)
+		if all["small-1"] != StateGood && all["small-2"] != StateGood {
+			wrong("no good backup is there: %v", all)
+		}
+		o := runProgram(t, verbBackup, second)
+		if !o.result.Succeeded {
+			wrong("the next run: %s", o.result.Message)
+		}
+		if prepared := n >= slices.Index(steps, "prepared"); prepared != (o.result.Reason == ReasonAlreadyComplete) {
+			wrong("the next run says %s", o.result.Reason)
+		}
+		if got := states(t, second); len(got) != 1 || got["small-2"] != StateGood {
+			wrong("after the next run: %v", got)
+		}
+		if left := filesOf(t, second); len(left) != 3 {
+			wrong("files after the next run: %v", left)
+		}
+		return fmt.Sprintf("found %v, the next run: %s", all, o.result.Reason)
+	})
+}
+
+func mustHaveSteps(t *testing.T, steps []string) {
+	t.Helper()
 	for _, step := range []string{
 		"snapshot", "dumping", "dumped", "globals", "prepared", "rename .dump", "rename .json", "renamed",
 		"verified", "remove .dump", "remove .json", "removed", "result"} {
@@ -134,38 +135,6 @@ func TestBackupKilledAtEveryStep(t *testing.T) {
 			t.Fatalf("step %q is missing in %q", step, steps)
 		}
 	}
-	table := &killTable{t: t}
-	for n := range len(steps) {
-		afresh(t, second, template)
-		_ = os.Remove(second["BACKUP_RESULT"])
-		table.at(steps[n])
-		if o := runProgram(t, verbBackup, with(second, killAt, strconv.Itoa(n+1))); o.code != -1 || o.result.Reason != "" {
-			t.Fatalf("step %d: code %d, result %+v", n+1, o.code, o.result)
-		}
-		if err := intact(t, second); err != nil {
-			table.wrong("a half file: %v", err)
-		}
-		all := states(t, second)
-		table.found("old %s, new %s", cmp.Or(all["small-1"], "removed"), cmp.Or(all["small-2"], "not there"))
-		if all["small-1"] != StateGood && all["small-2"] != StateGood {
-			table.wrong("no good backup is there: %v", all)
-		}
-		o := runProgram(t, verbBackup, second)
-		table.next("%s", o.result.Reason)
-		if !o.result.Succeeded {
-			table.wrong("the next run: %s", o.result.Message)
-		}
-		if prepared := n >= slices.Index(steps, "prepared"); prepared != (o.result.Reason == ReasonAlreadyComplete) {
-			table.wrong("the next run says %s", o.result.Reason)
-		}
-		if got := states(t, second); len(got) != 1 || got["small-2"] != StateGood {
-			table.wrong("after the next run: %v", got)
-		}
-		if left := filesOf(t, second); len(left) != 3 {
-			table.wrong("files after the next run: %v", left)
-		}
-	}
-	table.print()
 }
 
 // afresh replaces the files of a backup with the files of the template folder.
@@ -206,35 +175,26 @@ func TestRestoreKilledAtEveryStep(t *testing.T) {
 			}
 			dropAfter(t, victim)
 			aside, replaced := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: victim})
-			fresh()
-			steps := stepsOf(t, verbRestore, into, ReasonRestoreSucceeded)
-			table := &killTable{t: t}
-			for n := range len(steps) {
-				fresh()
-				table.at(steps[n])
-				if o := runProgram(t, verbRestore, with(into, killAt, strconv.Itoa(n+1))); o.code != -1 {
-					t.Fatalf("step %d: code %d", n+1, o.code)
-				}
+			killAtEachStep(t, verbRestore, into, ReasonRestoreSucceeded, fresh, func(_ int, _ []string,
+				wrong func(string, ...any)) string {
 				found := databaseState(t, victim)
-				table.found("%s", found)
 				if found != test.old && found != "restored" {
-					table.wrong("found %s", found)
+					wrong("found %s", found)
 				}
 				o := runProgram(t, verbRestore, into)
-				table.next("%s", o.result.Reason)
 				if o.result.Reason != ReasonRestoreSucceeded || o.result.Restored == nil || o.result.Restored.Rows != 100 ||
 					o.result.Restored.Replaced != (name == "overwrite") {
-					table.wrong("the next run: %s: %s", o.result.Reason, o.result.Message)
+					wrong("the next run: %s: %s", o.result.Reason, o.result.Message)
 				}
 				if got := databaseState(t, victim); got != "restored" {
-					table.wrong("in the end %s", got)
+					wrong("in the end %s", got)
 				}
 				if got := sql(t, "postgres", "SELECT count(*) FROM pg_database WHERE datname IN ('"+aside+"', '"+replaced+
 					"');"); got != "0" {
-					table.wrong("%s or %s was left", aside, replaced)
+					wrong("%s or %s was left", aside, replaced)
 				}
-			}
-			table.print()
+				return "found " + found
+			})
 		})
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// createDatabase creates an empty database with an encoding and a locale, and with the owner and the tablespace of the
-// database that it will replace.
-func (s server) createDatabase(ctx context.Context, name string, replaces targetState, like collation) error {
+// createDatabase creates an empty database with an encoding and a locale. Without a tablespace it is in that of
+// template0.
+func (s server) createDatabase(ctx context.Context, name, tablespace string, like collation) error {
 	args := []string{"--no-password", databaseOption("maintenance-db", maintenance), "--template=template0",
 		"--encoding=" + like.Encoding, "--lc-collate=" + like.Collate, "--lc-ctype=" + like.CType}
 	switch {
@@ -17,11 +17,8 @@ func (s server) createDatabase(ctx context.Context, name string, replaces target
 	case like.Provider == "b":
 		args = append(args, "--locale-provider=builtin", "--builtin-locale="+like.Locale)
 	}
-	if replaces.exists {
-		args = append(args, "--owner="+replaces.owner)
-	}
-	if replaces.tablespace != "" {
-		args = append(args, "--tablespace="+replaces.tablespace)
+	if tablespace != "" {
+		args = append(args, "--tablespace="+tablespace)
 	}
 	return s.run(ctx, tool{name: "createdb", args: append(args, "--", name)})
 }

@@ -210,6 +210,8 @@ func TestEncodingThatCannotBeConverted(t *testing.T) {
 	if o := must(t, verbBackup, settings, ReasonBackupSucceeded); o.result.Backup.Rows != 1 {
 		t.Errorf("%+v", o.result.Backup)
 	}
+	dropAfter(t, "mule copy")
+	must(t, verbRestore, with(settings, "BACKUP_DATABASE", "mule copy"), ReasonRestoreSucceeded)
 }
 
 // A hot standby refuses to read unlogged tables, and pg_dump leaves their rows out there.
@@ -261,7 +263,7 @@ func standby(t *testing.T) string {
 		_ = postgres.Process.Signal(syscall.SIGQUIT)
 		_ = postgres.Wait()
 	})
-	s := server{tools: toolsDir, environ: append(slices.Clone(environ), "PATH="+os.Getenv("PATH"), "PGPORT="+port)}
+	s := server{environ: append(slices.Clone(environ), "PATH="+os.Getenv("PATH"), "PGPORT="+port)}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		answer, err := s.query(t.Context(), "replicated", "SELECT pg_is_in_recovery();")
 		if err == nil && answer == "t" {
@@ -281,7 +283,7 @@ func TestATableThatIsTruncatedAfterTheSnapshotIsNotCounted(t *testing.T) {
 	database(t, "truncated", "CREATE TABLE c (a int); INSERT INTO c VALUES (1); CREATE TABLE held (a int);")
 	tools := toolsWith(t, map[string]string{"pg_dump": fmt.Sprintf(
 		"%[1]s/pg_dump \"$@\" || exit\n[ $1 = --version ] || %[1]s/psql -Xqd truncated -c 'TRUNCATE c'", toolsDir)})
-	o := must(t, verbBackup, with(settings, "BACKUP_TOOLS", tools), ReasonBackupSucceeded)
+	o := must(t, verbBackup, with(settings, "PATH", tools), ReasonBackupSucceeded)
 	want := []string{"public.c: it was truncated, rewritten or dropped after the snapshot"}
 	if diff := cmp.Diff(want, o.result.Backup.NotCounted); diff != "" || o.result.Backup.State != StateGood {
 		t.Errorf("state %s, not counted (-want +got):\n%s", o.result.Backup.State, diff)

@@ -40,7 +40,6 @@
 //	                                                                 later run with it recognises that it has finished
 //	BACKUP_WAIT_SECONDS          all but scratch   120               how long to wait for another run, and for the
 //	                                                                 server (that at most 120)
-//	BACKUP_TOOLS                 all               PATH              directory of the PostgreSQL programs
 //	BACKUP_RESULT                all               /dev/termination-log, for the result
 //
 // Other variables of libpq (PGSSLMODE, PGSSLROOTCERT, PGREQUIREAUTH, PGCONNECT_TIMEOUT, PGOPTIONS, …) are passed on,
@@ -86,7 +85,7 @@
 //
 //	NAME.dump         pg_dump, custom format
 //	NAME.globals.sql  pg_dumpall --globals-only: roles without their passwords, tablespaces
-//	NAME.json         the facts: sizes, SHA-256, times, versions, rows of each table, verification
+//	NAME.json         the facts: sizes, SHA-256, times, versions, rows of each table, owner and grants, verification
 //
 // It also contains .lock, and during a run temporary files such as NAME.dump.XXXXXXXX.tmp. All three files are synced
 // to disk under temporary names before the first gets its final name. The facts get their final name last; only then is
@@ -112,8 +111,8 @@
 // Restore does the same, has pg_restore read the dump to its end, and then sends the dump to the process of the verb
 // scratch, through a unix socket in BACKUP_SCRATCH. That process makes a PostgreSQL server, by initdb in
 // BACKUP_SCRATCH, with a unix socket and without TCP. The server is always removed afterwards. The process creates the
-// roles of the globals, restores the dump, and compares the rows of each table and the number of large objects with
-// those of the facts. Then BACKUP_QUERY runs, as a user who may read all data and change nothing. The query passes when
+// roles that the dump needs, restores the dump, and compares the rows of each table and the number of large objects
+// with those of the facts. Then BACKUP_QUERY runs, as a user who may read all data and change nothing. The query passes when
 // it returns at least one row whose first value is not false, NULL, empty or 0.
 //
 // A restore runs code of the database: a CHECK or an index may call functions, and the scratch server restores them as
@@ -153,13 +152,13 @@
 // must be allowed to create databases, to own them, to make their settings, and to create extensions and roles if the
 // dump needs them.
 //
-// Besides its content a database has an owner, grants (GRANT CONNECT), settings (ALTER DATABASE … SET, ALTER ROLE … IN
-// DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs to another user
-// than the user of the restore, the new database gets all of them from the old database. Otherwise, and without an old
-// database, they come from the archive, as with pg_restore --create. A statement that the server refuses, such as a
-// grant to a role that does not exist, is in the Warning of the result. The new database has the tablespace of the old
-// database. Security labels of the old database are lost. The public cannot connect to the new database until it has
-// its grants.
+// Besides its content a database has properties: an owner, grants (GRANT CONNECT), settings (ALTER DATABASE … SET,
+// ALTER ROLE … IN DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs to
+// another user than the user of the restore, the new database gets all of them from the old database. Otherwise, and
+// without an old database, they come from the facts. A statement that the server refuses, such as a grant to a role that
+// does not exist, is in the Warning of the result. If it was about a property of the old database, the restore fails
+// instead. The new database has the tablespace of the old database. Security labels are not restored. The public cannot
+// connect to the new database until it has its grants.
 //
 // A run can be killed when the database has its name and the result is not written. So the transaction that gives the
 // name also sets a marker in the database: the default application_name of the user of the restore becomes "restored"

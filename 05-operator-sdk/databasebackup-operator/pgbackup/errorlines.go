@@ -85,53 +85,61 @@ func (c *errorLines) found() []string {
 	return c.lines
 }
 
-// pattern is a part of a message that stands for a reason.
+// pattern is a part of a message that stands for a reason. A sentence replaces a message that names the user, which may
+// be a value of a Secret.
 type pattern struct {
-	text   string
-	reason Reason
+	text     string
+	reason   Reason
+	sentence string
 }
 
-// connectionPatterns are messages of libpq and the server about a connection that a retry would not fix.
+const (
+	refusedUser = "the server refuses the credentials: check the Secrets of PGUSER and PGPASSWORD"
+	noPassword  = "the server asks for PGPASSWORD, which is empty: check its Secret"
+)
+
+// connectionPatterns are messages of libpq and the server about a connection. A retry fixes only TargetNotReady.
 var connectionPatterns = []pattern{
-	{"password authentication failed", ReasonAuthenticationFailed},
-	{"no password supplied", ReasonAuthenticationFailed},
-	{"empty password returned", ReasonAuthenticationFailed},
-	{"authentication failed for user", ReasonAuthenticationFailed},
-	{"no pg_hba.conf entry", ReasonAuthenticationFailed},
-	{"pg_hba.conf rejects connection", ReasonAuthenticationFailed},
-	{"authentication method requirement", ReasonAuthenticationFailed}, // PGREQUIREAUTH
-	{"server does not support SSL", ReasonTLSFailed},
-	{"certificate verify failed", ReasonTLSFailed},
-	{"does not match host name", ReasonTLSFailed},
-	{"root certificate file", ReasonTLSFailed},
-	{`role "?" does not exist`, ReasonAuthenticationFailed},
-	{`role "?" is not permitted to log in`, ReasonAuthenticationFailed},
-	{`database "?" does not exist`, ReasonDatabaseNotFound},
-	{`permission denied for database "?"`, ReasonPermissionDenied},
+	{"authentication failed", ReasonAuthenticationFailed, refusedUser},
+	{"no password supplied", ReasonAuthenticationFailed, noPassword},
+	{"empty password returned", ReasonAuthenticationFailed, noPassword},
+	{"pg_hba.conf", ReasonAuthenticationFailed,
+		"the server's pg_hba.conf does not let this user connect to this database from here"},
+	{"authentication method requirement", ReasonAuthenticationFailed,
+		"the server asks for another kind of authentication than PGREQUIREAUTH allows"},
+	{"too many connections for role", ReasonTargetNotReady, "the server allows this user no more connections"},
+	{"is not permitted to log in", ReasonAuthenticationFailed, "the user of PGUSER may not log in"},
+	{`FATAL:  role "`, ReasonAuthenticationFailed, refusedUser}, // does not exist
+	{"server does not support SSL", ReasonTLSFailed, ""},
+	{"certificate verify failed", ReasonTLSFailed, ""},
+	{"does not match host name", ReasonTLSFailed, ""},
+	{"root certificate file", ReasonTLSFailed, ""},
+	{`database "?" does not exist`, ReasonDatabaseNotFound, ""},
+	{`permission denied for database "?"`, ReasonPermissionDenied, ""},
 }
 
 // workPatterns are messages of tools that fail in the middle of their work.
 var workPatterns = []pattern{
-	{"server version mismatch", ReasonVersionMismatch},
-	{"permission denied", ReasonPermissionDenied},
-	{"must be owner of", ReasonPermissionDenied},
-	{"must be superuser", ReasonPermissionDenied},
-	{"must be member of role", ReasonPermissionDenied},
-	{"query would be affected by row-level security", ReasonPermissionDenied},
-	{"server closed the connection", ReasonConnectionLost},
-	{"connection to server", ReasonConnectionLost},
-	{"terminating connection", ReasonConnectionLost},
-	{"the database system is", ReasonConnectionLost},
+	{"server version mismatch", ReasonVersionMismatch, ""},
+	{"permission denied", ReasonPermissionDenied, ""},
+	{"must be owner of", ReasonPermissionDenied, ""},
+	{"must be superuser", ReasonPermissionDenied, ""},
+	{"must be member of role", ReasonPermissionDenied, ""},
+	{"query would be affected by row-level security", ReasonPermissionDenied, ""},
+	{"server closed the connection", ReasonConnectionLost, ""},
+	{"connection to server", ReasonConnectionLost, ""},
+	{"terminating connection", ReasonConnectionLost, ""},
+	{"the database system is", ReasonConnectionLost, ""},
 }
 
 // volumePatterns are messages of a tool that cannot write its own file. The server writes the same about its files,
 // after ERROR.
 var volumePatterns = []pattern{
-	{"No space left on device", ReasonVolumeFull},
-	{"Disk quota exceeded", ReasonVolumeFull},
-	{"File too large", ReasonVolumeFull},
-	{"Permission denied", ReasonVolumeNotWritable},
-	{"Read-only file system", ReasonVolumeNotWritable},
+	{"No space left on device", ReasonVolumeFull, ""},
+	{"Disk quota exceeded", ReasonVolumeFull, ""},
+	{"File too large", ReasonVolumeFull, ""},
+	{"Permission denied", ReasonVolumeNotWritable, ""},
+	{"Read-only file system", ReasonVolumeNotWritable, ""},
 }
 
 // classify gives the error of a tool the reason of the first pattern in its text, and without such a pattern the reason
@@ -154,13 +162,9 @@ func classify(err error, doing string, otherwise Reason, patterns []pattern, nam
 	return failf(reason, "%s: %w", doing, err)
 }
 
-// nameLimit is how many bytes of a name PostgreSQL keeps.
-const nameLimit = 63
-
 func match(line string, patterns []pattern, names []string) Reason {
 	for _, name := range names {
 		line = strings.ReplaceAll(line, `"`+name+`"`, `"?"`)
-		line = strings.ReplaceAll(line, `"`+name[:min(len(name), nameLimit)]+`"`, `"?"`)
 	}
 	for _, s := range patterns {
 		if strings.Contains(line, s.text) {

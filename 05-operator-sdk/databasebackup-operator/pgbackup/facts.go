@@ -32,6 +32,8 @@ type factsFile struct {
 	LargeObjects int64             `json:"largeObjects"`
 	// Roles are the roles that own objects of the database, or have grants on them.
 	Roles []string `json:"roles"`
+	// Properties are the owner, grants, settings, connection limit and comment of the database.
+	Properties []property `json:"properties"`
 
 	Verified *Verified `json:"verified,omitempty"`
 	Failure  *Failure  `json:"failure,omitempty"`
@@ -81,7 +83,7 @@ func (s *factsFile) state() State {
 		return StateBroken
 	case s.Failure != nil:
 		return StateUnverifiable
-	case s.Verified == nil || !s.Verified.Mode.includes(ModeArchive):
+	case s.Verified.mode() == ModeNone:
 		return StateUnverified
 	}
 	return StateGood

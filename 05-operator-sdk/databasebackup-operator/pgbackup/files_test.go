@@ -107,23 +107,18 @@ func TestDeleteKilledAtEveryStep(t *testing.T) {
 		put(t, settings, "orders-1", noon, nil)
 		put(t, settings, "orders-2", noon, nil)
 	}
-	fresh()
-	steps := stepsOf(t, verbDelete, settings, ReasonDeleteSucceeded)
-	table := &killTable{t: t}
-	for n := range steps {
-		fresh()
-		table.kill(verbDelete, settings, steps, n)
-		table.found("%d files", len(filesOf(t, settings)))
-		o := must(t, verbDelete, settings, ReasonDeleteSucceeded)
-		table.next("%s", o.result.Reason)
+	killAtEachStep(t, verbDelete, settings, ReasonDeleteSucceeded, fresh, func(_ int, _ []string,
+		wrong func(string, ...any)) string {
+		found := len(filesOf(t, settings))
+		must(t, verbDelete, settings, ReasonDeleteSucceeded)
 		if _, err := os.Stat(filepath.Dir(pathOf(settings, ""))); !os.IsNotExist(err) {
-			table.wrong("the folder is there: %v", err)
+			wrong("the folder is there: %v", err)
 		}
 		if got := filesOf(t, other); len(got) != 3 {
-			table.wrong("files of the other owner: %v", got)
+			wrong("files of the other owner: %v", got)
 		}
-	}
-	table.print()
+		return fmt.Sprintf("found %d files", found)
+	})
 }
 
 // Temporary files are removed after a day, or by the next run of the same name; the files of other owners stay.

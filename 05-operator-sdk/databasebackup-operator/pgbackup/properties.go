@@ -1,189 +1,108 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 )
 
-// propertyEntry matches the entries of a table of contents that are about the database itself.
-var propertyEntry = regexp.MustCompile(
-	`^[0-9]+; [0-9]+ [0-9]+ (DATABASE|DATABASE PROPERTIES|(ACL|COMMENT|SECURITY LABEL) - DATABASE) `)
-
-// propertyStatements are the beginnings of the statements that restore properties. CREATE DATABASE is not among them:
-// the database exists already.
-var propertyStatements = []string{"ALTER DATABASE ", "ALTER ROLE ", "COMMENT ON DATABASE ", "GRANT ", "REVOKE ",
-	"SECURITY LABEL ", "SET SESSION AUTHORIZATION ", "RESET SESSION AUTHORIZATION", "SET standard_conforming_strings "}
-
-// archived are the statements of an archive that give a database its owner, grants, settings, connection limit and
-// comment.
-type archived struct {
-	encoding   string
-	statements []statement
+// property is a statement that gives a database its owner, a grant, a setting, its connection limit or its comment. The
+// name of the database belongs between Before and After, so a database with another name can get the property.
+type property struct {
+	As     string `json:"as,omitempty"` // the role that granted, when it is not the owner
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
-// statement is a statement of an archive, in the archive's encoding. The name of the database that was dumped is left
-// out between before and after.
-type statement struct {
-	before, after string
-	named         bool
-}
+// selectProperties selects the properties of the database d, in the order in which the statements must run. Settings
+// that are lists of names are split, because SET reads a quoted list as one name. No part of a value runs as SQL,
+// because owners of databases choose the values. The marker of a restore is not a property.
+const selectProperties = `
+SELECT json_agg(json_build_object('as', grantor, 'before', before, 'after', after) ORDER BY place, number) FROM (
+  SELECT 1 AS place, 0 AS number, '' AS grantor, 'ALTER DATABASE ' AS before,
+    ' OWNER TO ' || quote_ident(pg_get_userbyid(d.datdba)) AS after
+  UNION ALL SELECT 2, 0, '', 'REVOKE ' || p || ' ON DATABASE ', ' FROM ' || quote_ident(pg_get_userbyid(d.datdba))
+  FROM unnest(ARRAY['CREATE', 'TEMPORARY', 'CONNECT']) p
+  WHERE d.datacl IS NOT NULL AND p NOT IN (SELECT privilege_type FROM aclexplode(d.datacl) WHERE grantee = d.datdba)
+  UNION ALL SELECT 3, min(number), CASE grantor WHEN d.datdba THEN '' ELSE pg_get_userbyid(grantor)::text END,
+    'GRANT ' || string_agg(privilege_type, ', ') || ' ON DATABASE ',
+    ' TO ' || CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END ||
+    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END
+  FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) WITH ORDINALITY
+    acl (grantor, grantee, privilege_type, is_grantable, number)
+  WHERE grantee <> d.datdba GROUP BY grantor, grantee, is_grantable
+  UNION ALL SELECT 4, 0, '', CASE setrole WHEN 0 THEN 'ALTER DATABASE '
+      ELSE 'ALTER ROLE ' || quote_ident(pg_get_userbyid(setrole)) || ' IN DATABASE ' END,
+    ' SET ' || quote_ident(name) || ' TO ' ||
+    CASE WHEN lower(name) IN ('search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries',
+        'shared_preload_libraries', 'unix_socket_directories')
+      THEN (SELECT string_agg(quote_literal(coalesce(replace(m[1], '""', '"'), m[2])), ', ')
+        FROM regexp_matches(value, '"((?:[^"]|"")*)"|([^", ]+)', 'g') m)
+      ELSE quote_literal(value) END
+  FROM pg_db_role_setting, unnest(setconfig) c,
+    LATERAL (SELECT split_part(c, '=', 1) AS name, substr(c, strpos(c, '=') + 1) AS value) s
+  WHERE setdatabase = d.oid AND c !~ '^application_name=(restored|replaced) '
+  UNION ALL SELECT 5, 0, '', 'ALTER DATABASE ', ' CONNECTION LIMIT ' || d.datconnlimit WHERE d.datconnlimit <> -1
+  UNION ALL SELECT 6, 0, '', 'COMMENT ON DATABASE ', ' IS ' || quote_literal(comment)
+  FROM shobj_description(d.oid, 'pg_database') comment WHERE comment IS NOT NULL
+) properties`
 
-// readProperties has pg_restore print the statements that --create would run.
-func (p *program) readProperties(ctx context.Context, dump string) (archived, error) {
-	const doing = "read the properties of the database from the backup"
-	local := server{environ: plainEnvironment(p.config.environ), tools: p.config.Tools}
-	var list, script bytes.Buffer
-	err := local.run(ctx, tool{name: "pg_restore", args: []string{"--create", "--list", dump}, stdout: &list})
+// applyProperties gives the current database the properties in a setting, and prints those that the server refuses,
+// such as a grant to a role that does not exist.
+const applyProperties = `
+DO $$
+DECLARE
+  p json;
+  number int := 0;
+  refused json[] := '{}';
+BEGIN
+  FOR p IN SELECT json_array_elements(current_setting('pgbackup.properties')::json) LOOP
+    BEGIN
+      EXECUTE 'SET LOCAL ROLE ' || coalesce(quote_ident(p->>'as'), 'NONE');
+      EXECUTE (p->>'before') || quote_ident(current_database()) || (p->>'after');
+    EXCEPTION WHEN OTHERS THEN
+      refused := array_append(refused, json_build_object('number', number, 'message', SQLERRM));
+    END;
+    number := number + 1;
+  END LOOP;
+  PERFORM set_config('pgbackup.refused', array_to_json(refused)::text, false);
+END $$;
+SELECT current_setting('pgbackup.refused');
+`
+
+// restoreProperties gives a database the properties. It works in that database, because the text of its properties has
+// its encoding. It returns the statements that the server refused.
+func (p *program) restoreProperties(
+	ctx context.Context, database, encoding string, properties []property,
+) (refused []string, err error) {
+	text, err := json.Marshal(properties)
 	if err != nil {
-		return archived{}, classify(err, doing, ReasonArchiveUnreadable, nil)
+		return nil, fmt.Errorf("encode the properties: %w", err)
 	}
-	var entries strings.Builder
-	for line := range strings.Lines(list.String()) {
-		if propertyEntry.MatchString(line) {
-			entries.WriteString(line)
-		}
-	}
-	err = local.run(ctx, tool{name: "pg_restore", stdin: strings.NewReader(entries.String()), stdout: &script,
-		args: []string{"--create", "--no-tablespaces", "--use-list=/dev/stdin", "--file=-", dump}})
-	if err != nil {
-		return archived{}, classify(err, doing, ReasonArchiveUnreadable, nil)
-	}
-	return parseProperties(script.String()), nil
-}
-
-// parseProperties reads a script of pg_restore.
-func parseProperties(script string) archived {
-	found := archived{encoding: "UTF8"}
-	for script = skipRemarks(script); script != ""; script = skipRemarks(script) {
-		s, end := cutStatement(script)
-		script = script[end:]
-		if encoding, ok := strings.CutPrefix(s.before, "SET client_encoding = '"); ok {
-			found.encoding = strings.TrimSuffix(encoding, "'")
-		}
-		wanted := func(begin string) bool { return strings.HasPrefix(s.before, begin) }
-		if slices.ContainsFunc(propertyStatements, wanted) {
-			found.statements = append(found.statements, s)
-		}
-	}
-	return found
-}
-
-// skipRemarks skips empty lines, comments and psql's own commands before a statement.
-func skipRemarks(script string) string {
-	for {
-		script = strings.TrimLeft(script, " \n\r\t")
-		if !strings.HasPrefix(script, "--") && !strings.HasPrefix(script, `\`) {
-			return script
-		}
-		_, script, _ = strings.Cut(script, "\n")
-	}
-}
-
-// databaseWord comes before the name of a database. pg_restore writes keywords in upper case, and names in upper case
-// only in quotes.
-const databaseWord = "DATABASE "
-
-// cutStatement finds the first statement of a script, without its semicolon. end is where the next statement begins.
-func cutStatement(script string) (found statement, end int) {
-	begin := 0 // of the text that is not in found yet
-	for end < len(script) && script[end] != ';' {
-		switch {
-		case script[end] == '\'' || script[end] == '"':
-			end += quotedLength(script[end:])
-		case !found.named && strings.HasPrefix(script[end:], databaseWord):
-			end += len(databaseWord)
-			found.before, found.named = script[:end], true
-			if strings.HasPrefix(script[end:], `"`) {
-				end += quotedLength(script[end:])
-			} else {
-				end += max(strings.IndexAny(script[end:], " ;"), 0)
-			}
-			begin = end
-		default:
-			end++
-		}
-	}
-	rest := script[begin:end]
-	if found.named {
-		found.after = rest
-	} else {
-		found.before = rest
-	}
-	return found, min(end+1, len(script))
-}
-
-// quotedLength is the length of the quoted constant or name with which a text begins. A doubled quote does not end it.
-func quotedLength(text string) int {
-	for i := 1; i < len(text); i++ {
-		if text[i] != text[0] {
-			continue
-		}
-		if i+1 == len(text) || text[i+1] != text[0] {
-			return i + 1
-		}
-		i++
-	}
-	return len(text)
-}
-
-// restoreProperties gives a database the properties of an archive. It works in that database, because the text of its
-// properties has its encoding. It returns the statements that the server refused, such as for a missing role.
-func (p *program) restoreProperties(ctx context.Context, a archived, database string) (refused []string, err error) {
-	out, err := p.target.query(ctx, database, a.sql(database))
+	in := p.target.withEncoding(textEncoding(encoding))
+	out, err := in.query(ctx, database, "SET pgbackup.properties ="+literal(string(text))+";"+applyProperties)
 	if err != nil {
 		return nil, classify(err, "restore the properties of the database", ReasonRestoreFailed, workPatterns)
 	}
-	for line := range strings.Lines(out) {
-		number, message, _ := strings.Cut(strings.TrimSpace(line), " ")
-		i, err := strconv.Atoi(number)
-		if err != nil || i < 0 || i >= len(a.statements) {
-			continue // a message of several lines
-		}
-		refused = append(refused, fmt.Sprintf("%s (%s)", a.statements[i].shown(p.config.Database),
-			strings.ToValidUTF8(message, "?")))
+	var found []struct {
+		Number  int
+		Message string
+	}
+	if err := json.Unmarshal(validJSON([]string{out}), &found); err != nil {
+		return nil, fmt.Errorf("read the properties that were refused: %w", err)
+	}
+	for _, f := range found {
+		refused = append(refused, fmt.Sprintf("%s (%s)", properties[f.Number].shown(p.config.Database), f.Message))
 	}
 	return refused, nil
 }
 
-// sql runs the statements for a database and prints the numbers of the statements that fail, with the reason. psql gets
-// the statements only as hexadecimal digits, because it would run psql commands in them. Public grants come first:
-// pg_dump writes only the difference to the grants of a new database.
-func (a archived) sql(database string) string {
-	const failed = "pgbackup.failed" // a setting of the session
-	var all strings.Builder
-	all.WriteString("SELECT format('GRANT CONNECT, TEMPORARY ON DATABASE %I TO PUBLIC'," +
-		literal(database) + ") \\gexec\n")
-	for i, s := range a.statements {
-		decoded := func(text string) string {
-			return "convert_from(decode('" + hex.EncodeToString([]byte(text)) + "', 'hex')," + literal(a.encoding) + ")"
-		}
-		execute := decoded(s.before)
-		if s.named {
-			execute += " || quote_ident(" + literal(database) + ") || " + decoded(s.after)
-		}
-		all.WriteString("DO" + literal(fmt.Sprintf("BEGIN EXECUTE %[1]s; EXCEPTION WHEN OTHERS THEN PERFORM "+
-			"set_config('%[2]s', concat(current_setting('%[2]s', true), '%[3]d ', SQLERRM, chr(10)), false); END",
-			execute, failed, i)) + ";\n")
-	}
-	all.WriteString("SELECT current_setting('" + failed + "', true);\n")
-	return all.String()
-}
-
 // shown is the statement in a warning: without the value of a setting or a comment.
-func (s statement) shown(database string) string {
-	text := s.before
-	if s.named {
-		text += `"` + database + `"` + s.after
+func (p property) shown(database string) string {
+	text, _, cut := strings.Cut(p.Before+`"`+database+`"`+p.After, "'")
+	if cut {
+		text += "…"
 	}
-	text, _, _ = strings.Cut(text, "'")
-	for _, word := range []string{" IS ", " TO "} {
-		text = strings.TrimSuffix(text, word)
-	}
-	return oneLine(strings.ToValidUTF8(text, "?"))
+	return oneLine(text)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,15 @@ func (r *reader) required(variable, fix string) string {
 	value := r.values[variable]
 	if value == "" {
 		r.wrong(variable, "is not set", fix)
+	}
+	return value
+}
+
+// formed returns a value that is not set, or has a form.
+func (r *reader) formed(variable string, form *regexp.Regexp, fix string) string {
+	value := r.values[variable]
+	if value != "" && !form.MatchString(value) {
+		r.wrong(variable, fmt.Sprintf("is %q", value), fix)
 	}
 	return value
 }

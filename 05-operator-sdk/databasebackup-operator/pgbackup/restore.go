@@ -32,40 +32,33 @@ func (p *program) restore(ctx context.Context) error {
 	if p.config.Database == "" {
 		p.config.Database = found.facts.Database
 	}
-	unlockTarget, err := p.lockTarget(ctx)
+	held, err := p.lockTarget(ctx)
 	if err != nil {
 		return err
 	}
-	defer unlockTarget()
-	return p.restoreFound(ctx, s, found)
+	defer func() { _ = held.close() }()
+	target, err := p.inspect(ctx, held)
+	if err != nil {
+		return err
+	}
+	return p.restoreFound(ctx, s, found, target)
 }
 
 // restoreFound restores a backup that passed Archive, while no other run restores into the same database.
-func (p *program) restoreFound(ctx context.Context, s *store, found backup) error {
-	target, err := p.inspect(ctx)
-	if err != nil {
-		return err
-	}
-	if target.finished != "" {
+func (p *program) restoreFound(ctx context.Context, s *store, found backup, target targetState) error {
+	if target.Finished != "" {
 		return p.finished(ctx, found.facts, target)
 	}
-	if target.exists && !target.empty && !p.config.Overwrite {
+	if target.exists && !target.Empty && !p.config.Overwrite {
 		return failf(ReasonTargetNotEmpty, "database %q is not empty, and this restore did not write its data: "+
 			"restore into another database, or set overwrite (BACKUP_OVERWRITE=true) to replace it", p.config.Database)
 	}
-	created, err := p.createRoles(ctx, found.facts.Roles)
-	if err != nil {
+	if err := p.restoreAside(ctx, s.path(found.Name, suffixDump), found.facts, target); err != nil {
 		return err
 	}
-	p.step("roles")
-	tables, err := p.restoreAside(ctx, s.path(found.Name, suffixDump), found.facts, target)
-	if err != nil {
-		return err
-	}
-	r := p.restored(tables)
-	r.Replaced, r.RolesCreated = target.exists && !target.empty, created
+	r := p.result.Restored
 	origin := "of the backup"
-	if target.ownProperties {
+	if target.OwnProperties {
 		origin = "that it had before"
 	}
 	p.succeed(ReasonRestoreSucceeded, "backup %s was restored into database %q: %d tables, %d rows; "+
@@ -87,11 +80,11 @@ func (p *program) restored(tables map[string]int64) *Restored {
 // killed. Whatever users have changed since then stays.
 func (p *program) finished(ctx context.Context, facts *factsFile, target targetState) error {
 	aside, replaced := asideNames(p.config)
-	if err := p.dropLeft(ctx, aside, replaced); err != nil {
+	if err := p.drop(ctx, aside, replaced); err != nil {
 		return err
 	}
 	r := p.restored(facts.Tables)
-	r.Replaced = target.finished == markReplaced
+	r.Replaced = target.Finished == markReplaced
 	p.succeed(ReasonRestoreSucceeded, "an earlier run of this restore has restored backup %s into database %q: "+
 		"%d tables, %d rows; nothing was changed; the log of that run has its warnings",
 		facts.Name, r.Database, r.Tables, r.Rows)

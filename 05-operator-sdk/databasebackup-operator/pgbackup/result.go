@@ -65,6 +65,14 @@ type Verified struct {
 	Time time.Time `json:"time"`
 }
 
+// mode is None when no verification passed.
+func (v *Verified) mode() Mode {
+	if v == nil {
+		return ModeNone
+	}
+	return v.Mode
+}
+
 // Failure is why and when a verification of a backup failed or was not possible.
 type Failure struct {
 	Mode    Mode      `json:"mode"` // the part of the verification that failed

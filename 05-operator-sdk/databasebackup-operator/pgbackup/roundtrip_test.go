@@ -175,8 +175,12 @@ func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 	t.Parallel()
 	settings := backedUp(t)
 	database(t, "busy", `CREATE TABLE precious (a int); INSERT INTO precious VALUES (42);
-		CREATE ROLE keeper LOGIN; ALTER DATABASE busy OWNER TO keeper;`)
-	t.Cleanup(func() { sql(t, "postgres", `ALTER DATABASE busy OWNER TO boss; DROP ROLE keeper;`) })
+		CREATE ROLE keeper LOGIN; ALTER DATABASE busy OWNER TO keeper; ALTER DATABASE busy SET work_mem = '5MB';`)
+	t.Cleanup(func() {
+		sql(t, "postgres", `DROP DATABASE busy WITH (FORCE); DROP ROLE keeper; DROP TABLESPACE "fast disk";`)
+	})
+	sql(t, "postgres", `CREATE TABLESPACE "fast disk" LOCATION '`+folder(t)+`';`)
+	sql(t, "postgres", `ALTER DATABASE busy SET TABLESPACE "fast disk";`)
 	into := with(settings, "BACKUP_DATABASE", "busy")
 	besides, replaced := asideNames(Config{Owner: into["BACKUP_OWNER"], Name: into["BACKUP_NAME"], Database: "busy"})
 	precious := func(when string) {
@@ -213,9 +217,10 @@ func TestRestoreOverwritesOnlyOnRequestAndOnlyWithWhatIsWhole(t *testing.T) {
 	if o := must(t, verbRestore, into, ReasonRestoreSucceeded); !o.result.Restored.Replaced {
 		t.Errorf("restored: %+v", o.result.Restored)
 	}
-	if got := sql(t, "busy", "SELECT count(*), pg_get_userbyid(datdba) FROM t, pg_database WHERE datname = 'busy' "+
-		"GROUP BY 2;"); got != "100|keeper" {
-		t.Errorf("rows and owner: %s", got)
+	if got := sql(t, "busy", `SELECT (SELECT count(*) FROM t), pg_get_userbyid(datdba), spcname, setconfig FROM pg_database d
+		JOIN pg_tablespace s ON s.oid = dattablespace JOIN pg_db_role_setting ON setdatabase = d.oid AND setrole = 0
+		WHERE datname = 'busy';`); got != "100|keeper|fast disk|{work_mem=5MB}" {
+		t.Errorf("rows, owner, tablespace and settings: %s", got)
 	}
 }
 
@@ -289,7 +294,7 @@ func TestRowsThatChangeWhileTheDumpIsTaken(t *testing.T) {
 	sql(t, "changing", "CREATE TABLE c (a int); INSERT INTO c VALUES (1);")
 	tools := toolsWith(t, map[string]string{"pg_dump": fmt.Sprintf(
 		"%[1]s/psql -Xqd changing -c 'INSERT INTO c VALUES (2)'\nexec %[1]s/pg_dump \"$@\"", toolsDir)})
-	o := must(t, verbBackup, with(settings, "BACKUP_TOOLS", tools), ReasonBackupSucceeded)
+	o := must(t, verbBackup, with(settings, "PATH", tools), ReasonBackupSucceeded)
 	if now := sql(t, "changing", "SELECT count(*) FROM c;"); now == "1" || o.result.Backup.Verified.Mode != ModeRestore {
 		t.Errorf("%s rows are there now, facts %+v", now, o.result.Backup)
 	}

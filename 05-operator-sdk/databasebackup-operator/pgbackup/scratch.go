@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 // A restore runs code that the owners of tables wrote. So another process does it, the verb scratch, in a container
@@ -21,9 +21,8 @@ import (
 
 // trial has the data about a dump that the scratch process needs.
 type trial struct {
-	Facts   *factsFile `json:"facts"`
-	Globals []byte     `json:"globals"` // as they are: they may have bytes that are not UTF-8
-	Query   string     `json:"query,omitempty"`
+	Facts *factsFile `json:"facts"`
+	Query string     `json:"query,omitempty"`
 }
 
 // verdict is the response. Without a reason the dump has passed.
@@ -46,16 +45,12 @@ func socketOf(dir string) string { return filepath.Join(dir, "socket") }
 
 // checkRestore sends a dump to the scratch process, which restores it and compares the result with the facts.
 func (p *program) checkRestore(ctx context.Context, s *store, facts *factsFile) error {
-	globals, err := os.ReadFile(s.path(facts.Name, suffixGlobals))
-	if err != nil {
-		return volumeFault("read the globals", err)
-	}
 	dump, err := os.Open(s.path(facts.Name, suffixDump))
 	if err != nil {
 		return volumeFault("read the dump", err)
 	}
 	defer func() { _ = dump.Close() }()
-	header, err := json.Marshal(trial{Facts: facts, Globals: globals, Query: p.config.Query})
+	header, err := json.Marshal(trial{Facts: facts, Query: p.config.Query})
 	if err != nil {
 		return fmt.Errorf("encode the facts: %w", err)
 	}
@@ -78,28 +73,20 @@ func (p *program) checkRestore(ctx context.Context, s *store, facts *factsFile) 
 		return nil
 	}
 	found.Message = p.target.hide(found.Message) // the scratch process does not know the secrets
-	switch {
-	case verdictReasons[found.Reason]:
-		return failf(found.Reason, "%s", found.Message)
+	if !verdictReasons[found.Reason] {
+		found.Reason = ReasonScratchFailed
 	}
-	return failf(ReasonScratchFailed, "%s", found.Message)
+	return failf(found.Reason, "%s", found.Message)
 }
 
 // dialScratch connects to the scratch process, which may have to start first.
-func (p *program) dialScratch(ctx context.Context, _, _ string) (net.Conn, error) {
-	deadline := time.Now().Add(min(p.config.Wait, scratchStart))
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socketOf(p.config.Scratch))
+func (p *program) dialScratch(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+	_, failed := poll(ctx, min(p.config.Wait, scratchStart), func() (bool, error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", socketOf(p.config.Scratch))
 		starting := errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED)
-		if !starting || time.Now().After(deadline) {
-			return conn, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+		return !starting, nil
+	})
+	return conn, cmp.Or(failed, err)
 }
 
 // scratchLost is the error of a scratch process that does not respond. The error is not evidence against the dump.

@@ -65,8 +65,8 @@ func (p *program) try(ctx context.Context, body io.Reader) (err error) {
 	if err := server.makeDatabase(ctx, asked.Facts); err != nil {
 		return err
 	}
-	if err := server.makeRoles(ctx, string(asked.Globals), asked.Facts.Encoding); err != nil {
-		return err
+	if _, err := server.createRoles(ctx, scratchDatabase, asked.Facts.Encoding, asked.Facts.Roles); err != nil {
+		return scratchFault("create the roles", err)
 	}
 	err = server.restore(ctx, scratchDatabase, io.MultiReader(decoder.Buffered(), body), false)
 	if err != nil {

@@ -37,7 +37,7 @@ func (p *program) startScratch(ctx context.Context) (*scratch, error) {
 		return nil, failf(ReasonScratchFailed, "make a directory in BACKUP_SCRATCH: %w", err)
 	}
 	s := &scratch{dir: dir, ended: make(chan struct{})}
-	s.server = server{tools: p.config.Tools, environ: append(plainEnvironment(p.config.environ),
+	s.server = server{environ: append(plainEnvironment(p.config.environ),
 		"PGHOST="+dir, "PGPORT=5432", "PGUSER="+scratchUser, "PGCLIENTENCODING=UTF8", "PGAPPNAME=pgbackup")}
 	data := filepath.Join(dir, "data")
 	err = s.run(ctx, tool{name: "initdb", args: []string{"--pgdata=" + data, "--username=" + scratchUser,
@@ -68,23 +68,22 @@ func (p *program) startScratch(ctx context.Context) (*scratch, error) {
 }
 
 func (s *scratch) awaitReady(ctx context.Context) error {
-	deadline := time.Now().Add(scratchStart)
-	for {
-		_, err := s.query(ctx, maintenance, "SELECT 1;")
-		if err == nil {
-			return nil
+	var last error
+	ready, err := poll(ctx, scratchStart, func() (bool, error) {
+		if _, last = s.query(ctx, maintenance, "SELECT 1;"); last == nil {
+			return true, nil
 		}
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
 		case <-s.ended:
-			return failf(ReasonScratchFailed, "the scratch server ended at once: %s", strings.Join(s.said.found(), ", "))
-		case <-time.After(50 * time.Millisecond):
+			return false, failf(ReasonScratchFailed, "the scratch server ended at once: %s", strings.Join(s.said.found(), ", "))
+		default:
+			return false, nil
 		}
-		if time.Now().After(deadline) {
-			return scratchFault("wait for the scratch server", err)
-		}
+	})
+	if err == nil && !ready {
+		return scratchFault("wait for the scratch server", last)
 	}
+	return err
 }
 
 // remove stops the server and removes its directory, also after an error.
@@ -108,56 +107,10 @@ func (s *scratch) remove() error {
 // makeDatabase creates the database with the encoding and the locale of the dumped database. A locale that this image
 // lacks is replaced by C: rows do not depend on it. A restore into the real server demands the locale.
 func (s *scratch) makeDatabase(ctx context.Context, facts *factsFile) error {
-	err := s.createDatabase(ctx, scratchDatabase, targetState{}, facts.collation)
+	err := s.createDatabase(ctx, scratchDatabase, "", facts.collation)
 	if _, failed := errors.AsType[*toolError](err); failed {
 		plain := collation{Encoding: facts.Encoding, Collate: "C", CType: "C"}
-		err = s.createDatabase(ctx, scratchDatabase, targetState{}, plain)
+		err = s.createDatabase(ctx, scratchDatabase, "", plain)
 	}
 	return scratchFault("make the scratch database", err)
-}
-
-// makeRoles creates the roles of the globals, in the database with the encoding of their names. A statement may fail,
-// such as a setting of an extension: if a role is missing, the restore fails.
-func (s *scratch) makeRoles(ctx context.Context, globals, encoding string) error {
-	in := s.withEncoding(textEncoding(encoding))
-	err := in.run(ctx, tool{name: "psql", stdin: strings.NewReader(roleStatements(globals)),
-		args: append(psqlArgs(scratchDatabase), "--set=ON_ERROR_STOP=0")})
-	return scratchFault("make the roles", err)
-}
-
-// roleStatements are the statements about roles in the output of pg_dumpall, and nothing else: psql would also run psql
-// commands that a user hid in a name.
-func roleStatements(globals string) string {
-	var kept strings.Builder
-	for line := range strings.Lines(globals) {
-		for _, begin := range []string{"CREATE ROLE ", "ALTER ROLE ", "GRANT "} {
-			if strings.HasPrefix(line, begin) && isStatement(line) {
-				kept.WriteString(line)
-			}
-		}
-	}
-	return kept.String()
-}
-
-// isStatement reports whether a line is one whole statement: all quotes are closed, no backslash is outside of them,
-// and nothing follows the semicolon.
-func isStatement(line string) bool {
-	line = strings.TrimRight(line, "\r\n")
-	quote := byte(0)
-	for i := range len(line) {
-		char := line[i]
-		switch {
-		case quote != 0:
-			if char == quote {
-				quote = 0
-			}
-		case char == '"' || char == '\'':
-			quote = char
-		case char == '\\':
-			return false
-		case char == ';' && i != len(line)-1:
-			return false
-		}
-	}
-	return quote == 0 && strings.HasSuffix(line, ";")
 }

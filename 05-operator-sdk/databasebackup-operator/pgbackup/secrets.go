@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,24 +64,16 @@ func replacer(secrets, kept []string) func(string) string {
 
 func endsLine(r rune) bool { return r == '\n' || r == '\r' }
 
-// formsOf are the ways in which programs write a value. A value that is a part of a longer text has one of three forms
-// in base64.
+// formsOf are the ways in which this program, a PostgreSQL program or the server writes a value.
 func formsOf(value string) []string {
-	quoted, ascii := strconv.Quote(value), strconv.QuoteToASCII(value)
+	quoted := strconv.Quote(value)
 	encoded, _ := json.Marshal(value) // a string can always be encoded
-	forms := []string{
-		value, quoted[1 : len(quoted)-1], ascii[1 : len(ascii)-1], string(encoded[1 : len(encoded)-1]),
-		strings.ToValidUTF8(value, "?"), oneLine(value), url.QueryEscape(value), url.PathEscape(value),
+	return []string{
+		value, quoted[1 : len(quoted)-1], string(encoded[1 : len(encoded)-1]),
+		strings.ToValidUTF8(value, "?"), oneLine(value),
 		strings.ReplaceAll(value, `'`, `''`), strings.ReplaceAll(value, `"`, `""`),
-		strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value), hex.EncodeToString([]byte(value)),
-		base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
+		strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value),
 	}
-	for skipped := range min(3, len(value)) {
-		whole := []byte(value[skipped : skipped+(len(value)-skipped)/3*3]) // the last characters depend on what follows
-		forms = append(forms, base64.StdEncoding.EncodeToString(whole), base64.URLEncoding.EncodeToString(whole))
-	}
-	slices.Sort(forms)
-	return slices.DeleteFunc(slices.Compact(forms), func(form string) bool { return form == "" })
 }
 
 // fromTool filters a line that another program wrote. A sentence of this package replaces a line about the identity of
@@ -94,8 +83,8 @@ func (f filter) fromTool(line string) string {
 	for _, text := range f.public { // a database may have the name of the user, or a name that looks like a message
 		rest = strings.ReplaceAll(rest, `"`+text+`"`, `"?"`)
 	}
-	for _, about := range identity {
-		if strings.Contains(rest, about.text) {
+	for _, about := range connectionPatterns {
+		if about.sentence != "" && strings.Contains(rest, about.text) {
 			return about.sentence
 		}
 	}
@@ -117,30 +106,15 @@ func sharePart(text, other string) bool {
 	return false
 }
 
-const (
-	withheld    = "the message is withheld, because it contains a part of a Secret: the log of the server has it"
-	refusedUser = "the server refuses the credentials: check the Secrets of PGUSER and PGPASSWORD"
-	noPassword  = "the server asks for PGPASSWORD, which is empty: check its Secret"
-	refusedHost = "the server's pg_hba.conf does not let this user connect to this database from here"
-)
-
-// identity are parts of messages in which the server or libpq name the user, and the sentences that replace them.
-var identity = []struct{ text, sentence string }{
-	{"authentication failed", refusedUser},
-	{"no password supplied", noPassword},
-	{"empty password returned", noPassword},
-	{"pg_hba.conf", refusedHost},
-	{"authentication method requirement", "the server asks for another kind of authentication than PGREQUIREAUTH allows"},
-	{"too many connections for role", "the server allows this user no more connections"},
-	{"is not permitted to log in", "the user of PGUSER may not log in"},
-	{`FATAL:  role "`, refusedUser}, // does not exist
-}
+const withheld = "the message is withheld, because it contains a part of a Secret: the log of the server has it"
 
 // sentences returns the sentences that replace a message.
 func sentences() []string {
 	all := []string{withheld}
-	for _, about := range identity {
-		all = append(all, about.sentence)
+	for _, about := range connectionPatterns {
+		if about.sentence != "" {
+			all = append(all, about.sentence)
+		}
 	}
 	return all
 }

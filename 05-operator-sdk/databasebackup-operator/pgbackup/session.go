@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // session is a psql that stays connected. It holds the snapshot that pg_dump dumps and the rows are counted
@@ -91,40 +90,29 @@ func (c *session) close() error {
 	return err
 }
 
-// Backoff between tries to connect.
-const (
-	firstBackoff = 250 * time.Millisecond
-	lastBackoff  = 10 * time.Second
-)
-
 // connect opens a session. It tries again while the server may still be starting.
-func (p *program) connect(ctx context.Context, database string) (*session, error) {
-	c := p.config
-	limit := min(c.Wait, defaultWait)
-	deadline := time.Now().Add(limit)
-	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
-		opened, err := p.target.dial(ctx, database, c.User)
-		if err != nil {
-			return nil, err
+func (p *program) connect(ctx context.Context, database string) (opened *session, err error) {
+	limit := min(p.config.Wait, defaultWait)
+	var last error
+	connected, err := poll(ctx, limit, func() (bool, error) {
+		if opened, err = p.target.dial(ctx, database, p.config.User); err != nil {
+			return false, err
 		}
 		if _, err = opened.ask(ctx, sessionSettings); err == nil {
-			return opened, nil
+			return true, nil
 		}
-		doing := fmt.Sprintf("connect to database %q at %s:%s", database, c.Host, c.Port)
-		err = classify(err, doing, ReasonTargetNotReady, connectionPatterns, database, c.User)
-		if reasonOf(err) != ReasonTargetNotReady {
-			return nil, err
+		doing := fmt.Sprintf("connect to database %q at %s:%s", database, p.config.Host, p.config.Port)
+		last = classify(err, doing, ReasonTargetNotReady, connectionPatterns, database, p.config.User)
+		if reasonOf(last) != ReasonTargetNotReady {
+			return false, last
 		}
 		p.step("refused")
-		if time.Until(deadline) < backoff {
-			return nil, failf(ReasonTargetNotReady, "tried for %s: %w", limit, err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(backoff):
-		}
+		return false, nil
+	})
+	if err == nil && !connected {
+		return nil, failf(ReasonTargetNotReady, "tried for %s: %w", limit, last)
 	}
+	return opened, err
 }
 
 // sessionSettings are the settings of pg_dump (setup_connection in its source): they keep the server from ending a

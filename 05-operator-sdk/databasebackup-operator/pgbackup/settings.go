@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -31,16 +32,16 @@ type Config struct {
 	Overwrite        bool
 	Wait             time.Duration
 	Scratch          string
-	Tools            string
 	Result           string
 
 	environ []string // as given
 }
 
 var (
-	ownerForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,62}$`)
-	uidForm   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,35}$`)
-	nameForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$`)
+	uidForm  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{0,35}$`)
+	nameForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?$`)
+	modeForm = regexp.MustCompile(`^(None|Archive|Restore)$`)
+	boolForm = regexp.MustCompile(`^(true|false)$`)
 )
 
 // Settings reads the settings of a verb from an environment and checks them. The error names the variable, the fault,
@@ -59,7 +60,7 @@ func Settings(verb string, environ []string) (Config, error) {
 		r.wrong("BACKUP_RESULT", "is no absolute path", "name the pod's terminationMessagePath, or leave it out")
 		c.Result = defaultResult
 	}
-	r.programs(&c)
+	r.scratch(&c)
 	if verb == verbScratch {
 		return c, r.err
 	}
@@ -71,12 +72,7 @@ func Settings(verb string, environ []string) (Config, error) {
 	r.verification(&c)
 	r.retention(&c)
 	c.Wait = time.Duration(r.number("BACKUP_WAIT_SECONDS", int(defaultWait/time.Second), 86400)) * time.Second
-	switch overwrite := r.or("BACKUP_OVERWRITE", "false"); overwrite {
-	case "true", "false":
-		c.Overwrite = overwrite == "true"
-	default:
-		r.wrong("BACKUP_OVERWRITE", fmt.Sprintf("is %q", overwrite), "set true or false")
-	}
+	c.Overwrite = r.formed("BACKUP_OVERWRITE", boolForm, "set true or false") == "true"
 	return c, r.err
 }
 
@@ -89,36 +85,26 @@ func (r *reader) places(c *Config) {
 	}
 }
 
-func (r *reader) programs(c *Config) {
+func (r *reader) scratch(c *Config) {
 	c.Scratch = r.values["BACKUP_SCRATCH"]
 	if c.Verb == verbScratch || r.values["BACKUP_VERIFY"] == string(ModeRestore) {
 		c.Scratch = r.path("BACKUP_SCRATCH", r.required("BACKUP_SCRATCH",
 			"set the directory that is shared with the scratch container"))
 	}
-	if tools := r.values["BACKUP_TOOLS"]; tools != "" {
-		c.Tools = r.path("BACKUP_TOOLS", tools)
-	}
 }
 
 func (r *reader) names(c *Config) {
-	c.Owner = r.required("BACKUP_OWNER", "set the UID of the resource that the backups belong to")
-	if c.Owner != "" && !ownerForm.MatchString(c.Owner) {
-		r.wrong("BACKUP_OWNER", fmt.Sprintf("is %q", c.Owner), "set a UID: letters, digits and -, at most 63")
-	}
-	if c.Verb == verbRestore {
-		c.RestoreUID = r.values["BACKUP_RESTORE_UID"]
-		if c.RestoreUID != "" && !uidForm.MatchString(c.RestoreUID) {
-			r.wrong("BACKUP_RESTORE_UID", fmt.Sprintf("is %q", c.RestoreUID), "set a UID: letters, digits and -, at most 36")
-		}
-	}
+	r.required("BACKUP_OWNER", "set the UID of the resource that the backups belong to")
+	c.Owner = r.formed("BACKUP_OWNER", uidForm, "set a UID: letters, digits and -, at most 36")
 	if c.Verb == verbDelete {
 		return
 	}
-	c.Name = r.required("BACKUP_NAME", "set the name of the backup, like orders-29012345")
-	if c.Name != "" && !nameForm.MatchString(c.Name) {
-		r.wrong("BACKUP_NAME", fmt.Sprintf("is %q", c.Name),
-			"use lower case letters, digits, - and ., at most 200, a letter or digit at both ends")
+	if c.Verb == verbRestore {
+		c.RestoreUID = r.formed("BACKUP_RESTORE_UID", uidForm, "set a UID: letters, digits and -, at most 36")
 	}
+	r.required("BACKUP_NAME", "set the name of the backup, like orders-29012345")
+	c.Name = r.formed("BACKUP_NAME", nameForm,
+		"use lower case letters, digits, - and ., at most 200, a letter or digit at both ends")
 }
 
 func (r *reader) server(c *Config) {
@@ -144,10 +130,8 @@ func (r *reader) server(c *Config) {
 }
 
 func (r *reader) verification(c *Config) {
-	c.Verify = Mode(r.or("BACKUP_VERIFY", string(ModeArchive)))
-	if !slices.Contains(modes, c.Verify) {
-		r.wrong("BACKUP_VERIFY", fmt.Sprintf("is %q", c.Verify), "set None, Archive or Restore")
-	}
+	mode := r.formed("BACKUP_VERIFY", modeForm, "set None, Archive or Restore")
+	c.Verify = cmp.Or(Mode(mode), ModeArchive)
 	c.Query = strings.TrimSpace(r.values["BACKUP_QUERY"])
 	// psql would run it as a psql command, and some psql commands run programs.
 	if strings.HasPrefix(c.Query, `\`) {

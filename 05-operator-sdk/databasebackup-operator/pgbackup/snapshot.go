@@ -9,13 +9,14 @@ import (
 
 // snapshot has the properties of a database in the transaction that pg_dump joins.
 type snapshot struct {
-	ID            string   `json:"id"`
-	Version       string   `json:"version"`
-	VersionNumber int      `json:"versionNumber"`
-	LargeObjects  int64    `json:"largeObjects"`
-	Roles         []string `json:"roles"`
-	Encoding      string   `json:"encoding"`
-	Tables        []table  `json:"tables"`
+	ID            string     `json:"id"`
+	Version       string     `json:"version"`
+	VersionNumber int        `json:"versionNumber"`
+	LargeObjects  int64      `json:"largeObjects"`
+	Roles         []string   `json:"roles"`
+	Encoding      string     `json:"encoding"`
+	Tables        []table    `json:"tables"`
+	Properties    []property `json:"properties"`
 	// Row is the row of the database in pg_database. Its columns for locales differ between versions.
 	Row struct {
 		Collate   string  `json:"datcollate"`
@@ -47,6 +48,7 @@ SELECT json_build_object(
   'largeObjects', (SELECT count(*) FROM pg_largeobject_metadata),
   'encoding', pg_encoding_to_char(d.encoding),
   'tables', (` + selectTables + `),
+  'properties', (` + selectProperties + `),
   'roles', (SELECT json_agg(DISTINCT r.rolname) FROM pg_roles r WHERE r.oid = 10 OR r.oid IN (
      SELECT refobjid FROM pg_shdepend WHERE dbid = d.oid AND refclassid = 'pg_authid'::regclass)),
   'row', to_json(d))

@@ -80,44 +80,46 @@ func makeAll(root, dir string) error {
 // lock waits until no other run works in the folder; with shared, until no run changes the folder. The kernel releases
 // the lock of a killed run.
 func (s *store) lock(ctx context.Context, shared bool, wait time.Duration) (unlock func(), err error) {
-	path, deadline := filepath.Join(s.dir, lockName), time.Now().Add(wait)
-	flags, how := os.O_RDWR|os.O_CREATE, syscall.LOCK_EX
+	locked, err := poll(ctx, wait, func() (bool, error) {
+		unlock, err = s.tryLock(shared)
+		return unlock != nil, err
+	})
+	if err == nil && !locked {
+		return nil, failf(ReasonBusy, "another run worked in %s for more than %s", s.dir, wait)
+	}
+	return unlock, err
+}
+
+// tryLock returns nil when another run has the lock.
+func (s *store) tryLock(shared bool) (unlock func(), err error) {
+	path, flags, how := filepath.Join(s.dir, lockName), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX
 	if shared { // a restore may have the volume mounted read-only
 		flags, how = os.O_RDONLY, syscall.LOCK_SH
 	}
-	for {
-		f, err := os.OpenFile(path, flags, 0o660)
-		if errors.Is(err, fs.ErrNotExist) && shared {
-			return func() {}, nil // a user put the files here: no run prunes them
-		}
-		if err != nil {
-			return nil, volumeFault("open the lock", err)
-		}
-		err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-		switch {
-		case err == nil && sameFile(f, path):
-			return func() { _ = f.Close() }, nil
-		case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
-			// Two runs may work at once: Replace starts the next pod while the old one ends, and a restore runs beside
-			// backups. Without a lock, a run may remove a file that the other run reads or is about to finish. The other
-			// run fails and can be tried again, and verification detects a dump with the facts of another dump. No run
-			// loses a good backup: each removes a good backup only when it sees a newer good backup.
-			s.log("Went on without a lock, which the volume does not offer")
-			return func() { _ = f.Close() }, nil
-		}
-		_ = f.Close()
-		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, volumeFault("lock the folder", err)
-		}
-		if time.Now().After(deadline) {
-			return nil, failf(ReasonBusy, "another run worked in %s for more than %s", s.dir, wait)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
+	f, err := os.OpenFile(path, flags, 0o660)
+	if errors.Is(err, fs.ErrNotExist) && shared {
+		return func() {}, nil // a user put the files here: no run prunes them
 	}
+	if err != nil {
+		return nil, volumeFault("open the lock", err)
+	}
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	switch {
+	case err == nil && sameFile(f, path):
+		return func() { _ = f.Close() }, nil
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
+		// Two runs may work at once: Replace starts the next pod while the old one ends, and a restore runs beside
+		// backups. Without a lock, a run may remove a file that the other run reads or is about to finish. The other
+		// run fails and can be tried again, and verification detects a dump with the facts of another dump. No run
+		// loses a good backup: each removes a good backup only when it sees a newer good backup.
+		s.log("Went on without a lock, which the volume does not offer")
+		return func() { _ = f.Close() }, nil
+	}
+	_ = f.Close()
+	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+		return nil, volumeFault("lock the folder", err)
+	}
+	return nil, nil
 }
 
 // sameFile reports whether the open file still has its name: a run may have removed the folder with its lock.

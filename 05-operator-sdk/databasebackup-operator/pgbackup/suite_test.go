@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -50,6 +51,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr,
 			"note: PostgreSQL is not installed, so the tests on a real server are skipped (Debian: apt-get install postgresql)")
 	}
+	_ = os.Setenv("PATH", toolsDir+":"+os.Getenv("PATH"))
 	code := m.Run()
 	stopPostgres()
 	os.Exit(code)
@@ -281,7 +283,6 @@ func target(t *testing.T) map[string]string {
 		t.Fatal(serverErr)
 	}
 	return with(volume(t), "PGHOST", serverDir, "PGPORT", serverPort, "PGUSER", superuser, "PGPASSWORD", password,
-		"BACKUP_TOOLS", toolsDir,
 		"BACKUP_DATABASE", "small", "BACKUP_WAIT_SECONDS", "20")
 }
 
@@ -298,7 +299,7 @@ func startScratchProcess(t *testing.T, settings map[string]string) *exec.Cmd {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := start(t, verbScratch, map[string]string{
-		"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"], "BACKUP_TOOLS": settings["BACKUP_TOOLS"]}, &out, &errs)
+		"BACKUP_SCRATCH": settings["BACKUP_SCRATCH"], "PATH": cmp.Or(settings["PATH"], os.Getenv("PATH"))}, &out, &errs)
 	t.Cleanup(func() {
 		if cmd.ProcessState != nil {
 			return // the test has killed it
@@ -401,7 +402,7 @@ func stopPostgres() {
 
 // asSuperuser is the server of the tests for tools.
 func asSuperuser() server {
-	return server{tools: toolsDir, environ: append(plainEnvironment(os.Environ()),
+	return server{environ: append(plainEnvironment(os.Environ()),
 		"PGHOST="+serverDir, "PGPORT="+serverPort, "PGUSER="+superuser, "PGPASSWORD="+password)}
 }
 
@@ -438,7 +439,7 @@ func backedUp(t *testing.T) map[string]string {
 // programs are the programs of PostgreSQL that pgbackup calls.
 var programs = []string{"psql", "pg_dump", "pg_dumpall", "pg_restore", "createdb", "dropdb", "initdb", "postgres"}
 
-// toolsWith returns a folder with the programs of PostgreSQL, some of which are replaced by shell scripts.
+// toolsWith returns a PATH that begins with the programs of PostgreSQL, some of which are replaced by shell scripts.
 func toolsWith(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := folder(t)
@@ -454,7 +455,7 @@ func toolsWith(t *testing.T, scripts map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	return dir
+	return dir + ":" + os.Getenv("PATH")
 }
 
 // database creates a database, which is dropped after the test, and runs statements in it.

@@ -70,7 +70,7 @@ func TestTLS(t *testing.T) {
 	ours, others := authorities(t, settings["BACKUP_ROOT"])
 	sql(t, "postgres", "CREATE ROLE plain SUPERUSER LOGIN PASSWORD 'plain-password';")
 	t.Cleanup(func() { sql(t, "postgres", "DROP ROLE plain;") })
-	version, major, err := server{tools: toolsDir, environ: plainEnvironment(os.Environ())}.version(t.Context(), "pg_dump")
+	version, major, err := server{environ: plainEnvironment(os.Environ())}.version(t.Context(), "pg_dump")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,14 +19,13 @@ const grace = 5 * time.Second
 // server is a PostgreSQL server as the tools see it: only by their environment.
 type server struct {
 	environ []string
-	tools   string              // directory of the tools; empty for PATH
 	hide    func(string) string // filters a line of a tool; nil shows the whole line
 }
 
 // targetServer is the server of the settings. It gets only the variables that libpq and the programs need, and no
 // variable of libpq that names another database or another encoding of messages.
 func targetServer(c Config) server {
-	s := server{environ: plainEnvironment(c.environ), tools: c.Tools, hide: newFilter(c).fromTool}
+	s := server{environ: plainEnvironment(c.environ), hide: newFilter(c).fromTool}
 	dropped := []string{"PGDATABASE", "PGDATA", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE",
 		"PGHOSTADDR", "PGCLIENTENCODING", "PGHOST", "PGPORT", "PGAPPNAME"}
 	for _, pair := range c.environ {
@@ -101,11 +98,10 @@ type tool struct {
 
 // command prepares a program that ends with ctx, and with it all processes that it started.
 func (s server) command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
-	path, err := exec.LookPath(filepath.Join(s.tools, name)) // in PATH when tools is empty
+	path, err := exec.LookPath(name)
 	if err != nil {
 		return nil, failf(ReasonToolMissing,
-			"%s is not in %s: use an image with the PostgreSQL server programs, or set BACKUP_TOOLS",
-			name, cmp.Or(s.tools, os.Getenv("PATH")))
+			"%s is not in PATH %s: use an image with the PostgreSQL server programs", name, os.Getenv("PATH"))
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = s.environ

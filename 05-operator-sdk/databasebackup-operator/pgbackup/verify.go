@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,22 +18,17 @@ func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFil
 		return ctx.Err()
 	}
 	p.step("verified")
-	changed := false
 	now := p.now().UTC().Truncate(time.Millisecond)
 	if passed != ModeNone {
-		changed = facts.pass(passed, now)
+		facts.Verified, facts.Failure = &Verified{Mode: passed, Time: now}, nil
 	}
 	if err != nil {
-		failedAt := ModeRestore
+		facts.fail(Failure{Mode: ModeRestore, Reason: reasonOf(err), Message: shorten(p.line(err), messageLimit), Time: now})
 		if passed == ModeNone {
-			failedAt = ModeArchive
+			facts.Failure.Mode = ModeArchive
 		}
-		failure := Failure{Mode: failedAt, Reason: reasonOf(err), Message: shorten(p.line(err), messageLimit), Time: now}
-		changed = facts.fail(failure, p.config.Verify) || changed
 	}
-	if changed {
-		err = errors.Join(err, s.record(facts))
-	}
+	err = errors.Join(err, s.record(facts))
 	p.result.Backup = facts.facts()
 	if err == nil {
 		p.log.Info("Verified backup", "backup", facts.Name, "mode", p.config.Verify)
@@ -41,27 +36,12 @@ func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFil
 	return err
 }
 
-// pass records a verification that passed. A weaker mode replaces neither a stronger mode nor its failure.
-func (s *factsFile) pass(mode Mode, now time.Time) (changed bool) {
-	if s.Failure != nil && !mode.includes(s.Failure.Mode) || s.Verified != nil && !mode.includes(s.Verified.Mode) {
-		return false
-	}
-	s.Verified, s.Failure = &Verified{Mode: mode, Time: now}, nil
-	return true
-}
-
-// fail records a verification that did not pass. Without evidence against the dump it changes neither an earlier
-// verification that is as strong, nor earlier evidence.
-func (s *factsFile) fail(failure Failure, asked Mode) (changed bool) {
-	if faulty[failure.Reason] {
-		s.Verified, s.Failure = nil, &failure
-		return true
-	}
-	if s.Verified != nil && s.Verified.Mode.includes(asked) || s.Failure != nil && faulty[s.Failure.Reason] {
-		return false
-	}
+// fail records a verification that did not pass. Only evidence against the dump undoes an earlier verification.
+func (s *factsFile) fail(failure Failure) {
 	s.Failure = &failure
-	return true
+	if faulty[failure.Reason] {
+		s.Verified = nil
+	}
 }
 
 // check verifies a backup. passed is the strongest part that succeeded.
@@ -121,17 +101,11 @@ func (p *program) checkArchive(ctx context.Context, s *store, facts *factsFile) 
 
 // contents reads the table of contents of a dump: the number of entries, and the number of tables with data.
 func (p *program) contents(ctx context.Context, facts *factsFile, path string) (entries, tables int, err error) {
-	read, write := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		err := p.readArchive(ctx, facts, path, "--list", write)
-		_ = write.Close()
-		ended <- err
-	}()
-	lines := bufio.NewScanner(read)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
+	var list bytes.Buffer
+	if err := p.readArchive(ctx, facts, path, "--list", &list); err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(list.String()) {
 		if count, ok := strings.CutPrefix(line, ";     TOC Entries: "); ok {
 			_, _ = fmt.Sscan(count, &entries)
 		}
@@ -139,14 +113,13 @@ func (p *program) contents(ctx context.Context, facts *factsFile, path string) (
 			tables++
 		}
 	}
-	_, _ = io.Copy(io.Discard, read) // after a line that is too long, so that the program does not wait for a reader
-	return entries, tables, <-ended
+	return entries, tables, nil
 }
 
 // readArchive has pg_restore read a dump without a server. If it cannot, that is evidence against the dump, unless this
 // pg_restore is older than the pg_dump that wrote it.
 func (p *program) readArchive(ctx context.Context, facts *factsFile, path, how string, out io.Writer) error {
-	tools := server{environ: plainEnvironment(p.config.environ), tools: p.config.Tools}
+	tools := server{environ: plainEnvironment(p.config.environ)}
 	err := tools.run(ctx, tool{name: "pg_restore", args: []string{how, path}, stdout: out})
 	if _, failed := errors.AsType[*toolError](err); !failed {
 		return err

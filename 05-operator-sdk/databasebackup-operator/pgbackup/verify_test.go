@@ -12,9 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Each mode detects the damage that it can detect: Archive detects every change of the bytes, Restore also a change to
@@ -124,8 +121,8 @@ func TestScratchServerThatCannotBeMadeIsNotHeldAgainstTheDump(t *testing.T) {
 	without := with(settings, "BACKUP_VERIFY", "Restore", "BACKUP_SCRATCH", "/nowhere", "BACKUP_WAIT_SECONDS", "0")
 	for says, settings := range map[string]map[string]string{
 		"no answer from the scratch container": without,
-		"initdb: error: no room": with(restoring(t, with(settings, "BACKUP_TOOLS", broken)), "BACKUP_TOOLS",
-			settings["BACKUP_TOOLS"]),
+		"initdb: error: no room": with(restoring(t, with(settings, "PATH", broken)), "PATH",
+			os.Getenv("PATH")),
 	} {
 		o := must(t, verbBackup, settings, ReasonScratchFailed)
 		if v := o.result.Backup.Verified; v == nil || v.Mode != ModeArchive || o.result.Backup.State != StateUnverifiable ||
@@ -170,56 +167,6 @@ func TestAForgedVerdictSpeaksAboutItsDumpAlone(t *testing.T) {
 	}
 }
 
-func TestPassKeepsWhatIsStronger(t *testing.T) {
-	day := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	restored := &Verified{Mode: ModeRestore, Time: day}
-	for name, test := range map[string]struct {
-		have, want factsFile
-		mode       Mode
-	}{
-		"the first":      {factsFile{}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
-		"a weaker one":   {factsFile{Verified: restored}, factsFile{Verified: restored}, ModeArchive},
-		"a stronger one": {factsFile{Verified: &Verified{ModeArchive, day}}, factsFile{Verified: restored}, ModeRestore},
-		"after a failure that is as strong": {
-			factsFile{Failure: &Failure{Mode: ModeArchive}}, factsFile{Verified: &Verified{ModeArchive, day}}, ModeArchive},
-		"after a failure that it cannot find": {
-			factsFile{Failure: &Failure{Mode: ModeRestore}}, factsFile{Failure: &Failure{Mode: ModeRestore}}, ModeArchive},
-	} {
-		t.Run(name, func(t *testing.T) {
-			test.have.pass(test.mode, day)
-			if diff := cmp.Diff(test.want, test.have, cmp.AllowUnexported(factsFile{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// A verification that was not possible removes neither evidence against a dump nor an earlier verification that was as
-// strong.
-func TestFailNeedsEvidence(t *testing.T) {
-	restored, archived := &Verified{Mode: ModeRestore}, &Verified{Mode: ModeArchive}
-	damaged, unsure := Failure{Reason: ReasonChecksumMismatch}, Failure{Reason: ReasonScratchRestoreFailed}
-	for name, test := range map[string]struct {
-		have    factsFile
-		failure Failure
-		want    State
-	}{
-		"the first, without evidence":             {factsFile{}, unsure, StateUnverifiable},
-		"a weaker one passed":                     {factsFile{Verified: archived}, unsure, StateUnverifiable},
-		"one as strong passed":                    {factsFile{Verified: restored}, unsure, StateGood},
-		"one as strong passed, but with evidence": {factsFile{Verified: restored}, damaged, StateBroken},
-		"there was evidence":                      {factsFile{Failure: &damaged}, unsure, StateBroken},
-		"there was none":                          {factsFile{Failure: &unsure}, damaged, StateBroken},
-	} {
-		t.Run(name, func(t *testing.T) {
-			test.have.fail(test.failure, ModeRestore)
-			if got := test.have.state(); got != test.want {
-				t.Errorf("%s: %+v", got, test.have)
-			}
-		})
-	}
-}
-
 // A pg_restore that is older than the dump cannot read the dump. This is not evidence against the dump.
 func TestAnOldToolIsNoEvidence(t *testing.T) {
 	t.Parallel()
@@ -227,24 +174,14 @@ func TestAnOldToolIsNoEvidence(t *testing.T) {
 	old := toolsWith(t, map[string]string{"pg_restore": "" +
 		"[ $1 = --version ] && exec echo 'pg_restore (PostgreSQL) 9.6.24'\n" +
 		"echo 'pg_restore: error: unsupported version (1.15) in file header' >&2\nexit 1"})
-	o := must(t, verbBackup, with(settings, "BACKUP_TOOLS", old), ReasonVersionMismatch)
+	o := must(t, verbBackup, with(settings, "PATH", old), ReasonVersionMismatch)
 	if o.result.Backup.State != StateUnverifiable {
 		t.Errorf("%+v", o.result.Backup)
 	}
 	must(t, verbBackup, settings, ReasonAlreadyComplete)
-	must(t, verbRestore, with(settings, "BACKUP_TOOLS", old), ReasonVersionMismatch)
+	must(t, verbRestore, with(settings, "PATH", old), ReasonVersionMismatch)
 	if got := states(t, settings)[settings["BACKUP_NAME"]]; got != StateGood {
 		t.Errorf("it was verified before, and is %s", got)
-	}
-}
-
-func TestRoleStatementsHoldNoCommandsOfPsql(t *testing.T) {
-	globals := "\\restrict x\nSET client_encoding = 'UTF8';\nCREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH " +
-		"LOGIN;\nCREATE ROLE d; \\! touch x\n-- Roles of \"e\n\\! touch y\nCREATE ROLE \"f\n\\! touch z\";\nCREATE ROLE g " +
-		"\\! touch;\nGRANT a TO \"it's\";\nCREATE TABLESPACE t LOCATION '/x';\n"
-	want := "CREATE ROLE a;\nCREATE ROLE \"b\\c;\";\nALTER ROLE a WITH LOGIN;\nGRANT a TO \"it's\";\n"
-	if diff := cmp.Diff(want, roleStatements(globals)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -37,10 +36,10 @@ func (a *Allowed) Bind(flags *flag.FlagSet) {
 	})
 }
 
-// refusal explains why a Job with an image, or a Job that connects to a target, is not allowed. It is nil when the Job
-// is allowed. The image may be empty, and the target nil.
-func (a *Allowed) refusal(namespace, image string, target *databasesv1.TargetReference) *explanation {
-	if image != "" && image != a.Image && !a.Images.match(image) {
+// refusalOf explains why the Jobs of a DatabaseBackup, or of a restore from it into a target, are not allowed. It is nil
+// when they are allowed. The target may be nil.
+func (a *Allowed) refusalOf(b *databasesv1.DatabaseBackup, target *databasesv1.TargetReference) *explanation {
+	if image := b.Spec.Image; image != "" && image != a.Image && !a.Images.match(image) {
 		message := fmt.Sprintf("spec.image %s is not allowed: choose an image that the operator's option "+
 			"--allowed-images names, or ask an administrator to add it", image)
 		if a.Image != "" {
@@ -48,17 +47,12 @@ func (a *Allowed) refusal(namespace, image string, target *databasesv1.TargetRef
 		}
 		return &explanation{databasesv1.ReasonImageNotAllowed, message}
 	}
-	if target == nil || len(a.Services) == 0 || a.Services.match(namespace+"/"+serviceOf(target)) {
+	if target == nil || len(a.Services) == 0 || a.Services.match(b.Namespace+"/"+serviceOf(target)) {
 		return nil
 	}
 	return new(explain(databasesv1.ReasonServiceNotAllowed, "Service %s is not allowed: choose a Service that the "+
 		"operator's option --allowed-services names, or ask an administrator to add %s/%s",
-		serviceOf(target), namespace, serviceOf(target)))
-}
-
-// refusalOf is refusal for the Jobs of a DatabaseBackup, or of a restore from a DatabaseBackup into a target.
-func (a *Allowed) refusalOf(b *databasesv1.DatabaseBackup, target *databasesv1.TargetReference) *explanation {
-	return a.refusal(b.Namespace, cmp.Or(b.Spec.Image, a.Image), target)
+		serviceOf(target), b.Namespace, serviceOf(target)))
 }
 
 // patterns have the syntax of path.Match.

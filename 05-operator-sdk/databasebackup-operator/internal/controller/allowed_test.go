@@ -56,7 +56,9 @@ func TestWhichImagesAndServicesAreAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := allow(t, test.args...)
-			got := a.refusal("shop", test.image, &databasesv1.TargetReference{Name: "set", ServiceName: test.service})
+			b := complete("shop")
+			b.Spec.Image = test.image
+			got := a.refusalOf(b, &databasesv1.TargetReference{Name: "set", ServiceName: test.service})
 			if got == nil {
 				got = &explanation{}
 			}

@@ -143,22 +143,14 @@ func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.D
 // which report how they ended or why they do not start, and the StatefulSets and Services of targets. For the schedule,
 // RequeueAfter enqueues it.
 func (r *DatabaseBackupReconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
-	for field, name := range map[string]func(*databasesv1.TargetReference) string{
-		bySet:     func(ref *databasesv1.TargetReference) string { return ref.Name },
-		byService: serviceOf,
-	} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &databasesv1.DatabaseBackup{}, field,
-			targetIndex(name)); err != nil {
-			return fmt.Errorf("index DatabaseBackups by %s: %w", field, err)
-		}
-	}
+	target := handler.EnqueueRequestsFromMapFunc(r.mapToDatabaseBackups)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("databasebackup").
 		For(&databasesv1.DatabaseBackup{}).
 		Owns(&batchv1.Job{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(mapPodToOwner(componentBackup, componentDelete))).
-		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.mapToDatabaseBackups(bySet))).
-		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.mapToDatabaseBackups(byService))).
+		Watches(&appsv1.StatefulSet{}, target).
+		Watches(&corev1.Service{}, target).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff(),
 			ReconciliationTimeout: timeout}).
 		Complete(r)

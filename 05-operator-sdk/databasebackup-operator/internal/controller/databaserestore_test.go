@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,17 +151,6 @@ func TestARestoreDoesNotWaitForeverForItsDatabaseBackup(t *testing.T) {
 	b.must(b.Create(t.Context(), other))
 	b.follow()
 	b.want("False DatabaseBackupNotFound")
-}
-
-func TestARestoreThatIsBlockedIsReported(t *testing.T) {
-	b := newFixture(t)
-	b.ask()
-	b.follow()
-	b.run(b.job("monday-restore"),
-		corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
-			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
-	b.follow()
-	b.want("Unknown Unschedulable")
 }
 
 func TestARestoreLeavesSomebodysJobAlone(t *testing.T) {

@@ -97,17 +97,6 @@ func TestTheAuthorityOfTLSIsMounted(t *testing.T) {
 	}
 }
 
-func TestAPathNeverLeavesTheVolume(t *testing.T) {
-	for given, want := range map[string]string{
-		"/": "/volume", "/a//b/": "/volume/a/b", "/a/./b": "/volume/a/b", "/..a": "/volume/..a"} {
-		b := complete("shop")
-		b.Spec.BackupPath = given
-		if got := environment(desiredBackup(b, "orders-1", ""))["BACKUP_DIR"]; got != want {
-			t.Errorf("%s: %s", given, got)
-		}
-	}
-}
-
 func TestTheEnvironmentOfARestore(t *testing.T) {
 	b := complete("shop")
 	b.UID = "7e1b"

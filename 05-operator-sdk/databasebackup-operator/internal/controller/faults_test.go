@@ -48,21 +48,6 @@ func TestRecreatedUnderTheSameNameInTheSameMinute(t *testing.T) {
 	b.is("BackupSucceeded: True BackupSucceeded")
 }
 
-func TestRecreatedAndDeletedWhileTheFirstDeletionIsCollected(t *testing.T) {
-	b := newFixture(t, deleteFiles)
-	b.reconcile()
-	old := b.earlier(desiredDelete(b.backup(), ""))
-	b.must(b.Delete(t.Context(), b.backup()))
-	for range 2 {
-		if _, err := b.operator.Reconcile(t.Context(), b.request()); err == nil {
-			t.Fatal("no retry is asked for")
-		}
-	}
-	b.must(b.Delete(t.Context(), old, client.PropagationPolicy("Background")))
-	b.reconcile()
-	b.deletesItsFiles()
-}
-
 // A Job of another owner has the name of the Job that deletes the files. No watch enqueues the DatabaseBackup when that
 // Job is deleted.
 func TestADeletionWaitsForANameThatIsTaken(t *testing.T) {
@@ -405,27 +390,6 @@ func TestAMinuteThatRanIsReportedOnce(t *testing.T) {
 	b.at(5, 0)
 	b.reconcile()
 	if got := b.jobs(); !slices.Equal(got, []int{0, 5}) {
-		t.Error(got)
-	}
-}
-
-func TestATargetThatComesTooLateIsReportedAsAMissedRun(t *testing.T) {
-	b := newFixture(t, func(x *backup) { x.Spec.StartingDeadlineSeconds = new(int64(60)) })
-	b.ready(0)
-	b.at(0, 0)
-	b.reconcile()
-	b.at(2, 0)
-	b.ready(1)
-	b.recorded()
-	b.reconcile()
-	if recorded := strings.Join(b.recorded(), "\n"); len(b.jobs()) > 0 ||
-		!strings.HasPrefix(recorded, "Warning RunMissed") {
-		t.Errorf("ran: %v, recorded: %s", b.jobs(), recorded)
-	}
-	b.at(5, 0)
-	b.reconcile()
-	b.is("Ready: True Scheduled")
-	if got := b.jobs(); !slices.Equal(got, []int{5}) {
 		t.Error(got)
 	}
 }

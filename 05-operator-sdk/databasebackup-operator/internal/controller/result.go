@@ -64,19 +64,11 @@ type listed struct {
 	State string `json:"state"`
 }
 
-// authenticationFailed is pgbackup's reason for a server that refuses the user. An earlier pgbackup then quotes the
-// server's message, which names the user. With a wrong reference to a Secret this name is a password.
-const authenticationFailed = "AuthenticationFailed"
-
 // parseResult reads a termination message. It returns nil when pgbackup did not write the message.
 func parseResult(message string) *result {
 	r := &result{}
 	if err := json.Unmarshal([]byte(message), r); err != nil || r.Verb == "" || r.Reason == "" {
 		return nil
-	}
-	if r.Reason == authenticationFailed {
-		r.Warning, r.Message = "", "the server refuses the credentials, or its pg_hba.conf does not let the user connect: "+
-			"check the Secrets that spec.auth names; the log of the Job's pod has more"
 	}
 	return r
 }

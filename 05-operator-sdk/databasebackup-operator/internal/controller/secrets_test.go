@@ -2,7 +2,6 @@ package controller
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -17,8 +16,6 @@ func TestNoValueOfASecretReachesStatusOrEvents(t *testing.T) {
 	for name, message := range map[string]string{
 		"an image without pgbackup": refusal,
 		"a result that was cut":     `{"verb":"backup","reason":"DumpFailed","message":"` + refusal,
-		"an image of an earlier pgbackup": fmt.Sprintf(
-			`{"verb":"backup","reason":"AuthenticationFailed","message":%q,"warning":%q}`, refusal, refusal),
 	} {
 		write := func(b *fixture, job *batchv1.Job, reason string) {
 			status := b.ended(1, "Error", nil)

@@ -15,36 +15,22 @@ import (
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
-// Indexes of DatabaseBackups by what they name.
-const (
-	bySet     = "spec.targetRef.name"
-	byService = "spec.targetRef.serviceName"
-)
-
-// targetIndex is an index by a name in targetRef.
-func targetIndex(name func(*databasesv1.TargetReference) string) client.IndexerFunc {
-	return func(obj client.Object) []string {
-		if ref := obj.(*databasesv1.DatabaseBackup).Spec.TargetRef; ref != nil {
-			return []string{name(ref)}
-		}
-		return nil
+// mapToDatabaseBackups returns the DatabaseBackups of a namespace whose targetRef names a StatefulSet or Service.
+func (r *DatabaseBackupReconciler) mapToDatabaseBackups(
+	ctx context.Context, obj client.Object,
+) (requests []reconcile.Request) {
+	list := &databasesv1.DatabaseBackupList{}
+	if err := r.List(ctx, list, client.InNamespace(obj.GetNamespace()), asCached,
+		client.UnsafeDisableDeepCopy); err != nil { // only names are read
+		return nil // the cache has stopped
 	}
-}
-
-// mapToDatabaseBackups returns the DatabaseBackups that name an object in their targetRef.
-func (r *DatabaseBackupReconciler) mapToDatabaseBackups(index string) handler.MapFunc {
-	return func(ctx context.Context, obj client.Object) (requests []reconcile.Request) {
-		list := &databasesv1.DatabaseBackupList{}
-		err := r.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index: obj.GetName()},
-			asCached, client.UnsafeDisableDeepCopy) // only names are read
-		if err != nil {
-			return nil // the cache has stopped
-		}
-		for i := range list.Items {
+	for i := range list.Items {
+		ref := list.Items[i].Spec.TargetRef
+		if ref != nil && (ref.Name == obj.GetName() || serviceOf(ref) == obj.GetName()) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
-		return requests
 	}
+	return requests
 }
 
 // mapToWaitingRestores returns the DatabaseRestores of a namespace that have not ended and have no Job yet: they wait

@@ -78,8 +78,6 @@ func TestNext(t *testing.T) {
 		"every five minutes": {"*/5 * * * *", "UTC", "2026-01-01T00:00:00Z",
 			[]string{"2026-01-01T00:05:00Z", "2026-01-01T00:10:00Z"}},
 		"a fraction before": {"*/5 * * * *", "UTC", "2026-01-01T00:04:59.999Z", []string{"2026-01-01T00:05:00Z"}},
-		"a year ends": {"@monthly", "UTC", "2026-11-15T12:00:00Z",
-			[]string{"2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"}},
 		"leap days": {"0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z",
 			[]string{"2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"}},
 		"2100 has none": {"0 0 29 2 *", "UTC", "2096-03-01T00:00:00Z", []string{"2104-02-29T00:00:00Z"}},
@@ -93,18 +91,12 @@ func TestNext(t *testing.T) {
 			"30 0 30 3 *", "Europe/Berlin", "2026-03-27T00:00:00Z", []string{"2026-03-30T00:30:00+02:00"}},
 		"25 hours: the repeated hour comes twice": {"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z",
 			[]string{"2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-26T02:30:00+01:00"}},
-		"25 hours, New York": {"15 1 1 11 *", "America/New_York", "2026-01-01T00:00:00Z",
-			[]string{"2026-11-01T01:15:00-04:00", "2026-11-01T01:15:00-05:00", "2027-11-01T01:15:00-04:00"}},
 		"half an hour, forward: left out, as in a CronJob": {"0 4 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z",
 			[]string{"2026-10-05T04:00:00+11:00", "2026-10-06T04:00:00+11:00"}},
 		"half an hour, back": {"45 1 * * *", "Australia/Lord_Howe", "2026-04-03T20:00:00Z",
 			[]string{"2026-04-05T01:45:00+11:00", "2026-04-05T01:45:00+10:30", "2026-04-06T01:45:00+10:30"}},
-		"no midnight": {"@daily", "Africa/Cairo", "2026-04-22T23:00:00Z",
-			[]string{"2026-04-25T00:00:00+03:00"}},
 		"the day without a midnight: left out, as in a CronJob": {"0 5 24 4 *", "Africa/Cairo", "2026-04-20T12:00:00Z",
 			[]string{"2027-04-24T05:00:00+02:00"}},
-		"a zone of three quarters": {"0 0 * * *", "Asia/Kathmandu", "2026-01-01T00:00:00Z",
-			[]string{"2026-01-02T00:00:00+05:45"}},
 	} {
 		after := at(t, test.after)
 		if diff := cmp.Diff(test.want, slots(parse(t, test.text, test.zone), after, len(test.want))); diff != "" {
