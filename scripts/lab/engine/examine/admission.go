@@ -109,7 +109,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where := t.reports(message)
+	reported, where := t.sampled(func() (bool, string) { return t.reports(message) })
 	missing := t.missing(c)
 	if err := lift(t.ctx); err != nil {
 		return Finding{}, err
@@ -139,6 +139,17 @@ func (w watched) judge(where, back string, reported bool, missing []string) Find
 		return failed("%s; %s", strings.Join(wrong, "; "), back).with(evidence...)
 	}
 	return passed("%v; %s; its other children existed; %s", w, where, back)
+}
+
+// sampled looks for a report for a second, because a status can have it only for a moment in each reconcile.
+func (t *trial) sampled(look func() (bool, string)) (found bool, where string) {
+	_ = t.eventually(time.Second, func() error {
+		if found, where = look(); !found {
+			return errNothing
+		}
+		return nil
+	})
+	return found, where
 }
 
 // reports looks for a message in the sample's status, and in events about the sample.

@@ -43,7 +43,8 @@ func ReadBaseline(file string) (b Baseline, err error) {
 	return b, nil
 }
 
-// Accept marks the failures that a baseline lists, and notes the entries of the baseline that no longer fail.
+// Accept marks the failures that a baseline lists, and notes the entries of the baseline that no longer fail. When an
+// experiment skipped a part, a finding may only be missing.
 func (r *Report) Accept(b Baseline) {
 	for _, a := range b.Accepted {
 		at := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.ID == a.ID })
@@ -52,7 +53,8 @@ func (r *Report) Accept(b Baseline) {
 			continue
 		}
 		experiment, _, _ := strings.Cut(a.ID, "/")
-		if at >= 0 && r.Findings[at].Verdict != Skipped || at < 0 && r.ran(experiment) {
+		complete := r.ran(experiment) && r.count(experiment, Skipped) == 0
+		if at >= 0 && r.Findings[at].Verdict != Skipped || at < 0 && complete {
 			r.Gone = append(r.Gone, a.ID)
 		}
 	}

@@ -179,13 +179,9 @@ func (t *trial) newFailing() *failing {
 	return &failing{looked: time.Now(), namespace: regexp.MustCompile(`\b` + regexp.QuoteMeta(t.namespace) + `\b`)}
 }
 
-// look counts errors again, in the operator's output and in its metrics. The metrics do not name samples: while there
-// are several, only the output counts.
-func (f *failing) look(t *trial) error {
-	count := 0
-	if n, known := t.operator.reconcileErrors(t.ctx); known && t.live.Load() == 1 {
-		count = n - t.errorsBefore
-	}
+// look counts errors again, in the operator's output and in its metrics.
+func (f *failing) look(t *trial, m metrics) error {
+	count := m.errors - t.errorsBefore
 	if p := t.operator.Process(); p != nil {
 		logged := 0
 		for line := range strings.Lines(p.Output()) {
@@ -232,6 +228,14 @@ func whatToDo(err error) string {
 	case errors.As(err, &refused):
 		return "often webhooks set defaults, and they are off: name their manifests in WEBHOOKS=, or write the fields into " +
 			"the sample"
+	case isCallError(err):
+		return "the API server cannot call the program's webhooks: compare the caBundle with the certificate that it serves"
+	case errors.As(err, new(podError)):
+		return "the lab runs no containers, so no pod answers: name the state before that in READY=, switch off what asks the " +
+			"pods (ARGS=, ENV=), or run this operator in a cluster with containers"
+	case errors.As(err, new(underWayError)):
+		return "find the call that does not return, often a connection without a timeout. The lab runs no containers, so no " +
+			"pod answers: switch off what asks the pods (ARGS=, ENV=), or run this operator in a cluster with containers"
 	case errors.Is(err, errFailing):
 		return "look at the operator's output, and give it the missing objects and settings by NEEDS=, ARGS= and ENV="
 	}

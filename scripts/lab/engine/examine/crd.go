@@ -2,9 +2,9 @@ package examine
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +28,7 @@ type crdVersion struct {
 
 // readCRDs finds the CRDs in a file or below a folder. It ignores other objects, such as a kustomization.
 func (t *target) readCRDs() error {
-	t.kinds, t.conversions = map[schema.GroupVersionKind]crdVersion{}, map[string]string{}
+	t.kinds, t.conversions = map[schema.GroupVersionKind]crdVersion{}, map[string]map[string]any{}
 	err := filepath.WalkDir(t.CRD, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 			return err
@@ -66,8 +66,10 @@ func (t *target) readCRDs() error {
 // is not known before the cluster runs.
 func (t *target) addCRD(u *unstructured.Unstructured) error {
 	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
-		path, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
-		t.conversions[u.GetName()] = cmp.Or(path, "/convert")
+		service := map[string]any{"name": "webhook-service", "namespace": "system", "path": "/convert"}
+		given, _, _ := unstructured.NestedMap(u.Object, "spec", "conversion", "webhook", "clientConfig", "service")
+		maps.Copy(service, given)
+		t.conversions[u.GetName()] = service
 		unstructured.RemoveNestedField(u.Object, "spec", "conversion")
 	}
 	t.crds = append(t.crds, u)

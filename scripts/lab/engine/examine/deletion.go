@@ -21,6 +21,12 @@ func deletion(r *run) error {
 	if err := r.check("deleted, it leaves nothing; created again, it works", (*trial).deleteAndCreate); err != nil {
 		return err
 	}
+	if len(r.outside) > 0 {
+		title := "a sample with the same name in another namespace takes nothing away"
+		if err := r.check(title, (*trial).sharesNothing); err != nil {
+			return err
+		}
+	}
 	ways := slices.Sorted(maps.Keys(fixture.Propagations))
 	if r.target.Fast {
 		ways = []string{"foreground"}
@@ -137,5 +143,5 @@ func (t *trial) nothingLeft() error {
 	if len(left) > 0 {
 		return fmt.Errorf("%s is left: it has no owner reference and nothing deleted it", strings.Join(left, ", "))
 	}
-	return nil
+	return t.leftOutside()
 }

@@ -2,7 +2,6 @@ package examine
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -255,34 +254,30 @@ func (t *trial) changeAgain(c child, kept []keptField) (alone changes, err error
 
 // changeAlone changes one field of a sample, while the operator has nothing else to do.
 func (r *run) changeAlone(c child, k keptField) (one changes, err error) {
-	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
-	defer cancel()
-	t, err := r.newTrial(ctx)
-	if err != nil {
-		return one, err
-	}
-	defer t.clean()
-	if err := t.serve(); err != nil {
-		return one, err
-	}
-	pointer, value, err := t.disturbAgain(c, k.path)
-	if err != nil || pointer == "" {
-		return one, err
-	}
-	begin := time.Now()
-	isBack := func() error { return t.has(c, k.path, value) }
-	err = t.eventually(t.patience(), isBack)
-	switch {
-	case err == nil:
-		one.slowest = time.Since(begin)
-	case t.awaitPeriod(begin, isBack):
-		one.later, one.slowest = 1, time.Since(begin)
-	case k.path.isLabel() && !t.sees(c, k.path):
-		t.lost[k.path.String()] = append(t.lost[k.path.String()], c.String())
-	default:
-		one.kept = append(one.kept, k)
-	}
-	return one, t.ctx.Err()
+	err = r.inTrial(func(t *trial) error {
+		if err := t.serve(); err != nil {
+			return err
+		}
+		pointer, value, err := t.disturbAgain(c, k.path)
+		if err != nil || pointer == "" {
+			return err
+		}
+		begin := time.Now()
+		isBack := func() error { return t.has(c, k.path, value) }
+		err = t.eventually(t.patience(), isBack)
+		switch {
+		case err == nil:
+			one.slowest = time.Since(begin)
+		case t.awaitPeriod(begin, isBack):
+			one.later, one.slowest = 1, time.Since(begin)
+		case k.path.isLabel() && !t.sees(c, k.path):
+			t.lost[k.path.String()] = append(t.lost[k.path.String()], c.String())
+		default:
+			one.kept = append(one.kept, k)
+		}
+		return t.ctx.Err()
+	})
+	return one, err
 }
 
 // isLabel reports whether a path is a label of the object itself.
@@ -351,36 +346,32 @@ func (c *changes) add(more changes, err error) {
 
 // changeSome changes fields one after the other, in a separate sample.
 func (r *run) changeSome(c child, fields []path) (all changes, err error) {
-	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
-	defer cancel()
-	t, err := r.newTrial(ctx)
-	if err != nil {
-		return all, err
-	}
-	defer t.clean()
-	if err := t.serve(); err != nil {
-		return all, err
-	}
-	mark := t.fixture.Ledger.Mark()
-	for _, p := range fields {
-		pointer, value, err := t.disturbAgain(c, p)
-		if err != nil {
-			return all, err
+	err = r.inTrial(func(t *trial) error {
+		if err := t.serve(); err != nil {
+			return err
 		}
-		if pointer == "" {
-			all.fixed++
-			continue
+		mark := t.fixture.Ledger.Mark()
+		for _, p := range fields {
+			pointer, value, err := t.disturbAgain(c, p)
+			if err != nil {
+				return err
+			}
+			if pointer == "" {
+				all.fixed++
+				continue
+			}
+			all.changed++
+			begin := time.Now()
+			if err := t.eventually(t.patience(), func() error { return t.has(c, p, value) }); err != nil {
+				all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
+				r.keeps(c, p)
+			}
+			all.slowest = max(all.slowest, time.Since(begin))
 		}
-		all.changed++
-		begin := time.Now()
-		if err := t.eventually(t.patience(), func() error { return t.has(c, p, value) }); err != nil {
-			all.kept = append(all.kept, keptField{p, fmt.Sprintf("%s: %v", p, err)})
-			r.keeps(c, p)
-		}
-		all.slowest = max(all.slowest, time.Since(begin))
-	}
-	all.writes = len(t.writes(mark))
-	return all, t.ctx.Err()
+		all.writes = len(t.writes(mark))
+		return t.ctx.Err()
+	})
+	return all, err
 }
 
 // keeps notes that the operator does not restore a field of a child.

@@ -39,24 +39,21 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	plantedFaults(t, map[string]planted{
 		"as it is: a permission too many, and a port that server-side apply cannot restore once its key is edited": {nil,
-			[]string{"steady-state", "drift", "permissions"}, "drift permissions", "update deployments.apps"},
+			[]string{"steady-state", "drift", "permissions"}, "drift permissions", []string{"update deployments.apps"}},
 		"a hot loop": {[]string{"FAULT=hot-loop"}, []string{"steady-state"}, "steady-state",
-			"apply greetings.test.example.com/status every"},
+			[]string{"apply greetings.test.example.com/status every"}},
 		"a child that is not restored": {[]string{"FAULT=no-drift"}, []string{"drift"}, "drift",
-			"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"},
-		"as it is, in a cluster with policies":                {nil, []string{"admission"}, "", "the status reports it"},
-		"as it is, with a port that the cluster chose before": {nil, []string{"spec"}, "", "it reached services/hello.spec"},
-		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission",
-			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"},
-		"no backoff": {[]string{"FAULT=at-once"}, []string{"admission"}, "admission", "a hot loop"},
+			[]string{"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"}},
+		"a refusal that nobody hears of": {[]string{"FAULT=gives-up"}, []string{"admission"}, "admission", []string{
+			"neither the status nor an event reports it; meanwhile it did not make deployments.apps/hello, services/hello"}},
+		"a refusal that the status reports only at the end of each reconcile": {[]string{"FAULT=flaps"},
+			[]string{"admission"}, "admission", []string{"without exponential backoff; as undisturbed"}},
 		"writes that change nothing": {[]string{"FAULT=blind"}, []string{"creation", "restart"}, "creation restart",
-			"a restarted operator writes nothing"},
-		"what a spec says later is ignored": {[]string{"FAULT=no-drift"}, []string{"spec"}, "spec", "accepted, and neither"},
-		"a finalizer that stays": {[]string{"FAULT=finalizer"}, []string{"deletion"}, "deletion",
-			"held by the finalizers"},
+			[]string{"a restarted operator writes nothing"}},
 		"a deletion timestamp that nobody looks at": {[]string{"FAULT=ignores-deletion"}, []string{"deletion"}, "deletion",
-			"for a sample that has a deletion timestamp"},
-		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas", "two replicas both write"},
+			[]string{"for a sample that has a deletion timestamp"}},
+		"two that work at once": {[]string{"FAULT=no-lease"}, []string{"replicas"}, "replicas",
+			[]string{"two replicas both write"}},
 	})
 }
 
@@ -64,15 +61,51 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 func TestWhatNeverConverges(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	for fault, say := range map[string]string{
-		"FAULT=invalid":  "apply deployments.apps hello were refused with 422: Deployment.apps \"hello\" is invalid",
-		"FAULT=fails-on": "its reconciles end in errors",
-	} {
+	faults := map[string]string{
+		"FAULT=invalid": "apply deployments.apps hello were refused with 422: Deployment.apps \"hello\" is invalid",
+		"FAULT=hangs":   "a reconcile does not end: it has been under way for",
+	}
+	if os.Getenv("LONG") != "" {
+		faults["FAULT=asks-by-name"] = "it asks the Service hello.examine-1 over the network"
+		faults["FAULT=fails-on"] = "its reconciles end in errors"
+		faults["FAULT=fails-rarely"] = "its reconciles end in errors: 1 so far"
+	}
+	for fault, say := range faults {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			_, err := Run(t.Context(), greeting(program, fault), Options{Only: []string{"creation"}, Progress: t.Logf})
 			if err == nil || !strings.Contains(err.Error(), say) || !strings.Contains(err.Error(), "Fix: ") {
 				t.Errorf("%v, want %q", err, say)
+			}
+		})
+	}
+}
+
+// TestCertificatesOfItsOwn has an operator that makes the certificate of its webhook.
+func TestCertificatesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	program, faults := build(t), map[string]string{"FAULT=own-ca": ""}
+	if os.Getenv("LONG") != "" {
+		faults["FAULT=wrong-ca"] = "ValidatingWebhookConfiguration greetings: tls: failed to verify certificate"
+	}
+	for fault, want := range faults {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := greeting(program, fault)
+			s.Role, s.Webhooks = nil, []string{"../testoperator/config/webhooks.yaml"}
+			report, err := Run(t.Context(), s, Options{Only: []string{"creation", "restart"}, Progress: t.Logf})
+			if want != "" {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, served := report.Markdown(), "Its webhooks were served: ValidatingWebhookConfiguration greetings"
+			if report.Count(Failed) > 0 || !strings.Contains(page, served) {
+				t.Errorf("the webhook is not trusted:\n%s", page)
 			}
 		})
 	}
@@ -167,6 +200,33 @@ func TestWithoutANamespace(t *testing.T) {
 	}
 }
 
+// TestOutsideTheNamespace has an operator that makes a cluster-scoped object for each sample.
+func TestOutsideTheNamespace(t *testing.T) {
+	t.Parallel()
+	program := build(t)
+	for fault, want := range map[string][]string{
+		"FAULT=publishes": {"**failed**: deleted, it leaves nothing; created again, it works: 20 s after the deletion " +
+			"ingressclasses.networking.k8s.io/hello is left", "**failed**: a sample with the same name in another namespace"},
+		"FAULT=withdraws": {"**passed**: deleted, it leaves nothing", "**passed**: a sample with the same name in another"},
+	} {
+		s := greeting(program, fault)
+		s.Role = nil
+		report, err := Run(t.Context(), s, Options{Only: []string{"deletion"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := report.Markdown()
+		for _, text := range want {
+			if !strings.Contains(strings.NewReplacer("[", "", "](#deletion)", "").Replace(page), text) {
+				t.Errorf("%s: the page does not say %q:\n%s", fault, text, page)
+			}
+		}
+		if strings.Contains(page, "ingressclasses.networking.k8s.io/shared") {
+			t.Errorf("%s: the object that all share is not of one sample:\n%s", fault, page)
+		}
+	}
+}
+
 // TestWhatItWasGiven has a ConfigMap with the name that the operator writes: the operator adopts it, and so deletes
 // it.
 func TestWhatItWasGiven(t *testing.T) {
@@ -196,6 +256,9 @@ func TestWhatItWasGiven(t *testing.T) {
 
 // TestPodsOfAWorkloadAreNotChildren has an operator that annotates the pods of its Deployment, whose names are random.
 func TestPodsOfAWorkloadAreNotChildren(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
 	t.Parallel()
 	s := greeting(build(t), "FAULT=marks-pods")
 	s.Role = nil
@@ -219,46 +282,65 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 	}
 	plantedFaults(t, map[string]planted{
 		"as it is": {nil, []string{"restart", "deletion", "replicas", "faults", "spec", "crash"}, "",
-			"one replica sent all"},
+			[]string{"one replica sent all"}},
+		"as it is, in a cluster with policies, and with a port that the cluster chose before": {nil,
+			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
+		"what a spec says later is ignored": {[]string{"FAULT=no-drift"}, []string{"spec"}, "spec",
+			[]string{"accepted, and neither"}},
+		"no backoff": {[]string{"FAULT=at-once"}, []string{"admission"}, "admission", []string{"a hot loop"}},
 		"what a policy changed is reported, and made again when it is deleted": {[]string{"FAULT=once"},
-			[]string{"admission"}, "", "was deleted, "},
+			[]string{"admission"}, "", []string{"was deleted, "}},
 		"a label that the cache selects by": {[]string{"FAULT=selects"}, []string{"drift"}, "drift",
-			"when a user changes .metadata.labels.app of configmaps/hello"},
+			[]string{"when a user changes .metadata.labels.app of configmaps/hello"}},
 		"what an earlier spec made stays": {[]string{"FAULT=leaves"}, []string{"spec"}, "spec",
-			"are left behind: configmaps/hello-3"},
+			[]string{"are left behind: configmaps/hello-3"}},
 		"no fault: a password that it makes up": {[]string{"FAULT=makes-up"}, []string{"deletion"}, "",
-			"configmaps/hello (3 fields)"},
+			[]string{"configmaps/hello (3 fields)"}},
 		"no fault: a value that lives as long as the process": {[]string{"FAULT=fingerprint"}, []string{"restart"}, "",
-			"of values that live as long as the process"},
+			[]string{"of values that live as long as the process"}},
 		"no fault: a field on which nothing depends here": {[]string{"FAULT=unused"}, []string{"spec"}, "",
-			"neither a child nor the status depends on it here, also in a new sample"},
+			[]string{"neither a child nor the status depends on it here, also in a new sample"}},
 		"no fault: some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
-			"the status reports it"},
-		"progress in memory":     {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", "killed after"},
-		"no fault: many samples": {nil, []string{"many"}, "", "writes for a single sample"},
+			[]string{"the status reports it"}},
+		"no fault: a reconcile that creates takes seconds": {[]string{"FAULT=waits"}, []string{"creation"}, "",
+			[]string{"passed**: the sample gets ready"}},
+		"no fault: an error at the creation": {[]string{"FAULT=stumbles"}, []string{"creation"}, "",
+			[]string{"passed**: the sample gets ready"}},
+		"no fault: it writes once more some time after the creation": {[]string{"FAULT=trails"}, []string{"many"}, "",
+			[]string{"writes for a single sample"}},
+		"it writes to many samples without an end": {[]string{"FAULT=hot-loop"}, []string{"many"}, "many",
+			[]string{"the operator does not stop writing"}},
+		"an annotation with the generation costs little": {[]string{"FAULT=numbered"}, []string{"spec"}, "spec",
+			[]string{"only annotations differ from the first state"}},
+		"no fault: a busy operator, whose backoff begins late, and whose metrics count the errors": {
+			[]string{"FAULT=busy"}, []string{"faults"}, "", []string{"while another sample got ready"}},
+		"progress in memory":     {[]string{"FAULT=in-memory"}, []string{"crash"}, "crash", []string{"killed after"}},
+		"no fault: many samples": {nil, []string{"many"}, "", []string{"writes for a single sample"}},
 		"no fault: the pods of many samples do not fit on the nodes": {[]string{"FAULT=big"}, []string{"many"}, "",
-			"the pods of the copies do not fit on the simulated nodes"},
+			[]string{"the pods of the copies do not fit on the simulated nodes"}},
 		"each sample costs more than a single sample": {[]string{"FAULT=marks-all"}, []string{"many"}, "many",
-			"each of many samples costs more than a single sample"},
+			[]string{"each of many samples costs more than a single sample"}},
 		"no fault: the cluster keeps a child that is in use": {[]string{"FAULT=protects"}, []string{"drift"}, "drift",
-			"**skipped**: a deleted configmaps/hello comes back: the cluster keeps it"},
-		"a finalizer of its own keeps its children": {[]string{"FAULT=finalizer"}, []string{"drift"}, "drift",
-			"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"},
+			[]string{"**skipped**: a deleted configmaps/hello comes back: the cluster keeps it"}},
+		"a finalizer of its own keeps its children": {[]string{"FAULT=finalizer"}, []string{"deletion", "drift"},
+			"deletion drift", []string{"held by the finalizers",
+				"**failed**: a deleted configmaps/hello comes back: 3s after the deletion"}},
 		"no fault: a reconcile that ends after the deletion began": {[]string{"FAULT=slow"}, []string{"deletion"}, "",
-			"nothing was created in 2s"},
+			[]string{"nothing was created in 2s"}},
 		"no fault: a condition Updating that is False after a change": {[]string{"FAULT=progressing"}, []string{"spec"}, "",
-			"undoing the change restored the first state"},
+			[]string{"undoing the change restored the first state"}},
 		"a condition Updating that stays True after a change": {[]string{"FAULT=stuck"}, []string{"spec"}, "spec",
-			"the state is not the first one"},
+			[]string{"the state is not the first one"}},
 		"no fault: its lease is in a namespace of its own choice": {[]string{"FAULT=elsewhere"},
-			[]string{"replicas", "permissions"}, "permissions", "what it asks for is granted: no request was refused"},
-		"no fault: metrics count the errors of a sample that is disturbed": {[]string{"FAULT=counts"}, []string{"faults"}, "",
-			"while another sample got ready"},
-		"no fault: the spec names a child": {[]string{"FAULT=named"}, []string{"many"}, "", "writes for a single sample"},
-		"many samples share one child":     {[]string{"FAULT=shares"}, []string{"many"}, "many", "are not served"},
-		"an error that is forgotten":       {[]string{"FAULT=forgets"}, []string{"faults"}, "faults", "recovers from 500"},
-		"a lease that it may not have": {[]string{"FAULT=elsewhere"}, []string{"replicas"}, "",
-			"its lease was forbidden in the namespace default"},
+			[]string{"replicas", "permissions"}, "permissions", []string{"what it asks for is granted: no request was refused",
+				"its lease was forbidden in the namespace default"}},
+		"no fault: its lease is in the namespace of its pod": {[]string{"FAULT=in-a-pod"}, []string{"replicas"}, "",
+			[]string{"two replicas elect a leader only in a pod"}},
+		"no fault: the spec names a child": {[]string{"FAULT=named"}, []string{"many"}, "",
+			[]string{"writes for a single sample"}},
+		"many samples share one child": {[]string{"FAULT=shares"}, []string{"many"}, "many", []string{"are not served"}},
+		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults",
+			[]string{"recovers from 500"}},
 	})
 }
 
@@ -267,7 +349,7 @@ type planted struct {
 	env  []string
 	only []string
 	fail string // the experiments that must fail; no other may fail
-	say  string
+	say  []string
 }
 
 func plantedFaults(t *testing.T, faults map[string]planted) {
@@ -283,8 +365,11 @@ func plantedFaults(t *testing.T, faults map[string]planted) {
 			if got := strings.Join(report.Failed(), " "); got != test.fail {
 				t.Errorf("failed: %q, want %q", got, test.fail)
 			}
-			if page := report.Markdown(); !strings.Contains(page, test.say) {
-				t.Errorf("the page does not say %q:\n%s", test.say, page)
+			page := report.Markdown()
+			for _, say := range test.say {
+				if !strings.Contains(page, say) {
+					t.Errorf("the page does not say %q:\n%s", say, page)
+				}
 			}
 		})
 	}

@@ -97,17 +97,21 @@ const burst = 200 * time.Millisecond
 
 // hot reports whether there were more tries than a work queue with exponential backoff makes. From 5 ms on, such a
 // queue makes about 10 tries in 4 s, and at most 2 of them in the second half. hot judges only that half, for each
-// object separately: a burst that does not end is hot, and so are many bursts.
+// object separately: a burst that does not end is hot, and so are many bursts. Several keys of a queue can demand the
+// same object, each with backoff: then there are many bursts, but far fewer tries than in the first half.
 func (w watched) hot() bool {
-	tries := map[string][]time.Time{}
+	early, tries := map[string]int{}, map[string][]time.Time{}
 	for _, e := range w.entries {
+		what := e.FullResource() + " " + e.Name
 		if e.Start.After(w.end.Add(-window / 2)) {
-			what := e.FullResource() + " " + e.Name
 			tries[what] = append(tries[what], e.Start)
+		} else {
+			early[what]++
 		}
 	}
-	for _, times := range tries {
-		if bursts, longest := burstsOf(times); bursts > 4 || longest > 8 {
+	for what, times := range tries {
+		bursts, longest := burstsOf(times)
+		if (bursts > 4 || longest > 8) && len(times)*3 > early[what] {
 			return true
 		}
 	}

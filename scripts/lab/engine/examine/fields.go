@@ -61,7 +61,10 @@ func (t *trial) learnValues(c child) error {
 			continue // it has the sample's UID
 		}
 		k := fieldOf{c, p.String()}
-		now := strings.NewReplacer(t.namespace, "NAMESPACE").Replace(text(value))
+		if c.isSecret() && p[0].field == "data" {
+			value = t.anywhere(value)
+		}
+		now := strings.ReplaceAll(text(value), t.namespace, "NAMESPACE")
 		if before, known := t.values[k]; known && before != now {
 			t.generated[k] = true
 		}

@@ -114,7 +114,7 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where := t.noticed()
+	reported, where := t.sampled(t.noticed)
 	missing := t.missing(m.child)
 	if err := stop(t.ctx); err != nil {
 		return Finding{}, err

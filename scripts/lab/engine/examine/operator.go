@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +28,8 @@ type operator struct {
 	user    *fixture.User
 	flags   []string // that --help names
 	port    int      // port of its webhooks; 0 for the usual port
-	metrics int      // port of its metrics; 0 when the lab cannot read them
+	// metricsPort is the port of its metrics; 0 when the lab cannot read them.
+	metricsPort int
 
 	fixture.Lives
 }
@@ -42,8 +41,8 @@ func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string
 		return nil, err
 	}
 	o := &operator{target: t, program: t.Program, fixture: w, user: user, flags: flags}
-	if slices.Contains(flags, "metrics-bind-address") {
-		if o.metrics, err = fixture.FreePort(); err != nil {
+	if slices.Contains(flags, "metrics-bind-address") || slices.Contains(flags, "metrics-addr") {
+		if o.metricsPort, err = fixture.FreePort(); err != nil {
 			return nil, err
 		}
 	}
@@ -76,8 +75,10 @@ func (o *operator) with(settings ...string) (args []string) {
 // launch starts a process. It does not wait for it. A single replica needs no leader election, and a new leader would
 // wait for the lease of a killed one.
 func (o *operator) launch(args ...string) (*fixture.Process, error) {
+	metrics := fmt.Sprintf("=127.0.0.1:%d", o.metricsPort)
 	all := slices.Concat(o.filled(o.target.Args), o.with("--health-probe-bind-address=0", "--leader-elect=false",
-		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", o.metrics), "--metrics-secure=false"), o.certificates(), args)
+		"--enable-leader-election=false",
+		"--metrics-bind-address"+metrics, "--metrics-addr"+metrics, "--metrics-secure=false"), o.certificates(), args)
 	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.program, Args: all,
 		Env: append(o.filled(o.target.Env), "WEBHOOK_CERT_DIR="+o.fixture.Webhooks.CertDir), Kubeconfig: o.user.Kubeconfig})
 	if err == nil {
@@ -112,7 +113,7 @@ func (o *operator) start(ctx context.Context) error {
 	case errors.Is(err, errLate):
 		return fmt.Errorf("the operator runs, but in 40 s it did not begin to watch %s, so a sample would not be noticed: "+
 			"check the CRD's group and version, and ROLE= (it sent %d "+
-			"requests)%s", o.target.what(), o.fixture.Ledger.Count(mine), words(p))
+			"requests%s)%s", o.target.what(), o.fixture.Ledger.Count(mine), o.forbidden(mark), words(p))
 	}
 	return err
 }
@@ -121,6 +122,21 @@ var (
 	errEnded = errors.New("the process ended")
 	errLate  = errors.New("the time is over")
 )
+
+// forbidden names the requests since a mark that ROLE= does not allow.
+func (o *operator) forbidden(mark int) string {
+	refused := o.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, After: mark,
+		Where: func(e ledger.Entry) bool { return e.Code == http.StatusForbidden }})
+	if len(refused) == 0 {
+		return ""
+	}
+	var names []string
+	for _, e := range refused {
+		names = append(names, e.Verb+" "+e.FullResource())
+	}
+	slices.Sort(names)
+	return ", and ROLE= does not allow " + strings.Join(slices.Compact(names), ", ")
+}
 
 // endedEarly is the message about a process that ended at its start.
 func (o *operator) endedEarly(p *fixture.Process, requests int) error {
@@ -135,8 +151,8 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 		asked = fmt.Sprintf("after %d requests to the API server", requests)
 	}
 	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
-		"until it is stopped and finds the API server by KUBECONFIG; pass its settings by ARGS= and ENV=%s", p.Exit(),
-		asked, words(p))
+		"until it is stopped and finds the API server by KUBECONFIG; pass its settings by ARGS= and ENV=, which the "+
+		"Deployment in its manifests has (often config/manager/manager.yaml)%s", p.Exit(), asked, words(p))
 }
 
 // filled replaces $KUBECONFIG and $NAMESPACE, which differ in each examination.
@@ -156,56 +172,33 @@ func (o *operator) filled(settings []string) (all []string) {
 // home is the operator's own namespace.
 func (t *target) home() string { return cmp.Or(t.Namespace, leaseNamespace) }
 
-// reconcileErrors is how many reconciles have ended in an error, by the metric of controller-runtime.
-func (o *operator) reconcileErrors(ctx context.Context) (n int, known bool) {
-	if o.metrics == 0 || !o.Running() {
-		return 0, false
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", o.metrics)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, false
-	}
-	defer response.Body.Close()
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), "} ")
-		if strings.HasPrefix(name, "controller_runtime_reconcile_errors_total{") {
-			count, err := strconv.ParseFloat(value, 64)
-			n, known = n+int(count), known || err == nil
-		}
-	}
-	return n, known
-}
-
 // usageLine matches the beginning of a program's help, which would hide the error.
 var usageLine = regexp.MustCompile(`(?i)^\s*(usage( of)?\b|flags:|-{1,2}\w)`)
 
 // words are the most useful lines of a process: its first error, and the last lines.
-func words(p *fixture.Process) string {
-	var all []string
-	for line := range strings.Lines(p.Output()) {
+func words(p *fixture.Process) string { return usefulLines(p.Output()) }
+
+// usefulLines leaves out the program's help. The error is before the help or, with some libraries, behind it.
+func usefulLines(output string) string {
+	var all, help []string
+	for line := range strings.Lines(output) {
 		line = shortened(strings.TrimRight(line, "\r\n"), 500)
-		if usageLine.MatchString(line) {
-			break
-		}
-		if strings.TrimSpace(line) != "" {
+		switch {
+		case strings.TrimSpace(line) == "":
+		case len(help) > 0 || usageLine.MatchString(line):
+			help = append(help, line)
+		default:
 			all = append(all, line)
 		}
 	}
-	if len(all) == 0 {
-		all = p.LastLines(6, "")
+	if !slices.ContainsFunc(all, saysError.MatchString) {
+		all = append(all, help[max(0, len(help)-2):]...)
 	}
 	if len(all) == 0 {
 		return ". It printed nothing"
 	}
 	last := all[max(0, len(all)-6):]
-	first := slices.IndexFunc(all, func(line string) bool { return saysError.MatchString(line) })
+	first := slices.IndexFunc(all, saysError.MatchString)
 	if first >= 0 && first < len(all)-6 {
 		return ". Its first error:\n  " + all[first] + "\nIts last lines:\n  " + strings.Join(last, "\n  ")
 	}

@@ -1,11 +1,13 @@
 package examine
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -209,5 +211,61 @@ func TestPermissions(t *testing.T) {
 	if got, want := strings.Join(texts(unused(granted, used)), ", "),
 		"delete *, delete secrets, list *, patch *"; got != want {
 		t.Errorf("unused: %s, want %s", got, want)
+	}
+}
+
+// TestAReconcileThatDoesNotEnd looks at an operator several times in a second.
+func TestAReconcileThatDoesNotEnd(t *testing.T) {
+	const began = -5 * time.Second // before the first look
+	for name, test := range map[string]struct {
+		metrics   func(at time.Duration) string
+		connected string
+		hangs     bool // at the last look, after 4 seconds
+	}{
+		"idle": {func(time.Duration) string { return "" }, "", false},
+		"one reconcile all the time": {func(at time.Duration) string {
+			return fmt.Sprintf("controller_runtime_active_workers{controller=\"a\"} 1\n"+
+				"workqueue_longest_running_processor_seconds{name=\"a\"} %g\n", at.Seconds())
+		}, "", true},
+		"only the work queue has metrics": {func(at time.Duration) string {
+			return fmt.Sprintf("workqueue_longest_running_processor_seconds{name=\"a\"} %g\n", at.Seconds())
+		}, "", true},
+		"short reconciles all the time": {func(time.Duration) string {
+			return "controller_runtime_active_workers{controller=\"a\"} 1\n" +
+				"workqueue_longest_running_processor_seconds{name=\"a\"} 0.01\n"
+		}, "", false},
+		"a reconcile of before, in another queue": {func(at time.Duration) string {
+			return fmt.Sprintf("controller_runtime_active_workers{controller=\"b\"} 1\n"+
+				"workqueue_longest_running_processor_seconds{name=\"b\"} %g\n", (at + time.Minute).Seconds())
+		}, "", false},
+		"a connection to a pod between reconciles": {func(time.Duration) string {
+			return "workqueue_longest_running_processor_seconds{name=\"a\"} 0\n"
+		}, "the pod a (10.244.0.2:6379)", false},
+		"a connection to a pod, without metrics": {func(time.Duration) string { return "" }, "the pod a (10.244.0.2:6379)", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := time.Now()
+			r := reconciling{began: first.Add(began)}
+			var err error
+			for at := time.Duration(0); at <= 4*time.Second; at += 200 * time.Millisecond {
+				err = r.look(first.Add(at), readMetrics(strings.NewReader(test.metrics(at))), test.connected)
+			}
+			if (err != nil) != test.hangs || test.hangs && !strings.Contains(err.Error(), "under way for 4s") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestOnlyAnnotations(t *testing.T) {
+	for line, want := range map[string]bool{
+		`configmaps/a.metadata.annotations.hash is "2"; undisturbed it is "1"`:                     true,
+		`deployments.apps/a.spec.template.metadata.annotations.hash is "2"; undisturbed it is "1"`: false,
+		`configmaps/a.metadata.labels.hash is "2"; undisturbed it is "1"`:                          false,
+	} {
+		annotation := `configmaps/b.metadata.annotations.hash is "2"; undisturbed it is "1"`
+		if got := (differenceError{annotation, line}).onlyAnnotations(); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
 	}
 }

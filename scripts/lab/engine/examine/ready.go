@@ -2,6 +2,7 @@ package examine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -34,19 +35,24 @@ func isReady(ready string, u *unstructured.Unstructured) error {
 	if m := readyPath.FindStringSubmatch(ready); m != nil {
 		return matchesPath(u, m[1], m[2])
 	}
+	c := readyCondition(ready, u)
+	switch {
+	case c == nil && ready != "":
+		return fmt.Errorf("it has no condition %s", ready)
+	case c == nil || c["status"] == "True":
+		return nil
+	}
+	return fmt.Errorf("the condition %v is %v: %v %v", c["type"], c["status"], c["reason"], c["message"])
+}
+
+// readyCondition is the condition by which an object reports that it is ready, nil when it has none.
+func readyCondition(ready string, u *unstructured.Unstructured) map[string]any {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		c, _ := c.(map[string]any)
-		named := c["type"] == ready || ready == "" && (c["type"] == "Ready" || c["type"] == "Available")
-		if named && c["status"] == "True" {
-			return nil
+		if c["type"] == ready || ready == "" && (c["type"] == "Ready" || c["type"] == "Available") {
+			return c
 		}
-		if named {
-			return fmt.Errorf("the condition %v is %v: %v %v", c["type"], c["status"], c["reason"], c["message"])
-		}
-	}
-	if ready != "" {
-		return fmt.Errorf("it has no condition %s", ready)
 	}
 	return nil
 }
@@ -68,10 +74,15 @@ func matchesPath(u *unstructured.Unstructured, path, want string) error {
 
 var errNothing = errors.New("the operator has written nothing for it")
 
-// await returns when the sample is ready, all objects that the operator asked for exist, its errors do not grow, and
-// it has stopped writing.
+// saysWhy reports whether an error explains why a sample is not ready.
+func saysWhy(err error) bool {
+	return errors.As(err, new(refusedError)) || errors.Is(err, errFailing) || errors.As(err, new(underWayError))
+}
+
+// await returns when the sample is ready, all objects that the operator asked for exist, its errors do not grow, no
+// reconcile is under way, and it has stopped writing.
 func (t *trial) await(within time.Duration) error {
-	errs := t.newFailing()
+	errs, work := t.newFailing(), reconciling{began: t.began}
 	look := func() error {
 		u, err := t.sample()
 		if err != nil {
@@ -80,23 +91,34 @@ func (t *trial) await(within time.Duration) error {
 		if len(t.changes(0)) == 0 && len(t.target.Ready) == 0 {
 			return errors.Join(beingRefused(t.writes(0)), errNothing)
 		}
-		failing := errs.look(t) // in each look, so that it knows the pauses between errors when all else is ready
+		m := t.metrics()
+		failing := errs.look(t, m) // in each look, so that it knows the pauses between errors when all else is ready
 		if err := isReady(t.target.Ready, u); err != nil {
 			return errors.Join(err, beingRefused(t.writes(0)))
 		}
 		if err := t.converged(); err != nil {
 			return err
 		}
-		return failing
+		return cmp.Or(failing, t.underWay(&work, m))
 	}
-	if err := t.eventually(within, look); err != nil {
-		if failing := errs.look(t); errors.Is(failing, errFailing) && !errors.As(err, new(refusedError)) {
-			err = fmt.Errorf("%w; %w", err, failing)
+	ready := func() error {
+		err := t.eventually(within, look)
+		if err == nil {
+			return nil
 		}
-		return fmt.Errorf("the sample is not ready after %v: %w", within, err)
+		m := t.metrics()
+		for _, why := range []error{errs.look(t, m), t.underWay(&work, m)} {
+			if why != nil && !saysWhy(err) {
+				err = fmt.Errorf("%w; %w", err, why)
+			}
+		}
+		return fmt.Errorf("the sample is not ready after %v: %w", within, t.orAsksPods(err))
+	}
+	if err := ready(); err != nil {
+		return err
 	}
 	if err := t.quiet(600 * time.Millisecond); err != nil && !errors.Is(err, errRestless) {
 		return err
 	}
-	return t.eventually(within, look) // the sample may have had no condition at first, and looked ready
+	return ready() // the sample may have had no condition at first, and looked ready
 }

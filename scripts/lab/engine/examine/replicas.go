@@ -25,7 +25,8 @@ func replicas(r *run) error {
 			return Finding{}, err
 		}
 		defer second.Kill()
-		args := t.operator.with("--leader-elect", "--leader-election-namespace="+t.target.home())
+		args := t.operator.with("--leader-elect", "--enable-leader-election",
+			"--leader-election-namespace="+t.target.home())
 		mark := t.fixture.Ledger.Mark()
 		both := []*operator{t.operator, second}
 		for _, o := range both {
@@ -71,6 +72,9 @@ func (t *trial) notTwice(both []*operator, mark int, err error) Finding {
 		if p := o.Process(); !p.Running() && strings.Contains(p.Output(), "address already in use") {
 			return skipped("two replicas cannot listen on one port of this machine, as two pods can, and no known flag of the "+
 				"program moves the port%s", words(p))
+		} else if !p.Running() && strings.Contains(p.Output(), "unable to find leader election namespace") {
+			return skipped("two replicas elect a leader only in a pod, from which the program takes the namespace of its "+
+				"lease: it has no flag --leader-election-namespace%s", words(p))
 		} else if !p.Running() {
 			return skipped("two replicas could not be run: one %v%s", p.Exit(), words(p))
 		}

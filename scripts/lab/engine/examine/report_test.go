@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
@@ -37,15 +39,19 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 		}
 	}
 	write("accepted:\n- {id: drift/known, reason: on purpose}\n- {id: drift/healed, reason: once}\n" +
-		"- {id: crash/not-tried, reason: later}\n")
+		"- {id: drift/gone, reason: once}\n- {id: crash/not-tried, reason: later}\n")
 	b, err := ReadBaseline(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := reportOf(map[string]Verdict{"known": Failed, "new": Failed, "healed": Passed})
 	r.Accept(b)
-	if diff := cmp.Diff([]string{"drift/healed"}, r.Gone); diff != "" {
+	if diff := cmp.Diff([]string{"drift/healed", "drift/gone"}, r.Gone); diff != "" {
 		t.Error(diff)
+	}
+	cut := reportOf(map[string]Verdict{"known": Failed, "healed": Passed, "further parts": Skipped})
+	if cut.Accept(b); !slices.Equal(cut.Gone, []string{"drift/healed"}) {
+		t.Errorf("gone, though a part was skipped: %q", cut.Gone)
 	}
 	if got := r.Failed(); len(got) != 1 || r.Findings[1].Accepted != "on purpose" || r.Findings[2].Accepted != "" {
 		t.Errorf("failed: %q, findings: %+v", got, r.Findings)
@@ -134,14 +140,41 @@ func TestBackoffIsNotAHotLoop(t *testing.T) {
 	for range 15 {
 		often = append(often, 250*time.Millisecond)
 	}
+	limited := slices.Repeat([]time.Duration{0}, 10) // client-go sends 10 at once, and then 5 in a second
+	for range 20 {
+		limited = append(limited, 200*time.Millisecond)
+	}
 	for name, test := range map[string]struct {
 		w    watched
 		want bool
-	}{"backoff": {tries(backoff...), false}, "at once": {tries(atOnce...), true}, "often": {tries(often...), true}} {
+	}{
+		"backoff":                        {tries(backoff...), false},
+		"backoff of several keys":        {tries(severalKeys(6)...), false},
+		"at once":                        {tries(atOnce...), true},
+		"at once, with a limited client": {tries(limited...), true},
+		"often":                          {tries(often...), true},
+	} {
 		if got := test.w.hot(); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
+}
+
+// severalKeys are the gaps between tries for one object that several keys of a work queue demand, each with backoff.
+func severalKeys(n int) (gaps []time.Duration) {
+	var all []time.Duration
+	for key := range n {
+		at := time.Duration(key) * 300 * time.Millisecond
+		for d := 5 * time.Millisecond; at+d < window; d *= 2 {
+			at += d
+			all = append(all, at)
+		}
+	}
+	slices.Sort(all)
+	for n, at := range all {
+		gaps = append(gaps, at-all[max(0, n-1)])
+	}
+	return gaps
 }
 
 func TestWhatIsBeingRefused(t *testing.T) {
@@ -232,4 +265,35 @@ func fieldsOf(value any) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+func TestForbiddenRequestsAreNamed(t *testing.T) {
+	l := ledger.New(time.Now)
+	o := &operator{fixture: &fixture.Fixture{Ledger: l}, user: &fixture.User{Name: "examined"}}
+	if got := o.forbidden(1); got != "" {
+		t.Errorf("nothing was forbidden: %q", got)
+	}
+	for _, code := range []int{http.StatusForbidden, http.StatusForbidden, http.StatusOK} {
+		for _, resource := range []string{"services", "configmaps"} {
+			id := l.Begin("examined", wire.Request{Verb: wire.List, Resource: resource}, nil)
+			l.Change(id, func(e *ledger.Entry) { e.Code = code })
+			l.End(id)
+		}
+	}
+	if got := o.forbidden(1); got != ", and ROLE= does not allow list configmaps, list services" {
+		t.Errorf("the forbidden requests: %q", got)
+	}
+}
+
+func TestTheErrorIsShownWithoutTheHelp(t *testing.T) {
+	help := "USAGE:\n   operator [options]\n" + strings.Repeat("   --flag value\n", 20)
+	for name, output := range map[string]string{
+		"before the help": "flag provided but not defined: -x\n" + help,
+		"behind the help": "INFO Starting\nNAME:\n   operator\n" + help + "flag provided but not defined: -x\n",
+		"long before":     "ERROR flag provided but not defined: -x\n" + strings.Repeat("INFO Stopping\n", 20),
+	} {
+		if got := usefulLines(output); !strings.Contains(got, "flag provided but not defined: -x") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

@@ -49,6 +49,7 @@ type run struct {
 
 	// learned from undisturbed runs
 	children []child
+	outside  []child // outside the namespace of the sample
 	fields   map[child][]path
 	states   []state.State
 	state    state.State
@@ -130,7 +131,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if err := r.fixture.AnswerExec(watching); err != nil {
 		return nil, err
 	}
-	if err := r.prepare(); err != nil {
+	if err := r.prepare(watching); err != nil {
 		return nil, r.withoutSecrets(err)
 	}
 	err = r.all(chosen)
@@ -160,8 +161,8 @@ func choose(s Subject, only []string) (chosen []experiment, err error) {
 	return chosen, nil
 }
 
-// prepare starts the operator, and learns from undisturbed runs.
-func (r *run) prepare() error {
+// prepare starts the operator, and learns from undisturbed runs. The work that it starts ends with watching.
+func (r *run) prepare(watching context.Context) error {
 	r.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(r.fixture.Kube.Discovery()))
 	nodes, err := r.fixture.Kube.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
 	if err != nil {
@@ -180,9 +181,9 @@ func (r *run) prepare() error {
 	}
 	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.sample.GetName(), r.report.Operator)
 	once := &trial{run: r, ctx: r.ctx, namespace: leaseNamespace}
-	for _, u := range r.target.needs { // an operator may need cluster-scoped objects at its start
+	for _, u := range r.target.needs { // an operator may need objects outside the sample's namespace at its start
 		mapping, err := r.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
-		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		if err == nil && (mapping.Scope.Name() == meta.RESTScopeNameRoot || once.isElsewhere(u.GetNamespace())) {
 			err = once.put(u)
 		}
 		if err != nil {
@@ -191,6 +192,9 @@ func (r *run) prepare() error {
 	}
 	if err := r.installWebhooks(); err != nil {
 		return err
+	}
+	if r.served {
+		go r.fixture.Webhooks.MountCertificates(watching)
 	}
 	flags := fixture.FlagsOf(r.ctx, r.target.Program, subcommand(r.target.Args)...)
 	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {

@@ -95,7 +95,8 @@ func (t *trial) settled() error {
 			if err != nil {
 				return err
 			}
-			c := child{GVR: mapping.Resource, Name: u.GetName(), Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot}
+			c := child{GVR: mapping.Resource, Name: u.GetName(), Namespace: t.place(u.GetNamespace()),
+				Cluster: mapping.Scope.Name() == meta.RESTScopeNameRoot}
 			live, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 			if err != nil {
 				return err

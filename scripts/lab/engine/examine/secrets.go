@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,7 @@ func (t *trial) hideData(c child, object map[string]any) {
 	}
 	data, _ := object["data"].(map[string]any)
 	for key, value := range data {
-		data[key] = t.hashed(value)
+		data[key] = t.secrets.Hash([]byte(t.anywhere(value)))
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -89,11 +90,17 @@ func (t *trial) shown(c child, p path, value any) string {
 }
 
 // hashed is the hash of a value in the data of a Secret, which the API has in base64.
-func (t *trial) hashed(value any) string {
+func (t *trial) hashed(value any) string { return t.secrets.Hash([]byte(decodedData(value))) }
+
+// anywhere is a value in the data of a Secret as it would be in any other namespace: an address has the namespace.
+func (t *trial) anywhere(value any) string {
+	return strings.ReplaceAll(decodedData(value), t.namespace, "NAMESPACE")
+}
+
+func decodedData(value any) string {
 	encoded := fmt.Sprint(value)
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		data = []byte(encoded)
+	if data, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+		return string(data)
 	}
-	return t.secrets.Hash(data)
+	return encoded
 }

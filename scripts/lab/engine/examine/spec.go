@@ -76,10 +76,13 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	}
 	if err := t.eventually(20*time.Second, t.asBefore); err != nil {
 		var different differenceError
-		if errors.As(err, &different) {
-			return failed("after the change was undone, the state is not the first one").with(different...), nil
+		switch {
+		case !errors.As(err, &different):
+			return Finding{}, err
+		case different.onlyAnnotations():
+			return failed("after the change was undone, only annotations differ from the first state").with(different...), nil
 		}
-		return Finding{}, err
+		return failed("after the change was undone, the state is not the first one").with(different...), nil
 	}
 	left, err := t.leftBehind()
 	switch {

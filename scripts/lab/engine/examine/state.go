@@ -53,6 +53,15 @@ type differenceError []string
 
 func (d differenceError) Error() string { return strings.Join(d, "\n") }
 
+// onlyAnnotations reports whether the states differ only in annotations of objects, such as a hash that depends on the
+// generation. An annotation in a pod template restarts pods, and is not meant.
+func (d differenceError) onlyAnnotations() bool {
+	return !slices.ContainsFunc(d, func(line string) bool {
+		object, path, _ := strings.Cut(line, ".metadata.")
+		return strings.Contains(object, ".spec.") || !strings.HasPrefix(path, "annotations")
+	})
+}
+
 // asUndisturbed returns nil when the state is that of an undisturbed run.
 func (t *trial) asUndisturbed() error {
 	got, err := t.observe()

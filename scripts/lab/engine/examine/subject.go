@@ -105,8 +105,8 @@ type target struct {
 	more    []*unstructured.Unstructured
 	old     string // the program before Program, empty when none was given
 
-	statusless  bool              // the sample's version has no status subresource
-	conversions map[string]string // by CRD, the path of the webhook that converts its versions
+	statusless  bool                      // the sample's version has no status subresource
+	conversions map[string]map[string]any // by CRD, the Service and the path of the webhook that converts its versions
 }
 
 // build compiles the programs that are folders, into a temporary folder that remove deletes.

@@ -29,30 +29,40 @@ type trial struct {
 	*run
 	ctx       context.Context
 	namespace string
+	began     time.Time
 	mark      int // of the ledger, at the beginning
 	// errorsBefore is how many reconciles had ended in an error at the beginning.
 	errorsBefore int
 }
 
-// try runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
-func (r *run) try(f func(t *trial) (Finding, error)) (Finding, error) {
+// try runs f in a trial, with a running operator.
+func (r *run) try(f func(t *trial) (Finding, error)) (finding Finding, err error) {
+	err = r.inTrial(func(t *trial) error {
+		if !r.operator.Running() {
+			if err := r.operator.start(t.ctx); err != nil {
+				return err
+			}
+		}
+		finding, err = f(t)
+		return err
+	})
+	return finding, err
+}
+
+// inTrial runs f in a namespace with the prerequisites of the sample, and removes everything afterwards.
+func (r *run) inTrial(f func(t *trial) error) error {
 	ctx, cancel := context.WithTimeoutCause(r.ctx, 2*time.Minute, errors.New("2 minutes were over"))
 	defer cancel()
 	t, err := r.newTrial(ctx)
 	if err != nil {
-		return Finding{}, err
+		return err
 	}
 	defer t.clean()
-	if !r.operator.Running() {
-		if err := r.operator.start(ctx); err != nil {
-			return Finding{}, err
-		}
-	}
 	return f(t)
 }
 
 func (r *run) newTrial(ctx context.Context) (*trial, error) {
-	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace}
+	t := &trial{run: r, ctx: ctx, namespace: r.target.Namespace, began: time.Now()}
 	if t.namespace == "" {
 		t.namespace = fmt.Sprintf("examine-%d", r.trials.Add(1))
 	}
@@ -60,7 +70,7 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 		return nil, err
 	}
 	t.mark = max(r.fixture.Ledger.Mark(), 1)
-	t.errorsBefore, _ = r.operator.reconcileErrors(ctx)
+	t.errorsBefore = r.operator.metrics(ctx).errors
 	for _, u := range r.target.needs {
 		if err := t.put(u); err != nil {
 			return nil, fmt.Errorf("create %s %s, which the sample needs: %w", u.GetKind(), u.GetName(), err)
@@ -104,16 +114,20 @@ func (t *trial) put(u *unstructured.Unstructured) error {
 // place is the namespace of an object: the trial's namespace, a namespace that NEEDS= creates, or the operator's own,
 // $NAMESPACE.
 func (t *trial) place(given string) string {
-	made := slices.ContainsFunc(t.target.needs, func(u *unstructured.Unstructured) bool {
-		return u.GetKind() == "Namespace" && u.GetName() == given
-	})
 	switch {
-	case made:
-		return given
+	case !t.isElsewhere(given):
+		return t.namespace
 	case given == "$NAMESPACE":
 		return t.target.home()
 	}
-	return t.namespace
+	return given
+}
+
+// isElsewhere reports whether the namespace of a manifest is the same in each trial.
+func (t *trial) isElsewhere(given string) bool {
+	return given == "$NAMESPACE" || slices.ContainsFunc(t.target.needs, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == "Namespace" && u.GetName() == given
+	})
 }
 
 // clean removes the sample, its prerequisites, and the namespace. It removes a remaining finalizer, so that it does
@@ -167,12 +181,23 @@ func (t *trial) at(c child) dynamic.ResourceInterface {
 	return t.fixture.Dynamic.Resource(c.GVR).Namespace(cmp.Or(c.Namespace, t.namespace))
 }
 
-// create creates the sample.
-func (t *trial) create() error {
-	if err := t.put(t.target.sample); err != nil {
+// create creates the sample. A restarted operator may need some seconds until its webhooks answer.
+func (t *trial) create() (err error) {
+	_ = t.eventually(15*time.Second, func() error {
+		if err = t.put(t.target.sample); err != nil && t.served && isCallError(err) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("the API server refuses the sample: %w", err)
 	}
 	return nil
+}
+
+// isCallError reports whether the API server could not call a webhook.
+func isCallError(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 // serve creates the sample and waits until it is ready.
@@ -227,7 +252,11 @@ func (t *trial) quiet(window time.Duration) error {
 	if t.target.Fast {
 		limit = 4 * time.Second
 	}
-	limit = max(limit, 2*window)
+	return t.quietWithin(max(limit, 2*window), window)
+}
+
+// quietWithin waits until the operator has written nothing for a time, no longer than limit.
+func (t *trial) quietWithin(limit, window time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, limit, errLate)
 	defer cancel()
 	if err := t.fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {

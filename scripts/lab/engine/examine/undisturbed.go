@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/operator-workshop/scripts/lab/engine/sequence"
 	"example.com/operator-workshop/scripts/lab/engine/state"
@@ -21,16 +22,22 @@ func (r *run) undisturbed() error {
 	}
 	for n := range times {
 		r.options.Progress("undisturbed creation %d of %d", n+1, times)
-		if n == times-1 { // values that live as long as a process vary, too
-			r.operator.Kill()
-		}
-		_, err := r.try(func(t *trial) (Finding, error) { return Finding{}, t.learn() })
+		_, err := r.try(func(t *trial) (Finding, error) {
+			if err := t.learn(); err != nil || n != times-2 {
+				return Finding{}, err
+			}
+			return Finding{}, t.restarted()
+		})
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
 		if err != nil {
 			return r.neverReady(err)
 		}
+	}
+	if !r.operator.metrics(r.ctx).timed {
+		r.report.Notes = append(r.report.Notes, "It is not known whether a reconcile is under way all the time: the lab reads "+
+			"no metrics of the operator (--metrics-bind-address).")
 	}
 	r.state, r.varying = state.Common(r.states)
 	for c, fields := range r.fields {
@@ -45,10 +52,39 @@ func (r *run) undisturbed() error {
 		r.options.Progress("  it %s %s and sets %d fields of it", verb, c, len(r.fields[c]))
 		r.report.Children = append(r.report.Children, fmt.Sprintf("%s (%d fields)", c, len(r.fields[c])))
 	}
+	for _, c := range r.outside {
+		r.options.Progress("  it writes %s outside the namespace of the sample", c)
+		r.report.Children = append(r.report.Children, c.String()+" (outside the namespace)")
+	}
 	if len(r.children) == 0 {
 		r.options.Progress("  it writes no other object")
 	}
 	return nil
+}
+
+// restarted restarts the operator over the sample, and waits until the sample is ready again. The next run learns from
+// it which values live as long as a process. The operator also reconciles a sample that has all its objects and pods,
+// which some operators otherwise do only after minutes. An operator that reports no condition, and logs errors about
+// such a sample after two restarts, never finishes its work: some operators repeat it only after minutes.
+func (t *trial) restarted() error {
+	for n := 1; ; n++ {
+		t.operator.Kill()
+		err := t.operator.start(t.ctx)
+		if err == nil {
+			err = t.await(40 * time.Second)
+		}
+		if err != nil {
+			return fmt.Errorf("after a restart of the operator: %w", err)
+		}
+		u, err := t.sample()
+		if err != nil || t.target.Ready != "" || readyCondition("", u) != nil {
+			return err
+		}
+		errs := t.newFailing()
+		if err := errs.look(t, t.metrics()); err == nil || n == 2 {
+			return t.orAsksPods(err)
+		}
+	}
 }
 
 // learn creates the sample, waits until it is ready, and records the operator's writes and children.
@@ -63,6 +99,9 @@ func (t *trial) learn() error {
 			return err
 		}
 		t.run.children = children
+		if t.run.outside, err = t.writtenOutside(); err != nil {
+			return err
+		}
 	}
 	for _, c := range t.children {
 		if t.fields[c] == nil {

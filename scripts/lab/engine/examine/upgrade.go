@@ -129,8 +129,8 @@ func many(r *run) error {
 		if err != nil {
 			return failed("after %v, %v", took.Round(time.Second), err), nil
 		}
-		if err := t.quiet(2 * time.Second); err != nil {
-			return failed("all are served after %.1f s, but %v", took.Seconds(), err), nil
+		if err := t.quietWithin(30*time.Second, 2*time.Second); err != nil {
+			return failed("all are served after %.1f s, but in the next 30 s %v", took.Seconds(), err), t.ctx.Err()
 		}
 		each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
 		words := fmt.Sprintf("the last one, %s, after %.1f s; %.1f requests each, of them %.1f writes, and %.0f writes for a "+

@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -38,45 +42,83 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// installWebhooks makes the API server call the program, as a Service and cert-manager do in a cluster.
+// readWebhooks returns the configurations in the manifests. $NAMESPACE in them is the operator's namespace.
+func (r *run) readWebhooks() (all []*unstructured.Unstructured, err error) {
+	for _, file := range r.target.webhookFiles() {
+		objects, err := fixture.Objects(file)
+		if err != nil {
+			return nil, fmt.Errorf("WEBHOOKS=%s cannot be read: %w", file, err)
+		}
+		for _, u := range objects {
+			if strings.HasSuffix(u.GetKind(), "WebhookConfiguration") {
+				all = append(all, u)
+				r.webhooks = append(r.webhooks, u.GetKind()+" "+u.GetName())
+			}
+		}
+	}
+	if len(all) == 0 && len(r.target.Webhooks) > 0 {
+		return nil, fmt.Errorf("WEBHOOKS=%s holds no MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
+			strings.Join(r.target.Webhooks, ","))
+	}
+	return all, nil
+}
+
+// servicesOf are the Services that webhooks name in their clientConfig. The names replace $NAMESPACE.
+func (r *run) servicesOf(configurations []*unstructured.Unstructured) (all []types.NamespacedName) {
+	services := slices.Collect(maps.Values(r.target.conversions))
+	for _, u := range configurations {
+		hooks, _ := u.Object["webhooks"].([]any)
+		for _, hook := range hooks {
+			hook, _ := hook.(map[string]any)
+			config, _ := hook["clientConfig"].(map[string]any)
+			if service, ok := config["service"].(map[string]any); ok {
+				services = append(services, service)
+			}
+		}
+	}
+	for _, service := range services {
+		if service["namespace"] == "$NAMESPACE" {
+			service["namespace"] = r.target.home()
+		}
+		name, _ := service["name"].(string)
+		namespace, _ := service["namespace"].(string)
+		if n := (types.NamespacedName{Namespace: namespace, Name: name}); !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// installWebhooks makes the API server call the program, as a Service does in a cluster. The lab makes certificates, as
+// cert-manager does; an operator can make its own instead.
 func (r *run) installWebhooks() error {
-	for crd, path := range r.target.conversions {
-		if err := r.fixture.Webhooks.Convert(r.ctx, crd, path); err != nil {
+	configurations, err := r.readWebhooks()
+	if err != nil || len(configurations) == 0 && len(r.target.conversions) == 0 {
+		return err
+	}
+	r.served = true
+	if err := r.fixture.Webhooks.UseServices(r.ctx, r.servicesOf(configurations)); err != nil {
+		return err
+	}
+	for crd, service := range r.target.conversions {
+		if err := r.fixture.Webhooks.Convert(r.ctx, crd, service); err != nil {
 			return err
 		}
 	}
 	var all bytes.Buffer
-	for _, file := range r.target.webhookFiles() {
-		objects, err := fixture.Objects(file)
+	for _, u := range configurations {
+		data, err := yaml.Marshal(u.Object)
 		if err != nil {
-			return fmt.Errorf("WEBHOOKS=%s cannot be read: %w", file, err)
+			return err
 		}
-		for _, u := range objects {
-			if !strings.HasSuffix(u.GetKind(), "WebhookConfiguration") {
-				continue
-			}
-			data, err := yaml.Marshal(u.Object)
-			if err != nil {
-				return err
-			}
-			all.WriteString("---\n")
-			all.Write(data)
-			r.webhooks = append(r.webhooks, u.GetKind()+" "+u.GetName())
-		}
+		all.WriteString("---\n")
+		all.Write(data)
 	}
-	if len(r.webhooks) == 0 && len(r.target.Webhooks) > 0 {
-		return fmt.Errorf("WEBHOOKS=%s holds no MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
-			strings.Join(r.target.Webhooks, ","))
-	}
-	if len(r.webhooks) == 0 && len(r.target.conversions) == 0 {
-		return nil
-	}
-	r.served = true
 	file := filepath.Join(r.fixture.Dir, "webhooks.yaml")
 	if err := os.WriteFile(file, all.Bytes(), 0o600); err != nil {
 		return err
 	}
-	if len(r.webhooks) > 0 {
+	if len(configurations) > 0 {
 		if err := r.fixture.Webhooks.Install(r.ctx, file); err != nil {
 			return err
 		}
@@ -86,24 +128,29 @@ func (r *run) installWebhooks() error {
 	return errors.Join(os.MkdirAll(filepath.Dir(place), 0o700), os.Symlink(r.fixture.Webhooks.CertDir, place))
 }
 
-// webhooksAnswer waits until the program serves its webhooks. If the program serves none, the examination goes on
-// without webhooks.
+// webhooksAnswer waits until the program serves its webhooks, and the API server can trust them. If the program serves
+// none, the examination goes on without webhooks.
 func (r *run) webhooksAnswer() error {
 	if !r.served {
 		return nil
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(r.operator.webhookPort()))
-	for begin := time.Now(); time.Since(begin) < 10*time.Second && r.operator.Running(); {
-		if c, err := net.Dial("tcp", address); err == nil {
+	var err error
+	for begin := time.Now(); time.Since(begin) < 15*time.Second && r.operator.Running(); {
+		if err = r.fixture.Webhooks.Trusted(r.ctx, address); err == nil {
 			r.report.Notes = append(r.report.Notes, fmt.Sprintf("Its webhooks were served: %s.", strings.Join(r.webhooks, ", ")))
-			return c.Close()
+			return nil
 		}
 		if err := fixture.Pause(r.ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("the API server does not trust the webhooks at %s: %w. The caBundle must be the CA of the "+
+			"certificate that the program serves%s", address, err, words(r.operator.Process()))
+	}
 	if len(r.target.Webhooks) > 0 || len(r.target.conversions) > 0 {
-		return fmt.Errorf("the program serves no webhooks at %s within 10 s: name its flags in ARGS=%s", address,
+		return fmt.Errorf("the program serves no webhooks at %s within 15 s: name its flags in ARGS=%s", address,
 			words(r.operator.Process()))
 	}
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf("The webhooks beside the CRDs (%s) are not served by the program "+

@@ -59,7 +59,9 @@ func Common(states []State) (equal State, varying map[string]bool) {
 // Differences are up to ten lines about differences from an undisturbed run, and the number of further differences.
 func Differences(got, want State, varying map[string]bool) (lines []string) {
 	for path, value := range want {
-		if have, ok := got[path]; !ok {
+		if have, ok := got[path]; varying[path] {
+			continue
+		} else if !ok {
 			lines = append(lines, fmt.Sprintf("%s is missing; undisturbed it is %q", path, value))
 		} else if have != value {
 			lines = append(lines, fmt.Sprintf("%s is %q; undisturbed it is %q", path, have, value))

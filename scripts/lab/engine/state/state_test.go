@@ -60,6 +60,9 @@ func TestDifferences(t *testing.T) {
 	if diff := cmp.Diff(State{"a": "1"}, equal); diff != "" {
 		t.Error(diff)
 	}
+	if lines := Differences(State{"a": "1", "b": "2"}, State{"a": "1", "b": "4", "c": "3"}, varying); len(lines) > 0 {
+		t.Errorf("values that vary are compared: %v", lines)
+	}
 	for name, test := range map[string]struct {
 		got  State
 		want []string

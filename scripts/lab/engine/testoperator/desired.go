@@ -23,9 +23,10 @@ func childrenOf(greeting *unstructured.Unstructured) []schema.GroupVersionResour
 }
 
 // secretData is the content of the Secret. A part of it is in stringData, which the API server puts into data.
-func secretData(value string) map[string]any {
+func secretData(value, namespace string) map[string]any {
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	return map[string]any{"data": map[string]any{"password": encoded(value), "pin": encoded("77")},
+	return map[string]any{"data": map[string]any{"password": encoded(value), "pin": encoded("77"),
+		"host": encoded("db." + namespace + ".svc")},
 		"stringData": map[string]any{"address": "db://me:" + value + "@example.com"}}
 }
 
@@ -44,7 +45,7 @@ func desired(greeting *unstructured.Unstructured, gvr schema.GroupVersionResourc
 	case "namespaces":
 		kind = "Namespace"
 	case "secrets":
-		kind, content = "Secret", secretData(os.Getenv("SECRET"))
+		kind, content = "Secret", secretData(os.Getenv("SECRET"), greeting.GetNamespace())
 	case "configmaps":
 		kind, content["data"] = "ConfigMap", map[string]any{"text": text}
 	case "services":

@@ -39,6 +39,7 @@ var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	classes    = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"}
 )
 
 // Faults that FAULT plants.
@@ -59,12 +60,18 @@ const (
 	quits           = "quits"            // it ends as soon as it has created the children
 	invalid         = "invalid"          // its Deployment has no image, and nothing reports that it is refused
 	failsOn         = "fails-on"         // it makes all children, and each reconcile ends in an error
+	failsRarely     = "fails-rarely"     // as fails-on, and no reconcile is repeated
+	wrongCA         = "wrong-ca"         // the API server does not trust the certificate of its webhook
 	selects         = "selects"          // its cache selects children by a label; it creates those that it does not see
 	leaves          = "leaves"           // children of an earlier spec stay
 	marksAll        = "marks-all"        // a new Greeting makes it write to the ConfigMaps of other Greetings
 	stuck           = "stuck"            // after a change of the spec its condition Updating stays True
 	shares          = "shares"           // the ConfigMap of each Greeting has the same name
 	resyncs         = "resyncs"          // it does not watch its children, and resyncs at intervals
+	flaps           = "flaps"            // each reconcile removes the report of a refusal, and reports it again
+	asksByName      = "asks-by-name"     // it makes all children, and each reconcile asks a Service by its name
+	publishes       = "publishes"        // its IngressClass has no namespace in its name, and is never deleted
+	hangs           = "hangs"            // a reconcile makes all children, and then does not end
 
 	// Habits that are not faults and must not be reported as faults.
 	big         = "big"         // its pods need so much CPU that few of them fit on the nodes
@@ -73,11 +80,18 @@ const (
 	fingerprint = "fingerprint" // the status has a value that lives as long as the process
 	protects    = "protects"    // a finalizer of the cluster keeps its ConfigMap
 	progressing = "progressing" // after a change of the spec its status has a condition Updating, which is False
-	counts      = "counts"      // its metrics count the reconciles that end in an error
+	stumbles    = "stumbles"    // as fails-on at the creation only
+	ownCA       = "own-ca"      // it makes the certificate of its webhook
+	trails      = "trails"      // some seconds after the creation it writes to the ConfigMap once more
+	numbered    = "numbered"    // an annotation of the ConfigMap has the generation
+	busy        = "busy"        // the first reconcile of each Greeting takes seconds; metrics count errors
 	slow        = "slow"        // a reconcile takes most of a second
+	waits       = "waits"       // a reconcile that creates children takes some seconds
 	named       = "named"       // spec.text is the name of the ConfigMap
-	unused      = "unused"      // spec.nodePort matters neither at the creation nor later
+	unused      = "unused"      // spec.nodePort never matters; it generates a password
 	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
+	inAPod      = "in-a-pod"    // it takes the namespace of its lease from the pod in which it runs
+	withdraws   = "withdraws"   // its IngressClass has the namespace in its name, and is deleted; all share another one
 )
 
 // resyncPeriod is the period of the fault resyncs.
@@ -87,8 +101,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	flag.String("health-probe-bind-address", "0", "not served")
-	metrics := flag.String("metrics-bind-address", "0", "of the metrics that FAULT=counts serves")
+	metrics := flag.String("metrics-bind-address", "0", "of the metrics, which some faults and habits serve")
 	flag.Bool("metrics-secure", true, "not supported")
+	certs := flag.String("webhook-cert-dir", "", "of the certificate of the webhook, which FAULT=own-ca and wrong-ca serve")
+	port := flag.Int("webhook-port", 9443, "of the webhook")
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
 	namespace := flag.String("leader-election-namespace", "default", "of the lease")
 	flag.Parse()
@@ -98,29 +114,39 @@ func main() {
 	case os.Getenv("FAULT") == elsewhere:
 		*namespace = "default"
 	}
-	if os.Getenv("FAULT") == counts {
+	if slices.Contains([]string{busy, hangs, waits}, os.Getenv("FAULT")) {
 		go serveMetrics(*metrics)
 	}
-	if err := run(ctx, os.Getenv("FAULT"), *namespace); err != nil {
+	if err := run(ctx, os.Getenv("FAULT"), *namespace, *certs, *port); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-// failures is the number of reconciles that ended in an error.
-var failures atomic.Int64
+// failures is the number of reconciles that ended in an error. begun is when the current reconcile began, 0 between
+// reconciles.
+var failures, begun atomic.Int64
 
-// serveMetrics serves the number of failures as controller-runtime does.
+// serveMetrics serves metrics as controller-runtime does.
 func serveMetrics(address string) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		active, longest := 0, 0.0
+		if at := begun.Load(); at > 0 {
+			active, longest = 1, time.Since(time.Unix(0, at)).Seconds()
+		}
 		fmt.Fprintf(w, "controller_runtime_reconcile_errors_total{controller=\"greeting\"} %d\n", failures.Load())
+		fmt.Fprintf(w, "controller_runtime_active_workers{controller=\"greeting\"} %d\n", active)
+		fmt.Fprintf(w, "workqueue_longest_running_processor_seconds{name=\"greeting\"} %g\n", longest)
 	})
 	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: time.Second}
 	fmt.Fprintln(os.Stderr, "metrics:", server.ListenAndServe())
 }
 
 // run works as a leader when there is a namespace for its lease.
-func run(ctx context.Context, fault, leaseNamespace string) error {
+func run(ctx context.Context, fault, leaseNamespace, certs string, port int) error {
+	if fault == inAPod && leaseNamespace != "" {
+		return errors.New("unable to find leader election namespace: not running in-cluster") // as controller-runtime does
+	}
 	if address := os.Getenv("LISTEN"); address != "" {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
@@ -137,12 +163,17 @@ func run(ctx context.Context, fault, leaseNamespace string) error {
 	if err != nil {
 		return err
 	}
-	if leaseNamespace == "" {
-		return operate(ctx, client, fault)
-	}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
+	}
+	if fault == ownCA || fault == wrongCA {
+		if err := serveWebhook(ctx, kube, certs, port, fault == wrongCA); err != nil {
+			return err
+		}
+	}
+	if leaseNamespace == "" {
+		return operate(ctx, client, fault)
 	}
 	return lead(ctx, kube, leaseNamespace, func(ctx context.Context) error { return operate(ctx, client, fault) })
 }
@@ -195,7 +226,9 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		if over {
 			return nil
 		}
+		begun.Store(time.Now().UnixNano())
 		err := r.reconcile(ctx, name)
+		begun.Store(0)
 		if errors.Is(err, errQuit) {
 			return err
 		}
@@ -205,7 +238,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			switch fault {
 			case atOnce:
 				queue.Add(name)
-			case forgets:
+			case forgets, failsRarely:
 				queue.Forget(name)
 			default:
 				queue.AddRateLimited(name)

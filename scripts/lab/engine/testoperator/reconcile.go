@@ -55,7 +55,7 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	greeting, err := r.get(greetings, name)
 	if apierrors.IsNotFound(err) ||
 		err == nil && greeting.GetDeletionTimestamp() != nil && r.fault != ignoresDeletion {
-		return nil
+		return r.withdraw(ctx, name)
 	} else if err != nil {
 		return err
 	}
@@ -64,35 +64,36 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	if _, err := r.get(children[0], first); r.fault == inMemory && err == nil && !r.begun[name] {
 		return nil // it exists, so all children were created
 	}
-	if r.fault == slow {
-		time.Sleep(700 * time.Millisecond)
-	}
-	if r.fault == marksAll && !r.begun[name] {
-		r.markAll(ctx, name)
+	if err := r.before(ctx, name, greeting); err != nil {
+		return err
 	}
 	r.begun[name] = true
-	var errs error
-	for _, gvr := range children {
-		child := desired(greeting, gvr)
-		if r.fault == finalizer {
-			child.SetFinalizers([]string{"test.example.com/cleanup"})
-		}
-		r.plant(child)
-		if err := r.applied(ctx, gvr, child); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("apply %s: %w", gvr.Resource, err))
-		}
-		if errs != nil && r.fault == givesUp {
-			return errs
-		}
+	created, errs := r.applyAll(ctx, greeting, children)
+	if errs != nil && r.fault == givesUp {
+		return errs
 	}
 	printSecret(name)
 	switch r.fault {
+	case hangs:
+		<-ctx.Done() // as a connection to a pod that does not answer
+	case waits:
+		if created {
+			time.Sleep(4 * time.Second)
+		}
 	case quits:
 		return errQuit
 	case invalid:
 		return nil // it reports no refusal
-	case failsOn:
+	case asksByName:
+		return ask(ctx, name)
+	case failsOn, failsRarely:
 		return errors.New("it cannot go on")
+	case stumbles:
+		if created {
+			time.Sleep(time.Second)
+			return errors.New("it cannot go on yet")
+		}
+		return nil
 	case marksPods:
 		errs = errors.Join(errs, r.markPods(ctx, name))
 	case leaves:
@@ -101,18 +102,66 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 		extra.SetName(fmt.Sprintf("%s-%d", extra.GetName(), replicas))
 		errs = errors.Join(errs, r.apply(ctx, children[0], extra))
 	}
+	if r.fault == trails && created {
+		time.AfterFunc(time.Duration(len(r.begun)%20+1)*time.Second, func() { r.mark(ctx, first) })
+	}
 	return errors.Join(errs, r.updateStatus(ctx, greeting, errs))
+}
+
+// before does what some faults and habits do before the children are applied.
+func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting *unstructured.Unstructured) error {
+	switch {
+	case r.fault == slow:
+		time.Sleep(700 * time.Millisecond)
+	case r.fault == busy && !r.begun[name]:
+		time.Sleep(2500 * time.Millisecond)
+	}
+	if r.fault == flaps {
+		if err := r.updateStatus(ctx, greeting, nil); err != nil {
+			return err
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+	if r.fault == marksAll && !r.begun[name] {
+		r.markAll(ctx, name)
+	}
+	return r.publish(ctx, name)
+}
+
+// applyAll applies the children, and reports whether one of them did not exist.
+func (r *reconciler) applyAll(ctx context.Context, greeting *unstructured.Unstructured,
+	children []schema.GroupVersionResource) (created bool, errs error) {
+	for _, gvr := range children {
+		child := desired(greeting, gvr)
+		if r.fault == finalizer {
+			child.SetFinalizers([]string{"test.example.com/cleanup"})
+		}
+		r.plant(greeting, child)
+		_, err := r.get(gvr, cache.MetaObjectToName(child))
+		created = created || err != nil
+		if err := r.applied(ctx, gvr, child); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("apply %s: %w", gvr.Resource, err))
+		}
+		if errs != nil && r.fault == givesUp {
+			break
+		}
+	}
+	return created, errs
 }
 
 // markAll writes an annotation to the ConfigMaps of other Greetings, at most 20 of them.
 func (r *reconciler) markAll(ctx context.Context, name cache.ObjectName) {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"newest":%q}}}`, name.Name)
 	all, _ := r.listers[children[0]].ByNamespace(name.Namespace).List(labels.Everything())
 	for _, object := range all[:min(len(all), 20)] {
-		u := object.(*unstructured.Unstructured)
-		_, _ = r.client.Resource(children[0]).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, patch,
-			metav1.PatchOptions{})
+		r.mark(ctx, cache.MetaObjectToName(object.(*unstructured.Unstructured)))
 	}
+}
+
+// mark writes an annotation to a ConfigMap.
+func (r *reconciler) mark(ctx context.Context, name cache.ObjectName) {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"newest":"%d"}}}`, time.Now().UnixNano())
+	_, _ = r.client.Resource(children[0]).Namespace(name.Namespace).Patch(ctx, name.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 }
 
 // markPods annotates the pods of a Greeting, and notes the node of one of them.
@@ -134,13 +183,15 @@ func (r *reconciler) markPods(ctx context.Context, name cache.ObjectName) error 
 }
 
 // plant changes a child as the fault wants it.
-func (r *reconciler) plant(child *unstructured.Unstructured) {
+func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 	switch {
 	case r.fault == invalid && child.GetKind() == "Deployment":
 		container := map[string]any{"name": "main"}
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
 	case r.fault == protects && child.GetKind() == "ConfigMap":
 		child.SetFinalizers([]string{"kubernetes.io/pvc-protection"})
+	case r.fault == numbered && child.GetKind() == "ConfigMap":
+		child.SetAnnotations(map[string]string{"hash": fmt.Sprint(greeting.GetGeneration())})
 	case r.fault == shares && child.GetKind() == "ConfigMap":
 		child.SetName("shared")
 	case r.fault == named && child.GetKind() == "ConfigMap":
@@ -150,7 +201,7 @@ func (r *reconciler) plant(child *unstructured.Unstructured) {
 		requests := map[string]any{"requests": map[string]any{"cpu": "1"}}
 		container := map[string]any{"name": "main", "image": "nginx:1.29", "resources": requests}
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
-	case r.fault == makesUp && child.GetKind() == "ConfigMap":
+	case (r.fault == makesUp || r.fault == unused) && child.GetKind() == "ConfigMap":
 		password := fmt.Sprint(time.Now().UnixNano())
 		if have, err := r.get(children[0], cache.MetaObjectToName(child)); err == nil {
 			password, _, _ = unstructured.NestedString(have.Object, "data", "password")
@@ -182,7 +233,7 @@ func printSecret(name cache.ObjectName) {
 	if value == "" {
 		return
 	}
-	asJSON, _ := json.Marshal(secretData(value))
+	asJSON, _ := json.Marshal(secretData(value, name.Namespace))
 	fmt.Fprintf(os.Stderr, "%s: %s %q %s\n%v\n", name, value, value, asJSON, []byte(value))
 }
 
