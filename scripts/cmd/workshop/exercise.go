@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,27 +102,33 @@ func (w workshop) isFresh(name string, sources ...string) bool {
 	return fresh
 }
 
-// meant returns the exercise that a reader names, else the current exercise, else the next one.
-func meant(c exercise.Course, id string) (exercise.Exercise, exercise.State, error) {
-	s, err := c.State()
-	if err != nil {
-		return exercise.Exercise{}, s, err
-	}
-	if id == "" && s.Current != "" && !isBug(s) {
-		id = s.Current
-	}
-	if id == "" {
-		e, ok := c.Next(s)
-		if !ok {
-			return e, s, errors.New("there is no exercise left; EX=04.3 names one")
-		}
-		return e, s, nil
-	}
-	e, err := exercise.Find(c.All, id)
-	return e, s, err
+// A task is the exercise that a command is about, with the reader's state. A bug has also a description.
+type task struct {
+	exercise.Exercise
+	state exercise.State
+	bug   *exercise.Bug
 }
 
-func isBug(s exercise.State) bool { return exercise.IsBug(s.Current) }
+// meant returns the exercise that a reader names, else the current exercise or bug, else the next exercise.
+func (w workshop) meant(c exercise.Course, id string) (t task, err error) {
+	if t.state, err = c.State(); err != nil {
+		return t, err
+	}
+	if id == "" && exercise.IsBug(t.state.Current) {
+		bug, err := w.currentBug(t.state)
+		t.Exercise, t.bug = bug.Exercise(), &bug
+		return t, err
+	}
+	if id = cmp.Or(id, t.state.Current); id == "" {
+		next, ok := c.Next(t.state)
+		if t.Exercise = next; !ok {
+			return t, errors.New("there is no exercise left; EX=04.3 names one")
+		}
+		return t, nil
+	}
+	t.Exercise, err = exercise.Find(c.All, id)
+	return t, err
+}
 
 // exerciseCommands returns the learner's commands.
 func exerciseCommands() []*cobra.Command {
@@ -219,23 +226,19 @@ func gotoCommand() *cobra.Command {
 func resetCommand() *cobra.Command {
 	return courseCommand("reset", "Take the starter of an exercise again; your files are saved first",
 		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
-			e, s, err := meant(c, id)
-			if id == "" && isBug(s) {
-				b, err := currentBug(w, s)
-				if err != nil {
-					return err
-				}
-				saved, err := c.Plant(cmd.Context(), b)
+			e, err := w.meant(c, id)
+			if err != nil {
+				return err
+			}
+			if e.bug != nil {
+				saved, err := c.Plant(cmd.Context(), *e.bug)
 				reportSaved(saved)
 				if err == nil {
 					fmt.Println("work/bug has the bug again.")
 				}
 				return err
 			}
-			if err != nil {
-				return err
-			}
-			saved, err := c.Goto(e)
+			saved, err := c.Goto(e.Exercise)
 			reportSaved(saved)
 			if err == nil {
 				fmt.Printf("%s is the starter of %s again.\n", e.Path(), e.ID)
@@ -268,23 +271,20 @@ func checkCommand() *cobra.Command {
 
 // check examines the reader's files once, and remembers the result.
 func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbose bool, attendee room.Attendee) error {
-	e, s, err := meant(c, id)
-	if id == "" && isBug(s) {
-		b, e2 := currentBug(w, s)
-		e, err = b.Exercise(), e2
-	}
+	t, err := w.meant(c, id)
 	if err != nil {
 		return err
 	}
-	if e.ID == exercise.CapstoneID {
+	if t.ID == exercise.CapstoneID {
 		return w.capstone(ctx, c, verbose)
 	}
+	e, s := t.Exercise, t.state
 	s.Take(e)
 	files := c.Digest(e) // the reader may continue to type
 	r, there := c.Last(files)
 	if there = there && verbose; there {
 		fmt.Printf("%s  %s\nThis is what the last check said; your files have not changed since.\n", e.ID, e.Title)
-	} else if r, err = w.examine(ctx, c, e, verbose); err != nil {
+	} else if r, err = w.examine(ctx, c, t, verbose); err != nil {
 		return err
 	}
 	r.Print(os.Stdout, e, verbose)
@@ -304,27 +304,21 @@ func (w workshop) check(ctx context.Context, c exercise.Course, id string, verbo
 }
 
 // examine runs the check of an exercise, or of a bug.
-func (w workshop) examine(ctx context.Context, c exercise.Course, e exercise.Exercise, verbose bool) (
-	r exercise.Report, err error) {
-	if exercise.IsBug(e.ID) {
-		b, err := currentBug(w, exercise.State{Current: e.ID})
-		if err != nil {
-			return r, err
-		}
-		fmt.Println(e.Title)
-		c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
-		return c.CheckBug(ctx, b)
+func (w workshop) examine(ctx context.Context, c exercise.Course, t task, verbose bool) (exercise.Report, error) {
+	c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
+	if t.bug != nil {
+		fmt.Println(t.Title)
+		return c.CheckBug(ctx, *t.bug)
 	}
 	need := tools.Local
-	if e.Test != nil { // some generate from the reader's types
+	if t.Test != nil { // some generate from the reader's types
 		need = slices.Concat(tools.Local, tools.Generators)
 	}
 	if err := w.builder().Ensure(ctx, need...); err != nil {
-		return r, err
+		return exercise.Report{}, err
 	}
-	fmt.Printf("%s  %s\n", e.ID, e.Title)
-	c.Known = func(v exercise.Verdict) { v.Print(os.Stdout, verbose) }
-	return c.Check(ctx, e)
+	fmt.Printf("%s  %s\n", t.ID, t.Title)
+	return c.Check(ctx, t.Exercise)
 }
 
 // remember keeps the result of a check for the next command.
@@ -366,24 +360,21 @@ func (w workshop) watch(ctx context.Context, c exercise.Course, check func() err
 func hintCommand() *cobra.Command {
 	return courseCommand("hint", "A nudge, then an explanation, then the line; first what fits your last failure",
 		func(_ *cobra.Command, w workshop, c exercise.Course, id string) error {
-			e, s, err := meant(c, id)
-			if id == "" && isBug(s) {
-				b, err := currentBug(w, s)
-				if err != nil {
-					return err
-				}
-				text, last := b.Hint(s.Hints)
-				b.Exercise().PrintHint(os.Stdout, text, last)
-				s.Hints++
-				return c.SetState(s)
-			}
+			e, err := w.meant(c, id)
 			if err != nil {
 				return err
 			}
 			if e.ID == exercise.CapstoneID {
 				return errNoSolution
 			}
-			text, last := c.Hint(e, s.Hints, s.Failure)
+			s := e.state
+			var text string
+			var last bool
+			if e.bug != nil {
+				text, last = e.bug.Hint(s.Hints)
+			} else {
+				text, last = c.Hint(e.Exercise, s.Hints, s.Failure)
+			}
 			e.PrintHint(os.Stdout, text, last)
 			if s.Current == e.ID {
 				s.Hints++
@@ -397,17 +388,16 @@ func solutionCommand() *cobra.Command {
 	var yes bool
 	cmd := courseCommand("solution", "Show what makes a solution of your files; nothing is written",
 		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
-			e, s, err := meant(c, id)
-			if id == "" && isBug(s) {
-				b, err := currentBug(w, s)
-				if err != nil || !agreed(yes, "Show the fault?") {
-					return errors.Join(err, declined(yes))
-				}
-				fmt.Println(b.Solution())
-				return nil
-			}
+			e, err := w.meant(c, id)
 			if err != nil {
 				return err
+			}
+			if e.bug != nil {
+				if !agreed(yes, "Show the fault?") {
+					return declined(yes)
+				}
+				fmt.Println(e.bug.Solution())
+				return nil
 			}
 			if e.ID == exercise.CapstoneID {
 				return errNoSolution
@@ -415,11 +405,11 @@ func solutionCommand() *cobra.Command {
 			if !agreed(yes, "Show the solution of "+e.ID+"?") {
 				return declined(yes)
 			}
-			mine, err := c.Written(e)
+			mine, err := c.Written(e.Exercise)
 			if err != nil {
 				return err
 			}
-			ours, err := c.Files(e, e.Solution)
+			ours, err := c.Files(e.Exercise, e.Solution)
 			if err != nil {
 				return err
 			}
@@ -500,7 +490,7 @@ func bugCommand() *cobra.Command {
 	return cmd
 }
 
-func currentBug(w workshop, s exercise.State) (exercise.Bug, error) {
+func (w workshop) currentBug(s exercise.State) (exercise.Bug, error) {
 	bugs, err := exercise.Bugs(w.root)
 	if err != nil {
 		return exercise.Bug{}, err

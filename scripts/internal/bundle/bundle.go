@@ -19,9 +19,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/semver"
-
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/lock"
 	"example.com/operator-workshop/scripts/internal/tools"
@@ -94,7 +91,7 @@ func (p Packer) pack(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	goVersion, err := oldestGo(p.Builder.Root, modules)
+	goVersion, err := chapter.GoVersion(p.Builder.Root)
 	if err != nil {
 		return err
 	}
@@ -154,25 +151,6 @@ func Modules(root string) ([]string, error) {
 		dir = filepath.ToSlash(dir)
 		return strings.HasPrefix(dir, "scripts/linters") || dir == "scripts/operator-sdk" || dir == "05-operator-sdk/olm/programs"
 	}), err
-}
-
-// oldestGo is the oldest Go that all modules accept.
-func oldestGo(root string, modules []string) (string, error) {
-	oldest := "1.26"
-	for _, dir := range modules {
-		data, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
-		if err != nil {
-			return "", err
-		}
-		file, err := modfile.ParseLax("go.mod", data, nil)
-		if err != nil {
-			return "", err
-		}
-		if file.Go != nil && semver.Compare("v"+file.Go.Version, "v"+oldest) > 0 {
-			oldest = file.Go.Version
-		}
-	}
-	return oldest, nil
 }
 
 // collect lets the go command fetch everything that it needs for the modules into an empty module cache. It takes a

@@ -73,10 +73,11 @@ func newPacker(t *testing.T) Packer {
 	t.Setenv("GOMODCACHE", t.TempDir())
 	t.Setenv("GOPROXY", proxy(t))
 	for path, text := range map[string]string{
-		"README.md":     "the workshop",
-		".gitignore":    "bin/\nout/\n.workshop/\n",
-		"01-crd/go.mod": "module example.test/chapter\n\ngo 1.26.0\n\nrequire example.test/dep v1.0.0\n",
-		"01-crd/x.go":   "package chapter\n\nimport \"example.test/dep\"\n\nvar Says = dep.Says\n",
+		"README.md":             "the workshop",
+		"scripts/versions.yaml": "go: 1.26.0\n",
+		".gitignore":            "bin/\nout/\n.workshop/\n",
+		"01-crd/go.mod":         "module example.test/chapter\n\ngo 1.26.0\n\nrequire example.test/dep v1.0.0\n",
+		"01-crd/x.go":           "package chapter\n\nimport \"example.test/dep\"\n\nvar Says = dep.Says\n",
 		"01-crd/x_test.go": "package chapter\n\nimport \"testing\"\n\n" +
 			"func TestX(t *testing.T) {\n\tif Says != \"from the bundle\" {\n\t\tt.Error(Says)\n\t}\n}\n",
 		"scripts/tools/go.mod": "module example.test/tools\n\ngo 1.26.0\n\nrequire example.test/hello v1.0.0\n\n" +

@@ -30,6 +30,12 @@ func readVersions(root string) (pins versions, err error) {
 	return pins, err
 }
 
+// GoVersion returns the pinned version of Go, such as 1.26.0: the oldest that the modules accept.
+func GoVersion(root string) (string, error) {
+	pins, err := readVersions(root)
+	return pins.Go, err
+}
+
 // pinned has the pinned versions, and the modules for which they are pinned.
 func pinned(root string) (pins versions, dirs []string, err error) {
 	if pins, err = readVersions(root); err != nil {

@@ -34,7 +34,6 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 	t.Run("without a certificate nobody reads metrics or profiles", func(t *testing.T) { hidesInternals(t, c) })
 	t.Run("the certificate of a user is for the API server alone", func(t *testing.T) { certificatesOfUsers(t, c) })
 	t.Run("a new user may do what roles allow", func(t *testing.T) { rolesRule(t, c) })
-	t.Run("pods run and go", func(t *testing.T) { podsRun(t, c) })
 	t.Run("status reports where everything is", func(t *testing.T) { statusReports(t, c) })
 	t.Run("a second up changes nothing", func(t *testing.T) { upIsIdempotent(t, c) })
 	t.Run("a CRD is known to the garbage collector at once", func(t *testing.T) { crdIsKnown(t, c) })
@@ -169,15 +168,6 @@ func audited(t *testing.T, log, user, verb, resource string, code int) bool {
 		}
 	}
 	return false
-}
-
-func podsRun(t *testing.T, c *Cluster) {
-	mustKubectl(t, c.Kubeconfig(), "create", "deployment", "web", "--image=web:1", "--replicas=2")
-	mustKubectl(t, c.Kubeconfig(), "rollout", "status", "deployment/web", "--timeout=20s")
-	mustKubectl(t, c.Kubeconfig(), "delete", "deployment", "web", "--cascade=foreground", "--timeout=20s")
-	if pods := mustKubectl(t, c.Kubeconfig(), "get", "pods"); !strings.Contains(pods, "No resources found") {
-		t.Errorf("left: %s", pods)
-	}
 }
 
 func statusReports(t *testing.T, c *Cluster) {

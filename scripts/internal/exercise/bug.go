@@ -7,7 +7,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/internal/mutant"
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 // bugPrefix is the prefix of bugs in the state.
@@ -123,16 +123,10 @@ func ChooseBug(bugs []Bug, s State, number, level int) (Bug, error) {
 
 // Hint returns the n-th hint, from 0: the file of the fault, its lines, and its description.
 func (b Bug) Hint(n int) (text string, last bool) {
-	places := b.planted.Places()
-	files := map[string]bool{}
-	for _, p := range places {
-		file, _, _ := strings.Cut(p, ":")
-		files[file] = true
-	}
 	hints := []string{
 		"A nudge: `make watch EX=bug` prints what the program got and sent, and where that differed. The fault is in " +
-			strings.Join(slices.Sorted(maps.Keys(files)), ", ") + ".",
-		"The lines: look near " + strings.Join(places, ", ") + ".",
+			strings.Join(b.planted.Files(), ", ") + ".",
+		"The lines: look near " + strings.Join(b.planted.Places(), ", ") + ".",
 		"Why: " + b.planted.Bug + "."}
 	n = min(n, len(hints)-1)
 	return hints[n], n == len(hints)-1
@@ -231,7 +225,7 @@ func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
 		}
 	}
 	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
-	job := Job{Name: "bug", Checks: append(slices.Clone(b.planted.CaughtBy), Fast), Of: b.planted.Of,
+	job := Job{Name: "bug", Checks: append(slices.Clone(b.planted.CaughtBy), outcome.Fast), Of: b.planted.Of,
 		Rights: b.planted.Rights, Folder: c.Dir(e)}
 	if !bytes.Equal(original[crdFile], files[crdFile]) {
 		job.CRD = filepath.Join(c.Dir(e), crdFile)

@@ -16,7 +16,7 @@ const CapstoneID = "capstone"
 // Capstone returns that exercise. Its program is in the module of chapter 04, so that it may use the types of the API.
 var Capstone = Exercise{ID: CapstoneID, Title: "An operator from an empty file", Minutes: 240,
 	Chapter: "04-controller-runtime", Folder: "capstone", Starter: "exercises/empty", File: "main.go",
-	Lab: []string{Behaviours},
+	Lab: []string{outcome.Behaviours},
 	Story: `You have an empty program, the types of the API, and the 14 behaviours that the lab checks. Write the
 operator in whatever way you like. The score says which behaviours your program shows; a behaviour counts when all of
 its checks pass.

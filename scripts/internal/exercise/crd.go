@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,7 +67,7 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 		begin := time.Now()
 		v, asked, err := judge(ctx)
 		if err != nil || ctx.Err() != nil {
-			return all, cmpErr(ctx.Err(), err)
+			return all, cmp.Or(ctx.Err(), err)
 		}
 		if v.Seconds = time.Since(begin).Seconds(); asked {
 			all = append(all, v)
@@ -76,13 +77,6 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 }
 
 var unreachable = regexp.MustCompile(`connection refused|was refused|no such host|i/o timeout`)
-
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
-}
 
 // renamed copies a manifest into the scratch folder, with the group of the trial.
 func (t *crdTrial) renamed(path, as string) (string, error) {

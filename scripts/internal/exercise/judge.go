@@ -114,17 +114,7 @@ func (j Judge) command(ctx context.Context, dir, program string, args ...string)
 }
 
 // A Job is a program and the checks that the lab runs on it.
-type Job struct {
-	Name    string   `json:"name"`
-	Program string   `json:"program"`
-	Checks  []string `json:"checks"`
-	Of      string   `json:"of,omitempty"`
-	Rights  string   `json:"rights,omitempty"`
-	CRD     string   `json:"crd,omitempty"`
-	Folder  string   `json:"folder,omitempty"`
-	// Objects lets the lab skip the wait for a status that no exercise has required yet.
-	Objects bool `json:"objects,omitempty"`
-}
+type Job = outcome.Job
 
 // newJob makes the job of an exercise.
 func newJob(name, program string, checks []string, objects bool) Job {
@@ -137,12 +127,6 @@ func newJob(name, program string, checks []string, objects bool) Job {
 // needNoStatus reports whether checks judge objects alone. Before behaviour/01-status requires a status, no other check
 // requires it.
 func needNoStatus(checks []string) bool { return !slices.Contains(checks, "behaviour/01-status") }
-
-// Fast stands for the fast checks of behaviours, Behaviours for all checks of behaviours.
-const (
-	Fast       = "fast"
-	Behaviours = "behaviours"
-)
 
 // Lab runs jobs and returns the verdicts by job, in the order of its checks.
 func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
@@ -172,11 +156,7 @@ func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each fun
 	}
 	all, wrong := map[string][]Verdict{}, []error{}
 	for d := json.NewDecoder(out); ; {
-		var line struct {
-			Job string
-			Verdict
-			Error string
-		}
+		var line outcome.Judged
 		if d.Decode(&line) != nil {
 			break
 		}
@@ -184,10 +164,10 @@ func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each fun
 			wrong = append(wrong, fmt.Errorf("%s: %s", line.Job, line.Error))
 			continue
 		}
-		all[line.Job] = append(all[line.Job], line.Verdict)
+		all[line.Job] = append(all[line.Job], line.Result)
 		known.Add(1)
 		if each != nil {
-			each(line.Job, line.Verdict)
+			each(line.Job, line.Result)
 		}
 	}
 	err = lab.Wait()
@@ -202,7 +182,7 @@ func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each fun
 			return cmp.Compare(slices.Index(job.Checks, a.Check), slices.Index(job.Checks, b.Check))
 		})
 		for _, check := range job.Checks {
-			if check != Fast && check != Behaviours && !slices.ContainsFunc(all[job.Name],
+			if check != outcome.Fast && check != outcome.Behaviours && !slices.ContainsFunc(all[job.Name],
 				func(v Verdict) bool { return v.Check == check }) && len(wrong) == 0 {
 				wrong = append(wrong, fmt.Errorf("%s: no verdict on %s", job.Name, check))
 			}

@@ -211,30 +211,6 @@ func TestTheProgramSees(t *testing.T) {
 	}
 }
 
-func BenchmarkRun(b *testing.B) {
-	for b.Loop() {
-		if _, err := Run(b.Context(), Command{Path: "/bin/true"}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkRunAlone measures the same without a supervisor.
-func BenchmarkRunAlone(b *testing.B) {
-	for b.Loop() {
-		if err := exec.Command("/bin/true").Run(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkLook(b *testing.B) {
-	f := &family{}
-	for b.Loop() {
-		f.members()
-	}
-}
-
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for begin := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {

@@ -21,9 +21,6 @@ type Reporter struct {
 	Every time.Duration
 }
 
-// Discard prints nothing.
-var Discard = Reporter{W: io.Discard, Every: time.Hour}
-
 // NewReporter returns a reporter for a file such as os.Stderr.
 func NewReporter(f *os.File) Reporter {
 	return Reporter{W: f, Moving: term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb", Every: 20 * time.Second}

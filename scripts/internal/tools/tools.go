@@ -92,7 +92,7 @@ var (
 type Builder struct {
 	// Root is the repository's folder.
 	Root string
-	// Report receives progress; Discard prints nothing.
+	// Report receives progress.
 	Report Reporter
 	// Cgo lets a program be linked with C, by the compiler of this machine.
 	Cgo bool

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb"
@@ -173,29 +173,16 @@ func (s *stage) clear(ctx context.Context, namespace string) error {
 
 // parallel calls do with 0 … n-1, at most atOnce calls at a time, and returns the errors. After an error it starts no
 // more calls.
-func parallel(atOnce, n int, do func(i int) error) (err error) {
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	next := 0
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		next++
-		return next - 1, next <= n && err == nil
-	}
-	for range min(atOnce, n) {
-		all.Go(func() {
-			for i, ok := take(); ok; i, ok = take() {
-				if e := do(i); e != nil {
-					mu.Lock()
-					err = errors.Join(err, e)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	all.Wait()
-	return err
+func parallel(atOnce, n int, do func(i int) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	errs := make([]error, n)
+	workqueue.ParallelizeUntil(ctx, atOnce, n, func(i int) {
+		if errs[i] = do(i); errs[i] != nil {
+			cancel()
+		}
+	})
+	return errors.Join(errs...)
 }
 
 // launch starts an operator with the usual number of workers.

@@ -19,7 +19,7 @@ func TestStatic(t *testing.T) {
 		"crd.yaml":           "# a comment\nkind: X\n\nspec: {}\n",
 		"chart/a.yaml":       "a: 1\n",
 		"chart/b.yaml":       "b: 1\n",
-		"role.yaml":          "kind: Role\nrules:\n- {apiGroups: [a], resources: [x, y], verbs: [get, list]}\n",
+		"role.yaml":          "kind: Role\nrules:\n- {apiGroups: [a], resources: [x, z], verbs: [get, list]}\n",
 		"again.yaml":         "kind: Role\nrules:\n- {apiGroups: [a], resources: [x], verbs: [get]}\n",
 		"wide.yaml":          "kind: ClusterRole\nrules:\n- {apiGroups: [a], resources: ['*'], verbs: [get]}\n",
 		"wider.yaml":         "kind: ClusterRole\nrules:\n- {apiGroups: ['*'], resources: ['*'], verbs: ['*']}\n",

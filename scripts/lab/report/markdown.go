@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 // Title is the title of the page.
@@ -67,8 +67,8 @@ func (r *Report) glance(b *strings.Builder) {
 	for _, f := range r.Families {
 		r.row(b, f.Name, func(name string) string {
 			var counts []string
-			for _, v := range []suite.Verdict{suite.Passed, suite.Failed, suite.Skipped} {
-				counts = append(counts, fmt.Sprintf("%d %s", suite.Count(f.Outcomes[name], v), v))
+			for _, v := range []outcome.Verdict{outcome.Passed, outcome.Failed, outcome.Skipped} {
+				counts = append(counts, fmt.Sprintf("%d %s", outcome.Count(f.Outcomes[name], v), v))
 			}
 			return strings.Join(counts, ", ")
 		})
@@ -80,10 +80,10 @@ func (r *Report) matrix(b *strings.Builder, f Family) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n", f.Name, f.About)
 	r.head(b, "check")
 	for _, g := range r.groups(f) {
-		in := func(o suite.Outcome) bool { return o.Group == g.ID }
+		in := func(o outcome.Result) bool { return o.Group == g.ID }
 		r.row(b, "**"+escape(g.ID+": "+g.Title)+"**", func(name string) string { return summary(f.Outcomes[name], in) })
 		for _, c := range r.checks(f, in) {
-			is := func(o suite.Outcome) bool { return o.Check == c.Check }
+			is := func(o outcome.Result) bool { return o.Check == c.Check }
 			r.row(b, "`"+c.Check+"` "+escape(c.Title), func(name string) string { return summary(f.Outcomes[name], is) })
 		}
 	}
@@ -113,7 +113,7 @@ func (r *Report) titled(name string) string {
 // groups returns the groups of a family, and those that only its checks name.
 func (r *Report) groups(f Family) []Group {
 	groups := slices.Clone(f.Groups)
-	for _, o := range r.checks(f, func(suite.Outcome) bool { return true }) {
+	for _, o := range r.checks(f, func(outcome.Result) bool { return true }) {
 		if !slices.ContainsFunc(groups, func(g Group) bool { return g.ID == o.Group }) {
 			groups = append(groups, Group{ID: o.Group})
 		}
@@ -122,7 +122,7 @@ func (r *Report) groups(f Family) []Group {
 }
 
 // checks returns some checks of a family, each once, in the order of the first implementation that has it.
-func (r *Report) checks(f Family, in func(suite.Outcome) bool) (checks []suite.Outcome) {
+func (r *Report) checks(f Family, in func(outcome.Result) bool) (checks []outcome.Result) {
 	seen := map[string]bool{}
 	for _, i := range r.Impls {
 		for _, o := range f.Outcomes[i.Name] {
@@ -136,10 +136,10 @@ func (r *Report) checks(f Family, in func(suite.Outcome) bool) (checks []suite.O
 }
 
 // summary is the verdict on some checks: failed when one failed, passed when none failed and one passed.
-func summary(outcomes []suite.Outcome, in func(suite.Outcome) bool) string {
-	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o suite.Outcome) bool { return !in(o) })
-	for _, v := range []suite.Verdict{suite.Failed, suite.Passed, suite.Skipped} {
-		switch n := suite.Count(outcomes, v); {
+func summary(outcomes []outcome.Result, in func(outcome.Result) bool) string {
+	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o outcome.Result) bool { return !in(o) })
+	for _, v := range []outcome.Verdict{outcome.Failed, outcome.Passed, outcome.Skipped} {
+		switch n := outcome.Count(outcomes, v); {
 		case n == 0:
 		case n == len(outcomes):
 			return fmt.Sprintf("**%s**", v)
@@ -157,7 +157,7 @@ func (r *Report) details(b *strings.Builder) {
 		var text strings.Builder
 		for _, f := range r.Families {
 			for _, o := range f.Outcomes[i.Name] {
-				if o.Verdict != suite.Passed {
+				if o.Verdict != outcome.Passed {
 					o.Expected = false // the page has the evidence of expected failures, too
 					o.Print(&text, true)
 				}

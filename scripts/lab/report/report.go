@@ -4,8 +4,8 @@ package report
 import (
 	"time"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // A Report is a whole run of `make compare`.
@@ -41,7 +41,7 @@ type Family struct {
 	// Groups name the groups of the checks, in their order.
 	Groups []Group `json:"groups"`
 	// Outcomes by the name of the implementation, each in the same order of checks.
-	Outcomes map[string][]suite.Outcome `json:"outcomes"`
+	Outcomes map[string][]outcome.Result `json:"outcomes"`
 }
 
 // A Group is a behaviour, or a row of the fault catalogue.

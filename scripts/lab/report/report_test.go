@@ -13,8 +13,8 @@ import (
 	"github.com/yuin/goldmark/text"
 	"golang.org/x/net/html"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // hostile is text that breaks a page that does not escape it.
@@ -30,22 +30,22 @@ func sample() *Report {
 		Notes:    []string{"04: a note with " + hostile},
 	}
 	behaviours := Family{Name: "Behaviours", About: "The behaviours that every MyWeb operator shows.",
-		Groups: []Group{{"1", "children appear"}, {"2", "a page with | and *"}}, Outcomes: map[string][]suite.Outcome{}}
-	crashes := Family{Name: "Crash points", About: "The operator dies.", Outcomes: map[string][]suite.Outcome{}}
+		Groups: []Group{{"1", "children appear"}, {"2", "a page with | and *"}}, Outcomes: map[string][]outcome.Result{}}
+	crashes := Family{Name: "Crash points", About: "The operator dies.", Outcomes: map[string][]outcome.Result{}}
 	r.Bench = &benchmark.Result{Notes: []string{"a note on numbers"}}
 	for n, i := range r.Impls {
-		appears := suite.Outcome{Check: "behaviour/01-appear", Title: "three children", Group: "1", Verdict: suite.Passed}
-		owned := suite.Outcome{Check: "behaviour/01-owned", Title: "owned", Group: "1", Verdict: suite.Passed}
+		appears := outcome.Result{Check: "behaviour/01-appear", Title: "three children", Group: "1", Verdict: outcome.Passed}
+		owned := outcome.Result{Check: "behaviour/01-owned", Title: "owned", Group: "1", Verdict: outcome.Passed}
 		if i.Name == "04" {
-			owned.Verdict, owned.Reason, owned.Expected = suite.Failed, "two reasons:\n1. the ConfigMap\n- the Service", true
+			owned.Verdict, owned.Reason, owned.Expected = outcome.Failed, "two reasons:\n1. the ConfigMap\n- the Service", true
 			owned.Evidence = []string{"12:04:01.220 patch deployments web 200 moved", hostile}
 		}
-		rolls := suite.Outcome{Check: "behaviour/02-rolls", Title: "the pods roll", Group: "2", Verdict: suite.Skipped,
+		rolls := outcome.Result{Check: "behaviour/02-rolls", Title: "the pods roll", Group: "2", Verdict: outcome.Skipped,
 			Reason: "it has no rollout"}
-		behaviours.Outcomes[i.Name] = []suite.Outcome{appears, owned, rolls}
+		behaviours.Outcomes[i.Name] = []outcome.Result{appears, owned, rolls}
 		for sequence := range 3 {
-			crashes.Outcomes[i.Name] = append(crashes.Outcomes[i.Name], suite.Outcome{
-				Check: fmt.Sprintf("crash/creation-%03b", sequence), Title: "converges", Group: "creation", Verdict: suite.Passed})
+			crashes.Outcomes[i.Name] = append(crashes.Outcomes[i.Name], outcome.Result{
+				Check: fmt.Sprintf("crash/creation-%03b", sequence), Title: "converges", Group: "creation", Verdict: outcome.Passed})
 		}
 		r.Bench.Implementations = append(r.Bench.Implementations, benchmark.Measured{Name: i.Name,
 			Counts: []benchmark.Count{{Phase: "creation", Objects: 10, Requests: map[string]int{"apply configmaps": 10 + 3*n}},

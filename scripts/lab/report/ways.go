@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // Ways are a short report: a row for each implementation, which a page can show.
@@ -113,16 +113,16 @@ func (r *Report) measured(name string) benchmark.Measured {
 
 // isUndisturbed reports whether an outcome is of an undisturbed run, with which crash sequences are compared. Such a
 // run has an outcome only when it failed.
-func isUndisturbed(o suite.Outcome) bool {
+func isUndisturbed(o outcome.Result) bool {
 	return strings.HasPrefix(o.Check, "crash/") && strings.Contains(o.Check, "-undisturbed-")
 }
 
 // share is "passed/all".
-func share(outcomes []suite.Outcome) string {
+func share(outcomes []outcome.Result) string {
 	if len(outcomes) == 0 {
 		return unknown
 	}
-	return fmt.Sprintf("%d/%d", suite.Count(outcomes, suite.Passed), len(outcomes))
+	return fmt.Sprintf("%d/%d", outcome.Count(outcomes, outcome.Passed), len(outcomes))
 }
 
 func (w *Way) measured(m benchmark.Measured) {

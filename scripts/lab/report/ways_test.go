@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 func TestWays(t *testing.T) {
@@ -16,7 +16,7 @@ func TestWays(t *testing.T) {
 	r.Families = append(r.Families, Family{Name: "faults"})
 	r.Impls = append(r.Impls, Implementation{Name: "shell", Title: "a shell loop"})
 	r.Notes = []string{"shell: not every check was run: 15m0s are over"}
-	r.Families[1].Outcomes["shell"] = []suite.Outcome{{Check: "crash/creation-undisturbed-1", Verdict: suite.Failed}}
+	r.Families[1].Outcomes["shell"] = []outcome.Result{{Check: "crash/creation-undisturbed-1", Verdict: outcome.Failed}}
 	r.Bench.Notes = append(r.Bench.Notes, "memory: shell was not measured: it ended")
 	w := r.Ways()
 	want := Way{Name: "03", Title: "client-go by hand", Lines: "1240", Files: "9", Behaviours: "2/3", Crashes: "3/3",

@@ -10,7 +10,7 @@ import (
 // write. An operator that applies again never stops, and its resource never gets ready (Kong/kong-operator#522). So the
 // decorator omits the apply, and reports the field.
 
-// mutated returns the error of a child that differs from what was applied, nil when it is up to date.
+// mutated returns the error of a child that differs from the applied state, nil when it is up to date.
 func (c *child) mutated() error {
 	if len(c.diff) == 0 {
 		return nil

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/lab/myweb/conformance"
-	"example.com/operator-workshop/scripts/lab/myweb/faults"
+	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
+	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -21,7 +20,7 @@ func checksCommand() *cobra.Command {
 		Short: "List the checks; those of the crash points are enumerated from an operator's own writes",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			for _, c := range slices.Concat(conformance.Checks(), faults.Checks()) {
+			for _, c := range checks.All() {
 				fmt.Printf("%-40s %s\n", c.ID, c.Title)
 			}
 			return nil
@@ -30,37 +29,21 @@ func checksCommand() *cobra.Command {
 }
 
 func conformanceCommand() *cobra.Command {
-	return suiteCommand("conformance", "Check the 14 behaviours of MyWeb", listed(conformance.Checks))
+	return suiteCommand("conformance", "Check the 14 behaviours of MyWeb", checks.Behaviours)
 }
 
 func faultsCommand() *cobra.Command {
-	return suiteCommand("faults", "Disturb the operator in every way of the catalogue", listed(faults.Checks))
+	return suiteCommand("faults", "Disturb the operator in every way of the catalogue", checks.Faults)
 }
 
-// A chooser selects the checks to run.
-type chooser func([]suite.Check) ([]suite.Check, error)
-
-// A runner examines one implementation.
-type runner func(ctx context.Context, l *lab, i implementation, choose chooser) ([]suite.Outcome, error)
-
-// listed runs checks that are the same for every implementation.
-func listed(checks func() []suite.Check) runner {
-	return func(ctx context.Context, l *lab, i implementation, choose chooser) ([]suite.Outcome, error) {
-		chosen, err := choose(checks())
-		if err != nil {
-			return nil, err
-		}
-		w, o, err := l.prepare(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		defer l.end(w)
-		return suite.Run(ctx, w, o, chosen, l.print)
-	}
+// crashCommand runs crash sequences, which are enumerated from the writes of each implementation.
+func crashCommand() *cobra.Command {
+	return suiteCommand("crash", "Kill the operator after every write, in every combination", nil)
 }
 
-// suiteCommand is a command that runs checks against implementations, one after the other.
-func suiteCommand(use, short string, run runner) *cobra.Command {
+// suiteCommand is a command that runs checks against implementations, one after the other. Without a list of checks it
+// runs crash sequences.
+func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 	var impls, patterns string
 	var asJSON bool
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
@@ -69,8 +52,15 @@ func suiteCommand(use, short string, run runner) *cobra.Command {
 	cmd.Flags().StringVar(&patterns, "run", "",
 		"only checks whose ID matches one of these regular expressions, separated by commas")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document in the end")
-	choose := func(checks []suite.Check) ([]suite.Check, error) { return suite.Select(checks, patterns) }
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		checks := crash.Checks
+		if list != nil { // a wrong pattern is an error before a cluster starts
+			chosen, err := suite.Select(list(), patterns)
+			if err != nil {
+				return err
+			}
+			checks = the(func() []suite.Check { return chosen })
+		}
 		l, err := open(cmd.Context(), impls)
 		if err != nil {
 			return err
@@ -81,12 +71,11 @@ func suiteCommand(use, short string, run runner) *cobra.Command {
 		if asJSON {
 			out = &document{w: cmd.OutOrStdout()}
 		}
-		l.print = out.outcome
 		failed := false
 		for _, i := range l.impls {
 			out.begin(use, i)
 			begin := time.Now()
-			outcomes, err := run(cmd.Context(), l, i, choose)
+			outcomes, err := l.rounds(cmd.Context(), i, &examination{run: patterns, rounds: 1}, part{checks}, out.outcome)
 			out.end(i, outcomes, time.Since(begin)) // also the results so far of an interrupted run
 			if err != nil {
 				return errors.Join(err, out.close())
@@ -102,10 +91,10 @@ func suiteCommand(use, short string, run runner) *cobra.Command {
 }
 
 // tally counts verdicts. It counts failures that the list of implementations expects separately.
-func tally(outcomes []suite.Outcome) string {
-	failed, unexpected := suite.Count(outcomes, suite.Failed), suite.Unexpected(outcomes)
-	text := fmt.Sprintf("%d passed, %d failed, %d skipped", suite.Count(outcomes, suite.Passed), unexpected,
-		suite.Count(outcomes, suite.Skipped))
+func tally(outcomes []outcome.Result) string {
+	failed, unexpected := outcome.Count(outcomes, outcome.Failed), suite.Unexpected(outcomes)
+	text := fmt.Sprintf("%d passed, %d failed, %d skipped", outcome.Count(outcomes, outcome.Passed), unexpected,
+		outcome.Count(outcomes, outcome.Skipped))
 	if failed > unexpected {
 		text += fmt.Sprintf(", %d failed as expected", failed-unexpected)
 	}

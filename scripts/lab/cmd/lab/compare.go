@@ -17,11 +17,11 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/benchmark"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb/conformance"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
-	"example.com/operator-workshop/scripts/lab/myweb/faults"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 	"example.com/operator-workshop/scripts/lab/report"
@@ -113,10 +113,10 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 	}
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
-	parts := []part{{the(conformance.Checks), crash.Checks}, {the(faults.Checks)}}
+	parts := []part{{the(checks.Behaviours), crash.Checks}, {the(checks.Faults)}}
 	e := examination{fast: c.fast, rounds: 1, limit: onlyByNameLimit}
-	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o suite.Outcome) {
-		if done[i.Name]++; o.Verdict == suite.Failed && !o.Expected && i.MustPass() { // they fail many; see the report
+	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o outcome.Result) {
+		if done[i.Name]++; o.Verdict == outcome.Failed && !o.Expected && i.MustPass() { // they fail many; see the report
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout, true)
 		}
@@ -141,23 +141,23 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 func progress(format string, args ...any) { fmt.Printf("  "+format+"\n", args...) }
 
 // families groups outcomes by family.
-func families(impls []implementation, outcomes map[string][]suite.Outcome) []report.Family {
+func families(impls []implementation, outcomes map[string][]outcome.Result) []report.Family {
 	all := []report.Family{
 		{Name: "Behaviours", About: "The behaviours that every MyWeb operator must show, tested from outside.",
-			Groups: numbered(conformance.Behaviours)},
+			Groups: numbered(checks.BehaviourTitles)},
 		{Name: "Crash points",
 			About: "The operator is killed right after a write was committed, in every combination, and started again.",
 			Groups: []report.Group{{ID: "creation", Title: "from nothing to completed"},
 				{ID: "update", Title: "page, image and replicas changed"},
 				{ID: "start", Title: "every state to start from"}}},
 		{Name: "Faults", About: "Requests, watches, the control plane and other writers are disturbed, one way at a time.",
-			Groups: numbered(faults.Rows)},
+			Groups: numbered(checks.FaultTitles)},
 	}
 	prefixes := []string{"behaviour/", "crash/", "fault/"}
 	for f := range all {
-		all[f].Outcomes = map[string][]suite.Outcome{}
+		all[f].Outcomes = map[string][]outcome.Result{}
 		for _, i := range impls {
-			all[f].Outcomes[i.Name] = slices.DeleteFunc(slices.Clone(outcomes[i.Name]), func(o suite.Outcome) bool {
+			all[f].Outcomes[i.Name] = slices.DeleteFunc(slices.Clone(outcomes[i.Name]), func(o outcome.Result) bool {
 				return !strings.HasPrefix(o.Check, prefixes[f])
 			})
 		}

@@ -9,10 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/lab/myweb/conformance"
+	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
-	"example.com/operator-workshop/scripts/lab/myweb/faults"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // controlCommand compares an implementation with itself. A difference between two programs means something only when
@@ -30,8 +29,8 @@ func controlCommand() *cobra.Command {
 		itself.Name += "-again"
 		l.impls = append(l.impls, itself)
 		outcomes, err := l.examine(ctx, &examination{fast: true, rounds: 1},
-			[]part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
-			func(implementation, suite.Outcome) {})
+			[]part{{the(checks.All), crash.Checks}},
+			func(implementation, outcome.Result) {})
 		if err != nil {
 			return err
 		}
@@ -51,8 +50,8 @@ func controlCommand() *cobra.Command {
 }
 
 // sameVerdicts returns an error that names each check with two different verdicts.
-func sameVerdicts(a, b []suite.Outcome) (err error) {
-	verdicts := func(outcomes []suite.Outcome) map[string]string {
+func sameVerdicts(a, b []outcome.Result) (err error) {
+	verdicts := func(outcomes []outcome.Result) map[string]string {
 		all := map[string]string{}
 		for _, o := range outcomes {
 			all[o.Check] = fmt.Sprint(o.Verdict)

@@ -4,11 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 func TestControlNamesEachDifference(t *testing.T) {
-	outcomes := []suite.Outcome{{Check: "behaviour/01", Verdict: suite.Passed}, {Check: "fault/02", Verdict: suite.Passed}}
+	outcomes := []outcome.Result{{Check: "behaviour/01", Verdict: outcome.Passed},
+		{Check: "fault/02", Verdict: outcome.Passed}}
 	counts := map[string]map[string]int{"creation of 10": {"apply configmaps": 10}}
 	if err := sameVerdicts(outcomes, outcomes); err != nil {
 		t.Errorf("the same verdicts: %v", err)
@@ -18,7 +19,7 @@ func TestControlNamesEachDifference(t *testing.T) {
 	}
 	for want, err := range map[string]error{
 		"fault/02: passed, and then failed": sameVerdicts(outcomes,
-			[]suite.Outcome{outcomes[0], {Check: "fault/02", Verdict: suite.Failed}}),
+			[]outcome.Result{outcomes[0], {Check: "fault/02", Verdict: outcome.Failed}}),
 		"fault/02: passed, and then": sameVerdicts(outcomes, outcomes[:1]),
 		"creation of 10, apply configmaps: 10 requests, and then 11": sameCounts(counts,
 			map[string]map[string]int{"creation of 10": {"apply configmaps": 11}}),

@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // A reporter reports the outcomes of the checks, to people or to programs.
 type reporter interface {
 	begin(command string, i implementation)
-	outcome(o suite.Outcome)
-	end(i implementation, outcomes []suite.Outcome, took time.Duration)
+	outcome(o outcome.Result)
+	end(i implementation, outcomes []outcome.Result, took time.Duration)
 	close() error
 }
 
@@ -25,9 +24,9 @@ func (l *lines) begin(command string, i implementation) {
 	fmt.Fprintf(l.w, "== %s of %s %s\n", command, i.Name, i.Title)
 }
 
-func (l *lines) outcome(o suite.Outcome) { o.Print(l.w, true) }
+func (l *lines) outcome(o outcome.Result) { o.Print(l.w, true) }
 
-func (l *lines) end(i implementation, outcomes []suite.Outcome, took time.Duration) {
+func (l *lines) end(i implementation, outcomes []outcome.Result, took time.Duration) {
 	fmt.Fprintf(l.w, "-- %s: %s (%d s)\n", i.Name, tally(outcomes), int(took.Seconds()))
 }
 
@@ -42,24 +41,24 @@ type document struct {
 }
 
 type checkedOutput struct {
-	Name    string          `json:"name"`
-	Title   string          `json:"title"`
-	Passed  int             `json:"passed"`
-	Failed  int             `json:"failed"`
-	Skipped int             `json:"skipped"`
-	Seconds float64         `json:"seconds"`
-	Checks  []suite.Outcome `json:"checks"`
+	Name    string           `json:"name"`
+	Title   string           `json:"title"`
+	Passed  int              `json:"passed"`
+	Failed  int              `json:"failed"`
+	Skipped int              `json:"skipped"`
+	Seconds float64          `json:"seconds"`
+	Checks  []outcome.Result `json:"checks"`
 }
 
 func (d *document) begin(command string, _ implementation) { d.Command = command }
 
-func (d *document) outcome(suite.Outcome) {}
+func (d *document) outcome(outcome.Result) {}
 
-func (d *document) end(i implementation, outcomes []suite.Outcome, took time.Duration) {
+func (d *document) end(i implementation, outcomes []outcome.Result, took time.Duration) {
 	out := checkedOutput{Name: i.Name, Title: i.Title, Seconds: outcome.Seconds(took),
-		Checks: append([]suite.Outcome{}, outcomes...),
-		Passed: suite.Count(outcomes, suite.Passed), Failed: suite.Count(outcomes, suite.Failed),
-		Skipped: suite.Count(outcomes, suite.Skipped)}
+		Checks: append([]outcome.Result{}, outcomes...),
+		Passed: outcome.Count(outcomes, outcome.Passed), Failed: outcome.Count(outcomes, outcome.Failed),
+		Skipped: outcome.Count(outcomes, outcome.Skipped)}
 	d.Implementations = append(d.Implementations, out)
 }
 

@@ -9,8 +9,7 @@ import (
 	"testing"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb/conformance"
-	"example.com/operator-workshop/scripts/lab/myweb/faults"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -26,7 +25,7 @@ func TestExpectedFailuresAreChecks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checks := slices.Concat(conformance.Checks(), faults.Checks())
+	checks := checks.All()
 	for _, i := range listed {
 		for _, id := range i.Fails {
 			if !slices.ContainsFunc(checks, func(c suite.Check) bool { return c.ID == id && c.NotApplicable == "" }) {

@@ -16,50 +16,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/loop"
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb/conformance"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
-	"example.com/operator-workshop/scripts/lab/myweb/faults"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/stages"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
-
-// A judgement is a job of an exercise: checks of all families on one program.
-type judgement struct {
-	// Name is the name of the job, and of the program's user.
-	Name string `json:"name"`
-	// Program is an executable file.
-	Program string   `json:"program"`
-	Checks  []string `json:"checks"`
-	// Of is an operator of the list, whose roles, arguments and webhooks the program gets; Rights is "all" when the
-	// program may do everything nevertheless. Without Of the program has none of these, and may do everything.
-	Of     string `json:"of,omitempty"`
-	Rights string `json:"rights,omitempty"`
-	// Folder has the files of the roles and webhooks, in place of the operator's own files.
-	Folder string `json:"folder,omitempty"`
-	// Objects means that the objects of the program are judged, because the exercise does not yet ask for a status.
-	Objects bool `json:"objects,omitempty"`
-	// CRD is a file that replaces the installed CRD during the job.
-	CRD string `json:"crd,omitempty"`
-}
-
-// A sentence is the printed result of a check, one line each. Error means that the lab failed; there is no verdict.
-type sentence struct {
-	Job string `json:"job"`
-	suite.Outcome
-	Error string `json:"error,omitempty"`
-}
 
 // unfolded replaces "fast" (the checks of CI) and "behaviours" (all) with the checks of behaviours.
 func unfolded(ids []string) (all []string) {
 	for _, id := range ids {
 		some := []suite.Check{{ID: id}}
 		switch id {
-		case "fast":
-			some = suite.Fast(conformance.Checks())
-		case "behaviours":
-			some = conformance.Checks()
+		case outcome.Fast:
+			some = suite.Fast(checks.Behaviours())
+		case outcome.Behaviours:
+			some = checks.Behaviours()
 		}
 		for _, c := range some {
 			if !slices.Contains(all, c.ID) {
@@ -78,7 +52,7 @@ func judgeCommand() *cobra.Command {
 		Short: "Run checks on programs: jobs come as JSON, verdicts go as JSON lines; exercises call it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var jobs []judgement
+			var jobs []outcome.Job
 			if err := json.NewDecoder(cmd.InOrStdin()).Decode(&jobs); err != nil {
 				return fmt.Errorf("read the jobs: %w", err)
 			}
@@ -101,16 +75,16 @@ func judgeCommand() *cobra.Command {
 }
 
 // judge runs the jobs, one after the other in each fixture.
-func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []judgement, out io.Writer) error {
+func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []outcome.Job, out io.Writer) error {
 	var mu sync.Mutex
-	say := func(s sentence) {
+	say := func(s outcome.Judged) {
 		mu.Lock()
 		defer mu.Unlock()
 		e := json.NewEncoder(out)
 		e.SetEscapeHTML(false)
 		_ = e.Encode(s)
 	}
-	next := make(chan judgement, len(jobs))
+	next := make(chan outcome.Job, len(jobs))
 	for _, j := range jobs {
 		next <- j
 	}
@@ -135,7 +109,7 @@ func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []ju
 				if err := l.one(ctx, w, j, say); ctx.Err() != nil {
 					return
 				} else if err != nil {
-					say(sentence{Job: j.Name, Error: err.Error()})
+					say(outcome.Judged{Job: j.Name, Error: err.Error()})
 				}
 			}
 		})
@@ -158,7 +132,7 @@ func copied(w *fixture.Fixture, path string) (stop func() error, err error) {
 }
 
 // one runs the checks of a job.
-func (l *lab) one(ctx context.Context, w *fixture.Fixture, j judgement, say func(sentence)) (err error) {
+func (l *lab) one(ctx context.Context, w *fixture.Fixture, j outcome.Job, say func(outcome.Judged)) (err error) {
 	i, err := l.program(ctx, j)
 	if err != nil {
 		return err
@@ -180,13 +154,13 @@ func (l *lab) one(ctx context.Context, w *fixture.Fixture, j judgement, say func
 	if err != nil {
 		return err
 	}
-	report := func(o suite.Outcome) { say(sentence{Job: j.Name, Outcome: o}) }
+	report := func(o outcome.Result) { say(outcome.Judged{Job: j.Name, Result: o}) }
 	for _, o := range outcomes {
 		report(o)
 	}
 	if err := o.Start(ctx); err != nil && ctx.Err() == nil { // a program that does not start can pass no check
 		for _, c := range checks {
-			report(suite.Outcome{Check: c.ID, Title: c.Title, Verdict: suite.Failed, Reason: err.Error()})
+			report(outcome.Result{Check: c.ID, Title: c.Title, Verdict: outcome.Failed, Reason: err.Error()})
 		}
 		return nil
 	}
@@ -195,7 +169,7 @@ func (l *lab) one(ctx context.Context, w *fixture.Fixture, j judgement, say func
 }
 
 // program returns the program of a job as an implementation.
-func (l *lab) program(ctx context.Context, j judgement) (i implementation, err error) {
+func (l *lab) program(ctx context.Context, j outcome.Job) (i implementation, err error) {
 	if j.Of != "" {
 		chosen, err := impl.Choose(l.root, j.Of)
 		if err != nil {
@@ -212,9 +186,9 @@ func (l *lab) program(ctx context.Context, j judgement) (i implementation, err e
 }
 
 // chosen are the checks that a job names.
-func chosen(ctx context.Context, w *fixture.Fixture, o *suite.Operator, j judgement) (some []suite.Check,
-	wrong []suite.Outcome, err error) {
-	all := slices.Concat(stages.Checks(), conformance.Checks(), faults.Checks())
+func chosen(ctx context.Context, w *fixture.Fixture, o *suite.Operator, j outcome.Job) (some []suite.Check,
+	wrong []outcome.Result, err error) {
+	all := append(stages.Checks(), checks.All()...)
 	has := func(prefix string) func(string) bool {
 		return func(id string) bool { return strings.HasPrefix(id, prefix) }
 	}
@@ -231,11 +205,11 @@ func chosen(ctx context.Context, w *fixture.Fixture, o *suite.Operator, j judgem
 		all = append(all, sequences...)
 	}
 	j.Checks = unfolded(j.Checks)
-	wrong = slices.DeleteFunc(wrong, func(o suite.Outcome) bool { return !slices.Contains(j.Checks, o.Check) })
+	wrong = slices.DeleteFunc(wrong, func(o outcome.Result) bool { return !slices.Contains(j.Checks, o.Check) })
 	for _, id := range j.Checks {
 		at := slices.IndexFunc(all, func(c suite.Check) bool { return c.ID == id })
 		if at < 0 {
-			if slices.ContainsFunc(wrong, func(o suite.Outcome) bool { return o.Check == id }) {
+			if slices.ContainsFunc(wrong, func(o outcome.Result) bool { return o.Check == id }) {
 				continue
 			}
 			return nil, nil, fmt.Errorf("there is no check %s", id)

@@ -21,8 +21,6 @@ type lab struct {
 	impls     []implementation
 	// kept allows fixtures to use the cluster that `up` keeps.
 	kept bool
-	// print is called with each outcome; nil when a document is printed at the end.
-	print func(suite.Outcome)
 }
 
 // open finds the checkout, and builds the implementations that the list names.

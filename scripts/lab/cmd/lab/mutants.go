@@ -12,8 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/scripts/lab/myweb/conformance"
-	"example.com/operator-workshop/scripts/lab/myweb/faults"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/mutants"
 )
@@ -66,8 +65,7 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 				return
 			}
 			defer l.end(w)
-			bench := &mutants.Bench{Fixture: w, Unpatched: unpatched, Checks: slices.Concat(conformance.Checks(),
-				faults.Checks())}
+			bench := &mutants.Bench{Fixture: w, Unpatched: unpatched, Checks: checks.All()}
 			for m := range next {
 				r := l.mutant(ctx, bench, listed, m)
 				mu.Lock()

@@ -10,20 +10,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb/conformance"
+	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
-	"example.com/operator-workshop/scripts/lab/myweb/faults"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // A family returns the checks for an operator. When it returns outcomes instead, they explain why there are no
 // checks.
-type family func(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []suite.Outcome, error)
+type family func(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []outcome.Result, error)
 
 // the is a family of checks that are the same for every operator.
 func the(checks func() []suite.Check) family {
-	return func(context.Context, *fixture.Fixture, *suite.Operator) ([]suite.Check, []suite.Outcome, error) {
+	return func(context.Context, *fixture.Fixture, *suite.Operator) ([]suite.Check, []outcome.Result, error) {
 		return checks(), nil, nil
 	}
 }
@@ -33,7 +33,9 @@ type part []family
 
 // An examination describes how checks are run.
 type examination struct {
-	fast   bool
+	fast bool
+	// run has patterns of the checks to run; empty means all.
+	run    string
 	rounds int
 	// limit is the time limit for a part of an implementation that runs only by name; 0 means no limit. Checks that
 	// do not run in that time are skipped, and errors are reported in notes: neither ends the run.
@@ -44,9 +46,9 @@ type examination struct {
 // examine runs parts against each implementation, each part in a separate fixture and several times. It examines two
 // implementations at once, because a run mostly waits.
 func (l *lab) examine(ctx context.Context, e *examination, parts []part, report func(implementation,
-	suite.Outcome)) (map[string][]suite.Outcome, error) {
+	outcome.Result)) (map[string][]outcome.Result, error) {
 	var mu sync.Mutex
-	all, errs := map[string][]suite.Outcome{}, []error{}
+	all, errs := map[string][]outcome.Result{}, []error{}
 	slots := make(chan struct{}, 2*len(parts))
 	var running sync.WaitGroup
 	for _, i := range l.impls {
@@ -56,7 +58,7 @@ func (l *lab) examine(ctx context.Context, e *examination, parts []part, report 
 				defer func() { <-slots }()
 				limited, cancel := e.limited(ctx, i)
 				defer cancel()
-				outcomes, err := l.rounds(limited, i, e, p, func(o suite.Outcome) {
+				outcomes, err := l.rounds(limited, i, e, p, func(o outcome.Result) {
 					mu.Lock()
 					defer mu.Unlock()
 					report(i, o)
@@ -87,7 +89,7 @@ func (e *examination) limited(ctx context.Context, i implementation) (context.Co
 
 // rounds finds out which checks there are, and runs them several times.
 func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p part,
-	report func(suite.Outcome)) (all []suite.Outcome, err error) {
+	report func(outcome.Result)) (all []outcome.Result, err error) {
 	w, o, err := l.prepare(ctx, i)
 	if err != nil {
 		return nil, err
@@ -107,10 +109,18 @@ func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p pa
 	if e.fast {
 		checks = suite.Fast(checks)
 	}
+	if len(checks) > 0 && e.run != "" {
+		if checks, err = suite.Select(checks, e.run); err != nil {
+			return all, err
+		}
+	}
 	for range e.rounds {
 		outcomes, err := suite.Run(ctx, w, o, checks, report)
-		if all = append(all, outcomes...); err != nil {
-			return append(all, suite.NotRun(checks, outcomes, err.Error())...), err
+		if all = append(all, outcomes...); err != nil && e.limit > 0 {
+			all = append(all, suite.NotRun(checks, outcomes, err.Error())...)
+		}
+		if err != nil {
+			return all, err
 		}
 	}
 	return all, nil
@@ -131,9 +141,9 @@ func fastCommand() *cobra.Command {
 		defer l.close()
 		begin, seen := time.Now(), 0
 		all, err := l.examine(cmd.Context(), &examination{fast: true, rounds: times},
-			[]part{{the(conformance.Checks), the(faults.Checks), crash.Checks}},
-			func(i implementation, o suite.Outcome) {
-				if seen++; o.Verdict == suite.Failed {
+			[]part{{the(checks.All), crash.Checks}},
+			func(i implementation, o outcome.Result) {
+				if seen++; o.Verdict == outcome.Failed {
 					fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)
 					o.Print(cmd.OutOrStdout(), true)
 				}

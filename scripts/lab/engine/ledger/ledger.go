@@ -4,7 +4,6 @@ package ledger
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -344,16 +343,6 @@ func (l *Ledger) Delivered(user, namespace string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.events[delivery{user, namespace}]
-}
-
-// Print writes the matching entries, one per line.
-func (l *Ledger) Print(w io.Writer, matches ...Match) error {
-	for _, e := range l.Entries(matches...) {
-		if _, err := fmt.Fprintln(w, e); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // coalesce is how long Await waits for more changes before it counts again, because a count reads the whole ledger.

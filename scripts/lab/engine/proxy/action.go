@@ -146,8 +146,11 @@ func refusal(e ledger.Entry, code, seconds int) Answer {
 	resource := schema.GroupResource{Group: e.Group, Resource: e.Resource}
 	status := apierrors.NewGenericServerResponse(code, methodOf(e.Verb), resource, e.Name, "", seconds, false).ErrStatus
 	status.Message = fmt.Sprintf("the lab answers %d", code)
-	if code == http.StatusGone {
+	switch code {
+	case http.StatusGone:
 		status.Reason = metav1.StatusReasonExpired
+	case http.StatusForbidden: // operators look for the API server's words
+		status.Message = apierrors.NewForbidden(resource, e.Name, errors.New(status.Message)).ErrStatus.Message
 	}
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	body, err := json.Marshal(status)

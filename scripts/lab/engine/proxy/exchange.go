@@ -47,9 +47,6 @@ func (x *Exchange) Entry() ledger.Entry { return x.proxy.ledger.Entry(x.id) }
 // RequestBody is the body that the client sent. It must not be changed.
 func (x *Exchange) RequestBody() []byte { return x.body }
 
-// Answer is the API server's answer; nil before there is one. It must not be changed.
-func (x *Exchange) Answer() *Answer { return x.answer }
-
 func (x *Exchange) change(f func(*ledger.Entry)) { x.proxy.ledger.Change(x.id, f) }
 
 // RoundTrip passes a request from the client to the API server and the answer back, and applies the rules. It first

@@ -132,9 +132,6 @@ const validity = 7 * 24 * time.Hour
 // connKey is the key of the connection in a request's context.
 type connKey struct{}
 
-// URL is where the proxy listens.
-func (p *Proxy) URL() string { return p.url }
-
 // Close ends every request, accepts no more, waits until the whole proxy has ended, and removes its files. It also
 // returns an error when the function of a rule panicked.
 func (p *Proxy) Close() error {

@@ -100,13 +100,6 @@ func (p *Proxy) openStreams() []*Stream {
 // Entry is the current ledger entry of the stream.
 func (s *Stream) Entry() ledger.Entry { return s.exchange.Entry() }
 
-// Waiting returns how many events were read and not passed on.
-func (s *Stream) Waiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.frames)
-}
-
 func (s *Stream) freeze(by *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,26 +261,11 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// A lasting source returns some bytes and then blocks until it is closed.
-type lasting struct {
-	rest   []byte
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newLasting(body []byte) *lasting { return &lasting{rest: body, closed: make(chan struct{})} }
-
-func (l *lasting) Read(p []byte) (int, error) {
-	if len(l.rest) > 0 {
-		n := copy(p, l.rest)
-		l.rest = l.rest[n:]
-		return n, nil
-	}
-	<-l.closed
-	return 0, io.EOF
-}
-
-func (l *lasting) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
+// newLasting returns a source that has some bytes and then blocks until it is closed.
+func newLasting(body []byte) io.ReadCloser {
+	blocked, _ := io.Pipe()
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), blocked), blocked}
 }

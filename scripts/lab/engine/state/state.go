@@ -12,10 +12,10 @@ import (
 // A State maps paths of some objects to values.
 type State map[string]string
 
-// Add notes the values at and below a path, except masked paths. It identifies items of a list by their type or name,
-// if they have one.
+// Add notes the values at and below a path, except masked paths, if there are any. It identifies items of a list by
+// their type or name, if they have one.
 func (s State) Add(path string, value any, masked *regexp.Regexp) {
-	if masked.MatchString(path) {
+	if masked != nil && masked.MatchString(path) {
 		return
 	}
 	switch v := value.(type) {
@@ -58,18 +58,23 @@ func Common(states []State) (equal State, varying map[string]bool) {
 
 // Differences are up to ten lines about differences from an undisturbed run, and the number of further differences.
 func Differences(got, want State, varying map[string]bool) (lines []string) {
+	return Compare(got, want, varying, "undisturbed it")
+}
+
+// Compare is Differences whose lines name the wanted value.
+func Compare(got, want State, varying map[string]bool, wanted string) (lines []string) {
 	for path, value := range want {
 		if have, ok := got[path]; varying[path] {
 			continue
 		} else if !ok {
-			lines = append(lines, fmt.Sprintf("%s is missing; undisturbed it is %q", path, value))
+			lines = append(lines, fmt.Sprintf("%s is missing; %s is %q", path, wanted, value))
 		} else if have != value {
-			lines = append(lines, fmt.Sprintf("%s is %q; undisturbed it is %q", path, have, value))
+			lines = append(lines, fmt.Sprintf("%s is %q; %s is %q", path, have, wanted, value))
 		}
 	}
 	for path, value := range got {
 		if _, ok := want[path]; !ok && !varying[path] {
-			lines = append(lines, fmt.Sprintf("%s is %q; undisturbed it does not exist", path, value))
+			lines = append(lines, fmt.Sprintf("%s is %q; %s does not exist", path, value, wanted))
 		}
 	}
 	slices.Sort(lines)

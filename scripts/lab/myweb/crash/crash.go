@@ -10,12 +10,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/sequence"
@@ -61,7 +60,7 @@ const undisturbed = 3
 //	crash/start-101-done   started where ConfigMap and Service exist, and the status reports completed
 //
 // Undisturbed runs that fail are outcomes, too, and then there are no checks.
-func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []suite.Outcome, error) {
+func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []outcome.Result, error) {
 	paths := []*path{clone(creation), clone(update)}
 	var surveys []suite.Check
 	for _, p := range paths {
@@ -71,7 +70,7 @@ func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite
 		}
 	}
 	outcomes, err := suite.Run(ctx, w, o, surveys, nil)
-	if err != nil || suite.Count(outcomes, suite.Failed) > 0 {
+	if err != nil || outcome.Count(outcomes, outcome.Failed) > 0 {
 		return nil, outcomes, err
 	}
 	var checks []suite.Check
@@ -88,11 +87,11 @@ func clone(p path) *path { return &p }
 func (p *path) survey(t *suite.T) {
 	p.begin(t)
 	mark := t.Mark()
-	hold(t)
+	release := t.Stop(fixture.Scheduler) // the writes before and after the release are then the same in every run
 	p.set(t)
 	t.AwaitQuiet(700 * time.Millisecond)
 	before := len(t.Changes(mark))
-	release(t)
+	release()
 	t.Completed(name)
 	t.AwaitQuiet(700 * time.Millisecond)
 	keys := sequence.KeysOf(t.Changes(mark))
@@ -162,11 +161,11 @@ func short(k sequence.Key) string {
 func (p *path) execute(t *suite.T, plan []sequence.Key) {
 	p.begin(t)
 	mark := t.Mark()
-	hold(t)
+	release := t.Stop(fixture.Scheduler)      // the writes before and after the release are then the same in every run
 	for _, k := range slices.Backward(plan) { // rules that only count must see a request before the rule that kills
 		t.Rule(k.Rule(ledger.Match{}, t.Operator.Kill))
 	}
-	keep := supervise(t)
+	keep := t.Supervise()
 	p.set(t)
 	t.Eventually("every write that comes before the pods", 0, func() error {
 		if have := len(t.Changes(mark)); have < p.gate {
@@ -174,7 +173,7 @@ func (p *path) execute(t *suite.T, plan []sequence.Key) {
 		}
 		return nil
 	})
-	release(t)
+	release()
 	p.judge(t, mark, len(plan))
 	keep()
 }
@@ -205,43 +204,6 @@ func (p *path) judge(t *suite.T, mark, crashes int) {
 	if writes := t.Writes(mark); len(writes) > p.writes+crashes {
 		t.Errorf("%d writes, undisturbed %d, and one more is fair for each of %d crashes: %s", len(writes), p.writes, crashes,
 			suite.Lines(writes))
-	}
-}
-
-// supervise restarts the operator whenever it was killed, until the returned function is called. An operator that
-// ends by itself fails the check.
-func supervise(t *suite.T) (stop func()) {
-	end := t.Operator.Supervise(t.Context(), func(p *fixture.Process) error {
-		if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
-			return fmt.Errorf("the operator %v by itself:\n%s", exit,
-				strings.Join(append(p.LastLines(3, "panic"), p.LastLines(20, "")...), "\n"))
-		}
-		return nil
-	}, func() error {
-		if _, err := t.Operator.Launch(); err != nil {
-			return fmt.Errorf("start again: %w", err)
-		}
-		return nil
-	})
-	stop = sync.OnceFunc(func() {
-		if err := end(); err != nil {
-			t.Errorf("%v", err)
-		}
-	})
-	t.Cleanup(func(context.Context) { stop() })
-	return stop
-}
-
-// hold stops the scheduler, so that no pod becomes ready before release. The operator's writes before and after the
-// release are then the same in every run.
-func hold(t *suite.T) {
-	t.Must(t.Fixture.Signal(fixture.Scheduler, syscall.SIGSTOP), "stop the scheduler")
-	t.Cleanup(func(context.Context) { release(t) })
-}
-
-func release(t *suite.T) {
-	if err := t.Fixture.Signal(fixture.Scheduler, syscall.SIGCONT); err != nil {
-		t.Errorf("let the scheduler go on: %v", err)
 	}
 }
 

@@ -29,7 +29,7 @@ type Result struct {
 	// Reason is the reason of the first of these checks, or the error with the mutant.
 	Reason string
 	// Outcomes are the outcomes of the checks, with their evidence.
-	Outcomes []suite.Outcome
+	Outcomes []outcome.Result
 	Took     time.Duration
 }
 
@@ -71,7 +71,7 @@ func (b *Bench) Run(ctx context.Context, m Mutant, i impl.Implementation) (r Res
 }
 
 // mutated examines the mutant, with its CRD if it has one.
-func (b *Bench) mutated(ctx context.Context, m Mutant, i impl.Implementation) (all []suite.Outcome, err error) {
+func (b *Bench) mutated(ctx context.Context, m Mutant, i impl.Implementation) (all []outcome.Result, err error) {
 	if m.CRD != "" {
 		defer func() { err = errors.Join(err, b.Fixture.ReplaceCRD(ctx, filepath.Join(b.Fixture.Root, impl.CRD))) }()
 		if err := b.Fixture.ReplaceCRD(ctx, m.CRD); err != nil {
@@ -101,11 +101,11 @@ func (b *Bench) control(ctx context.Context, r *Result) error {
 		b.passed = map[string]bool{}
 	}
 	for _, id := range ids {
-		at := slices.IndexFunc(outcomes, func(o suite.Outcome) bool { return o.Check == id })
+		at := slices.IndexFunc(outcomes, func(o outcome.Result) bool { return o.Check == id })
 		switch {
 		case at < 0:
 			r.Caught, r.Reason = false, "unpatched "+r.Mutant.Of+" has no check "+id
-		case outcomes[at].Verdict != suite.Passed:
+		case outcomes[at].Verdict != outcome.Passed:
 			r.Caught, r.Reason = false, fmt.Sprintf("%s also %s on unpatched %s: %s",
 				id, outcomes[at].Verdict, r.Mutant.Of, outcomes[at].Reason)
 		default:
@@ -117,7 +117,7 @@ func (b *Bench) control(ctx context.Context, r *Result) error {
 
 // examine runs the checks of these IDs against a program, with a user of that name.
 func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Implementation, ids []string) (
-	[]suite.Outcome, error) {
+	[]outcome.Result, error) {
 	if m.Rights == "all" {
 		i.Roles, i.LeaseRoles = nil, nil
 		user += "-all"
@@ -127,7 +127,7 @@ func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Imple
 		return nil, err
 	}
 	o.AssumeAll() // a bug may be a missing status or owner reference
-	checks, outcomes := b.Checks, []suite.Outcome(nil)
+	checks, outcomes := b.Checks, []outcome.Result(nil)
 	if slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "crash/") }) {
 		sequences, wrong, err := crash.Checks(ctx, b.Fixture, o)
 		if err != nil {
@@ -161,11 +161,11 @@ func fit(ctx context.Context, w *fixture.Fixture) error {
 func (r *Result) judge() {
 	r.Caught = true
 	for _, id := range r.Mutant.CaughtBy {
-		at := slices.IndexFunc(r.Outcomes, func(o suite.Outcome) bool { return o.Check == id })
+		at := slices.IndexFunc(r.Outcomes, func(o outcome.Result) bool { return o.Check == id })
 		switch {
 		case at < 0:
 			r.Caught, r.Reason = false, "there is no check "+id
-		case r.Outcomes[at].Verdict != suite.Failed:
+		case r.Outcomes[at].Verdict != outcome.Failed:
 			r.Caught, r.Reason = false, fmt.Sprintf("%s %s %s", id, r.Outcomes[at].Verdict, r.Outcomes[at].Reason)
 		case r.Mutant.Because != nil && !r.Mutant.Because.MatchString(r.Outcomes[at].Reason):
 			r.Caught, r.Reason = false, fmt.Sprintf("%s failed for another reason than %q: %s",

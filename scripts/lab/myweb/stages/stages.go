@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -65,14 +66,14 @@ func reportsChanges(t *suite.T) {
 
 func reportsDeletions(t *suite.T) {
 	logged(t, "a MyWeb that was created", func() { t.Create("web", suite.Sample()) })
-	logged(t, "a MyWeb that was deleted", func() { t.Delete("web") })
+	logged(t, "a MyWeb that was deleted", func() { t.Remove(suite.Resource, "web") })
 }
 
 // acceptsDeletions creates another MyWeb at the end: when the program has logged it, it has handled the deletion
 // before.
 func acceptsDeletions(t *suite.T) {
 	logged(t, "a MyWeb that was created", func() { t.Create("web", suite.Sample()) })
-	t.Delete("web")
+	t.Remove(suite.Resource, "web")
 	t.Create("next-web", suite.Sample())
 	t.Eventually("a MyWeb that was created after a deletion is logged", soon, func() error {
 		if !slices.ContainsFunc(lines(t), func(line string) bool { return strings.Contains(line, "next-web") }) {
@@ -132,7 +133,7 @@ func retriesFailures(t *suite.T) {
 // pods usually run so soon that a program that reads them only once may see them by luck.
 func statusFollows(t *suite.T) {
 	t.WantStatus()
-	resume := t.StopControllers()
+	resume := t.Stop(fixture.ControllerManager)
 	t.Create("web", suite.Sample())
 	t.Await("web", "has a status while no pod runs", 0, func(w *suite.Web) bool {
 		return w.Status.ObservedGeneration == w.Generation && !w.Status.Completed

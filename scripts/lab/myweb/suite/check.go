@@ -44,16 +44,16 @@ type Check struct {
 }
 
 // outcome is an outcome of the check, without evidence.
-func (c Check) outcome(v Verdict, reason string) Outcome {
-	return Outcome{Check: c.ID, Title: c.Title, Group: c.Group, Needs: append([]string{}, c.Needs...), Verdict: v,
+func (c Check) outcome(v outcome.Verdict, reason string) outcome.Result {
+	return outcome.Result{Check: c.ID, Title: c.Title, Group: c.Group, Needs: append([]string{}, c.Needs...), Verdict: v,
 		Reason: reason, Evidence: []string{}}
 }
 
 // NotRun are outcomes for the checks that did not run.
-func NotRun(checks []Check, known []Outcome, reason string) (all []Outcome) {
+func NotRun(checks []Check, known []outcome.Result, reason string) (all []outcome.Result) {
 	for _, c := range checks {
-		if !slices.ContainsFunc(known, func(o Outcome) bool { return o.Check == c.ID }) {
-			all = append(all, c.outcome(Skipped, reason))
+		if !slices.ContainsFunc(known, func(o outcome.Result) bool { return o.Check == c.ID }) {
+			all = append(all, c.outcome(outcome.Skipped, reason))
 		}
 	}
 	return all
@@ -62,7 +62,7 @@ func NotRun(checks []Check, known []Outcome, reason string) (all []Outcome) {
 // Select returns the checks whose ID matches one of the patterns, separated by commas; all checks for an empty
 // string.
 func Select(checks []Check, patterns string) ([]Check, error) {
-	r, err := regexp.Compile(alternatives(patterns))
+	r, err := regexp.Compile(strings.ReplaceAll(strings.Trim(patterns, ", "), ",", "|"))
 	if err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
 	}
@@ -71,25 +71,6 @@ func Select(checks []Check, patterns string) ([]Check, error) {
 		return nil, fmt.Errorf("no check matches %q: `bin/lab checks` lists them", patterns)
 	}
 	return chosen, nil
-}
-
-// alternatives is a regular expression for a list of patterns. A comma inside braces, as in 0{1,2}, is not a
-// separator.
-func alternatives(patterns string) string {
-	depth := 0
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '{':
-			depth++
-		case '}':
-			depth--
-		case ',':
-			if depth == 0 {
-				return '|'
-			}
-		}
-		return r
-	}, strings.Trim(patterns, ", "))
 }
 
 // Fast returns the checks of the fast subset.
@@ -115,10 +96,8 @@ type T struct {
 	failures []string
 	at       int // in the ledger, of the first failure
 	skipped  string
-	logs     []string
 	cleanups []func()
 	faults   []*proxy.Fault
-	ports    []int32
 }
 
 // Context ends with the check's deadline.
@@ -161,13 +140,6 @@ func (t *T) Skipf(format string, args ...any) {
 	t.skipped = fmt.Sprintf(format, args...)
 	t.mu.Unlock()
 	runtime.Goexit()
-}
-
-// Logf adds a line to the evidence, which is shown when the check fails.
-func (t *T) Logf(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.logs = append(t.logs, fmt.Sprintf(format, args...))
 }
 
 // Cleanup runs f at the end of the check, the last function first. Its context lasts 10 s.
@@ -263,13 +235,13 @@ func (t *T) AwaitFault(f *proxy.Fault, n int, within time.Duration) {
 	}
 }
 
-// StopControllers pauses the cluster's own controllers until resume is called, or the check ends. Only an Alone check
-// may call it, because meanwhile no pod is created or deleted in any namespace.
-func (t *T) StopControllers() (resume func()) {
-	signal := func(s syscall.Signal) error { return t.Fixture.Signal(fixture.ControllerManager, s) }
-	t.Cleanup(func(context.Context) { _ = signal(syscall.SIGCONT) })
-	t.Must(signal(syscall.SIGSTOP), "stop the controllers")
-	return func() { t.Must(signal(syscall.SIGCONT), "let the controllers go on") }
+// Stop pauses a component of the cluster until resume is called, or the check ends. Only an Alone check may call it,
+// because the component serves all namespaces: without fixture.ControllerManager, no pod is created or deleted;
+// without fixture.Scheduler, no pod becomes ready.
+func (t *T) Stop(component string) (resume func()) {
+	t.Cleanup(func(context.Context) { _ = t.Fixture.Signal(component, syscall.SIGCONT) })
+	t.Must(t.Fixture.Signal(component, syscall.SIGSTOP), "stop "+component)
+	return func() { t.Must(t.Fixture.Signal(component, syscall.SIGCONT), "let "+component+" go on") }
 }
 
 // Mark is a moment in the ledger, for Requests and Changes.
@@ -331,7 +303,7 @@ func lines(entries []ledger.Entry) (all []string) {
 }
 
 // do runs the check and returns its outcome.
-func (t *T) do() (o Outcome) {
+func (t *T) do() (o outcome.Result) {
 	begin := time.Now()
 	done, end := make(chan struct{}), 0
 	go func() {
@@ -349,14 +321,14 @@ func (t *T) do() (o Outcome) {
 		t.check.Run(t)
 	}()
 	<-done
-	o = t.check.outcome(Passed, "")
+	o = t.check.outcome(outcome.Passed, "")
 	o.Seconds = outcome.Seconds(time.Since(begin))
 	o.Namespace, o.At, o.End = t.Namespace, t.at, end
 	switch {
 	case len(t.failures) > 0:
-		o.Verdict, o.Reason, o.Evidence = Failed, strings.Join(t.failures, "\n"), t.evidence()
+		o.Verdict, o.Reason, o.Evidence = outcome.Failed, strings.Join(t.failures, "\n"), t.evidence()
 	case t.skipped != "":
-		o.Verdict, o.Reason = Skipped, t.skipped
+		o.Verdict, o.Reason = outcome.Skipped, t.skipped
 	}
 	return o
 }
@@ -371,7 +343,6 @@ func (t *T) cleanup() {
 	for _, f := range slices.Backward(t.cleanups) {
 		f()
 	}
-	nodePorts.put(t.ports...)
 }
 
 // sound reports whether the check has no failure so far, and was not skipped.
@@ -381,9 +352,9 @@ func (t *T) sound() bool {
 	return len(t.failures) == 0 && t.skipped == ""
 }
 
-// evidence lists the check's log, the operator's requests, the status of the MyWebs, and the operator's output.
+// evidence lists the operator's requests, the status of the MyWebs, and the operator's output.
 func (t *T) evidence() []string {
-	lines := slices.Clone(t.logs)
+	var lines []string
 	if requests := t.Requests(0); len(requests) > 0 {
 		lines = append(lines, "requests of the operator:")
 		lines = append(lines, strings.Split(strings.TrimSpace(Lines(requests)), "\n  ")...)

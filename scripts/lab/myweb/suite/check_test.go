@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
 // outcomeOf runs a check with a limit of some milliseconds, in a fixture without a cluster.
-func outcomeOf(t *testing.T, within time.Duration, run func(*T)) Outcome {
+func outcomeOf(t *testing.T, within time.Duration, run func(*T)) outcome.Result {
 	t.Helper()
 	none, err := dynamic.NewForConfig(&rest.Config{Host: "127.0.0.1:1"})
 	if err != nil {
@@ -44,7 +45,7 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Now()
 			o := outcomeOf(t, 50*time.Millisecond, run)
-			if o.Verdict != Failed || !strings.Contains(o.Reason, "the time of the check is over") {
+			if o.Verdict != outcome.Failed || !strings.Contains(o.Reason, "the time of the check is over") {
 				t.Errorf("%s: %s, want failed: the time of the check is over", o.Verdict, o.Reason)
 			}
 			if took := time.Since(begin); took > 30*time.Second {
@@ -52,7 +53,7 @@ func TestTimeThatRanOutIsNoPass(t *testing.T) {
 			}
 		})
 	}
-	if o := outcomeOf(t, time.Minute, func(t *T) { t.StaysQuiet(time.Millisecond) }); o.Verdict != Passed {
+	if o := outcomeOf(t, time.Minute, func(t *T) { t.StaysQuiet(time.Millisecond) }); o.Verdict != outcome.Passed {
 		t.Errorf("a check that ends in time: %s: %s", o.Verdict, o.Reason)
 	}
 }
@@ -62,7 +63,7 @@ func TestEventuallySaysWhatIsMissing(t *testing.T) {
 	o := outcomeOf(t, 50*time.Millisecond, func(t *T) {
 		t.Eventually("the page is there", 0, func() error { return context.Canceled })
 	})
-	if o.Verdict != Failed || !strings.HasPrefix(o.Reason, "expected that the page is there; but not after") ||
+	if o.Verdict != outcome.Failed || !strings.HasPrefix(o.Reason, "expected that the page is there; but not after") ||
 		strings.Contains(o.Reason, "\n") {
 		t.Errorf("%s: %s", o.Verdict, o.Reason)
 	}

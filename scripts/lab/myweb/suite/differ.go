@@ -5,11 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"example.com/operator-workshop/scripts/lab/engine/state"
@@ -20,46 +16,26 @@ func Differ(got, want any) error {
 	if reflect.DeepEqual(got, want) {
 		return nil
 	}
-	have, wanted := fieldsOf(got), fieldsOf(want)
-	all := maps.Clone(have)
-	maps.Copy(all, wanted)
-	var lines []string
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if is, should := shown(have, path), shown(wanted, path); is != should {
-			lines = append(lines, fmt.Sprintf("%s is %s, wanted %s", cmp.Or(strings.TrimPrefix(path, "."), "it"), is, should))
-		}
-	}
+	lines := state.Compare(fieldsOf(got), fieldsOf(want), nil, "the wanted value")
 	if len(lines) == 0 {
 		return fmt.Errorf("got %s, wanted %s", JSON(got), JSON(want))
-	}
-	if len(lines) > 10 {
-		lines = append(lines[:10], fmt.Sprintf("… %d more", len(lines)-10))
 	}
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// nothing is a mask that matches no path.
-var nothing = regexp.MustCompile(`^\b$`)
-
-// fieldsOf maps the paths in a value to their values.
+// fieldsOf maps the paths in a value to their values, shortened for a message.
 func fieldsOf(value any) state.State {
 	decoder := json.NewDecoder(strings.NewReader(JSON(value)))
 	decoder.UseNumber() // keep the spelling of numbers
 	var object any
 	_ = decoder.Decode(&object)
-	fields := state.State{}
-	fields.Add("", object, nothing)
-	return fields
-}
-
-// shown is the value of a path, shortened for a message.
-func shown(s state.State, path string) string {
-	value, there := s[path]
-	if !there {
-		return "missing"
+	all, shown := state.State{}, state.State{}
+	all.Add("", object, nil)
+	for path, text := range all {
+		if runes := []rune(text); len(runes) > 60 {
+			text = string(runes[:60]) + "…"
+		}
+		shown[cmp.Or(strings.TrimPrefix(path, "."), "it")] = text
 	}
-	if runes := []rune(value); len(runes) > 60 {
-		value = string(runes[:60]) + "…"
-	}
-	return strconv.Quote(value)
+	return shown
 }

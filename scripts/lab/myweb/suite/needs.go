@@ -164,13 +164,10 @@ func (t *T) rollsOut() bool {
 
 // ownsChildren reports whether every existing child has the MyWeb as its controller.
 func (t *T) ownsChildren(web *Web) bool {
-	c, _ := t.children(web.Name) // missing children have no owner
-	for _, o := range c.existing() {
-		if !metav1.IsControlledBy(o, web) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(Kinds, func(k string) bool {
+		o, err := t.Objects(k).Get(t.ctx, web.Name, metav1.GetOptions{})
+		return err == nil && !metav1.IsControlledBy(o, web)
+	})
 }
 
 // Reaction is Eventually for actions that the operator takes as soon as it sees a change. It gives up when the

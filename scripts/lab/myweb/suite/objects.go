@@ -71,15 +71,8 @@ func (t *T) Edit(resource, name, patch string) {
 	t.edit(resource, name, types.MergePatchType, patch)
 }
 
-// An Operation is an operation of a JSON patch.
-type Operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// EditBy changes an object by a JSON patch, as a user does.
-func (t *T) EditBy(resource, name string, operations ...Operation) {
+// EditBy changes an object by the operations of a JSON patch, as a user does.
+func (t *T) EditBy(resource, name string, operations any) {
 	t.edit(resource, name, types.JSONPatchType, JSON(operations))
 }
 
@@ -90,12 +83,16 @@ func (t *T) edit(resource, name string, how types.PatchType, patch string) {
 
 // Set sets a field of an object, by its JSON pointer, as a user does.
 func (t *T) Set(resource, name, pointer string, value any) {
-	t.EditBy(resource, name, Operation{"add", pointer, value})
+	t.EditBy(resource, name, []map[string]any{{"op": "add", "path": pointer, "value": value}})
 }
 
-// Remove deletes an object.
-func (t *T) Remove(resource, name string) {
-	t.Must(t.Objects(resource).Delete(t.ctx, name, metav1.DeleteOptions{}), "delete "+resource+" "+name)
+// Remove requests the deletion of an object, with a propagation if one is given.
+func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
+	var options metav1.DeleteOptions
+	if len(how) > 0 {
+		options.PropagationPolicy = &how[0]
+	}
+	t.Must(t.Objects(resource).Delete(t.ctx, name, options), "delete "+resource+" "+name)
 }
 
 // AwaitGone returns when an object is gone.
@@ -137,12 +134,6 @@ func Unmanaged(resource, name string) metav1.Object {
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "legacy", Image: "example.com/legacy"}}}}}}
-}
-
-// PortHolder is a Service of another owner with a node port.
-func PortHolder(port int32) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "holder"}, Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
 }
 
 // SameChildren fails the check when children were replaced, except those of some kinds.

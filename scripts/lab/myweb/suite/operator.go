@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -165,6 +166,28 @@ func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int)
 func (o *Operator) Restart(ctx context.Context) error {
 	o.Kill()
 	return o.Start(ctx, o.args...)
+}
+
+// Supervise restarts the operator whenever it was killed, until the returned function is called. An operator that
+// ends by itself fails the check.
+func (t *T) Supervise() (stop func()) {
+	end := t.Operator.Lives.Supervise(t.ctx, func(p *fixture.Process) error {
+		if exit := p.Exit(); exit.Signal != syscall.SIGKILL || strings.Contains(p.Output(), "panic:") {
+			return fmt.Errorf("the operator %v by itself:\n%s", exit,
+				strings.Join(append(p.LastLines(3, "panic"), p.LastLines(20, "")...), "\n"))
+		}
+		return nil
+	}, func() error {
+		_, err := t.Operator.Launch()
+		return err
+	})
+	stop = sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Cleanup(func(context.Context) { stop() })
+	return stop
 }
 
 // Requests matches the operator's requests.

@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,15 +89,14 @@ func (t *T) Create(name string, spec WebSpec) *Web {
 
 // TryCreate is Create that returns the error.
 func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
-	web := &Web{TypeMeta: metav1.TypeMeta{APIVersion: myweb.MyWebs.GroupVersion().String(), Kind: "MyWeb"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: t.Namespace}, Spec: spec}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(web)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	if err != nil {
 		return nil, err
 	}
-	unstructured.RemoveNestedField(object, "status")
-	unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
-	made, err := t.Objects(Resource).Create(t.ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": object}}
+	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
+	u.SetName(name)
+	made, err := t.Objects(Resource).Create(t.ctx, u, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +159,6 @@ func (t *T) SetPage(name, page string) *Web {
 	return t.Patch(name, JSON(map[string]any{"spec": map[string]any{"pageContentHtml": page}}))
 }
 
-// Delete requests the deletion of a MyWeb.
-func (t *T) Delete(name string) {
-	err := t.Objects(Resource).Delete(t.ctx, name, metav1.DeleteOptions{})
-	t.Must(err, "delete MyWeb "+name)
-}
-
 // Await returns the MyWeb when wanted returns true; what describes the condition. 0 is 20 s.
 func (t *T) Await(name, what string, within time.Duration, wanted func(*Web) bool) (web *Web) {
 	t.Eventually("MyWeb "+name+" "+what, within, t.is(name, &web, wanted))
@@ -198,6 +190,34 @@ func (t *T) Serve(name string, spec WebSpec) *Web {
 	web := t.Completed(name)
 	t.AwaitQuiet(300 * time.Millisecond)
 	return web
+}
+
+// Reported returns the MyWeb when it is Degraded for a reason, for its newest generation, and not completed. It fails
+// the check unless the message has some words.
+func (t *T) Reported(name, reason string, within time.Duration, words ...string) *Web {
+	web := t.Await(name, "is Degraded by "+reason, within, func(w *Web) bool {
+		return w.Degraded(reason) && !w.Status.Completed
+	})
+	t.Says(web, words...)
+	return web
+}
+
+// Says fails the check unless the message of Degraded has some words.
+func (t *T) Says(web *Web, words ...string) {
+	message := web.Condition("Degraded").Message
+	for _, word := range words {
+		if !strings.Contains(message, word) {
+			t.Errorf("the message of %s does not say %q: %q", web.Name, word, message)
+		}
+	}
+}
+
+// Recovered fails the check unless Degraded is False.
+func (t *T) Recovered(web *Web) {
+	if c := web.Condition("Degraded"); c.Status != metav1.ConditionFalse {
+		t.Errorf("expected that %s is no longer Degraded; but Degraded is %s: %s: %s", web.Name, c.Status,
+			c.Reason, c.Message)
+	}
 }
 
 // Children are the three objects that a MyWeb owns.
@@ -246,16 +266,6 @@ func RolledOut(d *appsv1.Deployment) error {
 	return nil
 }
 
-// existing are the children that were found.
-func (c *Children) existing() (all []metav1.Object) {
-	for _, o := range c.Objects() {
-		if !reflect.ValueOf(o).IsNil() && o.GetName() != "" {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
 // Children returns the children of a MyWeb, which must all exist and be controlled by it. The survey detects a
 // program that sets no owner references: behaviour/01-children-appear fails.
 func (t *T) Children(web *Web) *Children {
@@ -281,21 +291,9 @@ func (t *T) children(name string) (*Children, error) {
 
 // Gone returns when none of the children of that name exists.
 func (t *T) Gone(name string) {
-	t.Eventually("the children of "+name+" are gone", t.limit(20*time.Second, t.Operator.owns), func() error {
-		c, err := t.children(name)
-		for _, o := range c.existing() {
-			return fmt.Errorf("%T %s is still there", o, o.GetName())
-		}
-		var joined interface{ Unwrap() []error }
-		if errors.As(err, &joined) {
-			for _, err := range joined.Unwrap() {
-				if !apierrors.IsNotFound(err) {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+	for _, k := range Kinds {
+		t.AwaitGone(k, name, t.limit(20*time.Second, t.Operator.owns))
+	}
 }
 
 // Events returns the events about a MyWeb, oldest first.

@@ -1,0 +1,106 @@
+package checks
+
+import (
+	"strings"
+	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/ledger"
+	"example.com/operator-workshop/scripts/lab/engine/wire"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
+)
+
+func nothingInSteadyState(t *suite.T) {
+	t.Serve("web", asking(t.NodePort()))
+	t.StaysQuiet(time.Second)
+	touch(t, "web")
+	t.StaysQuiet(time.Second)
+}
+
+// touch labels a MyWeb and its children: the operator reconciles them, and the labels have no other effect. An
+// annotation would have one, because it gives a Deployment a new generation.
+func touch(t *suite.T, name string) {
+	const label = `{"metadata":{"labels":{"example.com/team":"a"}}}`
+	t.Edit(suite.Resource, name, label)
+	for _, k := range suite.Kinds {
+		t.Edit(k, name, label)
+	}
+}
+
+// otherWords enqueues the MyWeb without changing a field of the MyWeb or of the operator. The generation of the
+// Deployment must stay (an annotation would change it), because otherwise its status would change, and with it the
+// MyWeb's.
+func otherWords(t *suite.T) {
+	t.Serve("web", replicas(1))
+	mark := t.Mark()
+	touch(t, "web")
+	t.Edit(suite.Deployments, "web",
+		`{"spec":{"progressDeadlineSeconds":600,"minReadySeconds":0,"strategy":{"type":"RollingUpdate"}}}`)
+	t.Edit(suite.Services, "web",
+		`{"spec":{"sessionAffinity":"None","internalTrafficPolicy":"Cluster","ipFamilyPolicy":"SingleStack"}}`)
+	t.Pause(2 * time.Second)
+	wantNoWrite(t, mark)
+	converged(t, "web")
+	for _, k := range append([]string{suite.Resource}, suite.Kinds...) {
+		if t.Read(k, "web").GetLabels()["example.com/team"] != "a" {
+			t.Errorf("the label that another client set on the object of %s is gone", k)
+		}
+	}
+}
+
+func nothingAfterRestart(t *suite.T) {
+	webs := map[string]suite.WebSpec{"plain": suite.Sample(), "port": asking(t.NodePort()), "none": replicas(0)}
+	for name, spec := range webs {
+		t.Create(name, spec)
+	}
+	for name := range webs {
+		t.Completed(name)
+	}
+	t.AwaitQuiet(quiet)
+	mark := t.Mark()
+	t.Must(t.Operator.Restart(t.Context()), "restart the operator")
+	t.Pause(700 * time.Millisecond)
+	wantNoWrite(t, mark)
+}
+
+// quick is how long a rollout takes when the machine has time for it. Extra status writes during a slower rollout are
+// not waste.
+const quick = 4 * time.Second
+
+// costs judges three MyWebs, because sometimes the pods of a MyWeb become ready all at once, and then one status
+// write for each pod looks like one for all pods. When rollouts take long, it judges only the last MyWeb, and only if
+// it judged no other.
+func costs(t *suite.T, n int32) {
+	judged, names := 0, []string{"web", "again", "and-again"}
+	for i, name := range names {
+		mark, begin := t.Mark(), time.Now()
+		t.Create(name, replicas(n))
+		t.Completed(name)
+		took := time.Since(begin)
+		t.AwaitQuiet(quiet)
+		reads := t.Fixture.Ledger.Entries(readsBeside(t, mark))
+		all, status := suite.About(t.Writes(mark), suite.Kinds...),
+			suite.About(t.Writes(mark), suite.Resource, suite.StatusResource)
+		if took > quick && len(status) > 2 && (judged > 0 || i < len(names)-1) {
+			continue
+		}
+		judged++
+		if len(all) != 3 {
+			t.Errorf("expected 3 writes of children; but the operator sent %d:%s", len(all), suite.Lines(all))
+		}
+		if len(status) > 2 {
+			t.Errorf("expected at most 2 writes of status; but the operator sent %d:%s", len(status), suite.Lines(status))
+		}
+		if len(reads) > 0 {
+			t.Unexpected(reads, "expected no read, since all is in the caches; but the operator sent %d", len(reads))
+		}
+	}
+}
+
+// readsBeside are the operator's reads of resources in the check's namespace and of resources in all namespaces.
+func readsBeside(t *suite.T, mark int) ledger.Match {
+	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping,
+		Where: func(e ledger.Entry) bool {
+			return e.Resource != "" && (e.Namespace == "" || e.Namespace == t.Namespace) &&
+				strings.HasPrefix(e.User, t.Operator.User.Name)
+		}}
+}
