@@ -88,7 +88,8 @@ func (o *operator) launch(args ...string) (*fixture.Process, error) {
 	return p, err
 }
 
-// start launches a process, and returns when the process watches the sample's kind and sends no more requests.
+// start launches a process, and returns when the process watches the sample's kind and sends no more requests, or has
+// sent requests for 10 s.
 func (o *operator) start(ctx context.Context) error {
 	mark := o.fixture.Ledger.Mark()
 	p, err := o.launch()
@@ -103,9 +104,13 @@ func (o *operator) start(ctx context.Context) error {
 	watch := mine
 	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{o.target.what()}
 	if err = o.fixture.Ledger.Await(ended, 1, watch); err == nil {
-		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
+		quiet, stop := context.WithTimeoutCause(ended, 10*time.Second, errBusy)
+		defer stop()
+		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	switch {
+	case errors.Is(err, errBusy): // it works on objects that exist
+		return nil
 	case err == nil:
 		return nil
 	case errors.Is(err, errEnded):
@@ -121,6 +126,7 @@ func (o *operator) start(ctx context.Context) error {
 var (
 	errEnded = errors.New("the process ended")
 	errLate  = errors.New("the time is over")
+	errBusy  = errors.New("it sends requests all the time")
 )
 
 // forbidden names the requests since a mark that ROLE= does not allow.

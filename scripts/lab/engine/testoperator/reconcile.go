@@ -117,10 +117,11 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 		time.Sleep(2500 * time.Millisecond)
 	}
 	if r.fault == flaps {
+		time.Sleep(150 * time.Millisecond)
 		if err := r.updateStatus(ctx, greeting, nil); err != nil {
 			return err
 		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(150 * time.Millisecond)
 	}
 	if r.fault == marksAll && !r.begun[name] {
 		r.markAll(ctx, name)
