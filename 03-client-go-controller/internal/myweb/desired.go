@@ -37,8 +37,8 @@ func DesiredChildren(web *webv1.MyWeb) []*owned.Child {
 	for _, child := range children {
 		Kind.Own(web, child)
 	}
-	// A Service that is created again keeps its port. This comes after the hash and the fields of the comparison: the
-	// kept port alone is not a difference.
+	// A Service that is created again keeps its port. This comes after the hash and the fields: to the stages, which
+	// compare those, the kept port alone is not a difference.
 	if port := &service.Spec.Ports[0]; port.NodePort == nil && web.Status.NodePort != 0 {
 		port.NodePort = new(web.Status.NodePort)
 	}

@@ -26,7 +26,7 @@ type Reconciler struct {
 }
 
 // Reconcile brings the children of one MyWeb to the state that its spec asks for, and reports their state. It reads the
-// live state, writes the differences, and never asks which event enqueued the MyWeb.
+// live state, applies all children, and never asks which event enqueued the MyWeb.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {

@@ -41,7 +41,7 @@ func NewHardening(c client.Client, live client.Reader) *hardening.Hardening {
 	})
 }
 
-// Compose returns the core with its decorators, the innermost first. A ConditionError passes all of them unchanged.
+// Compose returns the core with its decorators, the innermost first. Those of the client pass a ConditionError on.
 func Compose(h *hardening.Hardening, recorder events.EventRecorder) reconcile.Reconciler {
 	c := newNodePorts(h.Client)                                              // who has a node port
 	c = h.Children(c)                                                        // drift, mutations, orphans, edited elements, refusals

@@ -33,8 +33,8 @@ func (a Applier) Apply(ctx context.Context, owner client.Object, children ...*Ch
 	return Join(problems...)
 }
 
-// Observe reads the live children. It returns the conflicts of the owner with objects that it does not own, or the error
-// of a read.
+// Observe reads the live children, and puts those that the owner owns into Live. It returns the conflicts of the owner
+// with objects that it does not own, or the error of a read.
 func (a Applier) Observe(ctx context.Context, owner client.Object, children ...*Child) error {
 	var conflicts []error
 	for _, child := range children {

@@ -24,9 +24,9 @@ type Child struct {
 	Needed bool
 	// Desired is an apply configuration. The operator owns the fields that it names, and no others.
 	Desired runtime.ApplyConfiguration
-	// Meta is the metadata of Desired.
+	// Meta is the metadata of Desired: a field that is set in Meta is set in Desired.
 	Meta *metav1ac.ObjectMetaApplyConfiguration
-	// Fields is Desired as a tree of fields, to be compared with the live state.
+	// Fields is Desired as a tree of fields, for the comparison of the stages and of 03.
 	Fields map[string]any
 	// Live is the child in the cluster. It is empty, without a UID, while the owner has no such child.
 	Live Object
