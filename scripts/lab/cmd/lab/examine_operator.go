@@ -56,37 +56,42 @@ func examineCommand() *cobra.Command {
 				return fmt.Errorf("--fail-on %s: there are %s", id, strings.Join(all, ", "))
 			}
 		}
-		var baseline examine.Baseline
-		if subject.Baseline != "" {
-			if baseline, err = examine.ReadBaseline(subject.Baseline); err != nil {
-				return err
-			}
-			subject.FailOn = append(subject.FailOn, "any")
-		}
-		options := examine.Options{Only: only, Progress: func(format string, args ...any) {
-			fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
-		}}
-		var older *examine.Report
-		if against != "" {
-			if older, err = olderReport(cmd.Context(), subject, options, against); err != nil {
-				return fmt.Errorf("AGAINST=%s: %w", against, err)
-			}
-			if filepath.Ext(against) != ".json" {
-				subject.Old = against
-			}
-		}
-		report, err := examine.Run(cmd.Context(), subject, options)
-		if report == nil {
-			return err
-		}
-		report.Accept(baseline)
-		err = errors.Join(err, written(report, subject.Out), gate(report, subject.FailOn))
-		if older != nil {
-			err = errors.Join(err, compared(older, report, subject.Out))
-		}
-		return err
+		return examineSubject(cmd, subject, only, against)
 	}
 	return cmd
+}
+
+// examineSubject examines an operator, compares it with another, and writes the reports. Its error is the verdict.
+func examineSubject(cmd *cobra.Command, subject examine.Subject, only []string, against string) (err error) {
+	var baseline examine.Baseline
+	if subject.Baseline != "" {
+		if baseline, err = examine.ReadBaseline(subject.Baseline); err != nil {
+			return err
+		}
+		subject.FailOn = append(subject.FailOn, "any")
+	}
+	options := examine.Options{Only: only, Progress: func(format string, args ...any) {
+		fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
+	}}
+	var older *examine.Report
+	if against != "" {
+		if older, err = olderReport(cmd.Context(), subject, options, against); err != nil {
+			return fmt.Errorf("AGAINST=%s: %w", against, err)
+		}
+		if filepath.Ext(against) != ".json" {
+			subject.Old = against
+		}
+	}
+	report, err := examine.Run(cmd.Context(), subject, options)
+	if report == nil {
+		return err
+	}
+	report.Accept(baseline)
+	err = errors.Join(err, written(report, subject.Out), gate(report, subject.FailOn))
+	if older != nil {
+		err = errors.Join(err, compared(older, report, subject.Out))
+	}
+	return err
 }
 
 // olderReport is the report to compare with: a file, or the report of another program that is examined now.

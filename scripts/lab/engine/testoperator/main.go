@@ -221,6 +221,11 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		go resync(ctx, r.listers[greetings], enqueue)
 	}
 	go func() { <-ctx.Done(); queue.ShutDown() }()
+	return r.work(ctx, queue)
+}
+
+// work reconciles the objects of a queue until it shuts down.
+func (r *reconciler) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[cache.ObjectName]) error {
 	for {
 		name, over := queue.Get()
 		if over {
@@ -235,7 +240,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		if err != nil {
 			failures.Add(1)
 			fmt.Fprintf(os.Stderr, "level=error object=%s %v\n", name, err)
-			switch fault {
+			switch r.fault {
 			case atOnce:
 				queue.Add(name)
 			case forgets, failsRarely:
