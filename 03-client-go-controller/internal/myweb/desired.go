@@ -1,6 +1,5 @@
-// Package myweb decides what a MyWeb's children and status should be. Its functions are pure: they take
-// objects and return objects, without a client, a context or a clock. So they can be tested without a
-// cluster, and they are the same whether client-go or controller-runtime is around them.
+// Package myweb decides what the children and the status of a MyWeb should be. Its functions are pure: they take objects
+// and return objects, without a client, a context or a clock. Chapter 03, on client-go, has the same functions.
 package myweb
 
 import (
@@ -71,8 +70,8 @@ func DesiredDeployment(web *webv1.MyWeb) *appsv1ac.DeploymentApplyConfiguration 
 				WithSpec(desiredPod(web))))
 }
 
-// desiredPod meets the restricted Pod Security Standard. nginx does not run as root, so each path that it
-// writes to, as the official image and Debian's build it, is an empty volume.
+// desiredPod meets the restricted Pod Security Standard. nginx does not run as root, so each path that it writes to, in
+// the official image and in Debian's, is an empty volume.
 func desiredPod(web *webv1.MyWeb) *corev1ac.PodSpecApplyConfiguration {
 	nginx := corev1ac.Container().
 		WithName("nginx").

@@ -21,3 +21,8 @@ type (
 func Conflict(web *webv1.MyWeb, kind string, obj metav1.Object) *ConditionError {
 	return Kind.Conflict(web, kind, obj)
 }
+
+// EventsFor returns the events of a change from one status to another.
+func EventsFor(old, status webv1.MyWebStatus) []owned.Event {
+	return owned.Events(old.Conditions, status.Conditions)
+}

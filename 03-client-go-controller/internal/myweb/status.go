@@ -28,8 +28,3 @@ func StatusFor(web *webv1.MyWeb, deployment *appsv1.Deployment, service *corev1.
 	status.Completed = owned.SetConditions(&status.Conditions, web.Generation, deployment, replicas(web), blocked, now)
 	return status
 }
-
-// EventsFor returns the events of a change from one status to another.
-func EventsFor(old, status webv1.MyWebStatus) []owned.Event {
-	return owned.Events(old.Conditions, status.Conditions)
-}

@@ -3,24 +3,68 @@
 package owned
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
 // A Kind is the kind of the owners.
 type Kind struct{ schema.GroupVersionKind }
+
+// An Object is a Kubernetes object in its Go type.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// A Child is an object that an owner controls: its desired state, and its live state.
+type Child struct {
+	Kind string
+	// Needed: the children after it wait until it has its desired state, as pods wait for their page.
+	Needed bool
+	// Desired is an apply configuration. The operator owns the fields that it names, and no others.
+	Desired runtime.ApplyConfiguration
+	// Meta is the metadata of Desired: a field that is set in Meta is set in Desired.
+	Meta *metav1ac.ObjectMetaApplyConfiguration
+	// Fields is Desired as a tree of fields, for the comparison of the stages and of 03.
+	Fields map[string]any
+	// Live is the child in the cluster. It is empty, without a UID, while the owner has no such child.
+	Live Object
+}
+
+// Own adds to the desired state of a child the reference to its owner, by which the garbage collector removes the child
+// together with its owner, and the annotation with its own hash. It sets Fields. controllerutil.SetControllerReference
+// takes an object, and an apply of an object would own its empty fields, too.
+func (k Kind) Own(owner metav1.Object, child *Child) {
+	child.Meta.WithOwnerReferences(metav1ac.OwnerReference().
+		WithAPIVersion(k.GroupVersion().String()).WithKind(k.Kind).
+		WithName(owner.GetName()).WithUID(owner.GetUID()).WithController(true))
+	data, err := json.Marshal(child.Desired)
+	utilruntime.Must(err) // apply configurations are made of strings, numbers, maps and lists
+	hash := sha256.Sum256(data)
+	child.Meta.WithAnnotations(map[string]string{
+		k.Annotation(): string(owner.GetUID()) + "/" + hex.EncodeToString(hash[:8])})
+	child.Fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired)
+	utilruntime.Must(err)
+	delete(child.Fields, "apiVersion") // not set on objects from a typed client
+	delete(child.Fields, "kind")
+}
 
 // Annotation is the key of an annotation of each child. It holds the UID of the owner that the child was made for, and
 // the hash of the last apply: "UID/hash". The hash shows that a field is not desired any more, which a comparison of
 // the desired fields cannot show. The UID identifies a child that lost its owner reference.
 func (k Kind) Annotation() string { return k.Group + "/applied" }
 
-// UID returns the UID of the owner that controls an object, or for which an object without a controller was made. It is
-// empty when there is none of this kind.
+// UID returns the UID of the owner that controls an object, or for which an object without a controller was made.
 func (k Kind) UID(obj metav1.Object) types.UID {
 	controller := metav1.GetControllerOfNoCopy(obj)
 	if controller == nil {
@@ -40,12 +84,8 @@ func (k Kind) Owns(owner, obj metav1.Object) bool {
 	return metav1.IsControlledBy(obj, owner) || owner.GetUID() != "" && k.UID(obj) == owner.GetUID()
 }
 
-// Demanded by the checks of behaviour/06 and by fault/22-orphans and fault/22-held-by-finalizer: the operator
-// never changes an object that the owner does not own, and reports all objects in conflict, each with a way to resolve
-// it.
-
-// Conflict returns why an owner cannot have a child with the name of a live object of a kind. It returns nil when the
-// owner can, or when the object does not exist.
+// Conflict returns why an owner cannot have a child with the name of a live object of a kind, with a way to resolve it;
+// nil when it can. Demanded by the checks of behaviour/06, fault/22-orphans and fault/22-held-by-finalizer.
 func (k Kind) Conflict(owner metav1.Object, kind string, obj metav1.Object) *ConditionError {
 	controller, what, isOwned := metav1.GetControllerOfNoCopy(obj), kind+" "+obj.GetName(), k.Owns(owner, obj)
 	stale := controller != nil && k.UID(obj) == controller.UID && controller.Name == owner.GetName() // of an earlier one
@@ -68,8 +108,7 @@ func (k Kind) Conflict(owner metav1.Object, kind string, obj metav1.Object) *Con
 	}
 }
 
-// heldBy returns the finalizers that keep an object which is being deleted, apart from the garbage
-// collector's own, which ends by itself.
+// heldBy returns the finalizers that keep an object which is being deleted, apart from the garbage collector's own.
 func heldBy(obj metav1.Object) []string {
 	if obj.GetDeletionTimestamp() == nil {
 		return nil

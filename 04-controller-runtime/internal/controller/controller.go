@@ -16,10 +16,9 @@ import (
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
 )
 
-// The operator's permissions: exactly the verbs that it uses, and delete. controller-gen generates config/rbac from
-// them. The operator never sends delete. But an object with an owner reference is deleted with its owner, so the
-// admission plugin OwnerReferencesPermissionEnforcement, which OpenShift enables, requires delete from a user who sets
-// the reference on an existing object: on a child that has lost it, or that is handed over.
+// The operator's permissions, from which controller-gen generates config/rbac: exactly the verbs that it uses, and
+// delete, which it never sends. The admission plugin OwnerReferencesPermissionEnforcement, which OpenShift enables,
+// requires delete from a user who sets an owner reference on an existing object: on a child that has lost it.
 //
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs,verbs=list;watch
 // +kubebuilder:rbac:groups=operator.k8s-summit.org,resources=mywebs/status,verbs=update

@@ -45,9 +45,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // updateStatus writes the status when it differs from the status that was read, and records the transition as events.
-// It is an update and not a patch, so it carries the resourceVersion that was read: when another client edited the
-// MyWeb meanwhile, the API server answers 409, and the status of an older spec does not overwrite a newer status.
-// During many edits many of these updates are refused; each costs one request, and the next reconcile was due anyway.
+// It is an update, with the resourceVersion that was read: when another client edited the MyWeb meanwhile, the API
+// server answers 409, and the status of an older spec does not overwrite a newer one.
 func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, children []*owned.Child, problem error) error {
 	deployment, service := myweb.LiveOf(children)
 	old := web.Status
@@ -58,7 +57,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, web *webv1.MyWeb, childre
 	if err := r.Status().Update(ctx, web); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("update status of MyWeb %s/%s: %w", web.Namespace, web.Name, err))
 	}
-	for _, e := range myweb.EventsFor(old, web.Status) { // transitions only, after the status is written
+	for _, e := range owned.Events(old.Conditions, web.Status.Conditions) { // after the status is written
 		log.FromContext(ctx).Info(e.Note, "reason", e.Reason)
 		r.Events.Eventf(web, nil, e.Type, e.Reason, "Serve", "%s", e.Note)
 	}

@@ -33,7 +33,7 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(fieldsOf(child.live), desired)
 	}
 	m, now := c.h.of(child.owner.UID), c.h.Clock.Now()
-	if m.isMutated(child) { // another apply would end the same way
+	if len(child.diff) > 0 && child.mutation() == m.mutated[child.kind] { // another apply would end the same way
 		return child.mutated()
 	}
 	isDrift := m.isDrift(child, c.h.Kind.Annotation())
@@ -44,10 +44,8 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 		return err
 	}
 	err = c.Client.Apply(ctx, desired, opts...)
-	if mustReplaceElements(err) {
-		if replaced := child.replaced(); replaced != nil {
-			err = c.applyReplaced(ctx, child, replaced, desired, opts)
-		}
+	if replaced := child.replaced(err); replaced != nil {
+		err = c.applyReplaced(ctx, child, replaced, desired, opts)
 	}
 	if err != nil {
 		return refused(fmt.Errorf("apply %s: %w", child, err))
@@ -58,7 +56,7 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 		m.driftCorrected(child.kind, now)
 	}
 	child.diff = fields.Differences(child.fields, fieldsOf(desired)) // the answer
-	m.setMutated(child)
+	m.mutated[child.kind] = child.mutation()
 	return child.mutated()
 }
 

@@ -19,15 +19,14 @@ import (
 // API server refuses it (kubernetes/kubernetes#118725). So the operator replaces this element in place, and no other
 // element.
 
-// mustReplaceElements reports whether an apply was refused because a desired element of a list does not fit beside the
-// live element that another client edited: two ports of one name, a volume of two types.
-func mustReplaceElements(err error) bool {
-	duplicate := apierrors.IsInternalError(err) && strings.Contains(err.Error(), "duplicate nodePort")
-	return duplicate || apierrors.IsInvalid(err)
-}
-
-// replaced returns the live object with the operator's elements as it desires them, nil when none of them differs.
-func (c *child) replaced() client.Object {
+// replaced returns the live object with the operator's elements as it desires them. It returns nil when none of them
+// differs, or when the error of the apply has another cause than a desired element that does not fit beside the live
+// element which another client edited: two ports of one name, a volume of two types.
+func (c *child) replaced(refusal error) client.Object {
+	duplicate := apierrors.IsInternalError(refusal) && strings.Contains(refusal.Error(), "duplicate nodePort")
+	if !duplicate && !apierrors.IsInvalid(refusal) {
+		return nil
+	}
 	live := fieldsOf(c.live)
 	if _, isReplaced := replaceElements("", c.fields, live); !isReplaced {
 		return nil

@@ -27,7 +27,7 @@ const (
 // only to write less often: an operator that restarts begins without memories, and the oldest memories are dropped.
 type memory struct {
 	applied map[string]string // for each kind of child, the annotation of the last apply
-	mutated map[string]string // for each kind of child, what an admission policy made of the last apply
+	mutated map[string]string // for each kind of child, what an admission policy made of the last apply, "" for nothing
 	drift   map[string]*rate.Limiter
 	status  any // that the operator wrote last, or found correct; nil when it is unknown
 }

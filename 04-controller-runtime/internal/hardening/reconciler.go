@@ -3,6 +3,7 @@ package hardening
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,14 +49,15 @@ func (h *Hardening) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 //   - a time: to reconcile again then. An error that the status reports, or a version conflict, is not returned as an
 //     error: it would be logged and counted at every try. It has its own backoff;
 //   - an error: the API server failed. It is logged, counted, and tried again with backoff.
-func (h *Hardening) result(req ctrl.Request, errs ...error) (result ctrl.Result, failure error) {
+func (h *Hardening) result(req ctrl.Request, err error) (result ctrl.Result, failure error) {
 	retry := false
-	for _, err := range flat(errs) {
-		wait, waits := errors.AsType[RequeueAfter](err)
+	var waits []time.Duration
+	for _, err := range flat(err) {
+		wait, isWait := errors.AsType[RequeueAfter](err)
 		problem := owned.AsCondition(err)
 		switch {
-		case waits:
-			result.RequeueAfter = sooner(result.RequeueAfter, wait)
+		case isWait:
+			waits = append(waits, time.Duration(wait))
 		case problem != nil:
 			retry = retry || problem.Retry
 		case apierrors.IsConflict(err):
@@ -65,33 +67,29 @@ func (h *Hardening) result(req ctrl.Request, errs ...error) (result ctrl.Result,
 			failure = errors.Join(failure, err)
 		}
 	}
-	switch {
-	case failure != nil:
+	if failure != nil {
 		return ctrl.Result{}, failure
-	case retry:
-		result.RequeueAfter = sooner(result.RequeueAfter, RequeueAfter(h.backoff.When(req)))
-	case result.RequeueAfter == 0:
-		h.backoff.Forget(req)
 	}
-	return result, nil
+	if retry {
+		waits = append(waits, h.backoff.When(req))
+	}
+	if len(waits) == 0 {
+		h.backoff.Forget(req)
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: slices.Min(waits)}, nil
 }
 
-// flat returns the errors that are joined in others, without nil.
-func flat(errs []error) (all []error) {
-	for _, err := range errs {
-		if joined, ok := err.(interface{ Unwrap() []error }); ok {
-			all = append(all, flat(joined.Unwrap())...)
-		} else if err != nil {
-			all = append(all, err)
+// flat returns the errors that an error joins, or the error itself; none for nil.
+func flat(err error) (all []error) {
+	joined, isJoined := err.(interface{ Unwrap() []error })
+	switch {
+	case isJoined:
+		for _, err := range joined.Unwrap() {
+			all = append(all, flat(err)...)
 		}
+	case err != nil:
+		all = append(all, err)
 	}
 	return all
-}
-
-// sooner returns the shorter of two times; 0 means none.
-func sooner(a time.Duration, b RequeueAfter) time.Duration {
-	if a == 0 {
-		return time.Duration(b)
-	}
-	return min(a, time.Duration(b))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,10 +35,11 @@ func AddController(mgr ctrl.Manager) error {
 // the API server.
 func NewHardening(c client.Client, live client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
-		Owner:  &webv1.MyWeb{},
-		Kind:   myweb.Kind,
-		Client: hardening.Reads(c), // a read that waits for the cache, but not for long
-		Live:   live,
+		Owner:      &webv1.MyWeb{},
+		Kind:       myweb.Kind,
+		Conditions: func(web client.Object) []metav1.Condition { return web.(*webv1.MyWeb).Status.Conditions },
+		Client:     hardening.Reads(c), // a read that waits for the cache, but not for long
+		Live:       live,
 	})
 }
 

@@ -54,10 +54,9 @@ func (a Applier) Observe(ctx context.Context, owner client.Object, children ...*
 }
 
 // apply writes one child on one condition: no other object may have taken its name since it was observed. A live child
-// must still have its UID. A missing child is applied with a resourceVersion: (*Store).Update in
-// k8s.io/apiserver/pkg/registry/generic/registry still creates the object ("Wipe metadata on create-via-update and
-// create-via-apply requests"), but answers 409 when the object exists by now. A plain create would do as well, but its
-// fields would belong to a manager of updates, and a later apply could not remove them.
+// must still have its UID. An apply of a missing child with a resourceVersion creates it, or answers 409 when it exists
+// by now ((*Store).Update in k8s.io/apiserver/pkg/registry/generic/registry). The fields of a plain create would belong
+// to a manager of updates, and a later apply could not remove them.
 func (a Applier) apply(ctx context.Context, child *Child) error {
 	if uid := child.Live.GetUID(); uid != "" {
 		child.Meta.UID = &uid

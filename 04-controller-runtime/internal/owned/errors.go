@@ -36,7 +36,6 @@ func AsCondition(err error) *ConditionError {
 
 // Join returns one error for several, nil for none: the errors that no condition reports, or else one ConditionError.
 // That is transient only when all are transient, and its message lists the errors that are not transient, or else all.
-// With an error of the first sort the reconcile writes no status, and is tried again.
 func Join(all ...error) error {
 	var failures []error
 	var problems []*ConditionError

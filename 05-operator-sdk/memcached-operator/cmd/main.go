@@ -74,7 +74,8 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	h := operator.NewHardening(&cachev1alpha1.Memcached{}, controller.Owner, mgr.GetClient(), mgr.GetAPIReader())
+	h := operator.NewHardening(&cachev1alpha1.Memcached{}, controller.Owner, controller.Conditions,
+		mgr.GetClient(), mgr.GetAPIReader())
 	memcacheds := operator.Compose(h, func(c client.Client) reconcile.Reconciler {
 		recorder := mgr.GetEventRecorder("memcached-operator")
 		return &controller.MemcachedReconciler{Client: c, Events: recorder, Image: image}

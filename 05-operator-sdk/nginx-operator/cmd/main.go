@@ -65,7 +65,8 @@ func run(ctx context.Context, o program.Options) error {
 	if err != nil {
 		return err
 	}
-	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, controller.Owner, mgr.GetClient(), mgr.GetAPIReader())
+	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, controller.Owner, controller.Conditions,
+		mgr.GetClient(), mgr.GetAPIReader())
 	nginxes := operator.Compose(h, func(c client.Client) reconcile.Reconciler {
 		recorder := mgr.GetEventRecorder("nginx-operator")
 		return &controller.NginxReconciler{Client: operator.Paced(c, h.Clock), Pods: pods, Events: recorder, Image: image}

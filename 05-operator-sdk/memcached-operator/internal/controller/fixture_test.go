@@ -85,7 +85,7 @@ func (f *fixture) restart(c client.Client) {
 // compose returns the core, and the core with its hardening, as in the program.
 func compose(c client.Client, live client.Reader, recorder events.EventRecorder, now clock.PassiveClock) (
 	core *MemcachedReconciler, all reconcile.Reconciler) {
-	h := operator.NewHardening(&cachev1alpha1.Memcached{}, Owner, c, live)
+	h := operator.NewHardening(&cachev1alpha1.Memcached{}, Owner, Conditions, c, live)
 	h.Clock = now
 	all = operator.Compose(h, func(c client.Client) reconcile.Reconciler {
 		core = &MemcachedReconciler{Client: c, Events: recorder, Image: defaultImage}

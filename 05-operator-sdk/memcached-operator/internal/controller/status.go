@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -45,4 +46,9 @@ func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *cachev1alpha1
 		r.Events.Eventf(m, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 	}
 	return nil
+}
+
+// Conditions returns the conditions of a Memcached.
+func Conditions(obj client.Object) []metav1.Condition {
+	return obj.(*cachev1alpha1.Memcached).Status.Conditions
 }

@@ -19,25 +19,11 @@ func (c *child) mutated() error {
 		"the user of the operator from it, then delete the object, which will be made again", c, c.diff[0].Path)
 }
 
-// isMutated reports whether a child still is the result of the last apply of the same desired state.
-func (m *memory) isMutated(child *child) bool {
-	return len(child.diff) > 0 && m.mutated[child.kind] == child.mutation()
-}
-
-// setMutated remembers the result of an apply, or nothing when the result equals the desired state.
-func (m *memory) setMutated(child *child) {
-	if len(child.diff) > 0 {
-		m.mutated[child.kind] = child.mutation()
-	} else {
-		delete(m.mutated, child.kind)
-	}
-}
-
-// mutation identifies the result of an apply: it changes with the desired state, and with the fields that differ.
-func (c *child) mutation() string {
-	text := c.applied
+// mutation identifies the result of an apply: it changes with the desired state, and with the fields that differ. It is
+// empty when none differs.
+func (c *child) mutation() (text string) {
 	for _, d := range c.diff {
-		text += fmt.Sprintf(" %s=%v", d.Path, d.Live)
+		text += fmt.Sprintf("%s %s=%v ", c.applied, d.Path, d.Live)
 	}
 	return text
 }

@@ -2,14 +2,13 @@ package hardening
 
 import (
 	"context"
-	"maps"
 	"reflect"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -115,55 +114,28 @@ const stalled = 5 * time.Second
 // stepDelay returns how long the write of a status can wait, 0 for not at all. The Deployment has the name of its owner.
 //   - The Deployment controller has not observed a new generation of the Deployment: its report is about to change, and
 //     a watch delivers the change. A Deployment that was just created has observed no generation.
-//   - The status differs only by a step of a rollout. A rollout that makes progress is not reported pod by pod; a
-//     stalled rollout is reported.
+//   - The change is only a step of a rollout. A rollout that makes progress is not reported pod by pod; a stalled rollout
+//     is reported.
 func (w statusWriter) stepDelay(ctx context.Context, old, owner client.Object, now time.Time) (time.Duration, error) {
 	deployment := &appsv1.Deployment{}
 	if err := w.h.Client.Get(ctx, client.ObjectKeyFromObject(owner), deployment); err != nil {
 		return 0, client.IgnoreNotFound(err)
 	}
+	was, is := w.h.Conditions(old), w.h.Conditions(owner)
+	stays := func(kind string) bool {
+		return equality.Semantic.DeepEqual(meta.FindStatusCondition(was, kind), meta.FindStatusCondition(is, kind))
+	}
 	observed := deployment.Status.ObservedGeneration
 	if 0 < observed && observed < deployment.Generation && deployment.DeletionTimestamp.IsZero() &&
-		observedGeneration(old) == observedGeneration(owner) &&
-		conditionStatus(old, owned.Degraded) != "True" && conditionStatus(owner, owned.Degraded) != "True" {
+		stays(owned.Degraded) && !meta.IsStatusConditionTrue(is, owned.Degraded) {
 		return stalled, nil
 	}
-	isStep := reflect.DeepEqual(withoutSteps(old), withoutSteps(owner)) &&
-		conditionStatus(owner, owned.Progressing) == "True" &&
-		(conditionStatus(owner, owned.Available) == "True" || conditionStatus(old, owned.Available) != "True")
+	isStep := stays(owned.Degraded) && stays(owned.Progressing) && meta.IsStatusConditionTrue(is, owned.Progressing) &&
+		(meta.IsStatusConditionTrue(is, owned.Available) || !meta.IsStatusConditionTrue(was, owned.Available))
 	if rollout := owned.RolloutOf(deployment); isStep && rollout != nil {
 		return max(0, rollout.LastUpdateTime.Add(stalled).Sub(now)), nil
 	}
 	return 0, nil
-}
-
-// withoutSteps returns a status without the fields that change at each step of a rollout.
-func withoutSteps(owner client.Object) map[string]any {
-	status := map[string]any{} // a new owner has no status
-	reported, _ := statusOf(owner).(map[string]any)
-	maps.Copy(status, reported)
-	delete(status, "readyReplicas")
-	conditions, _ := status["conditions"].([]any)
-	status["conditions"] = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
-		return c.(map[string]any)["type"] == owned.Available
-	})
-	return status
-}
-
-func observedGeneration(owner client.Object) int64 {
-	generation, _, _ := unstructured.NestedInt64(fieldsOf(owner), "status", "observedGeneration")
-	return generation
-}
-
-// conditionStatus returns the status of a condition, "" when there is none.
-func conditionStatus(owner client.Object, kind string) any {
-	conditions, _, _ := unstructured.NestedSlice(fieldsOf(owner), "status", "conditions")
-	for _, c := range conditions {
-		if c := c.(map[string]any); c["type"] == kind {
-			return c["status"]
-		}
-	}
-	return ""
 }
 
 func statusOf(owner client.Object) any { return fieldsOf(owner)["status"] }

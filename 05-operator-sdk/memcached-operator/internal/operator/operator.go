@@ -2,6 +2,7 @@
 package operator
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -11,12 +12,14 @@ import (
 
 // NewHardening returns the hardening of the core. Its client reads from a cache that contains the client's writes; live
 // reads from the API server.
-func NewHardening(resource client.Object, kind owned.Kind, c client.Client, live client.Reader) *hardening.Hardening {
+func NewHardening(resource client.Object, kind owned.Kind, conditions func(client.Object) []metav1.Condition,
+	c client.Client, live client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
-		Owner:  resource,
-		Kind:   kind,
-		Client: hardening.Reads(c), // a read waits for the cache, with a time limit
-		Live:   live,
+		Owner:      resource,
+		Kind:       kind,
+		Conditions: conditions,
+		Client:     hardening.Reads(c), // a read waits for the cache, with a time limit
+		Live:       live,
 	})
 }
 

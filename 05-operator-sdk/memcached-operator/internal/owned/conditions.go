@@ -95,7 +95,8 @@ func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError
 			"`kubectl rollout resume deployment %s`", deployment.Name)
 	}
 	for _, c := range s.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue || c.Reason == replicaSetRefused {
+		isRefused := c.Reason == "ReplicaSetCreateError" // of Progressing; then the generation never counts as observed
+		if isRefused || c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
 			return Errorf(ReasonReplicaFailure, "Deployment: %s: %s", c.Reason, c.Message)
 		}
 	}
@@ -104,10 +105,6 @@ func rolloutError(deployment *appsv1.Deployment, replicas int32) *ConditionError
 	}
 	return nil
 }
-
-// replicaSetRefused is the reason of Progressing when the cluster refuses a ReplicaSet. The Deployment controller does
-// not count the generation as observed then.
-const replicaSetRefused = "ReplicaSetCreateError"
 
 // RolloutOf returns the Deployment's own Progressing condition, nil unless it is about the newest template.
 func RolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {
@@ -125,8 +122,7 @@ func RolloutOf(deployment *appsv1.Deployment) *appsv1.DeploymentCondition {
 // An Event is an entry that `kubectl describe` shows with an owner.
 type Event struct{ Type, Reason, Note string }
 
-// Events returns the events of a change of conditions: transitions, never states. So an operator that restarts, or
-// reconciles again, records nothing.
+// Events returns the events of a change of conditions: transitions, never states. A restart records nothing.
 func Events(old, now []metav1.Condition) (events []Event) {
 	was, is := find(old, Degraded), find(now, Degraded)
 	switch {
@@ -146,14 +142,11 @@ func find(conditions []metav1.Condition, kind string) metav1.Condition {
 	return ptr.Deref(meta.FindStatusCondition(conditions, kind), metav1.Condition{})
 }
 
-// maxMessage is shorter than the note of an event may be, 1024 bytes. Demanded by fault/36-long-message: the API server
-// can return a message that is longer, and would refuse the event.
-const maxMessage = 1000
-
-// shorten returns at most maxMessage bytes of a text, of whole characters, and marks what it leaves out by "…".
+// shorten returns at most 1000 bytes of a text, in whole characters. Demanded by fault/36-long-message: the API server
+// would refuse an event with a note of more than 1024 bytes.
 func shorten(text string) string {
-	if len(text) <= maxMessage {
+	if len(text) <= 1000 {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxMessage-len("…")], "") + "…"
+	return strings.ToValidUTF8(text[:1000-len("…")], "") + "…"
 }

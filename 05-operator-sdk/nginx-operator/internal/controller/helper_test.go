@@ -243,7 +243,7 @@ func addController(mgr ctrl.Manager, setUp func(ctrl.Manager, PodCache, reconcil
 // compose returns the core with its hardening, as in the program.
 func compose(c client.Client, live, pods client.Reader, recorder events.EventRecorder,
 	now clock.PassiveClock) reconcile.Reconciler {
-	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, Owner, c, live)
+	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, Owner, Conditions, c, live)
 	h.Clock = now
 	return operator.Compose(h, func(c client.Client) reconcile.Reconciler {
 		return &NginxReconciler{Client: operator.Paced(c, now), Pods: pods, Events: recorder, Image: DefaultImage}

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apilabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -46,4 +47,9 @@ func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1
 		r.Events.Eventf(nginx, nil, e.Type, e.Reason, "Reconcile", "%s", e.Note)
 	}
 	return nil
+}
+
+// Conditions returns the conditions of a Nginx.
+func Conditions(obj client.Object) []metav1.Condition {
+	return obj.(*proxyv1alpha1.Nginx).Status.Conditions
 }

@@ -3,6 +3,7 @@ package hardening
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -19,6 +20,8 @@ type Hardening struct {
 	Owner client.Object
 	// Kind is the kind.
 	Kind owned.Kind
+	// Conditions returns the conditions of an owner.
+	Conditions func(owner client.Object) []metav1.Condition
 	// Client reads from a cache that has its own writes (Reads), and Live reads from the API server.
 	Client client.Client
 	Live   client.Reader
