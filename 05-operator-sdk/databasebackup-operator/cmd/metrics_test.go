@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +38,7 @@ func TestAScrapeHasTheFiguresOfABackup(t *testing.T) {
 	address := testenv.FreeAddress(t)
 	launch(t, "--kubeconfig="+f.operator(), "WATCH_NAMESPACE="+f.namespace, "PGBACKUP_IMAGE=pgbackup:17",
 		"--metrics-bind-address="+address)
-	token := f.token("prometheus", true)
+	token := f.token("prometheus")
 	scrape := func() map[string]float64 {
 		_, body := programtest.Get("https://"+address+"/metrics", token)
 		return samples(body, f.namespace)
@@ -72,6 +74,17 @@ func TestAScrapeHasTheFiguresOfABackup(t *testing.T) {
 	}
 	f.Expect(f.Delete(t.Context(), backup)).To(gomega.Succeed())
 	f.Eventually(scrape).Should(gomega.BeEmpty())
+}
+
+// token creates a ServiceAccount with the permission to read metrics, and returns a token of it.
+func (f *fixture) token(name string) string {
+	f.t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+	f.create(account)
+	f.allow(rbacv1.Subject{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}, "metrics_reader_role.yaml", true)
+	asked := &authenticationv1.TokenRequest{}
+	f.Expect(f.SubResource("token").Create(f.t.Context(), account, asked)).To(gomega.Succeed())
+	return asked.Status.Token
 }
 
 // succeed ends a Job as the kubelet and the Job controller do, with a good backup on the volume.

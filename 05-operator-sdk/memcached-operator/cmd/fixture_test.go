@@ -12,8 +12,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,24 +128,4 @@ func (f *fixture) operator() string {
 	f.allow(user, "leader_election_role.yaml", false)
 	f.allow(user, "metrics_auth_role.yaml", true)
 	return kubeconfig(f.t, user.Name)
-}
-
-// token creates a ServiceAccount, with or without the permission to read metrics, and returns a token of it.
-func (f *fixture) token(name string, reads bool) string {
-	f.t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
-	f.create(account)
-	if reads {
-		f.allow(rbacv1.Subject{Kind: "ServiceAccount", Namespace: f.namespace, Name: name}, "metrics_reader_role.yaml", true)
-		f.Eventually(func() (bool, error) { // the API server's authorizer sees the role a moment later
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:                  "system:serviceaccount:" + f.namespace + ":" + name,
-				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}}
-			err := f.Create(f.t.Context(), review)
-			return review.Status.Allowed, err
-		}).Should(gomega.BeTrue())
-	}
-	asked := &authenticationv1.TokenRequest{}
-	f.Expect(f.SubResource("token").Create(f.t.Context(), account, asked)).To(gomega.Succeed())
-	return asked.Status.Token
 }

@@ -40,15 +40,6 @@ func TestProbesAnswerInEveryReplica(t *testing.T) {
 	f.Expect(status("http://"+address+"/readyz", "")).To(gomega.Equal(500), "it sees nothing")
 }
 
-func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
-	f := newFixture(t)
-	address := testenv.FreeAddress(t)
-	launch(t, "--kubeconfig="+f.operator(), "WATCH_NAMESPACE="+f.namespace, "--metrics-bind-address="+address)
-	f.Eventually(func() int { return status("https://"+address+"/metrics", "") }).Should(gomega.Equal(401), "no token")
-	f.Expect(status("https://"+address+"/metrics", f.token("stranger", false))).To(gomega.Equal(403))
-	f.Expect(status("https://"+address+"/metrics", f.token("reader", true))).To(gomega.Equal(200))
-}
-
 // status requests a URL and returns the status code, 0 without a response.
 func status(url, token string) int {
 	code, _ := programtest.Get(url, token)

@@ -3,8 +3,6 @@ package controller
 import (
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -43,25 +41,6 @@ func TestParseConfig(t *testing.T) {
 			if got != test.want || (err != nil) != (test.wrong != "") || err != nil &&
 				!strings.HasPrefix(err.Error(), test.wrong) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.wrong)
-			}
-		})
-	}
-}
-
-func TestFlagsOfMemcached(t *testing.T) {
-	for name, test := range map[string]struct {
-		config Config
-		port   int32
-		want   string
-	}{
-		"by default":   {DefaultConfig, 11211, "-p 11211 -m 64 -c 1024"},
-		"quiet":        {Config{1, 2, 0}, 80, "-p 80 -m 1 -c 2"},
-		"verbose":      {Config{1, 2, 1}, 80, "-p 80 -m 1 -c 2 -v"},
-		"very verbose": {Config{1, 2, 3}, 80, "-p 80 -m 1 -c 2 -vvv"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.Fields(test.want), test.config.args(test.port)); diff != "" {
-				t.Error(diff)
 			}
 		})
 	}

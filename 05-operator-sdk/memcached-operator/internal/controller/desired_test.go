@@ -19,27 +19,6 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 )
 
-func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
-	want := map[string]string{"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": "memcached-sample"}
-	for name, change := range map[string]func(*cachev1alpha1.Memcached){
-		"the sample":     func(*cachev1alpha1.Memcached) {},
-		"an image":       func(m *cachev1alpha1.Memcached) { m.Spec.Image = "registry:5000/memcached:1.6" },
-		"other numbers":  func(m *cachev1alpha1.Memcached) { m.Spec.Size, m.Spec.ContainerPort = 1, 80 },
-		"labels of ours": func(m *cachev1alpha1.Memcached) { m.Labels = map[string]string{labelName: "x"} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := sample(t)
-			change(m)
-			if diff := cmp.Diff(want, desiredDeployment(m, DefaultConfig, "").Spec.Selector.MatchLabels); diff != "" {
-				t.Error("Deployment:", diff)
-			}
-			if diff := cmp.Diff(want, desiredService(m).Spec.Selector); diff != "" {
-				t.Error("Service:", diff)
-			}
-		})
-	}
-}
-
 func TestWhatIsNotSaid(t *testing.T) {
 	m := &cachev1alpha1.Memcached{} // like an object that was stored before the CRD had defaults
 	m.Name = "old"

@@ -35,13 +35,11 @@ const defaultImage = "memcached:1.6-alpine"
 type fixture struct {
 	t *testing.T
 	client.Client
-	core       *MemcachedReconciler
 	reconciler reconcile.Reconciler // the core with its hardening
 	*wire
-	operator client.Client // the wire carries its requests
-	key      client.ObjectKey
-	clock    *clocktesting.FakePassiveClock
-	events   chan string
+	key    client.ObjectKey
+	clock  *clocktesting.FakePassiveClock
+	events chan string
 }
 
 // sample is the original sample.
@@ -69,29 +67,22 @@ func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture
 	f.key = client.ObjectKeyFromObject(m)
 	counted := rest.CopyConfig(cfg)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { f.next = next; return f.wire })
-	f.operator, err = client.New(counted, client.Options{Scheme: newScheme()})
+	c, err := client.New(counted, client.Options{Scheme: newScheme()})
 	f.must(err)
-	f.restart(f.operator)
+	recorder := events.NewFakeRecorder(100)
+	f.events = recorder.Events
+	f.reconciler = compose(c, c, recorder, f.clock)
 	return f
 }
 
-// restart replaces the reconciler by another reconciler, which has an empty memory.
-func (f *fixture) restart(c client.Client) {
-	recorder := events.NewFakeRecorder(100)
-	f.events = recorder.Events
-	f.core, f.reconciler = compose(c, c, recorder, f.clock)
-}
-
-// compose returns the core, and the core with its hardening, as in the program.
-func compose(c client.Client, live client.Reader, recorder events.EventRecorder, now clock.PassiveClock) (
-	core *MemcachedReconciler, all reconcile.Reconciler) {
+// compose returns the core with its hardening, as in the program.
+func compose(c client.Client, live client.Reader, recorder events.EventRecorder,
+	now clock.PassiveClock) reconcile.Reconciler {
 	h := operator.NewHardening(&cachev1alpha1.Memcached{}, Owner, Conditions, c, live)
 	h.Clock = now
-	all = operator.Compose(h, func(c client.Client) reconcile.Reconciler {
-		core = &MemcachedReconciler{Client: c, Events: recorder, Image: defaultImage}
-		return core
+	return operator.Compose(h, func(c client.Client) reconcile.Reconciler {
+		return &MemcachedReconciler{Client: c, Events: recorder, Image: defaultImage}
 	})
-	return core, all
 }
 
 func (f *fixture) must(err error) {
@@ -104,11 +95,6 @@ func (f *fixture) must(err error) {
 // reconcileLater reconciles once, a minute after the previous time, and returns the result.
 func (f *fixture) reconcileLater() (ctrl.Result, error) {
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
-	return f.reconcileNow()
-}
-
-// reconcileNow reconciles once, at the same time as the previous reconcile.
-func (f *fixture) reconcileNow() (ctrl.Result, error) {
 	return f.reconciler.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: f.key})
 }
 

@@ -73,23 +73,28 @@ func twoWorkers(r reconcile.Reconciler, mgr ctrl.Manager) error {
 	return SetupWithManager(mgr, r, controller.Options{MaxConcurrentReconciles: 2})
 }
 
-// start runs the manager, as a user and for the given namespaces, until the test ends.
-func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
-	l.t.Helper()
-	counted := rest.CopyConfig(as)
-	counted.QPS = -1
-	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
-	mgr, err := ctrl.NewManager(counted, ctrl.Options{
+// newManager returns a manager like that of internal/program, without metrics and probes.
+func newManager(cfg *rest.Config, namespaces ...string) (ctrl.Manager, error) {
+	return ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:     newScheme(),
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Cache:      program.CacheOptions(namespaces, Trim),
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
+}
+
+// start runs the manager, as a user and for the given namespaces, until the test ends.
+func (l *loop) start(as *rest.Config, namespaces []string, setUp setup) {
+	l.t.Helper()
+	counted := rest.CopyConfig(as)
+	counted.QPS = -1
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
+	mgr, err := newManager(counted, namespaces...)
 	l.Expect(err).NotTo(gomega.HaveOccurred())
 	l.cache = mgr.GetCache()
 	recorder := mgr.GetEventRecorder("memcached-operator")
-	_, hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
+	hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
 	l.Expect(setUp(hardened, mgr)).To(gomega.Succeed())
 	l.stop = testenv.Run(l.t, mgr.Start)
 }
@@ -177,17 +182,17 @@ func TestWhatOneMemcachedCosts(t *testing.T) {
 	l.start(cfg, []string{l.here}, twoWorkers)
 	m := l.create(l.here)
 	l.complete(m, 3)
-	children, statuses := l.writes("PATCH"), l.writes("PUT memcacheds/status")
+	children, statuses := l.writes("patch"), l.writes("update memcacheds/status")
 	if all := l.writes(); children != 2 || statuses > 2 || all != children+statuses {
 		t.Errorf("from creation to complete %d children, %d statuses and %d writes in all: %v", children,
 			statuses, all, l.requests())
 	}
 	for what := range l.requests() {
-		if strings.HasPrefix(what, "GET ") && !strings.HasPrefix(what, "GET /api") {
+		if strings.HasPrefix(what, "get ") {
 			t.Errorf("%s was sent: reads come from the cache", what)
 		}
 	}
-	l.Eventually(func() int { return l.requests()["POST events"] }).Should(gomega.Equal(1)) // sent in the background
+	l.Eventually(func() int { return l.requests()["create events"] }).Should(gomega.Equal(1)) // sent in the background
 	before := l.requests()
 	const rest = 4 * time.Second
 	l.Consistently(l.requests, rest).Should(gomega.Equal(before), "in steady state nothing is sent")
@@ -195,7 +200,7 @@ func TestWhatOneMemcachedCosts(t *testing.T) {
 
 	restarted := newLoop(t)
 	restarted.start(cfg, []string{l.here}, twoWorkers)
-	restarted.Eventually(func() int { return restarted.requests()["WATCH configmaps"] }).Should(gomega.Equal(1))
+	restarted.Eventually(func() int { return restarted.requests()["watch configmaps"] }).Should(gomega.Equal(1))
 	restarted.Eventually(func() error {
 		return restarted.cache.Get(t.Context(), client.ObjectKeyFromObject(m), &corev1.Service{})
 	}).Should(gomega.Succeed())
@@ -210,11 +215,11 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l.Eventually(l.is(l.create(l.here), owned.Degraded)).Should(gomega.Equal(well))
 	watches := map[string]int{}
 	for what, n := range l.requests() {
-		if strings.HasPrefix(what, "WATCH ") || strings.HasPrefix(what, "LIST ") {
+		if strings.HasPrefix(what, "watch ") || strings.HasPrefix(what, "list ") {
 			watches[what] = n
 		}
 	}
-	want := map[string]int{"WATCH memcacheds": 1, "WATCH configmaps": 1, "WATCH deployments": 1, "WATCH services": 1}
+	want := map[string]int{"watch memcacheds": 1, "watch configmaps": 1, "watch deployments": 1, "watch services": 1}
 	if diff := cmp.Diff(want, watches); diff != "" {
 		t.Error(diff)
 	}

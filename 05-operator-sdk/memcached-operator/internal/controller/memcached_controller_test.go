@@ -29,15 +29,6 @@ var _ = Describe("A Memcached", Ordered, func() {
 		return *c
 	}
 
-	// ask changes the spec; the operator may write the status at the same time.
-	ask := func(change func()) {
-		Eventually(func(g Gomega) {
-			g.Expect(k8sClient.Get(ctx, key, memcached)).To(Succeed())
-			change()
-			g.Expect(k8sClient.Update(ctx, memcached)).To(Succeed())
-		}).Should(Succeed())
-	}
-
 	BeforeAll(func() {
 		Expect(k8sClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: suiteNamespace}})).To(Succeed())
 		Expect(k8sClient.Create(ctx, &cachev1alpha1.Memcached{
@@ -59,12 +50,6 @@ var _ = Describe("A Memcached", Ordered, func() {
 		Expect(service.Spec.Ports[0].Port).To(Equal(int32(11211)))
 	})
 
-	It("is not available while no pod is ready", func() {
-		Eventually(func(g Gomega) {
-			g.Expect(condition(g, owned.Available).Reason).To(Equal(owned.ReasonNoReadyPod))
-		}).Should(Succeed())
-	})
-
 	It("is available when pods are ready", func() {
 		By("playing the Deployment controller, which envtest lacks")
 		Eventually(func(g Gomega) {
@@ -77,31 +62,6 @@ var _ = Describe("A Memcached", Ordered, func() {
 			g.Expect(condition(g, owned.Available).Status).To(Equal(metav1.ConditionTrue))
 			g.Expect(condition(g, owned.Progressing).Reason).To(Equal(owned.ReasonComplete))
 			g.Expect(memcached.Status.ReadyReplicas).To(Equal(int32(3)))
-		}).Should(Succeed())
-	})
-
-	It("is scaled, in place", func() {
-		uid := pods.UID
-		ask(func() { memcached.Spec.Size = 5 })
-		Eventually(func(g Gomega) {
-			g.Expect(k8sClient.Get(ctx, key, pods)).To(Succeed())
-			g.Expect(*pods.Spec.Replicas).To(Equal(int32(5)))
-		}).Should(Succeed())
-		Expect(pods.UID).To(Equal(uid))
-	})
-
-	It("waits for a ConfigMap that it names, and takes its values", func() {
-		ask(func() { memcached.Spec.ConfigRef = &cachev1alpha1.ConfigReference{} }) // the name of the Memcached
-		Eventually(func(g Gomega) {
-			g.Expect(condition(g, owned.Degraded).Reason).To(Equal(cachev1alpha1.ReasonConfigNotFound))
-		}).Should(Succeed())
-		Expect(k8sClient.Create(ctx,
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
-				Data: map[string]string{KeyMemory: "128"}})).To(Succeed())
-		Eventually(func(g Gomega) {
-			g.Expect(condition(g, owned.Degraded).Status).To(Equal(metav1.ConditionFalse))
-			g.Expect(k8sClient.Get(ctx, key, pods)).To(Succeed())
-			g.Expect(pods.Spec.Template.Spec.Containers[0].Args).To(ContainElements("-m", "128"))
 		}).Should(Succeed())
 	})
 })

@@ -17,10 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
-	"github.com/example/memcached-operator/internal/program"
 	"github.com/example/memcached-operator/internal/testenv"
 	// +kubebuilder:scaffold:imports
 )
@@ -60,15 +58,10 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 
 	By("starting a manager for the namespace of the steps")
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:  newScheme(),
-		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Cache:   program.CacheOptions([]string{suiteNamespace}, Trim),
-		Metrics: server.Options{BindAddress: "0"},
-	})
+	mgr, err := newManager(cfg, suiteNamespace)
 	Expect(err).NotTo(HaveOccurred())
 	recorder := mgr.GetEventRecorder("memcached-operator")
-	_, hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
+	hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), recorder, clock.RealClock{})
 	Expect(SetupWithManager(mgr, hardened, controller.Options{})).To(Succeed())
 	go func() {
 		defer GinkgoRecover()

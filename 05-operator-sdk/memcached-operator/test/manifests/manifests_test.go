@@ -107,41 +107,6 @@ func TestTheAPIServerAcceptsEveryWayToDeploy(t *testing.T) {
 	}
 }
 
-// The namespace enforces the restricted Pod Security Standard: the manager's pods must meet it.
-func TestTheManagersPodsAreRestricted(t *testing.T) {
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	enforcing := only[corev1.Namespace](t, build(t, "default"), "Namespace")[0]
-	enforcing.Name = "restricted"
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "restricted", Name: name + "-controller-manager"}}
-	for _, object := range []client.Object{&enforcing, account} {
-		if err := c.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, folder := range ways {
-		if folder == "prometheus" {
-			continue
-		}
-		template := manager(t, build(t, folder)).Spec.Template
-		pod := func() *corev1.Pod {
-			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "restricted", Name: "manager"},
-				Spec: *template.Spec.DeepCopy()}
-		}
-		if err := c.Create(t.Context(), pod(), client.DryRunAll); err != nil {
-			t.Errorf("%s: %v", folder, err)
-		}
-		loose := pod()
-		loose.Spec.SecurityContext.RunAsNonRoot = nil
-		if err := c.Create(t.Context(), loose, client.DryRunAll); err == nil {
-			t.Error("a pod that is not restricted was accepted: the test shows nothing")
-		}
-	}
-}
-
 // grants returns the roles that are bound, and where: "everywhere: manager-role".
 func grants(t *testing.T, all []*unstructured.Unstructured) (found []string) {
 	t.Helper()

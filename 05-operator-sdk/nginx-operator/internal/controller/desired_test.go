@@ -68,43 +68,6 @@ func TestWhatRollsThePods(t *testing.T) {
 	}
 }
 
-func TestTheImageIsTheOneOfTheSpecOrTheOperators(t *testing.T) {
-	for name, test := range map[string]struct{ spec, want string }{
-		"none in the spec":   {"", "operator/nginx"},
-		"one in the spec":    {"nginx:1.28", "nginx:1.28"},
-		"a port, no tag":     {"registry:5000/nginx", "registry:5000/nginx"},
-		"a digest and a tag": {"nginx:1@sha256:" + strings.Repeat("a", 64), "nginx:1@sha256:" + strings.Repeat("a", 64)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pods := desiredDeployment(anNginx(func(n *proxyv1alpha1.Nginx) { n.Spec.Image = test.spec }), "operator/nginx", "")
-			if got := *pods.Spec.Template.Spec.Containers[0].Image; got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
-func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
-	for name, change := range map[string]func(*proxyv1alpha1.Nginx){
-		"the sample":    func(*proxyv1alpha1.Nginx) {},
-		"a digest":      func(n *proxyv1alpha1.Nginx) { n.Spec.Image = "nginx@sha256:" + strings.Repeat("a", 64) },
-		"other numbers": func(n *proxyv1alpha1.Nginx) { n.Spec.Count, n.Spec.Service.Type = 0, "NodePort" },
-		"another UID":   func(n *proxyv1alpha1.Nginx) { n.UID = "u-2" },
-		"other labels":  func(n *proxyv1alpha1.Nginx) { n.Labels = map[string]string{labelName: "x"} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			want := map[string]string{"app.kubernetes.io/name": "nginx", "app.kubernetes.io/instance": site}
-			nginx := anNginx(change)
-			if diff := cmp.Diff(want, desiredDeployment(nginx, DefaultImage, "").Spec.Selector.MatchLabels); diff != "" {
-				t.Error("Deployment:", diff)
-			}
-			if diff := cmp.Diff(want, desiredService(nginx).Spec.Selector); diff != "" {
-				t.Error("Service:", diff)
-			}
-		})
-	}
-}
-
 // The original gave the pods of every Nginx the same label app: nginx, and listed pods by this label.
 func TestOneLabelForAllDoesNotComeBack(t *testing.T) {
 	all := []*proxyv1alpha1.Nginx{anNginx(), anNginx(func(n *proxyv1alpha1.Nginx) { n.Name = "other" })}
@@ -122,18 +85,6 @@ func TestOneLabelForAllDoesNotComeBack(t *testing.T) {
 					t.Errorf("%s %s finds the pods of %s: %v", kind, mine.Name, other.Name, found)
 				}
 			}
-		}
-	}
-}
-
-func TestTheServiceIsOfTheTypeThatIsAskedFor(t *testing.T) {
-	for asked, want := range map[string]corev1.ServiceType{
-		"": corev1.ServiceTypeClusterIP, "ClusterIP": corev1.ServiceTypeClusterIP,
-		"NodePort": corev1.ServiceTypeNodePort, "LoadBalancer": corev1.ServiceTypeLoadBalancer,
-	} {
-		service := desiredService(anNginx(func(n *proxyv1alpha1.Nginx) { n.Spec.Service.Type = asked }))
-		if got := *service.Spec.Type; got != want {
-			t.Errorf("%q became %s, want %s", asked, got, want)
 		}
 	}
 }

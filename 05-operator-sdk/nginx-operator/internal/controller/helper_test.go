@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -202,8 +203,7 @@ type loop struct {
 	*wire
 	user       string // the operator's user, the administrator when empty
 	namespaces []string
-	setUp      func(ctrl.Manager, PodCache, reconcile.Reconciler) error // instead of SetupWithManager
-	stop       func()                                                   // ends the manager and waits for it
+	stop       func() // ends the manager and waits for it
 }
 
 func newLoop(t *testing.T) *loop {
@@ -220,24 +220,20 @@ func (l *loop) start() *loop {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
 	mgr, err := newManager(cfg, l.namespaces...)
 	l.must(err)
-	l.must(addController(mgr, l.setUp, l.namespaces...))
+	l.must(addController(mgr, l.namespaces...))
 	l.stop = testenv.Run(l.t, mgr.Start)
 	return l
 }
 
 // addController adds the reconciler with its hardening to a manager, as the program does.
-func addController(mgr ctrl.Manager, setUp func(ctrl.Manager, PodCache, reconcile.Reconciler) error,
-	namespaces ...string) error {
+func addController(mgr ctrl.Manager, namespaces ...string) error {
 	pods, err := NewPodCache(mgr, namespaces)
 	if err != nil {
 		return err
 	}
 	recorder := mgr.GetEventRecorder("nginx-operator")
 	hardened := compose(mgr.GetClient(), mgr.GetAPIReader(), pods, recorder, clock.RealClock{})
-	if setUp == nil {
-		return SetupWithManager(mgr, pods, hardened, controller.Options{MaxConcurrentReconciles: 2})
-	}
-	return setUp(mgr, pods, hardened)
+	return SetupWithManager(mgr, pods, hardened, controller.Options{MaxConcurrentReconciles: 2})
 }
 
 // compose returns the core with its hardening, as in the program.
@@ -275,6 +271,7 @@ type fixture struct {
 	reconciler reconcile.Reconciler
 	clock      *clocktesting.FakePassiveClock
 	events     chan string
+	refusal    error // the answer to an apply of a Deployment, when it is set
 }
 
 const site = "site"
@@ -288,10 +285,18 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
 	b.events = recorder.Events
-	trimmed := interceptor.NewClient(c, interceptor.Funcs{Get: getTrimmed})
+	trimmed := interceptor.NewClient(c, interceptor.Funcs{Get: getTrimmed, Apply: b.apply})
 	b.reconciler = compose(trimmed, c, interceptor.NewClient(c, interceptor.Funcs{List: listByController}), recorder, b.clock)
 	b.ask(site, change...)
 	return b
+}
+
+func (b *fixture) apply(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
+	opts ...client.ApplyOption) error {
+	if _, ok := obj.(*appsv1ac.DeploymentApplyConfiguration); ok && b.refusal != nil {
+		return b.refusal
+	}
+	return c.Apply(ctx, obj, opts...)
 }
 
 // getTrimmed reads an object from the API server, trimmed as in a cache.

@@ -58,7 +58,7 @@ func TestAThousandPodChangesCostFewStatusWrites(t *testing.T) {
 		}
 	}
 	l.quiet()
-	writes := func() int { return l.writes("PUT nginxes/status") }
+	writes := func() int { return l.writes("update nginxes/status") }
 	before, begin := writes(), time.Now()
 	var all sync.WaitGroup
 	for g := range groups {
@@ -104,12 +104,12 @@ func TestOneWatchForEachKindAndNothingElse(t *testing.T) {
 	l.quiet()
 	watches := map[string]int{}
 	for what, n := range l.requests() {
-		if strings.HasPrefix(what, "WATCH ") || strings.HasPrefix(what, "LIST ") {
+		if strings.HasPrefix(what, "watch ") || strings.HasPrefix(what, "list ") {
 			watches[what] = n
 		}
 	}
-	want := map[string]int{"WATCH nginxes": 1, "WATCH configmaps": 1, "WATCH deployments": 1, "WATCH services": 1,
-		"WATCH pods": 1, "WATCH replicasets": 1}
+	want := map[string]int{"watch nginxes": 1, "watch configmaps": 1, "watch deployments": 1, "watch services": 1,
+		"watch pods": 1, "watch replicasets": 1}
 	if diff := cmp.Diff(want, watches); diff != "" {
 		t.Error(diff)
 	}
@@ -138,7 +138,7 @@ func TestAnUnmanagedObjectIsNotChangedAndNoticedByAWatch(t *testing.T) {
 			l.start() // the caches contain the object before the first reconcile
 			l.ask(site)
 			l.Eventually(l.condition(site, owned.Degraded)).Should(gomega.Equal("True ResourceConflict"))
-			l.Expect(l.writes("PATCH")).To(gomega.BeZero(), "it is looked at before anything is written")
+			l.Expect(l.writes("patch")).To(gomega.BeZero(), "it is looked at before anything is written")
 			live := unmanaged.DeepCopyObject().(client.Object)
 			l.Expect(get(l.cluster, site, live).GetResourceVersion()).
 				To(gomega.Equal(unmanaged.GetResourceVersion()), "it is not touched")

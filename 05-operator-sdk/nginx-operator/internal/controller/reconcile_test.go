@@ -1,9 +1,6 @@
 package controller
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -75,7 +72,7 @@ func TestChangedContentReachesThePods(t *testing.T) {
 		t.Errorf("a label changed, %d writes were sent", n)
 	}
 	edit(b.cluster, "page", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Data["index.html"] = "two" })
-	if n := b.writes("PATCH deployments"); n != 1 {
+	if n := b.writes("patch deployments"); n != 1 {
 		t.Errorf("%d writes of the Deployment", n)
 	}
 	b.reconcile()
@@ -131,60 +128,13 @@ func TestMissingContentChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAStatusThatHasToWaitIsWrittenLaterAndAsItIsThen(t *testing.T) {
-	b := newFixture(t)
-	b.reconcile()
-	set := b.set(site)
-	b.reconcile()
-	writes := func() int { return b.writes("PUT nginxes/status") }
-	before := writes()
-	var waits []time.Duration
-	for _, name := range []string{"site-1-a", "site-1-b", "site-1-c", "site-1-d"} {
-		b.pod(newPod(set, name), corev1.PodRunning)
-		if name == "site-1-a" {
-			b.clock.SetTime(b.clock.Now().Add(time.Minute)) // the rate limiter allows two writes again
-		}
-		result, err := b.reconcileNow()
-		b.must(err)
-		waits = append(waits, result.RequeueAfter)
-	}
-	if diff := cmp.Diff([]time.Duration{0, 0, 2 * time.Second, 2 * time.Second}, waits); diff != "" {
-		t.Error("it looks again after:", diff)
-	}
-	if n := writes() - before; n != 2 {
-		t.Errorf("%d writes at once, want 2", n)
-	}
-	b.clock.SetTime(b.clock.Now().Add(2 * time.Second))
-	if _, err := b.reconcileNow(); err != nil || writes()-before != 3 {
-		t.Errorf("after 2 s: %v, %d writes", err, writes()-before)
-	}
-	if diff := cmp.Diff([]string{"site-1-a", "site-1-b", "site-1-c", "site-1-d"}, b.listed(site)()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// forbidden returns the answer of an API server that refuses a request.
-func forbidden() (*http.Response, error) {
-	answer := httptest.NewRecorder()
-	answer.Header().Set("Content-Type", "application/json")
-	answer.WriteHeader(http.StatusForbidden)
-	err := json.NewEncoder(answer).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden})
-	return answer.Result(), err
-}
-
 // A refused write is tried again with exponential backoff. The backoff must not delay the list of pods.
 func TestARefusedChildDoesNotDelayTheNodes(t *testing.T) {
 	b := newFixture(t)
 	b.reconcile()
 	set := b.set(site)
 	b.reconcile()
-	b.between(func(what string, pass func() (*http.Response, error)) (*http.Response, error) {
-		if what == "PATCH deployments "+site {
-			return forbidden()
-		}
-		return pass()
-	})
+	b.refusal = apierrors.NewForbidden(appsv1.Resource("deployments"), site, nil)
 	edit(b.cluster, site, &proxyv1alpha1.Nginx{}, func(n *proxyv1alpha1.Nginx) { n.Spec.Count = 4 })
 	for range 15 { // the backoff becomes long
 		b.reconcile()

@@ -56,7 +56,7 @@ var _ = BeforeSuite(func() {
 	namespace = ns.Name
 	mgr, err := newManager(config, namespace)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(addController(mgr, nil, namespace)).To(Succeed())
+	Expect(addController(mgr, namespace)).To(Succeed())
 	go func() { stopped <- mgr.Start(ctx) }()
 })
 
