@@ -96,20 +96,6 @@ func holding(name string, port int32) *corev1.Service {
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
 }
 
-func TestAChangeToATakenNodePortKeepsServing(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	served, port := f.web("site").Status.NodePort, freePort()
-	f.put(holding("other", port))
-	f.edit("site", func(s *webv1.MyWebSpec) { s.NodePortNumber = &port })
-	f.blocked("site", webv1.ReasonNodePortUnavailable)
-	if s := f.web("site").Status; s.NodePort != served || s.ReadyReplicas != 1 || s.Completed {
-		t.Errorf("the old port %d still serves, status reports %+v", served, s)
-	}
-	f.remove("Service", "other")
-	f.recovered("site")
-}
-
 func TestANodePortThatTwoMyWebsWant(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -152,22 +138,4 @@ func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {
 	if got := f.warnings(); len(got) != 1 {
 		t.Errorf("the warnings are %v", got)
 	}
-}
-
-func TestAChildThatAFinalizerHoldsIsReported(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	f.patch("ConfigMap", "site", `[{"op":"add","path":"/metadata/finalizers","value":["example.com/keep"]}]`)
-	f.remove("ConfigMap", "site")
-	f.blocked("site", owned.ReasonWaitingForDeletion)
-	if got := f.message("site", owned.Degraded); !strings.Contains(got, "ConfigMap site") ||
-		!strings.Contains(got, "example.com/keep") {
-		t.Errorf("the message does not name the object and its finalizer: %s", got)
-	}
-	f.patch("ConfigMap", "site", removal("/metadata/finalizers"))
-	f.Eventually(f.completed("site"), atOnce).Should(BeTrue())
-	if got := f.child("ConfigMap", "site"); got.GetDeletionTimestamp() != nil {
-		t.Error("the ConfigMap is still being deleted")
-	}
-	f.Eventually(f.warnings).Should(Equal([]string{"Warning WaitingForDeletion"}))
 }

@@ -37,8 +37,6 @@ var resources = map[string]string{"ConfigMap": "configmaps", "Deployment": "depl
 
 const workers = 4 // of every controller
 
-func three(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) }
-
 // A countingQueue counts the syncs that have ended.
 type countingQueue struct {
 	workqueue.TypedRateLimitingInterface[cache.ObjectName]

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/owned"
+	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 )
 
 // These tests run the whole controller, with its caches, against a real API server. They check the objects
@@ -28,39 +28,12 @@ func (f *fixture) sentExactly(want map[string]int) {
 	}
 }
 
-// newRollout returns a fixture with a MyWeb that has three pods, none of them ready.
-func newRollout(t *testing.T) *fixture {
-	t.Helper()
-	f := newFixture(t)
-	f.start()
-	f.create("site", three)
-	f.Eventually(f.exists("Deployment", "site")).Should(BeTrue())
-	return f
-}
-
-func TestPodsThatBecomeReadyOneByOneAreReportedOnce(t *testing.T) {
-	t.Parallel()
-	f := newRollout(t)
-	for n := range int32(4) {
-		f.rollout("site", func(d *appsv1.Deployment) {
-			d.Status = ready(d, 3)
-			d.Status.ReadyReplicas, d.Status.AvailableReplicas = n, n
-			// LastUpdateTime is in the future, so that the rollout does not count as stalled on a slow machine.
-			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue,
-				Reason: "ReplicaSetUpdated", LastUpdateTime: metav1.NewTime(time.Now().Add(time.Minute))}}
-		})
-		f.sync("site")
-	}
-	f.Eventually(f.completed("site")).Should(BeTrue())
-	f.Consistently(f.requests).Should(Equal(fewest))
-	if got := f.web("site").Status.ReadyReplicas; got != 3 {
-		t.Errorf("%d pods are ready, says status", got)
-	}
-}
-
 func TestAStalledRolloutIsReported(t *testing.T) {
 	t.Parallel()
-	f := newRollout(t)
+	f := newFixture(t)
+	f.start()
+	f.create("site", func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) })
+	f.Eventually(f.exists("Deployment", "site")).Should(BeTrue())
 	moved := time.Now()
 	f.rollout("site", func(d *appsv1.Deployment) {
 		d.Status = ready(d, 3)
@@ -86,25 +59,5 @@ func TestTheLossOfTheLastPodIsReportedAtOnce(t *testing.T) {
 	f.Eventually(f.condition("site", owned.Available)).Should(Equal("False NoReadyPod"))
 	if s := f.web("site").Status; s.Completed || s.ReadyReplicas != 0 {
 		t.Errorf("no pod is ready, status reports %+v", s)
-	}
-}
-
-func replace(path, value string) string {
-	return fmt.Sprintf(`[{"op":"replace","path":%q,"value":%s}]`, path, value)
-}
-
-func removal(path string) string { return fmt.Sprintf(`[{"op":"remove","path":%q}]`, path) }
-
-func TestAnAllocatedNodePortSurvivesWhatOthersDoToThePort(t *testing.T) {
-	t.Parallel()
-	f := newServed(t)
-	before := f.child("Service", "site").(*corev1.Service).Spec
-	f.patch("Service", "site", replace("/spec/ports/0/port", "81"))
-	f.Eventually(func() string {
-		return cmp.Diff(before, f.child("Service", "site").(*corev1.Service).Spec)
-	}, atOnce).Should(BeEmpty())
-	f.sync("site")
-	if got := f.web("site").Status.NodePort; got != before.Ports[0].NodePort {
-		t.Errorf("the page was served on port %d, now on %d", before.Ports[0].NodePort, got)
 	}
 }

@@ -144,28 +144,6 @@ func TestAQuotaIsReportedOnceAndHeals(t *testing.T) {
 	}
 }
 
-func TestAChildThatAFinalizerKeepsIsReported(t *testing.T) {
-	b := newFixture(t)
-	b.reconciled()
-	edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/keep"} })
-	b.must(b.Delete(t.Context(), get(b, &corev1.ConfigMap{})))
-	if result, err := b.reconcileLater(); err != nil || result != (ctrl.Result{}) {
-		t.Fatalf("a watch reports its end, Reconcile returned %+v, %v", result, err)
-	}
-	if c := b.condition(owned.Degraded); c.Reason != owned.ReasonWaitingForDeletion ||
-		!strings.Contains(c.Message, "example.com/keep") {
-		t.Errorf("Degraded is %+v", c)
-	}
-	edit(b, &corev1.ConfigMap{}, func(c *corev1.ConfigMap) { c.Finalizers = nil })
-	b.reconciled()
-	if get(b, &corev1.ConfigMap{}).DeletionTimestamp != nil {
-		t.Error("the child was not made again")
-	}
-	if diff := cmp.Diff([]string{"Warning WaitingForDeletion", "Normal Recovered"}, b.recorded()); diff != "" {
-		t.Error("events:", diff)
-	}
-}
-
 func TestDriftCorrectionIsBounded(t *testing.T) {
 	b := newFixture(t)
 	b.reconciled()
@@ -202,26 +180,6 @@ func (b *fixture) roll(ready int32) {
 			Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated",
 			LastUpdateTime: metav1.Time{Time: b.clock.Now().Add(time.Minute)}}}}
 	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
-}
-
-func TestARolloutThatMovesIsNotReportedPodByPod(t *testing.T) {
-	b := newFixture(t, func(w *webv1.MyWeb) { w.Spec.Replicas = new(int32(3)) })
-	b.reconciled()
-	for ready := range int32(3) {
-		b.roll(ready)
-		if result, err := b.reconcileLater(); err != nil || ready > 0 &&
-			(result.RequeueAfter <= 0 || result.RequeueAfter > 5*time.Second) {
-			t.Errorf("%d of 3 pods are ready: %+v, %v; want to reconcile again", ready, result, err)
-		}
-	}
-	b.roll(3)
-	b.reconciled()
-	if s := get(b, &webv1.MyWeb{}).Status; !s.Completed || s.ReadyReplicas != 3 {
-		t.Errorf("status is %+v", s)
-	}
-	if n := b.writes("PUT mywebs/status"); n != 2 {
-		t.Errorf("from creation to completed %d status writes, want 2", n)
-	}
 }
 
 func TestARolloutThatStandsStillIsReported(t *testing.T) {

@@ -95,16 +95,6 @@ func (b *fixture) restart() {
 	b.Reconciler = operator.Compose(h, b.recorder)
 }
 
-// newServed is newFixture, with a MyWeb that has its desired state.
-func newServed(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
-	t.Helper()
-	b := newFixture(t, change...)
-	b.reconciled()
-	b.deploy()
-	b.reconciled()
-	return b
-}
-
 // listByIndex answers a list from the API server that a cache would answer from its index of node ports.
 func listByIndex(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	services, ok := list.(*corev1.ServiceList)
@@ -189,11 +179,6 @@ func edit[T client.Object](b *fixture, obj T, change func(T)) {
 	b.must(b.WithWatch.Update(b.t.Context(), obj))
 }
 
-// edits returns a function that does an edit later.
-func edits[T client.Object](b *fixture, obj T, change func(T)) func() {
-	return func() { edit(b, obj, change) }
-}
-
 func (b *fixture) condition(kind string) metav1.Condition {
 	b.t.Helper()
 	c := meta.FindStatusCondition(get(b, &webv1.MyWeb{}).Status.Conditions, kind)
@@ -203,74 +188,11 @@ func (b *fixture) condition(kind string) metav1.Condition {
 	return *c
 }
 
-// deploy plays the Deployment controller, which envtest lacks: all wanted pods are ready.
-func (b *fixture) deploy() {
-	b.t.Helper()
-	d := get(b, &appsv1.Deployment{})
-	n := *d.Spec.Replicas
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n,
-		ReadyReplicas: n, AvailableReplicas: n}
-	b.must(b.WithWatch.Status().Update(b.t.Context(), d))
-}
-
-// A damage is a change that another client makes to an element of a list.
-type damage struct {
-	spoil    func()
-	repaired func() bool
-}
-
-func damages(b *fixture) map[string]damage {
-	return map[string]damage{
-		"the port of the Service": {
-			edits(b, &corev1.Service{}, func(s *corev1.Service) { s.Spec.Ports[0].Port = 81 }),
-			func() bool {
-				s := get(b, &corev1.Service{})
-				return len(s.Spec.Ports) == 1 && s.Spec.Ports[0].Port == 80
-			},
-		},
-		"the port of the container": {
-			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
-				d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 81
-			}),
-			func() bool {
-				ports := get(b, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Ports
-				return len(ports) == 1 && ports[0].ContainerPort == 80
-			},
-		},
-		"a sysctl more": {
-			edits(b, &appsv1.Deployment{}, func(d *appsv1.Deployment) {
-				c := d.Spec.Template.Spec.SecurityContext
-				c.Sysctls = append(c.Sysctls, corev1.Sysctl{Name: "kernel.shm_rmid_forced", Value: "1"})
-			}),
-			func() bool {
-				return len(get(b, &appsv1.Deployment{}).Spec.Template.Spec.SecurityContext.Sysctls) == 1
-			},
-		},
-	}
-}
-
-func TestOwnedFieldsAreRestored(t *testing.T) {
+func TestAStatusThatBecameZeroIsRead(t *testing.T) {
 	b := newFixture(t)
 	b.reconciled()
-	for name, test := range damages(b) {
-		t.Run(name, func(t *testing.T) {
-			test.spoil()
-			want := int64(1)
-			if strings.HasPrefix(name, "the port of ") {
-				want = 2 // an apply is refused, and its element replaced
-			}
-			if n := b.reconciled(); n != want || !test.repaired() {
-				t.Errorf("%d writes, want %d, restored: %v", n, want, test.repaired())
-			}
-			if n := b.reconciled(); n != 0 {
-				t.Errorf("restored, and %d writes more", n)
-			}
-		})
-	}
-}
-
-func TestAStatusThatBecameZeroIsRead(t *testing.T) {
-	b := newServed(t)
+	b.roll(1)
+	b.reconciled()
 	d := get(b, &appsv1.Deployment{})
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation}
 	b.must(b.WithWatch.Status().Update(t.Context(), d))

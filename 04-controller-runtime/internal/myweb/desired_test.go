@@ -2,9 +2,7 @@ package myweb
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,27 +72,6 @@ func TestNoPageAndAnEmptyPageAreTheSame(t *testing.T) {
 	}
 }
 
-func TestTheSelectorIsOnlyNameAndInstance(t *testing.T) {
-	for name, change := range map[string]func(*webv1.MyWeb){
-		"the sample":     func(*webv1.MyWeb) {},
-		"a digest":       func(w *webv1.MyWeb) { w.Spec.Image = "registry:5000/web@sha256:" + strings.Repeat("a", 64) },
-		"other numbers":  func(w *webv1.MyWeb) { w.Spec.Replicas, w.Spec.NodePortNumber = new(int32(3)), nil },
-		"another UID":    func(w *webv1.MyWeb) { w.UID = "u-2" },
-		"labels of ours": func(w *webv1.MyWeb) { w.Labels = map[string]string{"app.kubernetes.io/name": "x"} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			want := map[string]string{"app.kubernetes.io/name": "myweb", "app.kubernetes.io/instance": "site"}
-			web := mywebtest.New(change)
-			if diff := cmp.Diff(want, DesiredDeployment(web).Spec.Selector.MatchLabels); diff != "" {
-				t.Error("Deployment:", diff)
-			}
-			if diff := cmp.Diff(want, DesiredService(web).Spec.Selector); diff != "" {
-				t.Error("Service:", diff)
-			}
-		})
-	}
-}
-
 func TestEachChildIsLabelledAndControlled(t *testing.T) {
 	web := mywebtest.New()
 	owner := []metav1ac.OwnerReferenceApplyConfiguration{*metav1ac.OwnerReference().
@@ -138,59 +115,6 @@ func TestThePodMeetsTheRestrictedStandard(t *testing.T) {
 		if v.HostPath != nil || v.ConfigMap == nil && v.EmptyDir == nil {
 			t.Errorf("volume %s is %+v", *v.Name, v)
 		}
-	}
-}
-
-func TestEveryVolumeIsMountedOnceAndThePageReadOnly(t *testing.T) {
-	pod := desiredPod(mywebtest.New())
-	mounted := map[string]bool{}
-	for _, m := range pod.Containers[0].VolumeMounts {
-		if mounted[*m.Name] {
-			t.Errorf("volume %s is mounted twice", *m.Name)
-		}
-		mounted[*m.Name] = true
-		if page := *m.Name == "page"; page != (m.ReadOnly != nil && *m.ReadOnly) ||
-			page != (*m.MountPath == "/usr/share/nginx/html") {
-			t.Errorf("mount %+v", m)
-		}
-	}
-	for _, v := range pod.Volumes {
-		if !mounted[*v.Name] {
-			t.Errorf("volume %s is not mounted", *v.Name)
-		}
-		delete(mounted, *v.Name)
-	}
-	if len(mounted) > 0 {
-		t.Errorf("mounted without a volume: %v", slices.Collect(maps.Keys(mounted)))
-	}
-}
-
-func TestANodePortIsNamedOnlyWhenTheMyWebDoes(t *testing.T) {
-	for name, port := range map[string]*int32{"named": new(int32(30100)), "left to the cluster": nil} {
-		t.Run(name, func(t *testing.T) {
-			got := DesiredService(mywebtest.New(func(w *webv1.MyWeb) { w.Spec.NodePortNumber = port })).Spec
-			if diff := cmp.Diff(port, got.Ports[0].NodePort); diff != "" {
-				t.Error(diff)
-			}
-			if *got.Type != corev1.ServiceTypeNodePort || len(got.Ports) != 1 || *got.Ports[0].Port != 80 {
-				t.Errorf("the Service is %+v", got)
-			}
-		})
-	}
-}
-
-func TestReplicas(t *testing.T) {
-	for name, test := range map[string]struct {
-		spec *int32
-		want int32
-	}{"not said": {nil, 1}, "zero": {new(int32(0)), 0}, "ten": {new(int32(10)), 10}} {
-		t.Run(name, func(t *testing.T) {
-			if got := *DesiredDeployment(mywebtest.New(func(w *webv1.MyWeb) {
-				w.Spec.Replicas = test.spec
-			})).Spec.Replicas; got != test.want {
-				t.Errorf("got %d, want %d", got, test.want)
-			}
-		})
 	}
 }
 

@@ -68,7 +68,7 @@ var behaviourChecks = []suite.Check{
 	{ID: "behaviour/10-cost-of-one", Fast: true, Within: 2 * time.Minute,
 		Run:   func(t *suite.T) { costs(t, 1) },
 		Title: "a MyWeb costs 3 writes of children, 2 of status at most, and no read"},
-	{ID: "behaviour/10-cost-of-three-pods", Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 3) },
+	{ID: "behaviour/10-cost-of-three-pods", Fast: true, Within: 2 * time.Minute, Run: func(t *suite.T) { costs(t, 3) },
 		Title: "a MyWeb with 3 pods costs no more than one with 1"},
 	{ID: "behaviour/11-completed-once", Fast: true, Run: completedOnce,
 		Title: "one event reports that a MyWeb is served; a further reconcile, or a restored page, causes no event"},

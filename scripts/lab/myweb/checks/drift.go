@@ -17,7 +17,7 @@ var childChecks = []suite.Check{
 		Title: "an edited page is restored in place"},
 	{ID: "fault/18-deployment-edited", Run: func(t *suite.T) { editedAtOnce(t, suite.Deployments) },
 		Title: "each edited field of the Deployment is restored in place"},
-	{ID: "fault/18-service-edited", Run: func(t *suite.T) { editedAtOnce(t, suite.Services) },
+	{ID: "fault/18-service-edited", Fast: true, Run: func(t *suite.T) { editedAtOnce(t, suite.Services) },
 		Title: "each edited field of the Service is restored in place"},
 	{ID: "fault/18-service-port-added", Run: portAdded,
 		Title: "a second port that a user added to the Service stays, also when the first port is edited and restored"},

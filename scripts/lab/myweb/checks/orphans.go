@@ -20,7 +20,7 @@ var orphanChecks = []suite.Check{
 			"user follows the advice: one is handed over where that is offered, the others are deleted"},
 	{ID: "fault/22-orphans-unseen", Alone: true, Run: orphansUnseen,
 		Title: "an operator that sees the orphans, but not yet that the MyWeb is deleted, does not take them back"},
-	{ID: "fault/22-held-by-finalizer", Run: heldByFinalizer,
+	{ID: "fault/22-held-by-finalizer", Fast: true, Run: heldByFinalizer,
 		Title: "a child that a finalizer keeps from going is reported with the finalizer's name, once; it recovers"},
 }
 

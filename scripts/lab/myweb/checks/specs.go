@@ -11,7 +11,7 @@ import (
 var specChecks = []suite.Check{
 	{ID: "fault/20-key-removed", Fast: true, Run: keyRemoved,
 		Title: "a page and a replica count that are taken out of the spec are gone from the children"},
-	{ID: "fault/23-port-taken-and-back", Run: badPort,
+	{ID: "fault/23-port-taken-and-back", Fast: true, Run: badPort,
 		Title: "a spec that cannot be served is reported with the reason, leaves the pods alone, and recovers when " +
 			"it is reverted"},
 	{ID: "fault/23-refused", Run: refusedChild,
