@@ -61,23 +61,6 @@ var _ = Describe("The webhook of DatabaseBackups", func() {
 		Expect(client.IgnoreNotFound(k8sClient.Delete(ctx, original()))).To(Succeed())
 	})
 
-	It("refuses a schedule that cannot be followed, by field, value, reason and what to do", func() {
-		err := k8sClient.Create(ctx, original(scheduled("0 3 30 2 *")))
-		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring(
-			`spec.schedule: Invalid value: "0 3 30 2 *": never comes: ` +
-				`no year has that date: choose a day that its months have`)))
-		Expect(k8sClient.Create(ctx, original(zone("Europe/Atlantis")))).To(MatchError(ContainSubstring(
-			`spec.timeZone: Invalid value: "Europe/Atlantis": is not known: ` +
-				`use a name of the IANA database, like Europe/Berlin`)))
-		Expect(k8sClient.Create(ctx, original())).To(Succeed())
-		b := original()
-		Expect(k8sClient.Get(ctx, client.ObjectKeyFromObject(b), b)).To(Succeed())
-		b.Spec.Schedule = "61 * * * *"
-		Expect(k8sClient.Update(ctx, b)).To(MatchError(ContainSubstring(
-			`spec.schedule: Invalid value: "61 * * * *": cannot be read: end of range (61) above maximum (59)`)))
-	})
-
 	It("warns of what is missing, and that files will go, once", func() {
 		b := original(deleting)
 		Expect(k8sClient.Create(ctx, b)).To(Succeed())
