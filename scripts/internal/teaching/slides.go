@@ -2,24 +2,14 @@
 package teaching
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"regexp"
-	"strings"
-	"unicode/utf8"
 
 	"example.com/operator-workshop/scripts/internal/page"
 )
 
 // SlidesFile has the slides. It is a page: its blocks are compared, included or skipped like those of other pages.
 const SlidesFile = "SLIDES.md"
-
-// These limits define the code that fits on a slide below its heading, in 24 pixels on 1280 x 720.
-const (
-	slideColumns = 80
-	slideLines   = 15
-)
 
 // A Slide begins at each heading of the second level.
 type Slide struct {
@@ -59,28 +49,4 @@ func Slides(root string) (all []Slide, err error) {
 		}
 	}
 	return all, nil
-}
-
-// Fits returns an error when code of the slide does not fit on a screen of 1280 pixels. The tests of the window measure
-// the slides in a browser.
-func (s Slide) Fits() error {
-	var errs []error
-	lines := 0
-	for _, b := range s.Blocks {
-		if b.Lang == "mermaid" {
-			continue
-		}
-		for line := range strings.SplitSeq(strings.TrimRight(b.Text, "\n"), "\n") {
-			lines++
-			if n := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); n > slideColumns {
-				errs = append(errs, fmt.Errorf("%s:%d: slide %d, %q, has a line of %d columns, %d fit: %s", SlidesFile, b.Line,
-					s.Number, s.Title, n, slideColumns, line))
-			}
-		}
-	}
-	if lines > slideLines {
-		errs = append(errs, fmt.Errorf("%s: slide %d, %q, has %d lines of code, %d fit: make two of it", SlidesFile, s.Number,
-			s.Title, lines, slideLines))
-	}
-	return errors.Join(errs...)
 }

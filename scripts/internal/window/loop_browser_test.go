@@ -120,16 +120,6 @@ func TestTheLoopStandsStepsAndPlays(t *testing.T) {
 	says(t, ctx, ".loop-status", "paused at")
 }
 
-// The sentence about a request names the event that was delivered before it, and does not claim a cause.
-func TestARequestSaysWhatCameBeforeIt(t *testing.T) {
-	f := start(t)
-	writeLedger(t, f.Ledger, 1)
-	ctx := f.openLoop(t)
-	do(t, ctx, chromedp.Click(".arrow.write"))
-	says(t, ctx, ".loop-detail", "3-own (process 7) sent create configmaps myweb 201 moved. It changed the object. "+
-		"Before it, by 4 ms, ConfigMap myweb DELETED was delivered: that is the order, not a cause.")
-}
-
 func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 	f := start(t)
 	f.writeCheck(t, loop.Judgement{Exercise: "04.1", Check: "05-deleted-configmap", Message: "it was made twice", At: 6}, 20)
@@ -146,36 +136,6 @@ func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
 	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(replay), chromedp.Click(replay))
 	says(t, ctx, now+" .mark", "✓ passed 05-deleted-configmap")
 	says(t, ctx, ".loop-status", "paused at 20 of 20")
-}
-
-func TestObjectsAreATreeAndYAMLWithManagers(t *testing.T) {
-	f := startDemo(t)
-	ctx := f.openLoop(t)
-	const deployment = `//div[@class="tree"]/ul/li/ul/li/button[contains(., "Deployment myweb")]`
-	do(t, ctx, chromedp.WaitVisible(deployment))
-	says(t, ctx, ".tree", "owner: MyWeb myweb (controller)")
-	says(t, ctx, ".tree", "observedGeneration")
-	says(t, ctx, ".tree", "Available=True")
-	do(t, ctx, chromedp.Click(deployment), chromedp.WaitVisible(".yaml"))
-	says(t, ctx, ".legend", "myweb-operator: Apply")
-	var line, class, colour string
-	const replicas = `[...document.querySelectorAll(".yaml pre > span")].find(l => l.textContent.includes("image:"))`
-	do(t, ctx, chromedp.Evaluate(replicas+".textContent", &line), chromedp.Evaluate(replicas+".className", &class),
-		chromedp.Evaluate("getComputedStyle("+replicas+").borderLeftColor", &colour))
-	if !strings.Contains(line, "myweb-operator") || class == "" || colour == "rgba(0, 0, 0, 0)" {
-		t.Errorf("the line %q has the class %q and the colour %s", line, class, colour)
-	}
-}
-
-func TestButtonsTypeTheirCommand(t *testing.T) {
-	f := startDemo(t)
-	ctx := f.openLoop(t)
-	label := `//button[text()="Add a label"]`
-	says(t, ctx, ".acts", "kubectl label myweb myweb") // the MyWeb appears when the ledger has named its resource
-	do(t, ctx, chromedp.WaitVisible(label), chromedp.Click(label))
-	says(t, ctx, ".side .verdict", "kubectl label myweb myweb touched=")
-	do(t, ctx, chromedp.Click("#tab-commands"))
-	says(t, ctx, "#panel-commands .xterm-accessibility", "kubectl label myweb myweb touched=")
 }
 
 func TestTheLoopByKeyboardAlone(t *testing.T) {
