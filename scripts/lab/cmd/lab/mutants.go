@@ -46,6 +46,10 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 		return err
 	}
 	all = slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !chosen.MatchString(m.Name) })
+	if len(all) == 0 {
+		return fmt.Errorf("--run %q matches no mutant: the names are those of the files in scripts/lab/myweb/mutants/patches",
+			chosen)
+	}
 	listed, err := impl.Listed(l.root)
 	if err != nil {
 		return err
