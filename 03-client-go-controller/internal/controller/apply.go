@@ -28,13 +28,16 @@ func (c *Controller) applyChild(ctx context.Context, web *webv1.MyWeb, child *my
 	if child.Difference() == "" {
 		return nil
 	}
-	if err := c.checkNodePort(web, child); err != nil {
-		return err
-	}
 	if uid := child.Live.GetUID(); uid != "" {
 		child.Meta.UID = &uid
 	} else {
 		child.Meta.ResourceVersion = new("1")
+		if child.BeforeCreate != nil {
+			child.BeforeCreate()
+		}
+	}
+	if err := c.checkNodePort(web, child); err != nil {
+		return err
 	}
 	live, err := c.apply(ctx, child)
 	if isNodePortTaken(err) {

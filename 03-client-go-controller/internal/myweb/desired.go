@@ -36,10 +36,9 @@ func DesiredChildren(web *webv1.MyWeb) []*owned.Child {
 	for _, child := range children {
 		Kind.Own(web, child)
 	}
-	// A Service that is created again keeps its port. This comes after the hash and the fields: to the stages, which
-	// compare those, the kept port alone is not a difference.
+	// A Service that is created again keeps its port. A live one does not follow the status: any client may write that.
 	if port := &service.Spec.Ports[0]; port.NodePort == nil && web.Status.NodePort != 0 {
-		port.NodePort = new(web.Status.NodePort)
+		children[2].BeforeCreate = func() { port.NodePort = new(web.Status.NodePort) }
 	}
 	return children
 }
@@ -58,6 +57,7 @@ func DesiredConfigMap(web *webv1.MyWeb) *corev1ac.ConfigMapApplyConfiguration {
 
 // DesiredDeployment returns the Deployment whose pods serve the page.
 func DesiredDeployment(web *webv1.MyWeb) *appsv1ac.DeploymentApplyConfiguration {
+	hash := sha256.Sum256([]byte(page(web)))
 	return appsv1ac.Deployment(web.Name, web.Namespace).
 		WithLabels(labels(web)).
 		WithSpec(appsv1ac.DeploymentSpec().
@@ -66,7 +66,7 @@ func DesiredDeployment(web *webv1.MyWeb) *appsv1ac.DeploymentApplyConfiguration 
 			WithTemplate(corev1ac.PodTemplateSpec().
 				WithLabels(labels(web)).
 				// A changed page changes the template, so the Deployment replaces the pods.
-				WithAnnotations(map[string]string{"operator.k8s-summit.org/page-hash": pageHash(web)}).
+				WithAnnotations(map[string]string{"operator.k8s-summit.org/page-hash": hex.EncodeToString(hash[:8])}).
 				WithSpec(desiredPod(web))))
 }
 
@@ -130,11 +130,6 @@ func labels(web *webv1.MyWeb) map[string]string {
 }
 
 func page(web *webv1.MyWeb) string { return ptr.Deref(web.Spec.PageContentHTML, "") }
-
-func pageHash(web *webv1.MyWeb) string {
-	sum := sha256.Sum256([]byte(page(web)))
-	return hex.EncodeToString(sum[:8])
-}
 
 // replicas returns 1 when the MyWeb sets no number: it was stored before the CRD had its default.
 func replicas(web *webv1.MyWeb) int32 { return ptr.Deref(web.Spec.Replicas, 1) }

@@ -35,6 +35,8 @@ type Child struct {
 	Desired runtime.ApplyConfiguration
 	// Meta is the metadata of Desired: a field that is set in Meta is set in Desired.
 	Meta *metav1ac.ObjectMetaApplyConfiguration
+	// BeforeCreate changes Desired before a missing child is applied. It may be nil.
+	BeforeCreate func()
 	// Fields is Desired as a tree of fields, for the comparison of the stages and of 03.
 	Fields map[string]any
 	// Live is the child in the cluster. It is empty, without a UID, while the owner has no such child.

@@ -62,6 +62,9 @@ func (a Applier) apply(ctx context.Context, child *Child) error {
 		child.Meta.UID = &uid
 	} else {
 		child.Meta.ResourceVersion = new("1")
+		if child.BeforeCreate != nil {
+			child.BeforeCreate()
+		}
 	}
 	if err := a.Client.Apply(ctx, child.Desired, a.FieldOwner, client.ForceOwnership); err != nil {
 		return err
