@@ -116,28 +116,6 @@ func causesBesides(err error, field, sentence string) (others []string) {
 	return others
 }
 
-// The API server checks limits on changes too, not only on new objects.
-func TestChangesAreRefusedToo(t *testing.T) {
-	c := newClient(t, server)
-	create(t, c, newMyWeb("changed", map[string]any{"image": "nginx"}))
-	for name, test := range map[string]struct{ patch, field, sentence string }{
-		"a port below the range": {`{"spec":{"nodePortNumber":80}}`, "spec.nodePortNumber",
-			"should be greater than or equal to 30000"},
-		"too many replicas":         {`{"spec":{"replicas":11}}`, "spec.replicas", "should be less than or equal to 10"},
-		"an image with a space":     {`{"spec":{"image":"nginx latest"}}`, "spec.image", "must be an image reference"},
-		"no image any more":         {`{"spec":{"image":null}}`, "spec.image", "Required value"},
-		"no spec any more":          {`{"spec":null}`, "spec", "Required value"},
-		"a field beyond the schema": {`{"spec":{"colour":"red"}}`, "spec.colour", "unknown field"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := c.Patch(t.Context(), newMyWeb("changed", nil), mergePatch(test.patch))
-			if err := checkRefused(err, test.field, test.sentence); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // The limit of the page counts characters, and the limits behind it count bytes: kubectl apply keeps a copy of the
 // object in an annotation, all annotations of an object have 262144 bytes, etcd takes 1.5 MiB in one request, a
 // ConfigMap 1 MiB. JSON of Go writes '<' as the six bytes \u003c, in the copy and in etcd. So the test applies the
@@ -202,33 +180,6 @@ func withLongStatus(web *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	web.Object["status"] = map[string]any{"conditions": conditions}
 	return web
-}
-
-func TestDefaults(t *testing.T) {
-	c := newClient(t, server)
-	for name, test := range map[string]struct {
-		spec map[string]any
-		want any
-	}{
-		"an absent replicas becomes 1": {map[string]any{"image": "nginx"}, int64(1)},
-		"a null replicas becomes 1":    {map[string]any{"image": "nginx", "replicas": nil}, int64(1)},
-		"zero stays zero":              {map[string]any{"image": "nginx", "replicas": int64(0)}, int64(0)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			web := newMyWeb("defaults", test.spec)
-			if err := c.Create(t.Context(), web, client.DryRunAll); err != nil {
-				t.Fatal(err)
-			}
-			if got, _, _ := unstructured.NestedFieldNoCopy(web.Object, "spec", "replicas"); got != test.want {
-				t.Errorf("replicas = %v, want %v", got, test.want)
-			}
-			for _, field := range []string{"nodePortNumber", "pageContentHtml"} {
-				if got, found, _ := unstructured.NestedFieldNoCopy(web.Object, "spec", field); found {
-					t.Errorf("%s = %v, want none: it has no default", field, got)
-				}
-			}
-		})
-	}
 }
 
 // The rule for images accepts the same references as the library that container runtimes use. That

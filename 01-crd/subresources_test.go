@@ -55,33 +55,6 @@ func TestStatusCannotBeWrittenThroughTheMainResource(t *testing.T) {
 	}
 }
 
-func TestOnlyStatusCanBeWrittenThroughTheStatusSubresource(t *testing.T) {
-	c := newClient(t, server)
-	create(t, c, newMyWeb("site", map[string]any{"image": "nginx"}))
-	before := get(t, c, "site")
-
-	changed := before.DeepCopy()
-	changed.Object["spec"] = map[string]any{"image": "httpd"}
-	changed.SetLabels(map[string]string{"a": "b"})
-	changed.SetAnnotations(map[string]string{"a": "b"})
-	changed.SetFinalizers([]string{"example.com/finalizer"})
-	changed.Object["status"] = observed()
-	if err := c.Status().Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
-
-	after := get(t, c, "site")
-	if diff := cmp.Diff(observed(), after.Object["status"]); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
-		t.Errorf("spec changed (-before +after):\n%s", diff)
-	}
-	if len(after.GetLabels())+len(after.GetAnnotations())+len(after.GetFinalizers()) > 0 {
-		t.Errorf("metadata changed: %v", after.Object["metadata"])
-	}
-}
-
 func TestOnlySpecRaisesTheGeneration(t *testing.T) {
 	c := newClient(t, server)
 	create(t, c, newMyWeb("site", map[string]any{"image": "nginx"}))
