@@ -13,8 +13,6 @@ import (
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"example.com/operator-workshop/02-codegen/internal/testenv"
 	"example.com/operator-workshop/02-codegen/internal/webctl"
 )
@@ -22,56 +20,6 @@ import (
 // linesOf returns the lines that were printed so far.
 func linesOf(o *gbytes.Buffer) func() []string {
 	return func() []string { return strings.Split(strings.TrimSpace(string(o.Contents())), "\n") }
-}
-
-// TestWebctlAsOnThePage runs the commands of the page, with a watcher beside them.
-func TestWebctlAsOnThePage(t *testing.T) {
-	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, newNamespace(t)))
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	watched, ended := gbytes.NewBuffer(), make(chan error, 1)
-	go func() { ended <- webctl.Run(ctx, []string{"watch"}, watched) }()
-	g := gomega.NewWithT(t)
-	sees := func(line string) {
-		t.Helper()
-		g.Eventually(linesOf(watched), 10*time.Second).Should(gomega.ContainElement(line))
-	}
-	sees("the cache has synced, watching")
-
-	for _, step := range []struct{ command, output, watched string }{
-		{"apply --image nginx --label tier=front shop",
-			"shop 1 nginx 0/1 tier=front", "ADDED    shop: generation 1, image nginx, 0 of 1 ready"},
-		{"apply --image nginx --label tier=back blog",
-			"blog 1 nginx 0/1 tier=back", "ADDED    blog: generation 1, image nginx, 0 of 1 ready"},
-		{"scale shop 3",
-			"shop 2 nginx 0/3 tier=front", "CHANGED  shop: generation 2, image nginx, 0 of 3 ready"},
-		{"status shop 3",
-			"shop 2 nginx 3/3 tier=front", "STATUS   shop: generation 2, image nginx, 3 of 3 ready"},
-		{"list -l tier=front", "shop 2 nginx 3/3 tier=front", ""},
-		{"list --field-selector metadata.name!=shop", "blog 1 nginx 0/1 tier=back", ""},
-		{"apply --image httpd --label tier=front shop",
-			"shop 3 httpd 3/3 tier=front", "CHANGED  shop: generation 3, image httpd, 3 of 3 ready"},
-		{"get shop", "shop 3 httpd 3/3 tier=front", ""},
-		{"delete shop", "deleted shop", "DELETED  shop"},
-	} {
-		out := gbytes.NewBuffer()
-		if err := webctl.Run(t.Context(), strings.Fields(step.command), out); err != nil {
-			t.Fatalf("%s: %v", step.command, err)
-		}
-		lines := linesOf(out)()
-		if got := strings.Join(strings.Fields(lines[len(lines)-1]), " "); got != step.output {
-			t.Errorf("%s printed %q, want %q", step.command, got, step.output)
-		}
-		if step.watched != "" {
-			sees(step.watched)
-		}
-	}
-
-	interrupt()
-	if err := <-ended; err != nil {
-		t.Errorf("watch ended with %v", err)
-	}
-	sees("the cache holds 1 at the end")
 }
 
 func TestWebctlWatchSelectsAndResyncs(t *testing.T) {
@@ -98,23 +46,6 @@ func TestWebctlWatchSelectsAndResyncs(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("watched (-want +got):\n%s", diff)
-	}
-}
-
-func TestWebctlApplyMeetsAnotherOwner(t *testing.T) {
-	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, server, newNamespace(t)))
-	run := func(command string) error {
-		return webctl.Run(t.Context(), strings.Fields(command), gbytes.NewBuffer())
-	}
-	if err := run("apply --image nginx shop"); err != nil {
-		t.Fatal(err)
-	}
-	if err := run("apply --image httpd --manager editor shop"); !apierrors.IsConflict(err) ||
-		!strings.Contains(err.Error(), `"webctl"`) {
-		t.Errorf("another manager: %v, want a conflict with webctl", err)
-	}
-	if err := run("apply --image httpd --manager editor --force shop"); err != nil {
-		t.Errorf("another manager with force: %v", err)
 	}
 }
 
