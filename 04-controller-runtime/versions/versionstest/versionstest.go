@@ -2,7 +2,6 @@
 package versionstest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -28,8 +27,7 @@ import (
 type Cluster struct {
 	Config     *rest.Config
 	Kubeconfig string
-	Warnings   bytes.Buffer // a line for each
-	Port       int          // the port of the webhook
+	Port       int // the port of the webhook
 	client.Client
 
 	config string // the folder with the overlays
@@ -42,11 +40,11 @@ func Start(t *testing.T) *Cluster {
 	c := &Cluster{Config: testenv.NewAPIServer(t), Port: testenv.FreePort(t),
 		config: filepath.Join(filepath.Dir(here), "..", "config")}
 	c.Kubeconfig = testenv.WriteKubeconfig(t, c.Config, "default")
-	heard := rest.CopyConfig(c.Config)
-	heard.WarningHandler = rest.NewWarningWriter(&c.Warnings, rest.WarningWriterOptions{})
+	quiet := rest.CopyConfig(c.Config)
+	quiet.WarningHandler = rest.NoWarnings{} // v1 is deprecated
 	scheme := testenv.NewScheme(server.AddToScheme, apiextensionsv1.AddToScheme)
 	var err error
-	if c.Client, err = client.New(heard, client.Options{Scheme: scheme}); err != nil {
+	if c.Client, err = client.New(quiet, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -80,10 +78,10 @@ func (c *Cluster) Kubectl(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// Convert runs the webhook until the test ends, or stop is called. It returns when the API server uses it.
-func (c *Cluster) Convert(t *testing.T) (stop func()) {
+// Convert runs the webhook until the test ends. It returns when the API server uses it.
+func (c *Cluster) Convert(t *testing.T) {
 	t.Helper()
-	stop = testenv.Run(t, func(ctx context.Context) error {
+	testenv.Run(t, func(ctx context.Context) error {
 		return server.Run(ctx, c.Config, server.Options{Host: "127.0.0.1", Port: c.Port})
 	})
 	// The API server converts a created object to the storage version, so one of the two requests needs the webhook.
@@ -96,7 +94,6 @@ func (c *Cluster) Convert(t *testing.T) (stop func()) {
 			g.Expect(c.Create(t.Context(), web, client.DryRunAll)).To(gomega.Succeed())
 		}
 	}, "30s", "50ms").Should(gomega.Succeed())
-	return stop
 }
 
 // StoredVersions are those in which the CRD says that objects may be stored.
