@@ -210,27 +210,6 @@ func TestAMyWebIsServed(t *testing.T) {
 	}, "30s").Should(Succeed())
 }
 
-func TestAnObjectOfSomebodyElseIsNotTouched(t *testing.T) {
-	g, s := NewWithT(t), start(t, nil)
-	stranger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Data: map[string]string{"index.html": "not yours"}}
-	g.Expect(s.Create(t.Context(), stranger)).To(Succeed())
-	web := s.create(t, "web")
-	g.Eventually(func() error { return s.Get(t.Context(), key("web"), &corev1.Service{}) }, "30s").Should(Succeed())
-	now := &corev1.ConfigMap{}
-	g.Consistently(func(g Gomega) {
-		g.Expect(s.Get(t.Context(), key("web"), now)).To(Succeed())
-		g.Expect(now.ResourceVersion).To(Equal(stranger.ResourceVersion))
-	}, "1s").Should(Succeed())
-
-	t.Log("it is created when the other one is gone")
-	g.Expect(s.Delete(t.Context(), stranger)).To(Succeed())
-	g.Eventually(func(g Gomega) {
-		g.Expect(s.Get(t.Context(), key("web"), now)).To(Succeed())
-		g.Expect(metav1.IsControlledBy(now, web)).To(BeTrue())
-	}, "40s").Should(Succeed())
-}
-
 func TestAChildThatTheHookDropsIsDeleted(t *testing.T) {
 	g, s := NewWithT(t), start(t, nil)
 	web := s.create(t, "web")
