@@ -16,7 +16,6 @@ import (
 	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -128,26 +127,9 @@ func (f *fixture) newMyWeb(name string, spec map[string]any) *unstructured.Unstr
 	return web
 }
 
-// change merges into the spec of a MyWeb.
-func (f *fixture) change(web *unstructured.Unstructured, spec map[string]any) {
-	f.t.Helper()
-	changed := web.DeepCopy()
-	for field, value := range spec {
-		f.Expect(unstructured.SetNestedField(changed.Object, value, "spec", field)).To(gomega.Succeed())
-	}
-	f.Expect(f.Patch(f.t.Context(), changed, client.MergeFrom(web))).To(gomega.Succeed())
-}
-
 // get reads an object of the namespace.
 func get[T client.Object](f *fixture, object T, name string) (T, error) {
 	return object, f.Get(f.t.Context(), client.ObjectKey{Namespace: f.namespace, Name: name}, object)
-}
-
-// children are the three children that a MyWeb of this name must have.
-func children(name string) []client.Object {
-	meta := metav1.ObjectMeta{Name: name}
-	return []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &appsv1.Deployment{ObjectMeta: meta},
-		&corev1.Service{ObjectMeta: meta}}
 }
 
 // condition returns a function that reads a condition of a MyWeb, as "status reason: message".
@@ -165,18 +147,5 @@ func (f *fixture) condition(web *unstructured.Unstructured, kind string) func() 
 			}
 		}
 		return "", err
-	}
-}
-
-// releases returns a function that reads the names of the Secrets with the releases of a MyWeb.
-func (f *fixture) releases(name string) func() ([]string, error) {
-	return func() (names []string, err error) {
-		var secrets corev1.SecretList
-		err = f.List(f.t.Context(), &secrets, client.InNamespace(f.namespace),
-			client.MatchingLabels{"owner": "helm", "name": name})
-		for _, s := range secrets.Items {
-			names = append(names, s.Name)
-		}
-		return names, err
 	}
 }
