@@ -33,10 +33,8 @@ func TestTheGraph(t *testing.T) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"an invalid graph is reported", invalidGraph},
 		{"the graph becomes a CRD", graphBecomesCRD},
 		{"a MyWeb becomes three children", threeChildren},
-		{"a deleted child returns", deletedChild},
 		{"an edited field is restored", editedField},
 		{"a changed page changes the template", changedPage},
 		{"the status follows the Deployment", statusFollows},
@@ -52,24 +50,6 @@ func TestTheGraph(t *testing.T) {
 		t.Errorf("the role lacks something:\n%s", kro.Output())
 	}
 	kro.Terminate()
-}
-
-func invalidGraph(t *testing.T) {
-	wrong := testenv.ReadManifest[unstructured.Unstructured](t, "testdata/wrong-field.yaml")
-	create(t, wrong)
-	eventually(t, func() error {
-		got, err := get(t, of(graphs), wrong.GetName())
-		if c := condition(got, "GraphAccepted"); !strings.HasPrefix(c, "False") || !strings.Contains(c, "pages") {
-			return fmt.Errorf("GraphAccepted is %s, want False and the field, %w", c, err)
-		}
-		return err
-	})
-	if got, err := get(t, of(graphs), wrong.GetName()); err != nil || status[string](got, "state") != "Inactive" {
-		t.Errorf("the state is %q, %v", status[string](got, "state"), err)
-	}
-	if err := server.Delete(t.Context(), wrong); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func graphBecomesCRD(t *testing.T) {

@@ -60,26 +60,6 @@ func threeChildren(t *testing.T) {
 	})
 }
 
-func deletedChild(t *testing.T) {
-	for _, child := range []client.Object{&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}} {
-		before, err := get(t, child, "myweb")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid := before.GetUID()
-		if err := server.Delete(t.Context(), child); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, func() error {
-			now, err := get(t, child, "myweb")
-			if err == nil && now.GetUID() == uid {
-				err = fmt.Errorf("%T is not deleted yet", child)
-			}
-			return err
-		})
-	}
-}
-
 func editedField(t *testing.T) {
 	deployment, err := get(t, &appsv1.Deployment{}, "myweb")
 	if err != nil {
