@@ -25,7 +25,7 @@ func examineCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&file, "file", "",
 		"examine.yaml with the settings below (default: that of the working folder, if there is one)")
-	f.StringVar(&s.Program, "program", "", "the operator's executable file")
+	f.StringVar(&s.Program, "program", "", "the operator's executable file, or with --against its examine.json")
 	f.StringVar(&s.CRD, "crd", "", "folder or file with its CRDs")
 	f.StringVar(&s.Sample, "sample", "", "file with one custom resource")
 	f.StringVar(&s.Ready, "ready", "", "{jsonpath}=value, or a condition, that says the sample is ready")
@@ -63,6 +63,9 @@ func examineCommand() *cobra.Command {
 
 // examineSubject examines an operator, compares it with another, and writes the reports. Its error is the verdict.
 func examineSubject(cmd *cobra.Command, subject examine.Subject, only []string, against string) (err error) {
+	if isReport(subject.Program) {
+		return compareReports(subject, against)
+	}
 	var baseline examine.Baseline
 	if subject.Baseline != "" {
 		if baseline, err = examine.ReadBaseline(subject.Baseline); err != nil {
@@ -78,7 +81,7 @@ func examineSubject(cmd *cobra.Command, subject examine.Subject, only []string, 
 		if older, err = olderReport(cmd.Context(), subject, options, against); err != nil {
 			return fmt.Errorf("AGAINST=%s: %w", against, err)
 		}
-		if filepath.Ext(against) != ".json" {
+		if !isReport(against) {
 			subject.Old = against
 		}
 	}
@@ -96,7 +99,7 @@ func examineSubject(cmd *cobra.Command, subject examine.Subject, only []string, 
 
 // olderReport is the report to compare with: a file, or the report of another program that is examined now.
 func olderReport(ctx context.Context, s examine.Subject, o examine.Options, against string) (*examine.Report, error) {
-	if filepath.Ext(against) == ".json" {
+	if isReport(against) {
 		return examine.ReadReport(against)
 	}
 	s.Program, s.Out = against, filepath.Join(s.Out, "against")
@@ -105,6 +108,29 @@ func olderReport(ctx context.Context, s examine.Subject, o examine.Options, agai
 		return nil, err
 	}
 	return report, written(report, s.Out)
+}
+
+// isReport reports whether a path is that of a report, and not of a program.
+func isReport(path string) bool { return filepath.Ext(path) == ".json" }
+
+// compareReports compares two reports of earlier examinations. It examines nothing.
+func compareReports(subject examine.Subject, against string) error {
+	if !isReport(against) {
+		return fmt.Errorf("PROGRAM=%s is a report, which is only compared with another report: AGAINST= is the examine.json "+
+			"of an older program", subject.Program)
+	}
+	older, err := examine.ReadReport(against)
+	if err != nil {
+		return fmt.Errorf("AGAINST=%s: %w", against, err)
+	}
+	newer, err := examine.ReadReport(subject.Program)
+	if err != nil {
+		return fmt.Errorf("PROGRAM=%s: %w", subject.Program, err)
+	}
+	if err := os.MkdirAll(subject.Out, 0o755); err != nil {
+		return err
+	}
+	return compared(older, newer, subject.Out)
 }
 
 // compared writes and prints the findings that became better and worse. Worse findings are an error.

@@ -89,6 +89,39 @@ func TestNoReportShowsASecret(t *testing.T) {
 	}
 }
 
+// TestTwoReportsAreCompared compares reports of earlier examinations.
+func TestTwoReportsAreCompared(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, verdict string) string {
+		path := filepath.Join(dir, name)
+		report := `{"schema": "https://example.com/operator-workshop/examine/v1", "operator": "o", "findings": [
+			{"id": "drift/a", "experiment": "drift", "title": "a", "verdict": "` + verdict + `"}]}`
+		if err := os.WriteFile(path, []byte(report), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good, bad := write("good.json", "passed"), write("bad.json", "failed")
+	for name, test := range map[string]struct{ program, against, page, err string }{
+		"worse":                {bad, good, "## Worse\n\n- a: passed → failed", "1 findings passed before and fail now: drift/a"},
+		"better":               {good, bad, "## Better\n\n- a: failed → passed", ""},
+		"a report alone":       {good, "", "", "AGAINST= is the examine.json of an older program"},
+		"another file of JSON": {good, filepath.Join(dir, "none.json"), "", "none.json: no such file"},
+	} {
+		out := filepath.Join(dir, name)
+		command := command()
+		command.SetErr(io.Discard)
+		command.SetArgs([]string{"examine", "--program", test.program, "--against", test.against, "--out", out})
+		err := command.ExecuteContext(t.Context())
+		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s: %v, want %q", name, err, test.err)
+		}
+		if page, _ := os.ReadFile(filepath.Join(out, "against.md")); !strings.Contains(string(page), test.page) {
+			t.Errorf("%s: the page does not have %q:\n%s", name, test.page, page)
+		}
+	}
+}
+
 func TestNoErrorShowsASecret(t *testing.T) {
 	_, printed := examined(t, "FAULT=quits")
 	withoutValue(t, "the terminal", printed)

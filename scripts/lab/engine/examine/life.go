@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,24 +56,37 @@ func creation(r *run) error {
 }
 
 // mostSteps is how many lines of a creation are kept.
-const mostSteps = 120
+const mostSteps = 200
 
 // record records the loop until steps is called: the events that the operator received, the requests that it sent,
-// and its output.
+// and beside them the lines that it printed.
 func (t *trial) record() (steps func() []string) {
 	var mu sync.Mutex
 	var records []loop.Record
-	printed := t.operator.Process().Printed()
 	t.fixture.Ledger.Copy(func(r loop.Record) {
 		mu.Lock()
 		defer mu.Unlock()
 		records = append(records, r)
 	})
-	return func() []string {
-		t.fixture.Ledger.Copy(nil)
+	p, begun := t.operator.Process(), "" // begun is the beginning of a line
+	p.CopyOutput(func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		slices.SortFunc(records, func(a, b loop.Record) int { return a.N - b.N })
+		lines := strings.Split(begun+text, "\n")
+		begun = lines[len(lines)-1]
+		for _, line := range lines[:len(lines)-1] {
+			records = append(records, loop.Record{Is: loop.Note, Time: time.Now(), By: loop.Program{Name: "log"},
+				Note: shortened(line, 300)})
+		}
+	})
+	return func() []string {
+		t.fixture.Ledger.Copy(nil)
+		p.CopyOutput(nil)
+		mu.Lock()
+		defer mu.Unlock()
+		slices.SortStableFunc(records, func(a, b loop.Record) int {
+			return cmp.Or(a.Time.Compare(b.Time), a.N-b.N)
+		})
 		var text strings.Builder
 		p := loop.Printer{W: &text}
 		for _, r := range records {
@@ -82,14 +96,6 @@ func (t *trial) record() (steps func() []string) {
 		all := strings.Split(strings.TrimSpace(text.String()), "\n")
 		if more := len(all) - mostSteps; more > 0 {
 			all = append(all[:mostSteps], fmt.Sprintf("… %d more lines", more))
-		}
-		words := strings.Split(strings.TrimSpace(t.operator.Process().OutputSince(printed)), "\n")
-		all = append(all, "", "The operator's own words:")
-		for n, line := range words {
-			if n == mostSteps {
-				return append(all, fmt.Sprintf("… %d more lines", len(words)-n))
-			}
-			all = append(all, shortened(line, 300))
 		}
 		return all
 	}

@@ -31,8 +31,8 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`
 	// Children are the objects that the operator writes, with the number of fields that it sets.
 	Children []string `json:"children"`
-	// Creation lists the events that the operator received, and the requests that it sent, from the creation of the
-	// sample until it was ready.
+	// Creation lists the events that the operator received, the requests that it sent, and the lines that it printed,
+	// from the creation of the sample until it was ready.
 	Creation []string  `json:"creation,omitempty"`
 	Findings []Finding `json:"findings"`
 	// Requests are the numbers of requests that the operator sent in each experiment, without leases and events.
@@ -172,9 +172,8 @@ func (r *Report) Markdown() string {
 		r.section(&b, e)
 	}
 	if len(r.Creation) > 0 {
-		fmt.Fprintf(&b, "\n## The creation, step by step\n\nThe events that the operator received, and the requests that it sent.\n\n"+
-			"```text\n%s\n```\n",
-			strings.Join(r.Creation, "\n"))
+		fmt.Fprintf(&b, "\n## The creation, step by step\n\nThe events that the operator received, the requests that it sent, and the "+
+			"lines that it printed (log).\n\n```text\n%s\n```\n", strings.Join(r.Creation, "\n"))
 	}
 	return b.String()
 }
