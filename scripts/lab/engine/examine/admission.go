@@ -36,8 +36,8 @@ func admission(r *run) error {
 			}
 			return t.refused(c, (*trial).limit, "exceeded quota")
 		}},
-		{"a policy changes a field that it sets", true, nil},
 		{"its namespace is being deleted", false, (*trial).terminated},
+		{"a policy changes a field that it sets", true, nil}, // at the end, because it may take a minute
 	}
 	for _, a := range trials {
 		if r.late() {

@@ -67,6 +67,7 @@ func TestWhatNeverConverges(t *testing.T) {
 	}
 	if os.Getenv("LONG") != "" {
 		faults["FAULT=asks-by-name"] = "it asks the Service hello.examine-1 over the network"
+		faults["FAULT=huge"] = "Insufficient cpu"
 		faults["FAULT=fails-on"] = "its reconciles end in errors"
 		faults["FAULT=fails-rarely"] = "its reconciles end in errors: 1 so far"
 	}
@@ -81,18 +82,29 @@ func TestWhatNeverConverges(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfItsOwn has an operator that makes the certificate of its webhook.
-func TestCertificatesOfItsOwn(t *testing.T) {
+// TestWebhooks has operators that make the certificate of their webhook, read it from a Secret, or register the webhook.
+func TestWebhooks(t *testing.T) {
 	t.Parallel()
-	program, faults := build(t), map[string]string{"FAULT=own-ca": ""}
-	if os.Getenv("LONG") != "" {
-		faults["FAULT=wrong-ca"] = "ValidatingWebhookConfiguration greetings: tls: failed to verify certificate"
+	const manifests, certificate = "../testoperator/config/webhooks.yaml", "../testoperator/config/certificate.yaml"
+	const distrust = "ValidatingWebhookConfiguration greetings: tls: failed to verify certificate"
+	type test struct {
+		fault string
+		files []string
+		want  string // the error; empty when the webhook must be served
 	}
-	for fault, want := range faults {
-		t.Run(fault, func(t *testing.T) {
+	tests := []test{{"own-ca", []string{manifests}, ""}, {"registers", nil, ""}}
+	if os.Getenv("LONG") != "" {
+		tests = append(tests, test{"wrong-ca", []string{manifests}, distrust}, test{"registers-wrong", nil, distrust},
+			test{"from-secret", []string{manifests, certificate}, ""},
+			test{"from-secret", []string{manifests}, `secrets "greetings" not found`})
+	}
+	program := build(t)
+	for _, test := range tests {
+		t.Run(test.fault, func(t *testing.T) {
 			t.Parallel()
-			s := greeting(program, fault)
-			s.Role, s.Webhooks = nil, []string{"../testoperator/config/webhooks.yaml"}
+			want := test.want
+			s := greeting(program, "FAULT="+test.fault)
+			s.Role, s.Webhooks = nil, test.files
 			report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
 			if want != "" {
 				if err == nil || !strings.Contains(err.Error(), want) {
@@ -287,6 +299,15 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 			[]string{"admission", "spec"}, "", []string{"the status reports it", "it reached services/hello.spec"}},
 		"what a spec says later is ignored": {[]string{"FAULT=no-drift"}, []string{"spec"}, "spec",
 			[]string{"accepted, and neither"}},
+		"a ConfigMap that is written all the time": {[]string{"FAULT=beats"}, []string{"steady-state"}, "steady-state",
+			[]string{"apply configmaps every 5"}},
+		"no fault: a lock in a ConfigMap": {[]string{"FAULT=old-lock"}, []string{"steady-state"}, "",
+			[]string{"no request in"}},
+		"a create of what exists, which is no conflict; defaults are not its fields": {[]string{"FAULT=creates"},
+			[]string{"creation"}, "creation", []string{"**passed**: no conflict with itself: none",
+				"**failed**: it does not create what exists", "deployments.apps/hello (7 fields)"}},
+		"no fault: its client is limited to 5 requests a second": {[]string{"FAULT=throttled"}, []string{"drift"}, "drift",
+			[]string{"**passed**: changed fields of configmaps/hello", "**passed**: changed fields of deployments.apps/hello"}},
 		"no backoff": {[]string{"FAULT=at-once"}, []string{"admission"}, "admission", []string{"a hot loop"}},
 		"what a policy changed is reported, and made again when it is deleted": {[]string{"FAULT=once"},
 			[]string{"admission"}, "", []string{"was deleted, "}},
@@ -301,7 +322,7 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 		"no fault: a field on which nothing depends here": {[]string{"FAULT=unused"}, []string{"spec"}, "",
 			[]string{"neither a child nor the status depends on it here, also in a new sample"}},
 		"no fault: some tries at once in each reconcile": {[]string{"FAULT=tries-again"}, []string{"admission"}, "",
-			[]string{"the status reports it"}},
+			[]string{"up to 4 of them at once (a reconcile tries again by itself", "the status reports it"}},
 		"no fault: a reconcile that creates takes seconds": {[]string{"FAULT=waits"}, []string{"creation"}, "",
 			[]string{"passed**: the sample gets ready"}},
 		"no fault: an error at the creation": {[]string{"FAULT=stumbles"}, []string{"creation"}, "",
@@ -342,6 +363,64 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults",
 			[]string{"recovers from 500"}},
 	})
+}
+
+// TestFaultsOfARealServer has an operator for which AlreadyExists means that a child exists: a create may not get it as a
+// fault.
+func TestFaultsOfARealServer(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=trusts")
+	s.Fast = false
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	report, err := Run(ctx, s, Options{Only: []string{"faults"}, Progress: func(format string, args ...any) {
+		t.Logf(format, args...)
+		if strings.Contains(fmt.Sprintf(format, args...), "recovers from 409 Conflict") {
+			cancel() // the others are not of interest
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || report == nil {
+		t.Fatalf("%v, %v", report, err)
+	}
+	if page := report.Markdown(); !strings.Contains(page, "**passed**: recovers from 409 Conflict") {
+		t.Errorf("a create got a fault that no API server sends:\n%s", page)
+	}
+}
+
+// TestPermissionsThatSamplesReach has a role with a permission that only a further sample needs.
+func TestPermissionsThatSamplesReach(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
+	t.Parallel()
+	dir, program := t.TempDir(), build(t)
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	secrets := write("role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: more}\n"+
+		"rules: [{apiGroups: [''], resources: [secrets], verbs: [create]}]\n")
+	more := write("more.yaml", "apiVersion: test.example.com/v1\nkind: Greeting\nmetadata: {name: more}\n"+
+		"spec: {text: more, replicas: 1}\n")
+	for _, samples := range [][]string{nil, {more}} {
+		s := greeting(program, "FAULT=secretive")
+		s.Role, s.More = append(s.Role, secrets), samples
+		report, err := Run(t.Context(), s, Options{Only: []string{"permissions"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(report.Findings, func(f Finding) bool { return f.Title == "further permissions" })
+		if at < 0 || report.Findings[at].Verdict != Skipped ||
+			slices.Contains(report.Findings[at].Evidence, "create secrets") != (samples == nil) {
+			t.Errorf("with the further samples %q:\n%s", samples, report.Markdown())
+		}
+	}
 }
 
 // planted is a fault that an examination must find.

@@ -3,6 +3,8 @@ package examine
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -88,7 +90,11 @@ func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
 }
 
 func (w watched) String() string {
-	return fmt.Sprintf("%d writes in %.1f s", len(w.entries), w.end.Sub(w.begin).Seconds())
+	text := fmt.Sprintf("%d writes in %.1f s", len(w.entries), w.end.Sub(w.begin).Seconds())
+	if n := w.atOnce(); n > 2 && !w.hot() {
+		text += fmt.Sprintf(", up to %d of them at once (a reconcile tries again by itself, as retry.RetryOnConflict does)", n)
+	}
+	return text
 }
 
 // Within a reconcile an operator may try a few times at once, as retry.RetryOnConflict does. Tries with a shorter
@@ -100,15 +106,7 @@ const burst = 200 * time.Millisecond
 // object separately: a burst that does not end is hot, and so are many bursts. Several keys of a queue can demand the
 // same object, each with backoff: then there are many bursts, but far fewer tries than in the first half.
 func (w watched) hot() bool {
-	early, tries := map[string]int{}, map[string][]time.Time{}
-	for _, e := range w.entries {
-		what := e.FullResource() + " " + e.Name
-		if e.Start.After(w.end.Add(-window / 2)) {
-			tries[what] = append(tries[what], e.Start)
-		} else {
-			early[what]++
-		}
-	}
+	early, tries := w.tries()
 	for what, times := range tries {
 		bursts, longest := burstsOf(times)
 		if (bursts > 4 || longest > 8) && len(times)*3 > early[what] {
@@ -116,6 +114,33 @@ func (w watched) hot() bool {
 		}
 	}
 	return false
+}
+
+// tries returns, for each object, how many tries there were in the first half, and the times of those in the second.
+func (w watched) tries() (early map[string]int, late map[string][]time.Time) {
+	early, late = map[string]int{}, map[string][]time.Time{}
+	for _, e := range w.entries {
+		what := e.FullResource() + " " + e.Name
+		if e.Start.After(w.end.Add(-window / 2)) {
+			late[what] = append(late[what], e.Start)
+		} else {
+			early[what]++
+		}
+	}
+	return early, late
+}
+
+// atOnce is the length of the longest burst of refused tries in the second half, where backoff makes no bursts.
+func (w watched) atOnce() (most int) {
+	w.entries = slices.DeleteFunc(slices.Clone(w.entries), func(e ledger.Entry) bool {
+		return e.Code < http.StatusBadRequest
+	})
+	_, tries := w.tries()
+	for _, times := range tries {
+		_, longest := burstsOf(times)
+		most = max(most, longest)
+	}
+	return most
 }
 
 // burstsOf returns the number of bursts in some tries, and the number of tries in the longest burst.

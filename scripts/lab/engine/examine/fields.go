@@ -105,19 +105,43 @@ func (r *run) keepCreations() *proxy.Fault {
 		})})
 }
 
-// decoded decodes an object from JSON, YAML or protobuf; nil when it is in none of them.
+// decoded decodes an object from JSON, YAML or protobuf; nil when it is in none of them. Of these, protobuf alone needs
+// the Go type of the object, which has fields that the operator did not send: see unsent.
 func decoded(body []byte) map[string]any {
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
-	if err == nil {
-		if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object); err == nil {
-			return fields
-		}
-	}
 	var fields map[string]any
-	if yaml.Unmarshal(body, &fields) != nil {
+	if yaml.Unmarshal(body, &fields) == nil {
+		return fields
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
 		return nil
 	}
+	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+		return nil
+	}
+	unsent(fields)
 	return fields
+}
+
+// unsent removes the fields that a Go type has even when they are not set. In other places an empty map has a meaning.
+func unsent(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			empty, isMap := inner.(map[string]any)
+			switch {
+			case key == "targetPort" && fmt.Sprint(inner) == "0", inner == nil,
+				isMap && len(empty) == 0 && slices.Contains([]string{"resources", "strategy", "updateStrategy"}, key):
+				delete(v, key)
+			default:
+				unsent(inner)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			unsent(inner)
+		}
+	}
 }
 
 // discoverFields returns the paths of a child that the operator owns by the managed fields, and that it sent.

@@ -101,10 +101,10 @@ var experiments = []experiment{
 	{"drift", "Drift", 8, "People and programs change what an operator owns. Others watch their children (Owns), and " +
 		"apply the fields that they set; additions by others stay.", drift},
 	{"replicas", "Two replicas", 2, "During an upgrade two processes run. Others elect a leader by a lease.", replicas},
-	{"faults", "API faults", 8,
+	{"faults", "API faults", 10,
 		"API servers are upgraded, overloaded and unreachable. Others return the error, and the work queue tries again " +
 			"with exponential backoff, for each object separately.", apiFaults},
-	{"admission", "Admission", 5,
+	{"admission", "Admission", 6,
 		"Companies guard their clusters by policies and quotas. Others report the refusal in the status, make " +
 			"the other children, and try again with exponential backoff.", admission},
 	{"spec", "Spec changes", 6,
@@ -116,7 +116,7 @@ var experiments = []experiment{
 	{"upgrade", "Upgrade from the old program", 2,
 		"A new version starts over the objects of the old one. Others change a pod template only when the user or the " +
 			"image asks for it, because a changed template restarts all pods.", upgrade},
-	{"many", "Many samples", 4,
+	{"many", "Many samples", 2,
 		"The cost of each object must not grow with their number. Others find the objects of an event by an index or an " +
 			"owner reference, and read from a cache.", many},
 	{"permissions", "Permissions", 1,

@@ -78,6 +78,45 @@ func TestVariations(t *testing.T) {
 	}
 }
 
+// TestACRDWithoutAStatusSubresource reads the operator's CRD, with its status subresource and without it.
+func TestACRDWithoutAStatusSubresource(t *testing.T) {
+	crd, err := os.ReadFile("../testoperator/config/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := filepath.Join(t.TempDir(), "crd.yaml")
+	if err := os.WriteFile(without, []byte(strings.Replace(string(crd), "{status: {}}", "{}", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{"../testoperator/config/crd.yaml": false, without: true} {
+		read, err := Subject{Program: "/bin/true", CRD: file, Sample: "../testoperator/config/sample.yaml"}.resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(newReport(read).Notes, "\n"); strings.Contains(notes, "has no status subresource: ") != want {
+			t.Errorf("%s: %q", file, notes)
+		}
+	}
+}
+
+func TestMaskedPaths(t *testing.T) {
+	for path, want := range map[string]bool{
+		".metadata.generation":                                    true,
+		".metadata.annotations.generation":                        false,
+		".spec.template.metadata.annotations.uid":                 false,
+		".data.resourceVersion":                                   false,
+		".status.conditions[Ready].lastTransitionTime":            true,
+		".metadata.annotations.deployment.kubernetes.io/revision": true,
+		".spec.selector.generation":                               false,
+		".spec.ports[http].nodePort":                              true,
+		".status.children[0].observedGeneration":                  true,
+	} {
+		if got := isMasked(path, masked); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
 func TestVariationPatch(t *testing.T) {
 	data, err := variation{path: []string{"tls", "on"}}.patch(nil)
 	if want := `{"spec":{"tls":{"on":null}}}`; string(data) != want || err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -107,8 +108,8 @@ func (t *trial) await(within time.Duration) error {
 			return nil
 		}
 		m := t.metrics()
-		for _, why := range []error{errs.look(t, m), t.underWay(&work, m)} {
-			if why != nil && !saysWhy(err) {
+		for _, why := range []error{t.converged(), errs.look(t, m), t.underWay(&work, m)} {
+			if why != nil && !saysWhy(err) && !strings.Contains(err.Error(), why.Error()) {
 				err = fmt.Errorf("%w; %w", err, why)
 			}
 		}

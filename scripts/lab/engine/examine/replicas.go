@@ -34,7 +34,13 @@ func replicas(r *run) error {
 				return Finding{}, err
 			}
 		}
-		if err := t.eventually(30*time.Second, func() error { return t.started(both, mark) }); err != nil {
+		_ = t.eventually(30*time.Second, func() error {
+			if !t.operator.Running() || !second.Running() {
+				return nil // one has ended, and never starts
+			}
+			return t.started(both, mark)
+		})
+		if err := t.started(both, mark); err != nil {
 			return t.notTwice(both, mark, err), nil
 		}
 		if err := t.serve(); err != nil {

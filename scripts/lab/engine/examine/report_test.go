@@ -119,6 +119,15 @@ func TestAReportForOtherPrograms(t *testing.T) {
 	}
 }
 
+// TestIDsHaveNoSecret has a finding whose title has a value of a Secret.
+func TestIDsHaveNoSecret(t *testing.T) {
+	r := reportOf(map[string]Verdict{"spec.password becomes hunter2x": Passed, "good": Passed})
+	r.replace(func(text string) string { return strings.ReplaceAll(text, "hunter2", "hash:0123456789ab") })
+	if r.Findings[0].ID != "drift/good" || r.Findings[1].ID != "drift/spec.password-becomes-secretx" {
+		t.Errorf("%q, %q", r.Findings[0].ID, r.Findings[1].ID)
+	}
+}
+
 func TestBackoffIsNotAHotLoop(t *testing.T) {
 	begin := time.Now()
 	tries := func(gaps ...time.Duration) (w watched) {

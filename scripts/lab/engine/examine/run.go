@@ -62,8 +62,7 @@ type run struct {
 	generated   map[fieldOf]bool   // they differ from run to run
 	locks       map[objectKey]bool // of leader elections
 
-	webhooks []string // kinds and names of the configurations
-	served   bool     // there are webhooks, or conversions
+	served bool // there are manifests of webhooks, or conversions
 
 	period time.Duration // the operator's resync period; 0 until it is known
 	waited bool          // the lab has waited for the period
@@ -114,7 +113,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: []string{crds}}); err != nil {
+	if r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: []string{crds}, Services: true}); err != nil {
 		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in CRD=%s: %w", t.CRD, err)
 	}
 	defer func() { err = errors.Join(err, r.fixture.Stop()) }()
@@ -179,7 +178,11 @@ func (r *run) prepare(watching context.Context) error {
 			return err
 		}
 	}
-	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.sample.GetName(), r.report.Operator)
+	r.secrets.Publish(leaseNamespace, r.target.Namespace, r.target.sample.GetName(), r.report.Operator, r.target.what(),
+		r.report.Kind)
+	for _, u := range r.target.needs {
+		r.secrets.Publish(u.GetName())
+	}
 	once := &trial{run: r, ctx: r.ctx, namespace: leaseNamespace}
 	for _, u := range r.target.needs { // an operator may need objects outside the sample's namespace at its start
 		mapping, err := r.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
@@ -193,9 +196,7 @@ func (r *run) prepare(watching context.Context) error {
 	if err := r.installWebhooks(); err != nil {
 		return err
 	}
-	if r.served {
-		go r.fixture.Webhooks.MountCertificates(watching)
-	}
+	go r.fixture.Webhooks.Serve(watching)
 	flags := fixture.FlagsOf(r.ctx, r.target.Program, subcommand(r.target.Args)...)
 	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
 		return err

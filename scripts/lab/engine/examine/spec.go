@@ -27,6 +27,7 @@ func specChanges(r *run) error {
 		r.add("fields reach the children or are refused", skipped("the schema of spec has no field that can be varied"))
 	}
 	for n, v := range all {
+		r.secrets.Publish(v.name())
 		if n == limit || r.late() {
 			r.add("further fields", skipped("%d of %d variations were left out for lack of time", len(all)-n, len(all)))
 			return nil

@@ -11,14 +11,24 @@ import (
 )
 
 const restlessFields = `\.(uid|resourceVersion|namespace|managedFields|clusterIPs?|creationTimestamp|` +
-	`generation|observedGeneration|last\w+Time)\b|\.ownerReferences\[\d+\]\.uid|deployment\.kubernetes\.io/revision`
+	`generation|observedGeneration|last\w+Time)\b|\.ownerReferences\[\d+\]\.uid`
 
 var (
 	// restless are the paths that change with every write of an object.
 	restless = regexp.MustCompile(restlessFields)
 	// masked are the paths that differ in every life of an object: the cluster chooses ports, too.
 	masked = regexp.MustCompile(restlessFields + `|\.(nodePort|healthCheckNodePort)\b`)
+	// free are the paths whose names the operator chooses.
+	free = regexp.MustCompile(`\.(annotations|labels|matchLabels|selector|data|binaryData)\.`)
+	// revision is a path that the controller of Deployments writes.
+	revision = regexp.MustCompile(`\.annotations\.deployment\.kubernetes\.io/revision`)
 )
+
+// isMasked reports whether a path within an object is masked: by the name of a field, and not by a name that the
+// operator chose, such as that of an annotation.
+func isMasked(path string, masked *regexp.Regexp) bool {
+	return revision.MatchString(path) || masked.MatchString(path) && !free.MatchString(path)
+}
 
 // observe reads the state, without fields that differ in every life.
 func (t *trial) observe() (state.State, error) { return t.observeWithout(masked) }
@@ -37,7 +47,9 @@ func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 			delete(u.Object, "status")
 		}
 		t.hideData(c, u.Object)
-		all.Add(c.String(), u.Object, masked)
+		all.Add(c.String(), u.Object, func(path string) bool {
+			return isMasked(strings.TrimPrefix(path, c.String()), masked)
+		})
 	}
 	names := strings.NewReplacer(append(uids, t.namespace, "NAMESPACE")...)
 	for path, value := range all {

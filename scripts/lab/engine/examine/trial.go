@@ -184,7 +184,8 @@ func (t *trial) at(c child) dynamic.ResourceInterface {
 // create creates the sample. A restarted operator may need some seconds until its webhooks answer.
 func (t *trial) create() (err error) {
 	_ = t.eventually(15*time.Second, func() error {
-		if err = t.put(t.target.sample); err != nil && t.served && isCallError(err) {
+		if err = t.put(t.target.sample); isCallError(err) {
+			_ = t.operator.findWebhooks(t.ctx) // it may have created the configuration meanwhile
 			return err
 		}
 		return nil

@@ -39,6 +39,9 @@ func (r *run) undisturbed() error {
 		r.report.Notes = append(r.report.Notes, "It is not known whether a reconcile is under way all the time: the lab reads "+
 			"no metrics of the operator (--metrics-bind-address).")
 	}
+	if served, err := r.fixture.Webhooks.Called(r.ctx); err == nil && len(served) > 0 {
+		r.report.Notes = append(r.report.Notes, fmt.Sprintf("Its webhooks were served: %s.", strings.Join(served, ", ")))
+	}
 	r.state, r.varying = state.Common(r.states)
 	for c, fields := range r.fields {
 		r.fields[c] = slices.DeleteFunc(fields, func(p path) bool { return r.generated[fieldOf{c, p.String()}] })

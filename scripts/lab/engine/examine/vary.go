@@ -17,8 +17,11 @@ type variation struct {
 	was   any // nil when the field was not set
 }
 
+// name is the path of the field.
+func (v variation) name() string { return "spec." + strings.Join(v.path, ".") }
+
 func (v variation) String() string {
-	name := "spec." + strings.Join(v.path, ".")
+	name := v.name()
 	if v.value == nil {
 		return name + " is removed"
 	}

@@ -2,6 +2,8 @@ package examine
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,25 +44,30 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// readWebhooks returns the configurations in the manifests. $NAMESPACE in them is the operator's namespace.
-func (r *run) readWebhooks() (all []*unstructured.Unstructured, err error) {
+// readWebhooks returns the configurations in the manifests, and the Secrets that a Certificate of cert-manager asks for.
+// $NAMESPACE in them is the operator's namespace.
+func (r *run) readWebhooks() (all []*unstructured.Unstructured, secrets []types.NamespacedName, err error) {
 	for _, file := range r.target.webhookFiles() {
 		objects, err := fixture.Objects(file)
 		if err != nil {
-			return nil, fmt.Errorf("WEBHOOKS=%s cannot be read: %w", file, err)
+			return nil, nil, fmt.Errorf("WEBHOOKS=%s cannot be read: %w", file, err)
 		}
 		for _, u := range objects {
-			if strings.HasSuffix(u.GetKind(), "WebhookConfiguration") {
+			secret, _, _ := unstructured.NestedString(u.Object, "spec", "secretName")
+			switch {
+			case strings.HasSuffix(u.GetKind(), "WebhookConfiguration"):
 				all = append(all, u)
-				r.webhooks = append(r.webhooks, u.GetKind()+" "+u.GetName())
+			case u.GetKind() == "Certificate" && secret != "":
+				namespace := strings.ReplaceAll(u.GetNamespace(), "$NAMESPACE", r.target.home())
+				secrets = append(secrets, types.NamespacedName{Namespace: namespace, Name: secret})
 			}
 		}
 	}
 	if len(all) == 0 && len(r.target.Webhooks) > 0 {
-		return nil, fmt.Errorf("WEBHOOKS=%s holds no MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
+		return nil, nil, fmt.Errorf("WEBHOOKS=%s holds no MutatingWebhookConfiguration or ValidatingWebhookConfiguration",
 			strings.Join(r.target.Webhooks, ","))
 	}
-	return all, nil
+	return all, secrets, nil
 }
 
 // servicesOf are the Services that webhooks name in their clientConfig. The names replace $NAMESPACE.
@@ -92,7 +99,7 @@ func (r *run) servicesOf(configurations []*unstructured.Unstructured) (all []typ
 // installWebhooks makes the API server call the program, as a Service does in a cluster. The lab makes certificates, as
 // cert-manager does; an operator can make its own instead.
 func (r *run) installWebhooks() error {
-	configurations, err := r.readWebhooks()
+	configurations, secrets, err := r.readWebhooks()
 	if err != nil || len(configurations) == 0 && len(r.target.conversions) == 0 {
 		return err
 	}
@@ -123,46 +130,84 @@ func (r *run) installWebhooks() error {
 			return err
 		}
 	}
+	for _, secret := range secrets {
+		err := r.namespaceExists(r.ctx, secret.Namespace)
+		if err == nil {
+			err = r.fixture.Webhooks.Publish(r.ctx, secret)
+		}
+		if err != nil {
+			return fmt.Errorf("put the certificate of the webhooks into the Secret %s: %w", secret, err)
+		}
+	}
 	// This is controller-runtime's default folder. The program's TMPDIR is the fixture's folder.
 	place := filepath.Join(r.fixture.Dir, "k8s-webhook-server", "serving-certs")
 	return errors.Join(os.MkdirAll(filepath.Dir(place), 0o700), os.Symlink(r.fixture.Webhooks.CertDir, place))
 }
 
-// webhooksAnswer waits until the program serves its webhooks, and the API server can trust them. If the program serves
-// none, the examination goes on without webhooks.
+// webhooksAnswer waits until the program serves its webhooks, and the API server can trust them. The configurations are
+// those of the manifests, or the operator has created them. If the program does not serve those beside the CRDs, the
+// examination goes on without webhooks.
 func (r *run) webhooksAnswer() error {
-	if !r.served {
-		return nil
-	}
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(r.operator.webhookPort()))
+	var names []string
 	var err error
 	for begin := time.Now(); time.Since(begin) < 15*time.Second && r.operator.Running(); {
-		if err = r.fixture.Webhooks.Trusted(r.ctx, address); err == nil {
-			r.report.Notes = append(r.report.Notes, fmt.Sprintf("Its webhooks were served: %s.", strings.Join(r.webhooks, ", ")))
+		if names, err = r.fixture.Webhooks.Called(r.ctx); err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return nil
+		}
+		if err = r.operator.findWebhooks(r.ctx); err == nil {
 			return nil
 		}
 		if err := fixture.Pause(r.ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
+	address := localAddress(r.operator.webhookPort())
+	beside := r.served && len(r.target.Webhooks) == 0 && len(r.target.conversions) == 0
+	switch {
+	case !r.operator.Running():
+		p := r.operator.Process()
+		return fmt.Errorf("the operator %v before it served its webhooks%s", p.Exit(), words(p))
+	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("the API server does not trust the webhooks at %s: %w. The caBundle must be the CA of the "+
 			"certificate that the program serves%s", address, err, words(r.operator.Process()))
-	}
-	if len(r.target.Webhooks) > 0 || len(r.target.conversions) > 0 {
-		return fmt.Errorf("the program serves no webhooks at %s within 15 s: name its flags in ARGS=%s", address,
-			words(r.operator.Process()))
+	case !beside:
+		return fmt.Errorf("the program serves no webhooks (%s) at %s within 15 s: name its flags in ARGS=%s",
+			strings.Join(names, ", "), address, words(r.operator.Process()))
 	}
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf("The webhooks beside the CRDs (%s) are not served by the program "+
-		"at %s: it is examined without them.", strings.Join(r.webhooks, ", "), address))
+		"at %s: it is examined without them.", strings.Join(names, ", "), address))
 	r.options.Progress("it serves no webhooks at %s: they are left out", address)
 	return r.fixture.Webhooks.Install(r.ctx, "")
 }
 
+// findWebhooks returns nil when the API server can trust the webhooks of the process: on the expected port, or on
+// another port on which it listens.
+func (o *operator) findWebhooks(ctx context.Context) error {
+	err := o.fixture.Webhooks.Trusted(ctx, localAddress(o.webhookPort()))
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	for _, port := range o.Process().Listening() {
+		if o.fixture.Webhooks.Trusted(ctx, localAddress(port)) == nil {
+			o.port = port
+			o.fixture.Webhooks.Add(o.Process(), port)
+			return nil
+		}
+	}
+	return err
+}
+
+// localAddress is the address of a port on this machine.
+func localAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
 // usualWebhookPort is controller-runtime's default.
 const usualWebhookPort = 9443
 
-// webhookPort is the port on which the program serves webhooks: the port in ARGS=, or else the usual port.
+// webhookPort is the port on which the program serves webhooks: the port in ARGS=, the port that was found, or else the
+// usual port.
 func (o *operator) webhookPort() int {
 	for _, arg := range o.target.Args {
 		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -176,17 +221,17 @@ func (o *operator) webhookPort() int {
 		}
 		return o.port
 	}
-	return usualWebhookPort
+	return cmp.Or(o.port, usualWebhookPort)
 }
 
-// certificates are the flags for the certificates of the webhooks that the program has.
+// certificates are the flags for webhooks that the program has: the port, and the folder of certificates when there are
+// any.
 func (o *operator) certificates() []string {
-	if _, err := os.Stat(o.fixture.Webhooks.CertDir); err != nil {
-		return nil // the program serves no webhook
+	flags := []string{fmt.Sprintf("--webhook-port=%d", o.webhookPort())}
+	if dir := o.fixture.Webhooks.CertDir; o.fixture.Webhooks.Certified() {
+		flags = append(flags, "--webhook-cert-path="+dir, "--webhook-cert-dir="+dir, "--cert-dir="+dir)
 	}
-	dir := o.fixture.Webhooks.CertDir
-	return o.with("--webhook-cert-path="+dir, "--webhook-cert-dir="+dir, "--cert-dir="+dir,
-		fmt.Sprintf("--webhook-port=%d", o.webhookPort()))
+	return o.with(flags...)
 }
 
 // subcommand returns the words at the beginning of a program's arguments: its flags belong to that command.

@@ -43,8 +43,8 @@ func (s *Secrets) Hash(value []byte) string {
 	return fmt.Sprintf("hash:%x", mac.Sum(nil)[:6])
 }
 
-// Publish registers names of objects that each report shows. When a Secret contains such a name, a report that shows
-// the name does not reveal the Secret.
+// Publish registers names that each report shows. When a Secret contains such a name, or a part of it, a report that
+// shows the name does not reveal the Secret.
 func (s *Secrets) Publish(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,20 +98,33 @@ func (s *Secrets) Text(text string) string {
 	return b.String()
 }
 
+// isPublished reports whether a form is a part of a published name in a text.
+func (s *Secrets) isPublished(text string, from int, form string) bool {
+	for name := range s.public {
+		for at := range name {
+			begin := from - at
+			if strings.HasPrefix(name[at:], form) && begin >= 0 && strings.HasPrefix(text[begin:], name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // spans are sorted by their beginning, the longest at each position first.
 func (s *Secrets) spans(text string) (all []span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for form, hash := range s.forms {
-		if s.public[form] {
-			continue
-		}
 		for from := 0; ; from++ {
 			i := strings.Index(text[from:], form)
 			if i < 0 {
 				break
 			}
 			from += i
+			if s.isPublished(text, from, form) {
+				continue
+			}
 			all = append(all, span{from, from + len(form), hash})
 		}
 	}

@@ -67,6 +67,9 @@ func TestValues(t *testing.T) {
 		"that are shorter than 4 bytes are in any text": {[]string{"a", "1"}, "a 1", func(*Secrets) string { return "a 1" }},
 		"that are names of objects, which each report has": {[]string{"name-of-sample"}, "name-of-sample",
 			func(*Secrets) string { return "name-of-sample" }},
+		"that are a part of such a name": {[]string{"sample"}, "name-of-sample sample", func(s *Secrets) string {
+			return "name-of-sample " + s.Hash([]byte("sample"))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := knowing(test.values...)

@@ -5,17 +5,16 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 )
 
 // A State maps paths of some objects to values.
 type State map[string]string
 
-// Add notes the values at and below a path, except masked paths, if there are any. It identifies items of a list by
+// Add notes the values at and below a path, except masked paths; masked may be nil. It identifies items of a list by
 // their type or name, if they have one.
-func (s State) Add(path string, value any, masked *regexp.Regexp) {
-	if masked != nil && masked.MatchString(path) {
+func (s State) Add(path string, value any, masked func(path string) bool) {
+	if masked != nil && masked(path) {
 		return
 	}
 	switch v := value.(type) {

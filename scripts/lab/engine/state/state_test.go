@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var masked = regexp.MustCompile(`\.(uid|resourceVersion|clusterIP)\b`)
+var masked = regexp.MustCompile(`\.(uid|resourceVersion|clusterIP)\b`).MatchString
 
 func objectAt(port, page string) State {
 	s := State{}

@@ -72,6 +72,10 @@ const (
 	asksByName      = "asks-by-name"     // it makes all children, and each reconcile asks a Service by its name
 	publishes       = "publishes"        // its IngressClass has no namespace in its name, and is never deleted
 	hangs           = "hangs"            // a reconcile makes all children, and then does not end
+	creates         = "creates"          // each reconcile creates the children, without looking whether they exist
+	huge            = "huge"             // its pods fit on no node
+	beats           = "beats"            // it writes a time into a ConfigMap all the time
+	registersWrong  = "registers-wrong"  // as registers, and the API server does not trust its certificate
 
 	// Habits that are not faults and must not be reported as faults.
 	big         = "big"         // its pods need so much CPU that few of them fit on the nodes
@@ -84,6 +88,12 @@ const (
 	ownCA       = "own-ca"      // it makes the certificate of its webhook
 	trails      = "trails"      // some seconds after the creation it writes to the ConfigMap once more
 	numbered    = "numbered"    // an annotation of the ConfigMap has the generation
+	throttled   = "throttled"   // its client sends 5 requests a second
+	oldLock     = "old-lock"    // it keeps a lock of a leader election in a ConfigMap
+	trusts      = "trusts"      // it creates each child once; AlreadyExists means that it has done so before
+	secretive   = "secretive"   // it makes a Secret for a Greeting with the name more
+	fromSecret  = "from-secret" // it reads the certificate of its webhook from a Secret
+	registers   = "registers"   // it makes a certificate, and registers its webhook
 	busy        = "busy"        // the first reconcile of each Greeting takes seconds; metrics count errors
 	slow        = "slow"        // a reconcile takes most of a second
 	waits       = "waits"       // a reconcile that creates children takes some seconds
@@ -103,7 +113,7 @@ func main() {
 	flag.String("health-probe-bind-address", "0", "not served")
 	metrics := flag.String("metrics-bind-address", "0", "of the metrics, which some faults and habits serve")
 	flag.Bool("metrics-secure", true, "not supported")
-	certs := flag.String("webhook-cert-dir", "", "of the certificate of the webhook, which FAULT=own-ca and wrong-ca serve")
+	certs := flag.String("webhook-cert-dir", "", "of the certificate of the webhook, which some faults and habits serve")
 	port := flag.Int("webhook-port", 9443, "of the webhook")
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
 	namespace := flag.String("leader-election-namespace", "default", "of the lease")
@@ -159,6 +169,9 @@ func run(ctx context.Context, fault, leaseNamespace, certs string, port int) err
 		return err
 	}
 	config.QPS = -1 // a client-side rate limit would hide its requests
+	if fault == throttled {
+		config.QPS, config.Burst = 5, 10 // as client-go has them
+	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -167,10 +180,13 @@ func run(ctx context.Context, fault, leaseNamespace, certs string, port int) err
 	if err != nil {
 		return err
 	}
-	if fault == ownCA || fault == wrongCA {
-		if err := serveWebhook(ctx, kube, certs, port, fault == wrongCA); err != nil {
+	if serve, ok := webhooks[fault]; ok {
+		if err := serve(ctx, kube, certs, port); err != nil {
 			return err
 		}
+	}
+	if fault == oldLock || fault == beats {
+		go beat(ctx, kube, fault == oldLock)
 	}
 	if leaseNamespace == "" {
 		return operate(ctx, client, fault)
@@ -184,7 +200,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		func(o *metav1.ListOptions) { o.LabelSelector = "app=hello" })
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	r := &reconciler{client: client, fault: fault, born: fmt.Sprint(time.Now().UnixNano()),
-		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{},
+		begun: map[cache.ObjectName]bool{}, changed: map[string]bool{}, made: map[string]bool{},
 		listers: map[schema.GroupVersionResource]cache.GenericLister{}}
 	enqueue := func(object any) {
 		for _, name := range greetingsOf(object) {

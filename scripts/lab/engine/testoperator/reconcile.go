@@ -27,6 +27,7 @@ type reconciler struct {
 	node    string                    // of a pod of the last Greeting
 	begun   map[cache.ObjectName]bool // by this process
 	changed map[string]bool           // kinds and names of children that the cluster changed
+	made    map[string]bool           // the same of children that it has created
 	listers map[schema.GroupVersionResource]cache.GenericLister
 }
 
@@ -126,7 +127,7 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 	if r.fault == marksAll && !r.begun[name] {
 		r.markAll(ctx, name)
 	}
-	return r.publish(ctx, name)
+	return errors.Join(r.publish(ctx, name), r.makeSecret(ctx, name))
 }
 
 // applyAll applies the children, and reports whether one of them did not exist.
@@ -192,14 +193,15 @@ func (r *reconciler) plant(greeting, child *unstructured.Unstructured) {
 	case r.fault == protects && child.GetKind() == "ConfigMap":
 		child.SetFinalizers([]string{"kubernetes.io/pvc-protection"})
 	case r.fault == numbered && child.GetKind() == "ConfigMap":
-		child.SetAnnotations(map[string]string{"hash": fmt.Sprint(greeting.GetGeneration())})
+		child.SetAnnotations(map[string]string{"generation": fmt.Sprint(greeting.GetGeneration())})
 	case r.fault == shares && child.GetKind() == "ConfigMap":
 		child.SetName("shared")
 	case r.fault == named && child.GetKind() == "ConfigMap":
 		text, _, _ := unstructured.NestedString(child.Object, "data", "text")
 		child.SetName(text)
-	case r.fault == big && child.GetKind() == "Deployment":
-		requests := map[string]any{"requests": map[string]any{"cpu": "1"}}
+	case (r.fault == big || r.fault == huge) && child.GetKind() == "Deployment":
+		cpu := map[string]any{big: "1", huge: "1000"}[r.fault]
+		requests := map[string]any{"requests": map[string]any{"cpu": cpu}}
 		container := map[string]any{"name": "main", "image": "nginx:1.29", "resources": requests}
 		_ = unstructured.SetNestedSlice(child.Object, []any{container}, "spec", "template", "spec", "containers")
 	case (r.fault == makesUp || r.fault == unused) && child.GetKind() == "ConfigMap":
@@ -253,6 +255,9 @@ func stored(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 	want *unstructured.Unstructured) error {
+	if r.fault == creates || r.fault == trusts {
+		return r.create(ctx, gvr, want)
+	}
 	have, err := r.get(gvr, cache.MetaObjectToName(want))
 	key := gvr.Resource + " " + cache.MetaObjectToName(want).String()
 	switch {

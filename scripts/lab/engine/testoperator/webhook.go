@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 	"path/filepath"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	admissionac "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"k8s.io/client-go/kubernetes"
 	certutil "k8s.io/client-go/util/cert"
 )
@@ -25,10 +28,32 @@ const (
 	webhookName      = "greetings"
 )
 
-// serveWebhook serves a webhook that admits all Greetings. It makes its own certificate, as cert-controller does: it
-// writes the certificate into a Secret, the CA into the configuration, and waits until the Secret is mounted. With
-// wrongCA the configuration gets another CA.
-func serveWebhook(ctx context.Context, kube kubernetes.Interface, dir string, port int, wrongCA bool) error {
+// webhooks are the faults and habits of operators that serve a webhook.
+var webhooks = map[string]func(ctx context.Context, kube kubernetes.Interface, certs string, port int) error{
+	ownCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) error {
+		return serveMounted(ctx, kube, certs, port, false)
+	},
+	wrongCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) error {
+		return serveMounted(ctx, kube, certs, port, true)
+	},
+	fromSecret: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
+		secret, err := kube.CoreV1().Secrets(webhookNamespace).Get(ctx, webhookName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return serveWebhook(port, secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	},
+	registers: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
+		return register(ctx, kube, port, false)
+	},
+	registersWrong: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
+		return register(ctx, kube, port, true)
+	},
+}
+
+// serveMounted makes a certificate, as cert-controller does: it writes the certificate into a Secret, the CA into the
+// configuration, and waits until the Secret is mounted. With wrongCA the configuration gets another CA.
+func serveMounted(ctx context.Context, kube kubernetes.Interface, dir string, port int, wrongCA bool) error {
 	certificate, err := ownCertificate(ctx, kube)
 	if err != nil {
 		return err
@@ -46,13 +71,54 @@ func serveWebhook(ctx context.Context, kube kubernetes.Interface, dir string, po
 	if err != nil {
 		return err
 	}
-	file, key := filepath.Join(dir, corev1.TLSCertKey), filepath.Join(dir, corev1.TLSPrivateKeyKey)
+	file := filepath.Join(dir, corev1.TLSCertKey)
 	for mounted := []byte(nil); !bytes.Equal(mounted, certificate); time.Sleep(50 * time.Millisecond) {
 		mounted, _ = os.ReadFile(file)
 	}
+	key, err := os.ReadFile(filepath.Join(dir, corev1.TLSPrivateKeyKey))
+	if err != nil {
+		return err
+	}
+	return serveWebhook(port, certificate, key)
+}
+
+// register makes a certificate, and creates the configuration of the webhook. With wrongCA the configuration has
+// another CA.
+func register(ctx context.Context, kube kubernetes.Interface, port int, wrongCA bool) error {
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(webhookName+"."+webhookNamespace+".svc", nil, nil)
+	if err != nil {
+		return err
+	}
+	ca := certificate
+	if wrongCA {
+		if ca, _, err = certutil.GenerateSelfSignedCertKey("other", nil, nil); err != nil {
+			return err
+		}
+	}
+	configuration := admissionac.ValidatingWebhookConfiguration(webhookName).WithWebhooks(
+		admissionac.ValidatingWebhook().WithName("greetings.test.example.com").WithAdmissionReviewVersions("v1").
+			WithSideEffects(admissionv1.SideEffectClassNone).
+			WithClientConfig(admissionac.WebhookClientConfig().WithCABundle(ca...).WithService(
+				admissionac.ServiceReference().WithNamespace(webhookNamespace).WithName(webhookName).WithPath("/validate"))).
+			WithRules(admissionac.RuleWithOperations().WithOperations(admissionv1.Create, admissionv1.Update).
+				WithAPIGroups(greetings.Group).WithAPIVersions(greetings.Version).WithResources(greetings.Resource)))
+	_, err = kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Apply(ctx, configuration,
+		metav1.ApplyOptions{FieldManager: "testoperator", Force: true})
+	if err != nil {
+		return err
+	}
+	return serveWebhook(port, certificate, key)
+}
+
+// serveWebhook serves a webhook that admits all Greetings.
+func serveWebhook(port int, certificate, key []byte) error {
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return err
+	}
 	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), Handler: http.HandlerFunc(admit),
-		ReadHeaderTimeout: time.Second}
-	go func() { fmt.Fprintln(os.Stderr, "webhook:", server.ListenAndServeTLS(file, key)) }()
+		ReadHeaderTimeout: time.Second, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
+	go func() { fmt.Fprintln(os.Stderr, "webhook:", server.ListenAndServeTLS("", "")) }()
 	return nil
 }
 

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// beat writes the time into an annotation of a ConfigMap twice in a second, until ctx ends. With isLock it is the
+// annotation in which old versions of client-go keep the lock of a leader election.
+func beat(ctx context.Context, kube kubernetes.Interface, isLock bool) {
+	annotation := "test.example.com/alive"
+	if isLock {
+		annotation = resourcelock.LeaderElectionRecordAnnotationKey
+	}
+	for ctx.Err() == nil {
+		object := corev1ac.ConfigMap("testoperator", metav1.NamespaceDefault).
+			WithAnnotations(map[string]string{annotation: time.Now().Format(time.RFC3339Nano)})
+		_, _ = kube.CoreV1().ConfigMaps(metav1.NamespaceDefault).Apply(ctx, object,
+			metav1.ApplyOptions{FieldManager: "testoperator", Force: true})
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// create creates a child without looking whether it exists.
+func (r *reconciler) create(ctx context.Context, gvr schema.GroupVersionResource, want *unstructured.Unstructured) error {
+	key := gvr.Resource + " " + cache.MetaObjectToName(want).String()
+	if r.fault == trusts && r.made[key] {
+		return nil
+	}
+	_, err := r.client.Resource(gvr).Namespace(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		err = nil
+	}
+	r.made[key] = err == nil
+	return err
+}
+
+// makeSecret makes a Secret for a Greeting with the name more.
+func (r *reconciler) makeSecret(ctx context.Context, name cache.ObjectName) error {
+	if r.fault != secretive || name.Name != "more" {
+		return nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(secrets.GroupVersion().WithKind("Secret"))
+	u.SetNamespace(name.Namespace)
+	u.SetName(name.Name)
+	return r.create(ctx, secrets, u)
+}
