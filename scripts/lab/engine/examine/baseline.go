@@ -60,6 +60,9 @@ func (r *Report) Accept(b Baseline) {
 	}
 }
 
+// badness sorts verdicts. A skipped finding is not compared: nothing was tried.
+var badness = map[Verdict]int{Late: 1, Failed: 2}
+
 // Compare is a page with the findings that became better or worse from an older report to a newer one.
 func Compare(older, newer *Report) string {
 	var b strings.Builder
@@ -76,9 +79,11 @@ func Compare(older, newer *Report) string {
 		switch {
 		case !known:
 			only = append(only, fmt.Sprintf("- only now: %s: %s", f.Title, f.Verdict))
-		case f.Verdict == Failed && was.Verdict != Failed:
+		case (f.Verdict == Skipped) != (was.Verdict == Skipped):
+			only = append(only, line)
+		case badness[f.Verdict] > badness[was.Verdict]:
 			worse = append(worse, line)
-		case f.Verdict != Failed && was.Verdict == Failed:
+		case badness[f.Verdict] < badness[was.Verdict]:
 			better = append(better, line)
 		}
 	}
@@ -107,11 +112,11 @@ func Compare(older, newer *Report) string {
 	return b.String()
 }
 
-// Worse are the ids of findings that fail now and did not before.
+// Worse are the ids of findings that fail now and passed, or came late, before.
 func Worse(older, newer *Report) (ids []string) {
 	for _, f := range newer.Findings {
 		at := slices.IndexFunc(older.Findings, func(was Finding) bool { return was.ID == f.ID })
-		if f.Verdict == Failed && at >= 0 && older.Findings[at].Verdict == Passed {
+		if f.Verdict == Failed && at >= 0 && slices.Contains([]Verdict{Passed, Late}, older.Findings[at].Verdict) {
 			ids = append(ids, f.ID)
 		}
 	}

@@ -123,6 +123,32 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
+// TestConversions has a CRD with two versions, and an operator that converts them, and one that does not.
+func TestConversions(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
+	t.Parallel()
+	program := build(t)
+	for fault, want := range map[string]string{"FAULT=converts": "",
+		"FAULT=": "serves no webhooks (the conversion of greetings.test.example.com)"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := greeting(program, fault)
+			s.CRD = "../testoperator/config/crd_versions.yaml"
+			report, err := Run(t.Context(), s, Options{Only: []string{"restart"}, Progress: t.Logf})
+			switch {
+			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+				t.Errorf("%v, want %q", err, want)
+			case want == "" && err != nil:
+				t.Error(err)
+			case want == "" && report.Count(Failed) > 0:
+				t.Error(report.Markdown())
+			}
+		})
+	}
+}
+
 // TestAnUpgradeThatRestartsPodsIsFound starts the operator over the objects of another version, which had another
 // annotation in its pod template, and over objects of the same version.
 func TestAnUpgradeThatRestartsPodsIsFound(t *testing.T) {

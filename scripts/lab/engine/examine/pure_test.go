@@ -117,6 +117,15 @@ func TestMaskedPaths(t *testing.T) {
 	}
 }
 
+func TestSubcommands(t *testing.T) {
+	for args, want := range map[string]string{"run --port=1": "run", "--port=1 run": "", "a b -c d": "a b",
+		"config.yaml": "", "$KUBECONFIG": ""} {
+		if got := strings.Join(subcommand(strings.Fields(args)), " "); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+	}
+}
+
 func TestVariationPatch(t *testing.T) {
 	data, err := variation{path: []string{"tls", "on"}}.patch(nil)
 	if want := `{"spec":{"tls":{"on":null}}}`; string(data) != want || err != nil {

@@ -69,11 +69,11 @@ func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 }
 
 func TestTwoReportsAreCompared(t *testing.T) {
-	older := reportOf(map[string]Verdict{"a": Passed, "b": Failed, "c": Passed, "gone": Failed})
-	newer := reportOf(map[string]Verdict{"a": Failed, "b": Passed, "c": Passed, "new": Failed})
+	older := reportOf(map[string]Verdict{"a": Passed, "b": Failed, "c": Passed, "d": Passed, "e": Failed, "gone": Failed})
+	newer := reportOf(map[string]Verdict{"a": Failed, "b": Passed, "c": Passed, "d": Late, "e": Skipped, "new": Failed})
 	page := Compare(older, newer)
-	for _, say := range []string{"## Worse\n\n- a: passed → failed", "## Better\n\n- b: failed → passed",
-		"- only now: new: failed", "- only before: gone: failed", "| Drift | 1 | 1 | 2 | 2 |"} {
+	for _, say := range []string{"## Worse\n\n- a: passed → failed: what was seen\n- d: passed → late",
+		"## Better\n\n- b: failed → passed: what was seen\n\n", "both\n\n- e: failed → skipped", "- only now: new: failed", "- only before: gone: failed", "| Drift | 1 | 1 | 2 | 2 |"} {
 		if !strings.Contains(page, say) {
 			t.Errorf("the page does not say %q:\n%s", say, page)
 		}

@@ -93,6 +93,7 @@ const (
 	trusts      = "trusts"      // it creates each child once; AlreadyExists means that it has done so before
 	secretive   = "secretive"   // it makes a Secret for a Greeting with the name more
 	fromSecret  = "from-secret" // it reads the certificate of its webhook from a Secret
+	converts    = "converts"    // it converts the versions of a Greeting
 	registers   = "registers"   // it makes a certificate, and registers its webhook
 	busy        = "busy"        // the first reconcile of each Greeting takes seconds; metrics count errors
 	slow        = "slow"        // a reconcile takes most of a second

@@ -43,6 +43,17 @@ var webhooks = map[string]func(ctx context.Context, kube kubernetes.Interface, c
 		}
 		return serveWebhook(port, secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	},
+	converts: func(_ context.Context, _ kubernetes.Interface, certs string, port int) error {
+		certificate, err := os.ReadFile(filepath.Join(certs, corev1.TLSCertKey))
+		if err != nil {
+			return err
+		}
+		key, err := os.ReadFile(filepath.Join(certs, corev1.TLSPrivateKeyKey))
+		if err != nil {
+			return err
+		}
+		return serveWebhook(port, certificate, key)
+	},
 	registers: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
 		return register(ctx, kube, port, false)
 	},
@@ -110,13 +121,16 @@ func register(ctx context.Context, kube kubernetes.Interface, port int, wrongCA 
 	return serveWebhook(port, certificate, key)
 }
 
-// serveWebhook serves a webhook that admits all Greetings.
+// serveWebhook serves a webhook that admits all Greetings, and a webhook that converts them.
 func serveWebhook(port int, certificate, key []byte) error {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), Handler: http.HandlerFunc(admit),
+	mux := http.NewServeMux()
+	mux.HandleFunc("/validate", admit)
+	mux.HandleFunc("/convert", convert)
+	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), Handler: mux,
 		ReadHeaderTimeout: time.Second, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
 	go func() { fmt.Fprintln(os.Stderr, "webhook:", server.ListenAndServeTLS("", "")) }()
 	return nil
@@ -154,4 +168,27 @@ func admit(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind,
 		"response": map[string]any{"uid": review.Request.UID, "allowed": true}})
+}
+
+// convert answers a request of the API server for objects of another version: all versions have the same fields.
+func convert(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Request    struct {
+			UID               string           `json:"uid"`
+			DesiredAPIVersion string           `json:"desiredAPIVersion"`
+			Objects           []map[string]any `json:"objects"`
+		} `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for _, object := range review.Request.Objects {
+		object["apiVersion"] = review.Request.DesiredAPIVersion
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind,
+		"response": map[string]any{"uid": review.Request.UID, "convertedObjects": review.Request.Objects,
+			"result": map[string]any{"status": metav1.StatusSuccess}}})
 }
