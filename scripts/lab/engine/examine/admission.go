@@ -109,8 +109,7 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where := t.sampled(func() (bool, string) { return t.reports(message) })
-	missing := t.missing(c)
+	reported, where, missing := t.reacts(c, func() (bool, string) { return t.reports(message) })
 	if err := lift(t.ctx); err != nil {
 		return Finding{}, err
 	}
@@ -141,15 +140,19 @@ func (w watched) judge(where, back string, reported bool, missing []string) Find
 	return passed("%v; %s; its other children existed; %s", w, where, back)
 }
 
-// sampled looks for a report for a second, because a status can have it only for a moment in each reconcile.
-func (t *trial) sampled(look func() (bool, string)) (found bool, where string) {
-	_ = t.eventually(time.Second, func() error {
-		if found, where = look(); !found {
+// reacts waits until a report is found and the other children exist. A status can have the report only for a moment in
+// each reconcile.
+func (t *trial) reacts(except child, look func() (bool, string)) (found bool, where string, missing []string) {
+	_ = t.eventually(t.patience(), func() error {
+		if !found {
+			found, where = look()
+		}
+		if missing = t.missing(except); !found || len(missing) > 0 {
 			return errNothing
 		}
 		return nil
 	})
-	return found, where
+	return found, where, missing
 }
 
 // reports looks for a message in the sample's status, and in events about the sample.

@@ -83,10 +83,18 @@ type watched struct {
 	entries    []ledger.Entry
 }
 
-// watch records the operator's writes in a window, which may already have begun.
+// watch records the operator's writes in a window, which may already have begun. On a slow machine the short waits of an
+// exponential backoff fill the first window, so watch waits for a second one before it believes in a hot loop.
 func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
-	err = fixture.Pause(t.ctx, window-time.Since(begin))
-	return watched{begin, time.Now(), t.writes(mark)}, err
+	for range 2 {
+		err = fixture.Pause(t.ctx, window-time.Since(begin))
+		w = watched{begin, time.Now(), t.writes(mark)}
+		if err != nil || !w.hot() {
+			break
+		}
+		begin, mark = time.Now(), t.fixture.Ledger.Mark()
+	}
+	return w, err
 }
 
 func (w watched) String() string {

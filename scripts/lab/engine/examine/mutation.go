@@ -114,8 +114,7 @@ func (t *trial) mutated(m mutation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reported, where := t.sampled(t.noticed)
-	missing := t.missing(m.child)
+	reported, where, missing := t.reacts(m.child, t.noticed)
 	if err := stop(t.ctx); err != nil {
 		return Finding{}, err
 	}

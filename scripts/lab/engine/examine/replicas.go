@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,15 +36,15 @@ func replicas(r *run) error {
 			}
 		}
 		_ = t.eventually(30*time.Second, func() error {
-			if !t.operator.Running() || !second.Running() {
-				return nil // one has ended, and never starts
+			if len(ended(both)) > 0 {
+				return nil // it never starts
 			}
 			return t.started(both, mark)
 		})
 		if err := t.started(both, mark); err != nil {
 			return t.notTwice(both, mark, err), nil
 		}
-		if err := t.serve(); err != nil {
+		if err := t.serve(); err != nil || len(ended(both)) > 0 {
 			return t.notTwice(both, mark, err), nil
 		}
 		if t.fixture.Ledger.Count(ledger.Match{After: mark, Resources: leases}) == 0 {
@@ -71,6 +72,11 @@ func (t *trial) started(both []*operator, mark int) error {
 		return errors.New("no replica watches the sample's kind")
 	}
 	return nil
+}
+
+// ended are the replicas that do not run.
+func ended(replicas []*operator) []*operator {
+	return slices.DeleteFunc(slices.Clone(replicas), func(o *operator) bool { return o.Running() })
 }
 
 func (t *trial) notTwice(both []*operator, mark int, err error) Finding {
@@ -155,6 +161,9 @@ func (t *trial) takeOver(both []*operator) (Finding, error) {
 		_, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 		return err
 	})
+	if len(ended([]*operator{other})) > 0 {
+		return t.notTwice([]*operator{other}, mark, err), nil
+	}
 	if err != nil {
 		return failed("60 s after the leader was killed the other has not restored %s: %v", c, err), t.ctx.Err()
 	}

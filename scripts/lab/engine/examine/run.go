@@ -55,6 +55,7 @@ type run struct {
 	state    state.State
 	varying  map[string]bool
 	keys     [][]key
+	slowest  time.Duration // time until the sample was ready
 
 	creationsMu sync.Mutex
 	creations   []made

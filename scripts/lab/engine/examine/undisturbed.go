@@ -92,9 +92,11 @@ func (t *trial) restarted() error {
 
 // learn creates the sample, waits until it is ready, and records the operator's writes and children.
 func (t *trial) learn() error {
+	begin := time.Now()
 	if err := t.serve(); err != nil {
 		return errors.Join(err, t.sight())
 	}
+	t.run.slowest = max(t.slowest, time.Since(begin))
 	t.findLocks()
 	if t.children == nil {
 		children, err := t.discoverChildren()

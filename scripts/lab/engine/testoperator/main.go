@@ -78,31 +78,32 @@ const (
 	registersWrong  = "registers-wrong"  // as registers, and the API server does not trust its certificate
 
 	// Habits that are not faults and must not be reported as faults.
-	big         = "big"         // its pods need so much CPU that few of them fit on the nodes
-	marksPods   = "marks-pods"  // it annotates the pods of its Deployment, and the status has the node of a pod
-	makesUp     = "makes-up"    // it generates a password, and accepts a changed one
-	fingerprint = "fingerprint" // the status has a value that lives as long as the process
-	protects    = "protects"    // a finalizer of the cluster keeps its ConfigMap
-	progressing = "progressing" // after a change of the spec its status has a condition Updating, which is False
-	stumbles    = "stumbles"    // as fails-on at the creation only
-	ownCA       = "own-ca"      // it makes the certificate of its webhook
-	trails      = "trails"      // some seconds after the creation it writes to the ConfigMap once more
-	numbered    = "numbered"    // an annotation of the ConfigMap has the generation
-	throttled   = "throttled"   // its client sends 5 requests a second
-	oldLock     = "old-lock"    // it keeps a lock of a leader election in a ConfigMap
-	trusts      = "trusts"      // it creates each child once; AlreadyExists means that it has done so before
-	secretive   = "secretive"   // it makes a Secret for a Greeting with the name more
-	fromSecret  = "from-secret" // it reads the certificate of its webhook from a Secret
-	converts    = "converts"    // it converts the versions of a Greeting
-	registers   = "registers"   // it makes a certificate, and registers its webhook
-	busy        = "busy"        // the first reconcile of each Greeting takes seconds; metrics count errors
-	slow        = "slow"        // a reconcile takes most of a second
-	waits       = "waits"       // a reconcile that creates children takes some seconds
-	named       = "named"       // spec.text is the name of the ConfigMap
-	unused      = "unused"      // spec.nodePort never matters; it generates a password
-	triesAgain  = "tries-again" // a refused write is tried four times at once in each reconcile
-	inAPod      = "in-a-pod"    // it takes the namespace of its lease from the pod in which it runs
-	withdraws   = "withdraws"   // its IngressClass has the namespace in its name, and is deleted; all share another one
+	big         = "big"          // its pods need so much CPU that few of them fit on the nodes
+	marksPods   = "marks-pods"   // it annotates the pods of its Deployment, and the status has the node of a pod
+	makesUp     = "makes-up"     // it generates a password, and accepts a changed one
+	fingerprint = "fingerprint"  // the status has a value that lives as long as the process
+	protects    = "protects"     // a finalizer of the cluster keeps its ConfigMap
+	progressing = "progressing"  // after a change of the spec its status has a condition Updating, which is False
+	stumbles    = "stumbles"     // as fails-on at the creation only
+	ownCA       = "own-ca"       // it makes the certificate of its webhook
+	trails      = "trails"       // some seconds after the creation it writes to the ConfigMap once more
+	numbered    = "numbered"     // an annotation of the ConfigMap has the generation
+	throttled   = "throttled"    // its client sends 5 requests a second
+	oldLock     = "old-lock"     // it keeps a lock of a leader election in a ConfigMap
+	listensLate = "listens-late" // it listens some time after its start
+	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
+	secretive   = "secretive"    // it makes a Secret for a Greeting with the name more
+	fromSecret  = "from-secret"  // it reads the certificate of its webhook from a Secret
+	converts    = "converts"     // it converts the versions of a Greeting
+	registers   = "registers"    // it makes a certificate, and registers its webhook
+	busy        = "busy"         // the first reconcile of each Greeting takes seconds; metrics count errors
+	slow        = "slow"         // a reconcile takes most of a second
+	waits       = "waits"        // a reconcile that creates children takes some seconds
+	named       = "named"        // spec.text is the name of the ConfigMap
+	unused      = "unused"       // spec.nodePort never matters; it generates a password
+	triesAgain  = "tries-again"  // a refused write is tried four times at once in each reconcile
+	inAPod      = "in-a-pod"     // it takes the namespace of its lease from the pod in which it runs
+	withdraws   = "withdraws"    // its IngressClass has the namespace in its name, and is deleted; all share another one
 )
 
 // resyncPeriod is the period of the fault resyncs.
@@ -128,10 +129,23 @@ func main() {
 	if slices.Contains([]string{busy, hangs, waits}, os.Getenv("FAULT")) {
 		go serveMetrics(*metrics)
 	}
-	if err := run(ctx, os.Getenv("FAULT"), *namespace, *certs, *port); err != nil {
+	must(run(ctx, os.Getenv("FAULT"), *namespace, *certs, *port))
+}
+
+// must ends the process when there is an error.
+func must(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+// listener is open until the process ends.
+var listener net.Listener
+
+func listen(address string) (err error) {
+	listener, err = net.Listen("tcp", address)
+	return err
 }
 
 // failures is the number of reconciles that ended in an error. begun is when the current reconcile began, 0 between
@@ -158,12 +172,12 @@ func run(ctx context.Context, fault, leaseNamespace, certs string, port int) err
 	if fault == inAPod && leaseNamespace != "" {
 		return errors.New("unable to find leader election namespace: not running in-cluster") // as controller-runtime does
 	}
-	if address := os.Getenv("LISTEN"); address != "" {
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
+	if address := os.Getenv("LISTEN"); address != "" && fault == listensLate {
+		time.AfterFunc(time.Second, func() { must(listen(address)) })
+	} else if address != "" {
+		if err := listen(address); err != nil {
 			return err
 		}
-		defer listener.Close()
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
