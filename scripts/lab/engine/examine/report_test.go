@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/operator-workshop/scripts/internal/loop"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -125,6 +126,28 @@ func TestIDsHaveNoSecret(t *testing.T) {
 	r.replace(func(text string) string { return strings.ReplaceAll(text, "hunter2", "hash:0123456789ab") })
 	if r.Findings[0].ID != "drift/good" || r.Findings[1].ID != "drift/spec.password-becomes-secretx" {
 		t.Errorf("%q, %q", r.Findings[0].ID, r.Findings[1].ID)
+	}
+}
+
+// TestAWriteBeforeTheEvent has a write that changes nothing: before the event of the last change, after it, or without one.
+func TestAWriteBeforeTheEvent(t *testing.T) {
+	write := ledger.Entry{UID: "1", ResourceVersion: "7", N: 10, Effect: ledger.Same}
+	event := func(n int, version string) loop.Record {
+		return loop.Record{Is: loop.Event, N: n, UID: "1", ResourceVersion: version}
+	}
+	for name, test := range map[string]struct {
+		records []loop.Record
+		want    bool
+	}{
+		"before it":                     {[]loop.Record{event(5, "6"), event(12, "7")}, true},
+		"after it":                      {[]loop.Record{event(5, "6"), event(8, "7")}, false},
+		"after one of two, of a watch":  {[]loop.Record{event(8, "7"), event(12, "7")}, false},
+		"it does not watch that object": {[]loop.Record{{Is: loop.Event, N: 12, UID: "2", ResourceVersion: "7"}}, false},
+		"only the write itself":         {[]loop.Record{{Is: loop.Request, N: 12, UID: "1", ResourceVersion: "7"}}, false},
+	} {
+		if got := cameLater(test.records, write); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
 	}
 }
 
