@@ -120,6 +120,21 @@ func TestAReportForOtherPrograms(t *testing.T) {
 	}
 }
 
+// TestEachFailureHasACause explains a failure of each experiment that fits no special pattern.
+func TestEachFailureHasACause(t *testing.T) {
+	for _, e := range experiments {
+		f := Finding{Experiment: e.id, Verdict: Failed}.explained()
+		if f.Severity == "" || f.Cause == "" || f.Others == "" {
+			t.Errorf("%s: severity %q, cause %q, others %q", e.id, f.Severity, f.Cause, f.Others)
+		}
+	}
+	for _, p := range patterns {
+		if p.cause == "" || p.others == "" || !slices.Contains(severities, p.severity) {
+			t.Errorf("%s: %q: severity %q, cause %q, others %q", p.experiment, p.says, p.severity, p.cause, p.others)
+		}
+	}
+}
+
 // TestIDsHaveNoSecret has a finding whose title has a value of a Secret.
 func TestIDsHaveNoSecret(t *testing.T) {
 	r := reportOf(map[string]Verdict{"spec.password becomes hunter2x": Passed, "good": Passed})
