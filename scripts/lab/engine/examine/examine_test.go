@@ -171,6 +171,31 @@ func TestAnUpgradeThatRestartsPodsIsFound(t *testing.T) {
 	}
 }
 
+// TestDefaultsOfACreation has a cluster that sets a default only at a creation: a sample without the field differs from a
+// new one in its spec alone.
+func TestDefaultsOfACreation(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
+	t.Parallel()
+	sample := filepath.Join(t.TempDir(), "sample.yaml")
+	text := "apiVersion: test.example.com/v1\nkind: Greeting\nmetadata: {name: hello}\nspec: {text: welcome, aside: hi}\n"
+	if err := os.WriteFile(sample, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := greeting(build(t))
+	s.Sample, s.Needs = sample, []string{"../testoperator/config/defaults.yaml"}
+	report, err := Run(t.Context(), s, Options{Only: []string{"spec"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := report.Markdown()
+	if want := "**passed**: spec.aside is removed: nothing changed, as nothing differs"; report.Count(Failed) > 0 ||
+		!strings.Contains(page, want) {
+		t.Errorf("the page does not say %q:\n%s", want, page)
+	}
+}
+
 // TestWhatComesLate has an operator that looks at its children only at intervals.
 func TestWhatComesLate(t *testing.T) {
 	if os.Getenv("LONG") == "" {

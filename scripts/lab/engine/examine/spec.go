@@ -122,7 +122,7 @@ func (t *trial) asBefore() error {
 }
 
 // differsAnew reports whether another sample, created with the current spec of this sample, reaches a different
-// state.
+// state. The specs are not compared: a webhook may set defaults only at a creation.
 func (t *trial) differsAnew() (bool, error) {
 	now, err := t.sample()
 	if err != nil || t.target.serial() {
@@ -148,6 +148,10 @@ func (t *trial) differsAnew() (bool, error) {
 	there, err := other.observe()
 	if err != nil {
 		return false, err
+	}
+	spec := t.own().String() + ".spec"
+	for _, s := range []state.State{here, there} {
+		maps.DeleteFunc(s, func(path, _ string) bool { return strings.HasPrefix(path, spec) })
 	}
 	return len(state.Differences(here, there, t.varying)) > 0, nil
 }
