@@ -171,9 +171,9 @@ func TestAnUpgradeThatRestartsPodsIsFound(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfACreation has a cluster that sets a default only at a creation: a sample without the field differs from a
-// new one in its spec alone.
-func TestDefaultsOfACreation(t *testing.T) {
+// TestAFieldWithoutAnEffect has a field on which no child depends. A cluster sets a default only at a creation: a sample
+// without the field differs from a new one in its spec alone. Or only an event reports that a value is refused.
+func TestAFieldWithoutAnEffect(t *testing.T) {
 	if os.Getenv("LONG") == "" {
 		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
 	}
@@ -183,16 +183,20 @@ func TestDefaultsOfACreation(t *testing.T) {
 	if err := os.WriteFile(sample, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := greeting(build(t))
-	s.Sample, s.Needs = sample, []string{"../testoperator/config/defaults.yaml"}
-	report, err := Run(t.Context(), s, Options{Only: []string{"spec"}, Progress: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := report.Markdown()
-	if want := "**passed**: spec.aside is removed: nothing changed, as nothing differs"; report.Count(Failed) > 0 ||
-		!strings.Contains(page, want) {
-		t.Errorf("the page does not say %q:\n%s", want, page)
+	program := build(t)
+	for fault, want := range map[string]string{
+		"FAULT=":      "**passed**: spec.aside is removed: nothing changed, as nothing differs",
+		"FAULT=warns": `**passed**: spec.aside becomes "hix": it reached an event (Warning: spec.aside is invalid)`,
+	} {
+		s := greeting(program, fault)
+		s.Sample, s.Needs, s.Role = sample, []string{"../testoperator/config/defaults.yaml"}, nil
+		report, err := Run(t.Context(), s, Options{Only: []string{"spec"}, Progress: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := report.Markdown(); report.Count(Failed) > 0 || !strings.Contains(page, want) {
+			t.Errorf("%s: the page does not say %q:\n%s", fault, want, page)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,6 +53,10 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
+	warnings, err := t.warnings()
+	if err != nil {
+		return Finding{}, err
+	}
 	mark := t.fixture.Ledger.Mark()
 	after, err := t.patchSpec(v, v.value)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
@@ -62,7 +67,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 	if text(before.Object["spec"]) == text(after.Object["spec"]) {
 		return skipped("the API server's defaults restore the old value"), nil
 	}
-	reached, err := t.reached(first)
+	reached, err := t.reached(first, warnings)
 	if err != nil {
 		return Finding{}, err
 	}
@@ -203,9 +208,28 @@ func apiMessage(err error) string {
 	return err.Error()
 }
 
-// reached are the places outside the spec that a change reached. The first state comes from this trial, so that it
-// also shows a port that the cluster chose before.
-func (t *trial) reached(first state.State) (places []string, err error) {
+// warnings counts the events of type Warning about the sample, by message.
+func (t *trial) warnings() (map[string]int32, error) {
+	u, err := t.sample()
+	if err != nil {
+		return nil, err
+	}
+	events, err := t.fixture.Kube.CoreV1().Events(u.GetNamespace()).List(t.ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int32{}
+	for _, e := range events.Items {
+		if e.InvolvedObject.UID == u.GetUID() && e.Type == corev1.EventTypeWarning {
+			all[e.Message] += max(e.Count, 1)
+		}
+	}
+	return all, nil
+}
+
+// reached are the places outside the spec that a change reached, or the warning that refuses the change. The first
+// state comes from this trial, so that it also shows a port that the cluster chose before.
+func (t *trial) reached(first state.State, warnings map[string]int32) (places []string, err error) {
 	spec := t.own().String() + ".spec"
 	err = t.eventually(t.patience(), func() error {
 		places = nil
@@ -219,6 +243,18 @@ func (t *trial) reached(first state.State) (places []string, err error) {
 		for _, line := range state.Differences(now, first, t.varying) {
 			if !strings.HasPrefix(line, spec) && !strings.HasPrefix(line, "…") {
 				places = append(places, strings.Fields(line)[0])
+			}
+		}
+		if len(places) > 0 {
+			return nil
+		}
+		after, err := t.warnings()
+		if err != nil {
+			return err
+		}
+		for message, n := range after {
+			if n > warnings[message] {
+				places = append(places, "an event (Warning: "+shortened(firstLine(message), 200)+")")
 			}
 		}
 		if len(places) == 0 {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,4 +56,20 @@ func (r *reconciler) makeSecret(ctx context.Context, name cache.ObjectName) erro
 	u.SetNamespace(name.Namespace)
 	u.SetName(name.Name)
 	return r.create(ctx, secrets, u)
+}
+
+// refuses reports whether a Greeting is invalid, and records an event about it.
+func (r *reconciler) refuses(ctx context.Context, greeting *unstructured.Unstructured) bool {
+	aside, _, _ := unstructured.NestedString(greeting.Object, "spec", "aside")
+	if r.fault != warns || !strings.HasSuffix(aside, "x") {
+		return false
+	}
+	event := &unstructured.Unstructured{Object: map[string]any{"type": corev1.EventTypeWarning, "reason": "Invalid",
+		"message": "spec.aside is invalid", "involvedObject": map[string]any{"kind": greeting.GetKind(),
+			"namespace": greeting.GetNamespace(), "name": greeting.GetName(), "uid": string(greeting.GetUID())}}}
+	event.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
+	event.SetGenerateName("invalid-")
+	_, err := r.client.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace(greeting.GetNamespace()).
+		Create(ctx, event, metav1.CreateOptions{})
+	return err == nil
 }

@@ -92,6 +92,7 @@ const (
 	oldLock     = "old-lock"     // it keeps a lock of a leader election in a ConfigMap
 	listensLate = "listens-late" // it listens some time after its start
 	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
+	warns       = "warns"        // it refuses a spec whose aside ends with x, and only an event reports it
 	secretive   = "secretive"    // it makes a Secret for a Greeting with the name more
 	fromSecret  = "from-secret"  // it reads the certificate of its webhook from a Secret
 	converts    = "converts"     // it converts the versions of a Greeting

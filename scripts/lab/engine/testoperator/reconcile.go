@@ -60,6 +60,9 @@ func (r *reconciler) reconcile(ctx context.Context, name cache.ObjectName) error
 	} else if err != nil {
 		return err
 	}
+	if r.refuses(ctx, greeting) {
+		return nil
+	}
 	children := childrenOf(greeting)
 	first := cache.MetaObjectToName(desired(greeting, children[0]))
 	if _, err := r.get(children[0], first); r.fault == inMemory && err == nil && !r.begun[name] {
