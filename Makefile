@@ -143,6 +143,10 @@ control: ## Compare an operator with itself: the lab must find no difference
 stages: ## See each stage of a chapter demanded by a check of the lab: make stages CH=04
 	@$(WORKSHOP) stages --ch "$$CH" --run "$$RUN"
 
+# make would replace $KUBECONFIG, which the lab replaces.
+override export ARGS := $(subst $$$$,$$,$(value ARGS))
+override export ENV := $(subst $$$$,$$,$(value ENV))
+
 # Any operator: scripts/lab/examine/README.md explains each setting.
 examine: ## Examine any operator: make examine PROGRAM=path CRD=folder SAMPLE=file
 	@$(WORKSHOP) lab examine --program "$$PROGRAM" --crd "$$CRD" --sample "$$SAMPLE" --ready "$$READY" --args "$$ARGS" \

@@ -5,13 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
 // admission lets a cluster refuse and change the operator's writes, as the policies of a company do.
@@ -113,9 +119,9 @@ func (t *trial) refused(c child, set func(*trial, child) (func(context.Context) 
 	if err := lift(t.ctx); err != nil {
 		return Finding{}, err
 	}
-	begin := time.Now()
+	begin, mark := time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(time.Minute, t.asUndisturbed); err != nil {
-		return failed("1 minute after it was allowed again, the end is not that of an undisturbed run: %v", err), t.ctx.Err()
+		return t.notRecovered("1 minute after it was allowed again", mark, err), t.ctx.Err()
 	}
 	back := fmt.Sprintf("as undisturbed %.1f s after it was allowed again", time.Since(begin).Seconds())
 	return w.judge(where, back, reported, missing), nil
@@ -164,16 +170,41 @@ func (t *trial) reports(message string) (found bool, where string) {
 	if strings.Contains(text(u.Object["status"]), message) {
 		return true, "the status reports it"
 	}
+	if line := t.newError(u); line != "" {
+		return true, "the status reports an error, without the reason (" + line + ")"
+	}
 	events, err := t.fixture.Kube.CoreV1().Events(t.namespace).List(t.ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err.Error()
 	}
 	for _, e := range events.Items {
-		if e.InvolvedObject.UID == u.GetUID() && strings.Contains(e.Message, message) {
+		switch {
+		case e.InvolvedObject.UID != u.GetUID():
+		case strings.Contains(e.Message, message):
 			return true, "an event reports it"
+		case e.Type == corev1.EventTypeWarning:
+			return true, fmt.Sprintf("an event reports an error, without the reason (%s: %s)", e.Reason, shortened(e.Message, 200))
 		}
 	}
 	return false, fmt.Sprintf("%d events, and the status is %s", len(events.Items), text(u.Object["status"]))
+}
+
+// errorWord matches the words of a status that reports an error.
+var errorWord = regexp.MustCompile(`(?i)fail|error|forbidden|denied|reject|refuse`)
+
+// newError is a value in the sample's status that reports an error, and that the status of an undisturbed run does not
+// have; empty when there is none. Types of conditions are names and report nothing.
+func (t *trial) newError(sample *unstructured.Unstructured) string {
+	now, own := state.State{}, t.own().String()
+	now.Add(own, map[string]any{"status": sample.Object["status"]}, func(path string) bool {
+		return isMasked(strings.TrimPrefix(path, own), masked)
+	})
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		if value := now[path]; value != t.state[path] && errorWord.MatchString(value) && !strings.HasSuffix(path, ".type") {
+			return path + ": " + shortened(value, 200)
+		}
+	}
+	return ""
 }
 
 // missing are the children that do not exist in the namespace, except one.

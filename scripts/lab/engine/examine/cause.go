@@ -55,10 +55,13 @@ var patterns = []pattern{
 		"They put the namespace and the name of the sample into the name of a cluster-scoped object."},
 	{"deletion", "has the namespace of the sample", Costs, "an owner reference cannot lead to another namespace",
 		"They set a finalizer on the sample, and delete such objects before they remove it."},
+	{"deletion", "created again under the same name", Stops, "a change for the earlier sample stays, often in an object that the " +
+		"sample was given", "They undo such a change before they remove their finalizer."},
 	{"deletion", "", Stops, "a child has no owner reference, and nothing deletes it",
 		"They set a controller reference, or a finalizer for objects outside the namespace."},
 	{"drift", "no longer sees", Stops, "its cache selects objects by this label",
 		"They select by a label that the operator restores, or accept that it loses such an object."},
+	{"drift", "it was back", Stops, "it creates the object from what it finds in the cluster, not from the sample alone", ""},
 	{"drift", "a deleted", Stops, "it does not watch this kind",
 		"They watch what they create (Owns)."},
 	{"drift", "costs a write", Little, "it writes at each event, even when nothing differs",

@@ -230,6 +230,9 @@ func whatToDo(err error) string {
 			"the sample"
 	case isCallError(err):
 		return "the API server cannot call the program's webhooks: compare the caBundle with the certificate that it serves"
+	case errors.As(err, new(podError)) && errors.Is(err, errFailing): // no definition of ready accepts errors
+		return "the lab runs no containers, so no pod answers: switch off what asks the pods (ARGS=, ENV=, a field of the " +
+			"sample), or run this operator in a cluster with containers"
 	case errors.As(err, new(podError)):
 		return "the lab runs no containers, so no pod answers: name the state before that in READY=, switch off what asks the " +
 			"pods (ARGS=, ENV=), or run this operator in a cluster with containers"

@@ -72,7 +72,7 @@ func (t *trial) createsNothing(how metav1.DeletionPropagation) (Finding, error) 
 	if err != nil && !apierrors.IsNotFound(err) { // the garbage collector can be faster
 		return Finding{}, err
 	}
-	const window = 2 * time.Second
+	window := t.untilResync(2*time.Second, 15*time.Second)
 	if err := fixture.Pause(t.ctx, window); err != nil {
 		return Finding{}, err
 	}
@@ -119,8 +119,9 @@ func (t *trial) deleteAndCreate() (Finding, error) {
 	if err := t.serve(); err != nil {
 		return failed("created again under the same name: %v", err), nil
 	}
+	mark := t.fixture.Ledger.Mark()
 	if err := t.eventually(10*time.Second, t.asUndisturbed); err != nil {
-		return Finding{}, err
+		return t.notRecovered("10 s after the sample was created again under the same name", mark, err), t.ctx.Err()
 	}
 	return passed("all was gone after %.1f s, and the same name worked again", took.Seconds()), nil
 }

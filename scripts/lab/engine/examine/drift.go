@@ -28,6 +28,20 @@ func (r *run) patience() time.Duration {
 	return max(least, min(12*time.Second, (2*r.slowest).Round(time.Second)))
 }
 
+// untilResync is how long the lab waits for an operator that may react at once, or at its next resync: at most most.
+func (r *run) untilResync(least, most time.Duration) time.Duration {
+	if r.period == 0 {
+		return least
+	}
+	return max(least, min(r.period+least, most))
+}
+
+// afterRestart is how long the lab waits for the work of a restarted operator. An operator that works at intervals may
+// need two: it finds the samples in the first, and works in the second.
+func (r *run) afterRestart() time.Duration {
+	return max(2*time.Second, min(2*r.period+time.Second, time.Minute))
+}
+
 // alwaysTried is how many children are disturbed even when the time is over: a report without any would be empty.
 const alwaysTried = 2
 
@@ -82,7 +96,7 @@ func byKind(all []child) (sorted []child) {
 }
 
 func (t *trial) deleteChild(c child) (Finding, error) {
-	if err := t.serve(); err != nil {
+	if err := t.idle(); err != nil {
 		return Finding{}, err
 	}
 	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
@@ -117,7 +131,8 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	}
 	took := time.Since(begin)
 	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
-		return Finding{}, err
+		return t.notRecovered(fmt.Sprintf("%.0f s after the deletion it was back; 20 s later", took.Seconds()), mark,
+			err), t.ctx.Err()
 	}
 	if later {
 		return late("back only after %.0f s", took.Seconds()), nil
@@ -130,7 +145,7 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 const usualPeriod = 35 * time.Second
 
 // awaitPeriod waits until the operator's next resync for a change that did not come at once. It reports whether the
-// resync brought the change. awaitPeriod waits again only when a resync once brought a change.
+// resync brought the change. Without a known period, awaitPeriod waits only once.
 func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
 	wait := cmp.Or(t.period, usualPeriod)
 	if t.waited && t.period == 0 || t.target.Fast && t.period == 0 {
@@ -138,13 +153,10 @@ func (t *trial) awaitPeriod(begin time.Time, observe func() error) bool {
 	}
 	t.run.waited = true
 	if t.eventually(time.Until(begin.Add(wait+t.patience())), observe) != nil {
-		if !t.resyncs {
-			t.run.period = 0
-		}
 		return false
 	}
 	// The change came some time before the resync, so the period may be longer than the lab has waited.
-	t.run.resyncs, t.run.period = true, max(wait, time.Since(begin))
+	t.run.period = max(wait, time.Since(begin))
 	return true
 }
 
@@ -353,7 +365,7 @@ func (c *changes) add(more changes, err error) {
 // changeSome changes fields one after the other, in a separate sample.
 func (r *run) changeSome(c child, fields []path) (all changes, err error) {
 	err = r.inTrial(func(t *trial) error {
-		if err := t.serve(); err != nil {
+		if err := t.idle(); err != nil {
 			return err
 		}
 		mark := t.fixture.Ledger.Mark()
@@ -417,22 +429,41 @@ func (t *trial) addLabels() (Finding, error) {
 	if err := fixture.Pause(t.ctx, 2*time.Second); err != nil {
 		return Finding{}, err
 	}
-	var lost []string
-	for _, c := range t.children {
-		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
-		if err != nil {
+	writes := lines(t.writes(mark))
+	lost, err := t.unlabelled()
+	when := ""
+	if err == nil && len(lost) == 0 { // no event may have started a reconcile
+		when = " after a restart of the operator"
+		t.operator.Kill()
+		if err := t.operator.start(t.ctx); err != nil {
 			return Finding{}, err
 		}
-		if u.GetLabels()["example.com/added"] != "yes" {
-			lost = append(lost, c.String())
+		if err := fixture.Pause(t.ctx, t.afterRestart()); err != nil {
+			return Finding{}, err
 		}
+		lost, err = t.unlabelled()
 	}
-	writes := lines(t.writes(mark))
 	switch {
+	case err != nil:
+		return Finding{}, err
 	case len(lost) > 0:
-		return failed("an added label is gone from %s", strings.Join(lost, ", ")).with(writes...), nil
+		return failed("an added label is gone from %s%s", strings.Join(lost, ", "), when).with(lines(t.writes(mark))...), nil
 	case len(writes) > 0:
 		return failed("the added labels stayed, and cost %d writes", len(writes)).with(writes...), nil
 	}
-	return passed("the added labels stayed, and no write followed"), nil
+	return passed("the added labels stayed, also after a restart of the operator, and no write followed"), nil
+}
+
+// unlabelled are the children that no longer have the label of addLabels.
+func (t *trial) unlabelled() (names []string, err error) {
+	for _, c := range t.children {
+		u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if u.GetLabels()["example.com/added"] != "yes" {
+			names = append(names, c.String())
+		}
+	}
+	return names, nil
 }

@@ -68,6 +68,8 @@ func TestWhatNeverConverges(t *testing.T) {
 	if os.Getenv("LONG") != "" {
 		faults["FAULT=asks-by-name"] = "it asks the Service hello.examine-1 over the network"
 		faults["FAULT=huge"] = "Insufficient cpu"
+		faults["FAULT=asks-by-name"] = "no pod answers: switch off what asks the pods (ARGS=, ENV=, a field"
+		faults["FAULT=begins"] = "name that state in READY="
 		faults["FAULT=fails-on"] = "its reconciles end in errors"
 		faults["FAULT=fails-rarely"] = "its reconciles end in errors: 1 so far"
 	}
@@ -218,6 +220,23 @@ func TestWhatComesLate(t *testing.T) {
 	}
 	if strings.Contains(page, "no longer sees the object") {
 		t.Errorf("it sees its objects at each resync:\n%s", page)
+	}
+}
+
+// TestWorkAtIntervals has an operator that works at intervals: after a restart it writes only at the next interval.
+func TestWorkAtIntervals(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("the nightly workflow runs it: LONG=1 go test ./engine/examine")
+	}
+	t.Parallel()
+	s := greeting(build(t), "FAULT=ticks")
+	s.Period.Duration = 8 * time.Second
+	report, err := Run(t.Context(), s, Options{Only: []string{"restart", "spec"}, Progress: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(report.Failed(), " "); got != "restart" {
+		t.Errorf("failed: %q\n%s", got, report.Markdown())
 	}
 }
 
@@ -415,11 +434,23 @@ func TestMorePlantedFaultsAreFound(t *testing.T) {
 				"its lease was forbidden in the namespace default"}},
 		"no fault: its lease is in the namespace of its pod": {[]string{"FAULT=in-a-pod"}, []string{"replicas"}, "",
 			[]string{"two replicas elect a leader only in a pod"}},
+		"no fault: it finds its cluster by a flag alone": {[]string{"KUBECONFIG="}, []string{"restart"}, "",
+			[]string{"no write for the sample in the 2s after the restart"}},
+		"additions by others are lost in a later reconcile": {[]string{"FAULT=replaces"}, []string{"drift"}, "drift",
+			[]string{"an added label is gone from configmaps/hello, deployments.apps/hello, services/hello after a restart"}},
+		"reads of all namespaces, past the cache": {[]string{"FAULT=lists-all"}, []string{"creation"}, "creation",
+			[]string{"reads went to the API server after the caches had synced", "list configmaps"}},
+		"no fault: the status reports an error without its reason": {[]string{"FAULT=vague"}, []string{"admission"}, "",
+			[]string{"the status reports an error, without the reason"}},
+		"no fault: its name in the lease is that of its machine": {[]string{"FAULT=by-host"}, []string{"replicas"}, "",
+			[]string{"have the same identity in their lease"}},
+		"two replicas with the same name in the lease": {[]string{"FAULT=one-name"}, []string{"replicas"}, "replicas",
+			[]string{"both replicas hold the lease, as"}},
 		"no fault: the spec names a child": {[]string{"FAULT=named"}, []string{"many"}, "",
 			[]string{"writes for a single sample"}},
 		"many samples share one child": {[]string{"FAULT=shares"}, []string{"many"}, "many", []string{"are not served"}},
 		"an error that is forgotten": {[]string{"FAULT=forgets"}, []string{"faults"}, "faults",
-			[]string{"recovers from 500"}},
+			[]string{"recovers from 500", "40 s after its writes worked again, and after 0 further writes"}},
 	})
 }
 
@@ -579,9 +610,27 @@ func TestASentence(t *testing.T) {
 
 // TestASentenceFromTheCluster is about programs that cannot be examined, which becomes clear only when they run.
 func TestASentenceFromTheCluster(t *testing.T) {
-	s := greeting("/bin/false")
-	_, err := Run(t.Context(), s, Options{Progress: t.Logf})
-	if err == nil || !strings.Contains(err.Error(), "ended with code 1 at its start, before it sent any request") {
-		t.Error(err)
+	script := func(text string) string {
+		path := filepath.Join(t.TempDir(), "operator")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for program, say := range map[string]string{
+		"/bin/false": "ended with code 1 at its start, before it sent any request",
+		script("echo 'An operator.\n\nAvailable Commands:\n  help   About it\n  start  Begins\n\nFlags:\n  -h, --help'"): "it has " +
+			"the commands help, start. Begin ARGS= with",
+		script("echo listen tcp :9443: bind: address already in use; exit 1"): "another program on this machine listens on :9443",
+		script("echo unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST must be defined; exit 2"): "only where a " +
+			"pod finds it",
+	} {
+		t.Run(say, func(t *testing.T) {
+			t.Parallel()
+			_, err := Run(t.Context(), greeting(program), Options{Progress: t.Logf})
+			if err == nil || !strings.Contains(err.Error(), say) {
+				t.Errorf("%v, want %q", err, say)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package examine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -164,6 +165,16 @@ func burstsOf(times []time.Time) (bursts, longest int) {
 	return bursts, longest
 }
 
+// startsOf are the times at which bursts begin.
+func startsOf(times []time.Time) (starts []time.Time) {
+	for n, at := range times {
+		if n == 0 || at.Sub(times[n-1]) > burst {
+			starts = append(starts, at)
+		}
+	}
+	return starts
+}
+
 // writesFail disturbs the writes for one sample, creates another sample meanwhile, and ends the disturbance.
 func (t *trial) writesFail(f writeFault) (Finding, error) {
 	fault := t.fixture.Proxy.Add(proxy.Rule{Name: f.name, Moment: f.moment, Do: f.do, Match: ledger.Match{
@@ -191,14 +202,26 @@ func (t *trial) writesFail(f writeFault) (Finding, error) {
 		return Finding{}, err
 	}
 	fault.Release()
-	begin = time.Now()
+	begin, mark = time.Now(), t.fixture.Ledger.Mark()
 	if err := t.eventually(40*time.Second, t.asUndisturbed); err != nil {
-		return Finding{}, err
+		return t.notRecovered("40 s after its writes worked again", mark, err), t.ctx.Err()
 	}
 	if w.hot() {
 		return failed("a hot loop: %v, without exponential backoff", w).with(lines(w.entries)...), nil
 	}
 	return passed("%v%s; as undisturbed %.1f s after the end", w, other, time.Since(begin).Seconds()), nil
+}
+
+// notRecovered is the finding about an end that is not that of an undisturbed run.
+func (t *trial) notRecovered(when string, mark int, err error) Finding {
+	var different differenceError
+	since := t.writes(mark)
+	f := failed("%s, and after %d further writes, the end is not that of an undisturbed run", when, len(since))
+	if errors.As(err, &different) {
+		return f.with(different...)
+	}
+	f.What += ": " + err.Error()
+	return f.with(lines(since)...)
 }
 
 // otherServed waits until another sample is ready in a namespace that is not disturbed.

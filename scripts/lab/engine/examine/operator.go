@@ -41,7 +41,7 @@ func newOperator(ctx context.Context, w *fixture.Fixture, t *target, name string
 		return nil, err
 	}
 	o := &operator{target: t, program: t.Program, fixture: w, user: user, flags: flags}
-	if slices.Contains(flags, "metrics-bind-address") || slices.Contains(flags, "metrics-addr") {
+	if slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(metricsFlags, flag) }) {
 		if o.metricsPort, err = fixture.FreePort(); err != nil {
 			return nil, err
 		}
@@ -76,9 +76,14 @@ func (o *operator) with(settings ...string) (args []string) {
 // wait for the lease of a killed one.
 func (o *operator) launch(args ...string) (*fixture.Process, error) {
 	metrics := fmt.Sprintf("=127.0.0.1:%d", o.metricsPort)
-	all := slices.Concat(o.filled(o.target.Args), o.with("--health-probe-bind-address=0", "--leader-elect=false",
-		"--enable-leader-election=false",
-		"--metrics-bind-address"+metrics, "--metrics-addr"+metrics, "--metrics-secure=false"), o.certificates(), args)
+	ports, err := o.probePorts()
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(o.filled(o.target.Args), o.with("--kubeconfig="+o.user.Kubeconfig,
+		"--health-probe-bind-address=0", "--leader-elect=false", "--enable-leader-election=false",
+		"--metrics-bind-address"+metrics, "--metrics-addr"+metrics, fmt.Sprintf("--metrics-port=%d", o.metricsPort),
+		"--metrics-secure=false"), ports, o.certificates(), args)
 	p, err := o.fixture.Run(fixture.Program{Name: o.user.Name, Path: o.program, Args: all,
 		Env: append(o.filled(o.target.Env), "WEBHOOK_CERT_DIR="+o.fixture.Webhooks.CertDir), Kubeconfig: o.user.Kubeconfig})
 	if err == nil {
@@ -86,6 +91,27 @@ func (o *operator) launch(args ...string) (*fixture.Process, error) {
 		o.fixture.Webhooks.Add(p, o.webhookPort())
 	}
 	return p, err
+}
+
+// metricsFlags are the usual names of the flag for the address or the port of the metrics.
+var metricsFlags = []string{"metrics-bind-address", "metrics-addr", "metrics-port"}
+
+// probeFlag matches the usual names of the flag for the port of the probes.
+var probeFlag = regexp.MustCompile(`^(health|healthz|health-probe|readyz|readiness-probe|probe)-port$`)
+
+// probePorts are the flags that give the probes a free port, so that two replicas can run on one machine.
+func (o *operator) probePorts() (args []string, err error) {
+	for _, flag := range o.flags {
+		if !probeFlag.MatchString(flag) {
+			continue
+		}
+		port, err := fixture.FreePort()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, o.with(fmt.Sprintf("--%s=%d", flag, port))...)
+	}
+	return args, nil
 }
 
 // start launches a process, and returns when the process watches the sample's kind and sends no more requests, or has
@@ -152,6 +178,20 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 			"cluster: switch the webhooks off, often by ENV=ENABLE_WEBHOOKS=false, or name their manifests in WEBHOOKS=%s",
 			words(p))
 	}
+	if m := portTaken.FindStringSubmatch(output); m != nil {
+		return fmt.Errorf("the operator %v, because another program on this machine listens on %s: end that program, or "+
+			"give the operator another port in ARGS= or ENV=%s", p.Exit(), m[1], words(p))
+	}
+	if strings.Contains(output, "KUBERNETES_SERVICE_HOST") {
+		return fmt.Errorf("the operator looks for the API server only where a pod finds it, and the lab runs it outside a "+
+			"pod: give it its flag for a kubeconfig in ARGS= ($KUBECONFIG is the path), or build it with a client "+
+			"configuration that reads KUBECONFIG (ctrl.GetConfig or clientcmd, not rest.InClusterConfig)%s", words(p))
+	}
+	if commands := commandsIn(output); len(commands) > 0 && requests == 0 {
+		return fmt.Errorf("the operator printed its help and %v, so nothing can be examined: it has the commands %s. Begin "+
+			"ARGS= with the command that starts it, as the Deployment in its manifests does (often "+
+			"config/manager/manager.yaml)", p.Exit(), strings.Join(commands, ", "))
+	}
 	asked := "before it sent any request to the API server"
 	if requests > 0 {
 		asked = fmt.Sprintf("after %d requests to the API server", requests)
@@ -159,6 +199,24 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	return fmt.Errorf("the operator %v at its start, %s, so nothing can be examined: it must be a program that runs "+
 		"until it is stopped and finds the API server by KUBECONFIG; pass its settings by ARGS= and ENV=, which the "+
 		"Deployment in its manifests has (often config/manager/manager.yaml)%s", p.Exit(), asked, words(p))
+}
+
+// portTaken matches an error of Go's net package.
+var portTaken = regexp.MustCompile(`listen (?:tcp|tcp4|tcp6) (\S+): bind: address already in use`)
+
+var (
+	commandList = regexp.MustCompile(`(?mi)^(?:available )?commands:\n((?:[ \t]+\S.*\n)+)`)
+	commandName = regexp.MustCompile(`(?m)^[ \t]+([a-z][-\w]*)`)
+)
+
+// commandsIn are the commands that a program's help lists.
+func commandsIn(help string) (names []string) {
+	if list := commandList.FindStringSubmatch(help); list != nil {
+		for _, m := range commandName.FindAllStringSubmatch(list[1], -1) {
+			names = append(names, m[1])
+		}
+	}
+	return names
 }
 
 // filled replaces $KUBECONFIG and $NAMESPACE, which differ in each examination.

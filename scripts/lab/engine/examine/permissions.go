@@ -21,6 +21,10 @@ type permission struct {
 	verb, group, resource string // the resource with its subresource
 }
 
+func (p permission) writes() bool {
+	return slices.Contains([]string{wire.Create, wire.Update, wire.Patch, wire.Delete, wire.DeleteCollection}, p.verb)
+}
+
 func (p permission) String() string {
 	resource, subresource, _ := strings.Cut(p.resource, "/")
 	if p.group != "" {
@@ -98,11 +102,14 @@ func (r *run) createMore() error {
 }
 
 // byReach splits unused permissions. reached are wildcards, and permissions on resources that a request used;
-// notReached are those on resources that the samples do not need.
+// notReached are those on resources that the samples do not need. An operator may list objects that other samples need,
+// so a read does not reach the verbs that write.
 func byReach(idle, used []permission) (reached, notReached []permission) {
 	for _, p := range idle {
 		wild := p.verb == "*" || p.group == "*" || p.resource == "*"
-		same := func(u permission) bool { return u.group == p.group && u.resource == p.resource }
+		same := func(u permission) bool {
+			return u.group == p.group && u.resource == p.resource && (!p.writes() || u.writes())
+		}
 		if wild || slices.ContainsFunc(used, same) {
 			reached = append(reached, p)
 		} else {

@@ -3,6 +3,7 @@ package examine
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +47,20 @@ func TestSettingsAreRelativeToTheirFile(t *testing.T) {
 		Args: []string{"--config=" + filepath.Join(dir, "config.yaml"), "--kubeconfig=$KUBECONFIG"}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+}
+
+// TestMakeKeepsTheDollar shows that make leaves $KUBECONFIG in ARGS= and ENV= to the lab.
+func TestMakeKeepsTheDollar(t *testing.T) {
+	const show = "show: ; @printf '%s\\n' \"$$ARGS\" \"$$ENV\""
+	for _, folder := range []string{"../../../..", "../.."} {
+		for _, dollar := range []string{"$", "$$"} {
+			out, err := exec.CommandContext(t.Context(), "make", "-s", "-C", folder, "--eval", show, "show",
+				"ARGS=-a -kubeconfig="+dollar+"KUBECONFIG", "ENV=A='b'").CombinedOutput()
+			if err != nil || string(out) != "-a -kubeconfig=$KUBECONFIG\nA='b'\n" {
+				t.Errorf("%s: %s: %q, %v", folder, dollar, out, err)
+			}
+		}
 	}
 }
 
@@ -244,6 +259,14 @@ func TestPermissions(t *testing.T) {
 	}
 	if got := missing(denied, []permission{{"*", "", "pods"}}); len(got) != 0 {
 		t.Errorf("missing though it is granted: %v", got)
+	}
+	reached, not := byReach([]permission{{"create", "", "services"}, {"create", "", "pods"}, {"watch", "", "pods"},
+		{"get", "", "nodes"}}, []permission{{"list", "", "pods"}, {"patch", "", "services"}})
+	if got, want := strings.Join(texts(reached), ", "), "create services, watch pods"; got != want {
+		t.Errorf("reached: %s, want %s", got, want)
+	}
+	if got, want := strings.Join(texts(not), ", "), "create pods, get nodes"; got != want {
+		t.Errorf("not reached: %s, want %s", got, want)
 	}
 	_, everything, err := new(target).granted()
 	if got := missing(denied, everything); len(got) != 0 || err != nil {

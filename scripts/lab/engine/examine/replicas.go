@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -137,8 +140,55 @@ func (t *trial) withoutLease(both []*operator) (Finding, error) {
 	return skipped("it has no lease: one replica wrote %d times, the other 0 times", len(a)), t.ctx.Err()
 }
 
+// heldByBoth returns the holder of a lease that each of two living replicas writes, which have the same identity.
+func (t *trial) heldByBoth(both []*operator) (holder string, err error) {
+	held := map[types.NamespacedName]int{}
+	for _, o := range both {
+		own := map[types.NamespacedName]bool{}
+		for _, e := range t.fixture.Ledger.Entries(ledger.Match{Users: []string{o.user.Name}, After: t.mark,
+			Verbs: wire.Writes, Resources: leases}) {
+			if e.Committed() {
+				own[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = true
+			}
+		}
+		for name := range own {
+			held[name]++
+		}
+	}
+	for name, n := range held {
+		lease, err := t.fixture.Kube.CoordinationV1().Leases(name.Namespace).Get(t.ctx, name.Name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if n == len(both) {
+			return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
+		}
+	}
+	return "", nil
+}
+
 // takeOver kills the leader while there is work.
 func (t *trial) takeOver(both []*operator) (Finding, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return Finding{}, err
+	}
+	var holder string
+	_ = t.eventually(3*time.Second, func() error { // each replica tries to take the lease about every 2 s
+		if holder, err = t.heldByBoth(both); holder == "" && err == nil {
+			return errNothing
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return Finding{}, err
+	case strings.Contains(holder, host):
+		return skipped("both replicas run on this machine, and have the same identity in their lease, %q: in a cluster each "+
+			"pod has its own name", holder), nil
+	case holder != "":
+		return failed("both replicas hold the lease, as %q", holder), nil
+	}
 	leader, other := both[0], both[1]
 	if len(t.writesOf(leader, 0)) == 0 {
 		leader, other = other, leader
@@ -157,7 +207,7 @@ func (t *trial) takeOver(both []*operator) (Finding, error) {
 	if err := t.at(c).Delete(t.ctx, c.Name, metav1.DeleteOptions{}); err != nil {
 		return Finding{}, err
 	}
-	err := t.eventually(60*time.Second, func() error {
+	err = t.eventually(60*time.Second, func() error {
 		_, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
 		return err
 	})

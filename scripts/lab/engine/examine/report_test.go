@@ -32,6 +32,32 @@ func reportOf(findings map[string]Verdict) *Report {
 	return r
 }
 
+func TestRhythm(t *testing.T) {
+	for want, at := range map[string][]time.Duration{
+		"get pods once":                          {0},
+		"get pods 2 times at once":               {0, 10 * time.Millisecond},
+		"get pods every 10s, about 2 times each": {0, 1, 10 * time.Second, 10*time.Second + 1},
+		"get pods every 3s":                      {0, 3 * time.Second, 6 * time.Second},
+		"get pods every 100ms":                   spaced(20, 100*time.Millisecond),
+	} {
+		var entries []ledger.Entry
+		for _, d := range at {
+			entries = append(entries, ledger.Entry{Start: time.Unix(0, 0).Add(d),
+				Request: wire.Request{Verb: wire.Get, Resource: "pods"}})
+		}
+		if got, _ := rhythm(entries); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func spaced(n int, by time.Duration) (all []time.Duration) {
+	for i := range n {
+		all = append(all, time.Duration(i)*by)
+	}
+	return all
+}
+
 func TestABaselineAcceptsAndForgetsNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "baseline.yaml")
 	write := func(text string) {

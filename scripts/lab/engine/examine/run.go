@@ -65,13 +65,11 @@ type run struct {
 
 	served bool // there are manifests of webhooks, or conversions
 
-	period time.Duration // the operator's resync period; 0 until it is known
-	waited bool          // the lab has waited for the period
-	// resyncs is set when a resync brought a change.
-	resyncs bool
-	lost    map[string][]string // by label, the children that the operator no longer sees without the label
-	keptMu  sync.Mutex
-	kept    map[fieldOf]bool // fields that the operator does not restore
+	period time.Duration       // the operator's resync period; 0 until it is known
+	waited bool                // the lab has waited for the period
+	lost   map[string][]string // by label, the children that the operator no longer sees without the label
+	keptMu sync.Mutex
+	kept   map[fieldOf]bool // fields that the operator does not restore
 
 	report  *Report
 	current experiment
@@ -199,6 +197,11 @@ func (r *run) prepare(watching context.Context) error {
 	}
 	go r.fixture.Webhooks.Serve(watching)
 	flags := fixture.FlagsOf(r.ctx, r.target.Program, subcommand(r.target.Args)...)
+	if slices.ContainsFunc(flags, certFlag.MatchString) { // it may end without a certificate
+		if err := r.fixture.Webhooks.Certify(); err != nil {
+			return err
+		}
+	}
 	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
 		return err
 	}

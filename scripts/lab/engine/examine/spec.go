@@ -96,7 +96,7 @@ func (t *trial) varySpec(v variation) (Finding, error) {
 		return Finding{}, err
 	case ignored:
 		return failed("accepted, and neither a child nor the status changed in %v",
-			t.patience()).with(lines(t.writes(mark))...), nil
+			t.untilResync(t.patience(), time.Minute)).with(lines(t.writes(mark))...), nil
 	case len(left) > 0:
 		return failed("after the change was undone, objects for the other spec are left behind: %s",
 			strings.Join(left, ", ")).with(lines(t.writes(mark))...), nil
@@ -231,7 +231,7 @@ func (t *trial) warnings() (map[string]int32, error) {
 // state comes from this trial, so that it also shows a port that the cluster chose before.
 func (t *trial) reached(first state.State, warnings map[string]int32) (places []string, err error) {
 	spec := t.own().String() + ".spec"
-	err = t.eventually(t.patience(), func() error {
+	err = t.eventually(t.untilResync(t.patience(), time.Minute), func() error {
 		places = nil
 		now, err := t.observeWithout(restless)
 		if apierrors.IsNotFound(err) {

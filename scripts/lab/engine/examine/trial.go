@@ -221,6 +221,21 @@ func (t *trial) rest() error {
 	return nil
 }
 
+// idle creates the sample, and waits until the operator sends no request for it, also no read: a reconcile that is still
+// under way would restore what the lab changes, without any event.
+func (t *trial) idle() error {
+	if err := t.serve(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(t.ctx, 4*time.Second, errLate)
+	defer cancel()
+	match := t.mine(0, append(slices.Clone(wire.Writes), wire.Get, wire.List)...)
+	if err := t.fixture.Ledger.AwaitQuiet(ctx, time.Second, match); err != nil && t.ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
 // mine matches the operator's requests in the namespace after a mark, without leases and events.
 func (t *trial) mine(after int, verbs ...string) ledger.Match {
 	return ledger.Match{Verbs: verbs, After: max(after, t.mark), Except: ledger.Housekeeping,

@@ -3,6 +3,7 @@ package examine
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -97,6 +98,12 @@ func (t *trial) learn() error {
 		return errors.Join(err, t.sight())
 	}
 	t.run.slowest = max(t.slowest, time.Since(begin))
+	t.findPause()
+	if len(t.keys) == 0 {
+		if err := t.finished(); err != nil {
+			return err
+		}
+	}
 	t.findLocks()
 	if t.children == nil {
 		children, err := t.discoverChildren()
@@ -128,6 +135,62 @@ func (t *trial) learn() error {
 	t.states = append(t.states, s)
 	return nil
 }
+
+// finished returns an error when an operator creates an object after a pause in which it wrote nothing. An operator that
+// works at intervals, and reports no condition, looks ready in such a pause.
+func (t *trial) finished() error {
+	u, err := t.sample()
+	if err != nil || t.target.Ready != "" || readyCondition("", u) != nil {
+		return err
+	}
+	children, err := t.discoverChildren()
+	if err != nil {
+		return err
+	}
+	mark, begin, window := t.fixture.Ledger.Mark(), time.Now(), 12*time.Second
+	if len(children) == 0 {
+		window *= 2 // more than two intervals of 10 s
+	}
+	err = t.eventually(window, func() error {
+		for _, e := range t.changes(mark) {
+			if e.Creates() && slices.Contains(e.Served, http.StatusCreated) {
+				return nil
+			}
+		}
+		return errNothing
+	})
+	if err != nil {
+		return t.ctx.Err()
+	}
+	pause := max(time.Since(begin), time.Second).Round(time.Second)
+	if err := t.quietWithin(time.Minute, window); err != nil && !errors.Is(err, errRestless) {
+		return err
+	}
+	if u, err = t.sample(); err != nil {
+		return err
+	}
+	return fmt.Errorf("the operator wrote nothing for about %v, and then created an object. The sample has no condition "+
+		"Ready, so the lab does not see when the operator has finished: name that state in READY=. Its status is now %s",
+		pause, shortened(text(u.Object["status"]), 300))
+}
+
+// findPause takes a long pause between two requests of a creation as the operator's period: such an operator works at
+// intervals, and not when an event comes.
+func (t *trial) findPause() {
+	if t.target.Period.Duration > 0 {
+		return
+	}
+	last := t.began
+	for _, e := range t.fixture.Ledger.Entries(t.mine(0)) {
+		if pause := e.Start.Sub(last); pause > max(longPause, t.period) {
+			t.run.period = pause.Round(time.Second)
+		}
+		last = e.Start
+	}
+}
+
+// longPause is longer than pods need to become ready on simulated nodes.
+const longPause = 5 * time.Second
 
 // sight describes the operator's activity, for the message about a sample that never gets ready.
 func (t *trial) sight() error {

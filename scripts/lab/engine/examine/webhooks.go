@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,6 +156,10 @@ func (r *run) webhooksAnswer() error {
 			return err
 		}
 		if len(names) == 0 {
+			if r.operator.port != 0 && r.operator.listens() {
+				r.report.Notes = append(r.report.Notes, "It serves webhooks that no manifest names: it is examined without them "+
+					"(WEBHOOKS=).")
+			}
 			return nil
 		}
 		if err = r.operator.findWebhooks(r.ctx); err == nil {
@@ -206,16 +211,22 @@ func localAddress(port int) string { return net.JoinHostPort("127.0.0.1", strcon
 // usualWebhookPort is controller-runtime's default.
 const usualWebhookPort = 9443
 
+// portFlag and certFlag match the usual names of the flags for the port and the certificates of the webhooks.
+var (
+	portFlag = regexp.MustCompile(`^webhook-(\w+-)?port$`)
+	certFlag = regexp.MustCompile(`^webhook-(tls-)?cert(ificate)?s?-(dir|path)$|^(tls-)?certs?-dir$`)
+)
+
 // webhookPort is the port on which the program serves webhooks: the port in ARGS=, the port that was found, or else the
 // usual port.
 func (o *operator) webhookPort() int {
 	for _, arg := range o.target.Args {
 		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if n, err := strconv.Atoi(value); err == nil && name == "webhook-port" {
+		if n, err := strconv.Atoi(value); err == nil && portFlag.MatchString(name) {
 			return n
 		}
 	}
-	if slices.Contains(o.flags, "webhook-port") {
+	if slices.ContainsFunc(o.flags, portFlag.MatchString) {
 		if o.port == 0 {
 			o.port, _ = fixture.FreePort()
 		}
@@ -224,14 +235,28 @@ func (o *operator) webhookPort() int {
 	return cmp.Or(o.port, usualWebhookPort)
 }
 
+// listens reports whether the program accepts connections on the port of its webhooks.
+func (o *operator) listens() bool {
+	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.webhookPort())), time.Second)
+	if err != nil {
+		return false
+	}
+	return c.Close() == nil
+}
+
 // certificates are the flags for webhooks that the program has: the port, and the folder of certificates when there are
 // any.
 func (o *operator) certificates() []string {
-	flags := []string{fmt.Sprintf("--webhook-port=%d", o.webhookPort())}
-	if dir := o.fixture.Webhooks.CertDir; o.fixture.Webhooks.Certified() {
-		flags = append(flags, "--webhook-cert-path="+dir, "--webhook-cert-dir="+dir, "--cert-dir="+dir)
+	var settings []string
+	for _, flag := range o.flags {
+		switch {
+		case certFlag.MatchString(flag) && o.fixture.Webhooks.Certified():
+			settings = append(settings, fmt.Sprintf("--%s=%s", flag, o.fixture.Webhooks.CertDir))
+		case portFlag.MatchString(flag):
+			settings = append(settings, fmt.Sprintf("--%s=%d", flag, o.webhookPort()))
+		}
 	}
-	return o.with(flags...)
+	return o.with(settings...)
 }
 
 // subcommand returns the words at the beginning of a program's arguments: its flags belong to that command.

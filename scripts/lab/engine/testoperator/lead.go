@@ -12,15 +12,28 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
+// identity is the name of this replica in the lease.
+func identity(fault string) string {
+	switch fault {
+	case byHost:
+		host, _ := os.Hostname()
+		return host
+	case oneName:
+		return "testoperator"
+	}
+	return fmt.Sprint(os.Getpid())
+}
+
 // lead works while this process is the leader. Its lease is in the namespace.
-func lead(ctx context.Context, kube kubernetes.Interface, namespace string, work func(context.Context) error) error {
+func lead(ctx context.Context, kube kubernetes.Interface, namespace, fault string,
+	work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failed error
 	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{Client: kube.CoordinationV1(),
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "testoperator"},
-			LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprint(os.Getpid())}},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity(fault)}},
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second,
 		RetryPeriod: 500 * time.Millisecond, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{

@@ -13,12 +13,14 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -53,6 +55,7 @@ const (
 	inMemory        = "in-memory"        // the next child is remembered, and not observed
 	ignoresDeletion = "ignores-deletion" // the deletion timestamp of a Greeting is ignored
 	finalizer       = "finalizer"        // a finalizer on each child that is never removed
+	oneName         = "one-name"         // each replica has the same name in the lease
 	noLease         = "no-lease"         // a replica that does not lead also works
 	once            = "once"             // not a fault: reports a field that a policy changed; applies it again later
 	forgets         = "forgets"          // a failed reconcile is not repeated
@@ -71,6 +74,10 @@ const (
 	flaps           = "flaps"            // each reconcile removes the report of a refusal, and reports it again
 	asksByName      = "asks-by-name"     // it makes all children, and each reconcile asks a Service by its name
 	publishes       = "publishes"        // its IngressClass has no namespace in its name, and is never deleted
+	replaces        = "replaces"         // it ignores changes of its children, and in the next reconcile replaces their labels
+	listsAll        = "lists-all"        // each reconcile lists the ConfigMaps of all namespaces, past the cache
+	ticks           = "ticks"            // all work is done at intervals, and writes what has not changed
+	begins          = "begins"           // its status has no condition, and the children follow some seconds later
 	hangs           = "hangs"            // a reconcile makes all children, and then does not end
 	creates         = "creates"          // each reconcile creates the children, without looking whether they exist
 	huge            = "huge"             // its pods fit on no node
@@ -105,6 +112,8 @@ const (
 	triesAgain  = "tries-again"  // a refused write is tried four times at once in each reconcile
 	inAPod      = "in-a-pod"     // it takes the namespace of its lease from the pod in which it runs
 	withdraws   = "withdraws"    // its IngressClass has the namespace in its name, and is deleted; all share another one
+	vague       = "vague"        // the status reports an error without its reason
+	byHost      = "by-host"      // its name in the lease is that of its machine, which is a pod's name in a cluster
 )
 
 // resyncPeriod is the period of the fault resyncs.
@@ -120,6 +129,7 @@ func main() {
 	port := flag.Int("webhook-port", 9443, "of the webhook")
 	elect := flag.Bool("leader-elect", false, "work only as the leader")
 	namespace := flag.String("leader-election-namespace", "default", "of the lease")
+	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the file with the address of the API server")
 	flag.Parse()
 	switch {
 	case !*elect || os.Getenv("FAULT") == noLease:
@@ -130,7 +140,7 @@ func main() {
 	if slices.Contains([]string{busy, hangs, waits}, os.Getenv("FAULT")) {
 		go serveMetrics(*metrics)
 	}
-	must(run(ctx, os.Getenv("FAULT"), *namespace, *certs, *port))
+	must(run(ctx, *kubeconfig, os.Getenv("FAULT"), *namespace, *certs, *port))
 }
 
 // must ends the process when there is an error.
@@ -169,7 +179,7 @@ func serveMetrics(address string) {
 }
 
 // run works as a leader when there is a namespace for its lease.
-func run(ctx context.Context, fault, leaseNamespace, certs string, port int) error {
+func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, port int) error {
 	if fault == inAPod && leaseNamespace != "" {
 		return errors.New("unable to find leader election namespace: not running in-cluster") // as controller-runtime does
 	}
@@ -180,7 +190,7 @@ func run(ctx context.Context, fault, leaseNamespace, certs string, port int) err
 			return err
 		}
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -207,7 +217,7 @@ func run(ctx context.Context, fault, leaseNamespace, certs string, port int) err
 	if leaseNamespace == "" {
 		return operate(ctx, client, fault)
 	}
-	return lead(ctx, kube, leaseNamespace, func(ctx context.Context) error { return operate(ctx, client, fault) })
+	return lead(ctx, kube, leaseNamespace, fault, func(ctx context.Context) error { return operate(ctx, client, fault) })
 }
 
 func operate(ctx context.Context, client dynamic.Interface, fault string) error {
@@ -233,7 +243,15 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 	for _, gvr := range watched {
 		handler := cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 			DeleteFunc: enqueue}
-		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) {
+		if gvr != greetings && fault == replaces {
+			handler.UpdateFunc = func(old, now any) {
+				if !reflect.DeepEqual(old.(*unstructured.Unstructured).Object["status"],
+					now.(*unstructured.Unstructured).Object["status"]) {
+					enqueue(now)
+				}
+			}
+		}
+		if gvr != greetings && (fault == noDrift && gvr.Resource != "deployments" || fault == resyncs) || fault == ticks {
 			handler = cache.ResourceEventHandlerFuncs{}
 		}
 		informer := factory.ForResource(gvr)
@@ -249,7 +267,7 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 		f.Start(ctx.Done())
 		f.WaitForCacheSync(ctx.Done())
 	}
-	if fault == resyncs {
+	if fault == resyncs || fault == ticks {
 		go resync(ctx, r.listers[greetings], enqueue)
 	}
 	go func() { <-ctx.Done(); queue.ShutDown() }()

@@ -127,6 +127,17 @@ func (r *reconciler) before(ctx context.Context, name cache.ObjectName, greeting
 		}
 		time.Sleep(150 * time.Millisecond)
 	}
+	switch {
+	case r.fault == begins && !r.begun[name]:
+		if err := r.updateStatus(ctx, greeting, nil); err != nil {
+			return err
+		}
+		time.Sleep(3 * time.Second)
+	case r.fault == listsAll:
+		if _, err := r.client.Resource(children[0]).List(ctx, metav1.ListOptions{}); err != nil {
+			return err
+		}
+	}
 	if r.fault == marksAll && !r.begun[name] {
 		r.markAll(ctx, name)
 	}
@@ -270,8 +281,16 @@ func (r *reconciler) apply(ctx context.Context, gvr schema.GroupVersionResource,
 		return errChanged
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
-	case err == nil && r.fault != blind && (r.fault == noDrift || contains(have.Object, stored(want).Object)):
+	case err == nil && r.fault == replaces && !reflect.DeepEqual(have.GetLabels(), want.GetLabels()):
+	case err == nil && r.fault != blind && r.fault != ticks && (r.fault == noDrift || contains(have.Object, stored(want).Object)):
 		return nil
+	}
+	if err == nil && r.fault == replaces && !reflect.DeepEqual(have.GetLabels(), want.GetLabels()) {
+		labels, _ := json.Marshal(want.GetLabels())
+		patch := fmt.Appendf(nil, `[{"op":"replace","path":"/metadata/labels","value":%s}]`, labels)
+		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Patch(ctx, want.GetName(), types.JSONPatchType, patch,
+			metav1.PatchOptions{})
+		return err
 	}
 	if err != nil && r.fault == selects {
 		_, err = r.client.Resource(gvr).Namespace(want.GetNamespace()).Create(ctx, want, metav1.CreateOptions{})
@@ -332,6 +351,9 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	if failed != nil {
 		ready, reason, message = "False", "Rejected", failed.Error()
 	}
+	if failed != nil && r.fault == vague {
+		message = "a child could not be created"
+	}
 	condition := map[string]any{"type": "Ready", "status": ready, "reason": reason, "message": message}
 	conditions := []any{condition}
 	over := map[string]string{progressing: "False", stuck: "True"}[r.fault]
@@ -341,6 +363,8 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 	}
 	want := map[string]any{"observedGeneration": greeting.GetGeneration(), "conditions": conditions}
 	switch r.fault {
+	case begins:
+		delete(want, "conditions")
 	case fingerprint:
 		want["fingerprint"] = r.born
 	case marksPods:
