@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,4 +73,20 @@ func (r *reconciler) refuses(ctx context.Context, greeting *unstructured.Unstruc
 	_, err := r.client.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace(greeting.GetNamespace()).
 		Create(ctx, event, metav1.CreateOptions{})
 	return err == nil
+}
+
+// run makes a Job for a Greeting once, and reports whether it has done so. Without a Job it only remembers.
+func (r *reconciler) run(ctx context.Context, greeting *unstructured.Unstructured) bool {
+	aside, _, _ := unstructured.NestedString(greeting.Object, "spec", "aside")
+	ran, _, _ := unstructured.NestedBool(greeting.Object, "status", "ran")
+	if ran || r.fault != runsJob && r.fault != remembers || !strings.HasSuffix(aside, "x") {
+		return ran
+	}
+	container := map[string]any{"name": "main", "image": "nginx:1.29"}
+	job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+		"spec": map[string]any{"restartPolicy": "Never", "containers": []any{container}}}}}}
+	job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	job.SetNamespace(greeting.GetNamespace())
+	job.SetName(greeting.GetName())
+	return r.fault == remembers || r.create(ctx, batchv1.SchemeGroupVersion.WithResource("jobs"), job) == nil
 }

@@ -100,6 +100,8 @@ const (
 	listensLate = "listens-late" // it listens some time after its start
 	trusts      = "trusts"       // it creates each child once; AlreadyExists means that it has done so before
 	warns       = "warns"        // it refuses a spec whose aside ends with x, and only an event reports it
+	runsJob     = "runs-job"     // it runs a Job for a spec whose aside ends with x, and the status remembers it
+	remembers   = "remembers"    // as runs-job without a Job, which is a fault
 	secretive   = "secretive"    // it makes a Secret for a Greeting with the name more
 	fromSecret  = "from-secret"  // it reads the certificate of its webhook from a Secret
 	converts    = "converts"     // it converts the versions of a Greeting

@@ -369,6 +369,8 @@ func (r *reconciler) updateStatus(ctx context.Context, greeting *unstructured.Un
 		want["fingerprint"] = r.born
 	case marksPods:
 		want["node"] = r.node
+	case runsJob, remembers:
+		want["ran"] = r.run(ctx, greeting)
 	}
 	if r.fault != hotLoop && contains(greeting.Object["status"], want) {
 		return nil
