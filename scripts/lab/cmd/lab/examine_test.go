@@ -103,7 +103,8 @@ func TestTwoReportsAreCompared(t *testing.T) {
 	}
 	good, bad := write("good.json", "passed"), write("bad.json", "failed")
 	for name, test := range map[string]struct{ program, against, page, err string }{
-		"worse":                {bad, good, "## Worse\n\n- a: passed → failed", "1 findings passed before and fail now: drift/a"},
+		"worse": {bad, good, "## Worse\n\n- a: passed → failed",
+			"1 findings passed before and fail now: drift/a"},
 		"better":               {good, bad, "## Better\n\n- a: failed → passed", ""},
 		"a report alone":       {good, "", "", "AGAINST= is the examine.json of an older program"},
 		"another file of JSON": {good, filepath.Join(dir, "none.json"), "", "none.json: no such file"},

@@ -84,8 +84,8 @@ type watched struct {
 	entries    []ledger.Entry
 }
 
-// watch records the operator's writes in a window, which may already have begun. On a slow machine the short waits of an
-// exponential backoff fill the first window, so watch waits for a second one before it believes in a hot loop.
+// watch records the operator's writes in a window, which may already have begun. On a slow machine the short waits of
+// an exponential backoff fill the first window, so watch waits for a second one before it believes in a hot loop.
 func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
 	for range 2 {
 		err = fixture.Pause(t.ctx, window-time.Since(begin))
@@ -101,7 +101,8 @@ func (t *trial) watch(begin time.Time, mark int) (w watched, err error) {
 func (w watched) String() string {
 	text := fmt.Sprintf("%d writes in %.1f s", len(w.entries), w.end.Sub(w.begin).Seconds())
 	if n := w.atOnce(); n > 2 && !w.hot() {
-		text += fmt.Sprintf(", up to %d of them at once (a reconcile tries again by itself, as retry.RetryOnConflict does)", n)
+		text += fmt.Sprintf(", up to %d of them at once (a reconcile tries again by itself, as retry.RetryOnConflict does)",
+			n)
 	}
 	return text
 }

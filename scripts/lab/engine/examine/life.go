@@ -44,8 +44,8 @@ func creation(r *run) error {
 	unchanged := slices.DeleteFunc(slices.Clone(writes), func(e ledger.Entry) bool { return e.Effect != ledger.Same })
 	blind := slices.DeleteFunc(slices.Clone(unchanged), func(e ledger.Entry) bool { return cameLater(records, e) })
 	if early := len(unchanged) - len(blind); len(blind) == 0 && early > 0 {
-		r.add("no write changes nothing", passed("none, apart from %d before the operator got the event of its last write", early).
-			with(lines(unchanged)...))
+		r.add("no write changes nothing", passed("none, apart from %d before the operator got the event of its last write",
+			early).with(lines(unchanged)...))
 	} else {
 		r.none("no write changes nothing", blind, "%d of its writes were accepted and changed nothing")
 	}

@@ -172,8 +172,8 @@ func (r *Report) Markdown() string {
 		r.section(&b, e)
 	}
 	if len(r.Creation) > 0 {
-		fmt.Fprintf(&b, "\n## The creation, step by step\n\nThe events that the operator received, the requests that it sent, and the "+
-			"lines that it printed (log).\n\n```text\n%s\n```\n", strings.Join(r.Creation, "\n"))
+		fmt.Fprintf(&b, "\n## The creation, step by step\n\nThe events that the operator received, the requests that it "+
+			"sent, and the lines that it printed (log).\n\n```text\n%s\n```\n", strings.Join(r.Creation, "\n"))
 	}
 	return b.String()
 }

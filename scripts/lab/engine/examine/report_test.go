@@ -100,7 +100,9 @@ func TestTwoReportsAreCompared(t *testing.T) {
 	newer := reportOf(map[string]Verdict{"a": Failed, "b": Passed, "c": Passed, "d": Late, "e": Skipped, "new": Failed})
 	page := Compare(older, newer)
 	for _, say := range []string{"## Worse\n\n- a: passed → failed: what was seen\n- d: passed → late",
-		"## Better\n\n- b: failed → passed: what was seen\n\n", "both\n\n- e: failed → skipped", "- only now: new: failed", "- only before: gone: failed", "| Drift | 1 | 1 | 2 | 2 |"} {
+		"## Better\n\n- b: failed → passed: what was seen\n\n", "both\n\n- e: failed → skipped",
+		"- only now: new: failed",
+		"- only before: gone: failed", "| Drift | 1 | 1 | 2 | 2 |"} {
 		if !strings.Contains(page, say) {
 			t.Errorf("the page does not say %q:\n%s", say, page)
 		}

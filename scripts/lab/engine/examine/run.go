@@ -112,7 +112,8 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: []string{crds}, Services: true}); err != nil {
+	r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: []string{crds}, Services: true})
+	if err != nil {
 		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in CRD=%s: %w", t.CRD, err)
 	}
 	defer func() { err = errors.Join(err, r.fixture.Stop()) }()
