@@ -620,13 +620,14 @@ func TestASentenceFromTheCluster(t *testing.T) {
 		}
 		return path
 	}
-	for program, say := range map[string]string{
-		"/bin/false": "ended with code 1 at its start, before it sent any request",
-		script("echo 'An operator.\n\nAvailable Commands:\n  help   About it\n  start  Begins\n\nFlags:\n  -h, --help'"): "it has " +
-			"the commands help, start. Begin ARGS= with",
-		script("echo listen tcp :9443: bind: address already in use; exit 1"): "another program on this machine listens on :9443",
-		script("echo unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST must be defined; exit 2"): "only where a " +
-			"pod finds it",
+	fails := func(text string) string { return script("echo " + text + "\nexit 1\n") }
+	const help = "An operator.\n\nAvailable Commands:\n  help   About it\n  start  Begins\n\nFlags:\n  -h, --help"
+	for say, program := range map[string]string{
+		"ended with code 1 at its start, before it sent any request": "/bin/false",
+		"it has the commands help, start. Begin ARGS= with":          script("echo '" + help + "'"),
+		"another program on this machine listens on :9443":           fails("listen tcp :9443: bind: address already in use"),
+		"ENV='POD_NAMESPACE=": fails("open /var/run/secrets/serviceaccount/namespace"),
+		"only where a pod finds it, and the lab runs it outside a pod": fails("KUBERNETES_SERVICE_HOST must be defined"),
 	} {
 		t.Run(say, func(t *testing.T) {
 			t.Parallel()

@@ -184,8 +184,14 @@ func (o *operator) endedEarly(p *fixture.Process, requests int) error {
 	}
 	if strings.Contains(output, "KUBERNETES_SERVICE_HOST") {
 		return fmt.Errorf("the operator looks for the API server only where a pod finds it, and the lab runs it outside a "+
-			"pod: give it its flag for a kubeconfig in ARGS= ($KUBECONFIG is the path), or build it with a client "+
-			"configuration that reads KUBECONFIG (ctrl.GetConfig or clientcmd, not rest.InClusterConfig)%s", words(p))
+			"pod: give it in ARGS= its flag for a kubeconfig ($KUBECONFIG is the path) or for a run outside a cluster, or "+
+			"build it with a client configuration that reads KUBECONFIG (ctrl.GetConfig or clientcmd, not "+
+			"rest.InClusterConfig)%s", words(p))
+	}
+	if strings.Contains(output, "serviceaccount/namespace") {
+		return fmt.Errorf("the operator reads its own namespace from a file that only a pod has, and the lab runs it outside a "+
+			"pod: name the namespace in ENV= or ARGS=, as ENV='POD_NAMESPACE=$NAMESPACE OPERATOR_NAMESPACE=$NAMESPACE'%s",
+			words(p))
 	}
 	if commands := commandsIn(output); len(commands) > 0 && requests == 0 {
 		return fmt.Errorf("the operator printed its help and %v, so nothing can be examined: it has the commands %s. Begin "+
