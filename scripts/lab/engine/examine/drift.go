@@ -127,7 +127,7 @@ func (t *trial) deleteChild(c child) (Finding, error) {
 	err = t.eventually(t.patience(), back)
 	later := err != nil && t.awaitPeriod(begin, back)
 	if err != nil && !later {
-		return failed("%v after the deletion: %v", t.patience(), err).with(lines(t.writes(mark))...), t.ctx.Err()
+		return failed("%v after the deletion: %v", t.untilResync(t.patience(), time.Hour), err).with(lines(t.writes(mark))...), t.ctx.Err()
 	}
 	took := time.Since(begin)
 	if err := t.eventually(20*time.Second, t.asUndisturbed); err != nil {
@@ -193,8 +193,8 @@ func (t *trial) changeFields(c child) (Finding, error) {
 	}
 	switch {
 	case len(kept) > 0:
-		return failed("%d of %d fields that it sets stayed changed for %v%s", len(kept), all.changed, t.patience(),
-			note).with(said(kept)...), nil
+		return failed("%d of %d fields that it sets stayed changed for %v%s", len(kept), all.changed,
+			t.untilResync(t.patience(), time.Hour), note).with(said(kept)...), nil
 	case all.changed == 0:
 		return skipped("no field was changed%s", note), nil
 	case alone.later > 0:
