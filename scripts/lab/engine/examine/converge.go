@@ -242,5 +242,7 @@ func whatToDo(err error) string {
 	case errors.Is(err, errFailing):
 		return "look at the operator's output, and give it the missing objects and settings by NEEDS=, ARGS= and ENV="
 	}
-	return "check SAMPLE=, its prerequisites (NEEDS=), and the definition of ready (READY={.status.phase}=Running, or a condition)"
+	return "check SAMPLE=, its prerequisites (NEEDS=), and the definition of ready (READY={.status.phase}=Running, or a " +
+		"condition). The lab runs no containers, so a state that only a container can cause, such as a label on its pod, " +
+		"never comes"
 }
