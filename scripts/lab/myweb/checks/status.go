@@ -54,7 +54,7 @@ func statusFalsified(t *suite.T) {
 	noNews(t, mark)
 }
 
-// portIsKept falsifies the allocated port in the status while no operator runs. The status is no spec: the Service keeps
+// portIsKept falsifies the allocated port in the status while no operator runs. The status is not a spec: the Service keeps
 // its port, and the operator that starts corrects the status.
 func portIsKept(t *suite.T) {
 	truth := t.Serve("web", suite.Sample())
