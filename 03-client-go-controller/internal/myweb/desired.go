@@ -36,7 +36,7 @@ func DesiredChildren(web *webv1.MyWeb) []*owned.Child {
 	for _, child := range children {
 		Kind.Own(web, child)
 	}
-	// A Service that is created again keeps its port. A live one does not follow the status: any client may write that.
+	// A Service that is created again keeps its port. A live Service keeps its own, because any client may write a status.
 	if port := &service.Spec.Ports[0]; port.NodePort == nil && web.Status.NodePort != 0 {
 		children[2].BeforeCreate = func() { port.NodePort = new(web.Status.NodePort) }
 	}

@@ -25,8 +25,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 }
 
-// Reconcile brings the children of one MyWeb to the state that its spec asks for, and reports their state. It reads the
-// live state, applies all children, and never asks which event enqueued the MyWeb.
+// Reconcile brings the children of one MyWeb to the state that its spec asks for, and reports their state. It reads their
+// state from the cache, applies all children, and never asks which event enqueued the MyWeb.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	web := &webv1.MyWeb{}
 	if err := r.Get(ctx, req.NamespacedName, web); err != nil {
@@ -39,8 +39,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	applier := owned.Applier{Client: r.Client, Kind: myweb.Kind, FieldOwner: myweb.FieldOwner}
 	problem := applier.Apply(ctx, web, children...)
 	if problem != nil && owned.AsCondition(problem) == nil {
-		return ctrl.Result{}, problem // nothing to report: it is tried again
+		return ctrl.Result{}, problem // no condition reports it: controller-runtime tries again
 	}
+	// A reported problem is returned, too. Hardening (reconciler.go) decides whether to try again.
 	return ctrl.Result{}, errors.Join(r.updateStatus(ctx, web, children, problem), problem)
 }
 

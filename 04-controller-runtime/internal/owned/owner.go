@@ -29,7 +29,7 @@ type Object interface {
 // A Child is an object that an owner controls: its desired state, and its live state.
 type Child struct {
 	Kind string
-	// Needed: the children after it wait until it has its desired state, as pods wait for their page.
+	// Needed: the children after it wait while it could not be applied even once, as pods wait for their newest page.
 	Needed bool
 	// Desired is an apply configuration. The operator owns the fields that it names, and no others.
 	Desired runtime.ApplyConfiguration
@@ -37,9 +37,9 @@ type Child struct {
 	Meta *metav1ac.ObjectMetaApplyConfiguration
 	// BeforeCreate changes Desired before a missing child is applied. It may be nil.
 	BeforeCreate func()
-	// Fields is Desired as a tree of fields, for the comparison of the stages and of 03.
+	// Fields is Desired as a tree of fields. Only the stages and 03 compare it.
 	Fields map[string]any
-	// Live is the child in the cluster. It is empty, without a UID, while the owner has no such child.
+	// Live is the child in the cache, or in the answer to an apply. Without such a child it is empty and has no UID.
 	Live Object
 }
 
@@ -80,8 +80,7 @@ func (k Kind) UID(obj metav1.Object) types.UID {
 }
 
 // Owns reports whether an owner may change an object: the owner controls it, or the object was made for the owner and
-// has no controller now. Owners are compared by UID, because a name can be used again, and another client may have
-// changed the rest of the reference. An object that does not exist has no owner.
+// has no controller now. Owners are compared by UID, because a name can be used again.
 func (k Kind) Owns(owner, obj metav1.Object) bool {
 	return metav1.IsControlledBy(obj, owner) || owner.GetUID() != "" && k.UID(obj) == owner.GetUID()
 }
@@ -90,7 +89,7 @@ func (k Kind) Owns(owner, obj metav1.Object) bool {
 // nil when it can. Demanded by the checks of behaviour/06, fault/22-orphans and fault/22-held-by-finalizer.
 func (k Kind) Conflict(owner metav1.Object, kind string, obj metav1.Object) *ConditionError {
 	controller, what, isOwned := metav1.GetControllerOfNoCopy(obj), kind+" "+obj.GetName(), k.Owns(owner, obj)
-	stale := controller != nil && k.UID(obj) == controller.UID && controller.Name == owner.GetName() // of an earlier one
+	stale := controller != nil && k.UID(obj) == controller.UID && controller.Name == owner.GetName() // it was deleted
 	switch held := heldBy(obj); {
 	case obj.GetUID() == "", isOwned && obj.GetDeletionTimestamp() == nil:
 		return nil

@@ -197,7 +197,7 @@ func (w workshop) checkPagesAtOnce(ctx context.Context, out io.Writer, paths []s
 		return w.checkPages(ctx, out, paths)
 	}
 	groups := groupPages(w.root, paths)
-	t, errs := newTurns(out, len(groups)), make([]error, len(groups))
+	t, errs := newTurns(out, make([]string, len(groups))), make([]error, len(groups))
 	inParallel(len(groups), func(i int) {
 		defer t.end(i)
 		args := append([]string{filepath.Join(w.bin(), "workshop"), "pages"}, groups[i].paths...)

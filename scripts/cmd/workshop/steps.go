@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,7 +34,12 @@ const atOnce = 3
 // where a reader looks first.
 func runSteps(ctx context.Context, steps []step) error {
 	start := time.Now()
-	out := newTurns(os.Stdout, len(steps))
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.name)
+	}
+	out := newTurns(os.Stdout, names)
+	defer out.showProgress()()
 	last := make([]*output.Buffer, len(steps)) // of the failed steps
 	inParallel(len(steps), func(i int) {
 		defer out.end(i)
@@ -41,12 +48,16 @@ func runSteps(ctx context.Context, steps []step) error {
 		if ctx.Err() != nil {
 			return
 		}
+		out.begin(i)
 		fmt.Fprintf(w, "== %s\n", s.name)
 		began := time.Now()
 		result := "ok"
 		if err := s.run(ctx, w); err != nil {
 			last[i], result = end, "FAILED"
 			fmt.Fprintln(w, err)
+		}
+		if ctx.Err() != nil {
+			result = "interrupted"
 		}
 		fmt.Fprintf(w, "-- %s: %s (%.0f s)\n", s.name, result, time.Since(began).Seconds())
 	})
@@ -91,15 +102,62 @@ func inParallel(n int, do func(i int)) {
 // turns lets steps that run at the same time print one after the other, each in one piece: the output of the first step
 // is shown at once, the output of the others is kept until it is their turn.
 type turns struct {
-	mu    sync.Mutex
-	w     io.Writer
-	now   int
-	kept  []bytes.Buffer
-	ended []bool
+	names []string
+
+	mu      sync.Mutex
+	w       io.Writer
+	wrote   time.Time // to w
+	now     int
+	kept    []bytes.Buffer
+	running map[int]bool
+	ended   []bool
 }
 
-func newTurns(w io.Writer, n int) *turns {
-	return &turns{w: w, kept: make([]bytes.Buffer, n), ended: make([]bool, n)}
+func newTurns(w io.Writer, names []string) *turns {
+	n := len(names)
+	return &turns{names: names, w: w, wrote: time.Now(), kept: make([]bytes.Buffer, n), running: map[int]bool{},
+		ended: make([]bool, n)}
+}
+
+// silence is the time without output after which a reader gets a line about the steps that are running.
+const silence = 30 * time.Second
+
+// showProgress prints that line after each silence, until stop is called.
+func (t *turns) showProgress() (stop func()) {
+	ticker, stopped := time.NewTicker(time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case now := <-ticker.C:
+				t.progress(now)
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() { ticker.Stop(); close(stopped) }
+}
+
+func (t *turns) progress(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.wrote) < silence {
+		return
+	}
+	t.wrote = now
+	var names []string
+	for _, i := range slices.Sorted(maps.Keys(t.running)) {
+		names = append(names, t.names[i])
+	}
+	done := len(slices.DeleteFunc(slices.Clone(t.ended), func(ended bool) bool { return !ended }))
+	fmt.Fprintf(t.w, "  %d of %d steps done; running: %s\n", done, len(t.names), strings.Join(names, ", "))
+}
+
+// begin reports that step number i runs.
+func (t *turns) begin(i int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running[i] = true
 }
 
 // writer returns the writer for step number i.
@@ -114,6 +172,7 @@ func (t turn) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.i == t.now {
+		t.wrote = time.Now()
 		return t.w.Write(p)
 	}
 	return t.kept[t.i].Write(p)
@@ -124,8 +183,10 @@ func (t *turns) end(i int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended[i] = true
+	delete(t.running, i)
 	for t.now < len(t.ended) && t.ended[t.now] {
 		if t.now++; t.now < len(t.kept) {
+			t.wrote = time.Now()
 			_, _ = t.kept[t.now].WriteTo(t.w)
 		}
 	}

@@ -67,7 +67,7 @@ func TestSomeRunAtOnce(t *testing.T) {
 
 func TestWhatIsPrintedIsInOnePiece(t *testing.T) {
 	var out strings.Builder
-	turns := newTurns(&out, 3)
+	turns := newTurns(&out, []string{"a", "b", "c"})
 	says := func(want string) {
 		t.Helper()
 		if out.String() != want {
@@ -86,6 +86,21 @@ func TestWhatIsPrintedIsInOnePiece(t *testing.T) {
 	says("00111")
 	turns.end(1)
 	says("001112")
+}
+
+func TestASilentStepIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		turns := newTurns(&out, []string{"fast", "slow", "later"})
+		defer turns.showProgress()()
+		turns.begin(0)
+		turns.begin(1)
+		turns.end(0)
+		time.Sleep(silence + 2*time.Second)
+		if want := "  1 of 3 steps done; running: slow\n"; out.String() != want {
+			t.Errorf("it says %q, want %q", out.String(), want)
+		}
+	})
 }
 
 func TestPagesAreGroupedByFolder(t *testing.T) {

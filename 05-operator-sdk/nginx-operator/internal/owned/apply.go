@@ -25,7 +25,7 @@ func (a Applier) Apply(ctx context.Context, owner client.Object, children ...*Ch
 	for _, child := range children {
 		err := a.apply(ctx, child)
 		problems = append(problems, err)
-		key := a.Kind.Annotation() // of the last apply, even if another client changed the child since
+		key := a.Kind.Annotation() // has the hash of the last apply, even if another client changed the child since
 		if err != nil && child.Needed && child.Live.GetAnnotations()[key] != child.Meta.Annotations[key] {
 			break
 		}

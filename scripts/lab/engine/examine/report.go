@@ -160,7 +160,8 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "\nThe operator writes: %s.\n", strings.Join(r.Children, ", "))
 	}
 	r.worst(&b)
-	b.WriteString("\n## All experiments\n\n| experiment | passed | late | failed | skipped | reads | writes |\n" +
+	b.WriteString("\n## All experiments\n\nThe requests include those for the samples that an experiment creates first.\n\n" +
+		"| experiment | passed | late | failed | skipped | reads | writes |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, e := range experiments {
 		if n := r.Requests[e.id]; r.ran(e.id) {
