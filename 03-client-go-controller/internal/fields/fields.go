@@ -7,7 +7,20 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
+
+// Of returns an object or an apply configuration as a tree of fields, without apiVersion and kind: objects from a typed
+// client do not have these two.
+func Of(obj any) map[string]any {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	utilruntime.Must(err) // both are made of texts, numbers, maps and lists
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	return fields
+}
 
 // A Difference is a field whose live value is not the desired value.
 type Difference struct {

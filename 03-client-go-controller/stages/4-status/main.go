@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"example.com/operator-workshop/03-client-go-controller/internal/fields"
 	"example.com/operator-workshop/03-client-go-controller/internal/myweb"
 	webv1 "example.com/operator-workshop/03-client-go-controller/pkg/apis/myweb/v1"
 	"example.com/operator-workshop/03-client-go-controller/pkg/generated/clientset/versioned"
@@ -150,7 +151,7 @@ func (c *Controller) createChild(ctx context.Context, name cache.ObjectName, chi
 	if exists || err != nil {
 		return err
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Fields, child.Live); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields.Of(child.Desired), child.Live); err != nil {
 		return err
 	}
 	switch desired := child.Live.(type) { // each kind has its own client

@@ -30,7 +30,7 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 		return err
 	}
 	if child.live.GetUID() != "" && len(child.diff) == 0 { // it is up to date: the live object is the answer
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(fieldsOf(child.live), desired)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(fields.Of(child.live), desired)
 	}
 	m, now := c.h.of(child.owner.UID), c.h.Clock.Now()
 	if len(child.diff) > 0 && child.mutation() == m.mutated[child.kind] { // another apply would end the same way
@@ -55,7 +55,7 @@ func (c children) Apply(ctx context.Context, desired runtime.ApplyConfiguration,
 	if isDrift {
 		m.driftCorrected(child.kind, now)
 	}
-	child.diff = fields.Differences(child.fields, fieldsOf(desired)) // the answer
+	child.diff = fields.Differences(child.fields, fields.Of(desired)) // the answer
 	m.mutated[child.kind] = child.mutation()
 	return child.mutated()
 }
@@ -75,7 +75,11 @@ func (c *child) String() string { return c.kind + " " + c.name }
 
 // childOf reads the live state of a child.
 func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguration) (*child, error) {
-	obj := unstructured.Unstructured{Object: fieldsOf(desired)}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	if err != nil {
+		return nil, err
+	}
+	obj := unstructured.Unstructured{Object: object}
 	owner, kind := metav1.GetControllerOf(&obj), obj.GroupVersionKind()
 	if owner == nil {
 		return nil, fmt.Errorf("apply %s %s: it names no owner", kind.Kind, obj.GetName())
@@ -96,7 +100,7 @@ func (c children) childOf(ctx context.Context, desired runtime.ApplyConfiguratio
 		return nil, fmt.Errorf("get %s: %w", found, err)
 	}
 	if err == nil {
-		found.diff = fields.Differences(found.fields, fieldsOf(found.live))
+		found.diff = fields.Differences(found.fields, fields.Of(found.live))
 	}
 	return found, nil
 }

@@ -27,7 +27,7 @@ func (c *child) replaced(refusal error) client.Object {
 	if !duplicate && !apierrors.IsInvalid(refusal) {
 		return nil
 	}
-	live := fieldsOf(c.live)
+	live := fields.Of(c.live)
 	if _, isReplaced := replaceElements("", c.fields, live); !isReplaced {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (c children) applyReplaced(ctx context.Context, child *child, replaced clie
 	if err := c.Patch(ctx, replaced, patch, client.FieldOwner(apply.FieldManager)); err != nil {
 		return err
 	}
-	if answer := fieldsOf(replaced); len(fields.Differences(child.fields, answer)) == 0 {
+	if answer := fields.Of(replaced); len(fields.Differences(child.fields, answer)) == 0 {
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, desired)
 	}
 	return c.Client.Apply(ctx, desired, opts...)

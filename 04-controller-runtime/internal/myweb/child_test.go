@@ -20,7 +20,7 @@ func stored(t *testing.T) *Child {
 	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Name: "site", Namespace: "default", UID: "u-1"},
 		Spec: webv1.MyWebSpec{Image: "nginx"}}
 	child, d := DesiredChildren(web)[1], &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Fields, d); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields.Of(child.Desired), d); err != nil {
 		t.Fatal(err)
 	}
 	d.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // a typed cache has none
@@ -91,7 +91,7 @@ func TestWhatDiffersInADeployment(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := "" // the first difference
-			for _, d := range fields.Differences(child.Fields, live) {
+			for _, d := range fields.Differences(fields.Of(child.Desired), live) {
 				got = cmp.Or(got, d.Path)
 			}
 			if got != test.want {

@@ -31,15 +31,15 @@ func AddController(mgr ctrl.Manager) error {
 		Complete(Compose(h, mgr.GetEventRecorder(myweb.FieldOwner)))
 }
 
-// NewHardening returns the decorators of the core. The client reads from a cache that has its own writes, and live from
-// the API server.
-func NewHardening(c client.Client, live client.Reader) *hardening.Hardening {
+// NewHardening returns the decorators of the core. The client reads from a cache that has its own writes, and reader
+// from the API server.
+func NewHardening(c client.Client, reader client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
 		Owner:      &webv1.MyWeb{},
 		Kind:       myweb.Kind,
 		Conditions: func(web client.Object) []metav1.Condition { return web.(*webv1.MyWeb).Status.Conditions },
 		Client:     hardening.Reads(c), // a read that waits for the cache, but not for long
-		Live:       live,
+		APIReader:  reader,
 	})
 }
 

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	webv1 "example.com/operator-workshop/04-controller-runtime/api/v1"
+	"example.com/operator-workshop/04-controller-runtime/internal/fields"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
 )
 
@@ -86,21 +87,17 @@ func (r *Reconciler) observe(ctx context.Context, web *webv1.MyWeb, children []*
 
 // applyChild applies a child unless it is up to date. Afterwards child.Live is the object in the cluster.
 func (r *Reconciler) applyChild(ctx context.Context, child *myweb.Child) error {
-	live, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Live)
 	// Every desired field must be there; other fields do not matter. 0, "" and false count as not desired: an
 	// annotation that holds a hash of all fields makes up for that.
-	if err != nil || equality.Semantic.DeepDerivative(child.Fields, live) {
-		return err
+	if equality.Semantic.DeepDerivative(fields.Of(child.Desired), fields.Of(child.Live)) {
+		return nil
 	}
-	err = r.Apply(ctx, child.Desired, client.FieldOwner(myweb.FieldOwner), client.ForceOwnership)
+	err := r.Apply(ctx, child.Desired, client.FieldOwner(myweb.FieldOwner), client.ForceOwnership)
 	if err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("Applied child", "kind", child.Kind)
-	if live, err = runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired); err != nil { // the answer
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(live, child.Live)
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(fields.Of(child.Desired), child.Live) // the answer
 }
 
 // updateStatus reports the state of the children, when it differs from the reported state. /status is a subresource:

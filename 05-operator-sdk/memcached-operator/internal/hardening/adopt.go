@@ -26,7 +26,7 @@ func (c children) mayAdopt(ctx context.Context, child *child) error {
 	}
 	owners := &metav1.PartialObjectMetadataList{}
 	owners.SetGroupVersionKind(c.h.Kind.GroupVersion().WithKind(c.h.Kind.Kind + "List"))
-	err := c.h.Live.List(ctx, owners, client.InNamespace(child.live.GetNamespace()),
+	err := c.h.APIReader.List(ctx, owners, client.InNamespace(child.live.GetNamespace()),
 		client.MatchingFields{metav1.ObjectNameField: child.owner.Name})
 	if err != nil {
 		return fmt.Errorf("list the owners of %s: %w", child, err)

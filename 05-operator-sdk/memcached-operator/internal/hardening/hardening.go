@@ -22,9 +22,9 @@ type Hardening struct {
 	Kind owned.Kind
 	// Conditions returns the conditions of an owner.
 	Conditions func(owner client.Object) []metav1.Condition
-	// Client reads from a cache that has its own writes (Reads), and Live reads from the API server.
-	Client client.Client
-	Live   client.Reader
+	// Client reads from a cache that has its own writes (Reads), and APIReader reads from the API server.
+	Client    client.Client
+	APIReader client.Reader
 	// Clock gives the time to limits. When it is nil, New sets the clock of the machine.
 	Clock clock.PassiveClock
 

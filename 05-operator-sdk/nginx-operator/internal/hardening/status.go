@@ -10,10 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/nginx-operator/internal/fields"
 	"github.com/example/nginx-operator/internal/owned"
 )
 
@@ -35,9 +35,9 @@ func (h *Hardening) restoreStatus(ctx context.Context, req ctrl.Request) (client
 	if !m.falsified(owner) || m.driftDelay(aStatus, now) > 0 {
 		return owner, nil
 	}
-	fields := fieldsOf(owner)
-	fields["status"] = m.status
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, owner); err != nil {
+	restored := fields.Of(owner)
+	restored["status"] = m.status
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(restored, owner); err != nil {
 		return nil, err
 	}
 	if err := h.Client.Status().Update(ctx, owner); err != nil {
@@ -138,11 +138,4 @@ func (w statusWriter) stepDelay(ctx context.Context, old, owner client.Object, n
 	return 0, nil
 }
 
-func statusOf(owner client.Object) any { return fieldsOf(owner)["status"] }
-
-// fieldsOf returns an object as a tree of fields.
-func fieldsOf(obj any) map[string]any {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	utilruntime.Must(err) // objects of typed clients are made of texts, numbers, maps and lists
-	return fields
-}
+func statusOf(owner client.Object) any { return fields.Of(owner)["status"] }

@@ -10,16 +10,16 @@ import (
 	"github.com/example/nginx-operator/internal/owned"
 )
 
-// NewHardening returns the hardening of the core. Its client reads from a cache that contains the client's writes; live
+// NewHardening returns the hardening of the core. Its client reads from a cache that contains the client's writes; reader
 // reads from the API server.
 func NewHardening(resource client.Object, kind owned.Kind, conditions func(client.Object) []metav1.Condition,
-	c client.Client, live client.Reader) *hardening.Hardening {
+	c client.Client, reader client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
 		Owner:      resource,
 		Kind:       kind,
 		Conditions: conditions,
 		Client:     hardening.Reads(c), // a read waits for the cache, with a time limit
-		Live:       live,
+		APIReader:  reader,
 	})
 }
 

@@ -37,15 +37,13 @@ type Child struct {
 	Meta *metav1ac.ObjectMetaApplyConfiguration
 	// BeforeCreate changes Desired before a missing child is applied. It may be nil.
 	BeforeCreate func()
-	// Fields is Desired as a tree of fields. Only the stages and 03 compare it.
-	Fields map[string]any
 	// Live is the child in the cache, or in the answer to an apply. Without such a child it is empty and has no UID.
 	Live Object
 }
 
 // Own adds to the desired state of a child the reference to its owner, by which the garbage collector removes the child
-// together with its owner, and the annotation with its own hash. It sets Fields. controllerutil.SetControllerReference
-// takes an object, and an apply of an object would own its empty fields, too.
+// together with its owner, and the annotation with its own hash. controllerutil.SetControllerReference takes an object,
+// and an apply of an object would own its empty fields, too.
 func (k Kind) Own(owner metav1.Object, child *Child) {
 	child.Meta.WithOwnerReferences(metav1ac.OwnerReference().
 		WithAPIVersion(k.GroupVersion().String()).WithKind(k.Kind).
@@ -55,10 +53,6 @@ func (k Kind) Own(owner metav1.Object, child *Child) {
 	hash := sha256.Sum256(data)
 	child.Meta.WithAnnotations(map[string]string{
 		k.Annotation(): string(owner.GetUID()) + "/" + hex.EncodeToString(hash[:8])})
-	child.Fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired)
-	utilruntime.Must(err)
-	delete(child.Fields, "apiVersion") // not set on objects from a typed client
-	delete(child.Fields, "kind")
 }
 
 // Annotation is the key of an annotation of each child. It holds the UID of the owner that the child was made for, and
