@@ -549,6 +549,7 @@ type Backup struct {
 // +kubebuilder:printcolumn:name=Database,type=string,JSONPath=`.spec.databaseName`,description="The name of the database."
 // +kubebuilder:printcolumn:name=Schedule,type=string,JSONPath=`.spec.schedule`,description="When backups are taken."
 // +kubebuilder:printcolumn:name=Last Backup,type=date,JSONPath=`.status.lastBackupTime`,description="The time since the last successful backup."
+// +kubebuilder:printcolumn:name=Succeeded,type=string,JSONPath=`.status.conditions[?(@.type=="BackupSucceeded")].status`,description="Whether the last backup succeeded. Unknown before the first one, while one runs, and without a result."
 // +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether nothing keeps the next backup from being taken."
 // +kubebuilder:printcolumn:name=Verified,type=date,JSONPath=`.status.lastVerifiedTime`,description="The time since a backup passed its verification."
 // +kubebuilder:printcolumn:name=Age,type=date,JSONPath=`.metadata.creationTimestamp`,description="The time since the DatabaseBackup was created."

@@ -8,7 +8,7 @@ const (
 	ConditionTargetReady = "TargetReady"
 	// ConditionBackupSucceeded reports how the last run ended.
 	ConditionBackupSucceeded = "BackupSucceeded"
-	// ConditionRestoreVerified is True when the last backup was restored into a scratch server, and its data were right.
+	// ConditionRestoreVerified is True when the last backup was restored into a scratch server, and passed its verification.
 	// It is False with evidence against the dump, and Unknown when the backup was not verified, or could not be
 	// verified.
 	ConditionRestoreVerified = "RestoreVerified"

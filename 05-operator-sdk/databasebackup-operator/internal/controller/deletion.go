@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
@@ -66,6 +67,7 @@ func (r *DatabaseBackupReconciler) deleteFiles(
 		return 0, err
 	}
 	if missing != "" {
+		log.FromContext(ctx).Info("Left the files of a deleted DatabaseBackup", "why", missing, "path", b.Spec.BackupPath)
 		if err := r.reconcileFinalizer(ctx, b, false); err != nil {
 			return 0, err
 		}

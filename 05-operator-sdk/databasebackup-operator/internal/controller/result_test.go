@@ -29,7 +29,8 @@ func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
 	}
 }
 
-// Only evidence against the dump makes the condition False.
+// Only evidence against the dump makes the condition False. A backup that passed only a weaker verification before did
+// not pass its verification.
 func TestABackupThatCouldNotBeVerifiedIsNotReportedAsBroken(t *testing.T) {
 	for state, want := range map[string]metav1.ConditionStatus{
 		unverifiable: metav1.ConditionUnknown, "Broken": metav1.ConditionFalse} {
@@ -37,10 +38,14 @@ func TestABackupThatCouldNotBeVerifiedIsNotReportedAsBroken(t *testing.T) {
 			status := databasesv1.DatabaseBackupStatus{ActiveJob: "orders-29000030"}
 			failure := &verification{Mode: databasesv1.VerifyRestore, Reason: "SomeReason", Message: "why"}
 			recordOutcome(&status, &outcome{explanation: explanation{"SomeReason", "why"}, result: &result{
-				Backup: &facts{Name: "orders-29000030", State: state, Failure: failure}}}, setter{&status.Conditions, 1, time.Now()})
+				Backup: &facts{Name: "orders-29000030", State: state, Failure: failure, Verified: &verification{
+					Mode: databasesv1.VerifyArchive, Time: time.Now()}}}}, setter{&status.Conditions, 1, time.Now()})
 			have := condition(status.Conditions, databasesv1.ConditionRestoreVerified)
 			if have.Status != want || have.Reason != "SomeReason" || status.Backups[0].State != state {
 				t.Errorf("%+v, backups %+v", have, status.Backups)
+			}
+			if status.LastVerifiedTime != nil {
+				t.Errorf("the backup counts as verified at %s", status.LastVerifiedTime)
 			}
 		})
 	}

@@ -135,7 +135,7 @@ func recordOutcome(status *databasesv1.DatabaseBackupStatus, end *outcome, set s
 	if f == nil {
 		return
 	}
-	if f.Verified != nil && f.Verified.Time.After(timeOf(status.LastVerifiedTime)) {
+	if f.Failure == nil && f.Verified != nil && f.Verified.Time.After(timeOf(status.LastVerifiedTime)) {
 		status.LastVerifiedTime = metaTime(f.Verified.Time)
 	}
 	switch {
@@ -147,7 +147,7 @@ func recordOutcome(status *databasesv1.DatabaseBackupStatus, end *outcome, set s
 			"%s: %s", f.Name, f.Failure.Message))
 	case f.Verified != nil && f.Verified.Mode == databasesv1.VerifyRestore:
 		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionTrue, explanation{databasesv1.ReasonRestoreVerified,
-			f.Name + " was restored, and its data are right"})
+			f.Name + " was restored, and passed its verification"})
 	default:
 		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionUnknown, explanation{databasesv1.ReasonNotRestored,
 			f.Name + " was not verified by restoring it"})
