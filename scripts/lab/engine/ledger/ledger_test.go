@@ -44,29 +44,21 @@ func TestMatches(t *testing.T) {
 		match Match
 		want  string // which of them
 	}{
-		"everything":                        {Match{}, "status lease pods health"},
-		"a resource without subresources":   {Match{Resources: []string{"webs.g.io"}}, ""},
-		"its status":                        {Match{Resources: []string{"webs.g.io/status"}}, "status"},
-		"all its subresources":              {Match{Resources: []string{"webs.g.io/*"}}, "status"},
-		"a group":                           {Match{Resources: []string{"*.g.io/status"}}, "status"},
-		"the core group":                    {Match{Resources: []string{"webs/status", "pods"}}, "pods"},
-		"every resource":                    {Match{Resources: []string{"*.*", "*.*/*"}}, "status lease pods"},
-		"resources apart from subresources": {Match{Resources: []string{"*.*"}}, "lease pods"},
-		"all but housekeeping":              {Match{Except: Housekeeping}, "status pods health"},
-		"changes":                           {Changes, "status"},
-		"a verb":                            {Match{Verbs: []string{wire.List, "get"}}, "pods health"},
-		"a user":                            {Match{Users: []string{"op"}}, "status lease"},
-		"a namespace":                       {Match{Namespace: "a"}, "status lease"},
-		"a name":                            {Match{Name: "b"}, "status"},
-		"after a mark":                      {Match{After: 6}, "pods health"},
-		"since":                             {Match{Since: noon}, "status lease"},
-		"where":                             {Match{Where: func(e Entry) bool { return e.Path == "/readyz" }}, "health"},
+		"everything":                      {Match{}, "status lease pods health"},
+		"a resource without subresources": {Match{Resources: []string{"webs.g.io"}}, ""},
+		"its status":                      {Match{Resources: []string{"webs.g.io/status"}}, "status"},
+		"the core group":                  {Match{Resources: []string{"webs/status", "pods"}}, "pods"},
+		"all but housekeeping":            {Match{Except: Housekeeping}, "status pods health"},
+		"changes":                         {Changes, "status"},
+		"a verb":                          {Match{Verbs: []string{wire.List, "get"}}, "pods health"},
+		"a user":                          {Match{Users: []string{"op"}}, "status lease"},
+		"a namespace":                     {Match{Namespace: "a"}, "status lease"},
+		"a name":                          {Match{Name: "b"}, "status"},
+		"after a mark":                    {Match{After: 6}, "pods health"},
+		"where":                           {Match{Where: func(e Entry) bool { return e.Path == "/readyz" }}, "health"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if err := test.match.Check(); err != nil {
-				t.Error(err)
-			}
 			var got []string
 			for i, e := range []Entry{status, lease, pods, health} {
 				if test.match.Matches(e) {
@@ -77,12 +69,6 @@ func TestMatches(t *testing.T) {
 				t.Errorf("%v, want %s", got, test.want)
 			}
 		})
-	}
-	for _, wrong := range []Match{
-		{Verbs: []string{"PUT"}}, {Resources: []string{".apps"}}, {Except: []string{"pods/"}}, {Resources: []string{""}}} {
-		if wrong.Check() == nil {
-			t.Errorf("%+v is said to be possible", wrong)
-		}
 	}
 }
 

@@ -19,7 +19,6 @@ import (
 // An Action is the action of a rule on a request. The functions below make actions.
 type Action struct {
 	name string
-	only *Moment // nil when both are possible
 	// One of these is set: do acts on the request, stream acts on an open watch.
 	do     func(x *Exchange, f *Fault) error
 	stream func(s *Stream, f *Fault)
@@ -81,44 +80,30 @@ func Refuse(code int, retryAfter time.Duration) Action {
 	}}
 }
 
-// Duplicate sends the request to the API server twice, one after the other. The client gets the first answer.
+// Duplicate sends the request to the API server twice, one after the other. The client gets the first answer. It is
+// possible only Before.
 func Duplicate() Action {
-	return Action{name: "duplicate", only: new(Before), do: func(x *Exchange, _ *Fault) error {
+	return Action{name: "duplicate", do: func(x *Exchange, _ *Fault) error {
 		x.copies++
 		return nil
 	}}
 }
 
 // Call runs a function, which may block. Before: the request waits for it. After: the client gets no part of the
-// answer until the function returns. The proxy then performs the action that the function returns; the zero Action
-// means none.
+// answer until the function returns. The proxy then performs the action on the request that the function returns; the
+// zero Action means none.
 func Call(f func(x *Exchange) Action) Action {
 	return Action{name: "call", do: func(x *Exchange, fault *Fault) error {
-		next := f(x)
-		switch {
-		case next.name == "":
-			return nil
-		case next.only != nil && *next.only != fault.rule.Moment:
-			panic(fmt.Sprintf("rule %q: %s is possible only %s the API server is asked", fault.Name(), next.name, *next.only))
-		case next.stream != nil && x.stream == nil:
-			panic(fmt.Sprintf("rule %q: %s needs a watch, after it was opened", fault.Name(), next.name))
-		case next.stream != nil:
-			next.stream(x.stream, fault)
-			return nil
+		if next := f(x); next.do != nil {
+			return next.do(x, fault)
 		}
-		return next.do(x, fault)
+		return nil
 	}}
 }
 
 // Freeze keeps watches open and withholds their events, until the rule is released or they are cut.
 func Freeze() Action {
-	a := onStream("freeze", func(s *Stream, f *Fault) { s.freeze(f) })
-	a.lasting = true
-	return a
-}
-
-func onStream(name string, do func(*Stream, *Fault)) Action {
-	return Action{name: name, stream: do}
+	return Action{name: "freeze", lasting: true, stream: func(s *Stream, f *Fault) { s.freeze(f) }}
 }
 
 // reply replaces the API server's answer.

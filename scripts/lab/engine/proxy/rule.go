@@ -2,13 +2,11 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
-	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
 // A Moment is when a rule acts on a request.
@@ -58,12 +56,8 @@ type Fault struct {
 }
 
 // Add installs a rule. Rules act on a request in the order in which they were added; a rule that drops or answers the
-// request is the last. A rule that freezes watches also freezes those that are already open. Add panics when the rule
-// can never act, because that is a mistake in the program.
+// request is the last. A rule that freezes watches also freezes those that are already open.
 func (p *Proxy) Add(r Rule) *Fault {
-	if err := r.check(); err != nil {
-		panic(fmt.Sprintf("rule %q: %v", r.Name, err))
-	}
 	if r.Do.stream != nil {
 		r.Moment = After
 	}
@@ -81,20 +75,6 @@ func (p *Proxy) Add(r Rule) *Fault {
 		}
 	}
 	return f
-}
-
-func (r Rule) check() error {
-	switch {
-	case r.Do.name == "":
-		return errors.New("it does nothing: Do is not set")
-	case r.Do.only != nil && *r.Do.only != r.Moment:
-		return fmt.Errorf("%s is possible only %s the API server is asked", r.Do.name, *r.Do.only)
-	case r.Skip < 0 || r.Times < 0:
-		return errors.New("the fields Skip and Times must not be negative")
-	case r.Do.stream != nil && len(r.Verbs) > 0 && !slices.Contains(r.Verbs, wire.Watch):
-		return fmt.Errorf("%s is for watches, which Verbs leaves out", r.Do.name)
-	}
-	return r.Match.Check()
 }
 
 // Name of the rule.

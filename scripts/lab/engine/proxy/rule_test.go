@@ -295,27 +295,6 @@ func TestSkip(t *testing.T) {
 	l.must(l.create("d"))
 }
 
-func TestImpossibleRules(t *testing.T) {
-	l := newLab(t)
-	for name, rule := range map[string]proxy.Rule{
-		"no action":               {Match: creates},
-		"a duplicate afterwards":  {Match: creates, Moment: proxy.After, Do: proxy.Duplicate()},
-		"a freeze of what ends":   {Match: creates, Do: proxy.Freeze()},
-		"a verb that is none":     {Match: ledger.Match{Verbs: []string{"PUT"}}, Do: proxy.Drop()},
-		"a negative number":       {Match: creates, Skip: -1, Do: proxy.Drop()},
-		"a resource without name": {Match: ledger.Match{Resources: []string{".apps"}}, Do: proxy.Drop()},
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s was taken", name)
-				}
-			}()
-			l.proxy.Add(rule)
-		}()
-	}
-}
-
 // TestFunctionPanics shows that a mistake in a test's own function is not lost.
 func TestFunctionPanics(t *testing.T) {
 	l := newLab(t)
@@ -327,15 +306,10 @@ func TestFunctionPanics(t *testing.T) {
 	l.must(err)
 	l.kube = l.clientset(cfg, jsonType)
 	p.Add(proxy.Rule{Match: creates, Do: proxy.Call(func(*proxy.Exchange) proxy.Action { panic("a mistake") })})
-	p.Add(proxy.Rule{Match: reads, Moment: proxy.After, Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
-		return proxy.Duplicate()
-	})})
-	if l.create("a") == nil || l.get("kube-root-ca.crt") == nil {
-		t.Error("the requests went well")
+	if l.create("a") == nil {
+		t.Error("the request went well")
 	}
-	err = p.Close()
-	if err == nil || !strings.Contains(err.Error(), "a mistake") ||
-		!strings.Contains(err.Error(), "duplicate is possible only before") {
+	if err = p.Close(); err == nil || !strings.Contains(err.Error(), "a mistake") {
 		t.Errorf("close: %v", err)
 	}
 }
