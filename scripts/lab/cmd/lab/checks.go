@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -67,25 +68,29 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 		}
 		defer l.close()
 		l.kept = true
-		var out reporter = &lines{cmd.OutOrStdout()}
+		lines, d := cmd.OutOrStdout(), document{Command: use}
 		if asJSON {
-			out = &document{w: cmd.OutOrStdout()}
+			lines = io.Discard
 		}
-		failed := false
 		for _, i := range l.impls {
-			out.begin(use, i)
+			fmt.Fprintf(lines, "== %s of %s %s\n", use, i.Name, i.Title)
 			begin := time.Now()
-			outcomes, err := l.rounds(cmd.Context(), i, &examination{run: patterns, rounds: 1}, part{checks}, out.outcome)
-			out.end(i, outcomes, time.Since(begin)) // also the results so far of an interrupted run
-			if err != nil {
-				return errors.Join(err, out.close())
+			outcomes, failure := l.rounds(cmd.Context(), i, &examination{run: patterns, rounds: 1}, part{checks},
+				func(o outcome.Result) { o.Print(lines, true) })
+			d.add(i, outcomes, time.Since(begin)) // also the results so far of an interrupted run
+			fmt.Fprintf(lines, "-- %s: %s (%d s)\n", i.Name, tally(outcomes), int(time.Since(begin).Seconds()))
+			if failure != nil {
+				err = failure
+				break
 			}
-			failed = failed || suite.Unexpected(outcomes) > 0
+			if suite.Unexpected(outcomes) > 0 {
+				err = errFailed
+			}
 		}
-		if err := out.close(); err != nil || !failed {
-			return err
+		if asJSON {
+			err = errors.Join(err, d.write(cmd.OutOrStdout()))
 		}
-		return errFailed
+		return err
 	}
 	return cmd
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -159,19 +160,12 @@ func withFile(s examine.Subject, file string) (examine.Subject, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Program, s.CRD, s.Sample = cmp.Or(s.Program, base.Program), cmp.Or(s.CRD, base.CRD), cmp.Or(s.Sample, base.Sample)
-	s.Ready, s.Namespace, s.Out = cmp.Or(s.Ready, base.Ready), cmp.Or(s.Namespace, base.Namespace), cmp.Or(s.Out,
-		cmp.Or(base.Out, filepath.Join("out", "examine")))
-	for _, pair := range []struct{ given, base *[]string }{{&s.Args, &base.Args}, {&s.Env, &base.Env},
-		{&s.Role, &base.Role}, {&s.Needs, &base.Needs}, {&s.FailOn, &base.FailOn}, {&s.Webhooks, &base.Webhooks},
-		{&s.More, &base.More}} {
-		if len(*pair.given) == 0 {
-			*pair.given = *pair.base
-		}
+	given, err := json.Marshal(s) // only the settings that were given
+	if err == nil {
+		err = json.Unmarshal(given, &base)
 	}
-	s.Fast = s.Fast || base.Fast
-	s.Baseline, s.Period.Duration = cmp.Or(s.Baseline, base.Baseline), cmp.Or(s.Period.Duration, base.Period.Duration)
-	return s, nil
+	base.Out = cmp.Or(base.Out, filepath.Join("out", "examine"))
+	return base, err
 }
 
 // written writes the report, and prints its path.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -132,25 +131,28 @@ func copied(w *fixture.Fixture, path string) (stop func() error, err error) {
 }
 
 // one runs the checks of a job.
-func (l *lab) one(ctx context.Context, w *fixture.Fixture, j outcome.Job, say func(outcome.Judged)) (err error) {
+func (l *lab) one(ctx context.Context, w *fixture.Fixture, j outcome.Job, say func(outcome.Judged)) error {
 	i, err := l.program(ctx, j)
 	if err != nil {
 		return err
 	}
-	if j.CRD != "" {
-		defer func() {
-			err = errors.Join(err, w.ReplaceCRD(context.WithoutCancel(ctx), filepath.Join(l.root, impl.CRD)))
-		}()
-		if err := w.ReplaceCRD(ctx, j.CRD); err != nil {
-			return err
-		}
-	}
+	return impl.WithCRD(ctx, w, j.CRD, func() error { return judged(ctx, w, i, j, say) })
+}
+
+// judged runs the checks of a job on its program.
+func judged(ctx context.Context, w *fixture.Fixture, i implementation, j outcome.Job, say func(outcome.Judged)) error {
 	o, err := suite.NewOperator(ctx, w, i, "lab-"+j.Name)
 	if err != nil {
 		return err
 	}
 	defer o.Kill()
-	checks, outcomes, err := chosen(ctx, w, o, j)
+	isNoStage := func(id string) bool { return !strings.HasPrefix(id, "stage/") }
+	if j.Objects {
+		o.AssumeNone()
+	} else if j.Of != "" || !slices.ContainsFunc(j.Checks, isNoStage) {
+		o.AssumeAll() // a bug may be a missing status; a first stage has none
+	}
+	checks, outcomes, err := crash.Choose(ctx, w, o, append(stages.Checks(), checks.All()...), unfolded(j.Checks))
 	if err != nil {
 		return err
 	}
@@ -183,38 +185,4 @@ func (l *lab) program(ctx context.Context, j outcome.Job) (i implementation, err
 		i.Roles, i.LeaseRoles = nil, nil
 	}
 	return i.Build(ctx, l.dir)
-}
-
-// chosen are the checks that a job names.
-func chosen(ctx context.Context, w *fixture.Fixture, o *suite.Operator, j outcome.Job) (some []suite.Check,
-	wrong []outcome.Result, err error) {
-	all := append(stages.Checks(), checks.All()...)
-	has := func(prefix string) func(string) bool {
-		return func(id string) bool { return strings.HasPrefix(id, prefix) }
-	}
-	if j.Objects {
-		o.AssumeNone()
-	} else if j.Of != "" || !slices.ContainsFunc(j.Checks, func(id string) bool { return !has("stage/")(id) }) {
-		o.AssumeAll() // a bug may be a missing status; a first stage has none
-	}
-	if slices.ContainsFunc(j.Checks, has("crash/")) {
-		var sequences []suite.Check
-		if sequences, wrong, err = crash.Checks(ctx, w, o); err != nil {
-			return nil, nil, err
-		}
-		all = append(all, sequences...)
-	}
-	j.Checks = unfolded(j.Checks)
-	wrong = slices.DeleteFunc(wrong, func(o outcome.Result) bool { return !slices.Contains(j.Checks, o.Check) })
-	for _, id := range j.Checks {
-		at := slices.IndexFunc(all, func(c suite.Check) bool { return c.ID == id })
-		if at < 0 {
-			if slices.ContainsFunc(wrong, func(o outcome.Result) bool { return o.Check == id }) {
-				continue
-			}
-			return nil, nil, fmt.Errorf("there is no check %s", id)
-		}
-		some = append(some, all[at])
-	}
-	return some, wrong, nil
 }

@@ -81,6 +81,30 @@ func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite
 	return append(checks, starts(paths[0])...), nil, nil
 }
 
+// Choose returns the checks of these IDs: of all, and of the crash sequences when an ID is that of one. Undisturbed runs
+// that fail are outcomes.
+func Choose(ctx context.Context, w *fixture.Fixture, o *suite.Operator, all []suite.Check, ids []string) (
+	chosen []suite.Check, outcomes []outcome.Result, err error) {
+	if slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "crash/") }) {
+		sequences, wrong, err := Checks(ctx, w, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = slices.Concat(all, sequences)
+		outcomes = slices.DeleteFunc(wrong, func(o outcome.Result) bool { return !slices.Contains(ids, o.Check) })
+	}
+	for _, id := range ids {
+		at := slices.IndexFunc(all, func(c suite.Check) bool { return c.ID == id })
+		switch {
+		case at >= 0:
+			chosen = append(chosen, all[at])
+		case !slices.ContainsFunc(outcomes, func(o outcome.Result) bool { return o.Check == id }):
+			return nil, nil, fmt.Errorf("there is no check %s", id)
+		}
+	}
+	return chosen, outcomes, nil
+}
+
 func clone(p path) *path { return &p }
 
 // survey runs the path undisturbed and records its writes and its end state.

@@ -3,6 +3,7 @@ package impl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -198,6 +199,18 @@ func (i Implementation) CRDs(root string) []string {
 	default:
 		return []string{filepath.Join(root, CRD)}
 	}
+}
+
+// WithCRD calls do while a file replaces the common CRD in a cluster; an empty name means the common CRD.
+func WithCRD(ctx context.Context, w *fixture.Fixture, file string, do func() error) error {
+	if file == "" {
+		return do()
+	}
+	err := w.ReplaceCRD(ctx, file)
+	if err == nil {
+		err = do()
+	}
+	return errors.Join(err, w.ReplaceCRD(context.WithoutCancel(ctx), filepath.Join(w.Root, CRD)))
 }
 
 // AnotherCRD reports whether no other implementation can run beside this one, because it has a different CRD for

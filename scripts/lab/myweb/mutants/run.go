@@ -2,10 +2,8 @@ package mutants
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -61,24 +59,17 @@ func (b *Bench) Run(ctx context.Context, m Mutant, i impl.Implementation) (r Res
 	if err := fit(ctx, b.Fixture); err != nil {
 		return r, fmt.Errorf("mutant %s: the fixture is not fit for it, after what went before: %w", m.Name, err)
 	}
-	if r.Outcomes, err = b.mutated(ctx, m, i); err != nil { // the operator did not even start: a mutant must start
+	err = impl.WithCRD(ctx, b.Fixture, m.CRD, func() (err error) {
+		r.Outcomes, err = b.examine(ctx, "m-"+m.Name, m, i, m.CaughtBy)
+		return err
+	})
+	if err != nil { // the operator did not even start: a mutant must start
 		return r, fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
 	if r.judge(); r.Caught {
 		err = b.control(ctx, &r)
 	}
 	return r, err
-}
-
-// mutated examines the mutant, with its CRD if it has one.
-func (b *Bench) mutated(ctx context.Context, m Mutant, i impl.Implementation) (all []outcome.Result, err error) {
-	if m.CRD != "" {
-		defer func() { err = errors.Join(err, b.Fixture.ReplaceCRD(ctx, filepath.Join(b.Fixture.Root, impl.CRD))) }()
-		if err := b.Fixture.ReplaceCRD(ctx, m.CRD); err != nil {
-			return nil, err
-		}
-	}
-	return b.examine(ctx, "m-"+m.Name, m, i, m.CaughtBy)
 }
 
 // control runs the checks that caught a mutant on the unpatched operator. A check that also fails there has shown
@@ -127,20 +118,12 @@ func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Imple
 		return nil, err
 	}
 	o.AssumeAll() // a bug may be a missing status or owner reference
-	checks, outcomes := b.Checks, []outcome.Result(nil)
-	if slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, "crash/") }) {
-		sequences, wrong, err := crash.Checks(ctx, b.Fixture, o)
-		if err != nil {
-			return nil, err
-		}
-		outcomes, checks = append(outcomes, wrong...), append(sequences, checks...)
+	chosen, outcomes, err := crash.Choose(ctx, b.Fixture, o, b.Checks, ids)
+	if err != nil {
+		return nil, err
 	}
-	var chosen []suite.Check
-	for _, c := range checks {
-		if slices.Contains(ids, c.ID) && c.Run != nil {
-			c.NotApplicable = ""
-			chosen = append(chosen, c)
-		}
+	for n := range chosen {
+		chosen[n].NotApplicable = ""
 	}
 	more, err := suite.Run(ctx, b.Fixture, o, chosen, nil)
 	return append(outcomes, more...), err
