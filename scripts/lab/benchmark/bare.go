@@ -15,6 +15,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/rest"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb"
 )
 
@@ -113,7 +114,7 @@ func (s *stage) bare(ctx context.Context, t *template, n int) (took, apiServer t
 		if err != nil {
 			return err
 		}
-		before, err := cpu(s.apiServer)
+		before, err := fixture.CPU(s.apiServer)
 		if err != nil {
 			return err
 		}
@@ -125,7 +126,7 @@ func (s *stage) bare(ctx context.Context, t *template, n int) (took, apiServer t
 			return err
 		}
 		took = board.took(begin)
-		after, err := cpu(s.apiServer)
+		after, err := fixture.CPU(s.apiServer)
 		apiServer = after - before
 		return err
 	})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
 // within is the time limit for an operator to serve n MyWebs: a tenth of a second each, and 2 minutes more.
@@ -168,7 +170,7 @@ func (s *stage) converging(ctx context.Context, name, namespace string, n int) (
 	if r.since, err = s.auditEnd(); err != nil {
 		return r, err
 	}
-	before, err := cpu(s.apiServer)
+	before, err := fixture.CPU(s.apiServer)
 	if err != nil {
 		return r, err
 	}
@@ -180,11 +182,11 @@ func (s *stage) converging(ctx context.Context, name, namespace string, n int) (
 	if err := r.board.await(ctx, n, within(n), p); err != nil {
 		return r, err
 	}
-	after, err := cpu(s.apiServer)
+	after, err := fixture.CPU(s.apiServer)
 	if err != nil {
 		return r, err
 	}
 	r.apiServer = after - before
-	r.operator, err = cpu(p.PID())
+	r.operator, err = fixture.CPU(p.PID())
 	return r, err
 }

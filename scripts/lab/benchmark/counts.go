@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,8 +80,7 @@ type counting struct {
 }
 
 func (c *counting) life(ctx context.Context, b *bench) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
-	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+	if err := c.Namespace(ctx, c.namespace); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)

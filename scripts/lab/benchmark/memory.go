@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/process"
-
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
@@ -32,7 +30,7 @@ func (b *bench) memoryOf(ctx context.Context, i impl.Implementation, m *Measured
 	}
 	defer b.end(s.Fixture)
 	s.noStatus = m.NoStatus
-	ns, err := s.namespace(ctx)
+	ns, err := s.newNamespace(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +84,7 @@ func (s *stage) weigh(ctx context.Context, name string) (int64, error) {
 		return 0, err
 	}
 	defer p.Kill()
-	return rss(p.PID())
+	return fixture.RSS(p.PID())
 }
 
 // atRest starts an operator, and returns when its caches have synced and it is in steady state.
@@ -127,7 +125,7 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 	until := time.Now().Add(5 * time.Minute) // a loop in a shell handles the MyWebs one after the other
 	last, quiet := time.Duration(-time.Hour), 0
 	for quiet < calm {
-		used, err := cpu(p.PID())
+		used, err := fixture.CPU(p.PID())
 		if err != nil || !p.Running() {
 			return errors.Join(err, fmt.Errorf("the operator ended:\n%s", lastWords(p)))
 		}
@@ -140,49 +138,6 @@ func (s *stage) settled(ctx context.Context, p *fixture.Process) error {
 		if err := fixture.Pause(ctx, look); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// cpu is the processor time that a process and its children have used.
-func cpu(pid int) (used time.Duration, err error) {
-	err = ofProcesses(pid, func(p *process.Process) error {
-		t, err := p.Times()
-		if err == nil {
-			used += time.Duration((t.User + t.System) * float64(time.Second))
-		}
-		return err
-	})
-	return used, err
-}
-
-// rss is the resident set of a process and its children, in bytes.
-func rss(pid int) (bytes int64, err error) {
-	err = ofProcesses(pid, func(p *process.Process) error {
-		m, err := p.MemoryInfo()
-		if err == nil {
-			bytes += int64(m.RSS)
-		}
-		return err
-	})
-	return bytes, err
-}
-
-// ofProcesses asks a process and all its live descendants. It skips a child that ends meanwhile.
-func ofProcesses(pid int, ask func(*process.Process) error) error {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return err
-	}
-	if err := ask(p); err != nil {
-		return err
-	}
-	started, err := p.Children()
-	if err != nil { // it has no children, or the system cannot list them
-		return nil //nolint:nilerr // gopsutil reports a process without children as an error
-	}
-	for _, child := range started {
-		_ = ofProcesses(int(child.Pid), ask)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,7 +89,7 @@ func (b *bench) stage(ctx context.Context, impls []impl.Implementation) (s *stag
 
 // inNamespace makes a namespace for an experiment and empties it afterwards.
 func (s *stage) inNamespace(ctx context.Context, do func(namespace string) error) error {
-	ns, err := s.namespace(ctx)
+	ns, err := s.newNamespace(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,12 +100,11 @@ func (s *stage) inNamespace(ctx context.Context, do func(namespace string) error
 	return errors.Join(err, s.clear(ctx, ns))
 }
 
-// namespace makes a namespace.
-func (s *stage) namespace(ctx context.Context) (string, error) {
+// newNamespace makes a namespace.
+func (s *stage) newNamespace(ctx context.Context) (string, error) {
 	s.namespaces++
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}
-	_, err := s.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	return ns.Name, err
+	name := fmt.Sprintf("bench-%d", s.namespaces)
+	return name, s.Namespace(ctx, name)
 }
 
 func webName(i int) string { return fmt.Sprintf("web-%d", i) }

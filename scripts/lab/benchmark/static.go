@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
@@ -62,42 +60,31 @@ func permissionsOf(i impl.Implementation) (string, error) {
 	if i.Roles == nil {
 		return "all", nil
 	}
-	given := map[string]bool{}
+	given := map[fixture.Permission]bool{}
 	for _, file := range slices.Concat(i.Roles, i.LeaseRoles) {
 		roles, err := fixture.Roles(filepath.Join(i.Folder, file))
 		if err != nil {
 			return "", err
 		}
-		for _, rule := range slices.Concat(rulesOf(roles)...) {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					for _, verb := range rule.Verbs {
-						given[strings.Join([]string{verb, group, resource}, " ")] = true
-					}
-				}
+		for _, role := range roles {
+			for _, p := range fixture.Permissions(role.Rules) {
+				given[p] = true
 			}
 		}
 	}
 	wild := 0
-	for permission := range given {
-		if strings.Contains(permission, "*") {
+	for p := range given {
+		if slices.Contains([]string{p.Verb, p.Group, p.Resource}, "*") {
 			wild++
 		}
 	}
-	if given["* * *"] {
+	if given[fixture.Permission{Verb: "*", Group: "*", Resource: "*"}] {
 		return "all", nil
 	}
 	if wild > 0 {
 		return fmt.Sprintf("%d, %d with *", len(given), wild), nil
 	}
 	return fmt.Sprint(len(given)), nil
-}
-
-func rulesOf(roles []rbacv1.Role) (all [][]rbacv1.PolicyRule) {
-	for _, r := range roles {
-		all = append(all, r.Rules)
-	}
-	return all
 }
 
 // count counts the lines and files that the author of an implementation writes.

@@ -1,18 +1,15 @@
 package examine
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
@@ -88,21 +85,6 @@ func (t *target) addCRD(u *unstructured.Unstructured) error {
 			statusless: !status}
 	}
 	return nil
-}
-
-// writeCRDs writes the CRDs into a file for the API server, and returns its path.
-func (t *target) writeCRDs(dir string) (string, error) {
-	var all bytes.Buffer
-	for _, u := range t.crds {
-		data, err := yaml.Marshal(u.Object)
-		if err != nil {
-			return "", err
-		}
-		all.WriteString("---\n")
-		all.Write(data)
-	}
-	path := filepath.Join(dir, "crds.yaml")
-	return path, os.WriteFile(path, all.Bytes(), 0o600)
 }
 
 // kindNames lists the kinds of the CRDs, for a sentence.

@@ -8,32 +8,27 @@ import (
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
 
 // A permission is a verb on a resource that a rule of a role grants, or that a request needs.
-type permission struct {
-	verb, group, resource string // the resource with its subresource
-}
+type permission fixture.Permission
 
 func (p permission) writes() bool {
-	return slices.Contains([]string{wire.Create, wire.Update, wire.Patch, wire.Delete, wire.DeleteCollection}, p.verb)
+	return slices.Contains([]string{wire.Create, wire.Update, wire.Patch, wire.Delete, wire.DeleteCollection}, p.Verb)
 }
 
 func (p permission) String() string {
-	resource, subresource, _ := strings.Cut(p.resource, "/")
-	if p.group != "" {
-		resource += "." + p.group
+	resource, subresource, _ := strings.Cut(p.Resource, "/")
+	if p.Group != "" {
+		resource += "." + p.Group
 	}
 	if subresource != "" {
 		resource += "/" + subresource
 	}
-	return p.verb + " " + resource
+	return p.Verb + " " + resource
 }
 
 // permissions compares the granted permissions with those that the requests of all experiments used.
@@ -106,9 +101,9 @@ func (r *run) createMore() error {
 // so a read does not reach the verbs that write.
 func byReach(idle, used []permission) (reached, notReached []permission) {
 	for _, p := range idle {
-		wild := p.verb == "*" || p.group == "*" || p.resource == "*"
+		wild := p.Verb == "*" || p.Group == "*" || p.Resource == "*"
 		same := func(u permission) bool {
-			return u.group == p.group && u.resource == p.resource && (!p.writes() || u.writes())
+			return u.Group == p.Group && u.Resource == p.Resource && (!p.writes() || u.writes())
 		}
 		if wild || slices.ContainsFunc(used, same) {
 			reached = append(reached, p)
@@ -126,14 +121,16 @@ func (t *target) granted() (all, everywhere []permission, err error) {
 		return nil, []permission{{"*", "*", "*"}}, nil
 	}
 	for _, file := range t.Role {
-		roles, err := readRoles(file)
+		roles, err := fixture.Roles(file)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, role := range roles {
-			all = append(all, grants(role.Rules)...)
-			if role.Kind == "ClusterRole" {
-				everywhere = append(everywhere, grants(role.Rules)...)
+			for _, p := range fixture.Permissions(role.Rules) {
+				all = append(all, permission(p))
+				if role.Kind == "ClusterRole" {
+					everywhere = append(everywhere, permission(p))
+				}
 			}
 		}
 	}
@@ -145,41 +142,6 @@ func texts(permissions []permission) (all []string) {
 		all = append(all, p.String())
 	}
 	slices.Sort(all)
-	return all
-}
-
-// readRoles are the roles of both kinds in a file.
-func readRoles(file string) (roles []rbacv1.ClusterRole, err error) {
-	all, err := fixture.Objects(file)
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range all {
-		if u.GetKind() != "Role" && u.GetKind() != "ClusterRole" {
-			continue
-		}
-		var role rbacv1.ClusterRole
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role); err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
-		}
-		roles = append(roles, role)
-	}
-	return roles, nil
-}
-
-// grants splits rules into single permissions.
-func grants(rules []rbacv1.PolicyRule) (all []permission) {
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					if p := (permission{verb, group, resource}); !slices.Contains(all, p) {
-						all = append(all, p)
-					}
-				}
-			}
-		}
-	}
 	return all
 }
 
@@ -236,7 +198,7 @@ func missing(denied, granted []permission) []permission {
 // allows reports whether a permission, which may have wildcards, includes another permission.
 func (p permission) allows(other permission) bool {
 	fits := func(pattern, value string) bool { return pattern == "*" || pattern == value }
-	return fits(p.group, other.group) && fits(p.resource, other.resource) && fits(p.verb, other.verb)
+	return fits(p.Group, other.Group) && fits(p.Resource, other.Resource) && fits(p.Verb, other.Verb)
 }
 
 // impliedBy are verbs that count as used when a request with another verb was seen. An informer falls back to list.
@@ -248,9 +210,9 @@ var impliedBy = map[string]string{wire.List: wire.Watch, wire.Delete: wire.Patch
 func unused(granted, used []permission) (idle []permission) {
 	for _, g := range granted {
 		needed := slices.ContainsFunc(used, func(u permission) bool {
-			return g.allows(u) || impliedBy[g.verb] == u.verb && g.allows(permission{g.verb, u.group, u.resource})
+			return g.allows(u) || impliedBy[g.Verb] == u.Verb && g.allows(permission{g.Verb, u.Group, u.Resource})
 		})
-		if !needed || g.verb == "*" || g.resource == "*" || g.group == "*" {
+		if !needed || g.Verb == "*" || g.Resource == "*" || g.Group == "*" {
 			idle = append(idle, g)
 		}
 	}

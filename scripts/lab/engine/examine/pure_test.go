@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -276,9 +275,8 @@ func TestPermissions(t *testing.T) {
 		[]permission{{"delete", "apps", "pods"}, {"get", "", "pods"}}); len(got) != 1 {
 		t.Errorf("granted is another one: missing %v", got)
 	}
-	granted := grants([]rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"services", "*"}, Verbs: []string{"list", "patch", "delete"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete"}}})
+	granted := []permission{{"list", "", "services"}, {"patch", "", "services"}, {"delete", "", "services"},
+		{"list", "", "*"}, {"patch", "", "*"}, {"delete", "", "*"}, {"delete", "", "secrets"}}
 	if got, want := strings.Join(texts(unused(granted, used)), ", "),
 		"delete *, delete secrets, list *, patch *"; got != want {
 		t.Errorf("unused: %s, want %s", got, want)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -108,8 +109,8 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	crds, err := t.writeCRDs(dir)
-	if err != nil {
+	crds := filepath.Join(dir, "crds.yaml")
+	if err := fixture.WriteManifest(crds, t.crds); err != nil {
 		return nil, err
 	}
 	r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: []string{crds}, Services: true})
@@ -174,7 +175,7 @@ func (r *run) prepare(watching context.Context) error {
 		if name == "" {
 			continue
 		}
-		if err := r.namespaceExists(r.ctx, name); err != nil {
+		if err := r.fixture.Namespace(r.ctx, name); err != nil {
 			return err
 		}
 	}
@@ -266,11 +267,7 @@ func (r *run) check(title string, f func(t *trial) (Finding, error)) error {
 		return context.Cause(r.ctx) // a finding of an interrupted trial is not valid
 	}
 	if err != nil {
-		finding = failed("%v", err)
-		var different differenceError
-		if errors.As(err, &different) {
-			finding = failed("the end is not that of an undisturbed run").with(different...)
-		}
+		finding = failedBy(err)
 		if p := r.operator.Process(); p != nil && !p.Running() && r.current.id != "replicas" {
 			finding.What += fmt.Sprintf("; the operator %v", p.Exit())
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +65,7 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	if t.namespace == "" {
 		t.namespace = fmt.Sprintf("examine-%d", r.trials.Add(1))
 	}
-	if err := r.namespaceExists(ctx, t.namespace); err != nil {
+	if err := r.fixture.Namespace(ctx, t.namespace); err != nil {
 		return nil, err
 	}
 	t.mark = max(r.fixture.Ledger.Mark(), 1)
@@ -83,15 +82,6 @@ func (r *run) newTrial(ctx context.Context) (*trial, error) {
 	}
 	r.live.Add(1)
 	return t, nil
-}
-
-func (r *run) namespaceExists(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := r.fixture.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }
 
 func (t *trial) put(u *unstructured.Unstructured) error {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/process"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,9 +131,10 @@ func many(r *run) error {
 			return failed("all are served after %.1f s, but in the next 30 s %v", took.Seconds(), err), t.ctx.Err()
 		}
 		each, alone := float64(len(t.writes(mark)))/copies, float64(len(t.keys[0]))
+		resident, _ := fixture.RSS(t.operator.Process().PID()) // 0 when it is unknown
 		words := fmt.Sprintf("the last one, %s, after %.1f s; %.1f requests each, of them %.1f writes, and %.0f writes for a "+
 			"single sample; the process uses %d MiB", last, took.Seconds(), float64(t.fixture.Ledger.Count(t.mine(mark)))/copies,
-			each, alone, resident(t.operator.Process().PID())>>20)
+			each, alone, resident>>20)
 		if each > 2*alone+1 {
 			return failed("each of many samples costs more than a single sample: %s", words), nil
 		}
@@ -157,19 +156,6 @@ func (t *trial) podsWithoutNode() string {
 		}
 	}
 	return ""
-}
-
-// resident is the resident memory of a process in bytes, 0 when it is unknown.
-func resident(pid int) uint64 {
-	p, err := process.NewProcess(int32(pid))
-	if err != nil {
-		return 0
-	}
-	memory, err := p.MemoryInfo()
-	if err != nil {
-		return 0
-	}
-	return memory.RSS
 }
 
 func copyName(sample *unstructured.Unstructured, n int) string {

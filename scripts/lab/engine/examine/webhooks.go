@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,7 +18,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
@@ -48,20 +46,18 @@ func isFile(path string) bool {
 // readWebhooks returns the configurations in the manifests, and the Secrets that a Certificate of cert-manager asks for.
 // $NAMESPACE in them is the operator's namespace.
 func (r *run) readWebhooks() (all []*unstructured.Unstructured, secrets []types.NamespacedName, err error) {
-	for _, file := range r.target.webhookFiles() {
-		objects, err := fixture.Objects(file)
-		if err != nil {
-			return nil, nil, fmt.Errorf("WEBHOOKS=%s cannot be read: %w", file, err)
-		}
-		for _, u := range objects {
-			secret, _, _ := unstructured.NestedString(u.Object, "spec", "secretName")
-			switch {
-			case strings.HasSuffix(u.GetKind(), "WebhookConfiguration"):
-				all = append(all, u)
-			case u.GetKind() == "Certificate" && secret != "":
-				namespace := strings.ReplaceAll(u.GetNamespace(), "$NAMESPACE", r.target.home())
-				secrets = append(secrets, types.NamespacedName{Namespace: namespace, Name: secret})
-			}
+	objects, err := objectsOf("WEBHOOKS", r.target.webhookFiles())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, u := range objects {
+		secret, _, _ := unstructured.NestedString(u.Object, "spec", "secretName")
+		switch {
+		case strings.HasSuffix(u.GetKind(), "WebhookConfiguration"):
+			all = append(all, u)
+		case u.GetKind() == "Certificate" && secret != "":
+			namespace := strings.ReplaceAll(u.GetNamespace(), "$NAMESPACE", r.target.home())
+			secrets = append(secrets, types.NamespacedName{Namespace: namespace, Name: secret})
 		}
 	}
 	if len(all) == 0 && len(r.target.Webhooks) > 0 {
@@ -113,26 +109,15 @@ func (r *run) installWebhooks() error {
 			return err
 		}
 	}
-	var all bytes.Buffer
-	for _, u := range configurations {
-		data, err := yaml.Marshal(u.Object)
-		if err != nil {
-			return err
-		}
-		all.WriteString("---\n")
-		all.Write(data)
-	}
 	file := filepath.Join(r.fixture.Dir, "webhooks.yaml")
-	if err := os.WriteFile(file, all.Bytes(), 0o600); err != nil {
+	if err := fixture.WriteManifest(file, configurations); err != nil {
 		return err
 	}
-	if len(configurations) > 0 {
-		if err := r.fixture.Webhooks.Install(r.ctx, file); err != nil {
-			return err
-		}
+	if err := r.fixture.Webhooks.Install(r.ctx, file); err != nil {
+		return err
 	}
 	for _, secret := range secrets {
-		err := r.namespaceExists(r.ctx, secret.Namespace)
+		err := r.fixture.Namespace(r.ctx, secret.Namespace)
 		if err == nil {
 			err = r.fixture.Webhooks.Publish(r.ctx, secret)
 		}

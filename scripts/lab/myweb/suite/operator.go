@@ -11,10 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -57,9 +53,7 @@ func NewOperator(ctx context.Context, w *fixture.Fixture, i impl.Implementation,
 	if o.User, err = w.AddUser(ctx, user); err != nil {
 		return nil, err
 	}
-	lease := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: LeaseNamespace}}
-	if _, err := w.Kube.CoreV1().Namespaces().Create(ctx, lease, metav1.CreateOptions{}); err != nil &&
-		!apierrors.IsAlreadyExists(err) {
+	if err := w.Namespace(ctx, LeaseNamespace); err != nil {
 		return nil, err
 	}
 	hooks := i.Webhooks
