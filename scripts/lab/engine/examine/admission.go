@@ -2,7 +2,6 @@ package examine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/state"
 )
 
@@ -228,8 +227,8 @@ func (t *trial) terminated() (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
 	}
-	const hold = "example.com/examine"
-	if err := t.setFinalizers(func(all []string) []string { return append(all, hold) }); err != nil {
+	release, err := fixture.Hold(t.ctx, t.samples(), t.target.sample.GetName())
+	if err != nil {
 		return Finding{}, err
 	}
 	if err := t.quiet(400 * time.Millisecond); err != nil {
@@ -243,9 +242,7 @@ func (t *trial) terminated() (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	if err := t.setFinalizers(func(all []string) []string {
-		return slices.DeleteFunc(all, func(f string) bool { return f == hold })
-	}); err != nil {
+	if err := release(t.ctx); err != nil {
 		return Finding{}, err
 	}
 	begin := time.Now()
@@ -266,19 +263,4 @@ func (t *trial) terminated() (Finding, error) {
 	}
 	return passed("%v while it was being deleted; it was gone %.1f s after nothing else kept it", w,
 		time.Since(begin).Seconds()), nil
-}
-
-// setFinalizers changes the finalizers of the sample.
-func (t *trial) setFinalizers(change func([]string) []string) error {
-	u, err := t.sample()
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(),
-		"finalizers": change(u.GetFinalizers())}})
-	if err != nil {
-		return err
-	}
-	_, err = t.samples().Patch(t.ctx, u.GetName(), types.MergePatchType, data, metav1.PatchOptions{FieldManager: somebody})
-	return err
 }

@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,11 +43,7 @@ func crashes(r *run) error {
 			fired++
 		}
 		if err != nil {
-			finding = failed("%v", err)
-			var different differenceError
-			if errors.As(err, &different) {
-				finding = failed("the end is not that of an undisturbed run").with(different...)
-			}
+			finding = failedBy(err)
 		}
 		if finding.Verdict == Failed {
 			r.add("killed after "+names(plan), finding)

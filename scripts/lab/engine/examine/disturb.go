@@ -5,42 +5,44 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // disturb changes or removes one field. The pointer is empty when the API server allows no client to change it.
 func (t *trial) disturb(c child, p path) (pointer string, value any, err error) {
-	u, pointer, value, err := t.field(c, p)
-	if err != nil || pointer == "" {
-		return "", nil, err
-	}
-	patches := []map[string]any{}
-	for _, other := range others(value) {
-		patches = append(patches, map[string]any{"op": "replace", "path": pointer, "value": other})
-	}
-	patches = append(patches, map[string]any{"op": "remove", "path": pointer})
-	for _, patch := range patches {
-		data, err := json.Marshal([]any{patch})
-		if err != nil {
-			return "", nil, err
-		}
-		now, err := t.at(c).Patch(t.ctx, c.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: somebody})
-		if err == nil && now.GetResourceVersion() != u.GetResourceVersion() && !samePlace(p, now.Object, value) {
-			return pointer, value, nil
-		}
-	}
-	return "", nil, nil
+	pointer, value, _, err = t.change(c, p, metav1.PatchOptions{FieldManager: somebody},
+		map[string]any{"op": "remove"})
+	return pointer, value, err
 }
 
-// field reads a child, and finds the pointer to one of its fields. The pointer is empty when the child does not have
-// the field.
-func (t *trial) field(c child, p path) (u *unstructured.Unstructured, pointer string, value any, err error) {
-	if u, err = t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{}); err != nil {
-		return nil, "", nil, err
+// change replaces the value of a field by other values, and then tries the last operations, until the API server accepts
+// one. It returns the value of before and the new value. The pointer is empty when the child does not have the field, or
+// no operation changes it.
+func (t *trial) change(c child, p path, options metav1.PatchOptions, last ...map[string]any) (pointer string,
+	was, other any, err error) {
+	u, err := t.at(c).Get(t.ctx, c.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", nil, nil, err
 	}
-	pointer, value, _ = p.find(u.Object)
-	return u, pointer, value, nil
+	if pointer, was, _ = p.find(u.Object); pointer == "" {
+		return "", nil, nil, nil
+	}
+	var operations []map[string]any
+	for _, value := range others(was) {
+		operations = append(operations, map[string]any{"op": "replace", "value": value})
+	}
+	for _, o := range append(operations, last...) {
+		o["path"] = pointer
+		data, err := json.Marshal([]any{o})
+		if err != nil {
+			return "", nil, nil, err
+		}
+		now, err := t.at(c).Patch(t.ctx, c.Name, types.JSONPatchType, data, options)
+		if err == nil && !samePlace(p, now.Object, was) {
+			return pointer, was, o["value"], nil
+		}
+	}
+	return "", nil, nil, nil
 }
 
 func samePlace(p path, object, value any) bool {

@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,7 +29,8 @@ func (r *run) findMutation() (m mutation, err error) {
 		}
 		for _, c := range t.owns() {
 			for _, p := range byUse(t.fields[c]) {
-				pointer, other, err := t.otherValue(c, p)
+				pointer, _, other, err := t.change(c, p, metav1.PatchOptions{FieldManager: somebody,
+					DryRun: []string{metav1.DryRunAll}})
 				if err != nil {
 					return Finding{}, err
 				}
@@ -65,26 +65,6 @@ func byUse(fields []path) []path {
 		return 1
 	})
 	return some
-}
-
-// otherValue finds a different value of a field that the API server accepts.
-func (t *trial) otherValue(c child, p path) (pointer string, other any, err error) {
-	_, pointer, value, err := t.field(c, p)
-	if err != nil || pointer == "" {
-		return "", nil, err
-	}
-	for _, other := range others(value) {
-		data, err := json.Marshal([]any{map[string]any{"op": "replace", "path": pointer, "value": other}})
-		if err != nil {
-			return "", nil, err
-		}
-		now, err := t.at(c).Patch(t.ctx, c.Name, types.JSONPatchType, data,
-			metav1.PatchOptions{FieldManager: somebody, DryRun: []string{metav1.DryRunAll}})
-		if err == nil && !samePlace(p, now.Object, value) {
-			return pointer, other, nil
-		}
-	}
-	return "", nil, nil
 }
 
 // mutated creates the sample while a policy changes a field, observes the operator, and then removes the policy.

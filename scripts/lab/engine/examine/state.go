@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,6 +65,15 @@ func (t *trial) observeWithout(masked *regexp.Regexp) (state.State, error) {
 type differenceError []string
 
 func (d differenceError) Error() string { return strings.Join(d, "\n") }
+
+// failedBy is the finding about an error.
+func failedBy(err error) Finding {
+	var different differenceError
+	if errors.As(err, &different) {
+		return failed("the end is not that of an undisturbed run").with(different...)
+	}
+	return failed("%v", err)
+}
 
 // onlyAnnotations reports whether the states differ only in annotations of objects, such as a hash that depends on the
 // generation. An annotation in a pod template restarts pods, and is not meant.

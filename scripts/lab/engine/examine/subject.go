@@ -182,9 +182,9 @@ func (s Subject) resolve() (*target, error) {
 }
 
 func (t *target) readSample() error {
-	all, err := fixture.Objects(t.Sample)
+	all, err := objectsOf("SAMPLE", []string{t.Sample})
 	if err != nil {
-		return fmt.Errorf("SAMPLE=%s cannot be read: %w", t.Sample, err)
+		return err
 	}
 	for _, u := range all {
 		version, ours := t.kinds[u.GroupVersionKind()]
@@ -208,19 +208,22 @@ func (t *target) readSample() error {
 		return fmt.Errorf("SAMPLE=%s holds no resource of the CRDs in %s: it has %s, and the CRDs are for %s. "+
 			"Check apiVersion and kind", t.Sample, t.CRD, found, t.kindNames())
 	}
-	for _, file := range t.More {
+	if t.more, err = objectsOf("SAMPLES", t.More); err != nil {
+		return err
+	}
+	more, err := objectsOf("NEEDS", t.Needs)
+	t.needs = append(t.needs, more...)
+	return err
+}
+
+// objectsOf are the objects in the files of a setting.
+func objectsOf(setting string, files []string) (all []*unstructured.Unstructured, err error) {
+	for _, file := range files {
 		more, err := fixture.Objects(file)
 		if err != nil {
-			return fmt.Errorf("SAMPLES=%s cannot be read: %w", file, err)
+			return nil, fmt.Errorf("%s=%s cannot be read: %w", setting, file, err)
 		}
-		t.more = append(t.more, more...)
+		all = append(all, more...)
 	}
-	for _, file := range t.Needs {
-		more, err := fixture.Objects(file)
-		if err != nil {
-			return fmt.Errorf("NEEDS=%s cannot be read: %w", file, err)
-		}
-		t.needs = append(t.needs, more...)
-	}
-	return nil
+	return all, nil
 }
