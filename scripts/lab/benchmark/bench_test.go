@@ -59,9 +59,6 @@ func checkCounts(t *testing.T, counts []Count) {
 	if n := len(phases["steady state"].Requests); n > 0 {
 		t.Errorf("requests in steady state: %+v", phases["steady state"])
 	}
-	if _, ok := phases["deletion"]; !ok {
-		t.Error("there is no count of a deletion")
-	}
 	for kind := range maps.Keys(phases["restart"].Requests) {
 		if !strings.HasPrefix(kind, "watch ") && !strings.HasPrefix(kind, "get /api") {
 			t.Errorf("a restart over what is served asks for %s", kind)

@@ -126,6 +126,7 @@ func (c *convergence) medians(objects int) *Convergence {
 		Operator: median(c.operator) / each, APIServer: median(c.server) / each, Bare: median(c.bareServer) / each}
 }
 
+// A convergenceRun has the measurements of MyWebs that have converged.
 type convergenceRun struct {
 	took                time.Duration
 	operator, apiServer time.Duration // processor time
@@ -135,58 +136,50 @@ type convergenceRun struct {
 // converge makes MyWebs, starts an operator and waits until all have converged. Then it removes all.
 func (s *stage) converge(ctx context.Context, name string, n int) (run convergenceRun, err error) {
 	err = s.inNamespace(ctx, func(ns string) error {
-		seen, err := s.converging(ctx, name, ns, n)
-		if err != nil {
+		if run, err = s.converging(ctx, name, ns, n); err != nil {
 			return err
 		}
-		begin, err := s.asked(seen.since, name)
-		if err != nil {
-			return err
-		}
-		run.took = seen.board.took(begin)
-		run.operator, run.apiServer = seen.operator, seen.apiServer
 		run.template, err = s.capture(ctx, ns, webName(0))
 		return err
 	})
 	return run, err
 }
 
-// seen holds the measurements of MyWebs that have converged.
-type seen struct {
-	since               int64 // the place in the audit log where the operator began
-	board               *board
-	operator, apiServer time.Duration // processor time that they used
-}
-
 // converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it.
-func (s *stage) converging(ctx context.Context, name, namespace string, n int) (r seen, err error) {
-	if r.board, err = newBoard(ctx, s.Fixture, namespace, converged); err != nil {
-		return r, err
+func (s *stage) converging(ctx context.Context, name, namespace string, n int) (run convergenceRun, err error) {
+	board, err := newBoard(ctx, s.Fixture, namespace, converged)
+	if err != nil {
+		return run, err
 	}
-	defer r.board.close()
+	defer board.close()
 	if _, err := create(ctx, s.Fixture, namespace, 0, n); err != nil {
-		return r, err
+		return run, err
 	}
-	if r.since, err = s.auditEnd(); err != nil {
-		return r, err
+	since, err := s.auditEnd()
+	if err != nil {
+		return run, err
 	}
 	before, err := fixture.CPU(s.apiServer)
 	if err != nil {
-		return r, err
+		return run, err
 	}
 	p, err := s.launch(name)
 	if err != nil {
-		return r, err
+		return run, err
 	}
 	defer s.end(name, p)
-	if err := r.board.await(ctx, n, within(n), p); err != nil {
-		return r, err
+	if err := board.await(ctx, n, within(n), p); err != nil {
+		return run, err
 	}
 	after, err := fixture.CPU(s.apiServer)
 	if err != nil {
-		return r, err
+		return run, err
 	}
-	r.apiServer = after - before
-	r.operator, err = fixture.CPU(p.PID())
-	return r, err
+	run.apiServer = after - before
+	if run.operator, err = fixture.CPU(p.PID()); err != nil {
+		return run, err
+	}
+	begin, err := s.asked(since, name)
+	run.took = board.took(begin)
+	return run, err
 }

@@ -119,15 +119,7 @@ func (c *counting) life(ctx context.Context, b *bench) error {
 	if err := c.phase(ctx, "restart", nil, func() error { return c.operator.Start(ctx) }); err != nil {
 		return err
 	}
-	if err := c.phase(ctx, "deletion", nil, func() error { return c.removeAll(ctx) }); err != nil {
-		return err
-	}
-	if last := c.measured.Counts[len(c.measured.Counts)-1]; len(last.Requests) > 0 {
-		b.note("%s: it sent requests while its MyWebs were deleted. This happens when the watch of a child reports "+
-			"its removal before the watch of the MyWebs reports theirs, and differs from run to run.",
-			c.operator.Impl.Name)
-	}
-	return nil
+	return c.removeAll(ctx)
 }
 
 // compare notes whether the sources of the counts agree.

@@ -180,23 +180,15 @@ func (r *Result) printTimes(w io.Writer) {
 
 // printComparisons prints a table for each two operators.
 func (r *Result) printComparisons(w io.Writer) {
-	for n, first := range r.Comparisons {
-		same := func(c Comparison) bool { return c.A == first.A && c.B == first.B }
-		if slices.ContainsFunc(r.Comparisons[:n], same) {
-			continue
+	for _, c := range r.Comparisons {
+		ratio := c.Ratio.String()
+		if c.TooNoisy {
+			ratio = "too noisy"
 		}
 		t := &table{out: w}
 		t.row("", "PAIRS", "RATIO", "CONTROL")
-		for _, c := range r.Comparisons[n:] {
-			ratio := c.Ratio.String()
-			if c.TooNoisy {
-				ratio = "too noisy"
-			}
-			if same(c) {
-				t.row(c.Metric, c.Pairs, ratio, c.Control)
-			}
-		}
-		t.write(fmt.Sprintf("Times of %s / %s (95 %% intervals; control: the first / itself)", first.A, first.B))
+		t.row(c.Metric, c.Pairs, ratio, c.Control)
+		t.write(fmt.Sprintf("Times of %s / %s (95 %% intervals; control: the first / itself)", c.A, c.B))
 	}
 }
 

@@ -46,7 +46,7 @@ type Convergence struct {
 
 // A Count has the numbers of requests of one phase.
 type Count struct {
-	// Phase is creation, update, rest, restart or deletion.
+	// Phase is creation, update, steady state or restart.
 	Phase string `json:"phase"`
 	// Objects is the number of MyWebs in the phase.
 	Objects int `json:"objects"`

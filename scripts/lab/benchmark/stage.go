@@ -198,28 +198,15 @@ func (s *stage) auditEnd() (int64, error) {
 	return info.Size(), nil
 }
 
-// requests are an operator's requests for resources since a place in the audit log: answered requests, and open
-// watches.
-func (s *stage) requests(since int64, name string) ([]fixture.AuditEvent, error) {
+// asked is when an operator first requested the MyWebs, since a place in the audit log: by an answered request, or by a
+// watch that is open.
+func (s *stage) asked(since int64, name string) (at time.Time, err error) {
 	events, _, err := s.Audit(since)
-	if err != nil {
-		return nil, err
-	}
-	var found []fixture.AuditEvent
 	for _, e := range events {
 		begun := e.Stage == "ResponseStarted"
-		if e.User.Username == s.operators[name].User.Name && e.ObjectRef != nil && begun == (e.Verb == "watch") {
-			found = append(found, e)
-		}
-	}
-	return found, nil
-}
-
-// asked is when an operator first requested the MyWebs, since a place in the audit log.
-func (s *stage) asked(since int64, name string) (at time.Time, err error) {
-	events, err := s.requests(since, name)
-	for _, e := range events {
-		if e.ObjectRef.Resource == myweb.MyWebs.Resource && (at.IsZero() || e.RequestReceivedTimestamp.Before(at)) {
+		ofMyWebs := e.ObjectRef != nil && e.ObjectRef.Resource == myweb.MyWebs.Resource && begun == (e.Verb == "watch")
+		if ofMyWebs && e.User.Username == s.operators[name].User.Name && (at.IsZero() ||
+			e.RequestReceivedTimestamp.Before(at)) {
 			at = e.RequestReceivedTimestamp
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
@@ -57,10 +58,7 @@ func (s *stage) standIn(ctx context.Context) (stop func(), err error) {
 
 // ready is the status of a Deployment whose rollout is complete.
 func ready(d *appsv1.Deployment) appsv1.DeploymentStatus {
-	n, now := int32(1), metav1.Now()
-	if d.Spec.Replicas != nil {
-		n = *d.Spec.Replicas
-	}
+	n, now := ptr.Deref(d.Spec.Replicas, 1), metav1.Now()
 	condition := func(kind appsv1.DeploymentConditionType, reason string) appsv1.DeploymentCondition {
 		return appsv1.DeploymentCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason,
 			LastUpdateTime: now, LastTransitionTime: now}

@@ -72,17 +72,8 @@ func permissionsOf(i impl.Implementation) (string, error) {
 			}
 		}
 	}
-	wild := 0
-	for p := range given {
-		if slices.Contains([]string{p.Verb, p.Group, p.Resource}, "*") {
-			wild++
-		}
-	}
 	if given[fixture.Permission{Verb: "*", Group: "*", Resource: "*"}] {
 		return "all", nil
-	}
-	if wild > 0 {
-		return fmt.Sprintf("%d, %d with *", len(given), wild), nil
 	}
 	return fmt.Sprint(len(given)), nil
 }

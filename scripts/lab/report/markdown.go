@@ -79,7 +79,7 @@ func (r *Report) glance(b *strings.Builder) {
 func (r *Report) matrix(b *strings.Builder, f Family) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n", f.Name, f.About)
 	r.head(b, "check")
-	for _, g := range r.groups(f) {
+	for _, g := range f.Groups {
 		in := func(o outcome.Result) bool { return o.Group == g.ID }
 		r.row(b, "**"+escape(g.ID+": "+g.Title)+"**", func(name string) string { return summary(f.Outcomes[name], in) })
 		for _, c := range r.checks(f, in) {
@@ -108,17 +108,6 @@ func (r *Report) row(b *strings.Builder, first string, cell func(name string) st
 func (r *Report) titled(name string) string {
 	at := slices.IndexFunc(r.Impls, func(i Implementation) bool { return i.Name == name })
 	return escape(fmt.Sprintf("%s (%s)", name, r.Impls[at].Title))
-}
-
-// groups returns the groups of a family, and those that only its checks name.
-func (r *Report) groups(f Family) []Group {
-	groups := slices.Clone(f.Groups)
-	for _, o := range r.checks(f, func(outcome.Result) bool { return true }) {
-		if !slices.ContainsFunc(groups, func(g Group) bool { return g.ID == o.Group }) {
-			groups = append(groups, Group{ID: o.Group})
-		}
-	}
-	return groups
 }
 
 // checks returns some checks of a family, each once, in the order of the first implementation that has it.

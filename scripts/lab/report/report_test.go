@@ -31,7 +31,8 @@ func sample() *Report {
 	}
 	behaviours := Family{Name: "Behaviours", About: "The behaviours that every MyWeb operator shows.",
 		Groups: []Group{{"1", "children appear"}, {"2", "a page with | and *"}}, Outcomes: map[string][]outcome.Result{}}
-	crashes := Family{Name: "Crash points", About: "The operator dies.", Outcomes: map[string][]outcome.Result{}}
+	crashes := Family{Name: "Crash points", About: "The operator dies.", Groups: []Group{{"creation", "from nothing"}},
+		Outcomes: map[string][]outcome.Result{}}
 	r.Bench = &benchmark.Result{Notes: []string{"a note on numbers"}}
 	for n, i := range r.Impls {
 		appears := outcome.Result{Check: "behaviour/01-appear", Title: "three children", Group: "1", Verdict: outcome.Passed}

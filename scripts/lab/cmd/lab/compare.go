@@ -33,8 +33,8 @@ func compareCommand() *cobra.Command {
 		Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&impls, "impl", "",
 		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
-	o := comparison{}
-	cmd.Flags().BoolVar(&o.fast, "fast", false, "only the fast subset of the checks")
+	var fast bool
+	cmd.Flags().BoolVar(&fast, "fast", false, "only the fast subset of the checks")
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
 		" (default: all; with an implementation that runs only by name, all except times)")
 	var named bool
@@ -51,8 +51,7 @@ func compareCommand() *cobra.Command {
 		return err
 	}
 	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
-		o.parts = words(parts)
-		r, err := l.compare(ctx, o)
+		r, err := l.compare(ctx, fast, words(parts))
 		if err != nil {
 			return err
 		}
@@ -60,7 +59,7 @@ func compareCommand() *cobra.Command {
 		if named {
 			r.Commands[0] += " IMPL=" + impls
 		}
-		if o.fast {
+		if fast {
 			r.Commands[0] += " FAST=1"
 		}
 		if parts != "" {
@@ -81,41 +80,35 @@ func compareCommand() *cobra.Command {
 	return cmd
 }
 
-// A comparison selects the parts of a comparison to run.
-type comparison struct {
-	fast  bool
-	parts []string
-}
-
 // onlyByNameLimit is the time limit for each half of the checks of an implementation that runs only by name.
 const onlyByNameLimit = 15 * time.Minute
 
 // measures are the options of the benchmark. With an implementation that runs only by name, it leaves out times and
 // thousands of MyWebs: these would take hours, and the lab compares times only between programs that report status.
-func (l *lab) measures(c comparison) benchmark.Options {
+func (l *lab) measures(fast bool, parts []string) benchmark.Options {
 	o := benchmark.Usual()
-	o.Root, o.Implementations, o.Parts, o.Report = l.root, l.impls, c.parts, progress
+	o.Root, o.Implementations, o.Parts, o.Report = l.root, l.impls, parts, progress
 	weak := slices.ContainsFunc(l.impls, func(i implementation) bool { return i.OnlyByName })
 	if weak && len(o.Parts) == 0 {
 		o.Parts = []string{benchmark.Lines, benchmark.Counts, benchmark.Resident}
 	}
-	if weak || c.fast {
+	if weak || fast {
 		o.Memory = []int{0, 100}
 	}
 	return o
 }
 
 // compare runs the checks of all families, and then the benchmark.
-func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error) {
+func (l *lab) compare(ctx context.Context, fast bool, parts []string) (*report.Report, error) {
 	r := &report.Report{Date: time.Now().UTC(), Commit: l.commit(ctx), Machine: machine(), Versions: l.versions()}
 	for _, i := range l.impls {
 		r.Impls = append(r.Impls, report.Implementation{Name: i.Name, Title: i.Title})
 	}
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
-	parts := []part{{the(checks.Behaviours), crash.Checks}, {the(checks.Faults)}}
-	e := examination{fast: c.fast, rounds: 1, limit: onlyByNameLimit}
-	outcomes, err := l.examine(ctx, &e, parts, func(i implementation, o outcome.Result) {
+	halves := []part{{the(checks.Behaviours), crash.Checks}, {the(checks.Faults)}}
+	e := examination{fast: fast, rounds: 1, limit: onlyByNameLimit}
+	outcomes, err := l.examine(ctx, &e, halves, func(i implementation, o outcome.Result) {
 		if done[i.Name]++; o.Verdict == outcome.Failed && !o.Expected && i.MustPass() { // they fail many; see the report
 			fmt.Printf("  of %s:\n", i.Name)
 			o.Print(os.Stdout, true)
@@ -133,7 +126,7 @@ func (l *lab) compare(ctx context.Context, c comparison) (*report.Report, error)
 	r.Families = families(l.impls, outcomes)
 	fmt.Println("== numbers")
 	r.Notes = e.notes
-	r.Bench, err = benchmark.Run(ctx, l.measures(c))
+	r.Bench, err = benchmark.Run(ctx, l.measures(fast, parts))
 	r.Took = time.Since(r.Date)
 	return r, err
 }

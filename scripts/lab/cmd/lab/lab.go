@@ -10,7 +10,6 @@ import (
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
-	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 type implementation = impl.Implementation
@@ -69,18 +68,4 @@ func (l *lab) end(w *fixture.Fixture) {
 	if err := w.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "warning: the lab's cluster:", err)
 	}
-}
-
-// prepare starts a fixture with the implementation as an operator that does not run yet.
-func (l *lab) prepare(ctx context.Context, i implementation) (*fixture.Fixture, *suite.Operator, error) {
-	w, err := l.fixture(ctx, i)
-	if err != nil {
-		return nil, nil, err
-	}
-	o, err := suite.NewOperator(ctx, w, i, "lab-"+i.Name)
-	if err != nil {
-		l.end(w)
-		return nil, nil, err
-	}
-	return w, o, nil
 }

@@ -90,11 +90,15 @@ func (e *examination) limited(ctx context.Context, i implementation) (context.Co
 // rounds finds out which checks there are, and runs them several times.
 func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p part,
 	report func(outcome.Result)) (all []outcome.Result, err error) {
-	w, o, err := l.prepare(ctx, i)
+	w, err := l.fixture(ctx, i)
 	if err != nil {
 		return nil, err
 	}
 	defer l.end(w)
+	o, err := suite.NewOperator(ctx, w, i, "lab-"+i.Name)
+	if err != nil {
+		return nil, err
+	}
 	var checks []suite.Check
 	for _, family := range p {
 		more, wrong, err := family(ctx, w, o)
