@@ -96,7 +96,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	tests := []test{{"own-ca", []string{manifests}, ""}, {"registers", nil, ""}}
 	if os.Getenv("LONG") != "" {
-		tests = append(tests, test{"wrong-ca", []string{manifests}, distrust}, test{"registers-wrong", nil, distrust},
+		tests = append(tests, test{"wrong-ca", []string{manifests}, distrust},
 			test{"from-secret", []string{manifests, certificate}, ""},
 			test{"from-secret", []string{manifests}, `secrets "greetings" not found`})
 	}

@@ -82,7 +82,6 @@ const (
 	creates         = "creates"          // each reconcile creates the children, without looking whether they exist
 	huge            = "huge"             // its pods fit on no node
 	beats           = "beats"            // it writes a time into a ConfigMap all the time
-	registersWrong  = "registers-wrong"  // as registers, and the API server does not trust its certificate
 
 	// Habits that are not faults and must not be reported as faults.
 	big         = "big"          // its pods need so much CPU that few of them fit on the nodes

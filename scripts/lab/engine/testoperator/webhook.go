@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	admissionreview "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,12 +55,7 @@ var webhooks = map[string]func(ctx context.Context, kube kubernetes.Interface, c
 		}
 		return serveWebhook(port, certificate, key)
 	},
-	registers: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
-		return register(ctx, kube, port, false)
-	},
-	registersWrong: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
-		return register(ctx, kube, port, true)
-	},
+	registers: register,
 }
 
 // serveMounted makes a certificate, as cert-controller does: it writes the certificate into a Secret, the CA into the
@@ -93,23 +89,16 @@ func serveMounted(ctx context.Context, kube kubernetes.Interface, dir string, po
 	return serveWebhook(port, certificate, key)
 }
 
-// register makes a certificate, and creates the configuration of the webhook. With wrongCA the configuration has
-// another CA.
-func register(ctx context.Context, kube kubernetes.Interface, port int, wrongCA bool) error {
+// register makes a certificate, and creates the configuration of the webhook.
+func register(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(webhookName+"."+webhookNamespace+".svc", nil, nil)
 	if err != nil {
 		return err
 	}
-	ca := certificate
-	if wrongCA {
-		if ca, _, err = certutil.GenerateSelfSignedCertKey("other", nil, nil); err != nil {
-			return err
-		}
-	}
 	configuration := admissionac.ValidatingWebhookConfiguration(webhookName).WithWebhooks(
 		admissionac.ValidatingWebhook().WithName("greetings.test.example.com").WithAdmissionReviewVersions("v1").
 			WithSideEffects(admissionv1.SideEffectClassNone).
-			WithClientConfig(admissionac.WebhookClientConfig().WithCABundle(ca...).WithService(
+			WithClientConfig(admissionac.WebhookClientConfig().WithCABundle(certificate...).WithService(
 				admissionac.ServiceReference().WithNamespace(webhookNamespace).WithName(webhookName).WithPath("/validate"))).
 			WithRules(admissionac.RuleWithOperations().WithOperations(admissionv1.Create, admissionv1.Update).
 				WithAPIGroups(greetings.Group).WithAPIVersions(greetings.Version).WithResources(greetings.Resource)))
@@ -155,19 +144,13 @@ func ownCertificate(ctx context.Context, kube kubernetes.Interface) ([]byte, err
 
 // admit answers a request of the API server.
 func admit(w http.ResponseWriter, r *http.Request) {
-	var review struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Request    struct {
-			UID string `json:"uid"`
-		} `json:"request"`
-	}
+	var review admissionreview.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind,
-		"response": map[string]any{"uid": review.Request.UID, "allowed": true}})
+	review.Response = &admissionreview.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	_ = json.NewEncoder(w).Encode(review)
 }
 
 // convert answers a request of the API server for objects of another version: all versions have the same fields.
