@@ -25,8 +25,6 @@ import (
 
 // Options say how an examination runs.
 type Options struct {
-	// Root is the checkout, whose bin/ holds the control plane; empty means the checkout around the working folder.
-	Root string
 	// Only are the IDs of the experiments to run; none means all.
 	Only []string
 	// Progress receives messages about the progress, line by line.
@@ -113,7 +111,7 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 	if err := fixture.WriteManifest(crds, t.crds); err != nil {
 		return nil, err
 	}
-	r.fixture, err = fixture.Start(ctx, fixture.Options{Root: o.Root, CRDs: []string{crds}, Services: true})
+	r.fixture, err = fixture.Start(ctx, fixture.Options{CRDs: []string{crds}, Services: true})
 	if err != nil {
 		return nil, fmt.Errorf("the control plane did not start, perhaps because of a CRD in CRD=%s: %w", t.CRD, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
@@ -30,18 +31,11 @@ func (r *run) provide(ctx context.Context) {
 				Spec: corev1.PersistentVolumeSpec{AccessModes: c.Spec.AccessModes,
 					Capacity:                      c.Spec.Resources.Requests,
 					PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete, VolumeMode: c.Spec.VolumeMode,
-					StorageClassName: classOf(c.Spec.StorageClassName),
+					StorageClassName: ptr.Deref(c.Spec.StorageClassName, ""),
 					ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.Namespace,
 						Name: c.Name, UID: c.UID},
 					PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{
 						Path: filepath.Join("/examine", name)}}}}, metav1.CreateOptions{}) // it exists the second time
 		}
 	}
-}
-
-func classOf(name *string) string {
-	if name == nil {
-		return ""
-	}
-	return *name
 }

@@ -141,7 +141,7 @@ func (r *run) webhooksAnswer() error {
 			return err
 		}
 		if len(names) == 0 {
-			if r.operator.port != 0 && r.operator.listens() {
+			if slices.Contains(r.operator.Process().Listening(), r.operator.port) {
 				r.report.Notes = append(r.report.Notes, "It serves webhooks that no manifest names: it is examined without them "+
 					"(WEBHOOKS=).")
 			}
@@ -218,15 +218,6 @@ func (o *operator) webhookPort() int {
 		return o.port
 	}
 	return cmp.Or(o.port, usualWebhookPort)
-}
-
-// listens reports whether the program accepts connections on the port of its webhooks.
-func (o *operator) listens() bool {
-	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(o.webhookPort())), time.Second)
-	if err != nil {
-		return false
-	}
-	return c.Close() == nil
 }
 
 // certificates are the flags for webhooks that the program has: the port, and the folder of certificates when there are

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -124,6 +125,7 @@ func (s *Stream) End() { s.finish(io.EOF) }
 // deletions only because objects are missing.
 func (s *Stream) Expire() error {
 	status := apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.").Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	event, err := s.framing.Encode("ERROR", &status)
 	if err != nil {
 		return err

@@ -186,7 +186,8 @@ func TestOldSnapshot(t *testing.T) {
 	if got := names(); !slices.Equal(got, []string{"old"}) {
 		t.Errorf("the list of the past holds %q", got)
 	}
-	event, err := wire.Values.Encode("ADDED", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
+	event, err := wire.Values.Encode("ADDED", &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "old"}})
 	l.must(err)
 	l.proxy.Add(proxy.Rule{Match: watches, Do: proxy.Reply(proxy.Answer{Code: http.StatusOK, Body: event, Open: true})})
 	past, err := l.kube.CoreV1().ConfigMaps(l.namespace).Watch(t.Context(), metav1.ListOptions{})

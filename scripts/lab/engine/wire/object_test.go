@@ -118,8 +118,10 @@ func TestEventsOfAStream(t *testing.T) {
 			stream, want = append(stream, frame...), append(want, Event{kind, o})
 		}
 		add("ADDED", service("b", "7"), Object{"Service", "a", "b", "uid-of-b", "7"})
-		add("ERROR", &metav1.Status{Code: 410}, Object{Kind: "Status"})
-		add("DELETED", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, Object{"Secret", "", "s", "", ""})
+		add("ERROR", &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 410},
+			Object{Kind: "Status"})
+		add("DELETED", &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Name: "s"}}, Object{"Secret", "", "s", "", ""})
 		if framing == Values {
 			add("ADDED", custom, Object{"Web", "", "w", "u", "3"})
 			add("MODIFIED", &metav1.Table{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},

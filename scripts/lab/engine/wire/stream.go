@@ -125,13 +125,9 @@ func inTable(rows json.RawMessage) (Object, error) {
 	return object, nil
 }
 
-// Encode makes a frame of an event. The object must be unstructured, or of a type that client-go knows; protobuf
-// requires such a type.
+// Encode makes a frame of an event. The object must have its kind and version; protobuf requires a type that client-go
+// knows.
 func (f Framing) Encode(kind string, object runtime.Object) ([]byte, error) {
-	object, err := withKind(object)
-	if err != nil {
-		return nil, err
-	}
 	switch f {
 	case Values:
 		raw, err := json.Marshal(object)
@@ -151,23 +147,4 @@ func (f Framing) Encode(kind string, object runtime.Object) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("put an event into a stream: %w", ErrEncoding)
 	}
-}
-
-// withKind returns the object with its kind and version set, because typed clients leave them out.
-func withKind(object runtime.Object) (runtime.Object, error) {
-	if !object.GetObjectKind().GroupVersionKind().Empty() {
-		return object, nil
-	}
-	if _, ok := object.(*metav1.Status); ok { // known in every group; this must be the core group's
-		object = object.DeepCopyObject()
-		object.GetObjectKind().SetGroupVersionKind(metav1.Unversioned.WithKind("Status"))
-		return object, nil
-	}
-	kinds, _, err := scheme.Scheme.ObjectKinds(object)
-	if err != nil {
-		return nil, fmt.Errorf("the kind of the object: %w", err)
-	}
-	object = object.DeepCopyObject()
-	object.GetObjectKind().SetGroupVersionKind(kinds[0])
-	return object, nil
 }

@@ -21,20 +21,17 @@ var masked = regexp.MustCompile(
 // observe reads the end state of the fixture: the MyWeb and its children. It masks the UID of the MyWeb everywhere,
 // and its namespace.
 func observe(t *suite.T) (state.State, error) {
-	s := state.State{}
+	s, uid := state.State{}, ""
 	for _, resource := range append(slices.Clone(suite.Kinds), suite.Resource) {
 		o, err := t.Objects(resource).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
 		s.Add(suite.GVR(resource).Resource, o.Object, masked)
-	}
-	web, err := t.Get(name)
-	if err != nil {
-		return nil, err
+		uid = string(o.GetUID()) // the last one is the MyWeb
 	}
 	for path, value := range s {
-		s[path] = strings.NewReplacer(string(web.UID), "UID", t.Namespace, "NAMESPACE").Replace(value)
+		s[path] = strings.NewReplacer(uid, "UID", t.Namespace, "NAMESPACE").Replace(value)
 	}
 	return s, nil
 }

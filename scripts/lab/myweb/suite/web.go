@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"example.com/operator-workshop/scripts/lab/myweb"
 )
@@ -234,13 +235,7 @@ func (c *Children) Objects() map[string]metav1.Object {
 
 // Follow returns an error unless the children match the spec. Their status does not count.
 func (c *Children) Follow(spec WebSpec) error {
-	page, replicas, ports := "", int32(1), c.Service.Spec.Ports
-	if spec.PageContentHTML != nil {
-		page = *spec.PageContentHTML
-	}
-	if spec.Replicas != nil {
-		replicas = *spec.Replicas
-	}
+	page, replicas, ports := ptr.Deref(spec.PageContentHTML, ""), ptr.Deref(spec.Replicas, 1), c.Service.Spec.Ports
 	image := func(c corev1.Container) bool { return c.Image == spec.Image }
 	switch {
 	case c.ConfigMap.Data["index.html"] != page:
