@@ -17,30 +17,13 @@ func portHolder(port int32) *corev1.Service {
 		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
 }
 
-// hotLoop is more requests, reads included, than an operator with backoff sends in the time that isCalm watches.
-const (
-	hotLoop = 20
-	calm    = 1500 * time.Millisecond
-)
-
-func isCalm(t *suite.T) {
-	mark := t.Mark()
-	t.Pause(calm)
-	if requests := t.Requests(mark); len(requests) > hotLoop {
-		t.Errorf("%d requests in %v, a loop with backoff sends at most %d:\n%s", len(requests), calm, hotLoop,
-			suite.Lines(requests))
-	}
-}
-
-func taken(w *suite.Web) bool { return w.Degraded(nodePortUnavailable) && !w.Status.Completed }
-
 func portIsTaken(t *suite.T) {
 	port := t.NodePort()
 	t.Make(suite.Services, portHolder(port))
 	t.Create("web", asking(port))
-	t.Await("web", "is Degraded by "+nodePortUnavailable, 0, taken)
-	isCalm(t)
-	t.Await("web", "is still Degraded by "+nodePortUnavailable, time.Second, taken)
+	t.Reported("web", nodePortUnavailable, 0)
+	wantBackoff(t)
+	t.Reported("web", nodePortUnavailable, time.Second)
 	t.Remove(suite.Services, "holder")
 	// the backoff may be long by now
 	web := t.Await("web", "is completed after the port got free", 60*time.Second, (*suite.Web).Is)
@@ -59,7 +42,7 @@ func portOfAnother(t *suite.T) {
 		}
 		unasked(t, func() { t.Create("second", asking(port)) })
 	}
-	t.Await("second", "is Degraded by "+nodePortUnavailable, 0, taken)
+	t.Reported("second", nodePortUnavailable, 0)
 	if now := t.Web("first"); now.ResourceVersion != first.ResourceVersion {
 		t.Errorf("another MyWeb asks for the port of the first, whose status becomes %v", now.Status)
 	}
@@ -90,10 +73,9 @@ func portsSwapped(t *suite.T) {
 		}
 	})
 	for name := range wants {
-		web := t.Await(name, "is Degraded", 0, taken)
-		t.Says(web, other[name], fmt.Sprint(wants[name]))
+		t.Reported(name, nodePortUnavailable, 0, other[name], fmt.Sprint(wants[name]))
 	}
-	isCalm(t)
+	wantBackoff(t)
 	for name := range wants {
 		oneWarning(t, name)
 	}
