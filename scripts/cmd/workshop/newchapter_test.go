@@ -76,7 +76,7 @@ func TestANewChapterIsKnownEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorded, err := w.recordedBlocks()
-	if n := page.Plan(p, "local").Executed; err != nil || n != 3 || recorded[name+"/README.md"] != n {
+	if n := page.Plan(p).Executed; err != nil || n != 3 || recorded[name+"/README.md"] != n {
 		t.Errorf("%d blocks of the page are executed, %d are recorded, %v", n, recorded[name+"/README.md"], err)
 	}
 	readme, err := os.ReadFile(filepath.Join(w.root, "README.md"))

@@ -139,7 +139,7 @@ func (w workshop) play(cmd *cobra.Command, path, until string, pause bool, crds 
 		return err
 	}
 	color := term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
-	runner := page.Runner{Env: w.pageEnv(), Environment: "local", Play: true, Color: color, W: os.Stdout}
+	runner := page.Runner{Env: w.pageEnv(), Play: true, Color: color, W: os.Stdout}
 	if pause {
 		runner.Pause = enter(os.Stdin, os.Stdout)
 	}
@@ -258,7 +258,7 @@ func (w workshop) checkPage(ctx context.Context, out io.Writer, path string) (co
 	defer func() {
 		err = errors.Join(err, own.cluster().Down(context.WithoutCancel(ctx)), os.RemoveAll(tmp))
 	}()
-	return page.Runner{Env: own.pageEnv(), Environment: "local", W: out}.Run(ctx, p)
+	return page.Runner{Env: own.pageEnv(), W: out}.Run(ctx, p)
 }
 
 func (w workshop) blocksFile() string { return filepath.Join(w.root, "scripts", "blocks.yaml") }
@@ -273,7 +273,7 @@ func (w workshop) recordedBlocks() (map[string]int, error) {
 	return recorded, yaml.UnmarshalStrict(data, &recorded)
 }
 
-// recordBlocks records how many blocks each page executes in the local environment.
+// recordBlocks records how many blocks each page executes.
 func (w workshop) recordBlocks() error {
 	paths, err := page.Find(w.root)
 	if err != nil {
@@ -289,11 +289,11 @@ func (w workshop) recordBlocks() error {
 		if err != nil {
 			return err
 		}
-		recorded[name] = page.Plan(p, "local").Executed
+		recorded[name] = page.Plan(p).Executed
 	}
 	data, err := yaml.Marshal(recorded)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(w.blocksFile(), append([]byte("# Blocks that each page executes in the local environment. Written by `make sync`.\n"), data...), 0o644)
+	return os.WriteFile(w.blocksFile(), append([]byte("# Blocks that each page executes. Written by `make sync`.\n"), data...), 0o644)
 }

@@ -2,9 +2,6 @@ package page
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,27 +15,15 @@ func checkInclude(dir string, b *Block) error {
 		return err
 	}
 	switch {
-	case b.Func != "":
-		whole, bare, err := declaration(path, b.Func)
-		if err != nil {
-			return err
-		}
-		if text := strings.TrimSpace(b.Text); text != whole && text != bare {
-			return differs(b, b.File+" "+b.Func, whole)
-		}
 	case b.Part:
 		if !hasExcerpt(strings.Split(string(data), "\n"), strings.Split(strings.TrimRight(b.Text, "\n"), "\n")) {
 			return fmt.Errorf("the block is not a run of whole lines of %s", b.File)
 		}
 	case b.Text != string(data):
-		return differs(b, b.File, string(data))
+		return fmt.Errorf("the block differs from %s:\n%s", b.File,
+			diff(b.File, "page", strings.TrimRight(string(data), "\n")+"\n", b.Text))
 	}
 	return nil
-}
-
-func differs(b *Block, name, want string) error {
-	return fmt.Errorf("the block differs from %s:\n%s", name,
-		diff(name, "page", strings.TrimRight(want, "\n")+"\n", b.Text))
 }
 
 // hasExcerpt reports whether whole contains the runs of lines of an excerpt, in this order. A line "…" separates two
@@ -79,56 +64,4 @@ func runEnd(whole, part []string) int {
 		}
 	}
 	return -1
-}
-
-// declaration returns the source of a function, method (Type.Name) or type, with and without its
-// comment.
-func declaration(path, name string) (whole, bare string, err error) {
-	source, err := os.ReadFile(path)
-	if err != nil {
-		return "", "", err
-	}
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, source, parser.ParseComments)
-	if err != nil {
-		return "", "", err
-	}
-	for _, decl := range file.Decls {
-		var doc *ast.CommentGroup
-		found := false
-		switch d := decl.(type) {
-		case *ast.FuncDecl:
-			doc, found = d.Doc, funcName(d) == name
-		case *ast.GenDecl:
-			if len(d.Specs) == 1 {
-				if spec, ok := d.Specs[0].(*ast.TypeSpec); ok {
-					doc, found = d.Doc, spec.Name.Name == name
-				}
-			}
-		}
-		if !found {
-			continue
-		}
-		start, end := files.Position(decl.Pos()).Offset, files.Position(decl.End()).Offset
-		bare = string(source[start:end])
-		if doc != nil {
-			start = files.Position(doc.Pos()).Offset
-		}
-		return string(source[start:end]), bare, nil
-	}
-	return "", "", fmt.Errorf("%s has no function or type %s", path, name)
-}
-
-func funcName(d *ast.FuncDecl) string {
-	if d.Recv == nil || len(d.Recv.List) == 0 {
-		return d.Name.Name
-	}
-	recv := d.Recv.List[0].Type
-	if star, ok := recv.(*ast.StarExpr); ok {
-		recv = star.X
-	}
-	if ident, ok := recv.(*ast.Ident); ok {
-		return ident.Name + "." + d.Name.Name
-	}
-	return d.Name.Name
 }

@@ -47,16 +47,15 @@ type Block struct {
 	// Text is the block's content.
 	Text string
 
-	// Fails, Within, Background, Until, Stop, Timeout and Environment define how a sh block runs.
-	Fails             bool
-	Within, Timeout   time.Duration
-	Background, Until string
-	Stop, Environment string
+	// Fails, Within, Background, Until, Stop and Timeout define how a sh block runs.
+	Fails                   bool
+	Within, Timeout         time.Duration
+	Background, Until, Stop string
 	// Contains marks a console block that has only some lines of the output.
 	Contains bool
-	// File, Part and Func name the text that an included block must equal.
-	File, Func string
-	Part       bool
+	// File is the file that an included block must equal. With Part, the block has only some lines of the file.
+	File string
+	Part bool
 	// Skip is the reason for which the block is not executed.
 	Skip string
 
@@ -170,8 +169,8 @@ func newBlock(n *ast.FencedCodeBlock, source []byte) (*Block, error) {
 func (b *Block) word(word string) (err error) {
 	key, value, hasValue := strings.Cut(word, "=")
 	flags := map[string]*bool{"fails": &b.Fails, "contains": &b.Contains, "part": &b.Part}
-	texts := map[string]*string{"background": &b.Background, "until": &b.Until, "stop": &b.Stop, "environment": &b.Environment,
-		"file": &b.File, "func": &b.Func, "skip": &b.Skip}
+	texts := map[string]*string{"background": &b.Background, "until": &b.Until, "stop": &b.Stop,
+		"file": &b.File, "skip": &b.Skip}
 	times := map[string]*time.Duration{"within": &b.Within, "timeout": &b.Timeout}
 	switch {
 	case flags[key] != nil && !hasValue:
@@ -188,9 +187,9 @@ func (b *Block) word(word string) (err error) {
 
 // allowed lists the words of each kind of block.
 var allowed = map[string][]string{
-	"sh":      {"fails", "within", "background", "until", "stop", "timeout", "environment", "skip"},
+	"sh":      {"fails", "within", "background", "until", "stop", "timeout", "skip"},
 	"console": {"contains", "skip"},
-	"":        {"file", "part", "func", "skip"},
+	"":        {"file", "part", "skip"},
 }
 
 // check refuses words that do not belong to the block's kind, and blocks without a purpose.
@@ -209,14 +208,12 @@ func (b *Block) check(words []string) error {
 	case kind == "" && b.File == "" && b.Skip == "":
 		return fmt.Errorf("a %s block that is neither executed, compared, included nor skipped: "+
 			"give it file=PATH or skip=\"REASON\"", b.Lang)
-	case (b.Part || b.Func != "") && b.File == "":
-		return errors.New("part and func need file=PATH")
+	case b.Part && b.File == "":
+		return errors.New("part needs file=PATH")
 	case b.Until != "" && b.Background == "":
 		return errors.New("until needs background=NAME")
 	case b.Background != "" && (b.Fails || b.Within > 0 || b.Stop != ""):
 		return errors.New("a background block cannot have fails, within or stop")
-	case b.Environment != "" && b.Environment != "kind" && b.Environment != "local":
-		return fmt.Errorf("environment=%s: environments are local and kind", b.Environment)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,6 @@ import (
 type Runner struct {
 	// Env holds the variables of every block, as in os.Environ.
 	Env []string
-	// Environment is the environment of the blocks: "local" or "kind". Blocks of another environment are skipped.
-	Environment string
 	// Play shows prose, commands and their output to a reader. Otherwise only results are printed.
 	Play bool
 	// Pause is called before each command that Play shows. It returns when the reader wants the command to run.
@@ -42,12 +41,12 @@ func (c Counts) String() string {
 	return fmt.Sprintf("%d executed, %d compared, %d included, %d skipped", c.Executed, c.Compared, c.Included, c.Skipped)
 }
 
-// Plan counts how an environment would treat the blocks of a page, without running them.
-func Plan(p *Page, environment string) (c Counts) {
+// Plan counts how the blocks of a page would be treated, without running them.
+func Plan(p *Page) (c Counts) {
 	for _, part := range p.Parts {
 		switch b := part.Block; {
 		case b == nil:
-		case b.skipped(environment) != "":
+		case b.Skip != "":
 			c.Skipped++
 		case b.Lang == "sh":
 			c.Executed++
@@ -58,14 +57,6 @@ func Plan(p *Page, environment string) (c Counts) {
 		}
 	}
 	return c
-}
-
-// skipped returns the reason for which an environment skips a block, or "".
-func (b *Block) skipped(environment string) string {
-	if b.Skip == "" && b.Environment != "" && b.Environment != environment {
-		return fmt.Sprintf("needs the %s environment", b.Environment)
-	}
-	return b.Skip
 }
 
 // Run runs a page to its end or to the first block whose result differs from the page. The error names page, line and
@@ -87,10 +78,7 @@ func (r Runner) Run(ctx context.Context, p *Page) (c Counts, err error) {
 			r.prose(part)
 			continue
 		}
-		reason := b.skipped(r.Environment)
-		if reason == "" {
-			reason = skippedConsole[b]
-		}
+		reason := cmp.Or(b.Skip, skippedConsole[b])
 		if reason != "" {
 			if b.Expected != nil {
 				skippedConsole[b.Expected] = reason

@@ -32,7 +32,7 @@ func drawBlock(w util.BufWriter, number int, b *page.Block) {
 		Number                      int
 		Run                         bool
 		Code                        template.HTML
-	}{Kind: "included", Label: cmp.Or(b.File, b.Lang), Note: b.Func, Number: number,
+	}{Kind: "included", Label: cmp.Or(b.File, b.Lang), Number: number,
 		Code: template.HTML(colored(b.Lang, strings.TrimRight(b.Text, "\n")))}
 	switch b.Lang {
 	case "mermaid":
@@ -55,8 +55,6 @@ func noteOf(b *page.Block) string {
 	switch {
 	case b.Skip != "":
 		return "not run by tests: " + b.Skip
-	case b.Environment == "kind":
-		return "needs kind"
 	case b.Background != "":
 		return "runs in the terminal “" + b.Background + "”"
 	case b.Stop != "":
