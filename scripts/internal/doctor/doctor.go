@@ -56,9 +56,7 @@ type check struct {
 // checks lists the checks of Examine, in the order of its findings.
 var checks = []check{
 	{"Go", checkGo},
-	{"make", checkTool("make")},
-	{"git", checkTool("git")},
-	{"bash", checkTool("bash")},
+	{"git", checkGit},
 	{"Disk", checkDisk},
 	{"Memory", checkMemory},
 	{"Ports", checkPorts},

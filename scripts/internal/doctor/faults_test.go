@@ -43,20 +43,10 @@ var scenes = map[string]map[string]scene{
 			w.script("go", "echo download go1.26 from https://jane:secret@host: no route >&2; exit 1")
 		}, Failure, "https://host: no route", "go.mod", "Install Go"},
 	},
-	"make": {
-		"no make": {func(w *fixture) { w.remove("make") },
-			Failure, "not found", "Makefile", "apt-get install make"},
-		"a make of BSD": {func(w *fixture) { w.script("make", "echo usage: make >&2; exit 2") },
-			Failure, "usage: make", "Makefile", "apt-get install make"},
-	},
 	"git": {
 		"macOS without its command line tools": {func(w *fixture) {
 			w.script("git", "echo xcode-select: note: No developer tools were found >&2; exit 1")
-		}, Failure, "No developer tools", "Makefile", "xcode-select --install"},
-	},
-	"bash": {
-		"no bash": {func(w *fixture) { w.remove("bash") },
-			Failure, "not found", "Makefile", "apt-get install bash"},
+		}, Failure, "No developer tools", "applies patches", "xcode-select --install"},
 	},
 	"Disk": {
 		"a little short": {func(w *fixture) { w.Disk = func(string) (uint64, error) { return 8*gib - 1, nil } },

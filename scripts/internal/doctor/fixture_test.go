@@ -37,9 +37,7 @@ func newFixture(t *testing.T) *fixture {
 	w.write("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n")
 	w.write("proc/sys/fs/inotify/max_user_instances", "512\n")
 	w.write("proc/sys/fs/inotify/max_user_watches", "524288\n")
-	w.script("make", `echo "GNU Make 4.4.1"; echo "more"`)
 	w.script("git", `echo "git version 2.47.0"`)
-	w.script("bash", `echo "GNU bash, version 5.2.37(1)-release"`)
 	w.script("docker", `[ "$1" = info ] && echo 29.1.0 cgroup v2`)
 	w.goVersion("go version go1.26.8 linux/amd64")
 	return w

@@ -39,20 +39,16 @@ func goVersion(answer string) string {
 	return ""
 }
 
-// checkTool runs the program: on macOS without the command line tools, git and make exist, but only print how to
-// install the tools.
-func checkTool(name string) func(context.Context, Machine) Finding {
-	return func(ctx context.Context, m Machine) Finding {
-		failed := Finding{Status: Failure, Why: "The targets of the Makefile call it.",
-			Fix: fmt.Sprintf("Install it with your package manager, such as `apt-get install %s`, or on macOS:\n"+
-				"xcode-select --install", name)}
-		answer, err := m.run(ctx, name, "--version")
-		if err != nil {
-			return failed.because("%s does not work: %s.", name, oneLine(err.Error()))
-		}
-		first, _, _ := strings.Cut(strings.TrimSpace(answer), "\n")
-		return okay("%s", first)
+// checkGit runs git: on macOS without the command line tools, git exists, but only prints how to install the tools.
+// make and bash work, because they have started this program.
+func checkGit(ctx context.Context, m Machine) Finding {
+	answer, err := m.run(ctx, "git", "--version")
+	if err != nil {
+		return Finding{Status: Failure, What: fmt.Sprintf("git does not work: %s.", oneLine(err.Error())),
+			Why: "The workshop applies patches and finds its files with it.",
+			Fix: "Install it with your package manager, such as `apt-get install git`, or on macOS:\nxcode-select --install"}
 	}
+	return okay("%s", strings.TrimSpace(answer))
 }
 
 // checkDocker also asks for the version of cgroups, which kind's nodes share with Docker.
