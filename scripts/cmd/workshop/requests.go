@@ -31,7 +31,7 @@ func requestsCommand() *cobra.Command {
 			printRequest(os.Stdout, []string{"TIME", "BY", "VERB", "CODE", "RESOURCE", "OBJECT"})
 			return w.eachRequest(cmd.Context(), filter, false, func(r loop.Record) { printRequest(os.Stdout, columns(r)) })
 		})
-	bindRequestFilter(cmd, &filter)
+	bindBy(cmd, &filter.by)
 	cmd.Flags().BoolVar(&filter.writes, "writes", false, "only requests that ask for a change")
 	return cmd
 }
@@ -54,7 +54,7 @@ func writesCommand() *cobra.Command {
 			}
 			return err
 		})
-	bindRequestFilter(cmd, &filter)
+	bindBy(cmd, &filter.by)
 	cmd.Flags().DurationVar(&duration, "for", 3*time.Second, "how long to count")
 	return cmd
 }
@@ -105,8 +105,6 @@ func (w workshop) replay(ctx context.Context, id string, pause bool) error {
 	}
 	return exercise.PrintKept(os.Stdout, records, judgement, next)
 }
-
-func bindRequestFilter(cmd *cobra.Command, filter *requestFilter) { bindBy(cmd, &filter.by) }
 
 func bindBy(cmd *cobra.Command, by *[]string) {
 	cmd.Flags().StringSliceVar(by, "by", nil, "only these programs (kubectl, myweb-operator, 4711) or users")

@@ -130,7 +130,7 @@ func (c Course) operate(ctx context.Context, e Exercise, main string, job Job, o
 		return err
 	}
 	ledger := filepath.Join(scratch, "ledger.jsonl")
-	verdicts, err := c.Judge.Recorded(ctx, []Job{job}, ledger, c.known(own, time.Now(), r))
+	verdicts, err := c.Judge.Lab(ctx, []Job{job}, ledger, c.known(own, time.Now(), r))
 	if err != nil {
 		return err
 	}

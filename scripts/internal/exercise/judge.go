@@ -128,14 +128,9 @@ func newJob(name, program string, checks []string, objects bool) Job {
 // requires it.
 func needNoStatus(checks []string) bool { return !slices.Contains(checks, "behaviour/01-status") }
 
-// Lab runs jobs and returns the verdicts by job, in the order of its checks.
-func (j Judge) Lab(ctx context.Context, jobs []Job, each func(job string, v Verdict)) (map[string][]Verdict, error) {
-	return j.Recorded(ctx, jobs, "", each)
-}
-
-// Recorded is like Lab, and also records in a file the events that the programs received and the requests that they
-// sent.
-func (j Judge) Recorded(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
+// Lab runs jobs and returns the verdicts by job, in the order of its checks. Unless ledger is empty, the lab records in
+// this file the events that the programs received and the requests that they sent.
+func (j Judge) Lab(ctx context.Context, jobs []Job, ledger string, each func(job string, v Verdict)) (
 	map[string][]Verdict, error) {
 	var known atomic.Int32
 	defer j.wait(func() string { return fmt.Sprintf("running the checks, %d are done", known.Load()) }, 5*time.Second)()

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
 )
 
 // checkInclude compares a block with the file whose text it shows.
@@ -21,7 +23,7 @@ func checkInclude(dir string, b *Block) error {
 		}
 	case b.Text != string(data):
 		return fmt.Errorf("the block differs from %s:\n%s", b.File,
-			diff(b.File, "page", strings.TrimRight(string(data), "\n")+"\n", b.Text))
+			udiff.Unified(b.File, "page", strings.TrimRight(string(data), "\n")+"\n", b.Text))
 	}
 	return nil
 }

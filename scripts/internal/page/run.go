@@ -160,22 +160,15 @@ func Judge(b *Block, output string) error {
 		return nil
 	}
 	want, got := normalise(b.Expected.Text), normalise(output)
+	right, wrong := matches, "the output is not what the page shows"
 	if b.Expected.Contains {
-		if contains(want, got) {
-			return nil
-		}
-		return fmt.Errorf("the output lacks a line of the page\n$ %s\n%s",
-			strings.TrimSpace(b.Text), diff("page", "output", strings.Join(want, "\n")+"\n", strings.Join(got, "\n")+"\n"))
+		right, wrong = contains, "the output lacks a line of the page"
 	}
-	if matches(want, got) {
+	if right(want, got) {
 		return nil
 	}
-	return fmt.Errorf("the output is not what the page shows\n$ %s\n%s",
-		strings.TrimSpace(b.Text), diff("page", "output", strings.Join(want, "\n")+"\n", strings.Join(got, "\n")+"\n"))
-}
-
-func diff(oldName, newName, old, new string) string {
-	return udiff.Unified(oldName, newName, old, new)
+	return fmt.Errorf("%s\n$ %s\n%s", wrong, strings.TrimSpace(b.Text),
+		udiff.Unified("page", "output", strings.Join(want, "\n")+"\n", strings.Join(got, "\n")+"\n"))
 }
 
 func (r Runner) prose(part Part) {
