@@ -45,7 +45,7 @@ func TestWhatIsRecordedIsWhatPagesExecute(t *testing.T) {
 	for path, text := range map[string]string{
 		"scripts/x":   "",
 		"README.md":   "```sh\ntrue\n```\n```sh skip=\"why\"\nx\n```\n",
-		"a/README.md": "```sh\ntrue\n```\n```console\n```\n```sh environment=kind\nx\n```\n```sh\ntrue\n```\n",
+		"a/README.md": "```sh\ntrue\n```\n```console\n```\n```sh skip=\"needs kind\"\nx\n```\n```sh\ntrue\n```\n",
 	} {
 		path = filepath.Join(w.root, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
