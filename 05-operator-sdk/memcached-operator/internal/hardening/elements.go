@@ -33,6 +33,7 @@ func (c *child) replaced(refusal error) client.Object {
 	}
 	object := c.live.DeepCopyObject().(client.Object)
 	utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(live, object))
+	object.GetObjectKind().SetGroupVersionKind(c.live.GetObjectKind().GroupVersionKind()) // a patch must not remove it
 	return object
 }
 
