@@ -35,9 +35,9 @@ func (h *Hardening) restoreStatus(ctx context.Context, req ctrl.Request) (client
 	if !m.falsified(owner) || m.driftDelay(aStatus, now) > 0 {
 		return owner, nil
 	}
-	restored := fields.Of(owner)
-	restored["status"] = m.status
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(restored, owner); err != nil {
+	whole := fields.Of(owner)
+	whole["status"] = m.status
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole, owner); err != nil {
 		return nil, err
 	}
 	if err := h.Client.Status().Update(ctx, owner); err != nil {
