@@ -95,6 +95,28 @@ func TestRestoreOfALostDatabase(t *testing.T) {
 	}
 }
 
+// A restore of the wrong backup, which has no properties, leaves none that the database would keep: the next restore
+// gives it those of the right backup.
+func TestASecondRestoreHasThePropertiesOfItsBackup(t *testing.T) {
+	t.Parallel()
+	wrong := with(target(t), "BACKUP_DATABASE", "lost_twice", "BACKUP_RESTORE_UID", "restore-1", "BACKUP_NAME", "wrong")
+	database(t, "lost_twice", "CREATE ROLE twice_guest;")
+	t.Cleanup(func() { sql(t, "postgres", "DROP DATABASE IF EXISTS lost_twice WITH (FORCE);\nDROP ROLE twice_guest;") })
+	must(t, verbBackup, wrong, ReasonBackupSucceeded)
+	sql(t, "postgres", `ALTER DATABASE lost_twice SET work_mem = '7MB';
+REVOKE CONNECT ON DATABASE lost_twice FROM PUBLIC; GRANT CONNECT ON DATABASE lost_twice TO twice_guest;`)
+	right := with(wrong, "BACKUP_NAME", "right", "BACKUP_RESTORE_UID", "restore-2", "BACKUP_OVERWRITE", "true")
+	must(t, verbBackup, right, ReasonBackupSucceeded)
+	show := func() string { return sql(t, "postgres", strings.ReplaceAll(propertiesQuery, "$1", "lost_twice")) }
+	before := show()
+	sql(t, "postgres", "DROP DATABASE lost_twice WITH (FORCE);")
+	must(t, verbRestore, wrong, ReasonRestoreSucceeded)
+	o := must(t, verbRestore, right, ReasonRestoreSucceeded)
+	if diff := gocmp.Diff(before, show()); diff != "" {
+		t.Errorf("%s (-before +after):\n%s", o.result.Message, diff)
+	}
+}
+
 // The result lists the properties that cannot be restored because a role is gone. The other properties are restored.
 func TestRestoreNamesPropertiesThatItCannotRestore(t *testing.T) {
 	t.Parallel()

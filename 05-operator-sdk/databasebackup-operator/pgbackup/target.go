@@ -40,9 +40,9 @@ type targetState struct {
 	snapshot
 	exists bool
 	Empty  bool
-	// OwnProperties is true when the database has grants, settings, a connection limit or a comment, or belongs to
-	// another user than the user of the restore. Then it keeps all of them. Otherwise it gets the properties of the
-	// database that was dumped.
+	// OwnProperties is true when the database has other grants than by default, settings, a connection limit or a
+	// comment, or belongs to another user than the user of the restore. Then it keeps all of them. Otherwise it gets the
+	// properties of the database that was dumped.
 	OwnProperties bool
 	// Finished is the first word of the marker that an earlier run of this restore left, empty without one.
 	Finished   string
@@ -65,12 +65,14 @@ func (p *program) marker(word, oid string) string {
 
 // targetQuery examines the current database. It is empty when no user has created an object in it: no relation,
 // function, type, schema, extension or large object. Objects of users have OIDs above those of a new database (16384).
-// Large objects may have any OID.
+// Large objects may have any OID. The default grants may be written explicitly, for example by a restore: no user has
+// granted them.
 const targetQuery = `
 SELECT json_build_object(
   'encoding', pg_encoding_to_char(d.encoding), 'row', to_json(d), 'tablespace', spcname,
   'properties', (` + selectProperties + `),
-  'ownProperties', d.datacl IS NOT NULL OR d.datconnlimit <> -1 OR shobj_description(d.oid, 'pg_database') IS NOT NULL
+  'ownProperties', coalesce(NOT (d.datacl @> standard AND d.datacl <@ standard), false) OR d.datconnlimit <> -1
+    OR shobj_description(d.oid, 'pg_database') IS NOT NULL
     OR pg_get_userbyid(d.datdba) <> current_user OR EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
       WHERE setdatabase = d.oid AND c !~ '^application_name=(restored|replaced) '),
   'finished', (SELECT split_part(substr(c, 18), ' ', 1) FROM pg_db_role_setting, unnest(setconfig) c
@@ -84,7 +86,8 @@ SELECT json_build_object(
     AND NOT EXISTS (SELECT FROM pg_namespace WHERE oid >= 16384 AND nspname <> 'public' AND nspname !~ '^pg_')
     AND NOT EXISTS (SELECT FROM pg_extension WHERE oid >= 16384)
     AND NOT EXISTS (SELECT FROM pg_largeobject_metadata))
-FROM pg_database d JOIN pg_database template0 ON template0.datname = 'template0'
+FROM pg_database d CROSS JOIN acldefault('d', d.datdba) standard
+JOIN pg_database template0 ON template0.datname = 'template0'
 LEFT JOIN pg_tablespace s ON s.oid = d.dattablespace AND s.oid <> template0.dattablespace
 WHERE d.datname = current_database();
 `
