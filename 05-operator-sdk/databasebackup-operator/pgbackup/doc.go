@@ -142,7 +142,8 @@
 //
 // The dump is verified (Archive) before anything is changed. Roles that the dump needs and the server lacks are created
 // without login, attributes and memberships; the globals have those, and a user decides. A database that is not empty
-// is refused (TargetNotEmpty), unless BACKUP_OVERWRITE is true.
+// is refused (TargetNotEmpty), unless BACKUP_OVERWRITE is true. A template and the database postgres are always refused
+// (InvalidSettings): the server copies a template into every new database.
 //
 // The backup is restored into a new database (pgbackup_restore_ and a number), in one transaction. The new database has
 // the encoding and the locale of the dumped database, or those of the empty database that it replaces. When it has all

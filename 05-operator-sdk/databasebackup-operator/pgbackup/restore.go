@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // restore restores one backup into the database of the settings.
@@ -26,11 +28,12 @@ func (p *program) restore(ctx context.Context) error {
 			p.config.Name, p.config.Owner, p.config.Dir)
 	}
 	p.result.Backup = found.facts.facts()
+	p.config.Database = cmp.Or(p.config.Database, found.facts.Database)
+	if slices.Contains(serverDatabases, p.config.Database) {
+		return refusedTarget(p.config.Database, "the server itself needs it")
+	}
 	if err := p.checkArchive(ctx, s, found.facts); err != nil {
 		return err
-	}
-	if p.config.Database == "" {
-		p.config.Database = found.facts.Database
 	}
 	held, err := p.lockTarget(ctx)
 	if err != nil {
@@ -46,6 +49,9 @@ func (p *program) restore(ctx context.Context) error {
 
 // restoreFound restores a backup that passed Archive, while no other run restores into the same database.
 func (p *program) restoreFound(ctx context.Context, s *store, found backup, target targetState) error {
+	if target.Row.IsTemplate {
+		return refusedTarget(p.config.Database, "it is a template")
+	}
 	if target.Finished != "" {
 		return p.finished(ctx, found.facts, target)
 	}

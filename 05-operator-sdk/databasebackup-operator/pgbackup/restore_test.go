@@ -123,6 +123,31 @@ func TestRestoreRecognisesItsOwnEnd(t *testing.T) {
 	must(t, verbRestore, settings, ReasonTargetNotEmpty)
 }
 
+// Every new database is a copy of a template, and restores connect to postgres: a restore replaces none of them, also
+// when the database that was dumped is the default.
+func TestRestoreRefusesADatabaseThatTheServerNeeds(t *testing.T) {
+	t.Parallel()
+	settings := with(backedUp(t), "BACKUP_OVERWRITE", "true")
+	database(t, "pattern", "CREATE TABLE old (a int); ALTER DATABASE pattern IS_TEMPLATE true;")
+	t.Cleanup(func() { sql(t, "postgres", "ALTER DATABASE pattern IS_TEMPLATE false;") })
+	databases := func() string {
+		return sql(t, "postgres", "SELECT oid FROM pg_database WHERE datname "+
+			"IN ('template0', 'template1', 'postgres', 'pattern') ORDER BY 1;")
+	}
+	before := databases()
+	for _, name := range []string{"template0", "template1", "postgres", "pattern"} {
+		o := must(t, verbRestore, with(settings, "BACKUP_DATABASE", name), ReasonInvalidSettings)
+		if !strings.Contains(o.result.Message, `"`+name+`"`) || !strings.Contains(o.result.Message, "databaseName") {
+			t.Errorf("message: %s", o.result.Message)
+		}
+	}
+	editFacts(t, settings, func(s *factsFile) { s.Database = "template1" })
+	must(t, verbRestore, with(settings, "BACKUP_DATABASE", ""), ReasonInvalidSettings)
+	if after := databases(); after != before {
+		t.Errorf("databases before: %s, after: %s", before, after)
+	}
+}
+
 // An owner of a database who is not a superuser can replace the database, and restore it when it is lost.
 func TestOverwriteByAnOwner(t *testing.T) {
 	t.Parallel()

@@ -19,11 +19,12 @@ type snapshot struct {
 	Properties    []property `json:"properties"`
 	// Row is the row of the database in pg_database. Its columns for locales differ between versions.
 	Row struct {
-		Collate   string  `json:"datcollate"`
-		CType     string  `json:"datctype"`
-		Provider  string  `json:"datlocprovider"` // from 15
-		Locale    *string `json:"datlocale"`      // from 17
-		ICULocale *string `json:"daticulocale"`   // 15 and 16
+		IsTemplate bool    `json:"datistemplate"`
+		Collate    string  `json:"datcollate"`
+		CType      string  `json:"datctype"`
+		Provider   string  `json:"datlocprovider"` // from 15
+		Locale     *string `json:"datlocale"`      // from 17
+		ICULocale  *string `json:"daticulocale"`   // 15 and 16
 	} `json:"row"`
 }
 

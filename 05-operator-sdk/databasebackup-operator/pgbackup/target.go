@@ -12,6 +12,16 @@ import (
 // maintenance is the database to which a restore connects for creating and renaming others.
 const maintenance = "postgres"
 
+// serverDatabases are the databases that a server needs under their names, so no restore replaces them: new databases
+// are copies of the templates, and clients that create databases connect to postgres, as a restore does.
+var serverDatabases = []string{"template0", "template1", maintenance}
+
+// refusedTarget is the error for a database that no restore replaces.
+func refusedTarget(database, why string) error {
+	return failf(ReasonInvalidSettings, "a restore does not replace database %q, because %s: "+
+		"name another database (databaseName, BACKUP_DATABASE)", database, why)
+}
+
 // lockTarget waits until no other run restores into the database. The session holds the lock: the server releases the
 // lock of a run that was killed or has lost its connection. Even then swap refuses to give the name to a wrong database.
 func (p *program) lockTarget(ctx context.Context) (*session, error) {

@@ -33,16 +33,18 @@ type DatabaseRestoreSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9A-Za-z][0-9A-Za-z-]*$')",message="must be a UID: letters, digits and '-'"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	BackupOwnerUID string `json:"backupOwnerUID,omitempty"`
-	// databaseName is the database to restore into, by default the database that was dumped. A database that does not
-	// exist is created. The new database gets the owner, the grants, the settings (ALTER DATABASE … SET), the connection
-	// limit and the comment of the backup. An existing database keeps its own properties, if it has any or belongs to
-	// another user than the user of the restore. The message of the condition Succeeded lists the properties that could
-	// not be restored, such as the grants of a role that does not exist.
+	// databaseName is the database to restore into, by default the database that was dumped. It must not be postgres,
+	// template0 or template1, which the server itself needs. A database that does not exist is created. The new
+	// database gets the owner, the grants, the settings (ALTER DATABASE … SET), the connection limit and the comment of
+	// the backup. An existing database keeps its own properties, if it has any or belongs to another user than the user
+	// of the restore. The message of the condition Succeeded lists the properties that could not be restored, such as
+	// the grants of a role that does not exist.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 63",message="must have at most 63 bytes: PostgreSQL cuts longer names"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['postgres', 'template0', 'template1'])",message="must not be postgres, template0 or template1, which the server itself needs: name another database"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[\\\\x00-\\\\x1f\\\\x7f]')",message="must not contain control characters"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec
 	DatabaseName string `json:"databaseName,omitempty"`

@@ -127,6 +127,8 @@ var restoreRules = map[string]rule{
 	"another database":   {restoring("databaseName", `o'brien "x"`), ""},
 	"a database of 64 bytes": {
 		restoring("databaseName", strings.Repeat("é", 32)), "spec.databaseName: Invalid value: must have at most 63 bytes"},
+	"a database that the server needs": {restoring("databaseName", "template1"),
+		"spec.databaseName: Invalid value: must not be postgres, template0 or template1"},
 	"a line break": {
 		restoring("databaseName", "a\nb"), "spec.databaseName: Invalid value: must not contain control characters"},
 	"half of the credentials": {restoring("auth", tree{"usernameSecretRef": secretKey}),
