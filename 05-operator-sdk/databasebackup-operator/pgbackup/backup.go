@@ -17,9 +17,13 @@ func (p *program) backup(ctx context.Context) error {
 	}
 	unlock, err := s.lock(ctx, false, p.config.Wait)
 	if err != nil {
+		if reasonOf(err) == ReasonVolumeNotWritable { // perhaps it can be read, and no other run changes it
+			p.list(s)
+		}
 		return err
 	}
 	defer unlock()
+	defer p.list(s)
 	if err := s.recover(ctx, p.config.Name, p.now()); err != nil {
 		return err
 	}

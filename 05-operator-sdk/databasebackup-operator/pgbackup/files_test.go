@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // put creates a backup by hand: a dump of some bytes, globals and facts.
@@ -191,6 +192,37 @@ func TestLinkOutOfTheVolumeIsRefused(t *testing.T) {
 	if o = must(t, verbDelete, settings, ReasonInvalidSettings); o.code != exitFinal {
 		t.Errorf("code %d", o.code)
 	}
+}
+
+// A run that fails lists the backups on the volume too, so that no list names a backup whose files are gone.
+func TestAFailedRunListsTheBackups(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "PGPASSWORD", "wrong-password")
+	put(t, settings, "orders-1", noon, nil)
+	put(t, settings, "orders-2", noon.AddDate(0, 0, 1), nil)
+	dir := filepath.Dir(pathOf(settings, ""))
+	check := func(after string, reason Reason, want ...Listed) {
+		t.Helper()
+		o := must(t, verbBackup, settings, reason)
+		if o.result.Backups == nil {
+			t.Fatalf("%s: no list", after)
+		}
+		if diff := cmp.Diff(want, o.result.Backups, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", after, diff)
+		}
+	}
+	check("as they were", ReasonAuthenticationFailed, Listed{"orders-2", StateGood}, Listed{"orders-1", StateGood})
+	overwrite(t, dir+"/orders-2.dump", []byte("cut"))
+	for _, path := range []string{dir, dir + "/.lock"} {
+		if err := os.Chmod(path, 0o555); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("read-only", ReasonVolumeNotWritable, Listed{"orders-2", StateBroken}, Listed{"orders-1", StateGood})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	check("removed", ReasonAuthenticationFailed)
 }
 
 func TestUnknownBackup(t *testing.T) {

@@ -52,9 +52,7 @@ type Policy struct {
 //   - The newest dump is never removed, even if it is broken: perhaps a part of it can be restored.
 //   - Unknown backups are never removed, and are not counted.
 func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location) (keep, remove []Entry) {
-	sorted := slices.SortedFunc(slices.Values(entries), func(a, b Entry) int {
-		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Name, a.Name))
-	})
+	sorted := newestFirst(entries)
 	with := func(states ...State) (found []Entry) {
 		for _, e := range sorted {
 			if slices.Contains(states, e.State) {
@@ -90,6 +88,12 @@ func Keep(entries []Entry, policy Policy, now time.Time, location *time.Location
 		}
 	}
 	return keep, remove
+}
+
+func newestFirst(entries []Entry) []Entry {
+	return slices.SortedFunc(slices.Values(entries), func(a, b Entry) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Name, a.Name))
+	})
 }
 
 // mark records which of these backups, newest first, the counting rules keep.

@@ -12,40 +12,42 @@ import (
 
 // retain removes the backups that the policy does not keep, the oldest first.
 func (p *program) retain(ctx context.Context, s *store) error {
-	found, err := s.backups()
+	entries, err := s.entries()
 	if err != nil {
 		return err
 	}
-	var entries []Entry
-	for _, b := range found {
-		entries = append(entries, b.Entry)
-	}
-	keep, remove := Keep(entries, p.config.Policy, p.now(), p.config.Location)
+	_, remove := Keep(entries, p.config.Policy, p.now(), p.config.Location)
 	// After the clock was ahead for a while, earlier backups seem newer than the backup that this run has just taken.
 	taken := func(e Entry) bool {
 		return e.Name == p.config.Name && e.State != StateBroken && e.State != StateMissing
 	}
 	if i := slices.IndexFunc(remove, taken); i >= 0 {
-		keep, remove = append(keep, remove[i]), slices.Delete(remove, i, i+1)
+		remove = slices.Delete(remove, i, i+1)
 	}
-	for _, e := range keep {
-		p.result.Backups = append(p.result.Backups, Listed{Name: e.Name, State: e.State})
-	}
-	for i, e := range slices.Backward(remove) {
-		err := ctx.Err()
-		if err == nil {
-			err = s.remove(e.Name)
+	for _, e := range slices.Backward(remove) {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		if err != nil {
-			for _, e := range remove[:i+1] {
-				p.result.Backups = append(p.result.Backups, Listed{Name: e.Name, State: e.State})
-			}
+		if err := s.remove(e.Name); err != nil {
 			return err
 		}
 		p.result.Removed = append(p.result.Removed, e.Name)
 		p.log.Info("Removed backup", "backup", e.Name, "state", e.State)
 	}
 	return nil
+}
+
+// list adds the backups on the volume to the result, also after a failure.
+func (p *program) list(s *store) {
+	entries, err := s.entries()
+	if err != nil {
+		p.log.Warn("Failed to list the backups", "error", p.line(err))
+		return
+	}
+	p.result.Backups = []Listed{}
+	for _, e := range newestFirst(entries) {
+		p.result.Backups = append(p.result.Backups, Listed{Name: e.Name, State: e.State})
+	}
 }
 
 // delete removes all files of the owner that have names of this program's form. Other files stay, and so does their

@@ -26,9 +26,10 @@ type Result struct {
 	Backup *Facts `json:"backup,omitempty"`
 	// Restored is the outcome of a restore.
 	Restored *Restored `json:"restored,omitempty"`
-	// Backups are the backups of this owner after the run, newest first; Removed are the names of the backups that the
+	// Backups are the backups of this owner after a run of backup, newest first. The list of a failed run is nil when
+	// the run could not read the volume, or another run was changing it. Removed are the names of the backups that the
 	// run removed.
-	Backups []Listed `json:"backups,omitempty"`
+	Backups []Listed `json:"backups,omitzero"`
 	Removed []string `json:"removed,omitempty"`
 	// Omitted is how many of Backups and Removed were left out to keep within ResultLimit, the oldest first.
 	Omitted int `json:"omitted,omitempty"`

@@ -169,6 +169,16 @@ func (s *store) backups() ([]backup, error) {
 	return found, nil
 }
 
+// entries returns the properties of all backups of the folder that retention uses.
+func (s *store) entries() ([]Entry, error) {
+	found, err := s.backups()
+	var entries []Entry
+	for _, b := range found {
+		entries = append(entries, b.Entry)
+	}
+	return entries, err
+}
+
 // backup examines the files of one name. Its State is empty if there are neither dump nor facts.
 func (s *store) backup(name string) backup {
 	b := backup{Entry: Entry{Name: name}, facts: s.readFacts(s.path(name, suffixFacts), name)}

@@ -74,7 +74,8 @@ func parseResult(message string) *result {
 }
 
 // mergeBackups returns the list of backups after a run: with the facts of the new backup, and without removed backups.
-// The run's list has a limited length; backups that it leaves out stay as they were.
+// The run's list has a limited length; backups that it leaves out stay as they were. Without a list all stay: the run
+// did not read the volume.
 func mergeBackups(backups []databasesv1.Backup, r *result) []databasesv1.Backup {
 	all := slices.Clone(backups)
 	if r.Backup != nil {
@@ -88,7 +89,7 @@ func mergeBackups(backups []databasesv1.Backup, r *result) []databasesv1.Backup 
 			all = append(all, databasesv1.Backup{Name: l.Name}) // the file was put there by hand, or status was lost
 		}
 	}
-	complete := len(states) > 0 && r.Omitted == 0
+	complete := r.Backups != nil && r.Omitted == 0
 	all = slices.DeleteFunc(all, func(b databasesv1.Backup) bool {
 		return slices.Contains(r.Removed, b.Name) || complete && states[b.Name] == ""
 	})

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
@@ -25,6 +27,22 @@ func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
 	for i, b := range all {
 		if want := fmt.Sprintf("orders-%d", 29000059-i); b.Name != want {
 			t.Errorf("number %d is %s, want %s", i, b.Name, want)
+		}
+	}
+}
+
+// A list, even of a failed run, replaces the backups in status. A run that could not read the volume has no list.
+func TestTheListOfARunIsWhatTheVolumeHas(t *testing.T) {
+	before := []databasesv1.Backup{{Name: "orders-2", State: "Good"}, {Name: "orders-1", State: "Good"}}
+	for list, want := range map[string][]databasesv1.Backup{
+		``:                          before,
+		`"backups":[],`:             {},
+		`"backups":[],"omitted":2,`: before,
+		`"backups":[{"name":"orders-2","state":"Broken"}],`: {{Name: "orders-2", State: "Broken"}},
+	} {
+		r := parseResult(`{"verb":"backup",` + list + `"reason":"AuthenticationFailed"}`)
+		if diff := cmp.Diff(want, mergeBackups(before, r)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", list, diff)
 		}
 	}
 }
