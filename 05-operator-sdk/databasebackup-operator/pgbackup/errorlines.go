@@ -94,8 +94,8 @@ type pattern struct {
 }
 
 const (
-	refusedUser = "the server refuses the credentials: check the Secrets of PGUSER and PGPASSWORD"
-	noPassword  = "the server asks for PGPASSWORD, which is empty: check its Secret"
+	refusedUser = "the server refuses the credentials: check the Secrets that auth names (PGUSER and PGPASSWORD)"
+	noPassword  = "the server asks for PGPASSWORD, which is empty: check the Secret of auth.passwordSecretRef"
 )
 
 // connectionPatterns are messages of libpq and the server about a connection. A retry fixes only TargetNotReady.
@@ -108,7 +108,8 @@ var connectionPatterns = []pattern{
 	{"authentication method requirement", ReasonAuthenticationFailed,
 		"the server asks for another kind of authentication than PGREQUIREAUTH allows"},
 	{"too many connections for role", ReasonTargetNotReady, "the server allows this user no more connections"},
-	{"is not permitted to log in", ReasonAuthenticationFailed, "the user of PGUSER may not log in"},
+	{"is not permitted to log in", ReasonAuthenticationFailed,
+		"the user of auth.usernameSecretRef (PGUSER) may not log in"},
 	{`FATAL:  role "`, ReasonAuthenticationFailed, refusedUser}, // does not exist
 	{"server does not support SSL", ReasonTLSFailed, ""},
 	{"certificate verify failed", ReasonTLSFailed, ""},

@@ -103,21 +103,24 @@ func (s *scratch) ask(ctx context.Context, sql, encoding string) error {
 	err = reader.run(ctx, tool{name: "psql", stdout: &answer,
 		args: append(psqlArgs(scratchDatabase), "--field-separator=\t", "--command="+sql)})
 	if err != nil {
-		return classify(err, "run BACKUP_QUERY", ReasonQueryInvalid, nil)
+		return classify(err, "run "+querySetting, ReasonQueryInvalid, nil)
 	}
 	return checkAnswer(answer.String())
 }
+
+// querySetting names the query as a DatabaseBackup and the program name it.
+const querySetting = "verification.query (BACKUP_QUERY)"
 
 // checkAnswer accepts an answer of at least one row whose first value is neither false, NULL nor 0. So a query may be a
 // condition, a count, or rows that must exist.
 func checkAnswer(answer string) error {
 	row, _, there := strings.Cut(answer, "\n")
 	if !there {
-		return failf(ReasonQueryFailed, "BACKUP_QUERY returned no row")
+		return failf(ReasonQueryFailed, querySetting+" returned no row")
 	}
 	switch first, _, _ := strings.Cut(row, "\t"); first {
 	case "", "f", "false", "0":
-		return failf(ReasonQueryFailed, "BACKUP_QUERY returned %q", first)
+		return failf(ReasonQueryFailed, querySetting+" returned %q", first)
 	}
 	return nil
 }
