@@ -154,19 +154,21 @@
 // dump needs them.
 //
 // Besides its content a database has properties: an owner, grants (GRANT CONNECT), settings (ALTER DATABASE … SET,
-// ALTER ROLE … IN DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs to
-// another user than the user of the restore, the new database gets all of them from the old database. Otherwise, and
-// without an old database, they come from the facts. A statement that the server refuses, such as a grant to a role that
-// does not exist, is in the Warning of the result. If it was about a property of the old database, the restore fails
-// instead. The new database has the tablespace of the old database. Security labels are not restored. The public cannot
-// connect to the new database until it has its grants.
+// ALTER ROLE … IN DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs
+// to another user than the user of the restore, the new database gets all of them from the old database. Otherwise,
+// and without an old database, they come from the facts. Properties that an earlier restore took from a backup, and
+// that no user has changed since, do not count: so the right backup can replace a wrong one. A statement that the
+// server refuses, such as a grant to a role that does not exist, is in the Warning of the result. If it was about a
+// property of the old database, the restore fails instead. The new database has the tablespace of the old database.
+// Security labels are not restored. The public cannot connect to the new database until it has its grants.
 //
 // A run can be killed when the database has its name and the result is not written. So the transaction that gives the
 // name also sets a marker in the database: the default application_name of the user of the restore becomes "restored"
-// or "replaced", BACKUP_RESTORE_UID and the OID of the database. A run that finds the marker of its UID and this OID
-// succeeds and changes nothing, so that later writes of users are kept. Rows are never compared for this. Without
-// BACKUP_RESTORE_UID no marker is written. An archive of the database contains the marker as a setting. In a database
-// that is made from it the marker counts for nothing, because that database has another OID.
+// or "replaced", BACKUP_RESTORE_UID, the OID of the database, and a checksum of the properties that came from the
+// facts. A run that finds the marker of its UID and this OID succeeds and changes nothing, so that later writes of
+// users are kept. Rows are never compared for this. Without BACKUP_RESTORE_UID no marker is written. An archive of the
+// database contains the marker as a setting. In a database that is made from it the marker counts for nothing, because
+// that database has another OID.
 //
 // Restores into one database run one after the other: each holds an advisory lock in the database postgres, and
 // a run that does not get it within BACKUP_WAIT_SECONDS fails with Busy. Even if the lock is lost, only the database

@@ -19,7 +19,7 @@ type property struct {
 // that are lists of names are split, because SET reads a quoted list as one name. No part of a value runs as SQL,
 // because owners of databases choose the values. The marker of a restore is not a property.
 const selectProperties = `
-SELECT json_agg(json_build_object('as', grantor, 'before', before, 'after', after) ORDER BY place, number) FROM (
+SELECT json_agg(json_build_object('as', grantor, 'before', before, 'after', after) ORDER BY place, number, before, after) FROM (
   SELECT 1 AS place, 0 AS number, '' AS grantor, 'ALTER DATABASE ' AS before,
     ' OWNER TO ' || quote_ident(pg_get_userbyid(d.datdba)) AS after
   UNION ALL SELECT 2, 0, '', 'REVOKE ' || p || ' ON DATABASE ', ' FROM ' || quote_ident(pg_get_userbyid(d.datdba))
@@ -47,6 +47,9 @@ SELECT json_agg(json_build_object('as', grantor, 'before', before, 'after', afte
   UNION ALL SELECT 6, 0, '', 'COMMENT ON DATABASE ', ' IS ' || quote_literal(comment)
   FROM shobj_description(d.oid, 'pg_database') comment WHERE comment IS NOT NULL
 ) properties`
+
+// propertiesSum selects a short checksum of the properties of the database d.
+const propertiesSum = "left(md5((" + selectProperties + ")::text), 6)"
 
 // applyProperties gives the current database the properties in a setting, and prints those that the server refuses,
 // such as a grant to a role that does not exist.

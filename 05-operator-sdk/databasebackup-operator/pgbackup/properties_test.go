@@ -95,25 +95,41 @@ func TestRestoreOfALostDatabase(t *testing.T) {
 	}
 }
 
-// A restore of the wrong backup, which has no properties, leaves none that the database would keep: the next restore
-// gives it those of the right backup.
+// The properties that a restore of the wrong backup gave are not those of the database, whether that backup has default
+// ones or others: the next restore gives those of the right backup. Properties that a user gave since then stay.
 func TestASecondRestoreHasThePropertiesOfItsBackup(t *testing.T) {
 	t.Parallel()
-	wrong := with(target(t), "BACKUP_DATABASE", "lost_twice", "BACKUP_RESTORE_UID", "restore-1", "BACKUP_NAME", "wrong")
-	database(t, "lost_twice", "CREATE ROLE twice_guest;")
-	t.Cleanup(func() { sql(t, "postgres", "DROP DATABASE IF EXISTS lost_twice WITH (FORCE);\nDROP ROLE twice_guest;") })
-	must(t, verbBackup, wrong, ReasonBackupSucceeded)
-	sql(t, "postgres", `ALTER DATABASE lost_twice SET work_mem = '7MB';
-REVOKE CONNECT ON DATABASE lost_twice FROM PUBLIC; GRANT CONNECT ON DATABASE lost_twice TO twice_guest;`)
-	right := with(wrong, "BACKUP_NAME", "right", "BACKUP_RESTORE_UID", "restore-2", "BACKUP_OVERWRITE", "true")
-	must(t, verbBackup, right, ReasonBackupSucceeded)
-	show := func() string { return sql(t, "postgres", strings.ReplaceAll(propertiesQuery, "$1", "lost_twice")) }
-	before := show()
-	sql(t, "postgres", "DROP DATABASE lost_twice WITH (FORCE);")
-	must(t, verbRestore, wrong, ReasonRestoreSucceeded)
-	o := must(t, verbRestore, right, ReasonRestoreSucceeded)
-	if diff := gocmp.Diff(before, show()); diff != "" {
-		t.Errorf("%s (-before +after):\n%s", o.result.Message, diff)
+	for name, test := range map[string]struct{ first, since string }{
+		"twice_default": {"", ""},
+		"twice_other": {`ALTER DATABASE $1 OWNER TO "$1 guest"; ALTER DATABASE $1 SET work_mem = '5MB';
+ALTER ROLE boss IN DATABASE $1 SET lock_timeout = '9s'; GRANT CREATE ON DATABASE $1 TO boss;`, ""},
+		"twice_since": {"", `GRANT CREATE ON DATABASE $1 TO "$1 guest";`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wrong := with(target(t), "BACKUP_DATABASE", name, "BACKUP_RESTORE_UID", "restore-1", "BACKUP_NAME", "wrong")
+			run := func(statements string) { sql(t, "postgres", strings.ReplaceAll(statements, "$1", name)) }
+			run(`CREATE DATABASE $1; CREATE ROLE "$1 guest";`)
+			t.Cleanup(func() { run("DROP DATABASE IF EXISTS $1 WITH (FORCE);\nDROP ROLE \"$1 guest\";") })
+			run(test.first)
+			must(t, verbBackup, wrong, ReasonBackupSucceeded)
+			run(`ALTER DATABASE $1 OWNER TO boss; ALTER DATABASE $1 SET work_mem = '7MB';
+REVOKE CONNECT ON DATABASE $1 FROM PUBLIC; GRANT CONNECT ON DATABASE $1 TO "$1 guest";`)
+			right := with(wrong, "BACKUP_NAME", "right", "BACKUP_RESTORE_UID", "restore-2", "BACKUP_OVERWRITE", "true")
+			must(t, verbBackup, right, ReasonBackupSucceeded)
+			show := func() string { return sql(t, "postgres", strings.ReplaceAll(propertiesQuery, "$1", name)) }
+			want := show()
+			run("DROP DATABASE $1 WITH (FORCE);")
+			must(t, verbRestore, wrong, ReasonRestoreSucceeded)
+			if test.since != "" {
+				run(test.since)
+				want = show()
+			}
+			o := must(t, verbRestore, right, ReasonRestoreSucceeded)
+			if diff := gocmp.Diff(want, show()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", o.result.Message, diff)
+			}
+		})
 	}
 }
 

@@ -42,10 +42,14 @@ func (p *program) restoreAside(ctx context.Context, dump string, facts *factsFil
 	if err = p.giveProperties(ctx, aside, like.Encoding, facts, old); err != nil {
 		return err
 	}
+	given, err := p.givenProperties(ctx, aside, like.Encoding, old)
+	if err != nil {
+		return err
+	}
 	p.step("restored")
 	// A signal must not interrupt the next steps: it would be unknown which of the two databases has the name.
 	ctx = context.WithoutCancel(ctx)
-	if err = p.swap(ctx, aside, made, replaced, old); err != nil {
+	if err = p.swap(ctx, aside, made, replaced, given, old); err != nil {
 		return err
 	}
 	p.step("named")
@@ -84,6 +88,17 @@ func (p *program) giveProperties(
 	return nil
 }
 
+// givenProperties is the checksum of the properties that the new database got from the backup. It is empty when the
+// properties are those of the old database.
+func (p *program) givenProperties(ctx context.Context, aside, encoding string, old targetState) (string, error) {
+	if old.OwnProperties {
+		return "", nil
+	}
+	sum, err := p.target.withEncoding(textEncoding(encoding)).query(ctx, aside,
+		"SELECT "+propertiesSum+" FROM pg_database d WHERE datname = current_database();")
+	return sum, classify(err, "read the properties of the new database", ReasonRestoreFailed, workPatterns)
+}
+
 // collationFor returns the encoding and the locale of the new database: those of the dumped database, unless the target
 // is empty. So a user can prepare a database on a server that lacks the locale.
 func collationFor(old targetState, facts *factsFile) collation {
@@ -108,8 +123,8 @@ func (p *program) createdOID(ctx context.Context, database string) (string, erro
 // swap renames the old database, gives its name to the restored one, and sets the marker of this restore, in one
 // transaction. It fails if the database that gets the name was not created by this run: another run may have created
 // its own database of that name, which is still empty.
-func (p *program) swap(ctx context.Context, aside, made, replaced string, old targetState) (err error) {
-	sql := p.swapStatements(aside, made, replaced, old)
+func (p *program) swap(ctx context.Context, aside, made, replaced, given string, old targetState) (err error) {
+	sql := p.swapStatements(aside, made, replaced, given, old)
 	for range swapAttempts {
 		_, err = p.target.query(ctx, maintenance, sql)
 		if err == nil || !strings.Contains(err.Error(), "is being accessed by other users") {
@@ -120,7 +135,7 @@ func (p *program) swap(ctx context.Context, aside, made, replaced string, old ta
 	return classify(err, doing, ReasonRestoreFailed, workPatterns)
 }
 
-func (p *program) swapStatements(aside, made, replaced string, old targetState) string {
+func (p *program) swapStatements(aside, made, replaced, given string, old targetState) string {
 	database := p.config.Database
 	rename := func(from, to string) string {
 		return "SELECT format('ALTER DATABASE %I RENAME TO %I'," + literal(from) + "," + literal(to) + ") \\gexec\n"
@@ -137,7 +152,7 @@ func (p *program) swapStatements(aside, made, replaced string, old targetState) 
 			word = markReplaced
 		}
 		sql += "SELECT format('ALTER ROLE %I IN DATABASE %I SET application_name = %L', current_user," +
-			literal(database) + "," + p.marker(word, literal(made)) + ") \\gexec\n"
+			literal(database) + "," + literal(p.marker(word, made, given)) + ") \\gexec\n"
 	}
 	ours := "EXISTS (SELECT FROM pg_database WHERE oid = " + made + " AND datname =" + literal(database) + ")"
 	return sql + "DO" + literal("BEGIN IF NOT "+ours+

@@ -50,9 +50,9 @@ type targetState struct {
 	snapshot
 	exists bool
 	Empty  bool
-	// OwnProperties is true when the database has other grants than by default, settings, a connection limit or a
-	// comment, or belongs to another user than the user of the restore. Then it keeps all of them. Otherwise it gets the
-	// properties of the database that was dumped.
+	// OwnProperties is true when the database has grants, settings, a connection limit or a comment, or belongs to
+	// another user than the user of the restore. Then it keeps all of them. Otherwise, and when it still has the
+	// properties that an earlier restore took from a backup, it gets those of the database that was dumped.
 	OwnProperties bool
 	// Finished is the first word of the marker that an earlier run of this restore left, empty without one.
 	Finished   string
@@ -65,28 +65,31 @@ const (
 	markReplaced = "replaced"
 )
 
-// marker is SQL for the text by which a later run recognises that this restore has finished. It is the default
+// marker is the text by which a later run recognises that this restore has finished. It is the default
 // application_name of the user of the restore in the database. The transaction that names the database can write it,
 // and each user may set it: PostgreSQL permits custom settings only to superusers. A copy of the database has another
-// OID.
-func (p *program) marker(word, oid string) string {
-	return "(" + literal(word+" "+p.config.RestoreUID+" ") + " || " + oid + ")"
+// OID. given is propertiesSum of the properties that came from the backup: a later restore may replace them. All of it
+// has 63 bytes, the longest application_name.
+func (p *program) marker(word, oid, given string) string {
+	return strings.TrimSpace(word + " " + p.config.RestoreUID + " " + oid + " " + given)
 }
 
 // targetQuery examines the current database. It is empty when no user has created an object in it: no relation,
 // function, type, schema, extension or large object. Objects of users have OIDs above those of a new database (16384).
-// Large objects may have any OID. The default grants may be written explicitly, for example by a restore: no user has
-// granted them.
+// Large objects may have any OID.
 const targetQuery = `
 SELECT json_build_object(
   'encoding', pg_encoding_to_char(d.encoding), 'row', to_json(d), 'tablespace', spcname,
   'properties', (` + selectProperties + `),
-  'ownProperties', coalesce(NOT (d.datacl @> standard AND d.datacl <@ standard), false) OR d.datconnlimit <> -1
-    OR shobj_description(d.oid, 'pg_database') IS NOT NULL
-    OR pg_get_userbyid(d.datdba) <> current_user OR EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
-      WHERE setdatabase = d.oid AND c !~ '^application_name=(restored|replaced) '),
+  'ownProperties', (d.datacl IS NOT NULL OR d.datconnlimit <> -1 OR shobj_description(d.oid, 'pg_database') IS NOT NULL
+      OR pg_get_userbyid(d.datdba) <> current_user OR EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
+        WHERE setdatabase = d.oid AND c !~ '^application_name=(restored|replaced) '))
+    AND NOT EXISTS (SELECT FROM pg_db_role_setting, unnest(setconfig) c
+      WHERE setdatabase = d.oid AND c ~ ('^application_name=(restored|replaced) [^ ]+ ' || d.oid || ' ' || ` +
+	propertiesSum + ` || '$')),
   'finished', (SELECT split_part(substr(c, 18), ' ', 1) FROM pg_db_role_setting, unnest(setconfig) c
-    WHERE setdatabase = d.oid AND c IN ('application_name=' || $restored, 'application_name=' || $replaced) LIMIT 1),
+    WHERE setdatabase = d.oid AND c ~ ('^application_name=(restored|replaced) ' || $uid || ' ' || d.oid || '( |$)')
+    LIMIT 1),
   'empty', NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
       WHERE c.oid >= 16384 AND nspname !~ '^pg_')
     AND NOT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
@@ -96,8 +99,7 @@ SELECT json_build_object(
     AND NOT EXISTS (SELECT FROM pg_namespace WHERE oid >= 16384 AND nspname <> 'public' AND nspname !~ '^pg_')
     AND NOT EXISTS (SELECT FROM pg_extension WHERE oid >= 16384)
     AND NOT EXISTS (SELECT FROM pg_largeobject_metadata))
-FROM pg_database d CROSS JOIN acldefault('d', d.datdba) standard
-JOIN pg_database template0 ON template0.datname = 'template0'
+FROM pg_database d JOIN pg_database template0 ON template0.datname = 'template0'
 LEFT JOIN pg_tablespace s ON s.oid = d.dattablespace AND s.oid <> template0.dattablespace
 WHERE d.datname = current_database();
 `
@@ -117,8 +119,7 @@ func (p *program) inspect(ctx context.Context, other *session) (targetState, err
 		return found, err
 	}
 	defer func() { _ = open.close() }()
-	lines, err = open.ask(ctx, strings.NewReplacer("$restored", p.marker(markRestored, "d.oid"),
-		"$replaced", p.marker(markReplaced, "d.oid")).Replace(targetQuery))
+	lines, err = open.ask(ctx, strings.ReplaceAll(targetQuery, "$uid", literal(p.config.RestoreUID)))
 	if err != nil {
 		return found, classify(err, "look into the database", ReasonRestoreFailed, workPatterns)
 	}

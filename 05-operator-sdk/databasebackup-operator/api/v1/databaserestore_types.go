@@ -37,8 +37,8 @@ type DatabaseRestoreSpec struct {
 	// template0 or template1, which the server itself needs. A database that does not exist is created. The new
 	// database gets the owner, the grants, the settings (ALTER DATABASE … SET), the connection limit and the comment of
 	// the backup. An existing database keeps its own properties, if it has any or belongs to another user than the user
-	// of the restore. The message of the condition Succeeded lists the properties that could not be restored, such as
-	// the grants of a role that does not exist.
+	// of the restore; properties that an earlier restore took from a backup do not count. The message of the condition
+	// Succeeded lists the properties that could not be restored, such as the grants of a role that does not exist.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
