@@ -51,6 +51,7 @@ const (
 	givesUp = "gives-up" // a refused write ends the reconcile, and is only printed
 	atOnce  = "at-once"  // a failed reconcile is repeated at once
 
+	noSecretDrift   = "no-secret-drift"  // an existing Secret is never restored
 	blind           = "blind"            // it applies all children in each reconcile, changed or not
 	inMemory        = "in-memory"        // the next child is remembered, and not observed
 	ignoresDeletion = "ignores-deletion" // the deletion timestamp of a Greeting is ignored
