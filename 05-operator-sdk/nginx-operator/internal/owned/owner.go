@@ -31,7 +31,7 @@ type Child struct {
 	Kind string
 	// Needed: the children after it wait while it could not be applied even once, as pods wait for their newest page.
 	Needed bool
-	// Desired is an apply configuration. The operator owns the fields that it names, and no others.
+	// Desired is an apply configuration. The operator owns the fields that it names (fields.Of), and no others.
 	Desired runtime.ApplyConfiguration
 	// Meta is the metadata of Desired: a field that is set in Meta is set in Desired.
 	Meta *metav1ac.ObjectMetaApplyConfiguration
