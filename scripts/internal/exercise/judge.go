@@ -105,11 +105,13 @@ func compileError(out, shown string, err error) error {
 	return fmt.Errorf("%w (%w):\n%s", errCompile, err, text)
 }
 
-// command is a program that Ctrl-C reaches as SIGINT, with time to clean up.
+// command is a program that gets SIGINT when ctx ends, with time to clean up. It has its own process group: Ctrl-C in a
+// terminal would reach it before ctx ends, and its end would look like an error of the reader's.
 func (j Judge) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, j.Env, time.Minute
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	return cmd
 }
 
