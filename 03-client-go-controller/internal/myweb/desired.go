@@ -70,8 +70,7 @@ func DesiredDeployment(web *webv1.MyWeb) *appsv1ac.DeploymentApplyConfiguration 
 				WithSpec(desiredPod(web))))
 }
 
-// desiredPod meets the restricted Pod Security Standard. nginx does not run as root, so each path that it writes to, in
-// the official image and in Debian's, is an empty volume.
+// desiredPod meets the restricted Pod Security Standard: nginx is not root, so each path that it writes to is a volume.
 func desiredPod(web *webv1.MyWeb) *corev1ac.PodSpecApplyConfiguration {
 	nginx := corev1ac.Container().
 		WithName("nginx").
@@ -103,8 +102,7 @@ func desiredPod(web *webv1.MyWeb) *corev1ac.PodSpecApplyConfiguration {
 			corev1ac.Volume().WithName("lib").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 }
 
-// DesiredService returns the Service that opens the node port. It has a node port only when the spec names one: otherwise
-// the API server allocates a port, and keeps it when the Service is applied again.
+// DesiredService returns the Service. When the spec names no node port, the API server allocates one, and keeps it.
 func DesiredService(web *webv1.MyWeb) *corev1ac.ServiceApplyConfiguration {
 	port := corev1ac.ServicePort().WithName("http").WithPort(80).WithProtocol(corev1.ProtocolTCP).
 		WithTargetPort(intstr.FromString("http"))

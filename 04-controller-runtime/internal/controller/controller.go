@@ -1,6 +1,5 @@
-// Package controller is the core of the operator: it turns MyWebs into ConfigMaps, Deployments and Services. It grew out
-// of stage 9: controller.go declares the watches, reconcile.go is the loop. Package owned writes the children, and
-// package myweb computes their desired state. Package operator composes hardening around the core.
+// Package controller is the core of the operator, stage 9 in files: controller.go declares the watches, reconcile.go is
+// the loop. Package operator composes hardening around the core.
 package controller
 
 import (

@@ -21,6 +21,8 @@ import (
 type Reconciler struct {
 	// Client reads from a cache, and writes to the API server.
 	client.Client
+	// Children writes the children.
+	Children owned.Applier
 	// Events records what changed.
 	Events events.EventRecorder
 }
@@ -36,8 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	children := myweb.DesiredChildren(web)
-	applier := owned.Applier{Client: r.Client, Kind: myweb.Kind, FieldOwner: myweb.FieldOwner}
-	problem := applier.Apply(ctx, web, children...)
+	problem := r.Children.Apply(ctx, web, children...)
 	if problem != nil && owned.AsCondition(problem) == nil {
 		return ctrl.Result{}, problem // no condition reports it: controller-runtime tries again
 	}

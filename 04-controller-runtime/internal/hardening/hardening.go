@@ -10,16 +10,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-
-	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
 // Hardening makes the decorators for the operator of one kind, the owner of the children.
 type Hardening struct {
 	// Owner is an empty object of the kind.
 	Owner client.Object
-	// Kind is the kind.
-	Kind owned.Kind
 	// Conditions returns the conditions of an owner.
 	Conditions func(owner client.Object) []metav1.Condition
 	// Client reads from a cache that has its own writes (Reads), and APIReader reads from the API server.

@@ -15,11 +15,13 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/controller"
 	"example.com/operator-workshop/04-controller-runtime/internal/hardening"
 	"example.com/operator-workshop/04-controller-runtime/internal/myweb"
+	"example.com/operator-workshop/04-controller-runtime/internal/owned"
 )
 
-// AddController adds the core to a manager, with all hardening around it. The core alone would be
+// AddController adds the core to a manager, with all hardening around it. With c := mgr.GetClient(), the core alone is
 //
-//	controller.Builder(mgr).Complete(&controller.Reconciler{Client: mgr.GetClient(), Events: ...})
+//	controller.Builder(mgr).Complete(&controller.Reconciler{Client: c,
+//		Children: owned.NewApplier(c, myweb.Kind, myweb.FieldOwner), Events: ...})
 func AddController(mgr ctrl.Manager) error {
 	if err := startInformers(context.Background(), mgr.GetCache()); err != nil {
 		return err
@@ -36,17 +38,18 @@ func AddController(mgr ctrl.Manager) error {
 func NewHardening(c client.Client, reader client.Reader) *hardening.Hardening {
 	return hardening.New(hardening.Hardening{
 		Owner:      &webv1.MyWeb{},
-		Kind:       myweb.Kind,
 		Conditions: func(web client.Object) []metav1.Condition { return web.(*webv1.MyWeb).Status.Conditions },
 		Client:     hardening.Reads(c), // a read that waits for the cache, but not for long
 		APIReader:  reader,
 	})
 }
 
-// Compose returns the core with its decorators, the innermost first. Those of the client pass a ConditionError on.
+// Compose returns the core with its decorators, the innermost first.
 func Compose(h *hardening.Hardening, recorder events.EventRecorder) reconcile.Reconciler {
-	c := newNodePorts(h.Client)                                              // who has a node port
-	c = h.Children(c)                                                        // drift, mutations, orphans, edited elements, refusals
-	c = h.Statuses(c)                                                        // status writes that wait
-	return h.Reconciler(&controller.Reconciler{Client: c, Events: recorder}) // an end in order, errors to results
+	children := owned.NewApplier(h.Client, myweb.Kind, myweb.FieldOwner)
+	children = nodePorts(children)  // who has a node port
+	children = h.Children(children) // drift, mutations, orphans, edited elements, refusals
+	c := h.Statuses(h.Client)       // status writes that wait
+	core := &controller.Reconciler{Client: c, Children: children, Events: recorder}
+	return h.Reconciler(core) // an end in order, errors to results
 }

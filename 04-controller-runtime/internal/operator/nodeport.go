@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -37,42 +36,36 @@ const (
 	lastPause    = 30 * time.Second
 )
 
-// nodePorts decorates a client: it does not send the apply of a Service whose node port another Service has, or tries
-// it again.
-type nodePorts struct {
-	client.Client
-	tries workqueue.TypedRateLimiter[types.UID]
-}
-
-func newNodePorts(c client.Client) client.Client {
-	return nodePorts{c, workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, lastPause)}
-}
-
-// Apply implements client.Writer.
-func (c nodePorts) Apply(ctx context.Context, desired runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	service, ok := desired.(*corev1ac.ServiceApplyConfiguration)
-	if !ok || service.Spec.Ports[0].NodePort == nil {
-		return c.Client.Apply(ctx, desired, opts...)
+// nodePorts decorates an applier: it does not write a Service whose node port another Service has, or tries it again.
+func nodePorts(next owned.Applier) owned.Applier {
+	tries := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstPause, lastPause)
+	decorated := next
+	decorated.Write = func(ctx context.Context, child *owned.Child) error {
+		service, ok := child.Desired.(*corev1ac.ServiceApplyConfiguration)
+		if !ok || service.Spec.Ports[0].NodePort == nil {
+			return next.Write(ctx, child)
+		}
+		owner := *service.OwnerReferences[0].UID
+		if err := isTaken(ctx, next, service, *service.Spec.Ports[0].NodePort); err != nil {
+			return err
+		}
+		err := next.Write(ctx, child)
+		if !isNodePortTaken(err) {
+			tries.Forget(owner)
+			return err
+		}
+		if tries.NumRequeues(owner) < freeingTries {
+			return hardening.RequeueAfter(tries.When(owner))
+		}
+		return &owned.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
 	}
-	owner := *service.OwnerReferences[0].UID
-	if err := c.isTaken(ctx, service, *service.Spec.Ports[0].NodePort); err != nil {
-		return err
-	}
-	err := c.Client.Apply(ctx, desired, opts...)
-	if !isNodePortTaken(err) {
-		c.tries.Forget(owner)
-		return err
-	}
-	if c.tries.NumRequeues(owner) < freeingTries {
-		return hardening.RequeueAfter(c.tries.When(owner))
-	}
-	return &owned.ConditionError{Reason: webv1.ReasonNodePortUnavailable, Message: err.Error(), Retry: true}
+	return decorated
 }
 
 // isTaken returns a ConditionError when another Service in the cache has a node port. It does not wait until the cache
 // has the Services that are being written for other MyWebs: one slow write would delay all MyWebs. If one of these
 // Services takes the port, the API server refuses the port to this Service.
-func (c nodePorts) isTaken(ctx context.Context, service *corev1ac.ServiceApplyConfiguration, port int32) error {
+func isTaken(ctx context.Context, c client.Reader, service *corev1ac.ServiceApplyConfiguration, port int32) error {
 	var holders corev1.ServiceList
 	err := c.List(ctx, &holders, client.MatchingFields{heldNodePort: strconv.Itoa(int(port))},
 		client.DisableReadYourWritesConsistency)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -13,6 +14,20 @@ type Applier struct {
 	client.Client
 	Kind       Kind
 	FieldOwner client.FieldOwner
+	// Write applies one child, and puts the answer into Live. Hardening decorates it.
+	Write func(ctx context.Context, child *Child) error
+}
+
+// NewApplier returns an Applier without decorators.
+func NewApplier(c client.Client, kind Kind, fieldOwner client.FieldOwner) Applier {
+	return Applier{Client: c, Kind: kind, FieldOwner: fieldOwner, Write: func(ctx context.Context, child *Child) error {
+		if err := c.Apply(ctx, child.Desired, fieldOwner, client.ForceOwnership); err != nil {
+			return err
+		}
+		answer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired) // Apply leaves it there
+		utilruntime.Must(err)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, child.Live)
+	}}
 }
 
 // Apply brings the children of an owner to their desired state, in order. A child that fails does not stop the others,
@@ -66,12 +81,5 @@ func (a Applier) apply(ctx context.Context, child *Child) error {
 			child.BeforeCreate()
 		}
 	}
-	if err := a.Client.Apply(ctx, child.Desired, a.FieldOwner, client.ForceOwnership); err != nil {
-		return err
-	}
-	answer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child.Desired) // Apply leaves it there
-	if err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, child.Live)
+	return a.Write(ctx, child)
 }

@@ -22,6 +22,7 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/v1alpha1"
 	"github.com/example/memcached-operator/internal/controller"
 	"github.com/example/memcached-operator/internal/operator"
+	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/internal/program"
 	"github.com/example/memcached-operator/internal/webhook"
 	webhookv1alpha1 "github.com/example/memcached-operator/internal/webhook/v1alpha1"
@@ -74,12 +75,12 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	h := operator.NewHardening(&cachev1alpha1.Memcached{}, controller.Owner, controller.Conditions,
-		mgr.GetClient(), mgr.GetAPIReader())
-	memcacheds := operator.Compose(h, func(c client.Client) reconcile.Reconciler {
+	h := operator.NewHardening(&cachev1alpha1.Memcached{}, controller.Conditions, mgr.GetClient(), mgr.GetAPIReader())
+	core := func(c client.Client, children owned.Applier) reconcile.Reconciler {
 		recorder := mgr.GetEventRecorder("memcached-operator")
-		return &controller.MemcachedReconciler{Client: c, Events: recorder, Image: image}
-	})
+		return &controller.MemcachedReconciler{Client: c, Children: children, Events: recorder, Image: image}
+	}
+	memcacheds := operator.Compose(h, controller.Owner, controller.FieldOwner, core)
 	settings := h.Options()
 	settings.MaxConcurrentReconciles = o.Workers
 	if err := controller.SetupWithManager(mgr, memcacheds, settings); err != nil {

@@ -20,6 +20,7 @@ import (
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/controller"
 	"github.com/example/nginx-operator/internal/operator"
+	"github.com/example/nginx-operator/internal/owned"
 	"github.com/example/nginx-operator/internal/program"
 	// +kubebuilder:scaffold:imports
 )
@@ -65,12 +66,13 @@ func run(ctx context.Context, o program.Options) error {
 	if err != nil {
 		return err
 	}
-	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, controller.Owner, controller.Conditions,
-		mgr.GetClient(), mgr.GetAPIReader())
-	nginxes := operator.Compose(h, func(c client.Client) reconcile.Reconciler {
+	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, controller.Conditions, mgr.GetClient(), mgr.GetAPIReader())
+	core := func(c client.Client, children owned.Applier) reconcile.Reconciler {
 		recorder := mgr.GetEventRecorder("nginx-operator")
-		return &controller.NginxReconciler{Client: operator.Paced(c, h.Clock), Pods: pods, Events: recorder, Image: image}
-	})
+		return &controller.NginxReconciler{Client: operator.Paced(c, h.Clock), Children: children,
+			Pods: pods, Events: recorder, Image: image}
+	}
+	nginxes := operator.Compose(h, controller.Owner, controller.FieldOwner, core)
 	settings := h.Options()
 	settings.MaxConcurrentReconciles = o.Workers
 	if err := controller.SetupWithManager(mgr, pods, nginxes, settings); err != nil {

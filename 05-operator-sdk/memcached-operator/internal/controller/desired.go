@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// fieldOwner owns the fields that this operator applies.
-	fieldOwner = client.FieldOwner("memcached-operator")
+	// FieldOwner owns the fields that this operator applies.
+	FieldOwner = client.FieldOwner("memcached-operator")
 
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"
@@ -131,7 +131,7 @@ func selector(m *cachev1alpha1.Memcached) map[string]string {
 
 func labels(m *cachev1alpha1.Memcached) map[string]string {
 	return map[string]string{labelName: "memcached", labelInstance: m.Name,
-		labelPartOf: string(fieldOwner), labelManagedBy: string(fieldOwner)}
+		labelPartOf: string(FieldOwner), labelManagedBy: string(FieldOwner)}
 }
 
 // size is 1 for a Memcached without a size, which was stored before the CRD had its default.

@@ -50,6 +50,8 @@ var Owner = owned.Kind{GroupVersionKind: Kind}
 type MemcachedReconciler struct {
 	// Client reads from a cache, and writes to the API server.
 	client.Client
+	// Children writes the children.
+	Children owned.Applier
 	// Events records the transitions of conditions.
 	Events events.EventRecorder
 	// Image is for Memcacheds without an image.
@@ -68,11 +70,10 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	config, problem := r.config(ctx, memcached)
 	deployment, service := desired(memcached, config, r.Image)
-	applier := owned.Applier{Client: r.Client, Kind: Owner, FieldOwner: fieldOwner}
 	if problem == nil {
-		problem = applier.Apply(ctx, memcached, deployment, service)
+		problem = r.Children.Apply(ctx, memcached, deployment, service)
 	} else { // without its configuration running pods are not changed, and the status still reports them
-		problem = owned.Join(applier.Observe(ctx, memcached, deployment, service), problem)
+		problem = owned.Join(r.Children.Observe(ctx, memcached, deployment, service), problem)
 	}
 	if problem != nil && owned.AsCondition(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again

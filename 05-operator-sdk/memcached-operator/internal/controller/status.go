@@ -38,7 +38,7 @@ func (r *MemcachedReconciler) updateStatus(ctx context.Context, m *cachev1alpha1
 	if equality.Semantic.DeepEqual(old, m.Status) {
 		return nil
 	}
-	if err := r.Status().Update(ctx, m, fieldOwner); err != nil {
+	if err := r.Status().Update(ctx, m, FieldOwner); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("update status of Memcached %s: %w", client.ObjectKeyFromObject(m), err))
 	}
 	for _, e := range owned.Events(old.Conditions, m.Status.Conditions) {

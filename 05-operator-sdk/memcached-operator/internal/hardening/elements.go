@@ -27,30 +27,28 @@ func (c *child) replaced(refusal error) client.Object {
 	if !duplicate && !apierrors.IsInvalid(refusal) {
 		return nil
 	}
-	live := fields.Of(c.live)
+	live := fields.Of(c.Live)
 	if _, isReplaced := replaceElements("", c.fields, live); !isReplaced {
 		return nil
 	}
-	object := c.live.DeepCopyObject().(client.Object)
+	object := c.Live.DeepCopyObject().(client.Object)
 	utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(live, object))
-	object.GetObjectKind().SetGroupVersionKind(c.live.GetObjectKind().GroupVersionKind()) // a patch must not remove it
+	object.GetObjectKind().SetGroupVersionKind(c.Live.GetObjectKind().GroupVersionKind()) // a patch must not remove it
 	return object
 }
 
-// applyReplaced writes a child whose elements are replaced, if no other client wrote it since it was read. It applies
+// writeReplaced writes a child whose elements are replaced, if no other client wrote it since it was read. It applies
 // the child again when other fields differ, too.
-func (c children) applyReplaced(ctx context.Context, child *child, replaced client.Object,
-	desired runtime.ApplyConfiguration, opts []client.ApplyOption) error {
-	apply := client.ApplyOptions{}
-	apply.ApplyOptions(opts)
-	patch := client.MergeFromWithOptions(child.live, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, replaced, patch, client.FieldOwner(apply.FieldManager)); err != nil {
+func (c children) writeReplaced(ctx context.Context, child *child, replaced client.Object) error {
+	patch := client.MergeFromWithOptions(child.Live, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, replaced, patch, c.FieldOwner); err != nil {
 		return err
 	}
-	if answer := fields.Of(replaced); len(fields.Differences(child.fields, answer)) == 0 {
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(answer, desired)
+	child.Live = replaced
+	if len(fields.Differences(child.fields, fields.Of(replaced))) == 0 {
+		return nil
 	}
-	return c.Client.Apply(ctx, desired, opts...)
+	return c.Write(ctx, child.Child)
 }
 
 // replaceable are parts that the operator owns as a whole: in each, one field excludes another. An element of a list

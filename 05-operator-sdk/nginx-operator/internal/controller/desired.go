@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// fieldOwner owns the fields that this operator applies.
-	fieldOwner = client.FieldOwner("nginx-operator")
+	// FieldOwner owns the fields that this operator applies.
+	FieldOwner = client.FieldOwner("nginx-operator")
 
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"
@@ -128,5 +128,5 @@ func selector(nginx *proxyv1alpha1.Nginx) map[string]string {
 
 func labels(nginx *proxyv1alpha1.Nginx) map[string]string {
 	return map[string]string{labelName: "nginx", labelInstance: nginx.Name,
-		labelPartOf: string(fieldOwner), labelManagedBy: string(fieldOwner)}
+		labelPartOf: string(FieldOwner), labelManagedBy: string(FieldOwner)}
 }

@@ -239,10 +239,10 @@ func addController(mgr ctrl.Manager, namespaces ...string) error {
 // compose returns the core with its hardening, as in the program.
 func compose(c client.Client, live, pods client.Reader, recorder events.EventRecorder,
 	now clock.PassiveClock) reconcile.Reconciler {
-	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, Owner, Conditions, c, live)
+	h := operator.NewHardening(&proxyv1alpha1.Nginx{}, Conditions, c, live)
 	h.Clock = now
-	return operator.Compose(h, func(c client.Client) reconcile.Reconciler {
-		return &NginxReconciler{Client: operator.Paced(c, now), Pods: pods, Events: recorder, Image: DefaultImage}
+	return operator.Compose(h, Owner, FieldOwner, func(c client.Client, children owned.Applier) reconcile.Reconciler {
+		return &NginxReconciler{Client: operator.Paced(c, now), Children: children, Pods: pods, Events: recorder, Image: DefaultImage}
 	})
 }
 

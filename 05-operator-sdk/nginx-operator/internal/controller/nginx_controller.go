@@ -52,6 +52,8 @@ var Owner = owned.Kind{GroupVersionKind: Kind}
 type NginxReconciler struct {
 	// Client reads from a cache, and writes to the API server.
 	client.Client
+	// Children writes the children.
+	Children owned.Applier
 	// Pods reads pods and ReplicaSets, which have a separate cache.
 	Pods client.Reader
 	// Events records the transitions of conditions.
@@ -72,11 +74,10 @@ func (r *NginxReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	}
 	hash, problem := r.contentHash(ctx, nginx)
 	deployment, service := desired(nginx, r.Image, hash)
-	applier := owned.Applier{Client: r.Client, Kind: Owner, FieldOwner: fieldOwner}
 	if problem == nil {
-		problem = applier.Apply(ctx, nginx, deployment, service)
+		problem = r.Children.Apply(ctx, nginx, deployment, service)
 	} else { // without its content running pods are not changed, and the status still reports them
-		problem = owned.Join(applier.Observe(ctx, nginx, deployment, service), problem)
+		problem = owned.Join(r.Children.Observe(ctx, nginx, deployment, service), problem)
 	}
 	if problem != nil && owned.AsCondition(problem) == nil {
 		return ctrl.Result{}, problem // nothing to report: it is tried again

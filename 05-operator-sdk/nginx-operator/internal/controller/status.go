@@ -39,7 +39,7 @@ func (r *NginxReconciler) updateStatus(ctx context.Context, nginx *proxyv1alpha1
 	if equality.Semantic.DeepEqual(old, nginx.Status) {
 		return nil
 	}
-	if err := r.Status().Update(ctx, nginx, fieldOwner); err != nil {
+	if err := r.Status().Update(ctx, nginx, FieldOwner); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("update status of Nginx %s: %w", client.ObjectKeyFromObject(nginx), err))
 	}
 	for _, e := range owned.Events(old.Conditions, nginx.Status.Conditions) {

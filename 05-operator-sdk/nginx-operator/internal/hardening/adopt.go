@@ -21,18 +21,18 @@ const adoptRetry = time.Second
 // no get. Kubernetes' own controllers do the same (RecheckDeletionTimestamp in
 // k8s.io/kubernetes/pkg/controller/controller_ref_manager.go).
 func (c children) mayAdopt(ctx context.Context, child *child) error {
-	if child.live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.live) != nil {
+	if child.Live.GetUID() == "" || metav1.GetControllerOfNoCopy(child.Live) != nil {
 		return nil
 	}
 	owners := &metav1.PartialObjectMetadataList{}
-	owners.SetGroupVersionKind(c.h.Kind.GroupVersion().WithKind(c.h.Kind.Kind + "List"))
-	err := c.h.APIReader.List(ctx, owners, client.InNamespace(child.live.GetNamespace()),
-		client.MatchingFields{metav1.ObjectNameField: child.owner.Name})
+	owners.SetGroupVersionKind(c.Kind.GroupVersion().WithKind(c.Kind.Kind + "List"))
+	err := c.h.APIReader.List(ctx, owners, client.InNamespace(child.Live.GetNamespace()),
+		client.MatchingFields{metav1.ObjectNameField: *child.owner.Name})
 	if err != nil {
 		return fmt.Errorf("list the owners of %s: %w", child, err)
 	}
 	for i := range owners.Items {
-		if owners.Items[i].UID == child.owner.UID && owners.Items[i].DeletionTimestamp == nil {
+		if owners.Items[i].UID == *child.owner.UID && owners.Items[i].DeletionTimestamp == nil {
 			return nil
 		}
 	}
