@@ -80,6 +80,11 @@ func Refuse(code int, retryAfter time.Duration) Action {
 	}}
 }
 
+// Fail answers with an error of the API server.
+func Fail(err *apierrors.StatusError) Action {
+	return Reply(answer(err.ErrStatus))
+}
+
 // Duplicate sends the request to the API server twice, one after the other. The client gets the first answer. It is
 // possible only Before.
 func Duplicate() Action {
@@ -137,14 +142,19 @@ func refusal(e ledger.Entry, code, seconds int) Answer {
 	case http.StatusForbidden: // operators look for the API server's words
 		status.Message = apierrors.NewForbidden(resource, e.Name, errors.New(status.Message)).ErrStatus.Message
 	}
+	a := answer(status)
+	if seconds > 0 {
+		a.Header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	return a
+}
+
+// answer is a Status as the API server sends it.
+func answer(status metav1.Status) Answer {
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	body, err := json.Marshal(status)
 	if err != nil {
 		panic(err) // a Status of plain strings
 	}
-	header := http.Header{"Content-Type": {"application/json"}}
-	if seconds > 0 {
-		header.Set("Retry-After", strconv.Itoa(seconds))
-	}
-	return Answer{Code: code, Header: header, Body: body}
+	return Answer{Code: int(status.Code), Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 }

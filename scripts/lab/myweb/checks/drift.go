@@ -6,6 +6,11 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"example.com/operator-workshop/scripts/lab/engine/proxy"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -84,13 +89,21 @@ func deletedAndQuiet(t *suite.T, resources ...string) {
 	t.StaysQuiet(time.Second)
 }
 
+// allocatedPort deletes a Service. The API server frees the node port of a deleted Service a moment after it reported
+// the deletion, and refuses the port until then: the lab makes the moment longer, by two refusals in the same words.
 func allocatedPort(t *suite.T) {
+	history := t.Follow()
 	service := t.Children(t.Serve("web", suite.Sample())).Service
+	refused := field.Invalid(field.NewPath("spec", "ports").Index(0).Child("nodePort"), portOf(service),
+		"provided port is already allocated")
+	t.Rule(proxy.Rule{Match: toWrite(suite.Services), Times: 2, Do: proxy.Fail(
+		apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", field.ErrorList{refused}))})
 	t.Remove(suite.Services, "web")
 	t.Eventually("another Service is there", 0, func() error { return t.Another(suite.Services, "web", service.UID) })
 	web := t.Completed("web")
 	t.AwaitQuiet(quiet)
 	wantPort(t, web, t.Children(web), portOf(service))
+	history.NeverDegraded(web)
 }
 
 // driftCorrected makes an edit of a child, and expects that one write restores its content.
