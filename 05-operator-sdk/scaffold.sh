@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Runs operator-sdk to write the scaffolds of this chapter into ../work/scaffold, and compares them:
-#   scaffold.sh                  writes them again
+#   scaffold.sh                  writes them again; changed ones are kept beside them, as scaffold-before-1
 #   scaffold.sh compare PROJECT  lists how the files of the project here differ from its scaffold
 #   scaffold.sh kubebuilder      lists how the scaffold of kubebuilder alone differs from that of operator-sdk
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/.." && pwd)
 out=$root/work/scaffold
+new=$out.new # takes its place when it is complete
 export PATH=$root/bin:$PATH GOWORK=off
 
 # quietly CMD ARG...: shows the output of CMD only when CMD fails.
@@ -21,8 +22,8 @@ quietly() {
 
 # project NAME [DOMAIN]: an empty Go project in the folder NAME, which gives it its name.
 project() {
-  mkdir -p "$out/$1"
-  cd "$out/$1"
+  mkdir -p "$new/$1"
+  cd "$new/$1"
   quietly operator-sdk init --domain "${2-example.com}" --repo "github.com/example/$1" --fetch-deps=false
 }
 
@@ -37,14 +38,14 @@ webhook() {
 
 # without_go PLUGIN ARG...: the MyWeb project of a plugin that needs no code.
 without_go() {
-  mkdir -p "$out/$1-operator"
-  cd "$out/$1-operator"
+  mkdir -p "$new/$1-operator"
+  cd "$new/$1-operator"
   quietly operator-sdk init --plugins="$1" --domain k8s-summit.org --group operator --version v1 --kind MyWeb "${@:2}"
 }
 
 scaffold() {
   "$root/scripts/workshop" tools operator-sdk
-  rm -rf "$out"
+  rm -rf "$new"
   project memcached-operator
   api --group cache --version v1alpha1 --kind Memcached
   webhook --group cache --version v1alpha1 --kind Memcached --defaulting --programmatic-validation
@@ -64,10 +65,23 @@ scaffold() {
   api --group proxy --version v1alpha1 --kind Nginx
   without_go helm
   without_go ansible --generate-role
+  replace
   cd "$out"
   for name in *; do
     printf '%-23s %3d files\n' "$name" "$(files "$name" | wc -l)"
   done
+}
+
+# replace puts the new scaffolds in the place of the old ones. It keeps the old ones when they differ.
+replace() {
+  local n=1
+  if [[ -d $out ]] && ! diff -rq -x bin -x dist -x cover.out "$out" "$new" >/dev/null; then
+    while [[ -e $out-before-$n ]]; do n=$((n + 1)); done
+    printf 'scaffold: work/scaffold had other files, they are in work/scaffold-before-%d now\n' "$n" >&2
+    mv "$out" "$out-before-$n"
+  fi
+  rm -rf "$out"
+  mv "$new" "$out"
 }
 
 # files FOLDER: the files in it, without files that are built or downloaded.
