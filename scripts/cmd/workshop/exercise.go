@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/room"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
@@ -415,7 +415,7 @@ func solutionCommand() *cobra.Command {
 			}
 			for _, name := range exercise.Names(mine, ours) {
 				path := filepath.Join("work", e.Chapter, name)
-				fmt.Print(udiff.Unified(path, "the solution's "+name, strings.ReplaceAll(string(mine[name]), "\r\n", "\n"),
+				fmt.Print(page.Diff(path, "the solution's "+name, strings.ReplaceAll(string(mine[name]), "\r\n", "\n"),
 					string(ours[name])))
 			}
 			fmt.Println("Nothing was written: lines with + are for you to type.")

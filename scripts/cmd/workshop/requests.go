@@ -92,6 +92,9 @@ func (w workshop) replay(ctx context.Context, id string, pause bool) error {
 		}
 	}
 	records, judgement, err := c.Kept(e).Read(ctx)
+	if errors.Is(err, os.ErrNotExist) && e.Lab == nil && id != "bug" {
+		return fmt.Errorf("the check of %s runs no operator, so there is no loop to show", id)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("no check of %s has kept a loop: `make check EX=%s` keeps that of an operator", id, id)
 	}

@@ -237,7 +237,11 @@ func Find(all []Exercise, id string) (Exercise, error) {
 	if at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == id }); at >= 0 {
 		return all[at], nil
 	}
-	return Exercise{}, fmt.Errorf("there is no exercise %q: `make progress` lists them", id)
+	var ids []string
+	for _, e := range all {
+		ids = append(ids, e.ID)
+	}
+	return Exercise{}, fmt.Errorf("there is no exercise %q: there are %s", id, strings.Join(ids, " "))
 }
 
 // before returns the exercises whose checks a solution must pass, too: the earlier exercises of the chapter, back to

@@ -223,6 +223,13 @@ func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 	if r, err = c.Check(t.Context(), e); err != nil || r.Compile == nil || !strings.Contains(r.Compile.Error(), "undefined: y") {
 		t.Errorf("without go.mod: %v, %v", r.Compile, err)
 	}
+	if err := os.Remove(filepath.Join(c.Dir(e), "go.sum")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = c.Check(t.Context(), e); err != nil || r.Compile == nil || !strings.Contains(r.Compile.Error(),
+		"Delete work/04-controller-runtime/go.mod: `make check` writes it and go.sum again") {
+		t.Errorf("without go.sum: %v, %v", r.Compile, err)
+	}
 }
 
 // TestABugFitsTheReader: the level rises after three bugs of a level; a chapter without a bug of that level is not

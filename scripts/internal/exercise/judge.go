@@ -87,16 +87,19 @@ func (j Judge) Build(ctx context.Context, dir, pkg, shown, program string) error
 	return nil
 }
 
-var compileLine = regexp.MustCompile(`(?m)^(?:\./)?([\w./-]+\.go):(\d+)`)
+// compileLine finds the places in the reader's folder, for Go names others by their whole path.
+var compileLine = regexp.MustCompile(`(?m)^(\s*)(?:\./)?(\w[\w./-]*\.go):(\d+)`)
 
 // compileError returns Go's messages, with paths that can be opened, and what to do.
 func compileError(out, shown string, err error) error {
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"),
 		func(l string) bool { return strings.HasPrefix(l, "# ") })
-	text := compileLine.ReplaceAllString(strings.Join(lines, "\n"), shown+"/$1:$2")
+	text := compileLine.ReplaceAllString(strings.Join(lines, "\n"), "${1}"+shown+"/$2:$3")
 	switch at := compileLine.FindStringSubmatch(strings.Join(lines, "\n")); {
+	case strings.Contains(out, "missing go.sum entry"):
+		return fmt.Errorf("%w:\n%s\nDelete %s/go.mod: `make check` writes it and go.sum again", errCompile, text, shown)
 	case at != nil:
-		return fmt.Errorf("%w:\n%s\nOpen %s/%s at line %s", errCompile, text, shown, at[1], at[2])
+		return fmt.Errorf("%w:\n%s\nOpen %s/%s at line %s", errCompile, text, shown, at[2], at[3])
 	case strings.Contains(out, "go.mod") || strings.Contains(out, "go.sum"):
 		return fmt.Errorf("%w:\n%s\nDelete %s/go.mod: `make check` writes it and go.sum again", errCompile, text, shown)
 	case strings.Contains(out, "no space left"):

@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/aymanbagabas/go-udiff"
 )
 
 // checkInclude compares a block with the file whose text it shows.
@@ -23,7 +21,7 @@ func checkInclude(dir string, b *Block) error {
 		}
 	case b.Text != string(data):
 		return fmt.Errorf("the block differs from %s:\n%s", b.File,
-			udiff.Unified(b.File, "page", strings.TrimRight(string(data), "\n")+"\n", b.Text))
+			Diff(b.File, "page", strings.TrimRight(string(data), "\n")+"\n", b.Text))
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/mitchellh/go-wordwrap"
 )
 
@@ -168,7 +167,7 @@ func Judge(b *Block, output string) error {
 		return nil
 	}
 	return fmt.Errorf("%s\n$ %s\n%s", wrong, strings.TrimSpace(b.Text),
-		udiff.Unified("page", "output", strings.Join(want, "\n")+"\n", strings.Join(got, "\n")+"\n"))
+		Diff("page", "output", strings.Join(want, "\n")+"\n", strings.Join(got, "\n")+"\n"))
 }
 
 func (r Runner) prose(part Part) {

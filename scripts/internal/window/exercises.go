@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/page"
 )
 
 // Progress has all exercises, and the reader's current exercise.
@@ -121,7 +120,7 @@ func (s *Server) difference(e exercise.Exercise) (string, error) {
 	}
 	var text strings.Builder
 	for _, name := range exercise.Names(starter, mine) {
-		text.WriteString(udiff.Unified("starter "+name, filepath.Join(filepath.Dir(e.Path()), name), string(starter[name]),
+		text.WriteString(page.Diff("starter "+name, filepath.Join(filepath.Dir(e.Path()), name), string(starter[name]),
 			strings.ReplaceAll(string(mine[name]), "\r\n", "\n")))
 	}
 	return text.String(), nil

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,10 +99,14 @@ func (t *T) Remove(resource, name string, how ...metav1.DeletionPropagation) {
 // AwaitGone returns when an object is gone.
 func (t *T) AwaitGone(resource, name string, within time.Duration) {
 	t.Eventually(resource+" "+name+" is gone", within, func() error {
-		if _, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
+		_, err := t.Objects(resource).Get(t.ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return errors.New("it is there")
+		case apierrors.IsNotFound(err):
+			return nil
 		}
-		return nil
+		return err
 	})
 }
 
