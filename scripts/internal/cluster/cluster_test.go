@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,9 +28,14 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 		"KWOK_SERVER_ADDRESS": "0.0.0.0:1", "HTTPS_PROXY": "http://127.0.0.1:1", "KUBECONFIG": "/nowhere"} {
 		t.Setenv(name, value)
 	}
+	var pipe [2]int // as a lock of the command that runs `make up`: without O_CLOEXEC
+	if err := errors.Join(syscall.Pipe(pipe[:]), syscall.SetNonblock(pipe[0], true)); err != nil {
+		t.Fatal(err)
+	}
 	c := newCluster(t)
 	up(t, c)
 	mustBeWhole(t, c)
+	t.Run("gets no open file of its caller", func(t *testing.T) { getsNoOpenFile(t, pipe) })
 	t.Run("listens on loopback alone", func(t *testing.T) { listensOnLoopback(t, c) })
 	t.Run("etcd wants a certificate", func(t *testing.T) { etcdRefusesStrangers(t, c) })
 	t.Run("without a certificate nobody reads metrics or profiles", func(t *testing.T) { hidesInternals(t, c) })
@@ -39,6 +46,19 @@ func TestUpMakesACompleteControlPlane(t *testing.T) {
 	t.Run("a CRD is known to the garbage collector at once", func(t *testing.T) { crdIsKnown(t, c) })
 	t.Run("a CRD of more than 256 KiB is installed", func(t *testing.T) { largeCRD(t, c) })
 	t.Run("a second command waits", func(t *testing.T) { upWaits(t, c) })
+}
+
+// getsNoOpenFile reads the end of a pipe: it comes when no process has the other end open.
+func getsNoOpenFile(t *testing.T, pipe [2]int) {
+	read := os.NewFile(uintptr(pipe[0]), "pipe")
+	defer read.Close()
+	err := errors.Join(syscall.Close(pipe[1]), read.SetReadDeadline(time.Now().Add(time.Second)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("a component has the pipe: %v", err)
+	}
 }
 
 // listensOnLoopback reads from the kernel which addresses the processes of the cluster listen on.

@@ -51,6 +51,9 @@ func (c *Cluster) start(p component) error {
 		return err
 	}
 	defer log.Close()
+	for fd := 3; fd < 1024; fd++ { // an open file of our caller, such as a lock, would stay open as long as the cluster
+		syscall.CloseOnExec(fd)
+	}
 	cmd := exec.Command(filepath.Join(c.bin, p.name), p.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = c.dir(), log, log, []*os.File{held}
 	// The component gets nothing of the reader's environment: ETCD_… and KWOK_… are settings, HOME holds configuration.
