@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 // A property is the part of a generated schema that these tests check for a field.
 type property struct {
+	Description string              `json:"description"`
 	Default     *int64              `json:"default"`
 	Minimum     *int64              `json:"minimum"`
 	Maximum     *int64              `json:"maximum"`
@@ -49,6 +51,9 @@ func crd(t *testing.T) version {
 	return crd.Spec.Versions[0]
 }
 
+// markerLike finds a comment with the text of a marker. controller-gen adds such a comment to the description.
+var markerLike = regexp.MustCompile(`kubebuilder:\S+`)
+
 func TestFields(t *testing.T) {
 	spec := crd(t).Schema.OpenAPIV3Schema.Properties["spec"]
 	for name, want := range map[string]struct{ byDefault, least, most int64 }{
@@ -56,6 +61,10 @@ func TestFields(t *testing.T) {
 		"containerPort": {11211, 1, 65535},
 	} {
 		field := spec.Properties[name]
+		if line := markerLike.FindString(field.Description); line != "" {
+			t.Errorf("spec.%s has %q in its description: only a comment that begins with + is a marker", name, line)
+			continue // its other mistakes may be consequences
+		}
 		for what, is := range map[string]struct {
 			got  *int64
 			want int64
@@ -72,7 +81,11 @@ func TestFields(t *testing.T) {
 		}
 	}
 	for _, name := range spec.Required {
-		t.Errorf("spec.%s is required: a Memcached without it is refused", name)
+		if spec.Properties[name].Default != nil {
+			t.Errorf("spec.%s has a default, and is required: kubectl explain demands it from every user", name)
+		} else if !markerLike.MatchString(spec.Properties[name].Description) {
+			t.Errorf("spec.%s is required: a Memcached without it is refused", name)
+		}
 	}
 }
 
@@ -83,8 +96,8 @@ func TestStatus(t *testing.T) {
 	}
 	conditions := crd.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
 	if conditions.ListType != "map" || strings.Join(conditions.ListMapKeys, " ") != "type" {
-		t.Errorf("status.conditions is a list of type %q with the keys %q, it must be a map by type",
-			conditions.ListType, conditions.ListMapKeys)
+		t.Errorf("status.conditions is a list of type %q with the keys %q: "+
+			"+listType=map and +listMapKey=type make it a map by type", conditions.ListType, conditions.ListMapKeys)
 	}
 	code := generate(t, "object")
 	for _, name := range []string{"Memcached", "MemcachedList"} {
