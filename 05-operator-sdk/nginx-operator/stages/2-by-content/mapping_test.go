@@ -1,6 +1,7 @@
 package nginx
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 )
@@ -25,10 +27,23 @@ func TestMapping(t *testing.T) {
 		}
 		return n
 	}
+	for content, want := range map[string][]string{"page": {"page"}, "": nil} {
+		if got := Content(nginx("shop", "front", content)); !slices.Equal(got, want) {
+			t.Errorf("Content returns %q for an Nginx that serves %q, the index needs %q", got, content, want)
+		}
+	}
 	store := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&proxyv1alpha1.Nginx{}, ContentIndex, Content).
 		WithObjects(
 			nginx("shop", "front", "page"), nginx("shop", "mirror", "page"), nginx("shop", "other", "notes"),
 			nginx("shop", "page", ""), nginx("bank", "front", "page")).Build()
+	scans := false
+	cache := interceptor.NewClient(store, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, all client.ObjectList, opts ...client.ListOption) error {
+			fields := (&client.ListOptions{}).ApplyOptions(opts).FieldSelector
+			scans = scans || fields == nil || fields.Empty()
+			return c.List(ctx, all, opts...)
+		},
+	})
 	for name, want := range map[string][]string{
 		"page":  {"shop/front", "shop/mirror"},
 		"notes": {"shop/other"},
@@ -36,7 +51,7 @@ func TestMapping(t *testing.T) {
 	} {
 		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		var got []string
-		for _, request := range (Mapper{client.Reader(store)}).ByContent(t.Context(), configMap) {
+		for _, request := range (Mapper{cache}).ByContent(t.Context(), configMap) {
 			got = append(got, request.String())
 		}
 		slices.Sort(got)
@@ -50,5 +65,8 @@ func TestMapping(t *testing.T) {
 				t.Errorf("the ConfigMap shop/%s changed: %s does not serve it, and is enqueued", name, one)
 			}
 		}
+	}
+	if scans && !t.Failed() {
+		t.Error("the right Nginxes are enqueued, but the list reads every Nginx (without MatchingFields), not the index")
 	}
 }
