@@ -58,7 +58,13 @@ func TestNodes(t *testing.T) {
 	for n := range 2 * MaxNodes {
 		pods = append(pods, pod(fmt.Sprintf("web-1-%03d", n), "web-1", corev1.PodRunning))
 	}
-	if many := Nodes(deployment, sets, pods); len(many) > MaxNodes {
+	many := Nodes(deployment, sets, pods)
+	if len(many) > MaxNodes {
 		t.Errorf("status.nodes has %d names, at most %d are allowed", len(many), MaxNodes)
+	}
+	slices.Reverse(pods)
+	if second := Nodes(deployment, sets, pods); !slices.Equal(many, second) {
+		t.Errorf("the cache gave more than %d pods in another order, and status.nodes has other pods: first %s, then %s",
+			2*MaxNodes, many[0], second[0])
 	}
 }
