@@ -47,16 +47,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // setStatus sets the status from that of the Deployment, and returns it. A Deployment whose controller has not seen the
-// latest generation reports about an older generation.
+// latest generation reports about an older generation. During a rollout, pods of both generations are ready.
 func setStatus(m *cachev1alpha1.Memcached, d *appsv1.Deployment) cachev1alpha1.MemcachedStatus {
+	s := d.Status
 	available := metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "PodsNotReady",
-		Message:            fmt.Sprintf("%d of %d pods are ready", d.Status.ReadyReplicas, m.Spec.Size),
+		Message: fmt.Sprintf("%d pods, %d of the current generation, %d ready", s.Replicas, s.UpdatedReplicas,
+			s.ReadyReplicas),
 		ObservedGeneration: m.Generation}
-	if d.Status.ObservedGeneration == d.Generation && d.Status.ReadyReplicas >= m.Spec.Size {
+	if s.ObservedGeneration == d.Generation && s.UpdatedReplicas >= m.Spec.Size && s.ReadyReplicas == s.Replicas {
 		available.Status, available.Reason = metav1.ConditionTrue, "PodsReady"
 	}
 	meta.SetStatusCondition(&m.Status.Conditions, available)
-	m.Status.ReadyReplicas = d.Status.ReadyReplicas
+	m.Status.ReadyReplicas = s.ReadyReplicas
 	return m.Status
 }
 
