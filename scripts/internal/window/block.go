@@ -20,17 +20,24 @@ import (
 var blockTemplate = template.Must(template.New("").Parse(`<section class="block {{.Kind}}" aria-label="{{.Label}}"` +
 	`{{if .Run}} data-block="{{.Number}}" data-terminal="{{.Terminal}}"{{end}}>` +
 	`<header><span class="kind">{{.Label}}</span>{{if .Note}}<span class="note">{{.Note}}</span>{{end}}` +
-	`{{if .Run}}<button class="copy" type="button">Copy</button>` +
-	`<button class="run" type="button">Run</button>{{end}}</header>` +
+	`{{if .Copy}}<button class="copy" type="button">Copy</button>{{end}}` +
+	`{{if .Run}}<button class="run" type="button">Run</button>{{end}}</header>` +
 	`<pre tabindex="0"><code>{{.Code}}</code></pre>{{if .Run}}<div class="verdict" role="status"></div>{{end}}</section>
 `))
 
-// drawBlock writes a block with its label. A reader can run each sh block, also a block that the page runner skips.
+// isRunnable reports whether a block has the button Run. A skipped block of several commands can be a menu, so a reader
+// copies the commands that the reader needs.
+func isRunnable(b *page.Block) bool {
+	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll(b.Text, "\\\n", "")), "\n")
+	return b.Lang == "sh" && (b.Skip == "" || len(commands) == 1)
+}
+
+// drawBlock writes a block with its label.
 func drawBlock(w util.BufWriter, number int, b *page.Block) {
 	view := struct {
 		Kind, Label, Note, Terminal string
 		Number                      int
-		Run                         bool
+		Copy, Run                   bool
 		Code                        template.HTML
 	}{Kind: "included", Label: cmp.Or(b.File, b.Lang), Number: number,
 		Code: template.HTML(colored(b.Lang, strings.TrimRight(b.Text, "\n")))}
@@ -44,7 +51,8 @@ func drawBlock(w util.BufWriter, number int, b *page.Block) {
 			view.Label = "Expected among the output"
 		}
 	case "sh":
-		view.Kind, view.Label, view.Run, view.Terminal = "command", "Command", true, cmp.Or(b.Background, "page")
+		view.Kind, view.Label, view.Terminal = "command", "Command", cmp.Or(b.Background, "page")
+		view.Copy, view.Run = true, isRunnable(b)
 		view.Note = noteOf(b)
 	}
 	_ = blockTemplate.Execute(w, view)
@@ -53,6 +61,8 @@ func drawBlock(w util.BufWriter, number int, b *page.Block) {
 // noteOf explains the words of a block.
 func noteOf(b *page.Block) string {
 	switch {
+	case b.Skip != "" && !isRunnable(b):
+		return "copy the lines that you need; not run by tests: " + b.Skip
 	case b.Skip != "":
 		return "not run by tests: " + b.Skip
 	case b.Background != "":

@@ -15,6 +15,7 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
 )
 
 // browser opens the window in Chromium. The test fails at the end when the page violated the content security policy or
@@ -102,6 +103,49 @@ func TestBlocksRunAndAreComparedWithThePage(t *testing.T) {
 	says(t, ctx, block(t, ctx, "echo other")+" .difference", "-something")
 	says(t, ctx, `#panel-server .xterm-accessibility`, "ready with 1")
 	says(t, ctx, block(t, ctx, "ready with")+" .verdict", "It has ended")
+}
+
+// isVisible reports whether a reader sees an element.
+func isVisible(t *testing.T, ctx context.Context, selector string) (visible bool) {
+	t.Helper()
+	do(t, ctx, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).checkVisibility()`, selector), &visible))
+	return visible
+}
+
+func TestAnAnswerIsHiddenUntilItsFoldIsOpened(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	selector := block(t, ctx, "echo folded")
+	if isVisible(t, ctx, selector) || isVisible(t, ctx, "main details em") {
+		t.Error("the answer is visible before a click")
+	}
+	says(t, ctx, "main details summary", "The answer & more")
+	do(t, ctx, chromedp.Click("main details summary"), chromedp.Click(selector+" .run"))
+	says(t, ctx, selector+" .verdict", "passed")
+	if !isVisible(t, ctx, "main details em") {
+		t.Error("the answer is not visible after a click")
+	}
+}
+
+func TestAMenuOfCommandsIsCopiedAndNotRun(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	const menu = `[...document.querySelectorAll("section.block")].find(b => b.textContent.includes("of the menu"))`
+	var buttons []string
+	do(t, ctx, chromedp.Evaluate(`[...`+menu+`.querySelectorAll("button")].map(b => b.textContent)`, &buttons),
+		chromedp.Evaluate(`var copied = ""; navigator.clipboard.writeText = async text => { copied = text }; `+menu+`
+			.querySelector(".copy").click()`, nil))
+	if diff := cmp.Diff([]string{"Copy"}, buttons); diff != "" {
+		t.Error(diff)
+	}
+	var copied string
+	do(t, ctx, chromedp.Poll(`copied`, &copied))
+	if copied != "echo one of the menu\necho another of the menu" {
+		t.Errorf("Copy took %q", copied)
+	}
+	selector := block(t, ctx, "echo a long")
+	do(t, ctx, chromedp.Click(selector+" .run"))
+	says(t, ctx, selector+" .verdict", "passed")
 }
 
 func TestAReaderPassesAnExercise(t *testing.T) {

@@ -2,12 +2,15 @@ package window
 
 import (
 	"bytes"
+	"fmt"
+	"html"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -122,14 +125,32 @@ func markdown(draw func(util.BufWriter)) goldmark.Markdown {
 
 type blocks func(util.BufWriter)
 
-// RegisterFuncs replaces the renderer of fenced blocks.
+// RegisterFuncs replaces the renderers of fenced blocks and of HTML.
 func (draw blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindHTMLBlock, drawFold)
 	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			draw(w)
 		}
 		return ast.WalkSkipChildren, nil
 	})
+}
+
+// foldPattern matches the HTML by which a page begins or ends a fold.
+var foldPattern = regexp.MustCompile(`^\s*(<details>)?\s*(?:<summary>([^<]*)</summary>)?\s*(</details>)?\s*$`)
+
+// drawFold writes the beginning or the end of a fold. It omits all other HTML of a page.
+func drawFold(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+	parts := foldPattern.FindSubmatch(node.Lines().Value(source))
+	if !entering || parts == nil {
+		return ast.WalkSkipChildren, nil
+	}
+	_, _ = w.Write(parts[1])
+	if len(parts[2]) > 0 {
+		fmt.Fprintf(w, "<summary>%s</summary>", template.HTMLEscapeString(html.UnescapeString(string(parts[2]))))
+	}
+	_, _ = w.Write(parts[3])
+	return ast.WalkSkipChildren, nil
 }
 
 // parsed returns the blocks of a page, in their order.
@@ -165,9 +186,9 @@ func (s *Server) render(name string) (template.HTML, error) {
 	doc := md.Parser().Parse(text.NewReader(source))
 	s.lead(doc, name)
 	unlabel(doc, source)
-	var html bytes.Buffer
-	err = md.Renderer().Render(&html, source, doc)
-	return template.HTML(html.String()), err // goldmark omits HTML in a page
+	var body bytes.Buffer
+	err = md.Renderer().Render(&body, source, doc)
+	return template.HTML(body.String()), err // the renderers omit HTML in a page, except folds
 }
 
 // unlabel removes the labels of outputs, because each block of the window has its own label.
@@ -298,11 +319,11 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) show(w http.ResponseWriter, view shown) {
 	view.Nonce, view.Present, view.Chapters = nonce(w), s.Present, s.pages.list(view.Name)
-	var html bytes.Buffer
-	if err := layout.Execute(&html, view); err != nil {
+	var whole bytes.Buffer
+	if err := layout.Execute(&whole, view); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = html.WriteTo(w)
+	_, _ = whole.WriteTo(w)
 }

@@ -226,7 +226,7 @@ func (s *Server) do(t *terminal, want request, blocks []*page.Block, of string) 
 	case want.Size != nil:
 		return t.resize(*want.Size)
 	case want.Block != nil:
-		if *want.Block < 0 || *want.Block >= len(blocks) || blocks[*want.Block].Lang != "sh" {
+		if *want.Block < 0 || *want.Block >= len(blocks) || !isRunnable(blocks[*want.Block]) {
 			return errors.New("the page has no such block")
 		}
 		s.runBlock(t, *want.Block, blocks[*want.Block], of)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
+	"example.com/operator-workshop/scripts/internal/page"
 	"example.com/operator-workshop/scripts/internal/process"
 )
 
@@ -66,6 +68,26 @@ echo begin; read -r line; echo "got $line"
 ` + fence + `mermaid skip="a picture"
 flowchart LR
   a[users<br/>of it] --> b[operator]
+` + fence + `
+
+<details><summary>The answer &amp; more</summary>
+
+It was *hidden*.
+
+` + fence + `sh
+echo folded
+` + fence + `
+</details>
+
+<details open onclick="x()"><summary>Not a fold of a page</summary></details>
+
+` + fence + `sh skip="it writes to your folder"
+echo one of the menu
+echo another of the menu
+` + fence + `
+` + fence + `sh skip="what it prints depends on your machine"
+echo a long \
+  command
 ` + fence + `
 
 ## Below
@@ -274,7 +296,7 @@ func TestAPageHasNoInlineScriptOrStyle(t *testing.T) {
 	if strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") {
 		t.Errorf("the policy is %s", policy)
 	}
-	for _, inline := range []string{"<style", " style=", "onclick", `"attacked"`, "<p>Output:"} { // blocks have labels
+	for _, inline := range []string{"<style", " style=", "onclick", "Not a fold", `"attacked"`, "<p>Output:"} { // blocks have labels
 		if strings.Contains(string(body), inline) {
 			t.Errorf("the page has %s", inline)
 		}
@@ -309,5 +331,53 @@ func eventually(t *testing.T, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not come in 20 s")
 		}
+	}
+}
+
+func TestAMenuOfCommandsIsNotRunOnRequest(t *testing.T) {
+	f := start(t)
+	all, err := f.parsed("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	menu := slices.IndexFunc(all, func(b *page.Block) bool { return strings.Contains(b.Text, "of the menu") })
+	connection := f.dial(t, "page", "README.md")
+	defer func() { _ = connection.CloseNow() }()
+	if err := connection.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"block":%d}`, menu)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for err == nil {
+		_, _, err = connection.Read(ctx)
+	}
+	if websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Error(err)
+	}
+}
+
+// TestEveryFoldOfThePagesIsFolded counts the folds of all pages, because a fold that the window does not know is open.
+func TestEveryFoldOfThePagesIsFolded(t *testing.T) {
+	f := withSlides(t)
+	folds := 0
+	for _, name := range f.pages.names {
+		source, err := os.ReadFile(f.below(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		html, err := f.render(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Count(string(source), "\n<details>")
+		for _, part := range []string{"<details>", "<summary>", "</summary>", "</details>"} {
+			if got := strings.Count(string(html), part); got != want {
+				t.Errorf("%s has %d folds, and the window %d %s", name, want, got, part)
+			}
+		}
+		folds += want
+	}
+	if folds < 20 {
+		t.Errorf("the pages have %d folds", folds)
 	}
 }

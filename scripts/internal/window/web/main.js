@@ -101,8 +101,10 @@ select(last && tabs.some((tab) => nameOf(tab) === last) ? last : "page");
 const blocks = [...document.querySelectorAll("section[data-block]")].filter((block) => block instanceof HTMLElement);
 for (const block of blocks) {
   find(".run", block).addEventListener("click", () => runBlock(block));
-  find(".copy", block).addEventListener("click", async () => {
-    await navigator.clipboard.writeText(find("code", block).textContent ?? "");
+}
+for (const copy of document.querySelectorAll(".block .copy")) {
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(copy.closest(".block")?.querySelector("code")?.textContent ?? "");
     announce("Copied.");
   });
 }
@@ -116,8 +118,9 @@ function runBlock(block) {
 
 /** @param {number} step */
 function move(step) {
-  const here = blocks.findIndex((block) => block.contains(document.activeElement));
-  const next = blocks[here < 0 ? 0 : Math.min(Math.max(here + step, 0), blocks.length - 1)];
+  const shown = blocks.filter((block) => !block.closest("details:not([open])"));
+  const here = shown.findIndex((block) => block.contains(document.activeElement));
+  const next = shown[here < 0 ? 0 : Math.min(Math.max(here + step, 0), shown.length - 1)];
   if (!next) return;
   find(".run", next).focus();
   next.scrollIntoView({ block: "center" });

@@ -212,7 +212,10 @@ for (const block of document.querySelectorAll("[data-block]")) {
   if (!(block instanceof HTMLElement)) continue;
   find(".run", block).addEventListener("click", () => runBlock(block));
   find(".run", block).hidden = presenter;
-  find(".copy", block).addEventListener("click", () => navigator.clipboard.writeText(find("code", block).textContent ?? ""));
+}
+for (const copy of document.querySelectorAll(".block .copy")) {
+  copy.addEventListener("click", () =>
+    navigator.clipboard.writeText(copy.closest(".block")?.querySelector("code")?.textContent ?? ""));
 }
 if (presenter) {
   find("#begin").addEventListener("click", () => go({ began: Date.now() }));
