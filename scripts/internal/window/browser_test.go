@@ -148,6 +148,28 @@ func TestAMenuOfCommandsIsCopiedAndNotRun(t *testing.T) {
 	says(t, ctx, selector+" .verdict", "passed")
 }
 
+func TestABlockStopsAtItsFirstErrorAsInThePageRunner(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	for _, test := range []struct{ part, want string }{
+		{"v=kept", "failed It failed with code 7"},
+		{"echo hidden", "passed The output is what the page shows"},
+	} {
+		selector := block(t, ctx, test.part)
+		do(t, ctx, chromedp.Click(selector+" .run"))
+		says(t, ctx, selector+" .verdict", test.want)
+	}
+	// What a reader types is not a block. The shell has what the first block did before its error.
+	do(t, ctx, chromedp.Click("#panel-page .xterm"), chromedp.KeyEvent(
+		`trap; false; (false; echo "$- ${PWD##*/} $v" | tr -d 'mBHis'); echo "the $((6*7))"`), chromedp.KeyEvent(kb.Enter))
+	says(t, ctx, "#panel-page .xterm-accessibility", "the 42")
+	var printed string
+	do(t, ctx, chromedp.Evaluate(`document.querySelector("#panel-page .xterm-accessibility").textContent`, &printed))
+	if !strings.Contains(printed, "h code kept") || strings.Contains(printed, "not 2 reached") || strings.Contains(printed, "trap --") {
+		t.Errorf("the terminal shows %s", printed)
+	}
+}
+
 func TestAReaderPassesAnExercise(t *testing.T) {
 	f := start(t)
 	ctx := f.browser(t)

@@ -12,8 +12,34 @@ if [ -n "${WINDOW_LOAD-}" ]; then
   eval "$WINDOW_LOAD"
   unset WINDOW_SAVE
 fi
+# The window presses this key before a block. Until the block has ended, the shell stops at the first error, as the page
+# runner does with set -e, but the shell itself stays.
+bind -x '"\e[7717~": __strict' 2>/dev/null
+__strict() {
+  __traps="trap - ERR DEBUG; $(trap -p ERR DEBUG)"
+  set -E
+  trap '__failed $?' ERR
+}
+__failed() {
+  if [ "$BASH_SUBSHELL" -gt 0 ]; then exit "$1"; fi
+  printf '\e]7717;E%d\a' "$1"
+  set -T
+  trap __skip DEBUG
+  kill -INT $$
+}
+# Skips a line after the failed line, because a line that was interrupted does not end the input.
+__skip() {
+  if [ "$BASH_COMMAND" = __mark ]; then trap - DEBUG; return; fi
+  if [ "$BASH_SUBSHELL" -gt 0 ]; then exit 1; fi
+  kill -INT $$
+}
 __mark() {
   local code=$?
+  if [ -n "${__traps-}" ]; then
+    set +ET
+    eval "$__traps"
+    __traps=
+  fi
   printf '\e]7717;E%d\a' "$code"
   if [ -n "${WINDOW_SAVE-}" ]; then eval "$WINDOW_SAVE"; fi
   return "$code"

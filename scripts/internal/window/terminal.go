@@ -91,6 +91,8 @@ type run struct {
 	within time.Time
 	// then is called after a success.
 	then func()
+	// strict means that the shell stops at the first error, as the page runner does.
+	strict bool
 
 	out  output.Buffer
 	code string
@@ -188,7 +190,7 @@ func (t *terminal) found(m mark) {
 	case 'C':
 		t.idle = false
 		if r != nil {
-			r.printing = true
+			r.printing = r.code == "" || r.code == "0" // after an error the shell skips the other lines
 		}
 	case 'E':
 		t.prompts = true
@@ -239,7 +241,7 @@ func (t *terminal) repeat(r *run) {
 		t.set(State{ID: r.id, Is: "failed", Says: "It was not repeated: the terminal is in use."})
 		return
 	}
-	t.write(&run{id: r.id, text: r.text, judge: r.judge, within: r.within, then: r.then})
+	t.write(&run{id: r.id, text: r.text, judge: r.judge, within: r.within, then: r.then, strict: r.strict})
 }
 
 // set keeps a state and sends it to the tabs. The caller holds the lock.
@@ -252,8 +254,12 @@ func (t *terminal) set(s State) {
 // holds the lock.
 func (t *terminal) write(r *run) {
 	t.now, t.idle = r, false
-	const toEnd, clear = "\x05", "\x15"
-	_, err := io.WriteString(t.file, toEnd+clear+"\x1b[200~"+strings.TrimRight(r.text, "\n")+"\x1b[201~\r")
+	const toEnd, clear, strict = "\x05", "\x15", "\x1b[7717~" // the last one is a key of shell.sh
+	begin := toEnd + clear
+	if r.strict {
+		begin += strict
+	}
+	_, err := io.WriteString(t.file, begin+"\x1b[200~"+strings.TrimRight(r.text, "\n")+"\x1b[201~\r")
 	if err != nil {
 		t.now = nil
 		t.set(State{ID: r.id, Is: "failed", Says: err.Error()})

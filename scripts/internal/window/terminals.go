@@ -238,7 +238,7 @@ func (s *Server) do(t *terminal, want request, blocks []*page.Block, of string) 
 
 // runBlock types a block. A background block gets a new shell, which has the variables of the page's terminal.
 func (s *Server) runBlock(t *terminal, number int, b *page.Block, of string) {
-	r := &run{id: strconv.Itoa(number), text: b.Text, until: b.Until,
+	r := &run{id: strconv.Itoa(number), text: b.Text, until: b.Until, strict: true,
 		judge: func(printed, code string) State { return judge(b, printed, code) }}
 	if b.Within > 0 {
 		r.within = time.Now().Add(b.Within)

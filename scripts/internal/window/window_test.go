@@ -90,6 +90,19 @@ echo a long \
   command
 ` + fence + `
 
+` + fence + `sh
+v=kept; cd code; (exit 7)
+echo "not $((1+1)) reached"
+while true; do sleep 1; done
+` + fence + `
+` + fence + `sh fails
+echo shown | while read -r line; do echo "$line"; false; echo hidden; done
+echo hidden
+` + fence + `
+` + fence + `console
+shown
+` + fence + `
+
 ## Below
 `
 
