@@ -84,7 +84,7 @@ solution: ## See what makes a solution of your files; nothing is written
 	@$(WORKSHOP) solution --ex "$$EX" $(if $(YES),--yes)
 
 goto: ## Catch up: make goto EX=04.5 begins it with everything before it solved
-	@$(WORKSHOP) goto --ex "$$EX"
+	@$(WORKSHOP) goto --ex "$$EX" $(if $(YES),--yes)
 
 reset: ## Take the starter of an exercise again
 	@$(WORKSHOP) reset --ex "$$EX"

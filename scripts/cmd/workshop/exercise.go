@@ -200,11 +200,12 @@ func beginCommand() *cobra.Command {
 // mayReplace asks in a terminal whether a starter may take the place of other files. They are saved in any case.
 func mayReplace(e exercise.Exercise) bool {
 	return !term.IsTerminal(int(os.Stdin.Fd())) || agreed(false, fmt.Sprintf(
-		"%s has files of another exercise. Save them in work/.saved, and put the starter there?", filepath.Dir(e.Path())))
+		"%s has your files. Save them in work/.saved, and put the starter there?", filepath.Dir(e.Path())))
 }
 
 func gotoCommand() *cobra.Command {
-	return courseCommand("goto", "Catch up: begin an exercise with everything before it solved",
+	var yes bool
+	cmd := courseCommand("goto", "Catch up: begin an exercise with everything before it solved",
 		func(cmd *cobra.Command, _ workshop, c exercise.Course, id string) error {
 			if id == "" {
 				return errors.New("which one? make goto EX=04.3")
@@ -213,7 +214,7 @@ func gotoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			saved, err := c.Goto(e)
+			saved, err := c.Goto(e, func(e exercise.Exercise) bool { return yes || mayReplace(e) })
 			reportSaved(saved)
 			if err != nil {
 				return err
@@ -221,6 +222,8 @@ func gotoCommand() *cobra.Command {
 			e.PrintStory(os.Stdout)
 			return nil
 		})
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before files are saved and replaced")
+	return cmd
 }
 
 func resetCommand() *cobra.Command {
@@ -238,7 +241,7 @@ func resetCommand() *cobra.Command {
 				}
 				return err
 			}
-			saved, err := c.Goto(e.Exercise)
+			saved, err := c.Goto(e.Exercise, exercise.Always)
 			reportSaved(saved)
 			if err == nil {
 				fmt.Printf("%s is the starter of %s again.\n", e.Path(), e.ID)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 
 	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/tools"
@@ -113,6 +116,29 @@ func (l *learner) does(ok bool, command string, want ...string) {
 	for line := range strings.Lines(string(out)) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 100 && !strings.HasPrefix(command, "solution") {
 			l.t.Errorf("%s prints %d columns: %s", command, n, line)
+		}
+	}
+}
+
+// answers runs a command in a terminal, answers its question, and wants parts of its output, and success or failure.
+func (l *learner) answers(ok bool, command, answer string, want ...string) {
+	l.t.Helper()
+	cmd := l.command(strings.Fields(command)...)
+	terminal, err := pty.Start(cmd)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer terminal.Close()
+	if _, err := terminal.WriteString(answer + "\n"); err != nil {
+		l.t.Fatal(err)
+	}
+	out, _ := io.ReadAll(terminal) // Linux reports an error at the end of a terminal
+	if err := cmd.Wait(); (err == nil) != ok {
+		l.t.Fatalf("%s, answered %q: %v\n%s", command, answer, err, out)
+	}
+	for _, part := range want {
+		if !strings.Contains(string(out), part) {
+			l.t.Errorf("%s does not say %q:\n%s", command, part, out)
 		}
 	}
 }
@@ -279,6 +305,35 @@ func (l *learner) interrupted(command, at string) {
 	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "interrupted: run the same command again") {
 		l.t.Errorf("%s, interrupted at %q, ended with %v:\n%s", command, at, cmd.ProcessState, &said)
 	}
+}
+
+func TestGotoAsksBeforeItReplacesFiles(t *testing.T) {
+	l := newLearner(t)
+	const mine, question = "work/04-controller-runtime/main.go", "Save them in work/.saved, and put the starter there? [y/N]"
+	written := func() string {
+		data, err := os.ReadFile(filepath.Join(l.root, mine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	l.answers(true, "goto --ex 4.3", "", mine) // an empty folder needs no answer
+	l.edits(mine, "package main\n", "package main // of the reader\n")
+	before := written()
+	l.answers(false, "goto --ex 4.5", "n", question, exercise.ErrNotReplaced.Error())
+	l.answers(false, "goto --ex 4.3", "", question, exercise.ErrNotReplaced.Error())
+	if written() != before {
+		t.Error("a reader who said no has other files")
+	}
+	l.answers(true, "goto --ex 4.5", "y", question, "Your files of before are saved in work/.saved/")
+	saved, _ := filepath.Glob(filepath.Join(l.root, "work/.saved/*/04-controller-runtime/main.go"))
+	if len(saved) != 1 {
+		t.Fatalf("saved: %v", saved)
+	}
+	if data, err := os.ReadFile(saved[0]); err != nil || string(data) != before || written() == before {
+		t.Errorf("the saved file is %q: %v", data, err)
+	}
+	l.does(true, "goto --ex 4.6 --yes", "Own fields, and no others")
 }
 
 // TestNothingIsLostByCtrlC interrupts a check while it builds, and while its control plane starts; then it kills that

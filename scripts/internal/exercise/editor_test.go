@@ -23,7 +23,7 @@ func TestAnEditorFindsEverything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Goto(e); err != nil {
+			if _, err := c.Goto(e, Always); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := c.Put(e, files); err != nil {

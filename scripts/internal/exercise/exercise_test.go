@@ -189,7 +189,7 @@ func TestOutputFits(t *testing.T) {
 func TestCompileErrorsAreAsGoSaysThem(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "04.2")
-	if _, err := c.Goto(e); err != nil {
+	if _, err := c.Goto(e, Always); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(c.Dir(e), "main.go")

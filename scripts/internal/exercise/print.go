@@ -160,10 +160,10 @@ func (e Exercise) PrintStory(w io.Writer) {
 	fmt.Fprintln(w, "then        make check   (make hint helps, make progress shows where you are)")
 }
 
-// RunCommands run the reader's operator on the local cluster, in a shell that has it.
+// RunCommands run the reader's operator on the local cluster, in a shell that has it. The shell stays in its folder.
 func (e Exercise) RunCommands() []string {
 	return []string{"kubectl apply -f " + e.Chapter + "/config/crd",
-		"kubectl apply -f " + e.Chapter + "/config/samples/myweb.yaml", "cd " + filepath.Dir(e.Path()) + " && go run ."}
+		"kubectl apply -f " + e.Chapter + "/config/samples/myweb.yaml", "(cd " + filepath.Dir(e.Path()) + " && go run .)"}
 }
 
 func testsOf(e Exercise) []string {

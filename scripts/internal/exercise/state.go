@@ -114,14 +114,7 @@ func (c Course) Begin(e Exercise, agreed func(Exercise) bool) (b Beginning, err 
 	if b.Continued || b.Kept {
 		return b, c.GoOn(e)
 	}
-	ours, err := c.Files(e, e.Starter)
-	if err != nil {
-		return b, err
-	}
-	if !maps.EqualFunc(mine, ours, bytes.Equal) && len(mine) > 0 && !agreed(e) {
-		return b, ErrNotReplaced
-	}
-	b.Saved, err = c.Goto(e)
+	b.Saved, err = c.Goto(e, agreed)
 	return b, err
 }
 
@@ -136,11 +129,22 @@ func (c Course) OpenBug(bugs []Bug, s State) (Bug, bool) {
 	return bugs[at], err == nil && len(files) > 0
 }
 
-// Goto replaces the reader's files by the starter of an exercise, and makes the exercise the current exercise.
-func (c Course) Goto(e Exercise) (saved string, err error) {
+// Always lets a command replace files without a question.
+func Always(Exercise) bool { return true }
+
+// Goto replaces the reader's files by the starter of an exercise, when agreed reports that they may be replaced, and
+// makes the exercise the current exercise.
+func (c Course) Goto(e Exercise, agreed func(Exercise) bool) (saved string, err error) {
+	mine, err := c.Written(e)
+	if err != nil {
+		return "", err
+	}
 	files, err := c.Files(e, e.Starter)
 	if err != nil {
 		return "", err
+	}
+	if len(mine) > 0 && !maps.EqualFunc(mine, files, bytes.Equal) && !agreed(e) {
+		return "", ErrNotReplaced
 	}
 	if saved, err = c.Put(e, files); err != nil {
 		return saved, err

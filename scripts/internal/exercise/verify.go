@@ -98,7 +98,7 @@ func (c Course) trials(e Exercise) (all []*trial, err error) {
 
 // pair returns the trials of the starter and of the solution.
 func (c Course) pair(e Exercise) ([]*trial, error) {
-	if _, err := c.Goto(e); err != nil {
+	if _, err := c.Goto(e, Always); err != nil {
 		return nil, err
 	}
 	files, err := c.Written(e)

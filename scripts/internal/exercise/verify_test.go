@@ -107,7 +107,7 @@ func TestTheHintThatFitsComesFirst(t *testing.T) {
 // TestAMovedCheckout: a reader renames the folder of the workshop, and continues.
 func TestAMovedCheckout(t *testing.T) {
 	c := small(t)
-	if _, err := c.Goto(c.All[0]); err != nil {
+	if _, err := c.Goto(c.All[0], Always); err != nil {
 		t.Fatal(err)
 	}
 	moved := filepath.Join(t.TempDir(), "elsewhere")
@@ -136,7 +136,7 @@ func Add(a, b int) int {
 	t.Setenv("EXERCISE_TEST", t.TempDir())
 	c.Judge.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")
 	e := c.All[0]
-	if _, err := c.Goto(e); err != nil {
+	if _, err := c.Goto(e, Always); err != nil {
 		t.Fatal(err)
 	}
 	verdicts, err := c.Judge.Test(t.Context(), e, c.Dir(e))

@@ -46,7 +46,7 @@ func find(t *testing.T, c Course, id string) Exercise {
 func TestWhatIsOverwrittenIsSavedFirst(t *testing.T) {
 	c := newCourse(t)
 	e := find(t, c, "4.3")
-	if saved, err := c.Goto(e); err != nil || saved != "" {
+	if saved, err := c.Goto(e, Always); err != nil || saved != "" {
 		t.Fatalf("an empty folder: saved %q, %v", saved, err)
 	}
 	mine := filepath.Join(c.Dir(e), "main.go")
@@ -59,7 +59,7 @@ func TestWhatIsOverwrittenIsSavedFirst(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(c.Dir(e), "other.go"), []byte("package main\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		saved, err := c.Goto(e)
+		saved, err := c.Goto(e, Always)
 		if err != nil || saved != want {
 			t.Fatalf("saved in %q, want %q: %v", saved, want, err)
 		}
@@ -129,7 +129,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		t.Skipf("no file system can be mounted here: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(c.Work, unix.MNT_DETACH) })
-	if _, err := c.Goto(e); err != nil {
+	if _, err := c.Goto(e, Always); err != nil {
 		t.Fatal(err)
 	}
 	mine := strings.Repeat("// mine\n", 1000)
@@ -137,7 +137,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = os.WriteFile(filepath.Join(c.Work, "full"), make([]byte, 1<<20), 0o600)
-	if _, err := c.Goto(e); err == nil || !strings.Contains(err.Error(),
+	if _, err := c.Goto(e, Always); err == nil || !strings.Contains(err.Error(),
 		"the disk is full; no file of yours was changed") {
 		t.Errorf("got %v", err)
 	}
@@ -147,7 +147,7 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 	if err := os.Remove(filepath.Join(c.Work, "full")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Goto(e); err != nil {
+	if _, err := c.Goto(e, Always); err != nil {
 		t.Errorf("with space again: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestFilesThatAreRefusedUnread(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCourse(t)
 			e := find(t, c, "04.3")
-			if _, err := c.Goto(e); err != nil {
+			if _, err := c.Goto(e, Always); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(c.Dir(e), test.file)
@@ -202,7 +202,7 @@ func TestFilesThatAreRefusedUnread(t *testing.T) {
 			before := c.Changed()
 			for what, do := range map[string]func() error{
 				"check": func() error { _, err := c.Check(t.Context(), e); return err },
-				"reset": func() error { _, err := c.Goto(e); return err },
+				"reset": func() error { _, err := c.Goto(e, Always); return err },
 				"begin": func() error {
 					_, err := c.Begin(find(t, c, "04.4"), func(Exercise) bool { return true })
 					return err
