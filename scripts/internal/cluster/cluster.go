@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -491,7 +492,20 @@ func answer(client *http.Client, request *http.Request) ([]byte, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s %s: %s", request.Method, request.URL, response.Status)
+		err = responseError{response.StatusCode, fmt.Sprintf("%s %s: %s", request.Method, request.URL, response.Status)}
 	}
 	return body, err
+}
+
+// A responseError is a response with a code other than 2xx.
+type responseError struct {
+	code int
+	text string
+}
+
+func (e responseError) Error() string { return e.text }
+
+// Is makes a response that reports a missing object fs.ErrNotExist.
+func (e responseError) Is(target error) bool {
+	return target == fs.ErrNotExist && e.code == http.StatusNotFound
 }

@@ -71,7 +71,7 @@ type feed struct {
 // feedMessage is a message to a tab.
 type feedMessage struct {
 	Records []Arrow `json:"records,omitempty"`
-	// Away is the reason for which there are no records.
+	// Away is the reason for which there are no records. A later message without it withdraws the reason.
 	Away string `json:"away,omitempty"`
 	// End means that no more records follow.
 	End bool `json:"end,omitempty"`
@@ -97,7 +97,7 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 	case loop.Event:
 		arrow.Sentence = arrow.Text + " was delivered to " + by + "."
 	default:
-		arrow.Sentence = by + " sent " + arrow.Text + took(r) + effects[r.Effect]
+		arrow.Sentence = by + " sent " + arrow.Text + took(r) + effect(r)
 		if ok {
 			arrow.Later = loop.Gap(r.Time.Sub(event.Time))
 			arrow.Sentence += fmt.Sprintf(" Before it, by %s, %s was delivered: that is the order, not a cause.",
@@ -115,6 +115,14 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 
 // effects are sentences about the effect of a write.
 var effects = map[string]string{"moved": " It changed the object.", "same": " It changed nothing."}
+
+// effect describes the effect of a write. An apply creates the object that is missing.
+func effect(r loop.Record) string {
+	if r.Effect == "moved" && r.Code == http.StatusCreated && r.Subresource == "" {
+		return " It created the object."
+	}
+	return effects[r.Effect]
+}
 
 // took is the time from the request to the answer.
 func took(r loop.Record) string {
@@ -177,6 +185,9 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 	go f.keepFlushing(flushing)
 	for i, path := range paths {
 		last := i == len(paths)-1
+		if _, missing := os.Stat(path); last && missing == nil { // an empty ledger has no record that ends an Away
+			_ = sendOne(ctx, connection, feedMessage{})
+		}
 		err = loop.Read(ctx, path, follow && last, func(r loop.Record) error { return f.add(ctx, r) })
 		if errors.Is(err, os.ErrNotExist) && !last {
 			err = nil

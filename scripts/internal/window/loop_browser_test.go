@@ -27,6 +27,12 @@ const (
 
 // startDemo serves the demo's ledger and objects.
 func startDemo(t *testing.T) *fixture {
+	f, _ := startChanging(t)
+	return f
+}
+
+// startChanging serves the demo, with objects that change.
+func startChanging(t *testing.T) (*fixture, *changing) {
 	t.Helper()
 	f := start(t)
 	data, err := os.ReadFile(demoLedger)
@@ -43,19 +49,30 @@ func startDemo(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Objects = func() (Reader, error) { return objects, nil }
-	return f
+	c := &changing{answers: objects}
+	f.Objects = func() (Reader, error) { return c, nil }
+	return f, c
 }
 
 // add makes the lens deliver one more event.
 func (f *fixture) add(t *testing.T, name string) {
 	t.Helper()
+	f.append(t, loop.Record{Is: loop.Event, N: 100000, Time: time.Now(), Version: "v1",
+		Resource: "services", Kind: "Service", Type: "MODIFIED", Namespace: "default", Name: name,
+		By: loop.Program{Name: "myweb-operator", PID: 1}})
+}
+
+// append makes the lens write records.
+func (f *fixture) append(t *testing.T, records ...loop.Record) {
+	t.Helper()
 	file, err := os.OpenFile(f.Ledger, os.O_APPEND|os.O_WRONLY, 0)
+	for _, r := range records {
+		if err == nil {
+			err = json.NewEncoder(file).Encode(r)
+		}
+	}
 	if err == nil {
-		err = json.NewEncoder(file).Encode(loop.Record{Is: loop.Event, N: 100000, Time: time.Now(), Version: "v1",
-			Resource: "services", Kind: "Service", Type: "MODIFIED", Namespace: "default", Name: name,
-			By: loop.Program{Name: "myweb-operator", PID: 1}})
-		err = errors.Join(err, file.Close())
+		err = file.Close()
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -113,11 +130,141 @@ func TestTheLoopStandsStepsAndPlays(t *testing.T) {
 	}
 	do(t, ctx, button("Step forward"))
 	says(t, ctx, now, strings.Split(last, "\n")[0])
+	do(t, ctx, chromedp.Focus(".arrows"), chromedp.KeyEvent(kb.Home))
+	says(t, ctx, ".loop-status", "paused at 1 of")
 	do(t, ctx, button("Go live"), chromedp.WaitNotPresent(now))
 	says(t, ctx, ".loop-status", "live at")
+	newestInSight(t, ctx)
+	do(t, ctx, chromedp.Click("#projector"), chromedp.WaitVisible("#switch"), chromedp.Click("#switch"))
+	newestInSight(t, ctx)
 	do(t, ctx, chromedp.Focus(".arrows"), chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowLeft), button("Replay"))
 	says(t, ctx, now, "Service newest MODIFIED")
 	says(t, ctx, ".loop-status", "paused at")
+}
+
+// newestInSight waits until the list of arrows shows its end.
+func newestInSight(t *testing.T, ctx context.Context) {
+	t.Helper()
+	const below = `(() => { const s = document.querySelector(".scroller");
+		return s.clientHeight > 0 && s.scrollHeight > s.clientHeight && s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`
+	short, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := chromedp.Run(short, chromedp.Poll(below, nil)); err != nil {
+		t.Fatalf("the newest arrow is out of sight: %v", err)
+	}
+}
+
+func TestTheYAMLIsThatOfNow(t *testing.T) {
+	f, c := startChanging(t)
+	ctx := f.openLoop(t)
+	const path = "/api/v1/namespaces/default/configmaps/myweb"
+	set := func(uid, version string) {
+		c.change(func() {
+			c.answers[path] = fmt.Sprintf(`{"kind":"ConfigMap","metadata":{"name":"myweb","uid":%q,"resourceVersion":%q}}`, uid, version)
+		})
+	}
+	set("u1", "10")
+	child := `//div[@class="tree"]//button[contains(., "ConfigMap myweb")]`
+	do(t, ctx, chromedp.WaitVisible(child), chromedp.Click(child))
+	says(t, ctx, ".yaml pre", `resourceVersion: "10"`)
+	says(t, ctx, ".yaml h2", "configmaps myweb, now")
+	set("u1", "11")
+	says(t, ctx, ".yaml pre", `resourceVersion: "11"`)
+	c.change(func() { delete(c.answers, path) })
+	says(t, ctx, ".yaml h2", "configmaps myweb, deleted")
+	says(t, ctx, ".yaml pre", `resourceVersion: "11"`)
+	set("u2", "12")
+	says(t, ctx, ".yaml h2", "configmaps myweb, now: another object, with the UID u2")
+	says(t, ctx, ".yaml pre", `resourceVersion: "12"`)
+	c.change(func() { c.away = errors.New("the API server does not answer") })
+	says(t, ctx, ".yaml h2", "configmaps myweb, as it was before")
+}
+
+func TestTheLoopOfANewClusterBeginsAnew(t *testing.T) {
+	f, c := startChanging(t)
+	identify := func(uid string) {
+		c.change(func() { c.answers["/api/v1/namespaces/kube-system"] = fmt.Sprintf(`{"metadata":{"uid":%q}}`, uid) })
+	}
+	identify("one")
+	ctx := f.openLoop(t)
+	says(t, ctx, ".arrows", "create mywebs myweb")
+	if err := os.Remove(f.Ledger); err != nil {
+		t.Fatal(err)
+	}
+	says(t, ctx, ".loop-status", "No local cluster with the lens runs")
+	identify("two")
+	ledger, err := loop.Create(f.Ledger, loop.Limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ledger.Close() })
+	says(t, ctx, ".loop-status", "a new cluster, since")
+	says(t, ctx, ".loop-status", "nothing has passed yet")
+	var status, arrows string
+	do(t, ctx, chromedp.Text(".loop-status", &status), chromedp.Evaluate(`document.querySelector(".arrows").textContent`, &arrows))
+	if strings.Contains(status, "No local cluster") || arrows != "" {
+		t.Errorf("the status is %q, the arrows are %q", status, arrows)
+	}
+	f.add(t, "newest")
+	says(t, ctx, ".arrows", "Service newest MODIFIED")
+}
+
+func TestABrokenControlPlaneIsNotLive(t *testing.T) {
+	f, c := startChanging(t)
+	ctx := f.openLoop(t)
+	c.change(func() { c.away = errors.New("the API server does not answer: `make up` repairs it") })
+	says(t, ctx, ".loop-status", "the API server does not answer: `make up` repairs it · stopped at")
+	r := loop.Record{Is: loop.Request, N: 100000, Time: time.Now(), Version: "v1", Resource: "services", Verb: "watch",
+		By: loop.Program{Name: "myweb-operator", PID: 1}}
+	f.append(t, r)
+	says(t, ctx, ".arrows", "watch services no answer")
+	r.N, r.Verb, r.Code = r.N+1, "list", 503
+	f.append(t, r)
+	says(t, ctx, ".arrows", "list services 503")
+	c.change(func() { c.away = nil })
+	says(t, ctx, ".loop-status", "live at")
+	c.change(func() { c.lens = errors.New("the lens does not run") })
+	says(t, ctx, ".loop-status", "the lens does not run · stopped at")
+}
+
+func TestLeasesAreFolded(t *testing.T) {
+	f := startDemo(t)
+	ctx := f.openLoop(t)
+	r := loop.Record{Is: loop.Request, N: 100000, Time: time.Now(), Group: "coordination.k8s.io", Version: "v1",
+		Resource: "leases", Namespace: "default", Name: "myweb-operator", Verb: "update", Code: 200, Effect: "moved",
+		By: loop.Program{Name: "myweb-operator", PID: 1}}
+	f.append(t, r)
+	says(t, ctx, ".loop-status", "1 records of leases folded")
+	do(t, ctx, chromedp.Click(`//label[text()="Leases"]`))
+	says(t, ctx, ".arrows", "update leases myweb-operator 200 moved")
+	do(t, ctx, chromedp.Click(`//label[text()="Leases"]`))
+	says(t, ctx, ".loop-status", "1 records of leases folded")
+	r.N, r.Code, r.Effect = r.N+1, 0, ""
+	f.append(t, r)
+	says(t, ctx, ".arrows", "update leases myweb-operator no answer")
+}
+
+// A program that was restarted keeps its column. Two programs that run at the same time have two columns.
+func TestProgramsOfOneNameHaveTheirOwnColumns(t *testing.T) {
+	f := start(t)
+	f.Objects = func() (Reader, error) { return served, nil }
+	writeLedger(t, f.Ledger, 1) // of 3-own, process 7
+	ctx := f.openLoop(t)
+	r := loop.Record{Is: loop.Event, N: 100000, Version: "v1", Resource: "services", Kind: "Service", Type: "ADDED", Name: "a"}
+	write := func(pid int) {
+		r.N, r.Time, r.By = r.N+1, time.Now(), loop.Program{Name: "3-own", PID: pid}
+		f.append(t, r)
+	}
+	write(8)
+	says(t, ctx, ".loop-status", "live at 3 of 3")
+	var heads string
+	do(t, ctx, chromedp.Text(".heads", &heads))
+	if !strings.HasSuffix(strings.TrimSpace(heads), "3-own") {
+		t.Errorf("after a restart the columns are %q", heads)
+	}
+	write(7)
+	says(t, ctx, ".heads", "3-own[7]")
+	says(t, ctx, ".heads", "3-own[8]")
 }
 
 func TestACheckIsReplayedAtTheMomentThatDiffered(t *testing.T) {
@@ -168,6 +315,7 @@ func TestTheLoopByKeyboardAlone(t *testing.T) {
 // The tab keeps a limited number of records: the newest.
 func TestALongLedgerIsBounded(t *testing.T) {
 	f := start(t)
+	f.Objects = func() (Reader, error) { return served, nil }
 	writeLedger(t, f.Ledger, 5000)
 	ctx := f.openLoop(t)
 	says(t, ctx, ".loop-status", "live at 6000 of 6000")

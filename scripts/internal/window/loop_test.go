@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,6 +130,16 @@ func TestTheLedgerOfTheClusterGoesOnUntilItIsRemoved(t *testing.T) {
 	}
 }
 
+func TestACreateIsNotAChange(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	writeLedger(t, f.Ledger, 1)
+	all := f.records(t, "cluster", func(_ feedMessage, all []Arrow) bool { return len(all) == 2 })
+	if !strings.Contains(all[1].Sentence, "It created the object.") {
+		t.Errorf("the sentence is %q", all[1].Sentence)
+	}
+}
+
 func TestWithoutAClusterTheLoopSaysWhatToDo(t *testing.T) {
 	f := start(t)
 	f.enter(t)
@@ -150,10 +162,43 @@ func (a answers) Get(_ context.Context, path string) ([]byte, error) {
 	if text, ok := a[path]; ok {
 		return []byte(text), nil
 	}
-	return nil, errors.New("404 for " + path)
+	return nil, fmt.Errorf("404 for %s: %w", path, fs.ErrNotExist)
 }
 
+func (a answers) Lens() error { return nil }
+
 func (a answers) Close() {}
+
+// changing has responses that a test changes while the window reads them.
+type changing struct {
+	mu      sync.Mutex
+	answers answers
+	away    error // of the API server
+	lens    error
+}
+
+func (c *changing) Get(ctx context.Context, path string) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away != nil {
+		return nil, c.away
+	}
+	return c.answers.Get(ctx, path)
+}
+
+func (c *changing) Lens() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lens
+}
+
+func (c *changing) Close() {}
+
+func (c *changing) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
 
 // served has a MyWeb with a child, a child without an owner, a Secret, and objects that no operator made.
 var served = answers{

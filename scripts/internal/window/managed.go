@@ -15,6 +15,10 @@ import (
 type Managed struct {
 	Managers []Manager `json:"managers"`
 	Lines    []Line    `json:"lines"`
+	UID      string    `json:"uid"`
+	// Away is the reason for which there is no object. Deleted means that the API server has no such object.
+	Away    string `json:"away,omitempty"`
+	Deleted bool   `json:"deleted,omitempty"`
 }
 
 // A Manager is an entry of metadata.managedFields: a program, and how it wrote.
@@ -48,6 +52,7 @@ func manage(object map[string]any) Managed {
 		hideData(object, metadata)
 	}
 	drawn := Managed{Managers: []Manager{}}
+	drawn.UID, _ = metadata["uid"].(string)
 	owned := owners{}
 	for i, entry := range entries {
 		drawn.Managers = append(drawn.Managers, entry.Manager)

@@ -2,9 +2,12 @@ package window
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path"
@@ -18,8 +21,10 @@ import (
 
 // A Reader reads objects of the local cluster.
 type Reader interface {
-	// Get returns the API server's response to a GET of a path.
+	// Get returns the API server's response to a GET of a path. A missing object is fs.ErrNotExist.
 	Get(ctx context.Context, path string) ([]byte, error)
+	// Lens returns the reason for which the lens records nothing, or nil.
+	Lens() error
 	Close()
 }
 
@@ -73,7 +78,9 @@ func apiPath(resource, namespace, name string) (string, error) {
 type LoopState struct {
 	Objects  []Object  `json:"objects"`
 	Programs []Program `json:"programs"`
-	// Away is the reason for which there are no objects.
+	// Cluster is the UID of the namespace kube-system: another cluster has another UID.
+	Cluster string `json:"cluster,omitempty"`
+	// Away is the reason for which there are no objects, or no records.
 	Away string `json:"away,omitempty"`
 }
 
@@ -95,7 +102,14 @@ func (s *Server) loopState(w http.ResponseWriter, r *http.Request) {
 		paths = append(paths, p)
 	}
 	state := LoopState{Programs: programs(query["pid"])}
-	all, err := s.list(r.Context(), resources, paths)
+	reader, err := s.Objects()
+	var all []Object
+	if err == nil {
+		defer reader.Close()
+		state.Cluster = identity(r.Context(), reader)
+		all, err = listAll(r.Context(), reader, resources, paths)
+		err = cmp.Or(err, reader.Lens())
+	}
 	if err != nil {
 		state.Away = err.Error()
 	}
@@ -103,13 +117,18 @@ func (s *Server) loopState(w http.ResponseWriter, r *http.Request) {
 	answer(w, state)
 }
 
-// list reads resources. A resource that is not served, or is not served any more, has no objects.
-func (s *Server) list(ctx context.Context, resources, paths []string) (all []Object, err error) {
-	reader, err := s.Objects()
-	if err != nil {
-		return nil, err
+// identity returns the UID of a namespace that each cluster has, or nothing when the API server does not answer.
+func identity(ctx context.Context, reader Reader) string {
+	var namespace item
+	data, err := reader.Get(ctx, "/api/v1/namespaces/kube-system")
+	if err == nil {
+		_ = json.Unmarshal(data, &namespace)
 	}
-	defer reader.Close()
+	return namespace.Metadata.UID
+}
+
+// listAll reads resources. A resource that is not served, or is not served any more, has no objects.
+func listAll(ctx context.Context, reader Reader, resources, paths []string) (all []Object, err error) {
 	for i, resource := range resources {
 		if slices.Index(resources, resource) < i {
 			continue
@@ -238,13 +257,13 @@ func (s *Server) loopObject(w http.ResponseWriter, r *http.Request) {
 	}
 	reader, err := s.Objects()
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		answer(w, Managed{Away: err.Error()})
 		return
 	}
 	defer reader.Close()
 	data, err := reader.Get(r.Context(), p)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+	if err != nil { // a state of the cluster, not an error of the tab, which asks again
+		answer(w, Managed{Away: err.Error(), Deleted: errors.Is(err, fs.ErrNotExist)})
 		return
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))

@@ -4,7 +4,7 @@
 /**
  * An arrow, as the server sends it.
  * @typedef {{is: "event" | "request" | "note", n: number, time: string, by?: Program, group?: string, version?: string,
- *   resource: string, namespace?: string, name?: string, verb?: string, code?: number, effect?: string, took?: number,
+ *   resource: string, namespace?: string, name?: string, uid?: string, verb?: string, code?: number, effect?: string, took?: number,
  *   text: string, sentence: string, changes?: boolean, later?: string}} Entry
  * @typedef {{name?: string, pid?: number, executable?: string}} Program
  */
@@ -37,6 +37,25 @@ export class Ledger {
   }
 
   /**
+   * Returns the names that several running programs share. After a restart, a program has another process, but the
+   * records of the two processes do not alternate.
+   * @returns {Set<string>}
+   */
+  shared() {
+    const known = new Set();
+    const newest = new Map();
+    const shared = new Set();
+    for (const entry of this.all) {
+      const name = nameOf(entry);
+      if (!entry.by?.pid || newest.get(name) === entry.by.pid) continue;
+      if (known.has(nameAndProcess(entry.by))) shared.add(name);
+      known.add(nameAndProcess(entry.by));
+      newest.set(name, entry.by.pid);
+    }
+    return shared;
+  }
+
+  /**
    * Returns the names of the programs that receive events. All other programs are tools. kubectl is a tool, also when
    * it watches.
    * @returns {Set<string>}
@@ -65,6 +84,9 @@ export const timeOf = (entry) => Date.parse(entry.time);
 /** @param {Entry} entry */
 export const nameOf = (entry) => entry.by?.name ?? "unknown";
 
+/** @param {Program} by */
+export const nameAndProcess = (by) => `${by.name ?? "unknown"}[${by.pid}]`;
+
 /** @param {Entry} entry */
 export const clockOf = (entry) => {
   const time = new Date(entry.time);
@@ -72,7 +94,16 @@ export const clockOf = (entry) => {
 };
 
 /** @param {Entry} entry */
+export const isLease = (entry) => entry.is !== "note" && entry.resource === "leases";
+
+/** @param {Entry} entry */
 export const isRead = (entry) => entry.is === "request" && !entry.changes;
+
+/**
+ * Reports whether a request got no answer, or the answer that the API server cannot work.
+ * @param {Entry} entry
+ */
+export const isUnanswered = (entry) => entry.is === "request" && (!entry.code || entry.code >= 500);
 
 /**
  * @param {Entry} from

@@ -3,7 +3,7 @@
 // delivered and each request, at its time. The view is live, stands at one arrow, or replays the kept records.
 
 import { announce, element } from "./dom.js";
-import { clockOf, gap, isRead, Ledger, nameOf, timeOf } from "./ledger.js";
+import { clockOf, gap, isLease, isRead, isUnanswered, Ledger, nameAndProcess, nameOf, timeOf } from "./ledger.js";
 import { Objects } from "./objects.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
@@ -29,7 +29,10 @@ export class Loop {
     this.at = undefined;
     this.away = "";
     this.ended = false;
-    this.jump = true;
+    this.following = true; // the newest arrow is in sight, and stays in sight while the view is live
+    this.identity = ""; // of the cluster whose records are shown
+    this.since = "";
+    this.missing = "";
     /** @type {number | undefined} */
     this.playing = undefined;
     /** @type {number | undefined} */
@@ -41,20 +44,24 @@ export class Loop {
     this.pauser = button("Pause", "Space", () => this.pause());
     this.player = button("Replay", "R", () => this.play());
     this.reads = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
+    this.leases = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox", change: () => this.draw() }));
     this.status = element("p", { class: "loop-status" });
     this.heads = element("div", { class: "heads", "aria-hidden": "true" });
     this.lines = element("div", { class: "lines", "aria-hidden": "true" });
     this.rows = element("ol", { class: "arrows", role: "listbox", tabindex: "0", "aria-label": "The loop, oldest first",
       keydown: (event) => this.key(/** @type {KeyboardEvent} */ (event)) });
-    this.scroller = element("div", { class: "scroller" }, this.lines, this.rows);
+    this.scroller = element("div", { class: "scroller", scroll: () => {
+      this.following = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
+    } }, this.lines, this.rows);
+    new ResizeObserver(() => this.follow()).observe(this.scroller);
     this.detail = element("p", { class: "loop-detail" });
     this.wide = element("button", { type: "button", id: "wide", "aria-pressed": "false",
       click: () => this.widen(this.wide.ariaPressed !== "true") }, "Wide");
-    this.objects = new Objects(run);
+    this.objects = new Objects(run, (identity) => this.compare(identity));
     this.place.replaceChildren(
       element("div", { class: "loop-bar" }, this.choice, this.pauser,
         button("◀ Step back", "←", () => this.step(-1)), button("Step forward ▶", "→", () => this.step(1)), this.player,
-        element("label", {}, this.reads, "Reads"), this.wide),
+        element("label", {}, this.reads, "Reads"), element("label", {}, this.leases, "Leases"), this.wide),
       this.status,
       element("div", { class: "loop-main" },
         element("section", { class: "loop-lanes", "aria-label": "Arrows between users, the API server and programs" }, this.heads, this.scroller, this.detail),
@@ -80,7 +87,7 @@ export class Loop {
       ...this.verdicts.map((one) => element("option", { value: one.exercise },
         `Last check of ${one.exercise}: ${one.passed ? "passed" : "failed"}`)));
     this.choice.value = this.source;
-    this.jump = true; // the newest arrow is in sight, wherever the list was scrolled before
+    this.following = true;
     if (!this.socket || was !== this.verdict()?.time) this.connect();
     this.draw();
     this.look();
@@ -104,8 +111,25 @@ export class Loop {
     this.at = undefined;
     this.ended = false;
     this.away = "";
+    this.since = "";
     this.objects.close();
     this.listen();
+  }
+
+  /**
+   * Begins anew when the local cluster is another one than before, and reports what is missing in the cluster.
+   * @param {string} identity
+   */
+  compare(identity) {
+    const other = identity && this.identity && identity !== this.identity;
+    this.identity = identity || this.identity;
+    if (this.source !== cluster) return;
+    if (other) {
+      this.connect();
+      this.since = new Date().toLocaleTimeString("en-GB");
+    }
+    if (other || this.missing !== this.objects.away) this.draw();
+    this.missing = this.objects.away;
   }
 
   /** Takes records. After a lost connection, records that are known already arrive again. */
@@ -123,13 +147,14 @@ export class Loop {
 
   /** @param {{records?: Entry[], away?: string, end?: boolean}} message */
   take(message) {
+    const came = this.away && !message.away;
     this.away = message.away ?? "";
     this.ledger.add(message.records ?? []);
     if (message.end) {
       this.ended = true;
       this.at = this.marked();
     }
-    if (message.records?.some((entry) => !isRead(entry))) this.look();
+    if (came || message.records?.some((entry) => !this.isFolded(entry))) this.look();
     this.drawing ??= setTimeout(() => {
       this.drawing = undefined;
       this.draw();
@@ -146,10 +171,23 @@ export class Loop {
     return verdict && (this.ledger.all.find((entry) => entry.n === verdict.at) ?? this.arrows().at(-1));
   }
 
-  /** Returns the records to draw: reads may be folded, writes and events never are. */
+  /**
+   * Reports whether a record is not drawn. Reads and records of leases have a box; a failure is always drawn.
+   * @param {Entry} entry
+   */
+  isFolded(entry) {
+    return !isUnanswered(entry) && (isRead(entry) && !this.reads.checked || isLease(entry) && !this.leases.checked);
+  }
+
+  /** Returns the records to draw. */
   arrows() {
     const at = this.verdict()?.at;
-    return this.ledger.all.filter((entry) => this.reads.checked || !isRead(entry) || entry.n === at);
+    return this.ledger.all.filter((entry) => !this.isFolded(entry) || entry.n === at);
+  }
+
+  /** Shows the newest arrow again after a change of the list, unless the user has scrolled away from it. */
+  follow() {
+    if (!this.at && this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
   pause() {
@@ -157,7 +195,10 @@ export class Loop {
     const playing = this.playing !== undefined;
     this.stop();
     if (live) this.at = this.arrows().at(-1);
-    else if (!playing && !this.ended) this.at = undefined;
+    else if (!playing && !this.ended) {
+      this.at = undefined;
+      this.following = true;
+    }
     this.draw();
   }
 
@@ -229,7 +270,10 @@ export class Loop {
     const here = this.at ? Math.max(arrows.indexOf(this.at), 0) : arrows.length - 1;
     const shown = arrows.slice(Math.max(here - before, 0), here + after);
     const operators = this.ledger.operators();
-    const lanes = [...new Set(shown.map(nameOf).filter((name) => operators.has(name)))];
+    const shared = this.ledger.shared();
+    /** @param {Entry} entry */
+    const laneOf = (entry) => entry.by?.pid && shared.has(nameOf(entry)) ? nameAndProcess(entry.by) : nameOf(entry);
+    const lanes = [...new Set(shown.filter((entry) => operators.has(nameOf(entry))).map(laneOf))];
     const template = `var(--clock) 2fr 5fr ${"3fr ".repeat(Math.max(lanes.length - 1, 0))}.5fr`;
     this.place.style.setProperty("--lanes", template);
     this.heads.replaceChildren(...["users and tools", "API server", ...lanes].map((name, i) => {
@@ -242,9 +286,8 @@ export class Loop {
       line.style.gridColumn = String(i + 2);
       return line;
     }));
-    const atEnd = this.jump || this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 80;
     const first = Math.max(here - before, 0);
-    this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes, first + i > here)));
+    this.rows.replaceChildren(...shown.map((entry, i) => this.row(entry, shown[i - 1], lanes.indexOf(laneOf(entry)), first + i > here)));
     this.mark(shown, this.marked());
     this.rows.setAttribute("aria-activedescendant", this.at ? "arrow-now" : "");
     this.detail.replaceChildren(this.at ? sentenceOf(this.at) : "Choose an arrow to read what came before it.");
@@ -254,8 +297,7 @@ export class Loop {
     }
     this.tell(arrows, here);
     if (this.at) this.rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
-    else if (atEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
-    this.jump = false;
+    this.follow();
   }
 
   /**
@@ -263,11 +305,13 @@ export class Loop {
    * @param {number} here
    */
   tell(arrows, here) {
-    const folded = this.ledger.all.length - arrows.length;
-    const state = this.playing !== undefined ? "playing" : this.at ? "paused" : "live";
+    const leases = this.ledger.all.filter((entry) => isLease(entry) && this.isFolded(entry)).length;
+    const reads = this.ledger.all.filter((entry) => !isLease(entry) && this.isFolded(entry)).length;
+    const away = this.source === cluster ? this.away || this.objects.away : this.away;
+    const state = this.playing !== undefined ? "playing" : this.at ? "paused" : away ? "stopped" : "live";
     const verdict = this.verdict();
-    const words = [this.away, arrows.length ? `${state} at ${here + 1} of ${arrows.length}` : "nothing has passed yet",
-      folded ? `${folded} reads folded` : "",
+    const words = [away, this.since && `a new cluster, since ${this.since}`, arrows.length ? `${state} at ${here + 1} of ${arrows.length}` : "nothing has passed yet",
+      reads ? `${reads} reads folded` : "", leases ? `${leases} records of leases folded` : "",
       verdict ? `${verdict.passed ? "✓ passed" : "✗ failed"} ${verdict.check}` : "",
       this.source === cluster ? "" : "the lab's changes are not drawn; objects are those of the local cluster now"];
     const text = words.filter(Boolean).join(" · ");
@@ -280,11 +324,10 @@ export class Loop {
   /**
    * @param {Entry} entry
    * @param {Entry | undefined} last
-   * @param {string[]} lanes
+   * @param {number} lane
    * @param {boolean} later
    */
-  row(entry, last, lanes, later) {
-    const lane = lanes.indexOf(nameOf(entry));
+  row(entry, last, lane, later) {
     const toRight = lane < 0 === (entry.is === "request");
     const label = element("span", { class: "label" }, entry.text);
     const line = element("span", { class: `line ${toRight ? "right" : "left"}` });

@@ -2,6 +2,7 @@
 // The objects of the local cluster as a tree, one object as YAML with its managers, and the actions of a user on them.
 
 import { element, showState } from "./dom.js";
+import { nameAndProcess } from "./ledger.js";
 
 /** @typedef {import("./ledger.js").Entry} Entry */
 /** @typedef {import("./ledger.js").Ledger} Ledger */
@@ -10,14 +11,21 @@ import { element, showState } from "./dom.js";
 /** @typedef {{depth: number, reconciles: number, retries: number, seconds: number}} Metrics */
 /** @typedef {{pid: number, executable: string, metrics?: Metrics}} Program */
 /** @typedef {{managers: {manager: string, operation: string, subresource?: string, time?: string}[],
- *    lines: {text: string, managers?: number[]}[]}} Managed */
+ *    lines: {text: string, managers?: number[]}[], uid: string, away?: string, deleted?: boolean}} Managed */
 
 const samples = 60; // of metrics, one each 3 seconds
 
 export class Objects {
-  /** @param {import("./dom.js").Run} run */
-  constructor(run) {
+  /**
+   * @param {import("./dom.js").Run} run
+   * @param {(identity: string) => void} onRead receives the identity of the cluster, when it is known
+   */
+  constructor(run, onRead) {
     this.run = run;
+    this.onRead = onRead;
+    /** @type {{resource: string, namespace: string, name: string, uid: string} | undefined} The object of the YAML. */
+    this.shown = undefined;
+    this.drawnYAML = "";
     this.name = ""; // of the chosen object, also when it is deleted and made again
     /** @type {Thing[]} */
     this.all = [];
@@ -33,8 +41,11 @@ export class Objects {
     this.acts = element("div", { class: "acts" });
     this.plots = element("div", { class: "plots" });
     this.verdict = element("div", { class: "verdict", role: "status" });
+    this.title = element("h2");
+    this.body = element("div");
     this.yaml = element("section", { class: "yaml", "aria-label": "The object as YAML", hidden: true, tabindex: "-1",
-      keydown: (event) => /** @type {KeyboardEvent} */ (event).key === "Escape" && this.close() });
+      keydown: (event) => /** @type {KeyboardEvent} */ (event).key === "Escape" && this.close() },
+      element("header", {}, this.title, element("button", { type: "button", click: () => this.close() }, "Close")), this.body);
     this.user = element("div", {}, element("h2", {}, "Act as a user"), this.acts, this.verdict);
     this.side = element("div", { class: "side" }, element("h2", {}, "Objects of the local cluster, now"), this.tree,
       this.user, this.plots);
@@ -62,13 +73,18 @@ export class Objects {
     for (const { by } of ledger.all) if (by?.pid && operators.has(by.name ?? "")) processes.set(by.pid, by);
     for (const pid of [...processes.keys()].slice(-16)) query.append("pid", String(pid));
     const answer = await fetch(`/loop/state?${query}`).catch(() => undefined);
-    /** @type {{objects: Thing[], programs: Program[], away?: string}} */
+    /** @type {{objects: Thing[], programs: Program[], cluster?: string, away?: string}} */
     const state = answer?.ok ? await answer.json() : { objects: [], programs: [], away: "The window's server does not answer." };
     this.away = state.away ?? "";
     this.all = state.objects;
     this.programs = state.programs.filter((one) => one.executable === processes.get(one.pid)?.executable)
       .map((one) => ({ ...one, name: processes.get(one.pid)?.name ?? "" }));
+    for (const one of this.programs.filter(({ name }, _, all) => all.filter((other) => other.name === name).length > 1)) {
+      one.name = nameAndProcess(one);
+    }
     this.draw();
+    await this.read();
+    this.onRead(state.cluster ?? "");
   }
 
   draw() {
@@ -113,15 +129,22 @@ export class Objects {
   }
 
   /**
-   * Chooses an object, and shows it as YAML.
+   * Chooses an object, and shows it as YAML until the view is closed.
    * @param {string} resource
    * @param {string} [namespace]
    * @param {string} [name]
+   * @param {string} [uid] of the object of an arrow
    */
-  choose(resource, namespace = "", name = "") {
+  choose(resource, namespace = "", name = "", uid = "") {
     this.name = nameOf({ resource, namespace, name });
     this.draw();
-    this.read(resource, namespace, name);
+    this.shown = { resource, namespace, name, uid };
+    this.drawnYAML = "";
+    this.body.replaceChildren();
+    this.yaml.insertBefore(this.user, this.body);
+    this.yaml.hidden = false;
+    this.yaml.focus();
+    return this.read();
   }
 
   /**
@@ -129,7 +152,7 @@ export class Objects {
    * @param {Entry} entry
    */
   open(entry) {
-    this.choose(resourceOf(entry), entry.namespace, entry.name);
+    this.choose(resourceOf(entry), entry.namespace, entry.name, entry.uid);
   }
 
   /**
@@ -174,24 +197,31 @@ export class Objects {
     });
   }
 
-  /**
-   * @param {string} resource
-   * @param {string} namespace
-   * @param {string} name
-   */
-  async read(resource, namespace, name) {
-    const answer = await fetch(`/loop/object?${new URLSearchParams({ resource, namespace, name })}`);
-    const close = element("button", { type: "button", click: () => this.close() }, "Close");
-    const head = element("header", {}, element("h2", {}, `${resource.split("/")[2]} ${name}, now`), close);
-    this.yaml.replaceChildren(head, this.user);
-    this.yaml.hidden = false;
-    if (answer.ok) this.yaml.append(...drawYAML(await answer.json()));
-    else this.yaml.append(element("p", { role: "alert" }, await answer.text()));
-    this.yaml.focus();
+  /** Reads the object of the YAML again. A deleted object stays as it was, with a heading that says so. */
+  async read() {
+    const shown = this.shown;
+    if (!shown) return;
+    const { resource, namespace, name } = shown;
+    const answer = await fetch(`/loop/object?${new URLSearchParams({ resource, namespace, name })}`).catch(() => undefined);
+    /** @type {Managed} */
+    const object = answer?.ok ? await answer.json() : { away: "The window's server does not answer." };
+    if (shown !== this.shown) return; // another object was chosen meanwhile
+    let is = object.deleted ? "deleted" : object.away ? "as it was before" : "now";
+    if (!object.away) {
+      shown.uid ||= object.uid;
+      if (shown.uid !== object.uid) is = `now: another object, with the UID ${object.uid}`;
+      const drawn = JSON.stringify(object);
+      if (drawn !== this.drawnYAML) this.body.replaceChildren(...drawYAML(object));
+      this.drawnYAML = drawn;
+    } else if (!this.drawnYAML) {
+      this.body.replaceChildren(element("p", { role: "alert" }, object.away));
+    }
+    this.title.textContent = `${resource.split("/")[2]} ${name}, ${is}`;
   }
 
   close() {
     const focused = this.yaml.contains(document.activeElement);
+    this.shown = undefined;
     this.yaml.hidden = true;
     this.side.insertBefore(this.user, this.plots);
     if (focused) /** @type {HTMLElement | null} */ (this.tree.querySelector("[aria-current]"))?.focus();
