@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -111,6 +112,11 @@ func (c Course) Begin(e Exercise, agreed func(Exercise) bool) (b Beginning, err 
 	chain := before(c.All, e)
 	b.Continued = len(mine) > 0 && s.Begun[e.folder()] == e.ID
 	b.Kept = !b.Continued && len(chain) > 0 && s.Solved != "" && s.Solved == c.Digest(chain[len(chain)-1])
+	if b.Kept {
+		if err := c.setFirst(e, mine); err != nil {
+			return b, err
+		}
+	}
 	if b.Continued || b.Kept {
 		return b, c.GoOn(e)
 	}
@@ -149,7 +155,33 @@ func (c Course) Goto(e Exercise, agreed func(Exercise) bool) (saved string, err 
 	if saved, err = c.Put(e, files); err != nil {
 		return saved, err
 	}
-	return saved, errors.Join(c.Module(e), c.GoOn(e))
+	return saved, errors.Join(c.setFirst(e, nil), c.Module(e), c.GoOn(e))
+}
+
+// firstDir has the reader's own files with which an exercise began. An exercise that began with its starter has none.
+func (w Workspace) firstDir(e Exercise) string { return filepath.Join(w.Work, ".first", e.ID) }
+
+// setFirst records the files with which an exercise begins; without files, the exercise begins with its starter.
+func (w Workspace) setFirst(e Exercise, files map[string][]byte) error {
+	if err := os.RemoveAll(w.firstDir(e)); err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := write(filepath.Join(w.firstDir(e), name), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// First returns the files with which an exercise began: the reader's own solution of the exercise before, or the
+// starter.
+func (c Course) First(e Exercise) (map[string][]byte, error) {
+	files, err := read(c.firstDir(e), filepath.Join("work", ".first", e.ID))
+	if err != nil || len(files) > 0 {
+		return files, err
+	}
+	return c.Files(e, e.Starter)
 }
 
 // GoOn makes an exercise the current exercise, and records that the files in its folder belong to it.

@@ -40,6 +40,10 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 		t.Errorf("the first time: %+v, %v", b, err)
 	}
 	mine := filepath.Join(c.Dir(e), "main.go")
+	begun, err := os.ReadFile(mine)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(mine, []byte("package main\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +52,16 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	}
 	if is, err := os.ReadFile(mine); err != nil || string(is) != "package main\n" {
 		t.Errorf("the file of the reader is %q: %v", is, err)
+	}
+	if first, err := c.First(e); err != nil || string(first["main.go"]) != string(begun) {
+		t.Errorf("the exercise began with %q: %v", first["main.go"], err)
+	}
+	if _, err := c.Goto(e); err != nil {
+		t.Fatal(err)
+	}
+	starter, err := os.ReadFile(mine)
+	if first, firstErr := c.First(e); errors.Join(err, firstErr) != nil || string(first["main.go"]) != string(starter) {
+		t.Errorf("after goto, the exercise began with %q: %v", first["main.go"], errors.Join(err, firstErr))
 	}
 	if _, err := c.Begin(find(t, c, "04.5"), func(Exercise) bool { return false }); !errors.Is(err, ErrNotReplaced) {
 		t.Errorf("a reader who wants to keep her files: %v", err)

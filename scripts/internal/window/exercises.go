@@ -36,7 +36,7 @@ type ProgressOfOne struct {
 type Task struct {
 	ProgressOfOne
 	Story string `json:"story"`
-	// Path is the file to edit, Difference has the reader's changes to the starter.
+	// Path is the file to edit, Difference has the reader's changes since the exercise began.
 	Path       string `json:"path"`
 	Difference string `json:"difference"`
 	// Verdict is that of the last check, which can be watched.
@@ -108,19 +108,19 @@ func (s *Server) named(w http.ResponseWriter, r *http.Request) (exercise.Exercis
 	return e, state, err == nil
 }
 
-// difference returns the reader's changes to the starter.
+// difference returns the reader's changes since the exercise began.
 func (s *Server) difference(e exercise.Exercise) (string, error) {
 	mine, err := s.Course.Written(e)
 	if err != nil {
 		return "", err
 	}
-	starter, err := s.Course.Files(e, e.Starter)
+	first, err := s.Course.First(e)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	for _, name := range exercise.Names(starter, mine) {
-		text.WriteString(page.Diff("starter "+name, filepath.Join(filepath.Dir(e.Path()), name), string(starter[name]),
+	for _, name := range exercise.Names(first, mine) {
+		text.WriteString(page.Diff("at the beginning: "+name, filepath.Join(filepath.Dir(e.Path()), name), string(first[name]),
 			strings.ReplaceAll(string(mine[name]), "\r\n", "\n")))
 	}
 	return text.String(), nil
