@@ -37,8 +37,8 @@ type fixture struct {
 	writes   []string
 }
 
-// crds is the folder of the generated CRDs. A test in the work folder of a reader finds it in the checkout.
-func crds() string {
+// crdFolder returns the folder of the generated CRDs. A test in the work folder of a reader finds it in the checkout.
+func crdFolder() string {
 	if root := os.Getenv("WORKSHOP_ROOT"); root != "" {
 		return filepath.Join(root, "05-operator-sdk", "memcached-operator", "config", "crd", "bases")
 	}
@@ -47,7 +47,7 @@ func crds() string {
 
 func newFixture(t *testing.T, names ...string) *fixture {
 	ctrl.SetLogger(logr.Discard())
-	f := &fixture{T: t, cfg: testenv.NewAPIServer(t, crds())}
+	f := &fixture{T: t, cfg: testenv.NewAPIServer(t, crdFolder())}
 	options := client.Options{Scheme: testenv.NewScheme(cachev1alpha1.AddToScheme)}
 	counted := rest.CopyConfig(f.cfg)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
