@@ -56,7 +56,7 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	if first, err := c.First(e); err != nil || string(first["main.go"]) != string(begun) {
 		t.Errorf("the exercise began with %q: %v", first["main.go"], err)
 	}
-	if _, err := c.Goto(e); err != nil {
+	if _, err := c.Goto(e, Always); err != nil {
 		t.Fatal(err)
 	}
 	starter, err := os.ReadFile(mine)
