@@ -184,6 +184,30 @@ func TestAReaderPassesAnExercise(t *testing.T) {
 	says(t, ctx, "#panel-exercises .difference", "+package main // right")
 }
 
+func TestButtonsWorkWhileTheReadersProgramRunsInTheirTerminal(t *testing.T) {
+	f := start(t)
+	if err := os.WriteFile(filepath.Join(f.root, "work/04-x/main.go"), []byte("package main // right\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx := f.browser(t)
+	check := `//button[text()="Check"]`
+	const shown = "#panel-commands .xterm-accessibility"
+	do(t, ctx, chromedp.Click("#tab-commands"))
+	says(t, ctx, shown, "checkout $")
+	do(t, ctx, chromedp.KeyEvent("cd work/04-x && echo $((6*7)) && sleep 1000"), chromedp.KeyEvent(kb.Enter))
+	says(t, ctx, shown, "42")
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
+	says(t, ctx, "#panel-more .xterm-accessibility", "checkout $ make check EX=04.1")
+	says(t, ctx, "#panel-exercises .verdict", "passed")
+	do(t, ctx, chromedp.Click("#tab-commands"), chromedp.KeyEvent("c", chromedp.KeyModifiers(2)))
+	says(t, ctx, shown, "work/04-x $") // the program has ended, and the shell has stayed there
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
+	says(t, ctx, shown, "&& make check EX=04.1)")
+	says(t, ctx, "#panel-exercises .verdict", "passed")
+	do(t, ctx, chromedp.Click("#tab-commands"), chromedp.KeyEvent("pwd >place"), chromedp.KeyEvent(kb.Enter))
+	eventually(t, func() bool { _, err := os.Stat(filepath.Join(f.root, "work/04-x/place")); return err == nil })
+}
+
 func TestByKeyboardAlone(t *testing.T) {
 	f := start(t)
 	ctx := f.browser(t)

@@ -8,14 +8,15 @@ import (
 // A mark is a text that the shell of a terminal writes at its prompt, before the output of a command and at the end of
 // a command. Terminals ignore marks.
 type mark struct {
-	// kind is 'P' where the prompt begins, 'C' where the output of a command begins, 'E' where it ends.
+	// kind is 'P' where the prompt begins, 'C' where the output of a command begins, 'E' where it ends. 'A' follows 'E'
+	// when the shell is away from the root folder of the checkout.
 	kind byte
 	// code is the exit code of a command that has ended.
 	code string
 }
 
 // markPattern matches a mark in the output of a shell; shell.sh writes the marks.
-var markPattern = regexp.MustCompile("\x1b\\]7717;([PCE])([0-9]*)\a")
+var markPattern = regexp.MustCompile("\x1b\\]7717;([PCEA])([0-9]*)\a")
 
 // markBegin matches the beginning of an incomplete mark.
 const markBegin = "\x1b]7717;"

@@ -6,7 +6,8 @@ set +H
 unset HISTFILE
 bind 'set enable-bracketed-paste on' 2>/dev/null
 PS0='\e]7717;C\a'
-PS1='\[\e]7717;P\a\]\[\e[2m\]\W $\[\e[0m\] '
+# shellcheck disable=SC2016 # the prompt expands it
+PS1='\[\e]7717;P\a\]\[\e[2m\]${__folder} $\[\e[0m\] '
 PS2='> '
 if [ -n "${WINDOW_LOAD-}" ]; then
   eval "$WINDOW_LOAD"
@@ -41,6 +42,12 @@ __mark() {
     __traps=
   fi
   printf '\e]7717;E%d\a' "$code"
+  case $PWD in
+    "$WINDOW_ROOT") __folder=${PWD##*/} ;;
+    "$WINDOW_ROOT"/*) __folder=${PWD#"$WINDOW_ROOT"/} ;;
+    *) __folder=$PWD ;;
+  esac
+  if [ "$PWD" != "$WINDOW_ROOT" ]; then printf '\e]7717;A\a'; fi
   if [ -n "${WINDOW_SAVE-}" ]; then eval "$WINDOW_SAVE"; fi
   return "$code"
 }

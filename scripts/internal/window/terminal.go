@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -45,6 +46,7 @@ type terminal struct {
 	fresh   bool // the shell has started and has not shown its prompt yet
 	idle    bool // the shell shows its prompt
 	prompts bool // a command has ended, so the next prompt is a new prompt, not an old prompt that is drawn again
+	away    bool // the shell is not in the root folder
 	now     *run
 	waiting *run // for the first prompt
 }
@@ -91,6 +93,10 @@ type run struct {
 	within time.Time
 	// then is called after a success.
 	then func()
+	// other runs the command in another terminal, while a program that the reader started uses this one.
+	other func(*run)
+	// root is the folder in which the command runs; empty means the folder of the shell.
+	root string
 	// strict means that the shell stops at the first error, as the page runner does.
 	strict bool
 
@@ -193,13 +199,15 @@ func (t *terminal) found(m mark) {
 			r.printing = r.code == "" || r.code == "0" // after an error the shell skips the other lines
 		}
 	case 'E':
-		t.prompts = true
+		t.prompts, t.away = true, false
 		if r != nil {
 			r.printing = false
 			if r.code == "" || r.code == "0" {
 				r.code = m.code
 			}
 		}
+	case 'A':
+		t.away = true
 	case 'P':
 		if !t.prompts {
 			return
@@ -255,11 +263,14 @@ func (t *terminal) set(s State) {
 func (t *terminal) write(r *run) {
 	t.now, t.idle = r, false
 	const toEnd, clear, strict = "\x05", "\x15", "\x1b[7717~" // the last one is a key of shell.sh
-	begin := toEnd + clear
+	begin, text := toEnd+clear, strings.TrimRight(r.text, "\n")
 	if r.strict {
 		begin += strict
 	}
-	_, err := io.WriteString(t.file, begin+"\x1b[200~"+strings.TrimRight(r.text, "\n")+"\x1b[201~\r")
+	if r.root != "" && t.away {
+		text = fmt.Sprintf("(cd '%s' && %s)", strings.ReplaceAll(r.root, "'", `'\''`), text)
+	}
+	_, err := io.WriteString(t.file, begin+"\x1b[200~"+text+"\x1b[201~\r")
 	if err != nil {
 		t.now = nil
 		t.set(State{ID: r.id, Is: "failed", Says: err.Error()})
@@ -272,6 +283,10 @@ func (t *terminal) run(r *run) {
 	defer t.mu.Unlock()
 	if err := t.start(); err != nil {
 		t.set(State{ID: r.id, Is: "failed", Says: err.Error()})
+		return
+	}
+	if t.now == nil && t.waiting == nil && !t.idle && !t.fresh && r.other != nil { // the reader's own program runs
+		go r.other(r)
 		return
 	}
 	if t.now != nil || t.waiting != nil || !t.idle && !t.fresh {

@@ -31,7 +31,8 @@ type terminals struct {
 	closed bool
 }
 
-const commands = "commands"
+// Buttons use the terminal "more" while a program of the reader uses "commands".
+const commands, more = "commands", "more"
 
 func (ts *terminals) open(c Config) (err error) {
 	ts.config, ts.all = c, map[string]*terminal{}
@@ -72,9 +73,9 @@ func (ts *terminals) get(name, of string, background bool) (*terminal, error) {
 	if t := ts.all[key]; t != nil {
 		return t, nil
 	}
-	env := append(slices.Clone(ts.config.Env), "TERM=xterm-256color", "COLORTERM=", "PAGER=cat")
+	env := append(slices.Clone(ts.config.Env), "TERM=xterm-256color", "COLORTERM=", "PAGER=cat", "WINDOW_ROOT="+ts.config.Root)
 	dir := ts.config.Root
-	if name != commands {
+	if of != "" {
 		dir = filepath.Join(dir, filepath.FromSlash(filepath.Dir(of)))
 		variables := filepath.Join(ts.state, strings.ReplaceAll(of, "/", "-"))
 		if err := os.MkdirAll(variables, 0o700); err != nil {
@@ -87,6 +88,7 @@ func (ts *terminals) get(name, of string, background bool) (*terminal, error) {
 			env = append(env, "WINDOW_SAVE="+page.Save+"__save")
 		}
 	}
+	env = append(env, "PWD="+dir) // as the reader names it, also through a symbolic link
 	t := newTerminal(func() *exec.Cmd {
 		cmd := exec.Command("bash", "--noprofile", "--rcfile", filepath.Join(ts.state, "shell.sh"), "-i")
 		cmd.Dir, cmd.Env = dir, env
@@ -114,7 +116,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered the request
 	}
 	defer connection.CloseNow()
-	if !background {
+	if !background && name != more {
 		t.mu.Lock()
 		err = t.start()
 		t.mu.Unlock()
@@ -136,7 +138,7 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 
 // blocksOf returns the blocks of a terminal's page.
 func (s *Server) blocksOf(name, of string) (blocks []*page.Block, background bool, err error) {
-	if name == commands && of == "" {
+	if (name == commands || name == more) && of == "" {
 		return nil, false, nil
 	}
 	if !s.pages.has(of) {
@@ -231,9 +233,25 @@ func (s *Server) do(t *terminal, want request, blocks []*page.Block, of string) 
 		}
 		s.runBlock(t, *want.Block, blocks[*want.Block], of)
 	case want.Command != "":
-		t.run(&run{id: want.ID, text: want.Command, judge: byCode})
+		s.runCommand(t, want)
 	}
 	return nil
+}
+
+// runCommand types the command of a button. While a program of the reader uses the terminal, the command runs in the
+// terminal "more".
+func (s *Server) runCommand(t *terminal, want request) {
+	t.run(&run{id: want.ID, text: want.Command, judge: byCode, root: s.Root, other: func(r *run) {
+		other, err := s.terminals.get(more, "", false)
+		if err != nil {
+			return // the window is closing
+		}
+		t.mu.Lock()
+		t.set(State{ID: r.id, Is: "moved", Says: "Your own program runs here, so the button uses the tab “More”."})
+		t.mu.Unlock()
+		r.other = nil
+		other.run(r)
+	}})
 }
 
 // runBlock types a block. A background block gets a new shell, which has the variables of the page's terminal.

@@ -39,8 +39,15 @@ for (const tab of tabs) {
   if (!name) continue;
   const panel = element("div", { class: "panel terminal", role: "tabpanel", id: `panel-${name}`, hidden: true });
   aside.append(panel);
-  terminals.set(name, new PageTerminal(panel, name, name === "commands" ? "" : page, (state) => {
-    const place = name === "commands" ? null : document.querySelector(`[data-block="${state.id}"] .verdict`);
+  const isOfButtons = name === "commands" || name === "more";
+  terminals.set(name, new PageTerminal(panel, name, isOfButtons ? "" : page, (state) => {
+    tab.hidden = false;
+    if (state.is === "moved") {
+      if (waiting.has(state.id) && !find("#panel-commands").hidden) select("more");
+      announce(state.says ?? "");
+      return;
+    }
+    const place = isOfButtons ? null : document.querySelector(`[data-block="${state.id}"] .verdict`);
     if (place) showState(place, state);
     waiting.get(state.id)?.(state);
     if (state.is !== "running") announce(`${state.is}: ${state.says ?? ""}`);
