@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,7 +45,7 @@ func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	t.Cleanup(cancel)
 	chromedp.ListenTarget(ctx, func(event any) {
-		if entry, ok := event.(*cdplog.EventEntryAdded); ok && entry.Entry.Level == cdplog.LevelError {
+		if entry, ok := event.(*cdplog.EventEntryAdded); ok && entry.Entry.Level == cdplog.LevelError && !f.refuses.Load() {
 			t.Errorf("the browser reports: %s %s", entry.Entry.Text, entry.Entry.URL)
 		}
 	})
@@ -190,23 +191,54 @@ func TestButtonsWorkWhileTheReadersProgramRunsInTheirTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := f.browser(t)
-	check := `//button[text()="Check"]`
+	check := chromedp.Poll(`(() => { // the panel may be drawn again at any time
+		const check = [...document.querySelectorAll("#panel-exercises button")].find(b => b.textContent === "Check");
+		check?.click();
+		return Boolean(check);
+	})()`, nil)
 	const shown = "#panel-commands .xterm-accessibility"
 	do(t, ctx, chromedp.Click("#tab-commands"))
 	says(t, ctx, shown, "checkout $")
 	do(t, ctx, chromedp.KeyEvent("cd work/04-x && echo $((6*7)) && sleep 1000"), chromedp.KeyEvent(kb.Enter))
 	says(t, ctx, shown, "42")
-	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
+	do(t, ctx, chromedp.Click("#tab-exercises"), check)
 	says(t, ctx, "#panel-more .xterm-accessibility", "checkout $ make check EX=04.1")
 	says(t, ctx, "#panel-exercises .verdict", "passed")
 	do(t, ctx, chromedp.Click("#tab-commands"), chromedp.KeyEvent("c", chromedp.KeyModifiers(2)))
 	says(t, ctx, shown, "work/04-x $") // the program has ended, and the shell has stayed there
-	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(check), chromedp.Click(check))
+	do(t, ctx, chromedp.Click("#tab-exercises"), check)
 	says(t, ctx, shown, "&& make check EX=04.1)")
 	says(t, ctx, "#panel-exercises .verdict", "passed")
 	do(t, ctx, chromedp.Click("#tab-commands"), chromedp.KeyEvent("pwd >place"), chromedp.KeyEvent(kb.Enter))
 	eventually(t, func() bool { _, err := os.Stat(filepath.Join(f.root, "work/04-x/place")); return err == nil })
 }
+
+func TestAClosedWindowSaysSoAndKeepsNoCommand(t *testing.T) {
+	f := start(t)
+	ctx := f.browser(t)
+	counts, one := block(t, ctx, "wc -l"), block(t, ctx, "echo one")
+	f.refuses.Store(true)
+	f.close(t)
+	says(t, ctx, ".closed", closedWindow)
+	do(t, ctx, chromedp.Click(counts+" .run"))
+	says(t, ctx, counts+" .verdict", "not run "+closedWindow)
+	do(t, ctx, chromedp.Click("#tab-exercises"))
+	says(t, ctx, "#panel-exercises", closedWindow)
+
+	other := startAt(t, f.root, f.listener.Addr().(*net.TCPAddr).Port)
+	says(t, ctx, ".closed", "Open the address that `make open` printed")
+	other.refuses.Store(true) // it ends before the browser
+	other.tab(t, ctx)         // the browser has the cookie now
+	do(t, ctx, cdppage.BringToFront(), chromedp.Click("#tab-page"), chromedp.WaitVisible(`#panel-page[data-connected="yes"]`),
+		chromedp.WaitNotVisible(".closed"), chromedp.Click(one+" .run"))
+	says(t, ctx, one+" .verdict", "passed")
+	if _, err := os.Stat(filepath.Join(f.root, "count")); err == nil {
+		t.Error("a command that was clicked in the closed window has run")
+	}
+}
+
+// closedWindow is what a web page says when its server is gone.
+const closedWindow = "The window is closed: run `make open`, and use its new address."
 
 func TestByKeyboardAlone(t *testing.T) {
 	f := start(t)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +114,8 @@ type fixture struct {
 	root   string
 	end    context.CancelFunc
 	ended  chan error
+	// refuses means that the browser may report errors of its connection.
+	refuses atomic.Bool
 }
 
 func start(t *testing.T) *fixture {
@@ -137,11 +140,17 @@ func start(t *testing.T) *fixture {
 			t.Fatal(err)
 		}
 	}
+	return startAt(t, root, 0)
+}
+
+// startAt serves a checkout at a port.
+func startAt(t *testing.T, root string, port int) *fixture {
+	t.Helper()
 	course := exercise.Course{Workspace: exercise.Workspace{Root: root, Work: filepath.Join(root, "work"), Now: time.Now},
 		All: []exercise.Exercise{{ID: "04.1", Title: "Say right", Minutes: 5, Story: "The file says wrong.", Chapter: "04-x",
 			Starter: "stages/1", Solution: "stages/2", File: "main.go"}}}
 	state := filepath.Join(root, ".workshop")
-	server, err := New(Config{Root: root, State: state, Env: os.Environ(), Course: course, Grace: 5 * time.Second,
+	server, err := New(Config{Root: root, State: state, Env: os.Environ(), Course: course, Grace: 5 * time.Second, Port: port,
 		Ledger: filepath.Join(state, "ledger.jsonl"), Checks: filepath.Join(state, "checks"),
 		Objects: func() (Reader, error) { return nil, errors.New("no cluster runs") }})
 	if err != nil {

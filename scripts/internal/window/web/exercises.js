@@ -1,6 +1,7 @@
 // @ts-check
 // The exercises: the list of all chapters, and one exercise with its buttons. Each button types its command.
 
+import { load } from "./connection.js";
 import { difference, element, showState } from "./dom.js";
 
 /** @typedef {import("./dom.js").State} State */
@@ -40,13 +41,13 @@ export class Exercises {
    */
   async refresh(id = this.id) {
     this.id = id;
-    const answer = await fetch("/exercises");
+    const answer = await load("/exercises");
     if (!answer.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await answer.text()));
     /** @type {Progress} */
     const progress = await answer.json();
     const here = progress.exercises.find((one) => !one.passed && this.page.startsWith(one.chapter + "/"));
     this.id ||= progress.current || here?.id || progress.next || progress.exercises[0]?.id || "";
-    const task = await fetch(`/exercises/${encodeURIComponent(this.id)}`);
+    const task = await load(`/exercises/${encodeURIComponent(this.id)}`);
     if (!task.ok) return this.place.replaceChildren(element("p", { role: "alert" }, await task.text()));
     this.place.replaceChildren(this.one(await task.json()), this.all(progress));
   }
@@ -107,7 +108,7 @@ export class Exercises {
 
   /** @param {Task} task */
   async open(task) {
-    const answer = await fetch(`/exercises/${encodeURIComponent(task.id)}/open`, { method: "POST" });
+    const answer = await load(`/exercises/${encodeURIComponent(task.id)}/open`, { method: "POST" });
     if (!answer.ok) alert(await answer.text());
   }
 }

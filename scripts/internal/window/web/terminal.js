@@ -1,6 +1,7 @@
 // @ts-check
 // A terminal of the page: it shows what a shell in the server prints, and sends it keys.
 
+import { ask, closed } from "./connection.js";
 import { FitAddon } from "./vendor/xterm/addon-fit.mjs";
 import { Terminal } from "./vendor/xterm/xterm.mjs";
 
@@ -43,6 +44,7 @@ export class PageTerminal {
     scheme.addEventListener("change", () => this.paint());
     this.paint();
     this.opened = false;
+    this.tried = false;
     this.connect();
   }
 
@@ -82,12 +84,17 @@ export class PageTerminal {
     this.silent = true;
     socket.addEventListener("open", () => {
       this.terminal.reset();
+      this.tried = true;
+      ask();
       this.pause = 250;
       for (const text of this.unsent.splice(0)) socket.send(text);
     });
     socket.addEventListener("message", (event) => this.take(event.data));
     socket.addEventListener("close", () => {
       this.place.dataset.connected = "no";
+      this.unsent = [];
+      this.tried = true;
+      ask();
       setTimeout(() => this.connect(), this.pause);
       this.pause = Math.min(2 * this.pause, 5000);
     });
@@ -118,15 +125,22 @@ export class PageTerminal {
     if (!this.silent && this.socket?.readyState === WebSocket.OPEN) this.socket.send(new TextEncoder().encode(keys));
   }
 
-  /** @param {string} text */
+  /**
+   * Sends a request. Requests wait only for the first connection: a lost connection drops them, because a command that
+   * runs minutes after the click surprises the reader.
+   * @param {string} text
+   * @returns {boolean}
+   */
   send(text) {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(text);
+    else if (this.tried) return false;
     else this.unsent.push(text);
+    return true;
   }
 
   /** @param {number} block */
   runBlock(block) {
-    this.send(JSON.stringify({ block }));
+    if (!this.send(JSON.stringify({ block }))) this.onState({ id: String(block), is: "refused", says: closed });
   }
 
   /**
@@ -134,6 +148,6 @@ export class PageTerminal {
    * @param {string} command
    */
   runCommand(id, command) {
-    this.send(JSON.stringify({ id, command }));
+    if (!this.send(JSON.stringify({ id, command }))) this.onState({ id, is: "refused", says: closed });
   }
 }
