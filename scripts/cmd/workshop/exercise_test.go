@@ -336,6 +336,35 @@ func TestGotoAsksBeforeItReplacesFiles(t *testing.T) {
 	l.does(true, "goto --ex 4.6 --yes", "Own fields, and no others")
 }
 
+// TestTheWindowCleansUpWhenNothingReadsItsOutput is Ctrl-C in `make open | tee log`: tee ends first.
+func TestTheWindowCleansUpWhenNothingReadsItsOutput(t *testing.T) {
+	l := newLearner(t)
+	cmd := l.command("open", "--port", "0")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), "/enter?key="); {
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	folders := filepath.Join(l.root, ".workshop", "window-*")
+	if made, _ := filepath.Glob(folders); len(made) != 1 {
+		t.Fatalf("the window has the folders %v", made)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if left, _ := filepath.Glob(folders); len(left) != 0 {
+		t.Errorf("%v stays; the window ended with %v", left, cmd.ProcessState)
+	}
+}
+
 // TestNothingIsLostByCtrlC interrupts a check while it builds, and while its control plane starts; then it kills that
 // control plane.
 func TestNothingIsLostByCtrlC(t *testing.T) {

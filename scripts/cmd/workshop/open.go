@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,9 @@ func openCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			// After Ctrl-C the reader of a pipe may end first, and the window must still end its programs. Ignored signals
+			// would be ignored by the programs in the terminals, too.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			server, err := window.New(window.Config{Root: w.root, State: w.state, Env: w.pageEnv(), Course: course,
 				Ledger: w.cluster().Ledger(), Checks: filepath.Join(w.state, "checks"), Port: port,
 				Objects: func() (window.Reader, error) { return w.cluster().Reader() },

@@ -240,6 +240,18 @@ func TestAClosedWindowSaysSoAndKeepsNoCommand(t *testing.T) {
 // closedWindow is what a web page says when its server is gone.
 const closedWindow = "The window is closed: run `make open`, and use its new address."
 
+func TestOnlyACheckCanPassAnExercise(t *testing.T) {
+	f := start(t)
+	makefile := filepath.Join(f.root, "Makefile")
+	if err := os.WriteFile(makefile, []byte("hint:\n\t@echo look\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx := f.browser(t)
+	hint := `//button[text()="Hint"]`
+	do(t, ctx, chromedp.Click("#tab-exercises"), chromedp.WaitVisible(hint), chromedp.Click(hint))
+	says(t, ctx, "#panel-exercises .verdict", "✓ done")
+}
+
 func TestByKeyboardAlone(t *testing.T) {
 	f := start(t)
 	ctx := f.browser(t)

@@ -75,7 +75,8 @@ type Size struct {
 type State struct {
 	// ID is the block's number, or the name of a button's action.
 	ID string `json:"id"`
-	// Is: running, passed, failed, refused.
+	// Is: running, passed, failed, done (a command that judges nothing has succeeded), refused, moved (to another
+	// terminal).
 	Is string `json:"is"`
 	// Says is one sentence, Detail has the expected and the actual output.
 	Says   string `json:"says,omitempty"`

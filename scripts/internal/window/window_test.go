@@ -2,6 +2,7 @@ package window
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -322,6 +324,45 @@ func TestAPageHasNoInlineScriptOrStyle(t *testing.T) {
 		if strings.Contains(string(body), inline) {
 			t.Errorf("the page has %s", inline)
 		}
+	}
+}
+
+// TestTheFolderOfAKilledServerIsRemoved looks at folders, because they have the reader's variables.
+func TestTheFolderOfAKilledServerIsRemoved(t *testing.T) {
+	f := start(t)
+	killed := exec.Command("sleep", "1000")
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	server, err := process.Of(killed.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := json.Marshal(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(f.root, ".workshop", "window-left")
+	if err := os.Mkdir(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(left, serverFile), record, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	startAt(t, f.root, 0)
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("the folder of a server that runs: %v", err)
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	startAt(t, f.root, 0)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("the folder of the killed server: %v", err)
+	}
+	if _, err := os.Stat(f.terminals.state); err != nil {
+		t.Errorf("the folder of the first window: %v", err)
 	}
 }
 

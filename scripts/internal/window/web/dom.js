@@ -53,13 +53,13 @@ export function difference(text) {
   return pre;
 }
 
-const words = { running: "… running", passed: "✓ passed", failed: "✗ failed", refused: "! not run", moved: "… running" };
+const words = { running: "… running", passed: "✓ passed", failed: "✗ failed", refused: "! not run", moved: "… running", done: "✓ done" };
 
 /**
  * Shows the result of a command.
  * @param {Element} place
  * @param {State} state
- * @typedef {{id: string, is: "running" | "passed" | "failed" | "refused" | "moved", says?: string, detail?: string}} State
+ * @typedef {{id: string, is: "running" | "passed" | "failed" | "refused" | "moved" | "done", says?: string, detail?: string}} State
  * @typedef {(id: string, command: string, onState: (state: State) => void) => void} Run
  */
 export function showState(place, state) {
