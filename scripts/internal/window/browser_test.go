@@ -42,7 +42,7 @@ func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
 	t.Helper()
 	ctx, end := chromedp.NewContext(parent)
 	t.Cleanup(end)
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(cancel)
 	chromedp.ListenTarget(ctx, func(event any) {
 		if entry, ok := event.(*cdplog.EventEntryAdded); ok && entry.Entry.Level == cdplog.LevelError && !f.refuses.Load() {

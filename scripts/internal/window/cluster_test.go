@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 )
 
 // startCluster starts a local cluster with the lens, the finished operator of chapter 04, and the window.
-func startCluster(t *testing.T) (f *fixture, operator *exec.Cmd) {
+func startCluster(t *testing.T) (f *fixture, c *cluster.Cluster, operator *exec.Cmd) {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -33,7 +34,7 @@ func startCluster(t *testing.T) (f *fixture, operator *exec.Cmd) {
 	program := filepath.Join(t.TempDir(), "myweb-operator")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/myweb-operator")
 	build.Dir = chapter
-	c := cluster.New(bin, t.TempDir(), t.Logf)
+	c = cluster.New(bin, t.TempDir(), t.Logf)
 	c.WithLens = true
 	t.Cleanup(func() {
 		if err := c.Down(context.Background()); err != nil {
@@ -73,13 +74,13 @@ func startCluster(t *testing.T) (f *fixture, operator *exec.Cmd) {
 			t.Logf("the operator's log:\n%s", operator.Stderr)
 		}
 	})
-	return f, operator
+	return f, c, operator
 }
 
 // TestTheLoopOfALocalCluster plays a reader's session: a MyWeb is made, its ConfigMap deleted, the operator killed. The
 // test writes the pictures of the README into WINDOW_PICTURES.
 func TestTheLoopOfALocalCluster(t *testing.T) {
-	f, operator := startCluster(t)
+	f, _, operator := startCluster(t)
 	ctx := f.browser(t)
 	picture := func(name string) {
 		t.Helper()
@@ -121,6 +122,40 @@ func TestTheLoopOfALocalCluster(t *testing.T) {
 		t.Fatal("the operator runs on")
 	}
 	do(t, ctx, chromedp.WaitNotPresent(kill))
+}
+
+// TestTheLoopOfAClusterThatBreaks kills the lens and the API server, and replaces the cluster.
+func TestTheLoopOfAClusterThatBreaks(t *testing.T) {
+	f, c, _ := startCluster(t)
+	ctx := f.browser(t)
+	do(t, ctx, chromedp.Click("#tab-loop"))
+	says(t, ctx, ".loop-status", "live at")
+	repair := func() {
+		t.Helper()
+		if err := c.Up(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		says(t, ctx, ".loop-status", "live at")
+	}
+	reports := map[string]string{cluster.Lens: "the lens does not run", "kube-apiserver": "the API server does not answer"}
+	for name, want := range reports {
+		if err := c.Signal(name, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		says(t, ctx, ".loop-status", want)
+		if name != cluster.Lens {
+			says(t, ctx, ".arrows", "no answer")
+		}
+		repair()
+	}
+	if err := c.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	says(t, ctx, ".loop-status", "No local cluster with the lens runs")
+	if err := c.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	says(t, ctx, ".loop-status", "a new cluster, since")
 }
 
 // writePicture writes a picture of the window, in the 256 colours that the window uses most.

@@ -176,6 +176,14 @@ func TestTheYAMLIsThatOfNow(t *testing.T) {
 	set("u2", "12")
 	says(t, ctx, ".yaml h2", "configmaps myweb, now: another object, with the UID u2")
 	says(t, ctx, ".yaml pre", `resourceVersion: "12"`)
+	f.append(t, loop.Record{Is: loop.Event, N: 100000, Time: time.Now(), Version: "v1", Resource: "configmaps", Kind: "ConfigMap",
+		Type: "DELETED", Namespace: "default", Name: "myweb", UID: "u1", By: loop.Program{Name: "myweb-operator", PID: 1}})
+	says(t, ctx, ".arrow:last-child", "ConfigMap myweb DELETED")
+	do(t, ctx, chromedp.Click(".yaml header button"), chromedp.WaitVisible(child), chromedp.Click(child))
+	const chosen = `document.querySelector(".yaml h2").textContent === "configmaps myweb, now"`
+	do(t, ctx, chromedp.Poll(chosen, nil), chromedp.Click(".arrow:last-child", chromedp.ByQuery),
+		chromedp.WaitVisible(".loop-detail button"), chromedp.Click(".loop-detail button"))
+	says(t, ctx, ".yaml h2", "configmaps myweb, now: another object, with the UID u2")
 	c.change(func() { c.away = errors.New("the API server does not answer") })
 	says(t, ctx, ".yaml h2", "configmaps myweb, as it was before")
 }

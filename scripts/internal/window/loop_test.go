@@ -130,6 +130,17 @@ func TestTheLedgerOfTheClusterGoesOnUntilItIsRemoved(t *testing.T) {
 	}
 }
 
+func TestAnEmptyLedgerIsNotAMissingOne(t *testing.T) {
+	f := start(t)
+	f.enter(t)
+	ledger, err := loop.Create(f.Ledger, loop.Limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ledger.Close() })
+	f.records(t, "cluster", func(m feedMessage, _ []Arrow) bool { return m.Away == "" })
+}
+
 func TestACreateIsNotAChange(t *testing.T) {
 	f := start(t)
 	f.enter(t)
