@@ -160,7 +160,7 @@ func TestABlockStopsAtItsFirstErrorAsInThePageRunner(t *testing.T) {
 		do(t, ctx, chromedp.Click(selector+" .run"))
 		says(t, ctx, selector+" .verdict", test.want)
 	}
-	// What a reader types is not a block. The shell has what the first block did before its error.
+	// A command that a reader types is not a block. The shell has what the first block did before its error.
 	do(t, ctx, chromedp.Click("#panel-page .xterm"), chromedp.KeyEvent(
 		`trap; false; (false; echo "$- ${PWD##*/} $v" | tr -d 'mBHis'); echo "the $((6*7))"`), chromedp.KeyEvent(kb.Enter))
 	says(t, ctx, "#panel-page .xterm-accessibility", "the 42")

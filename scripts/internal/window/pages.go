@@ -125,7 +125,7 @@ func markdown(draw func(util.BufWriter)) goldmark.Markdown {
 
 type blocks func(util.BufWriter)
 
-// RegisterFuncs replaces the renderers of fenced blocks and of HTML.
+// RegisterFuncs replaces the functions that draw fenced blocks and HTML.
 func (draw blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHTMLBlock, drawFold)
 	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -188,7 +188,7 @@ func (s *Server) render(name string) (template.HTML, error) {
 	unlabel(doc, source)
 	var body bytes.Buffer
 	err = md.Renderer().Render(&body, source, doc)
-	return template.HTML(body.String()), err // the renderers omit HTML in a page, except folds
+	return template.HTML(body.String()), err // only folds remain of the HTML in a page
 }
 
 // unlabel removes the labels of outputs, because each block of the window has its own label.
