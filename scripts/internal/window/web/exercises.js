@@ -76,8 +76,8 @@ export class Exercises {
         "Watch the last check step by step"), ` It ${task.verdict.passed ? "✓ passed" : "✗ failed"} ${task.verdict.check}. `,
         task.verdict.message.slice(0, 300)) : "",
       task.difference
-        ? element("details", {}, element("summary", {}, "What you have changed in the starter"), difference(task.difference))
-        : element("p", { class: "note" }, task.begun ? "You have changed nothing in the starter." : ""));
+        ? element("details", {}, element("summary", {}, "What you have changed since the beginning"), difference(task.difference))
+        : element("p", { class: "note" }, task.begun ? "You have changed nothing yet." : ""));
   }
 
   /** @param {Progress} progress */
