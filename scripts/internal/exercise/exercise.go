@@ -237,11 +237,14 @@ func Find(all []Exercise, id string) (Exercise, error) {
 	if at := slices.IndexFunc(all, func(e Exercise) bool { return e.ID == id }); at >= 0 {
 		return all[at], nil
 	}
-	var ids []string
-	for _, e := range all {
-		ids = append(ids, e.ID)
+	chapter, _, _ := strings.Cut(id, ".")
+	of := slices.DeleteFunc(slices.Clone(all), func(e Exercise) bool {
+		return !strings.HasPrefix(e.ID, chapter+".") && !strings.HasPrefix(e.ID, "0"+chapter+".")
+	})
+	if len(of) == 0 {
+		of = all
 	}
-	return Exercise{}, fmt.Errorf("there is no exercise %q: there are %s", id, strings.Join(ids, " "))
+	return Exercise{}, fmt.Errorf("there is no exercise %q: there are %s to %s", id, of[0].ID, of[len(of)-1].ID)
 }
 
 // before returns the exercises whose checks a solution must pass, too: the earlier exercises of the chapter, back to
