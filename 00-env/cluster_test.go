@@ -11,14 +11,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"example.com/operator-workshop/00-env/internal/lookaround"
 )
@@ -90,22 +86,6 @@ func TestClusterRollsOutADeploymentAndItsChange(t *testing.T) {
 	}
 }
 
-func TestClusterRunsAJobToItsEnd(t *testing.T) {
-	t.Parallel()
-	g, c := NewWithT(t), newClient(t, cluster(t))
-	ns := newNamespace(t, c)
-	_, err := c.BatchV1().Jobs(ns).Create(t.Context(), newJob("once"), metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func(g Gomega) {
-		job, err := c.BatchV1().Jobs(ns).Get(t.Context(), "once", metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(job.Status.Succeeded).To(BeEquivalentTo(1))
-		g.Expect(job.Status.Conditions).To(ContainElement(And(
-			HaveField("Type", batchv1.JobComplete), HaveField("Status", corev1.ConditionTrue))))
-		g.Expect(job.Status.CompletionTime).NotTo(BeNil())
-	}).Should(Succeed())
-}
-
 func TestClusterCollectsGarbage(t *testing.T) {
 	t.Parallel()
 	g, c := NewWithT(t), newClient(t, cluster(t))
@@ -147,45 +127,6 @@ func TestClusterDeletesANamespaceToTheEnd(t *testing.T) {
 	g.Expect(pods(t, c, ns)).To(BeEmpty())
 }
 
-func TestClusterRefusesWhatNoRoleAllows(t *testing.T) {
-	t.Parallel()
-	g, cfg := NewWithT(t), cluster(t)
-	c := newClient(t, cfg)
-	ns := newNamespace(t, c)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "visitor"}}
-	_, err := c.CoreV1().ServiceAccounts(ns).Create(t.Context(), account, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	token, err := c.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), "visitor",
-		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	visitor := rest.AnonymousClientConfig(cfg)
-	visitor.BearerToken = token.Status.Token
-
-	user, theirs := "system:serviceaccount:"+ns+":visitor", newClient(t, visitor)
-	list := func() error {
-		_, err := theirs.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
-		return err
-	}
-	g.Expect(list()).To(beDenied(user, `list resource "pods"`, ns))
-
-	_, err = c.RbacV1().Roles(ns).Create(t.Context(), newPodReader("pod-reader"), metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(list()).To(beDenied(user, `list resource "pods"`, ns), "a role alone gives nothing to anybody")
-	binding := newBinding("pod-reader", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "visitor"})
-	_, err = c.RbacV1().RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(list).Should(Succeed()) // the API server itself learns of roles by a watch
-
-	_, err = theirs.CoreV1().Pods(ns).Get(t.Context(), "none", metav1.GetOptions{})
-	g.Expect(err).To(Satisfy(apierrors.IsNotFound), "allowed, but there is none")
-	err = theirs.CoreV1().Pods(ns).Delete(t.Context(), "none", metav1.DeleteOptions{})
-	g.Expect(err).To(beDenied(user, `delete resource "pods"`, ns), "another verb")
-	_, err = theirs.CoreV1().ConfigMaps(ns).List(t.Context(), metav1.ListOptions{})
-	g.Expect(err).To(beDenied(user, `list resource "configmaps"`, ns), "another resource")
-	_, err = theirs.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
-	g.Expect(err).To(beDenied(user, `list resource "pods"`, "default"), "another namespace")
-}
-
 func TestClusterHasADefaultStorageClass(t *testing.T) {
 	g := NewWithT(t)
 	classes, err := newClient(t, cluster(t)).StorageV1().StorageClasses().List(t.Context(), metav1.ListOptions{})
@@ -210,14 +151,6 @@ func TestClusterIsExplained(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		g.Expect(len([]rune(line))).To(BeNumerically("<=", 101), "with its line break: %s", line)
 	}
-}
-
-// beDenied matches the API server's refusal: it names the user, the verb with the resource, and the
-// namespace.
-func beDenied(user, verbAndResource, ns string) OmegaMatcher {
-	return And(Satisfy(apierrors.IsForbidden), MatchError(And(
-		ContainSubstring("User %q cannot %s", user, verbAndResource),
-		ContainSubstring("in the namespace %q", ns))))
 }
 
 // create creates the ConfigMap and returns it as stored.

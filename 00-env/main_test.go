@@ -39,11 +39,12 @@ var (
 		return l, err
 	})
 	startAPIServer = sync.OnceValues(func() (*rest.Config, error) {
-		cfg, stop, err := testenv.StartAPIServer()
-		if err == nil {
-			stops = append(stops, stop)
+		env, err := testenv.NewEnvironment()
+		if err != nil {
+			return nil, err
 		}
-		return cfg, err
+		stops = append(stops, env.Stop)
+		return env.Start()
 	})
 )
 

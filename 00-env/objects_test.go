@@ -4,7 +4,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -64,25 +63,6 @@ func newConfigMap(name string, owners ...*corev1.ConfigMap) *corev1.ConfigMap {
 		})
 	}
 	return cm
-}
-
-// newPodReader describes a role that may get and list pods.
-func newPodReader(name string) *rbacv1.Role {
-	return &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"},
-		}},
-	}
-}
-
-// newBinding describes how a subject gets the role.
-func newBinding(role string, subject rbacv1.Subject) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-		Subjects:   []rbacv1.Subject{subject},
-	}
 }
 
 // templateNote returns a merge patch that changes the pod template and nothing else.

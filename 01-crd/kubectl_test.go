@@ -7,10 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -70,16 +67,6 @@ func (k *kubectl) run(args ...string) (output string, code int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// ok runs a command that must succeed.
-func (k *kubectl) ok(args ...string) string {
-	k.t.Helper()
-	out, code := k.run(args...)
-	if code != 0 {
-		k.t.Fatalf("kubectl %s: exit code %d\n%s", strings.Join(args, " "), code, out)
-	}
-	return out
-}
-
 // applyObject applies an object as a user applies a file: on the client's side, with a copy in an annotation.
 func (k *kubectl) applyObject(t *testing.T, obj *unstructured.Unstructured) {
 	t.Helper()
@@ -93,40 +80,6 @@ func (k *kubectl) applyObject(t *testing.T, obj *unstructured.Unstructured) {
 	}
 	if out, code := k.run("apply", "-f", file); code != 0 {
 		t.Fatalf("kubectl apply: exit code %d\n%.500s", code, out)
-	}
-}
-
-// fields splits output into lines, and each line at its blanks.
-func fields(output string) [][]string {
-	var lines [][]string
-	for line := range strings.Lines(output) {
-		lines = append(lines, strings.Fields(line))
-	}
-	return lines
-}
-
-func TestKubectlGet(t *testing.T) {
-	k := newKubectl(t, server)
-	k.ok("apply", "-f", original)
-	t.Cleanup(func() { deleteMyWeb(t, "myweb") })
-	k.ok("patch", "web", "myweb", "--subresource=status", "--type=merge", "-p",
-		`{"status":{"nodePort":30100,"readyReplicas":1}}`)
-
-	for _, name := range []string{
-		"mywebs", "myweb", "web", "MyWeb", "mywebs.operator.k8s-summit.org", "mywebs.v1.operator.k8s-summit.org"} {
-		lines := fields(k.ok("get", name))
-		if diff := cmp.Diff([]string{"NAME", "IMAGE", "NODEPORT", "READY", "AGE"}, lines[0]); diff != "" {
-			t.Errorf("get %s, head (-want +got):\n%s", name, diff)
-		}
-		if diff := cmp.Diff([]string{"myweb", "nginx", "30100", "1"}, lines[1][:4]); diff != "" {
-			t.Errorf("get %s, row (-want +got):\n%s", name, diff)
-		}
-	}
-	all := k.ok("get", "all")
-	for _, want := range []string{"service/kubernetes", "myweb.operator.k8s-summit.org/myweb"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("get all lacks %s:\n%s", want, all)
-		}
 	}
 }
 

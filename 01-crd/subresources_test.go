@@ -34,27 +34,6 @@ func condition(conditionType string) map[string]any {
 	}
 }
 
-func TestStatusCannotBeWrittenThroughTheMainResource(t *testing.T) {
-	c := newClient(t, server)
-	web := newMyWeb("site", map[string]any{"image": "nginx"})
-	web.Object["status"] = observed()
-
-	create(t, c, web)
-	created := get(t, c, "site")
-	if status, found := created.Object["status"]; found {
-		t.Errorf("create stored the status %v", status)
-	}
-
-	changed := created.DeepCopy()
-	changed.Object["status"] = observed()
-	if err := c.Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(created.Object, get(t, c, "site").Object); diff != "" {
-		t.Errorf("an update of status alone changed something (-before +after):\n%s", diff)
-	}
-}
-
 func TestOnlySpecRaisesTheGeneration(t *testing.T) {
 	c := newClient(t, server)
 	create(t, c, newMyWeb("site", map[string]any{"image": "nginx"}))

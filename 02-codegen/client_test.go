@@ -10,56 +10,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	webv1 "example.com/operator-workshop/02-codegen/pkg/apis/myweb/v1"
 	webv1ac "example.com/operator-workshop/02-codegen/pkg/generated/applyconfiguration/myweb/v1"
 	typedv1 "example.com/operator-workshop/02-codegen/pkg/generated/clientset/versioned/typed/myweb/v1"
 )
-
-func TestCreateGetUpdatePatchDelete(t *testing.T) {
-	webs := newWebs(t)
-
-	created := create(t, webs, newMyWeb("shop"))
-	if diff := cmp.Diff(created, get(t, webs, "shop")); diff != "" {
-		t.Errorf("what get reads differs from what create returned (-create +get):\n%s", diff)
-	}
-	if created.Generation != 1 || created.UID == "" || *created.Spec.Replicas != 1 {
-		t.Errorf("generation %d, UID %q, replicas %d: the API server fills them in", created.Generation, created.UID,
-			*created.Spec.Replicas)
-	}
-
-	changed := created.DeepCopy()
-	changed.Spec.Image = "httpd"
-	if _, err := webs.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	created.Spec.Image = "caddy" // created is stale by now
-	if _, err := webs.Update(t.Context(), created, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		t.Errorf("update of a stale object: %v, want a conflict", err)
-	}
-
-	patched, err := webs.Patch(t.Context(), "shop", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`),
-		metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := webv1.MyWebSpec{Image: "httpd", Replicas: new(int32(3))}
-	if diff := cmp.Diff(want, patched.Spec); diff != "" {
-		t.Errorf("spec after update and patch (-want +got):\n%s", diff)
-	}
-	if patched.Generation != 3 {
-		t.Errorf("generation %d after two changes of the spec, want 3", patched.Generation)
-	}
-
-	if err := webs.Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := webs.Get(t.Context(), "shop", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("get after delete: %v, want not found", err)
-	}
-}
 
 // tiers stores four MyWebs, each with a label.
 func tiers(t *testing.T, webs typedv1.MyWebInterface) {

@@ -105,6 +105,22 @@ var answeredAlike = map[string]question{
 	"finds by label": {listing(metav1.ListOptions{LabelSelector: "tier=front"}), "1", "1"},
 	"reports a missing MyWeb": {
 		getting("absent", func(web *webv1.MyWeb) any { return web.Name }), "NotFound", "NotFound"},
+	"merges a patch": {
+		func(ctx context.Context, webs webs) string {
+			web, err := webs.Patch(ctx, "shop", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+			if err != nil {
+				return answer(nil, err)
+			}
+			return answer(*web.Spec.Replicas, nil)
+		}, "3", "3"},
+	"deletes": {
+		func(ctx context.Context, webs webs) string {
+			if err := webs.Delete(ctx, "shop", metav1.DeleteOptions{}); err != nil {
+				return answer(nil, err)
+			}
+			_, err := webs.Get(ctx, "shop", metav1.GetOptions{})
+			return answer("still there", err)
+		}, "NotFound", "NotFound"},
 	"refuses a second of one name": {creating("shop", unchanged), "AlreadyExists", "AlreadyExists"},
 }
 

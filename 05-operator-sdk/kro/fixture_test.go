@@ -28,7 +28,7 @@ var (
 	server     client.Client // as administrator
 	program    string        // kro
 	kubeconfig string        // of the user
-	audit      programtest.Audit
+	auditLog   string
 )
 
 func TestMain(m *testing.M) {
@@ -61,14 +61,13 @@ func run(m *testing.M, dir string) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	audit.Path = filepath.Join(dir, "audit.log")
-	env.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", audit.Path)
+	auditLog = filepath.Join(dir, "audit.log")
+	env.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", auditLog)
 	defer func() { err = errors.Join(err, env.Stop()) }()
 	cfg, err := env.Start()
 	if err != nil {
 		return 1, err
 	}
-	testenv.OnInterrupt(func() { _ = env.Stop() })
 	if server, err = client.New(cfg, client.Options{}); err != nil {
 		return 1, err
 	}
@@ -95,7 +94,8 @@ func startKro(t *testing.T) *programtest.Process {
 	create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}})
-	return programtest.Start(t, program, "KUBECONFIG="+kubeconfig, "--metrics-bind-address=0",
+	t.Setenv("KUBECONFIG", kubeconfig)
+	return programtest.Start(t, program, "--metrics-bind-address=0",
 		"--health-probe-bind-address=0", "--rgd-max-graph-revisions=1", "--zap-encoder=json", "--zap-log-level=info")
 }
 

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/mitchellh/go-wordwrap v1.0.1
+	github.com/mitchellh/go-wordwrap v1.0.1 // indirect
 	github.com/shirou/gopsutil/v4 v4.26.2
 	github.com/spf13/cobra v1.10.2
 	github.com/yuin/goldmark v1.8.7

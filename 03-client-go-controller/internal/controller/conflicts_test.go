@@ -2,7 +2,6 @@ package controller
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,27 +93,6 @@ func TestAConflictBetweenReadAndWriteIsNotChanged(t *testing.T) {
 func holding(name string, port int32) *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
-}
-
-func TestANodePortThatTwoMyWebsWant(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	port := freePort()
-	wanting := func(w *webv1.MyWeb) { w.Spec.NodePortNumber = &port }
-	f.start()
-	f.create("first", wanting)
-	f.complete("first")
-	f.create("second", wanting)
-	f.blocked("second", webv1.ReasonNodePortUnavailable)
-	if got := f.message("second", owned.Degraded); !strings.HasSuffix(got, f.namespace+"/first") {
-		t.Errorf("the message is %q", got)
-	}
-	if !f.completed("first")() {
-		t.Error("the one that holds the port is disturbed")
-	}
-	f.edit("first", func(s *webv1.MyWebSpec) { s.NodePortNumber = new(freePort()) })
-	f.recovered("second")
-	f.complete("first")
 }
 
 func TestANodePortWhoseHolderTheCacheDoesNotShow(t *testing.T) {

@@ -3,21 +3,22 @@ package operator
 import (
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/onsi/gomega"
 
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"example.com/operator-workshop/03-client-go-controller/internal/testenv"
 )
 
 func TestAFailedStartIsReportedInOneLine(t *testing.T) {
 	t.Parallel()
-	_, kubeconfig := newServer(t) // without the CRD
-	cluster := "--kubeconfig=" + kubeconfig
+	cluster := "--kubeconfig=" + testenv.WriteKubeconfig(t, newFixture(t).cfg, "") // without the CRD
+	unreachable := testenv.WriteKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -27,8 +28,7 @@ func TestAFailedStartIsReportedInOneLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no API server": {[]string{"--kubeconfig=" + pointedTo(t, kubeconfig, "https://127.0.0.1:1")},
-			"connection refused"},
+		"no API server":      {[]string{"--kubeconfig=" + unreachable}, "connection refused"},
 		"no such kubeconfig": {[]string{"--kubeconfig=/nowhere"}, "set KUBECONFIG or --kubeconfig"},
 		"no CRD": {[]string{cluster},
 			"does not serve MyWebs: install the CRD first (kubectl apply -f config/crd)"},
@@ -66,33 +66,14 @@ func TestAFailedStartIsReportedInOneLine(t *testing.T) {
 	}
 }
 
-// pointedTo copies a kubeconfig, with another API server.
-func pointedTo(t *testing.T, kubeconfig, server string) string {
-	t.Helper()
-	file, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, cluster := range file.Clusters {
-		cluster.Server = server
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // When the CRD is removed, its MyWebs are deleted. The operator logs it, continues, and serves MyWebs again
 // when the CRD is back.
 func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	t.Parallel()
-	f, kubeconfig := newServer(t, crd)
-	p := started(t, user, kubeconfig)
+	f := newFixture(t, crd)
+	p := started(t, f.operator())
 	f.create("default", "before", nil)
-	f.Eventually(func() int64 {
-		return f.get("default", "before").Status.ObservedGeneration
-	}).Should(gomega.Equal(int64(1)))
+	f.reported("default", "before")
 
 	options := envtest.CRDInstallOptions{Paths: []string{crd}}
 	f.Expect(envtest.UninstallCRDs(f.cfg, options)).To(gomega.Succeed())
@@ -100,10 +81,7 @@ func TestTheCRDIsRemovedAndRestored(t *testing.T) {
 	f.Expect(p.probe("/healthz")).To(gomega.Equal(200))
 	_, err := envtest.InstallCRDs(f.cfg, options)
 	f.Expect(err).NotTo(gomega.HaveOccurred())
-	begin := time.Now()
 	f.create("default", "after", nil)
-	f.Eventually(func() int64 { return f.get("default", "after").Status.ObservedGeneration }, "40s").
-		Should(gomega.Equal(int64(1)))
-	t.Logf("the CRD was back, and MyWebs were served again after %.1f s", time.Since(begin).Seconds())
+	f.reported("default", "after")
 	p.Terminate()
 }

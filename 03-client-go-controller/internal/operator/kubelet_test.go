@@ -1,40 +1,35 @@
 package operator
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
+	"net/http/httptest"
+	"net/http/httputil"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/onsi/gomega"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/03-client-go-controller/test/programtest"
 )
 
-// TestWhatTheKubeletSees checks metrics, probes, and an end in time, also while the API server hangs.
-func TestWhatTheKubeletSees(t *testing.T) {
+func TestMetricsAndProbes(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	kubeconfig := f.operatorUser(user)
-
-	p := started(t, user, kubeconfig)
-	f.showsItsMetricsAndProbes(p)
-	p.Stop()
-
-	f.stopsWhileTheAPIServerHangs(kubeconfig)
-}
-
-func (f *fixture) showsItsMetricsAndProbes(p *process) {
+	f := newFixture(t, crd)
+	p := started(t, f.operator())
 	f.create(ns, "measured", nil)
-	f.served(ns, "measured")
+	f.reported(ns, "measured")
 	f.Expect(p.probe("/healthz")).To(gomega.Equal(http.StatusOK))
 	f.Expect(p.probe("/readyz")).To(gomega.Equal(http.StatusOK))
-	metrics := p.scrape()
+	_, metrics := programtest.Get(p.metrics, "")
 	for _, name := range []string{
 		`workqueue_depth{name="myweb"}`, `workqueue_adds_total{name="myweb"}`, `workqueue_retries_total{name="myweb"}`,
 		`workqueue_queue_duration_seconds_count{name="myweb"}`, `workqueue_work_duration_seconds_count{name="myweb"}`,
@@ -42,30 +37,66 @@ func (f *fixture) showsItsMetricsAndProbes(p *process) {
 		`process_cpu_seconds_total`, `go_goroutines`,
 	} {
 		if !strings.Contains(metrics, "\n"+name) {
-			f.t.Errorf("there is no metric %s", name)
+			t.Errorf("there is no metric %s", name)
 		}
 	}
+	p.Stop()
 }
 
-// stopsWhileTheAPIServerHangs: a process that is asked to stop ends within 10 s, whether the API server
-// answers or not: while the process starts, while it waits for the lease, and in the middle of its work.
-func (f *fixture) stopsWhileTheAPIServerHangs(kubeconfig string) {
+// A hangingServer passes requests on to an API server until it hangs. Then it answers no request.
+type hangingServer struct {
+	httputil.ReverseProxy
+	hangs atomic.Bool
+}
+
+func (h *hangingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.hangs.Load() {
+		_, _ = io.Copy(io.Discard, r.Body) // the context of a request ends with the connection only after its body
+		<-r.Context().Done()
+		return
+	}
+	h.ReverseProxy.ServeHTTP(w, r)
+}
+
+// newHangingServer returns a server that passes requests on as the user of a configuration, and its own configuration.
+func newHangingServer(t *testing.T, cfg *rest.Config) (*hangingServer, *rest.Config) {
+	t.Helper()
+	target, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hangingServer{ReverseProxy: httputil.ReverseProxy{Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return h, &rest.Config{Host: server.URL}
+}
+
+// A process that is asked to stop ends within 10 s, whether the API server answers or not: while the process starts,
+// while it waits for the lease, and in the middle of its work.
+func TestItStopsWhileTheAPIServerHangs(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, crd)
+	server, cfg := newHangingServer(t, f.operator())
 	flags := []string{"--leader-elect", "--leader-election-namespace=default"}
-	working := started(f.t, user, kubeconfig, flags...)
-	waiting := f.replica("replica-waiting")
-	working.idle()
-	before := len(f.audit.Of(f.t, user))
+	working := started(t, cfg, flags...)
+	waiting := launch(t, cfg, flags...)
+	f.Eventually(func() int { return waiting.probe("/readyz") }).Should(gomega.Equal(http.StatusOK))
 	for i := range 20 {
 		f.create(ns, fmt.Sprint("hanging-", i), nil)
 	}
-	f.Eventually(func() int { return len(f.audit.Of(f.t, user)) }, "10s", "1ms").
-		Should(gomega.BeNumerically(">", before+3))
-	apiserver := f.apiserver()
-	f.Expect(apiserver.Signal(syscall.SIGSTOP)).To(gomega.Succeed())
-	defer func() { f.Expect(apiserver.Signal(syscall.SIGCONT)).To(gomega.Succeed()) }()
-	starting := launch(f.t, "starting", kubeconfig)
+	f.Eventually(func() error {
+		_, err := f.kube.CoreV1().ConfigMaps(ns).Get(t.Context(), "hanging-0", metav1.GetOptions{})
+		return err
+	}, "10s", "1ms").Should(gomega.Succeed())
+	server.hangs.Store(true)
+	starting := launch(t, cfg)
 	f.Eventually(func() error { // it listens before it asks
-		c, err := net.Dial("tcp", starting.probes)
+		c, err := net.Dial("tcp", strings.TrimPrefix(starting.probes, "http://"))
 		if err == nil {
 			_ = c.Close()
 		}
@@ -73,26 +104,14 @@ func (f *fixture) stopsWhileTheAPIServerHangs(kubeconfig string) {
 	}).Should(gomega.Succeed())
 
 	var all sync.WaitGroup
-	for _, p := range []*process{starting, waiting, working} {
+	for name, p := range map[string]*process{"starting": starting, "waiting": waiting, "working": working} {
 		all.Go(func() {
 			took := p.Terminate()
-			f.t.Logf("while the API server hangs, %s ends %.1f s after SIGTERM", p.Name, took.Seconds())
+			t.Logf("while the API server hangs, the process that is %s ends %.1f s after SIGTERM", name, took.Seconds())
 			if p != working && took > 6*time.Second { // a process with a sync in flight waits for it, for 8 s
-				f.t.Errorf("%s had nothing to bring to an end", p.Name)
+				t.Errorf("the process that is %s had nothing to bring to an end", name)
 			}
 		})
 	}
 	all.Wait()
-}
-
-// apiserver is the process of the cluster's API server.
-func (f *fixture) apiserver() *os.Process {
-	f.t.Helper()
-	data, err := os.ReadFile(filepath.Join(filepath.Dir(f.local.AuditLog), "kube-apiserver.pid"))
-	f.Expect(err).NotTo(gomega.HaveOccurred())
-	var record struct{ PID int }
-	f.Expect(json.Unmarshal(data, &record)).To(gomega.Succeed())
-	p, err := os.FindProcess(record.PID)
-	f.Expect(err).NotTo(gomega.HaveOccurred())
-	return p
 }

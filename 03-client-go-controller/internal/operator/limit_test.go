@@ -15,12 +15,12 @@ import (
 func TestThereIsNoHiddenLimit(t *testing.T) {
 	t.Parallel()
 	const many = 200
-	f, kubeconfig := newServer(t, crd)
+	f := newFixture(t, crd)
 	for i := range many {
 		f.create(ns, fmt.Sprint("web-", i), nil)
 	}
 	begin := time.Now()
-	started(t, user, kubeconfig)
+	started(t, f.cfg)
 	f.Eventually(func() (reported int) {
 		list, err := f.web.OperatorV1().MyWebs(ns).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		f.Expect(err).NotTo(gomega.HaveOccurred())

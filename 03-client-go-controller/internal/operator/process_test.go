@@ -2,9 +2,9 @@ package operator
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"time"
+
+	"k8s.io/client-go/rest"
 
 	"example.com/operator-workshop/03-client-go-controller/internal/testenv"
 	"example.com/operator-workshop/03-client-go-controller/test/programtest"
@@ -13,62 +13,28 @@ import (
 // A process is the program while it runs.
 type process struct {
 	*programtest.Process
-	t               *testing.T
-	probes, metrics string // addresses
+	probes, metrics string // URLs
 }
 
-// launch starts the program as the user of a kubeconfig.
-func launch(t *testing.T, name, kubeconfig string, flags ...string) *process {
+// launch starts the program as the user of a configuration.
+func launch(t *testing.T, cfg *rest.Config, flags ...string) *process {
 	t.Helper()
-	p := &process{t: t, probes: testenv.FreeAddress(t), metrics: testenv.FreeAddress(t)}
-	p.Process = programtest.Start(t, program, append([]string{"--kubeconfig=" + kubeconfig,
-		"--health-probe-bind-address=" + p.probes, "--metrics-bind-address=" + p.metrics}, flags...)...)
-	p.Name = name
-	return p
+	probes, metrics := fmt.Sprint("127.0.0.1:", testenv.FreePort(t)), fmt.Sprint("127.0.0.1:", testenv.FreePort(t))
+	p := programtest.Start(t, program, append([]string{"--kubeconfig=" + testenv.WriteKubeconfig(t, cfg, ""),
+		"--health-probe-bind-address=" + probes, "--metrics-bind-address=" + metrics}, flags...)...)
+	return &process{Process: p, probes: "http://" + probes, metrics: "http://" + metrics + "/metrics"}
 }
 
 // started launches the program and waits until it works.
-func started(t *testing.T, name, kubeconfig string, flags ...string) *process {
+func started(t *testing.T, cfg *rest.Config, flags ...string) *process {
 	t.Helper()
-	p := launch(t, name, kubeconfig, flags...)
+	p := launch(t, cfg, flags...)
 	p.EventuallyPrints("Starting workers", "20s")
 	return p
 }
 
 // probe requests a path and returns the status code, 0 when the process does not answer.
 func (p *process) probe(path string) int {
-	code, _ := programtest.Get("http://"+p.probes+path, "")
+	code, _ := programtest.Get(p.probes+path, "")
 	return code
-}
-
-// scrape returns the process's metrics.
-func (p *process) scrape() string {
-	_, body := programtest.Get("http://"+p.metrics+"/metrics", "")
-	return body
-}
-
-// metric returns the value of a metric of the process, named with its labels as they are printed; -1 when the
-// process has no such metric.
-func (p *process) metric(name string) float64 {
-	for l := range strings.Lines(p.scrape()) {
-		if rest, ok := strings.CutPrefix(l, name+" "); ok {
-			var value float64
-			if _, err := fmt.Sscan(rest, &value); err == nil {
-				return value
-			}
-		}
-	}
-	return -1
-}
-
-// idle waits until the queue is empty and stays so.
-func (p *process) idle() {
-	p.t.Helper()
-	programtest.Steady(p.t, "the queue of "+p.Name, time.Second, func() int {
-		waiting := p.metric(`workqueue_depth{name="myweb"}`) + p.metric(`workqueue_unfinished_work_seconds{name="myweb"}`)
-		if waiting != 0 {
-			return -int(time.Now().UnixNano()) // never equal
-		}
-		return int(p.metric(`workqueue_adds_total{name="myweb"}`))
-	})
 }

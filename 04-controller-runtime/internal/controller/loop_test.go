@@ -26,20 +26,19 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/internal/testenv"
 )
 
-// These tests let a manager run the loop. They check which events enqueue a MyWeb, and when.
+// This test lets a manager run the loop. The lab checks which events enqueue a MyWeb.
 
-// A loop is a manager behind a wire. It serves the MyWebs of two namespaces that belong to the test.
+// A loop is a manager behind a wire. It serves the MyWebs of a namespace that belongs to the test.
 type loop struct {
 	*gomega.WithT
 	*wire
 	t     *testing.T
 	admin client.Client
 	here  string
-	there string
 	stop  func() // ends the manager and waits for it
 }
 
-// newLoop makes the namespaces, in which nothing runs yet.
+// newLoop makes the namespace, in which nothing runs yet.
 func newLoop(t *testing.T) *loop {
 	t.Helper()
 	l := &loop{WithT: gomega.NewWithT(t), wire: &wire{}, t: t, stop: func() {}}
@@ -48,44 +47,36 @@ func newLoop(t *testing.T) *loop {
 	l.SetDefaultConsistentlyDuration(1500 * time.Millisecond)
 	l.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
 	var err error
-	l.admin, err = client.New(config, client.Options{Scheme: newScheme()})
+	l.admin, err = client.New(config, client.Options{})
 	l.Expect(err).NotTo(gomega.HaveOccurred())
-	for _, name := range []*string{&l.here, &l.there} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}
-		l.Expect(l.admin.Create(t.Context(), namespace)).To(gomega.Succeed())
-		*name = namespace.Name
-	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}
+	l.Expect(l.admin.Create(t.Context(), namespace)).To(gomega.Succeed())
+	l.here = namespace.Name
 	return l
 }
 
 // start runs the manager until the test ends.
-func (l *loop) start(workers int) {
+func (l *loop) start() {
 	l.t.Helper()
 	cfg := rest.CopyConfig(config)
 	cfg.QPS = -1
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l.wire })
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     newScheme(),
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Cache:      operator.CacheOptions([]string{l.here, l.there}),
+		Cache:      operator.CacheOptions([]string{l.here}),
 		Metrics:    server.Options{BindAddress: "0"},
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true), MaxConcurrentReconciles: workers},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	l.Expect(err).NotTo(gomega.HaveOccurred())
 	l.Expect(operator.AddController(mgr)).To(gomega.Succeed())
 	l.stop = testenv.Run(l.t, mgr.Start)
 }
 
-// create makes a MyWeb with the given changes, on a node port that the cluster chooses.
-func (l *loop) create(name string, change ...func(*webv1.MyWeb)) *webv1.MyWeb {
+// create makes a MyWeb, on a node port that the cluster chooses.
+func (l *loop) create(name string) {
 	l.t.Helper()
-	web := &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: name},
-		Spec: webv1.MyWebSpec{Image: "nginx"}}
-	for _, f := range change {
-		f(web)
-	}
-	l.Expect(l.admin.Create(l.t.Context(), web)).To(gomega.Succeed())
-	return web
+	l.Expect(l.admin.Create(l.t.Context(), &webv1.MyWeb{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: name},
+		Spec: webv1.MyWebSpec{Image: "nginx"}})).To(gomega.Succeed())
 }
 
 func (l *loop) web(name string) *webv1.MyWeb {
@@ -94,61 +85,11 @@ func (l *loop) web(name string) *webv1.MyWeb {
 	return web
 }
 
-// degraded returns a function that returns "status reason" of a MyWeb's condition Degraded.
-func (l *loop) degraded(name string) func() string {
-	return func() string {
-		if c := meta.FindStatusCondition(l.web(name).Status.Conditions, owned.Degraded); c != nil {
-			return string(c.Status) + " " + c.Reason
-		}
-		return "none"
-	}
-}
-
 var ports atomic.Int32
 
 // freePort returns a node port that no other test uses. The API server allocates ports of this range only when it has
 // no others.
 func freePort() int32 { return 30000 + ports.Add(1) }
-
-const well = "False AsExpected"
-
-func TestATakenNodePortHealsByAWatchAndNotByAsking(t *testing.T) {
-	l := newLoop(t)
-	port := freePort()
-	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.there, Name: "other"},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: port}}}}
-	l.Expect(l.admin.Create(t.Context(), other)).To(gomega.Succeed())
-	l.start(2)
-	for _, name := range []string{"one", "two"} { // both ask for it
-		l.create(name, asking(port))
-		l.Eventually(l.degraded(name)).Should(gomega.Equal("True NodePortUnavailable"))
-	}
-	before := l.writes("PATCH services")
-	l.Consistently(func() int64 { return l.writes("PATCH services") }).Should(gomega.Equal(before), "it is tried again")
-
-	other.Spec.Ports[0].NodePort = freePort() // an update, whose old state matters
-	l.Expect(l.admin.Update(t.Context(), other)).To(gomega.Succeed())
-	healed := func() int {
-		n := 0
-		for _, name := range []string{"one", "two"} {
-			if l.degraded(name)() == well {
-				n++
-			}
-		}
-		return n
-	}
-	l.Eventually(healed).Should(gomega.Equal(1), "one of the two gets the port")
-	l.Consistently(healed).Should(gomega.Equal(1))
-	for _, name := range []string{"one", "two"} {
-		if l.degraded(name)() == well {
-			l.Expect(l.admin.Delete(t.Context(), l.web(name))).To(gomega.Succeed())
-			l.Expect(l.admin.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: l.here, Name: name}})).
-				To(gomega.Succeed())
-		} else {
-			defer l.Eventually(l.degraded(name)).Should(gomega.Equal(well), "a deletion frees the port too")
-		}
-	}
-}
 
 // hold delays a request: under reports that it has begun, release lets it continue.
 func (l *loop) hold(request string) (under, release chan bool) {
@@ -166,7 +107,7 @@ func (l *loop) hold(request string) (under, release chan bool) {
 func TestAReconcileUnderWayEndsBeforeTheManagerDoes(t *testing.T) {
 	l := newLoop(t)
 	under, release := l.hold("PATCH configmaps site")
-	l.start(1)
+	l.start()
 	l.create("site")
 	<-under
 	var stopped atomic.Bool
@@ -175,7 +116,8 @@ func TestAReconcileUnderWayEndsBeforeTheManagerDoes(t *testing.T) {
 	l.Consistently(stopped.Load, "500ms").Should(gomega.BeFalse(), "a write is under way")
 	close(release)
 	<-done
-	l.Expect(l.degraded("site")()).To(gomega.Equal(well), "the reconcile came to its end")
+	l.Expect(meta.IsStatusConditionFalse(l.web("site").Status.Conditions, owned.Degraded)).To(gomega.BeTrue(),
+		"the reconcile came to its end")
 	if sent := slices.Sorted(maps.Keys(l.requests())); !slices.Contains(sent, "PUT mywebs/status site") {
 		t.Errorf("sent: %v", sent)
 	}

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -40,6 +42,7 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	utilruntime.Must(webv1.AddToScheme(scheme.Scheme))
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
 		filepath.Join("..", "..", "config", "crd")))
 }
@@ -57,20 +60,16 @@ type fixture struct {
 	events chan string
 }
 
-func newScheme() *runtime.Scheme {
-	return testenv.NewScheme(webv1.AddToScheme)
-}
-
 // newFixture applies the original sample, with the given changes, in a namespace that belongs to the test.
 func newFixture(t testing.TB, change ...func(*webv1.MyWeb)) *fixture {
 	t.Helper()
 	b := &fixture{t: t, wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	var err error
-	b.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	b.WithWatch, err = client.NewWithWatch(config, client.Options{})
 	b.must(err)
 	counted := rest.CopyConfig(config)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { b.next = next; return b.wire })
-	own, err := client.NewWithWatch(counted, client.Options{Scheme: newScheme()})
+	own, err := client.NewWithWatch(counted, client.Options{})
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
 	b.client, b.recorder, b.events = interceptor.NewClient(own, interceptor.Funcs{List: listByIndex}), recorder, recorder.Events

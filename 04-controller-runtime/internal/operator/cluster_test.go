@@ -1,10 +1,7 @@
 package operator
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,15 +9,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,86 +28,44 @@ import (
 	"example.com/operator-workshop/04-controller-runtime/test/programtest"
 )
 
-// These tests run the program itself, as a separate process, against a local cluster that they share. Each process has
-// its own user, with exactly the permissions of config/rbac. The tests count its requests in the API server's audit
-// log.
+// These tests run the program itself, as a separate process, on an API server that they share. Each process has its own
+// user, with exactly the permissions of config/rbac.
 
 var (
-	chapter = filepath.Join("..", "..")
-	scheme  = runtime.NewScheme()
-	folder  string // of built programs
-	program string // the operator, once it is built
-	shared  *cluster
+	chapter   = filepath.Join("..", "..")
+	apiserver *rest.Config
+	program   string // the operator
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(webv1.AddToScheme(scheme))
-	code := m.Run()
-	if shared != nil {
-		if err := shared.local.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	if folder != "" {
-		os.RemoveAll(folder)
-	}
+	utilruntime.Must(webv1.AddToScheme(scheme.Scheme))
+	testenv.OnInterrupt(gexec.CleanupBuildArtifacts)
+	code := testenv.Main(m, func(cfg *rest.Config) (err error) {
+		apiserver = cfg
+		program, err = gexec.Build(chapter + "/cmd/myweb-operator")
+		return err
+	}, filepath.Join(chapter, "config", "crd"))
+	gexec.CleanupBuildArtifacts()
 	os.Exit(code)
 }
 
-// A cluster is a local cluster with its administrator's client.
+// A cluster is the administrator's client of the API server.
 type cluster struct {
 	*gomega.WithT
-	client.WithWatch
-	t     *testing.T
-	local *testenv.Local
-	audit *programtest.Audit
+	client.Client
+	t *testing.T
 }
 
-// newCluster returns the local cluster of these tests, which the first test starts, and builds the program. In a copy
-// of this folder outside the workshop, the test is skipped.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	if shared == nil {
-		local, err := testenv.StartLocal(filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml"))
-		if errors.Is(err, testenv.ErrNoRepository) {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared = &cluster{local: local, audit: &programtest.Audit{Path: local.AuditLog}}
-		if shared.WithWatch, err = client.NewWithWatch(local.Config, client.Options{Scheme: scheme}); err != nil {
-			t.Fatal(err)
-		}
-		program = build(t, chapter, "myweb-operator")
-	}
-	w := *shared
-	w.t, w.WithT = t, gomega.NewWithT(t)
+	w := &cluster{t: t, WithT: gomega.NewWithT(t)}
 	w.SetDefaultEventuallyTimeout(60 * time.Second)
 	w.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	return &w
-}
-
-// build compiles cmd/name of a chapter and returns the path of the program.
-func build(t *testing.T, chapter, name string) string {
-	t.Helper()
 	var err error
-	if folder == "" {
-		if folder, err = os.MkdirTemp("", "myweb-operator-"); err != nil {
-			t.Fatal(err)
-		}
-		testenv.OnInterrupt(func() { os.RemoveAll(folder) })
-	}
-	path := filepath.Join(folder, name)
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/"+name)
-	cmd.Dir = chapter
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s in %s: %v\n%s", name, chapter, err, out)
-	}
-	return path
+	w.Client, err = client.New(apiserver, client.Options{})
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	return w
 }
 
 // operator makes a user with the shipped permissions: everywhere, or in some namespaces only.
@@ -127,9 +83,9 @@ func (w *cluster) operator(user string, namespaces ...string) (kubeconfig string
 // user makes a user without any permission, and returns the path of its kubeconfig.
 func (w *cluster) user(name string) string {
 	w.t.Helper()
-	path, err := w.local.User(name)
-	w.Expect(err).NotTo(gomega.HaveOccurred())
-	return path
+	cfg := rest.CopyConfig(apiserver)
+	cfg.Impersonate.UserName = name
+	return testenv.WriteKubeconfig(w.t, cfg, "")
 }
 
 // allow gives a user these permissions, in a namespace, or everywhere when that is empty. They end with the
@@ -191,25 +147,6 @@ func (w *cluster) ask(namespace, name string, change ...func(*webv1.MyWebSpec)) 
 	return web
 }
 
-// change changes the spec of a MyWeb.
-func (w *cluster) change(namespace, name string, change func(*webv1.MyWebSpec)) {
-	w.t.Helper()
-	w.Eventually(func() error {
-		web := w.web(namespace, name)
-		change(&web.Spec)
-		return w.Update(w.t.Context(), web)
-	}).Should(gomega.Succeed())
-}
-
-// remove deletes a MyWeb and waits until its children are gone.
-func (w *cluster) remove(namespace, name string) {
-	w.t.Helper()
-	w.Expect(w.Delete(w.t.Context(), w.web(namespace, name))).To(gomega.Succeed())
-	w.Eventually(func() int {
-		return len(w.children(namespace, name))
-	}).Should(gomega.BeZero(), "children of a deleted MyWeb")
-}
-
 // get reads an object; ok is false when there is none.
 func (w *cluster) get(namespace, name string, obj client.Object) (ok bool) {
 	w.t.Helper()
@@ -225,29 +162,21 @@ func (w *cluster) web(namespace, name string) *webv1.MyWeb {
 	return web
 }
 
-// children returns the existing objects with the name of a MyWeb, by kind.
-func (w *cluster) children(namespace, name string) map[string]client.Object {
-	w.t.Helper()
-	all := map[string]client.Object{"ConfigMap": &corev1.ConfigMap{}, "Deployment": &appsv1.Deployment{},
-		"Service": &corev1.Service{}}
-	for kind, obj := range all {
-		if !w.get(namespace, name, obj) {
-			delete(all, kind)
-		}
-	}
-	return all
-}
-
-// served waits until the current generation of a MyWeb is fully served, and returns it.
+// served acts as the Deployment controller, which this API server lacks, until the current generation of a MyWeb is
+// fully served, and returns the MyWeb.
 func (w *cluster) served(namespace, name string) (web *webv1.MyWeb) {
 	w.t.Helper()
-	w.Eventually(func() bool { web = w.web(namespace, name); return completed(web) }).
-		Should(gomega.BeTrue(), "MyWeb %s/%s is fully served", namespace, name)
+	w.Eventually(func() bool {
+		if d := (&appsv1.Deployment{}); w.get(namespace, name, d) {
+			n := *d.Spec.Replicas
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n,
+				ReadyReplicas: n, AvailableReplicas: n}
+			_ = w.Status().Update(w.t.Context(), d) // a conflict is tried again
+		}
+		web = w.web(namespace, name)
+		return web.Status.Completed && web.Status.ObservedGeneration == web.Generation
+	}).Should(gomega.BeTrue(), "MyWeb %s/%s is fully served", namespace, name)
 	return web
-}
-
-func completed(web *webv1.MyWeb) bool {
-	return web.Status.Completed && web.Status.ObservedGeneration == web.Generation
 }
 
 // degraded returns a function that returns "status reason" of a MyWeb's condition Degraded.
@@ -265,40 +194,28 @@ func (w *cluster) degraded(namespace, name string) func() string {
 // events returns the events of a MyWeb, as "type reason", oldest first.
 func (w *cluster) events(namespace, name string) (all []string) {
 	w.t.Helper()
-	for _, e := range w.eventObjects(namespace, name) {
-		all = append(all, e.Type+" "+e.Reason)
+	var list eventsv1.EventList
+	w.Expect(w.List(w.t.Context(), &list, client.InNamespace(namespace))).To(gomega.Succeed())
+	slices.SortStableFunc(list.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
+	for _, e := range list.Items {
+		if e.Regarding.Kind == "MyWeb" && e.Regarding.Name == name {
+			all = append(all, e.Type+" "+e.Reason)
+		}
 	}
 	return all
 }
 
-func (w *cluster) eventObjects(namespace, name string) []eventsv1.Event {
-	w.t.Helper()
-	var list eventsv1.EventList
-	w.Expect(w.List(w.t.Context(), &list, client.InNamespace(namespace))).To(gomega.Succeed())
-	list.Items = slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool {
-		return e.Regarding.Kind != "MyWeb" || e.Regarding.Name != name
-	})
-	slices.SortStableFunc(list.Items, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
-	return list.Items
-}
-
-// settled returns the requests of a user, without leases, once no new request comes.
-func (w *cluster) settled(user string) []programtest.Request {
-	w.t.Helper()
-	return w.audit.Settled(w.t, user)
-}
-
-// launch starts a program as the user of a kubeconfig.
-func launch(t *testing.T, program, kubeconfig string, flags ...string) *programtest.Process {
+// launch starts the program as the user of a kubeconfig.
+func launch(t *testing.T, kubeconfig string, flags ...string) *programtest.Process {
 	t.Helper()
 	return programtest.Start(t, program,
 		append([]string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0"}, flags...)...)
 }
 
-// started launches a program and waits until it works.
-func started(t *testing.T, program, kubeconfig string, flags ...string) *programtest.Process {
+// started launches the program and waits until it works.
+func started(t *testing.T, kubeconfig string, flags ...string) *programtest.Process {
 	t.Helper()
-	p := launch(t, program, kubeconfig, flags...)
+	p := launch(t, kubeconfig, flags...)
 	p.EventuallyPrints("Starting workers", "30s")
 	return p
 }

@@ -1,15 +1,15 @@
 package operator
 
 import (
-	"os"
+	"fmt"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/onsi/gomega"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -20,15 +20,7 @@ import (
 func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
 	w := newCluster(t)
 	kubeconfig := w.user("nobody")
-	unreachable := filepath.Join(t.TempDir(), "kubeconfig")
-	data, err := os.ReadFile(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := strings.Replace(string(data), "server: https://", "server: https://127.0.0.1:1/not-", 1)
-	if err := os.WriteFile(unreachable, []byte(broken), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	unreachable := testenv.WriteKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, "")
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -56,11 +48,11 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) {
 
 func TestWithoutAPermissionItIsNotReadySaysWhyAndStops(t *testing.T) {
 	w := newCluster(t)
-	ns, address := w.namespace(), testenv.FreeAddress(t)
+	ns, address := w.namespace(), fmt.Sprint("127.0.0.1:", testenv.FreePort(t))
 	rules := shippedRules(t)
 	w.allow("hindered", ns, []rbacv1.PolicyRule{rules[1], rules[2], rules[3], rules[4]}) // without configmaps and services
 	kubeconfig := w.user("hindered")
-	p := launch(t, program, kubeconfig, "--namespaces="+ns, "--health-probe-bind-address="+address)
+	p := launch(t, kubeconfig, "--namespaces="+ns, "--health-probe-bind-address="+address)
 	probe := func(path string) func() int {
 		return func() int {
 			code, _ := programtest.Get("http://"+address+path, "")
@@ -77,9 +69,8 @@ func TestWithoutAPermissionItIsNotReadySaysWhyAndStops(t *testing.T) {
 	w.ask(ns, "site")
 	w.served(ns, "site")
 	p.Terminate()
-	w.remove(ns, "site")
 
-	p = launch(t, program, w.user("powerless"), "--namespaces="+ns)
+	p = launch(t, w.user("powerless"), "--namespaces="+ns)
 	p.EventuallyPrints("is forbidden", "20s")
 	if took := p.Terminate(); took.Seconds() > 6 { // the grace for work in progress is 8 s
 		t.Errorf("it did nothing yet, and stopped within %s", took)

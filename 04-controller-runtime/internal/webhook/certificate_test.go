@@ -60,7 +60,7 @@ func TestTheRotatorIsForTheShippedNames(t *testing.T) {
 func TestWithoutItsSecretItSaysSo(t *testing.T) {
 	hooks, err := New(config, Options{Enabled: new(true), Port: testenv.FreePort(t)})
 	must(t, err)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	must(t, err)
 	err = hooks.rotateInCluster(mgr, "default")
 	gomega.NewWithT(t).Expect(err).To(gomega.MatchError(gomega.And(

@@ -13,9 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +30,6 @@ import (
 
 var (
 	config  *rest.Config
-	scheme  = runtime.NewScheme()
 	pinned  = "nginx:1.29"
 	said    = &bytes.Buffer{}
 	admin   client.Client // its warnings are in said
@@ -40,13 +38,12 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(zap.New())
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(webv1.AddToScheme(scheme))
+	utilruntime.Must(webv1.AddToScheme(scheme.Scheme))
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) (err error) {
 		config = cfg
 		heard := rest.CopyConfig(cfg)
 		heard.WarningHandler = rest.NewWarningWriter(said, rest.WarningWriterOptions{})
-		admin, err = client.New(heard, client.Options{Scheme: scheme})
+		admin, err = client.New(heard, client.Options{})
 		return err
 	}, filepath.Join(shipped, "crd")))
 }
@@ -55,7 +52,6 @@ func TestMain(m *testing.M) {
 func startManager(t *testing.T, cfg *rest.Config, hooks *Webhooks, setup func(ctrl.Manager) error) (stop func()) {
 	t.Helper()
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                  scheme,
 		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                 server.Options{BindAddress: "0"},
 		WebhookServer:           hooks.Server(),

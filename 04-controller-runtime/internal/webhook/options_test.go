@@ -56,7 +56,7 @@ func TestAUserWithoutThePermissionGetsAnError(t *testing.T) {
 	hooks, err := New(user, Options{Enabled: new(true), Port: testenv.FreePort(t)})
 	must(t, err)
 	mgr, err := ctrl.NewManager(user,
-		ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks.Server()})
+		ctrl.Options{Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks.Server()})
 	must(t, err)
 	must(t, hooks.SetupWithManager(mgr))
 	if err := mgr.Start(t.Context()); !apierrors.IsForbidden(err) ||

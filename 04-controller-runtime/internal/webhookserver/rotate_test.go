@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,7 +57,6 @@ func startReplica(t *testing.T, cfg *rest.Config, port int, r *rotator.CertRotat
 	s, err := New(webhook.Options{Host: "127.0.0.1", Port: port})
 	must(t, err)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme.Scheme,
 		Client: client.Options{Cache: &client.CacheOptions{
 			EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       server.Options{BindAddress: "0"},
@@ -192,15 +189,4 @@ func connect(port int, authority []byte) (fingerprint string, err error) {
 	}
 	defer conn.Close()
 	return string(conn.ConnectionState().PeerCertificates[0].Signature), nil
-}
-
-func TestRotateNamesTheMissingSecret(t *testing.T) {
-	s, err := New(webhook.Options{Host: "127.0.0.1", Port: testenv.FreePort(t)})
-	must(t, err)
-	mgr, err := ctrl.NewManager(apiserver, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
-	must(t, err)
-	err = s.Rotate(mgr, &rotator.CertRotator{SecretKey: client.ObjectKey{Namespace: "default", Name: "certificate"}})
-	if err == nil || !strings.Contains(err.Error(), "get the Secret default/certificate") {
-		t.Errorf("got %v", err)
-	}
 }

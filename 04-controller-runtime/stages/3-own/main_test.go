@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,7 +53,8 @@ func TestAnUnrelatedServiceTriggersNothing(t *testing.T) {
 	ctrl.SetLogger(funcr.New(reconciles.read, funcr.Options{Verbosity: 5}))
 	cfg := testenv.NewAPIServer(t, "../../config/crd")
 	t.Setenv("KUBECONFIG", testenv.WriteKubeconfig(t, cfg, "default"))
-	c, err := client.New(cfg, client.Options{Scheme: testenv.NewScheme(webv1.AddToScheme)})
+	g.Expect(webv1.AddToScheme(scheme.Scheme)).To(gomega.Succeed())
+	c, err := client.New(cfg, client.Options{})
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	testenv.Run(t, run)
 

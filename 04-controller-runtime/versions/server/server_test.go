@@ -85,7 +85,7 @@ func validation(t *testing.T, c *versionstest.Cluster) {
 func admissionOfV1(t *testing.T, c *versionstest.Cluster) {
 	hooks, err := webhook.New(c.Config, webhook.Options{Enabled: new(true), Port: testenv.FreePort(t)})
 	must(t, err)
-	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: c.Scheme(), WebhookServer: hooks.Server(),
+	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{WebhookServer: hooks.Server(),
 		Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(t, err)
 	must(t, hooks.SetupWithManager(mgr))

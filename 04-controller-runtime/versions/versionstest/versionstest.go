@@ -3,6 +3,7 @@ package versionstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,9 +44,11 @@ func Start(t *testing.T) *Cluster {
 	c.Kubeconfig = testenv.WriteKubeconfig(t, c.Config, "default")
 	quiet := rest.CopyConfig(c.Config)
 	quiet.WarningHandler = rest.NoWarnings{} // v1 is deprecated
-	scheme := testenv.NewScheme(server.AddToScheme, apiextensionsv1.AddToScheme)
-	var err error
-	if c.Client, err = client.New(quiet, client.Options{Scheme: scheme}); err != nil {
+	err := errors.Join(server.AddToScheme(scheme.Scheme), apiextensionsv1.AddToScheme(scheme.Scheme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Client, err = client.New(quiet, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return c

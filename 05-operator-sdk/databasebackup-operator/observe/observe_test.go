@@ -21,8 +21,8 @@ const (
 // row is a line of the page's table: | `name` | type | labels | meaning |.
 var row = regexp.MustCompile("(?m)^\\| `(databasebackup_[a-z_]+)` \\| [a-z]+ \\| ([a-z, ]+) \\| .+ \\|$")
 
-// metrics returns the metrics on the page, with their labels. TestAScrapeHasTheFiguresOfABackup, in ../cmd, compares
-// the page with the metrics of a running operator.
+// metrics returns the metrics on the page, with their labels. TestAScrapeHasTheFiguresOfABackup, in
+// ../internal/controller, compares the page with the metrics of the operator.
 func metrics(t *testing.T) map[string][]string {
 	t.Helper()
 	data, err := os.ReadFile("README.md")

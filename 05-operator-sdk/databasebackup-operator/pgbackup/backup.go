@@ -64,7 +64,11 @@ func (p *program) backup(ctx context.Context) error {
 
 // tidy applies retention after a backup. A failure is only a warning.
 func (p *program) tidy(ctx context.Context, s *store) {
-	if err := p.retain(ctx, s); err != nil {
+	err := p.checkAgain(ctx, s)
+	if err == nil {
+		err = p.retain(ctx, s)
+	}
+	if err != nil {
 		p.result.Warning = "retention: " + p.line(err)
 		p.log.Warn("Failed to prune", "error", p.line(err))
 	}
@@ -92,7 +96,7 @@ func (p *program) dump(ctx context.Context, s *store) error {
 	defer func() { _ = open.close() }()
 	source, err := open.begin(ctx)
 	if err != nil {
-		return err
+		return classify(err, "export a snapshot", ReasonDumpFailed, workPatterns, p.config.Database, p.config.User)
 	}
 	if source.VersionNumber/10000 > major {
 		return failf(ReasonVersionMismatch,
@@ -115,7 +119,7 @@ func (p *program) countRows(ctx context.Context, s *store, open *session, tables
 	if p.config.Verify == ModeNone {
 		return nil
 	}
-	found := open.count(ctx, tables)
+	found, _ := open.count(ctx, tables) // each table that was not counted has its reason
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -159,10 +163,10 @@ func newFactsFile(c Config, s *store, source snapshot, version string, started t
 		reason = "verification None does not need it"
 	}
 	facts := &factsFile{
-		Format: 1, Name: c.Name, Owner: c.Owner, Database: c.Database, Path: s.path(c.Name, suffixDump), Started: started,
-		ServerVersion: source.Version, PgDumpVersion: version,
-		collation: source.collation(),
-		Tables:    map[string]int64{}, NotCounted: map[string]string{},
+		Format: 1, Owner: c.Owner, collation: source.collation(),
+		Dump: Dump{Name: c.Name, Database: c.Database, Path: s.path(c.Name, suffixDump), Started: started,
+			ServerVersion: source.Version, PgDumpVersion: version},
+		Tables: map[string]int64{}, NotCounted: map[string]string{},
 		LargeObjects: source.LargeObjects, Roles: source.Roles, Properties: source.Properties,
 	}
 	for _, t := range source.Tables {

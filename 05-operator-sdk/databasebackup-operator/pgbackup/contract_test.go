@@ -70,16 +70,16 @@ func TestTheResultIsThatOfTheContract(t *testing.T) {
 	want := Result{Verb: verbBackup, Succeeded: true, Reason: ReasonBackupSucceeded,
 		Message: "a message", Warning: "a warning",
 		Started: at, Seconds: 1.5,
-		Backup: &Facts{Name: "orders-29579190", State: StateBroken, Database: "orders",
+		Backup: &Facts{Dump: Dump{Name: "orders-29579190", Database: "orders",
 			Path: "/volume/backups/orders/7e1b/orders-29579190.dump",
 			Size: 4096, SHA256: "5c1f",
-			Started: at, Completed: at.Add(time.Second), ServerVersion: "17.2", PgDumpVersion: "17.2", Tables: 2, Rows: 10000,
-			NotCounted: []string{"public.posts: why not"},
-			Verified:   &Verified{Mode: ModeRestore, Time: at.Add(2 * time.Second)},
+			Started: at, Completed: at.Add(time.Second), ServerVersion: "17.2", PgDumpVersion: "17.2",
+			Verified: &Verified{Mode: ModeRestore, Time: at.Add(2 * time.Second)},
 			Failure: &Failure{Mode: ModeArchive, Reason: ReasonChecksumMismatch, Message: "why",
 				Time: at.Add(3 * time.Second)}},
+			State: StateBroken, Tables: 2, Rows: 10000, NotCounted: []string{"public.posts: why not"}},
 		Restored: &Restored{Database: "orders", Tables: 2, Rows: 10000, Replaced: true, RolesCreated: 1},
-		Backups:  []Listed{{Name: "orders-29579190", State: StateGood}}, Removed: []string{"orders-29579180"}, Omitted: 3}
+		Backups:  []Entry{{Name: "orders-29579190", State: StateGood}}, Removed: []string{"orders-29579180"}, Omitted: 3}
 	text, err := want.encode()
 	if err != nil {
 		t.Fatal(err)

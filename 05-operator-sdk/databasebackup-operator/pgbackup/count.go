@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -35,24 +34,12 @@ WHERE c.relkind = 'r' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_sche
   AND NOT EXISTS (SELECT FROM pg_depend d
     WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`
 
-// tables lists the tables of the present snapshot.
-func (c *session) tables(ctx context.Context) (found []table, err error) {
-	lines, err := c.ask(ctx, selectTables+";")
-	if err != nil || strings.Join(lines, "") == "" {
-		return nil, err
-	}
-	if err := json.Unmarshal(validJSON(lines), &found); err != nil {
-		return nil, fmt.Errorf("read the names of the tables: %w", err)
-	}
-	return found, nil
-}
-
 // count counts the rows of tables in the transaction of the session. A table whose count fails does not end the
-// transaction.
-func (c *session) count(ctx context.Context, tables []table) counts {
-	found := counts{rows: map[string]int64{}, notCounted: map[string]string{}}
+// transaction. The error means that the connection was lost: then the rest of the tables was not counted.
+func (c *session) count(ctx context.Context, tables []table) (found counts, lost error) {
+	found = counts{rows: map[string]int64{}, notCounted: map[string]string{}}
 	// The wait for a lock is short, because another client may hold a table for hours.
-	_, lost := c.ask(ctx, "\\set ON_ERROR_STOP off\nSET lock_timeout = '2s';")
+	_, lost = c.ask(ctx, "\\set ON_ERROR_STOP off\nSET lock_timeout = '2s';")
 	for _, t := range tables {
 		rows, reason := int64(0), ""
 		if lost == nil {
@@ -67,7 +54,7 @@ func (c *session) count(ctx context.Context, tables []table) counts {
 			found.rows[t.Name] = rows
 		}
 	}
-	return found
+	return found, lost
 }
 
 // countQuery counts one table. A table whose file differs from the file in the snapshot was truncated or rewritten

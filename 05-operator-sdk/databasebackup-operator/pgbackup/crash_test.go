@@ -49,12 +49,17 @@ func killAtEachStep(t *testing.T, verb string, settings map[string]string, want 
 	}
 }
 
+// storeOf is the folder of the owner in the settings.
+func storeOf(settings map[string]string) *store {
+	return &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
+}
+
 // intact reports a fault in the folder of an owner: a facts file that does not match its dump, or a dump under a final
 // name that pg_restore cannot read.
 func intact(t *testing.T, settings map[string]string) error {
 	t.Helper()
-	s := &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
-	found, err := s.backups()
+	s := storeOf(settings)
+	found, err := s.entries()
 	if err != nil {
 		return err
 	}
@@ -66,7 +71,7 @@ func intact(t *testing.T, settings map[string]string) error {
 			continue // of a killed run; the next run finishes or removes it
 		}
 		have, err := sum(context.Background(), s.path(b.Name, suffixDump))
-		if err != nil || have != b.facts.dump() {
+		if err != nil || have != s.backup(b.Name).facts.dump() {
 			return errors.Join(err, fmt.Errorf("%s is not what was recorded", b.Name))
 		}
 	}
@@ -75,8 +80,7 @@ func intact(t *testing.T, settings map[string]string) error {
 
 func states(t *testing.T, settings map[string]string) map[string]State {
 	t.Helper()
-	s := &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
-	found, err := s.backups()
+	found, err := storeOf(settings).entries()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,8 @@
 //	PGPASSWORD                   backup, restore   none              the password
 //	BACKUP_VERIFY                backup            Archive           None, Archive or Restore
 //	BACKUP_QUERY                 backup            none              SQL that Restore runs in the restored database
+//	BACKUP_CHECK_AGAIN           backup            none              names of backups that a restore found damaged,
+//	                                                                 separated by commas: see Verification
 //	BACKUP_SCRATCH               scratch; Restore  required          directory that scratch shares with the other
 //	                                                                 container: space for the whole database, a
 //	                                                                 short path, writable
@@ -127,6 +129,9 @@
 // a role, space or memory. It also runs code of the dump. So no report of the scratch server is evidence. A backup that
 // passed an equally strong verification before stays Good. A run that was stopped records nothing.
 //
+// A restore that finds evidence against a dump cannot record it, because its volume may be read-only. The next backup
+// with the name in BACKUP_CHECK_AGAIN verifies that backup again (Archive), before retention.
+//
 // # Retention
 //
 // Keep decides from the files that exist. Each backup has a State: it is Good if it passed its last verification and
@@ -142,16 +147,16 @@
 //
 // The dump is verified (Archive) before anything is changed. Roles that the dump needs and the server lacks are created
 // without login, attributes and memberships; the globals have those, and a user decides. A database that is not empty
-// is refused (TargetNotEmpty), unless BACKUP_OVERWRITE is true. A template and the database postgres are always refused
-// (InvalidSettings): the server copies a template into every new database.
+// is refused (TargetNotEmpty), unless BACKUP_OVERWRITE is true: before the work, and again before the new database gets
+// the name. A template and the database postgres are always refused (InvalidSettings): the server copies a template
+// into every new database.
 //
-// The backup is restored into a new database (pgbackup_restore_ and a number), in one transaction. The new database has
-// the encoding and the locale of the dumped database, or those of the empty database that it replaces. When it has all
-// its rows, the restore ends the connections to an old database. In one transaction, the old database is renamed
-// (pgbackup_replaced_ and the number) and the new one gets its name. Then the old database is dropped. The volume of
-// the server needs space for both. The next run of the restore drops the databases that a killed run left. The user
-// must be allowed to create databases, to own them, to make their settings, and to create extensions and roles if the
-// dump needs them.
+// The backup is restored into a new database (pgbackup_restore_ and a number). The new database has the encoding and
+// the locale of the dumped database, or those of the empty database that it replaces. When it has all its rows, the
+// restore ends the connections to an old database. In one transaction, the old database is renamed (pgbackup_replaced_
+// and the number) and the new one gets its name. Then the old database is dropped. The volume of the server needs space
+// for both. The next run of the restore drops the databases that a killed run left. The user must be allowed to create
+// databases, to own them, to make their settings, and to create extensions and roles if the dump needs them.
 //
 // Besides its content a database has properties: an owner, grants (GRANT CONNECT), settings (ALTER DATABASE … SET,
 // ALTER ROLE … IN DATABASE … SET), a connection limit and a comment. If the old database has any of these, or belongs

@@ -6,24 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"time"
 )
 
 // factsFile is the file with the facts about a dump. A run writes it last: then the backup is complete.
 type factsFile struct {
-	Format    int       `json:"format"` // 1
-	Name      string    `json:"name"`
-	Owner     string    `json:"owner"`
-	Database  string    `json:"database"`
-	Path      string    `json:"path"`
-	Size      int64     `json:"size"`
-	SHA256    string    `json:"sha256"`
-	Globals   checksum  `json:"globals"`
-	Started   time.Time `json:"started"`
-	Completed time.Time `json:"completed"`
-
-	ServerVersion string `json:"serverVersion"`
-	PgDumpVersion string `json:"pgDumpVersion"`
+	Format int `json:"format"` // 1
+	Dump
+	Owner   string   `json:"owner"`
+	Globals checksum `json:"globals"`
 	collation
 	// Tables are the rows of each table, by its name quoted as in SQL, in the snapshot that was dumped.
 	Tables map[string]int64 `json:"tables"`
@@ -34,9 +24,6 @@ type factsFile struct {
 	Roles []string `json:"roles"`
 	// Properties are the owner, grants, settings, connection limit and comment of the database.
 	Properties []property `json:"properties"`
-
-	Verified *Verified `json:"verified,omitempty"`
-	Failure  *Failure  `json:"failure,omitempty"`
 }
 
 // collation is the encoding and the locale of a database.
@@ -57,9 +44,7 @@ type checksum struct {
 func (s *factsFile) dump() checksum { return checksum{Size: s.Size, SHA256: s.SHA256} }
 
 func (s *factsFile) facts() *Facts {
-	f := &Facts{Name: s.Name, Database: s.Database, Path: s.Path, Size: s.Size, SHA256: s.SHA256,
-		Started: s.Started, Completed: s.Completed, ServerVersion: s.ServerVersion, PgDumpVersion: s.PgDumpVersion,
-		State: s.state(), Tables: len(s.Tables) + len(s.NotCounted), Verified: s.Verified, Failure: s.Failure}
+	f := &Facts{Dump: s.Dump, State: s.state(), Tables: len(s.Tables) + len(s.NotCounted)}
 	for rows := range maps.Values(s.Tables) {
 		f.Rows += rows
 	}

@@ -259,24 +259,6 @@ func awaitQuery(t *testing.T, process *exec.Cmd) {
 	})
 }
 
-// TestFullVolumeIsPruned has a limit on files instead.
-func TestFullVolume(t *testing.T) {
-	t.Parallel()
-	settings := target(t)
-	database(t, "large",
-		"CREATE TABLE noise AS SELECT md5(n::text) || md5((n * 7)::text) AS a FROM generate_series(1, 10000) n;")
-	root := folder(t)
-	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=256k,mode=0777"); err != nil {
-		t.Skipf("mounting needs root: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(root, 0) })
-	o := must(t, verbBackup,
-		with(settings, "BACKUP_DATABASE", "large", "BACKUP_ROOT", root, "BACKUP_DIR", root+"/db"), ReasonVolumeFull)
-	if left := filesOf(t, with(settings, "BACKUP_DIR", root+"/db")); len(left) > 0 || o.code != exitFailed {
-		t.Errorf("code %d, left: %v", o.code, left)
-	}
-}
-
 // A run waits for another run of the same owner, and not for runs of other owners.
 func TestTwoRunsOfOneOwner(t *testing.T) {
 	t.Parallel()
@@ -311,7 +293,8 @@ func TestSilentServer(t *testing.T) {
 }
 
 // A volume is full because it has more backups than the present policy keeps: the failed run frees space for the next
-// run.
+// run. A limit on the size of files stands for a full volume: the reasons of both are in TestVolumeFaults and
+// TestClassify.
 func TestFullVolumeIsPruned(t *testing.T) {
 	t.Parallel()
 	settings := with(target(t), "BACKUP_KEEP_LAST", "1", "BACKUP_WAIT_SECONDS", "1")
@@ -328,6 +311,9 @@ func TestFullVolumeIsPruned(t *testing.T) {
 	}
 	if got := states(t, settings); len(got) != 1 || got["old-2"] != StateGood {
 		t.Errorf("the newest good one: %v", got)
+	}
+	if left := filesOf(t, settings); len(left) != 3 || o.code != exitFailed {
+		t.Errorf("code %d, left: %v", o.code, left)
 	}
 }
 

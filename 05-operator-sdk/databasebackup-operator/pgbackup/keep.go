@@ -27,11 +27,11 @@ const (
 	StateUnknown State = "Unknown"
 )
 
-// Entry has the properties of a backup that retention uses.
+// Entry has the properties of a backup that retention uses and that a result lists.
 type Entry struct {
-	Name  string
-	Time  time.Time // of the data: when the dump began
-	State State
+	Name  string    `json:"name"`
+	State State     `json:"state"`
+	Time  time.Time `json:"-"` // of the data: when the dump began
 }
 
 // Policy says which backups stay. With the number 0 a rule keeps no backup; a MaxAgeDays of 0 sets no limit.

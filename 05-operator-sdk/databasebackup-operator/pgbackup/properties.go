@@ -51,8 +51,8 @@ SELECT json_agg(json_build_object('as', grantor, 'before', before, 'after', afte
 // propertiesSum selects a short checksum of the properties of the database d.
 const propertiesSum = "left(md5((" + selectProperties + ")::text), 6)"
 
-// applyProperties gives the current database the properties in a setting, and prints those that the server refuses,
-// such as a grant to a role that does not exist.
+// applyProperties gives the current database the properties in a setting. It prints those that the server refuses, such
+// as a grant to a role that does not exist, and then the checksum of the properties that the database has.
 const applyProperties = `
 DO $$
 DECLARE
@@ -72,33 +72,35 @@ BEGIN
   PERFORM set_config('pgbackup.refused', array_to_json(refused)::text, false);
 END $$;
 SELECT current_setting('pgbackup.refused');
+SELECT ` + propertiesSum + ` FROM pg_database d WHERE datname = current_database();
 `
 
 // restoreProperties gives a database the properties. It works in that database, because the text of its properties has
-// its encoding. It returns the statements that the server refused.
+// its encoding. It returns the statements that the server refused, and the checksum of the properties.
 func (p *program) restoreProperties(
 	ctx context.Context, database, encoding string, properties []property,
-) (refused []string, err error) {
-	text, err := json.Marshal(properties)
+) (refused []string, sum string, err error) {
+	text, err := json.Marshal(append([]property{}, properties...)) // an empty list, not null
 	if err != nil {
-		return nil, fmt.Errorf("encode the properties: %w", err)
+		return nil, "", fmt.Errorf("encode the properties: %w", err)
 	}
 	in := p.target.withEncoding(textEncoding(encoding))
 	out, err := in.query(ctx, database, "SET pgbackup.properties ="+literal(string(text))+";"+applyProperties)
 	if err != nil {
-		return nil, classify(err, "restore the properties of the database", ReasonRestoreFailed, workPatterns)
+		return nil, "", classify(err, "restore the properties of the database", ReasonRestoreFailed, workPatterns)
 	}
+	answer, sum, _ := strings.Cut(out, "\n")
 	var found []struct {
 		Number  int
 		Message string
 	}
-	if err := json.Unmarshal(validJSON([]string{out}), &found); err != nil {
-		return nil, fmt.Errorf("read the properties that were refused: %w", err)
+	if err := json.Unmarshal(validJSON([]string{answer}), &found); err != nil {
+		return nil, "", fmt.Errorf("read the properties that were refused: %w", err)
 	}
 	for _, f := range found {
 		refused = append(refused, fmt.Sprintf("%s (%s)", properties[f.Number].shown(p.config.Database), f.Message))
 	}
-	return refused, nil
+	return refused, sum, nil
 }
 
 // shown is the statement in a warning: without the value of a setting or a comment.

@@ -44,10 +44,7 @@ func (p *program) list(s *store) {
 		p.log.Warn("Failed to list the backups", "error", p.line(err))
 		return
 	}
-	p.result.Backups = []Listed{}
-	for _, e := range newestFirst(entries) {
-		p.result.Backups = append(p.result.Backups, Listed{Name: e.Name, State: e.State})
-	}
+	p.result.Backups = append([]Entry{}, newestFirst(entries)...) // a list without backups is not nil
 }
 
 // delete removes all files of the owner that have names of this program's form. Other files stay, and so does their

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,14 +40,17 @@ func (p *program) restoreAside(ctx context.Context, dump string, facts *factsFil
 	if err != nil {
 		return err
 	}
-	if err = p.giveProperties(ctx, aside, like.Encoding, facts, old); err != nil {
-		return err
-	}
-	given, err := p.givenProperties(ctx, aside, like.Encoding, old)
+	given, err := p.giveProperties(ctx, aside, like.Encoding, facts, old)
 	if err != nil {
 		return err
 	}
 	p.step("restored")
+	if !p.config.Overwrite { // another client may have filled an empty database since
+		now, err := p.inspect(ctx)
+		if err = cmp.Or(err, p.refuseData(now)); err != nil {
+			return err
+		}
+	}
 	// A signal must not interrupt the next steps: it would be unknown which of the two databases has the name.
 	ctx = context.WithoutCancel(ctx)
 	if err = p.swap(ctx, aside, made, replaced, given, old); err != nil {
@@ -63,40 +67,31 @@ func (p *program) restoreAside(ctx context.Context, dump string, facts *factsFil
 }
 
 // giveProperties gives the new database the properties of the old one, or of the dumped one. The old one would lose a
-// property that the server refuses, so such a restore fails.
+// property that the server refuses, so such a restore fails. given is the checksum of the properties that came from the
+// backup. It is empty when they are those of the old database.
 func (p *program) giveProperties(
 	ctx context.Context, aside, encoding string, facts *factsFile, old targetState,
-) error {
+) (given string, err error) {
 	properties := facts.Properties
 	if old.OwnProperties {
 		properties = old.Properties
 	}
-	if len(properties) == 0 { // TestRestoreOfABackupOfAnEarlierVersion
+	refused, given, err := p.restoreProperties(ctx, aside, encoding, properties)
+	statements := strings.Join(refused, "; ")
+	switch {
+	case err != nil:
+		return "", err
+	case old.OwnProperties && statements != "":
+		return "", failf(ReasonPermissionDenied, "the server refused to restore: %s", statements)
+	case old.OwnProperties:
+		return "", nil
+	case len(properties) == 0: // TestRestoreOfABackupOfAnEarlierVersion
 		p.warn("the backup does not have the owner, the grants and the settings of the database, so only its owner may " +
 			"connect: pg_restore --create prints them from the dump")
-		return nil
+	case statements != "":
+		p.warn("the server refused to restore: " + statements + ": create the roles and run these statements")
 	}
-	refused, err := p.restoreProperties(ctx, aside, encoding, properties)
-	if err != nil || len(refused) == 0 {
-		return err
-	}
-	if old.OwnProperties {
-		return failf(ReasonPermissionDenied, "the server refused to restore: %s", strings.Join(refused, "; "))
-	}
-	p.warn("the server refused to restore: " + strings.Join(refused, "; ") +
-		": create the roles and run these statements")
-	return nil
-}
-
-// givenProperties is the checksum of the properties that the new database got from the backup. It is empty when the
-// properties are those of the old database.
-func (p *program) givenProperties(ctx context.Context, aside, encoding string, old targetState) (string, error) {
-	if old.OwnProperties {
-		return "", nil
-	}
-	sum, err := p.target.withEncoding(textEncoding(encoding)).query(ctx, aside,
-		"SELECT "+propertiesSum+" FROM pg_database d WHERE datname = current_database();")
-	return sum, classify(err, "read the properties of the new database", ReasonRestoreFailed, workPatterns)
+	return given, nil
 }
 
 // collationFor returns the encoding and the locale of the new database: those of the dumped database, unless the target

@@ -40,7 +40,7 @@ func (p *program) restore(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = held.close() }()
-	target, err := p.inspect(ctx, held)
+	target, err := p.inspect(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,9 +55,8 @@ func (p *program) restoreFound(ctx context.Context, s *store, found backup, targ
 	if target.Finished != "" {
 		return p.finished(ctx, found.facts, target)
 	}
-	if target.exists && !target.Empty && !p.config.Overwrite {
-		return failf(ReasonTargetNotEmpty, "database %q is not empty, and this restore did not write its data: "+
-			"restore into another database, or set overwrite (BACKUP_OVERWRITE=true) to replace it", p.config.Database)
+	if err := p.refuseData(target); err != nil {
+		return err
 	}
 	if err := p.restoreAside(ctx, s.path(found.Name, suffixDump), found.facts, target); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (p *program) fill(ctx context.Context, database, dump string, facts *factsF
 		return nil, volumeFault("read the dump", err)
 	}
 	defer func() { _ = file.Close() }()
-	if err := p.target.restore(ctx, database, file, true); err != nil {
+	if err := p.target.restore(ctx, database, file); err != nil {
 		doing := fmt.Sprintf("restore into database %q", p.config.Database)
 		return nil, classify(err, doing, ReasonRestoreFailed, workPatterns)
 	}

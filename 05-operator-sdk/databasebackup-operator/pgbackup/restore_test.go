@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// held starts a restore that overwrites a database, and returns when it has reached a step. release lets it continue,
+// held starts a restore, and returns when it has reached a step. release lets it continue,
 // and returns its exit code and standard error.
 func held(t *testing.T, into map[string]string, step string) (release func() (code int, errs string)) {
 	t.Helper()
@@ -27,6 +27,21 @@ func held(t *testing.T, into map[string]string, step string) (release func() (co
 		_ = os.Remove(hold)
 		_ = cmd.Wait()
 		return cmd.ProcessState.ExitCode(), errs.String()
+	}
+}
+
+// A server has enough locks to dump tables that it cannot create in one transaction: each new table also needs locks
+// for its index and its TOAST table. The test runs alone, because the dump needs most of the locks.
+func TestRestoreOfManyTables(t *testing.T) {
+	settings := with(target(t), "BACKUP_DATABASE", "many")
+	database(t, "many", `DO $$ BEGIN
+  FOR i IN 1..1000 LOOP EXECUTE 'CREATE TABLE t' || i || ' (a text PRIMARY KEY)'; COMMIT; END LOOP;
+END $$;`)
+	must(t, verbBackup, settings, ReasonBackupSucceeded)
+	dropAfter(t, "many_too")
+	o := must(t, verbRestore, with(settings, "BACKUP_DATABASE", "many_too"), ReasonRestoreSucceeded)
+	if o.result.Restored.Tables != 1000 {
+		t.Errorf("restored: %+v", o.result.Restored)
 	}
 }
 
@@ -85,6 +100,20 @@ func TestRestoreRefusesOtherDataWithAsManyRows(t *testing.T) {
 	must(t, verbRestore, with(settings, "BACKUP_OVERWRITE", "true"), ReasonRestoreSucceeded)
 	if total() != "1000" {
 		t.Errorf("total after the restore: %s", total())
+	}
+}
+
+// A database is empty when the restore begins. A table that another client creates in it meanwhile is not replaced
+// without BACKUP_OVERWRITE.
+func TestRestoreKeepsWhatWasCreatedMeanwhile(t *testing.T) {
+	t.Parallel()
+	settings := backedUp(t)
+	database(t, "filling")
+	release := held(t, with(settings, "BACKUP_DATABASE", "filling"), "restored")
+	sql(t, "filling", "CREATE TABLE old (a int);")
+	code, errs := release()
+	if got := databaseState(t, "filling"); got != "old" || code != exitFinal || !strings.Contains(errs, "TargetNotEmpty") {
+		t.Errorf("code %d, in the end %s: %s", code, got, errs)
 	}
 }
 

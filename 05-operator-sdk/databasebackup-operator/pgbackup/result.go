@@ -29,16 +29,15 @@ type Result struct {
 	// Backups are the backups of this owner after a run of backup, newest first. The list of a failed run is nil when
 	// the run could not read the volume, or another run was changing it. Removed are the names of the backups that the
 	// run removed.
-	Backups []Listed `json:"backups,omitzero"`
+	Backups []Entry  `json:"backups,omitzero"`
 	Removed []string `json:"removed,omitempty"`
 	// Omitted is how many of Backups and Removed were left out to keep within ResultLimit, the oldest first.
 	Omitted int `json:"omitted,omitempty"`
 }
 
-// Facts are the facts about one backup.
-type Facts struct {
+// Dump has the facts about a backup that are both in its file and in a result.
+type Dump struct {
 	Name      string    `json:"name"`
-	State     State     `json:"state"`
 	Database  string    `json:"database"`
 	Path      string    `json:"path"`
 	Size      int64     `json:"size"` // of the dump, in bytes
@@ -48,16 +47,22 @@ type Facts struct {
 
 	ServerVersion string `json:"serverVersion,omitempty"`
 	PgDumpVersion string `json:"pgDumpVersion,omitempty"`
-	Tables        int    `json:"tables"`
-	Rows          int64  `json:"rows"` // of the tables that were counted
-	// NotCounted names tables whose rows were not counted, each with the reason.
-	NotCounted []string `json:"notCounted,omitempty"`
 
 	// Verified is the strongest verification that passed; nil when none passed, or a verification failed since.
 	Verified *Verified `json:"verified,omitempty"`
 	// Failure is a verification that failed, or that was not possible: State says which. A later verification that is as
 	// strong and passes removes it.
 	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Facts are the facts about one backup in a result.
+type Facts struct {
+	Dump
+	State  State `json:"state"`
+	Tables int   `json:"tables"`
+	Rows   int64 `json:"rows"` // of the tables that were counted
+	// NotCounted names tables whose rows were not counted, each with the reason.
+	NotCounted []string `json:"notCounted,omitempty"`
 }
 
 // Verified is how and when a backup was verified.
@@ -92,12 +97,6 @@ type Restored struct {
 	// RolesCreated is the number of roles that the dump needs and the server lacked. They were created without login and
 	// attributes.
 	RolesCreated int `json:"rolesCreated"`
-}
-
-// Listed is a backup in a list.
-type Listed struct {
-	Name  string `json:"name"`
-	State State  `json:"state"`
 }
 
 // ResultLimit is the length at which Kubernetes cuts a termination message, in bytes.

@@ -15,11 +15,11 @@ import (
 func TestResultKeepsWithinTheLimit(t *testing.T) {
 	long := strings.Repeat("ü", 5000)
 	r := Result{Verb: verbBackup, Reason: ReasonRowsDiffer, Message: long, Warning: long,
-		Backup: &Facts{Name: strings.Repeat("n", 200), Path: "/" + strings.Repeat("p", 700),
-			Database: strings.Repeat("\x01", 63), Failure: &Failure{Message: long[:600]},
+		Backup: &Facts{Dump: Dump{Name: strings.Repeat("n", 200), Path: "/" + strings.Repeat("p", 700),
+			Database: strings.Repeat("\x01", 63), Failure: &Failure{Message: long[:600]}},
 			NotCounted: []string{long[:400], long[:400], long[:400]}}}
 	for i := range 500 {
-		r.Backups = append(r.Backups, Listed{Name: fmt.Sprintf("orders-%d", i), State: StateGood})
+		r.Backups = append(r.Backups, Entry{Name: fmt.Sprintf("orders-%d", i), State: StateGood})
 		r.Removed = append(r.Removed, fmt.Sprintf("old-%d", i))
 	}
 	text, err := r.encode()
@@ -74,6 +74,8 @@ func TestClassify(t *testing.T) {
 		"a disk of the server": {
 			`pg_dump: error: query failed: ERROR:  could not write to file: No space left on device`, workPatterns,
 			ReasonDumpFailed},
+		"a full volume": {`pg_dump: error: could not write to output file: No space left on device`, workPatterns,
+			ReasonVolumeFull},
 		"the server ends": {
 			`pg_dump: error: query failed: FATAL:  terminating connection due to administrator command`, workPatterns,
 			ReasonConnectionLost},

@@ -16,22 +16,18 @@ func compareRows(ctx context.Context, s server, database string, facts *factsFil
 	if _, err := open.ask(ctx, sessionSettings); err != nil {
 		return nil, failf(ReasonConnectionLost, "count the restored rows: %w", err)
 	}
-	if _, err := open.ask(ctx, "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;"); err != nil {
-		return nil, classify(err, "count the restored rows", ReasonConnectionLost, workPatterns)
-	}
-	large, err := open.largeObjects(ctx)
-	if err != nil {
-		return nil, classify(err, "count the restored large objects", ReasonConnectionLost, workPatterns)
-	}
-	tables, err := open.tables(ctx)
+	restored, err := open.begin(ctx)
 	if err != nil {
 		return nil, classify(err, "list the restored tables", ReasonConnectionLost, workPatterns)
 	}
-	have := open.count(ctx, tables)
+	have, err := open.count(ctx, restored.Tables)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if what := difference(facts, have, large); what != "" {
+	if err != nil {
+		return nil, failf(ReasonConnectionLost, "count the restored rows: %w", err)
+	}
+	if what := difference(facts, have, restored.LargeObjects); what != "" {
 		return have.rows, failf(ReasonRowsDiffer, "the rows differ from those of the dump: %s", what)
 	}
 	return have.rows, nil

@@ -68,7 +68,7 @@ func (p *program) try(ctx context.Context, body io.Reader) (err error) {
 	if _, err := server.createRoles(ctx, scratchDatabase, asked.Facts.Encoding, asked.Facts.Roles); err != nil {
 		return scratchFault("create the roles", err)
 	}
-	err = server.restore(ctx, scratchDatabase, io.MultiReader(decoder.Buffered(), body), false)
+	err = server.restore(ctx, scratchDatabase, io.MultiReader(decoder.Buffered(), body))
 	if err != nil {
 		return classify(err, "the dump can be read, but the scratch server refused a part of it",
 			ReasonScratchRestoreFailed, nil)

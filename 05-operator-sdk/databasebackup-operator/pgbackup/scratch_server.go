@@ -51,8 +51,10 @@ func (p *program) startScratch(ctx context.Context) (*scratch, error) {
 		"-c", "shared_buffers=32MB", "-c", "max_connections=10", "-c", "max_locks_per_transaction=1024",
 		"-c", "autovacuum=off", "-c", "jit=off", "-c", "max_parallel_maintenance_workers=0",
 		"-c", "max_parallel_workers_per_gather=0"}
-	// The server is not bound to ctx: remove stops it.
-	if s.postgres, err = s.command(context.WithoutCancel(ctx), "postgres", args...); err != nil {
+	// The server is not bound to ctx: remove stops it. PGCLIENTENCODING would be its default for clients, also of a
+	// database whose encoding cannot be converted.
+	postgres := s.withEncoding("")
+	if s.postgres, err = postgres.command(context.WithoutCancel(ctx), "postgres", args...); err != nil {
 		return s, err
 	}
 	s.postgres.Stderr = &s.said

@@ -186,7 +186,7 @@ func TestEveryTextOfTheResultIsFiltered(t *testing.T) {
 	c := Config{Result: settings["BACKUP_RESULT"], environ: []string{"PGPASSWORD=hunter2-hunter2"}}
 	p := &program{hooks: hooks{step: func(string) {}, now: time.Now}, config: c, out: &out, hide: newFilter(c).own}
 	text := "as hunter2-hunter2 says"
-	p.result = Result{Verb: verbBackup, Warning: text, Backup: &Facts{Failure: &Failure{Message: text}}}
+	p.result = Result{Verb: verbBackup, Warning: text, Backup: &Facts{Dump: Dump{Failure: &Failure{Message: text}}}}
 	p.report(errors.New(text), &errs)
 	if all := out.String() + errs.String(); strings.Contains(all, "hunter2") || strings.Count(all, "***") != 4 {
 		t.Errorf("shown: %s", all)

@@ -21,18 +21,17 @@ type session struct {
 	mark   string
 	stderr errorLines
 	hide   func(string) string
-	names  []string // of users, that may appear in messages
 	closed bool
 }
 
 // dial starts a session. It does not wait for the connection: the first call of ask does.
-func (s server) dial(ctx context.Context, database string, names ...string) (*session, error) {
+func (s server) dial(ctx context.Context, database string) (*session, error) {
 	s = s.withEncoding("") // sessionSettings set it, when the encoding of the database is known
 	cmd, err := s.command(ctx, "psql", psqlArgs(database)...)
 	if err != nil {
 		return nil, err
 	}
-	c := &session{cmd: cmd, mark: rand.Text(), names: append(names, database), hide: s.hide}
+	c := &session{cmd: cmd, mark: rand.Text(), hide: s.hide}
 	cmd.Stderr = &c.stderr
 	if c.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func (p *program) connect(ctx context.Context, database string) (opened *session
 	limit := min(p.config.Wait, defaultWait)
 	var last error
 	connected, err := poll(ctx, limit, func() (bool, error) {
-		if opened, err = p.target.dial(ctx, database, p.config.User); err != nil {
+		if opened, err = p.target.dial(ctx, database); err != nil {
 			return false, err
 		}
 		if _, err = opened.ask(ctx, sessionSettings); err == nil {

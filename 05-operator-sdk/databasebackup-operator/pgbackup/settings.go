@@ -27,6 +27,7 @@ type Config struct {
 	Host, Port, User string
 	Verify           Mode
 	Query            string
+	CheckAgain       []string
 	Policy           Policy
 	Location         *time.Location
 	Overwrite        bool
@@ -136,6 +137,12 @@ func (r *reader) verification(c *Config) {
 	// psql would run it as a psql command, and some psql commands run programs.
 	if strings.HasPrefix(c.Query, `\`) {
 		r.wrong("BACKUP_QUERY", `begins with \`, "write one SQL query")
+	}
+	for name := range strings.FieldsFuncSeq(r.values["BACKUP_CHECK_AGAIN"], func(c rune) bool { return c == ',' }) {
+		if !nameForm.MatchString(name) {
+			r.wrong("BACKUP_CHECK_AGAIN", fmt.Sprintf("has %q", name), "list names of backups, separated by commas")
+		}
+		c.CheckAgain = append(c.CheckAgain, name)
 	}
 }
 

@@ -69,6 +69,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"a mode": {verbBackup, "BACKUP_VERIFY", "archive",
 			"BACKUP_VERIFY is \"archive\": set None, Archive or Restore"},
 		"a command of psql": {verbBackup, "BACKUP_QUERY", ` \! id`, `BACKUP_QUERY begins with \: write one SQL query`},
+		"a backup to check again that is a path": {verbBackup, "BACKUP_CHECK_AGAIN", "orders-1,../x",
+			`BACKUP_CHECK_AGAIN has "../x": list names of backups`},
 		"a number": {verbDelete, "BACKUP_KEEP_LAST", "-1",
 			"BACKUP_KEEP_LAST is \"-1\": set a whole number from 0"},
 		"a number with a unit": {verbDelete, "BACKUP_MAX_AGE_DAYS", "7d", "BACKUP_MAX_AGE_DAYS is \"7d\""},

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"strings"
 )
 
-// snapshot has the properties of a database in the transaction that pg_dump joins.
+// snapshot has the properties of a database in one transaction, which pg_dump joins.
 type snapshot struct {
 	ID            string     `json:"id"`
 	Version       string     `json:"version"`
@@ -61,21 +59,10 @@ func (c *session) begin(ctx context.Context) (snapshot, error) {
 	var found snapshot
 	lines, err := c.ask(ctx, snapshotQuery)
 	if err != nil {
-		return found, classify(err, "export a snapshot", ReasonDumpFailed, workPatterns, c.names...)
+		return found, err
 	}
 	if err := json.Unmarshal(validJSON(lines), &found); err != nil || found.ID == "" {
 		return found, failf(ReasonDumpFailed, "export a snapshot: the server's answer cannot be read (%v)", err)
 	}
 	return found, nil
-}
-
-// largeObjects is the number of large objects.
-func (c *session) largeObjects(ctx context.Context) (int64, error) {
-	lines, err := c.ask(ctx, "SELECT count(*) FROM pg_largeobject_metadata;")
-	if err != nil {
-		return 0, err
-	}
-	var n int64
-	_, err = fmt.Sscan(strings.Join(lines, ""), &n)
-	return n, err
 }

@@ -150,33 +150,22 @@ func nameOf(file string) string {
 	return ""
 }
 
-// backups returns all backups of the folder. Other files are left out.
-func (s *store) backups() ([]backup, error) {
+// entries returns the properties of all backups of the folder that retention uses. Other files are left out.
+func (s *store) entries() (found []Entry, err error) {
 	files, err := s.files()
 	if err != nil {
 		return nil, err
 	}
-	var found []backup
 	for _, f := range files {
 		name := nameOf(f.Name())
-		if name == "" || slices.ContainsFunc(found, func(b backup) bool { return b.Name == name }) {
+		if name == "" || slices.ContainsFunc(found, func(e Entry) bool { return e.Name == name }) {
 			continue
 		}
 		if b := s.backup(name); b.State != "" {
-			found = append(found, b)
+			found = append(found, b.Entry)
 		}
 	}
 	return found, nil
-}
-
-// entries returns the properties of all backups of the folder that retention uses.
-func (s *store) entries() ([]Entry, error) {
-	found, err := s.backups()
-	var entries []Entry
-	for _, b := range found {
-		entries = append(entries, b.Entry)
-	}
-	return entries, err
 }
 
 // backup examines the files of one name. Its State is empty if there are neither dump nor facts.

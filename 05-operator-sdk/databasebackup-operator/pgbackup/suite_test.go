@@ -340,7 +340,8 @@ func startPostgres() error {
 	}
 	postgres = exec.Command(toolsDir+"/postgres", "-D", data, "-k", serverDir, "-p", serverPort,
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "autovacuum=off",
-		"-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB")
+		"-c", "shared_buffers=16MB", "-c", "max_wal_size=256MB",
+		"-c", "max_locks_per_transaction=10", "-c", "max_pred_locks_per_transaction=10") // see TestRestoreOfManyTables
 	postgres.Env, postgres.Dir, postgres.Stderr = append([]string{"LC_ALL=C"}, germanLocale(p.dir)...), "/", log
 	postgres.SysProcAttr = &syscall.SysProcAttr{Credential: p.credential, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := postgres.Start(); err != nil {

@@ -104,14 +104,24 @@ LEFT JOIN pg_tablespace s ON s.oid = d.dattablespace AND s.oid <> template0.datt
 WHERE d.datname = current_database();
 `
 
-// inspect examines the target. The session is connected to another database.
-func (p *program) inspect(ctx context.Context, other *session) (targetState, error) {
+// refuseData is the error for a target with data that the restore may not replace.
+func (p *program) refuseData(target targetState) error {
+	if !target.exists || target.Empty || p.config.Overwrite {
+		return nil
+	}
+	return failf(ReasonTargetNotEmpty, "database %q is not empty, and this restore did not write its data: "+
+		"restore into another database, or set overwrite (BACKUP_OVERWRITE=true) to replace it", p.config.Database)
+}
+
+// inspect examines the target.
+func (p *program) inspect(ctx context.Context) (targetState, error) {
 	var found targetState
-	lines, err := other.ask(ctx, "SELECT 1 FROM pg_database WHERE datname ="+literal(p.config.Database)+";")
+	oid, err := p.target.query(ctx, maintenance,
+		"SELECT oid FROM pg_database WHERE datname ="+literal(p.config.Database)+";")
 	if err != nil {
 		return found, classify(err, "look for the database", ReasonRestoreFailed, workPatterns)
 	}
-	if len(lines) == 0 {
+	if oid == "" {
 		return found, nil
 	}
 	open, err := p.connect(ctx, p.config.Database)
@@ -119,7 +129,7 @@ func (p *program) inspect(ctx context.Context, other *session) (targetState, err
 		return found, err
 	}
 	defer func() { _ = open.close() }()
-	lines, err = open.ask(ctx, strings.ReplaceAll(targetQuery, "$uid", literal(p.config.RestoreUID)))
+	lines, err := open.ask(ctx, strings.ReplaceAll(targetQuery, "$uid", literal(p.config.RestoreUID)))
 	if err != nil {
 		return found, classify(err, "look into the database", ReasonRestoreFailed, workPatterns)
 	}

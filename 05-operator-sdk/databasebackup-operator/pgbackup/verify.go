@@ -36,6 +36,31 @@ func (p *program) verifyAndRecord(ctx context.Context, s *store, facts *factsFil
 	return err
 }
 
+// checkAgain verifies backups that a restore found damaged, in the mode Archive. A restore mounts the volume read-only,
+// and cannot record what it found. Retention does not count a broken dump, so it runs after this.
+func (p *program) checkAgain(ctx context.Context, s *store) error {
+	for _, name := range p.config.CheckAgain {
+		found := s.backup(name)
+		if found.facts == nil || found.State == StateBroken || found.State == StateMissing {
+			continue
+		}
+		err := p.checkArchive(ctx, s, found.facts)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !faulty[reasonOf(err)] {
+			continue
+		}
+		found.facts.fail(Failure{Mode: ModeArchive, Reason: reasonOf(err), Message: shorten(p.line(err), messageLimit),
+			Time: p.now().UTC().Truncate(time.Millisecond)})
+		if err := s.record(found.facts); err != nil {
+			return err
+		}
+		p.log.Warn("Found a damaged backup", "backup", name, "reason", reasonOf(err))
+	}
+	return nil
+}
+
 // fail records a verification that did not pass. Only evidence against the dump undoes an earlier verification.
 func (s *factsFile) fail(failure Failure) {
 	s.Failure = &failure
@@ -128,12 +153,11 @@ func (p *program) readArchive(ctx context.Context, facts *factsFile, path, how s
 	if versionErr != nil {
 		return versionErr
 	}
-	if wrote := 0; facts.PgDumpVersion != "" {
-		if _, err := fmt.Sscan(facts.PgDumpVersion, &wrote); err == nil && major < wrote {
-			return failf(ReasonVersionMismatch,
-				"pg_restore of version %s cannot read a dump of version %s: use an image of that version",
-				version, facts.PgDumpVersion)
-		}
+	wrote := 0
+	if _, err := fmt.Sscan(facts.PgDumpVersion, &wrote); err == nil && major < wrote {
+		return failf(ReasonVersionMismatch,
+			"pg_restore of version %s cannot read a dump of version %s: use an image of that version",
+			version, facts.PgDumpVersion)
 	}
 	return classify(err, "read the dump", ReasonArchiveUnreadable, nil)
 }

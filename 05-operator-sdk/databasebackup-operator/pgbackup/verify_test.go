@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Each mode detects the damage that it can detect: Archive detects every change of the bytes, Restore also a change to
@@ -62,8 +65,7 @@ func TestDamagedDumpsAreCaught(t *testing.T) {
 					})
 				}
 				o := must(t, verbBackup, with(settings, "BACKUP_VERIFY", string(mode)), want)
-				s := &store{dir: filepath.Dir(pathOf(settings, "")), owner: settings["BACKUP_OWNER"]}
-				state, recorded := s.backup(settings["BACKUP_NAME"]).State, o.result.Backup
+				state, recorded := storeOf(settings).backup(settings["BACKUP_NAME"]).State, o.result.Backup
 				if want == ReasonAlreadyComplete {
 					if state != StateGood || recorded.Verified == nil || recorded.Verified.Mode != mode {
 						t.Errorf("%s: state %s, facts %+v", mode, state, recorded)
@@ -79,6 +81,33 @@ func TestDamagedDumpsAreCaught(t *testing.T) {
 		})
 	}
 	noScratchLeft(t, settings)
+}
+
+// A restore that finds a damaged backup cannot record that. The next run does, and removes it instead of an older good
+// backup.
+func TestABackupThatARestoreFoundDamagedIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	settings := with(target(t), "BACKUP_KEEP_LAST", "2")
+	older, damaged := with(settings, "BACKUP_NAME", "orders-1"), with(settings, "BACKUP_NAME", "orders-2")
+	must(t, verbBackup, older, ReasonBackupSucceeded)
+	must(t, verbBackup, damaged, ReasonBackupSucceeded)
+	dump, err := os.ReadFile(pathOf(damaged, suffixDump))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dump[len(dump)-40] ^= 0xff
+	overwrite(t, pathOf(damaged, suffixDump), dump)
+	must(t, verbRestore, with(damaged, "BACKUP_DATABASE", "other"), ReasonChecksumMismatch)
+
+	o := must(t, verbBackup, with(settings, "BACKUP_NAME", "orders-3", "BACKUP_CHECK_AGAIN", "orders-1,orders-2,gone"),
+		ReasonBackupSucceeded)
+	want := []Entry{{Name: "orders-3", State: StateGood}, {Name: "orders-1", State: StateGood}}
+	if diff := cmp.Diff(want, o.result.Backups); diff != "" {
+		t.Errorf("(-want +have):\n%s", diff)
+	}
+	if o.result.Warning != "" {
+		t.Error(o.result.Warning)
+	}
 }
 
 func noScratchLeft(t *testing.T, settings map[string]string) {
@@ -112,6 +141,27 @@ func TestQueryOfTheRestoredDatabase(t *testing.T) {
 		})
 	}
 	noScratchLeft(t, settings)
+}
+
+// A connection that is lost while the restored rows are counted proves nothing: neither does the backup count as
+// verified by a restore, nor does the restored database replace another one.
+func TestRowsThatWereNotComparedAreNoProof(t *testing.T) {
+	t.Parallel()
+	settings := target(t)
+	lossy := toolsWith(t, map[string]string{
+		"psql": fmt.Sprintf(`sed -u '/^SAVEPOINT counting/Q' | %s/psql "$@"`, toolsDir)})
+	o := must(t, verbBackup, with(restoring(t, with(settings, "PATH", lossy)), "PATH", os.Getenv("PATH")),
+		ReasonScratchFailed)
+	if b := o.result.Backup; b.Verified.Mode != ModeArchive || b.State != StateUnverifiable ||
+		!strings.Contains(o.result.Message, "count the restored rows") {
+		t.Errorf("%s, facts: %+v", o.result.Message, b)
+	}
+	database(t, "uncounted", "CREATE TABLE old (a int);")
+	into := with(settings, "BACKUP_DATABASE", "uncounted", "BACKUP_OVERWRITE", "true", "PATH", lossy)
+	must(t, verbRestore, into, ReasonConnectionLost)
+	if got := databaseState(t, "uncounted"); got != "old" {
+		t.Errorf("after the restore: %s", got)
+	}
 }
 
 func TestScratchServerThatCannotBeMadeIsNotHeldAgainstTheDump(t *testing.T) {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 
 	"k8s.io/client-go/rest"
 
@@ -12,7 +16,8 @@ import (
 
 func TestItSaysInOneLineWhyItCannotStart(t *testing.T) { // runs first, before the CRD is installed
 	admin := "--kubeconfig=" + kubeconfig(t, "")
-	unreachable := testenv.WriteKubeconfig(t, &rest.Config{Host: "https://" + testenv.FreeAddress(t)}, "")
+	nobody := fmt.Sprint("https://127.0.0.1:", testenv.FreePort(t))
+	unreachable := testenv.WriteKubeconfig(t, &rest.Config{Host: nobody}, "")
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +53,8 @@ func TestItSaysInOneLineWhyItCannotStart(t *testing.T) { // runs first, before t
 	} {
 		t.Run(situation, func(t *testing.T) {
 			p := launch(t, test.args...)
-			code, text := p.ExitCode("20s"), p.Output()
+			gomega.NewWithT(t).Eventually(p, "20s").Should(gexec.Exit())
+			code, text := p.ExitCode(), p.Output()
 			if code == 0 || !strings.Contains(text, test.want) {
 				t.Errorf("it ended with code %d and said:\n%s\nwant %q", code, text, test.want)
 			}

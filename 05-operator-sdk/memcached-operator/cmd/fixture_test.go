@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,27 +29,19 @@ import (
 
 var (
 	config  *rest.Config
-	binary  string
 	crds    = filepath.Join("..", "config", "crd", "bases")
 	install sync.Once // installs the CRDs, after the tests that run without them
 )
 
+// TestMain makes the test binary the program itself when the tests start it again.
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	folder, err := os.MkdirTemp("", name+"-")
-	if err != nil {
-		panic(err)
+	if os.Getenv("IS_PROGRAM") != "" {
+		main()
+		return
 	}
-	testenv.OnInterrupt(func() { os.RemoveAll(folder) })
-	binary = filepath.Join(folder, name)
-	code := testenv.Main(m, func(cfg *rest.Config) error {
-		config = cfg
-		build := exec.Command("go", "build", "-o", binary, ".")
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		return build.Run()
-	})
-	os.RemoveAll(folder)
-	os.Exit(code)
+	os.Setenv("IS_PROGRAM", "yes")
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil }))
 }
 
 // kubeconfig writes a kubeconfig for a user, or for the administrator when user is empty, and returns its path.
@@ -61,10 +52,18 @@ func kubeconfig(t *testing.T, user string) string {
 	return testenv.WriteKubeconfig(t, cfg, "")
 }
 
-// launch starts the program.
+// launch starts the program. An argument that does not begin with -- is an environment variable.
 func launch(t *testing.T, args ...string) *programtest.Process {
 	t.Helper()
-	return programtest.Start(t, binary, append([]string{"--health-probe-bind-address=0"}, args...)...)
+	flags := []string{"--health-probe-bind-address=0"}
+	for _, arg := range args {
+		if name, value, _ := strings.Cut(arg, "="); strings.HasPrefix(name, "--") {
+			flags = append(flags, arg)
+		} else {
+			t.Setenv(name, value)
+		}
+	}
+	return programtest.Start(t, os.Args[0], flags...)
 }
 
 // A fixture is a client of the administrator, with a new namespace.

@@ -157,27 +157,12 @@ func certificates() []byte {
 	return out.Bytes()
 }
 
-// Write writes an image as an archive, whole or not at all.
+// Write writes an image as an archive.
 func Write(path string, tag name.Tag, image v1.Image) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".image-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if err := tarball.Write(tag, image, f); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return tarball.WriteToFile(path, tag, image)
 }
 
 // Sizes of an image in bytes: compressed, and unpacked on a node.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -89,7 +91,8 @@ func TestTheOperatorsUseAllThatTheyMayDoAndNoMore(t *testing.T) {
 			begin := w.logged()
 			w.live(strings.Split(way, "/")[0], all)
 			// Where the API server does not stream lists, an informer needs the verb list.
-			w.live(strings.Split(way, "/")[0], all, "KUBE_FEATURE_WatchListClient=false")
+			t.Setenv("KUBE_FEATURE_WatchListClient", "false")
+			w.live(strings.Split(way, "/")[0], all)
 			requests, err := ReadAudit(bytes.NewReader(w.audit()[begin:]), "system:serviceaccount:myweb-operator:myweb-operator")
 			w.Expect(err).NotTo(gomega.HaveOccurred())
 			var out bytes.Buffer
@@ -155,16 +158,14 @@ func (w *fixture) may(who rbacv1.Subject, verb, resource, namespace string) bool
 }
 
 // live runs the operator through the life of a MyWeb: made, changed behind its back, changed, deleted.
-func (w *fixture) live(impl string, all []*unstructured.Unstructured, env ...string) {
+func (w *fixture) live(impl string, all []*unstructured.Unstructured) {
 	w.t.Helper()
-	program := filepath.Join(w.t.TempDir(), "operator")
 	source := image.Programs[impl]
-	build := exec.CommandContext(w.t.Context(), "go", "build", "-o", program, source.Package)
-	build.Dir = filepath.Join("..", "..", "..", source.Chapter)
-	out, err := build.CombinedOutput()
-	w.Expect(err).NotTo(gomega.HaveOccurred(), string(out))
+	program, err := gexec.Build(source.Package, "-C", filepath.Join("..", "..", "..", source.Chapter))
+	w.Expect(err).NotTo(gomega.HaveOccurred())
+	w.t.Cleanup(gexec.CleanupBuildArtifacts)
 	args, metrics := w.flags(all)
-	p := programtest.Start(w.t, program, slices.Concat(args, []string{"--kubeconfig=" + w.kubeconfig()}, env)...)
+	p := programtest.Start(w.t, program, append(args, "--kubeconfig="+w.kubeconfig())...)
 	defer p.Terminate()
 	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
 		"metadata": map[string]any{"namespace": "websites", "name": "site"}, "spec": map[string]any{"image": "nginx"}}}
@@ -221,7 +222,7 @@ func (w *fixture) flags(all []*unstructured.Unstructured) (args []string, metric
 		case strings.HasPrefix(arg, "--health-probe"):
 			args[i] = "--health-probe-bind-address=0"
 		case strings.HasPrefix(arg, "--metrics-bind"):
-			metrics = testenv.FreeAddress(w.t)
+			metrics = fmt.Sprint("127.0.0.1:", testenv.FreePort(w.t))
 			args[i] = "--metrics-bind-address=" + metrics
 		}
 	}

@@ -276,8 +276,8 @@ func TestWaitingSaysWhyItIsInVain(t *testing.T) {
 		"the namespace refuses the pod": {deployment: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{
 			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota: small"}}},
 			want: "takes no pod of the operator: exceeded quota: small: change its policy or quota"},
-		"nobody does anything": {want: "not ready in time: 0 of 1 replicas are ready: see kubectl -n " + namespace.Name +
-			" describe pods"},
+		"nobody does anything": {want: "not ready in time: 0 of 1 replicas are updated, 0 pods are ready: " +
+			"see kubectl -n " + namespace.Name + " describe pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := rolling(t, namespace.Name, test.deployment, test.pod)

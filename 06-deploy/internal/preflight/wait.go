@@ -76,7 +76,8 @@ func rollout(ctx context.Context, c client.Client, kube kubernetes.Interface, d 
 		return err
 	}
 	if last == "" {
-		last = fmt.Sprintf("%d of %d replicas are ready", d.Status.ReadyReplicas, *d.Spec.Replicas)
+		last = fmt.Sprintf("%d of %d replicas are updated, %d pods are ready", d.Status.UpdatedReplicas,
+			*d.Spec.Replicas, d.Status.ReadyReplicas)
 	}
 	return fmt.Errorf("the operator is not ready in time: %s: see kubectl -n %s describe pods", last, d.Namespace)
 }

@@ -5,6 +5,7 @@
 package testenv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -59,7 +61,8 @@ func Root() (string, error) {
 	return "", errors.Join(err, ErrNoRepository)
 }
 
-// NewEnvironment returns an API server with the CRDs found at the given paths, to be started and stopped.
+// NewEnvironment returns an API server with the CRDs found at the given paths, to be started and stopped. Ctrl-C stops
+// it, too.
 func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 	assets, err := Assets()
 	if err != nil {
@@ -70,7 +73,8 @@ func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 		CRDDirectoryPaths:     crds,
 		ErrorIfCRDPathMissing: true,
 		// Never the cluster of KUBECONFIG, whatever USE_EXISTING_CLUSTER says.
-		UseExistingCluster: new(false),
+		UseExistingCluster:       new(false),
+		ControlPlaneStartTimeout: time.Minute, // of a busy machine: after the usual 20 s all would begin again
 	}
 	// Without a given address kube-apiserver looks for the default route, and ends on a machine that has no
 	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
@@ -79,56 +83,40 @@ func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 		Set("advertise-address", "127.0.0.1").
 		Set("endpoint-reconciler-type", "none").
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	return env, nil
-}
-
-// StartAPIServer starts a kube-apiserver and its etcd, installs the CRDs found at the given paths
-// and returns the administrator's configuration. The caller must call stop.
-func StartAPIServer(crds ...string) (cfg *rest.Config, stop func() error, err error) {
-	env, err := NewEnvironment(crds...)
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg, err = env.Start()
-	if err != nil {
-		return nil, nil,
-			fmt.Errorf("start kube-apiserver from %s: %w", env.BinaryAssetsDirectory, errors.Join(err, env.Stop()))
-	}
-	cfg.QPS = -1 // no limit on the client's side: a test must not wait for itself
 	OnInterrupt(func() { _ = env.Stop() })
-	return cfg, env.Stop, nil
+	return env, nil
 }
 
 // Main runs the tests of a package on an API server that they share, and returns the code to exit with. Before the
 // first test, prepare gets the administrator's configuration.
 func Main(m *testing.M, prepare func(*rest.Config) error, crds ...string) (code int) {
-	cfg, stop, err := StartAPIServer(crds...)
+	env, err := NewEnvironment(crds...)
 	if err == nil {
-		if err = prepare(cfg); err == nil {
-			code = m.Run()
-		}
-		err = errors.Join(err, stop())
+		defer func() { _ = env.Stop() }() // kills the servers when they do not end
+		_, err = env.Start()
+	}
+	if err == nil {
+		err = prepare(env.Config)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return code
+	return m.Run()
 }
 
 // NewAPIServer starts an API server that ends with the test, and returns the administrator's configuration.
 func NewAPIServer(t *testing.T, crds ...string) *rest.Config {
 	t.Helper()
-	cfg, stop, err := StartAPIServer(crds...)
+	env, err := NewEnvironment(crds...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return cfg
+	t.Cleanup(func() { _ = env.Stop() })
+	if _, err := env.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return env.Config
 }
 
 var cleanups sync.WaitGroup
@@ -137,13 +125,11 @@ var cleanups sync.WaitGroup
 // groups and would live on.
 func OnInterrupt(cleanup func()) {
 	cleanups.Add(1)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
+	interrupted, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(interrupted, func() {
 		cleanup()
 		cleanups.Done()
 		cleanups.Wait()
 		os.Exit(130)
-	}()
+	})
 }

@@ -280,7 +280,7 @@ func (w *suite) rollback() {
 	w.rollTo("the rollback", oldImage, func() { w.kubectl("-n", operator, "rollout", "undo", "deployment/"+operator) })
 }
 
-// rollTo rolls the operator to another image while MyWebs change each second. Every change must arrive, the operator
+// rollTo rolls the operator to another image while MyWebs change. Every change must arrive, the operator
 // must not touch MyWebs that were not changed, and no Deployment changes more often than its MyWeb.
 func (w *suite) rollTo(what, image string, roll func()) {
 	w.Helper()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,9 @@ func (w workshop) lintGo(dirs []string) step {
 			return err
 		}
 		// Not beside the files of the local cluster, which `make down` removes: the first run takes long.
-		cache := filepath.Join(w.bin(), ".golangci-lint")
-		work := filepath.Join(cache, "go.work")
-		if err := errors.Join(os.MkdirAll(cache, 0o755), os.RemoveAll(work)); err != nil {
+		dir := filepath.Join(w.bin(), ".golangci-lint")
+		cache, work := cmp.Or(os.Getenv("GOLANGCI_LINT_CACHE"), dir), filepath.Join(dir, "go.work")
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.RemoveAll(work)); err != nil {
 			return err
 		}
 		run := func(dir, work, program string, args ...string) error {
@@ -76,7 +77,7 @@ func (w workshop) lintGo(dirs []string) step {
 		use, packages := []string{"work", "init"}, []string(nil)
 		for _, module := range modules {
 			switch {
-			case !within(dirs, module) || !hasCode(filepath.Join(w.root, module)):
+			case !chapter.Within(dirs, module) || !hasCode(filepath.Join(w.root, module)):
 			case module == lintModule:
 				err = errors.Join(err, lint(module, "off", "./..."))
 			default:
@@ -109,14 +110,14 @@ func (w workshop) lintProse(dirs []string) step {
 			return nil
 		}
 		builder := w.builder()
-		builder.Cgo = true
+		builder.Env = append(builder.Env, "CGO_ENABLED=1")
 		if err := builder.Program(ctx, filepath.Join(w.root, textModule), "github.com/vale-cli/vale/v3/cmd/vale",
 			vale); err != nil {
 			return err
 		}
 		files := slices.DeleteFunc(w.tracked(ctx, out, "*.md", "*.go"), func(file string) bool {
 			return strings.Contains(file, "zz_generated") || strings.Contains(file, "/generated/") ||
-				strings.Contains(file, "/testdata/") || !within(dirs, file)
+				strings.Contains(file, "/testdata/") || !chapter.Within(dirs, file)
 		})
 		if len(files) == 0 {
 			return nil
@@ -140,7 +141,7 @@ func (w workshop) lintWorkflows(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return foreground(w.program(ctx, filepath.Join(w.bin(), actionlint), files...), out)
+	return w.run(ctx, out, "", filepath.Join(w.bin(), actionlint), files...)
 }
 
 // shellcheck runs where it is installed; CI installs it.
@@ -153,7 +154,7 @@ func (w workshop) shellcheck(ctx context.Context, out io.Writer) error {
 	if len(files) == 0 {
 		return nil
 	}
-	return foreground(w.program(ctx, "shellcheck", append([]string{"-x", "-P", "SCRIPTDIR"}, files...)...), out)
+	return w.run(ctx, out, "", "shellcheck", append([]string{"-x", "-P", "SCRIPTDIR"}, files...)...)
 }
 
 // tracked returns the files that git tracks or would track here, and none outside a git repository.
@@ -174,11 +175,4 @@ func (w workshop) program(ctx context.Context, name string, args ...string) *exe
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = w.root, w.chapterEnv()
 	return cmd
-}
-
-// within reports whether a path is in one of the folders.
-func within(dirs []string, path string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool {
-		return dir == "." || path == dir || strings.HasPrefix(path, dir+"/")
-	})
 }

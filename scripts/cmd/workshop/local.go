@@ -41,12 +41,8 @@ func toolsCommand() *cobra.Command {
 					names = append(names, t.Name)
 				}
 			}
-			return w.tools(cmd, names)
+			return w.builder().Ensure(cmd.Context(), names...)
 		})
-}
-
-func (w workshop) tools(cmd *cobra.Command, names []string) error {
-	return w.builder().Ensure(cmd.Context(), names...)
 }
 
 // builder compiles tools. A compiler is a Go program itself: when each of the parallel compilers has 2 GiB free, it
@@ -84,7 +80,7 @@ func (w workshop) ensureLens(ctx context.Context) error {
 func upCommand() *cobra.Command {
 	return newCommand("up", "Start the local cluster, or repair it", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
-			if err := w.tools(cmd, tools.Local); err != nil {
+			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
 				return err
 			}
 			if err := w.ensureLens(cmd.Context()); err != nil {
@@ -113,7 +109,7 @@ func holdCommand() *cobra.Command {
 	cmd := newCommand("hold",
 		"Start a separate cluster, print its state folder, remove it when stdin ends", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) (err error) {
-			if err := w.tools(cmd, tools.Local); err != nil {
+			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
 				return err
 			}
 			if w.state, err = os.MkdirTemp("", "workshop-"); err != nil {

@@ -28,7 +28,7 @@ func (w workshop) newChapter(ctx context.Context, out io.Writer, name string) er
 		if _, err := chapter.Sync(w.root); err != nil {
 			return err
 		}
-		if err := w.goCommand(ctx, out, name, "mod", "tidy"); err != nil {
+		if err := w.run(ctx, out, name, "go", "mod", "tidy"); err != nil {
 			return fmt.Errorf("go mod tidy: %w; nothing of %s is left, try again", err, name)
 		}
 		return w.recordBlocks()

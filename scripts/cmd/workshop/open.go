@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -22,7 +21,7 @@ func openCommand() *cobra.Command {
 	cmd := newCommand("open", "Show the workshop in a browser", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
 			if check {
-				return w.goCommand(cmd.Context(), os.Stdout, "scripts", "test", "-count=1", "./internal/window")
+				return w.run(cmd.Context(), os.Stdout, "scripts", "go", "test", "-count=1", "./internal/window")
 			}
 			course, err := w.course()
 			if err != nil {
@@ -32,7 +31,7 @@ func openCommand() *cobra.Command {
 			// would be ignored by the programs in the terminals, too.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			server, err := window.New(window.Config{Root: w.root, State: w.state, Env: w.pageEnv(), Course: course,
-				Ledger: w.cluster().Ledger(), Checks: filepath.Join(w.state, "checks"), Port: port,
+				Ledger: w.cluster().Ledger(), Port: port,
 				Objects: func() (window.Reader, error) { return w.cluster().Reader() },
 				Present: present, Grace: openGrace})
 			if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/page"
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/internal/tools"
 )
 
@@ -126,7 +127,7 @@ func (w workshop) play(cmd *cobra.Command, path, until string, pause bool, crds 
 	if err != nil {
 		return err
 	}
-	if err := w.tools(cmd, tools.Local); err != nil {
+	if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
 		return err
 	}
 	if err := w.ensureLens(cmd.Context()); err != nil {
@@ -188,25 +189,28 @@ func (w workshop) checkPages(ctx context.Context, out io.Writer, paths []string)
 // onlinePages is the folder whose pages need a network: kubebuilder asks for the modules of a new project.
 const onlinePages = "05-operator-sdk"
 
-// checkPagesAtOnce checks the pages of several folders in parallel, each folder in its own network namespace, because
-// programs of different pages may listen on the same port. Where no namespace can be made, pages run one after the
-// other.
-func (w workshop) checkPagesAtOnce(ctx context.Context, out io.Writer, paths []string) error {
+// pageSteps returns the steps that check all pages: one for each folder, in its own network namespace, because programs
+// of different pages may listen on the same port. Where no namespace can be made, there is one step.
+func (w workshop) pageSteps(ctx context.Context, paths []string) (steps []step) {
 	offline := filepath.Join(w.root, "scripts", "offline.sh")
 	if exec.CommandContext(ctx, offline, "true").Run() != nil {
-		return w.checkPages(ctx, out, paths)
+		return []step{w.pageStep(paths)}
 	}
-	groups := groupPages(w.root, paths)
-	t, errs := newTurns(out, make([]string, len(groups))), make([]error, len(groups))
-	inParallel(len(groups), func(i int) {
-		defer t.end(i)
-		args := append([]string{filepath.Join(w.bin(), "workshop"), "pages"}, groups[i].paths...)
-		if groups[i].folder != onlinePages {
-			args = append([]string{offline}, args...)
+	for _, group := range groupPages(w.root, paths) {
+		args := append([]string{offline, filepath.Join(w.bin(), "workshop"), "pages"}, group.paths...)
+		if group.folder == onlinePages {
+			args = args[1:]
 		}
-		errs[i] = foreground(exec.CommandContext(ctx, args[0], args[1:]...), t.writer(i))
-	})
-	return errors.Join(errs...)
+		steps = append(steps, step{"pages of " + group.folder, func(ctx context.Context, out io.Writer) error {
+			return foreground(exec.CommandContext(ctx, args[0], args[1:]...), out)
+		}})
+	}
+	return steps
+}
+
+// pageStep is a step that checks pages one after the other.
+func (w workshop) pageStep(paths []string) step {
+	return step{"pages", func(ctx context.Context, out io.Writer) error { return w.checkPages(ctx, out, paths) }}
 }
 
 // A pageGroup is the pages below one folder of the repository.
@@ -265,12 +269,8 @@ func (w workshop) blocksFile() string { return filepath.Join(w.root, "scripts", 
 
 // recordedBlocks returns the recorded number of blocks that each page executes.
 func (w workshop) recordedBlocks() (map[string]int, error) {
-	data, err := os.ReadFile(w.blocksFile())
-	if err != nil {
-		return nil, err
-	}
 	recorded := map[string]int{}
-	return recorded, yaml.UnmarshalStrict(data, &recorded)
+	return recorded, strictyaml.Read(w.blocksFile(), &recorded)
 }
 
 // recordBlocks records how many blocks each page executes.

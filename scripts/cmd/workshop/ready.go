@@ -110,9 +110,6 @@ func (w workshop) judgeOne(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.lab(ctx); err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp(w.state, "ready-")
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type step struct {
 	run  func(ctx context.Context, w io.Writer) error
 }
 
-// atOnce is how many steps, or groups of pages, run at the same time. They often wait for a cluster: with two at once,
+// atOnce is how many steps run at the same time. They often wait for a cluster: with two at once,
 // two cores are idle half of the time.
 const atOnce = 3
 
@@ -192,27 +192,18 @@ func (t *turns) end(i int) {
 	}
 }
 
-// command is a step that runs a program in a folder of the repository.
-func (w workshop) command(name, dir, program string, args ...string) step {
-	return step{name, func(ctx context.Context, out io.Writer) error {
-		if program == "make" {
-			args = append([]string{"--no-print-directory"}, args...)
-		}
-		cmd := exec.CommandContext(ctx, program, args...)
-		if strings.Contains(program, string(filepath.Separator)) {
-			cmd = exec.CommandContext(ctx, filepath.Join(w.root, program), args...)
-		}
-		cmd.Dir = filepath.Join(w.root, dir)
-		cmd.Env = w.chapterEnv()
-		return foreground(cmd, out)
-	}}
+// run runs a program in a folder of the repository.
+func (w workshop) run(ctx context.Context, out io.Writer, dir, program string, args ...string) error {
+	cmd := w.program(ctx, program, args...)
+	cmd.Dir = filepath.Join(w.root, dir)
+	return foreground(cmd, out)
 }
 
-func (w workshop) goCommand(ctx context.Context, out io.Writer, dir string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(w.root, dir)
-	cmd.Env = w.chapterEnv()
-	return foreground(cmd, out)
+// makeStep is a step that makes targets of a chapter.
+func (w workshop) makeStep(name, dir string, args ...string) step {
+	return step{name, func(ctx context.Context, out io.Writer) error {
+		return w.run(ctx, out, dir, "make", append([]string{"--no-print-directory"}, args...)...)
+	}}
 }
 
 // foreground runs a command whose output the reader sees. Ctrl-C reaches it as SIGINT, with time to

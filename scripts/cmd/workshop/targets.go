@@ -59,7 +59,7 @@ func testCommand() *cobra.Command {
 		var steps []step
 		flags := "GOFLAGS=-mod=readonly " + strings.Join(testFlags, " ")
 		for _, dir := range dirs {
-			steps = append(steps, w.command("tests of "+dir, dir, "make", "test", flags))
+			steps = append(steps, w.makeStep("tests of "+dir, dir, "test", flags))
 		}
 		return runSteps(ctx, steps)
 	})
@@ -72,7 +72,7 @@ var testFlags = []string{"-vet=off", "-ldflags=-w"}
 func kindTestCommand() *cobra.Command {
 	const short = "Run the end-to-end tests of chapters on kind"
 	return selectCommand("kind-test", short, chapter.SelectKind, func(ctx context.Context, w workshop, dirs []string) error {
-		if err := w.command("kind", "", filepath.Join("scripts", "kind-test.sh"), dirs...).run(ctx, os.Stdout); err != nil {
+		if err := w.run(ctx, os.Stdout, "", filepath.Join(w.root, "scripts", "kind-test.sh"), dirs...); err != nil {
 			return errors.Join(errSaid, err) // the script has printed the difference
 		}
 		return nil
@@ -84,10 +84,7 @@ func kindTestCommand() *cobra.Command {
 func labCommand() *cobra.Command {
 	cmd := newCommand("lab", "Examine MyWeb operators", cobra.ArbitraryArgs,
 		func(cmd *cobra.Command, w workshop, args []string) error {
-			if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
-				return err
-			}
-			if err := w.builder().Program(cmd.Context(), filepath.Join(w.root, labModule), "./cmd/lab", "lab"); err != nil {
+			if err := w.lab(cmd.Context()); err != nil {
 				return err
 			}
 			if len(args) == 0 || args[0] != "examine" { // examine takes paths relative to the folder of its caller
@@ -161,22 +158,21 @@ func verifyCommand() *cobra.Command {
 		}...)
 		steps = append(steps, w.lint(dirs, whole)...)
 		for _, dir := range dirs {
-			steps = append(steps, w.command("files of "+dir, dir, "make", "verify"))
+			steps = append(steps, w.makeStep("files of "+dir, dir, "verify"))
 		}
-		pages, check := func(dir string) bool { return chapter.Holds(dirs, all, dir) }, w.checkPages
-		if whole {
-			pages, check = func(string) bool { return true }, w.checkPagesAtOnce
+		paths, err := w.pages(func(dir string) bool { return whole || chapter.Holds(dirs, all, dir) })
+		if err != nil {
+			return err
 		}
+		pages := []step{w.pageStep(paths)}
 		err = runSteps(ctx, steps)
 		if whole { // alone: no other step may load the machine while requests are counted
-			budget := w.command("request budget", "", filepath.Join("scripts", "workshop"), "lab", "budget")
-			err = errors.Join(err, runSteps(ctx, []step{budget}))
+			err = errors.Join(err, runSteps(ctx, []step{{"request budget", func(ctx context.Context, out io.Writer) error {
+				return w.run(ctx, out, "", filepath.Join(w.root, "scripts", "workshop"), "lab", "budget")
+			}}}))
+			pages = w.pageSteps(ctx, paths)
 		}
-		// A page may regenerate files that other steps read.
-		return errors.Join(err, runSteps(ctx, []step{{"pages", func(ctx context.Context, out io.Writer) error {
-			paths, err := w.pages(pages)
-			return errors.Join(err, check(ctx, out, paths))
-		}}}))
+		return errors.Join(err, runSteps(ctx, pages)) // a page may regenerate files that other steps read
 	})
 }
 
@@ -203,11 +199,13 @@ func (w workshop) machinery() []step {
 	for _, module := range modules {
 		steps = append(steps,
 			step{"tidy " + module, func(ctx context.Context, out io.Writer) error {
-				return w.goCommand(ctx, out, module, "mod", "tidy", "-diff")
+				return w.run(ctx, out, module, "go", "mod", "tidy", "-diff")
 			}},
 			step{"tests of " + module, func(ctx context.Context, out io.Writer) error {
-				// Other work gets the processors first: with cold caches, tests take ten times as long as alone.
-				return w.goCommand(ctx, out, module, slices.Concat([]string{"test", "-timeout=30m"}, testFlags, []string{"./..."})...)
+				// Most packages start clusters, and other steps and the tests on kind run beside: so one package at a time.
+				// With cold caches, tests take ten times as long as alone.
+				args := slices.Concat([]string{"test", "-p=1", "-timeout=60m"}, testFlags, []string{"./..."})
+				return w.run(ctx, out, module, "go", args...)
 			}})
 	}
 	return append(steps, step{"shell scripts", w.shellcheck}, step{"without a network", w.offline})
@@ -239,8 +237,8 @@ func (w workshop) offline(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(state)
-	cmd := exec.CommandContext(ctx, script, "sh", "-c", `trap 'make down' EXIT; make up && go -C 01-crd test -count=1 ./...`)
-	cmd.Dir, cmd.Env = w.root, append(w.chapterEnv(), "WORKSHOP_STATE="+state)
+	cmd := w.program(ctx, script, "sh", "-c", `trap 'make down' EXIT; make up && go -C 01-crd test -count=1 ./...`)
+	cmd.Env = append(cmd.Env, "WORKSHOP_STATE="+state)
 	return foreground(cmd, out)
 }
 

@@ -27,14 +27,12 @@ func vulnerabilitiesCommand() *cobra.Command {
 				return err
 			}
 			for _, module := range modules {
-				dir := filepath.Join(w.root, module)
-				if !hasCode(dir) {
+				if !hasCode(filepath.Join(w.root, module)) {
 					continue
 				}
 				fmt.Println(module)
-				check := w.program(cmd.Context(), filepath.Join(w.bin(), govulncheck), "-test", "./...")
-				check.Dir = dir
-				if failed := foreground(check, os.Stdout); failed != nil {
+				failed := w.run(cmd.Context(), os.Stdout, module, filepath.Join(w.bin(), govulncheck), "-test", "./...")
+				if failed != nil {
 					err = errors.Join(err, fmt.Errorf("%s: %w", module, failed))
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -47,9 +48,7 @@ func (a archive) write(ctx context.Context) (string, error) {
 	for name := range stamps {
 		folders["bin/"+name] = filepath.Join(b.Bin(), name)
 	}
-	if err := a.announce(folders); err != nil {
-		return "", err
-	}
+	b.Report.Line("packing for %s", a.about.Platform)
 	file, err := os.Create(filepath.Join(a.dir, unbundle.File(a.about.Platform)))
 	if err != nil {
 		return "", err
@@ -72,28 +71,6 @@ func (a archive) write(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-// announce reports how much is to be packed.
-func (a archive) announce(folders map[string]string) error {
-	var all int64
-	for _, from := range folders {
-		err := filepath.WalkDir(from, func(_ string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			info, err := entry.Info()
-			if err == nil {
-				all += info.Size()
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	a.Builder.Report.Line("packing %d MB for %s", all>>20, a.about.Platform)
-	return nil
-}
-
 func (a archive) fill(ctx context.Context, folders, stamps map[string]string) error {
 	about, err := json.MarshalIndent(a.about, "", "  ")
 	if err != nil {
@@ -105,25 +82,17 @@ func (a archive) fill(ctx context.Context, folders, stamps map[string]string) er
 	if err := a.checkout(ctx); err != nil {
 		return err
 	}
-	for _, name := range sorted(stamps) {
+	for _, name := range slices.Sorted(maps.Keys(stamps)) {
 		if err := a.add("bin/.stamps/"+name, []byte(stamps[name])); err != nil {
 			return err
 		}
 	}
-	for _, to := range sorted(folders) {
+	for _, to := range slices.Sorted(maps.Keys(folders)) {
 		if err := a.tree(ctx, folders[to], to); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func sorted(files map[string]string) (names []string) {
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // checkout copies the committed files.

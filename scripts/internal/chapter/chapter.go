@@ -41,18 +41,9 @@ func isModule(dir string) bool {
 }
 
 // ModulesOf returns the folders of the modules of chapters: each chapter, and the modules inside it.
-func ModulesOf(root string, chapters []string) (found []string, err error) {
-	for _, dir := range chapters {
-		inside, err := filepath.Glob(filepath.Join(root, dir, "*", "go.mod"))
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, dir)
-		for _, path := range inside {
-			found = append(found, filepath.Join(dir, filepath.Base(filepath.Dir(path))))
-		}
-	}
-	return found, nil
+func ModulesOf(root string, chapters []string) ([]string, error) {
+	all, err := Modules(root)
+	return slices.DeleteFunc(all, func(dir string) bool { return !Within(chapters, dir) }), err
 }
 
 // Modules returns the folders of all Go modules of a repository, also those inside a chapter.
@@ -147,18 +138,6 @@ func hasPrefix(name, prefix string) bool {
 	return true
 }
 
-// Find returns the only chapter that a prefix selects.
-func Find(root, prefix string) (string, error) {
-	some, err := Select(root, prefix)
-	if err != nil {
-		return "", err
-	}
-	if len(some) > 1 {
-		return "", fmt.Errorf("CH=%s means more than one chapter: %s", prefix, strings.Join(some, ", "))
-	}
-	return some[0], nil
-}
-
 // Page returns the folder whose page a prefix selects: a chapter's folder, or the common folder of all selected
 // chapters.
 func Page(root, prefix string) (string, error) {
@@ -172,17 +151,26 @@ func Page(root, prefix string) (string, error) {
 		!slices.ContainsFunc(some, elsewhere) {
 		return folder, nil
 	}
-	return Find(root, prefix)
+	if len(some) > 1 {
+		return "", fmt.Errorf("CH=%s means more than one chapter: %s", prefix, strings.Join(some, ", "))
+	}
+	return some[0], nil
+}
+
+// Within reports whether a path is in one of the folders.
+func Within(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return dir == "." || path == dir || strings.HasPrefix(path, dir+"/")
+	})
 }
 
 // Holds reports whether a folder belongs to the selected chapters: it is a selected chapter, is inside one, or contains
 // chapters all of which are selected, as 05-operator-sdk may.
 func Holds(selected, all []string, dir string) bool {
-	within := func(dir, of string) bool { return dir == of || strings.HasPrefix(dir, of+"/") }
-	if slices.ContainsFunc(selected, func(chapter string) bool { return within(dir, chapter) }) {
+	if Within(selected, dir) {
 		return true
 	}
-	inside := slices.DeleteFunc(slices.Clone(all), func(chapter string) bool { return !within(chapter, dir) })
+	inside := slices.DeleteFunc(slices.Clone(all), func(chapter string) bool { return !Within([]string{dir}, chapter) })
 	return len(inside) > 0 && !slices.ContainsFunc(inside, func(chapter string) bool {
 		return !slices.Contains(selected, chapter)
 	})

@@ -67,7 +67,7 @@ func TestSelect(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Find(root, "05"); err == nil || !strings.Contains(err.Error(), "more than one chapter") {
+	if _, err := Page(root, "05"); err == nil || !strings.Contains(err.Error(), "more than one chapter") {
 		t.Errorf("two chapters: %v", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/modfile"
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 )
 
 // A copied file: chapters stand alone, so each chapter has a copy of a file that several chapters need.
@@ -29,12 +31,8 @@ type copied struct {
 }
 
 func readCopies(root string) ([]copied, error) {
-	data, err := os.ReadFile(filepath.Join(root, "scripts", "sync.yaml"))
-	if err != nil {
-		return nil, err
-	}
 	var list, files []copied
-	if err := yaml.UnmarshalStrict(data, &list); err != nil {
+	if err := strictyaml.Read(filepath.Join(root, "scripts", "sync.yaml"), &list); err != nil {
 		return nil, err
 	}
 	for _, c := range list {

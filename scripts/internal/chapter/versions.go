@@ -36,19 +36,14 @@ func GoVersion(root string) (string, error) {
 	return pins.Go, err
 }
 
-// pinned has the pinned versions, and the modules for which they are pinned.
-func pinned(root string) (pins versions, dirs []string, err error) {
-	if pins, err = readVersions(root); err != nil {
-		return pins, nil, err
-	}
-	dirs, err = Modules(root)
-	return pins, dirs, err
-}
-
 // CheckVersions compares every go.mod of the repository with scripts/versions.yaml. The error names each module that
 // differs.
 func CheckVersions(root string) error {
-	pins, dirs, err := pinned(root)
+	pins, err := readVersions(root)
+	if err != nil {
+		return err
+	}
+	dirs, err := Modules(root)
 	if err != nil {
 		return err
 	}
@@ -94,7 +89,11 @@ func replaced(file *modfile.File, path, want string) bool {
 // CheckShared returns an error for each dependency that modules of the repository compile at different versions: such a
 // dependency, and each package that imports it, is compiled several times.
 func CheckShared(ctx context.Context, root string) error {
-	pins, dirs, err := pinned(root)
+	pins, err := readVersions(root)
+	if err != nil {
+		return err
+	}
+	dirs, err := Modules(root)
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func isRefused(t *testing.T, c *Cluster, says string) {
 func TestAClusterOfAContainer(t *testing.T) {
 	t.Parallel()
 	container := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
-		"sh", "-c", `"$0" && echo started && exec sleep 600`, os.Args[0])
+		"sh", "-c", `"$0" && echo started && exec sleep 3600`, os.Args[0])
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("no PID namespace can be made here: %s", out)
 	}

@@ -140,9 +140,9 @@ func names(c *Cluster) (all []string) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 20 s for: %s", what)
+			t.Fatalf("waited a minute for: %s", what)
 		}
 	}
 }

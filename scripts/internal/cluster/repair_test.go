@@ -109,7 +109,7 @@ func TestUpRepairs(t *testing.T) {
 // stranger starts an unrelated process that the cluster must never touch.
 func stranger(t *testing.T) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("sleep", "600")
+	cmd := exec.Command("sleep", "3600")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -134,7 +133,8 @@ func (b Bug) Hint(n int) (text string, last bool) {
 
 // Exercise returns the exercise whose files are the reader's copy in work/bug.
 func (b Bug) Exercise() Exercise {
-	return Exercise{ID: bugPrefix + b.Mutant, Title: "Find the bug", Chapter: "bug", File: "go.mod"}
+	return Exercise{ID: bugPrefix + b.Mutant, Title: "Find the bug", Chapter: "bug",
+		File: "internal/controller/controller.go"}
 }
 
 // original returns the files of the operator in which a bug is planted, without its stages and pages.
@@ -201,41 +201,25 @@ func (c Course) bugModule(chapter string) error {
 const crdFile = "config/crd/operator.k8s-summit.org_mywebs.yaml"
 
 // CheckBug examines the reader's copy with the checks that caught the bug and the fast checks of all behaviours.
-func (c Course) CheckBug(ctx context.Context, b Bug) (r Report, err error) {
+func (c Course) CheckBug(ctx context.Context, b Bug) (Report, error) {
 	e := b.Exercise()
-	files, err := c.Written(e)
-	if err != nil {
-		return r, err
-	}
-	if len(files) == 0 {
-		return r, fmt.Errorf("work/bug is empty: `make reset` plants the bug again")
-	}
-	for name, data := range files {
-		if filepath.Ext(name) == ".go" && len(bytes.TrimSpace(data)) == 0 {
-			return r, fmt.Errorf("work/bug/%s is empty, or only half saved: save it in your editor, or `make reset`", name)
-		}
-	}
 	chapter, original, err := c.original(b)
 	if err != nil {
-		return r, err
+		return Report{}, err
 	}
-	if _, err := os.Stat(filepath.Join(c.Dir(e), "go.mod")); err != nil {
-		if err := c.bugModule(chapter); err != nil {
-			return r, err
+	return c.check(e, func() error { return c.bugModule(chapter) }, func(r *Report) error {
+		files, err := c.Written(e)
+		if err != nil {
+			return err
 		}
-	}
-	main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
-	job := Job{Name: "bug", Checks: append(slices.Clone(b.planted.CaughtBy), outcome.Fast), Of: b.planted.Of,
-		Rights: b.planted.Rights, Folder: c.Dir(e)}
-	if !bytes.Equal(original[crdFile], files[crdFile]) {
-		job.CRD = filepath.Join(c.Dir(e), crdFile)
-	}
-	begin := time.Now()
-	err = c.operate(ctx, e, main, job, b.planted.CaughtBy, &r)
-	if r.Took = time.Since(begin) - r.Built; errors.Is(err, errCompile) {
-		r.Compile, err = err, nil
-	}
-	return r, err
+		main := map[string]string{"03": "./cmd/myweb-controller", "04": "./cmd/myweb-operator"}[b.planted.Of]
+		job := Job{Name: "bug", Checks: append(slices.Clone(b.planted.CaughtBy), outcome.Fast), Of: b.planted.Of,
+			Rights: b.planted.Rights, Folder: c.Dir(e)}
+		if !bytes.Equal(original[crdFile], files[crdFile]) {
+			job.CRD = filepath.Join(c.Dir(e), crdFile)
+		}
+		return c.operate(ctx, e, main, job, b.planted.CaughtBy, r)
+	})
 }
 
 // Solution returns the description of the fault, and the bug as a patch.

@@ -1,9 +1,9 @@
 package exercise
 
 import (
-	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +16,7 @@ const CapstoneID = "capstone"
 // Capstone returns that exercise. Its program is in the module of chapter 04, so that it may use the types of the API.
 var Capstone = Exercise{ID: CapstoneID, Title: "An operator from an empty file", Minutes: 240,
 	Chapter: "04-controller-runtime", Folder: "capstone", Starter: "exercises/empty", File: "main.go",
-	Lab: []string{outcome.Behaviours},
+	Lab: []string{outcome.Behaviours}, Fresh: true,
 	Story: `You have an empty program, the types of the API, and the 14 behaviours that the lab checks. Write the
 operator in whatever way you like. The score says which behaviours your program shows; a behaviour counts when all of
 its checks pass.
@@ -24,31 +24,21 @@ its checks pass.
 A second one has no answer in the workshop: 04-controller-runtime/exercises/second-kind.yaml specifies three operators
 for your own kinds, and says where to begin. Write one of them, and let make examine judge it.`}
 
-// Score has the number of passed checks of each behaviour, by the number of the behaviour.
-type Score map[string][]Verdict
+// A score has the verdicts on the checks of each behaviour, by the number of the behaviour.
+type score map[string][]Verdict
 
-// Behave runs all checks of behaviours on the reader's program.
-func (c Course) Behave(ctx context.Context, e Exercise) ([]Verdict, error) {
-	if _, err := c.Sound(e); err != nil {
-		return nil, err
-	}
-	var r Report
-	err := c.operate(ctx, e, ".", Job{Name: e.ID, Checks: e.Lab}, nil, &r)
-	return r.Earlier, err
-}
-
-// ScoreOf groups verdicts by behaviour.
-func ScoreOf(verdicts []Verdict) Score {
-	score := Score{}
+// scoreOf groups verdicts by behaviour.
+func scoreOf(verdicts []Verdict) score {
+	s := score{}
 	for _, v := range verdicts {
 		number, _, _ := strings.Cut(strings.TrimPrefix(v.Check, "behaviour/"), "-")
-		score[number] = append(score[number], v)
+		s[number] = append(s[number], v)
 	}
-	return score
+	return s
 }
 
 // same returns the reason of all verdicts when all have the same reason: such a program does not start.
-func (s Score) same() (reason string) {
+func (s score) same() (reason string) {
 	for _, verdicts := range s {
 		for _, v := range verdicts {
 			if v.Passed() || reason != "" && v.Reason != reason {
@@ -60,19 +50,15 @@ func (s Score) same() (reason string) {
 	return reason
 }
 
-// Print writes a line for each behaviour, and returns how many behaviours are shown in full.
-func (s Score) Print(w io.Writer, verbose bool) (shown int) {
-	numbers := make([]string, 0, len(s))
-	for number := range s {
-		numbers = append(numbers, number)
-	}
-	slices.Sort(numbers)
+// print writes a line for each behaviour, and how many behaviours are shown in full.
+func (s score) print(w io.Writer, verbose bool) {
 	if reason := s.same(); reason != "" {
 		outcome.Wrap(w, "", "No check could begin: "+reason)
 		fmt.Fprintf(w, "0 of %d behaviours\n", len(s))
-		return 0
+		return
 	}
-	for _, number := range numbers {
+	shown := 0
+	for _, number := range slices.Sorted(maps.Keys(s)) {
 		passed, first := 0, ""
 		for _, v := range s[number] {
 			if v.Passed() {
@@ -95,5 +81,7 @@ func (s Score) Print(w io.Writer, verbose bool) (shown int) {
 		}
 	}
 	fmt.Fprintf(w, "%d of %d behaviours\n", shown, len(s))
-	return shown
+	if shown < len(s) && !verbose {
+		fmt.Fprintln(w, "VERBOSE=1 shows the evidence.")
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/scripts/internal/outcome"
 )
 
 // A Report is the result of one examination of the reader's files.
@@ -81,26 +83,36 @@ func checksOf(all []Exercise, e Exercise) (own, earlier []string) {
 }
 
 // Check examines the reader's files. An error is not about these files, but about a need of the check.
-func (c Course) Check(ctx context.Context, e Exercise) (r Report, err error) {
+func (c Course) Check(ctx context.Context, e Exercise) (Report, error) {
+	return c.check(e, func() error { return c.Module(e) }, func(r *Report) error {
+		switch {
+		case e.Test != nil:
+			return c.chain(e, r, func(b Exercise) ([]Verdict, error) { return c.Judge.Test(ctx, b, c.Dir(e)) })
+		case e.CRD != nil:
+			kubeconfig, err := c.Plane(ctx)
+			if err != nil {
+				return err
+			}
+			path := filepath.Join(c.Dir(e), e.File)
+			return c.chain(e, r, func(b Exercise) ([]Verdict, error) { return c.Judge.CRD(ctx, b, path, kubeconfig) })
+		}
+		return c.lab(ctx, e, r)
+	})
+}
+
+// check prepares the reader's files and judges them: module makes the module when it is missing.
+func (c Course) check(e Exercise, module func() error, judge func(*Report) error) (r Report, err error) {
 	if r.Notes, err = c.Sound(e); err != nil {
 		return r, err
 	}
 	if _, err := os.Stat(filepath.Join(c.Dir(e), "go.mod")); err != nil {
-		if err := c.Module(e); err != nil {
+		if err := module(); err != nil {
 			return r, err
 		}
 	}
 	begin := time.Now()
-	defer func() { r.Took = time.Since(begin) - r.Built }()
-	switch {
-	case e.Test != nil:
-		err = c.tests(ctx, e, &r)
-	case e.CRD != nil:
-		err = c.crds(ctx, e, &r)
-	default:
-		err = c.lab(ctx, e, &r)
-	}
-	if errors.Is(err, errCompile) {
+	err = judge(&r)
+	if r.Took = time.Since(begin) - r.Built; errors.Is(err, errCompile) {
 		r.Compile, err = err, nil
 	}
 	return r, err
@@ -151,7 +163,7 @@ func (c Course) known(own []string, built time.Time, r *Report) func(string, Ver
 // split separates the verdicts of an exercise's own checks from the others.
 func split(all []Verdict, own []string) (mine, earlier []Verdict) {
 	for _, v := range all {
-		if slices.Contains(own, v.Check) {
+		if slices.Contains(own, v.Check) || slices.Contains(own, outcome.Behaviours) {
 			mine = append(mine, v)
 		} else {
 			earlier = append(earlier, v)
@@ -160,36 +172,16 @@ func split(all []Verdict, own []string) (mine, earlier []Verdict) {
 	return mine, earlier
 }
 
-func (c Course) tests(ctx context.Context, e Exercise, r *Report) (err error) {
-	if r.Own, err = c.Judge.Test(ctx, e, c.Dir(e)); err != nil {
+// chain judges the reader's files by an exercise, and by the earlier exercises with a check of the same kind.
+func (c Course) chain(e Exercise, r *Report, judge func(Exercise) ([]Verdict, error)) (err error) {
+	if r.Own, err = judge(e); err != nil {
 		return err
 	}
 	for _, b := range before(c.All, e) {
-		if b.Test == nil || slices.Contains(e.Except, b.ID) {
+		if (b.Test == nil) != (e.Test == nil) || (b.CRD == nil) != (e.CRD == nil) || slices.Contains(e.Except, b.ID) {
 			continue
 		}
-		some, err := c.Judge.Test(ctx, b, c.Dir(e))
-		if r.Earlier = append(r.Earlier, some...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c Course) crds(ctx context.Context, e Exercise, r *Report) error {
-	kubeconfig, err := c.Plane(ctx)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(c.Dir(e), e.File)
-	if r.Own, err = c.Judge.CRD(ctx, e, path, kubeconfig); err != nil {
-		return err
-	}
-	for _, b := range before(c.All, e) {
-		if b.CRD == nil || slices.Contains(e.Except, b.ID) {
-			continue
-		}
-		some, err := c.Judge.CRD(ctx, b, path, kubeconfig)
+		some, err := judge(b)
 		if r.Earlier = append(r.Earlier, some...); err != nil {
 			return err
 		}
@@ -243,9 +235,9 @@ func (c Course) Changed() (mark string) {
 
 // Names returns the names of the files that either map has.
 func Names(a, b map[string][]byte) []string {
-	all := union(names(a), names(b))
-	slices.Sort(all)
-	return all
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return slices.Sorted(maps.Keys(both))
 }
 
 // Selected returns the exercises that CI proves at every change: the second exercise of each chapter.

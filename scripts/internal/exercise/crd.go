@@ -63,15 +63,20 @@ func (j Judge) CRD(ctx context.Context, e Exercise, path, kubeconfig string) (al
 		return []Verdict{installed}, nil
 	}
 	all = append(all, installed)
-	for _, judge := range []func(context.Context) (Verdict, bool, error){t.accepts, t.refuses, t.shows} {
+	for _, part := range []struct {
+		has   bool
+		judge func(context.Context) (Verdict, error)
+	}{{len(e.CRD.Accepts) > 0, t.accepts}, {len(e.CRD.Refuses) > 0, t.refuses}, {len(e.CRD.Shows) > 0, t.shows}} {
+		if !part.has {
+			continue
+		}
 		begin := time.Now()
-		v, asked, err := judge(ctx)
+		v, err := part.judge(ctx)
 		if err != nil || ctx.Err() != nil {
 			return all, cmp.Or(ctx.Err(), err)
 		}
-		if v.Seconds = time.Since(begin).Seconds(); asked {
-			all = append(all, v)
-		}
+		v.Seconds = time.Since(begin).Seconds()
+		all = append(all, v)
 	}
 	return all, nil
 }
@@ -152,49 +157,35 @@ func (t *crdTrial) try(ctx context.Context, files []string) map[string]string {
 	return refused
 }
 
-func (t *crdTrial) accepts(ctx context.Context) (v Verdict, asked bool, err error) {
+func (t *crdTrial) accepts(ctx context.Context) (v Verdict, err error) {
 	v = Verdict{Check: t.e.ID + " accepts", Title: "good objects are accepted", Verdict: "passed"}
 	var files []string
 	for _, path := range t.e.CRD.Accepts {
 		some, err := t.manifests(path)
 		if err != nil {
-			return v, false, err
+			return v, err
 		}
 		files = append(files, some...)
-	}
-	if len(files) == 0 {
-		return v, false, nil
 	}
 	for name, why := range t.try(ctx, files) {
 		v.Verdict, v.Reason = "failed", v.Reason+fmt.Sprintf("%s must be accepted, but: %s\n", name, strings.TrimSpace(why))
 	}
-	return v, true, nil
+	return v, nil
 }
 
-func (t *crdTrial) refuses(ctx context.Context) (v Verdict, asked bool, err error) {
+func (t *crdTrial) refuses(ctx context.Context) (v Verdict, err error) {
 	v = Verdict{Check: t.e.ID + " refuses", Title: "bad objects are refused, and the message says why", Verdict: "passed"}
 	var files []string
 	want := map[string]string{}
 	for _, r := range t.e.CRD.Refuses {
 		some, err := t.manifests(r.Manifest)
 		if err != nil {
-			return v, false, err
+			return v, err
 		}
 		for _, file := range some {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				return v, false, err
-			}
 			want[file] = r.Says
-			first, _, _ := strings.Cut(string(data), "\n")
-			if says, ok := strings.CutPrefix(first, "# refused: "); ok && r.Says == "" { // as in the samples of 01
-				want[file] = says
-			}
-			files = append(files, file)
 		}
-	}
-	if len(files) == 0 {
-		return v, false, nil
+		files = append(files, some...)
 	}
 	refused := t.try(ctx, files)
 	for _, file := range files {
@@ -207,15 +198,15 @@ func (t *crdTrial) refuses(ctx context.Context) (v Verdict, asked bool, err erro
 				strings.TrimSpace(why))
 		}
 	}
-	return v, true, nil
+	return v, nil
 }
 
-func (t *crdTrial) shows(ctx context.Context) (v Verdict, asked bool, err error) {
+func (t *crdTrial) shows(ctx context.Context) (v Verdict, err error) {
 	v = Verdict{Check: t.e.ID + " shows", Title: "kubectl shows what it should", Verdict: "passed"}
 	for _, s := range t.e.CRD.Shows {
 		files, err := t.manifests(s.Manifest)
 		if err != nil {
-			return v, false, err
+			return v, err
 		}
 		for _, file := range files {
 			if out, err := t.kubectl(ctx, "apply", "-f", file); err != nil {
@@ -224,7 +215,7 @@ func (t *crdTrial) shows(ctx context.Context) (v Verdict, asked bool, err error)
 		}
 		args, err := shlex.Split(s.Kubectl)
 		if err != nil {
-			return v, false, err
+			return v, err
 		}
 		for n := range args {
 			args[n] = strings.ReplaceAll(args[n], group, t.own)
@@ -235,5 +226,5 @@ func (t *crdTrial) shows(ctx context.Context) (v Verdict, asked bool, err error)
 			v.Reason += fmt.Sprintf("kubectl %s\nprints   %s\nmust be  %s\n", s.Kubectl, out, s.Prints)
 		}
 	}
-	return v, len(t.e.CRD.Shows) > 0, nil
+	return v, nil
 }

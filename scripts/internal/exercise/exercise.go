@@ -250,10 +250,11 @@ func Find(all []Exercise, id string) (Exercise, error) {
 // before returns the exercises whose checks a solution must pass, too: the earlier exercises of the chapter, back to
 // the last fresh exercise.
 func before(all []Exercise, e Exercise) (some []Exercise) {
+	if e.Fresh {
+		return nil
+	}
 	for _, other := range all {
 		switch {
-		case other.ID == e.ID && e.Fresh:
-			return nil
 		case other.ID == e.ID:
 			return some
 		case other.Chapter != e.Chapter:

@@ -131,7 +131,9 @@ func newJob(name, program string, checks []string, objects bool) Job {
 
 // needNoStatus reports whether checks judge objects alone. Before behaviour/01-status requires a status, no other check
 // requires it.
-func needNoStatus(checks []string) bool { return !slices.Contains(checks, "behaviour/01-status") }
+func needNoStatus(checks []string) bool {
+	return !slices.Contains(checks, "behaviour/01-status") && !slices.Contains(checks, outcome.Behaviours)
+}
 
 // Lab runs jobs and returns the verdicts by job, in the order of its checks. Unless ledger is empty, the lab records in
 // this file the events that the programs received and the requests that they sent.
@@ -225,7 +227,7 @@ func (j Judge) Test(ctx context.Context, e Exercise, dir string) ([]Verdict, err
 		return nil, compileError(string(out), filepath.Join("work", e.Chapter), err)
 	}
 	begin, limits := time.Now(), supervisor.Usual
-	limits.Time = 5 * time.Minute
+	limits.Time = 2 * time.Minute // a program may loop without end
 	var out output.Buffer
 	exit, err := supervisor.Run(ctx, supervisor.Command{Path: program, Dir: filepath.Join(dir, pkg), Output: &out,
 		Args: []string{"-test.run=" + e.Test.Run, "-test.paniconexit0"}, Limits: limits,

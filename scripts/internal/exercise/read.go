@@ -19,8 +19,7 @@ const (
 )
 
 // read returns the files in a folder that a reader may have written: all except the files of Go modules and hidden
-// files. It checks sizes and kinds first: a file that is too large, or that has no end, is refused before any file is
-// read or changed. Messages call the folder shown.
+// files. A file that is too large, or that has no end, is refused before it is read. Messages call the folder shown.
 func read(dir, shown string) (map[string][]byte, error) {
 	real, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link
 	switch {
@@ -30,57 +29,37 @@ func read(dir, shown string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("%s cannot be read, and nothing was changed: it is a link that leads nowhere, or not a "+
 			"folder; remove it and try again: %w", shown, err)
 	}
-	paths, err := readable(real, shown)
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	for _, name := range paths {
-		if name == "go.mod" || name == "go.sum" {
-			continue
-		}
-		if files[name], err = readFile(filepath.Join(real, name), filepath.Join(shown, name)); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
-}
-
-// readable returns the files in a folder, without hidden files. A file that cannot be read is an error.
-func readable(dir, shown string) (paths []string, err error) {
-	var bytes int64
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	files, bytes := map[string][]byte{}, 0
+	err = filepath.WalkDir(real, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(dir, path)
+		name, err := filepath.Rel(real, path)
 		if err != nil {
 			return err
 		}
-		if strings.HasPrefix(entry.Name(), ".") && name != "." {
-			if entry.IsDir() {
-				return filepath.SkipDir
-			}
+		hidden := strings.HasPrefix(entry.Name(), ".") && name != "."
+		switch {
+		case hidden && entry.IsDir():
+			return filepath.SkipDir
+		case hidden, entry.IsDir():
 			return nil
 		}
-		if entry.IsDir() {
-			return nil
-		}
-		info, err := entry.Info()
-		if err == nil {
-			err = checkFile(info, filepath.Join(shown, name))
-		}
-		if err != nil {
+		if files[name], err = readFile(path, filepath.Join(shown, name)); err != nil {
 			return err
 		}
-		bytes, paths = bytes+info.Size(), append(paths, name)
-		if bytes > mostOfFolder || len(paths) > mostFiles {
-			return fmt.Errorf("%s has more than %d files, or more than %d MiB: none was read, and nothing was changed; move "+
-				"what does not belong to the exercise out of work/", shown, mostFiles, mostOfFolder>>20)
+		if bytes += len(files[name]); bytes > mostOfFolder || len(files) > mostFiles {
+			return fmt.Errorf("%s has more than %d files, or more than %d MiB, and nothing was changed; move what does not "+
+				"belong to the exercise out of work/", shown, mostFiles, mostOfFolder>>20)
 		}
 		return nil
 	})
-	return paths, err
+	if err != nil {
+		return nil, err
+	}
+	delete(files, "go.mod")
+	delete(files, "go.sum")
+	return files, nil
 }
 
 // checkFile returns an error unless a file is regular and not too large.
@@ -88,9 +67,6 @@ func checkFile(info fs.FileInfo, shown string) error {
 	const then = "it was not read, and nothing was changed; move it to another place, and try again"
 	kind := ""
 	switch mode := info.Mode(); {
-	case mode&fs.ModeSymlink != 0:
-		return fmt.Errorf("%s is a symbolic link: it was not followed, and nothing was changed; put the file itself there",
-			shown)
 	case mode&fs.ModeNamedPipe != 0:
 		kind = "a named pipe"
 	case mode&fs.ModeSocket != 0:
@@ -112,11 +88,14 @@ func checkFile(info fs.FileInfo, shown string) error {
 
 // readFile reads a small regular file. Opening a pipe without a writer does not block it.
 func readFile(path, shown string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, syscall.ENXIO) { // a socket, or a device that does not exist
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, fmt.Errorf("%s is a symbolic link: it was not followed, and nothing was changed; put the file itself "+
+			"there", shown)
+	case errors.Is(err, syscall.ENXIO): // a socket, or a device that does not exist
 		return nil, fmt.Errorf("%s is a socket or a device, and a file is needed: move it away, and try again", shown)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	defer f.Close()

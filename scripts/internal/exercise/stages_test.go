@@ -3,7 +3,6 @@ package exercise
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -16,27 +15,6 @@ var someStages = []Exercise{
 	{ID: "04.3", Chapter: "04-x", Starter: "stages/2-create", Solution: "stages/3-own", Lab: []string{"behaviour/b"},
 		Loses: []string{"behaviour/c"}},
 	{ID: "04.4", Chapter: "04-x", Solution: "convert.go"},
-}
-
-func TestTheTableOfStages(t *testing.T) {
-	var out strings.Builder
-	PrintStages(&out, someStages, "04-x")
-	want := "STAGE PASSES GAINED (LOST)\n1-watch 0\n2-create 2 a c\n3-own 2 b (c)"
-	if got := regexp.MustCompile(` +`).ReplaceAllString(strings.TrimSpace(out.String()), " "); got != want {
-		t.Errorf("printed %q, want %q", got, want)
-	}
-}
-
-func TestPairsAreShown(t *testing.T) {
-	var out strings.Builder
-	PrintPairs(&out, []Pair{{Exercise: someStages[2], Passed: 3, Of: 4,
-		Starter:  Report{Own: []Verdict{{Check: "behaviour/b", Verdict: "failed", Reason: "no " + strings.Repeat("x", 100) + "\nmore"}}},
-		Solution: Report{Own: []Verdict{{Check: "behaviour/b", Verdict: "passed"}}}}})
-	want := "STAGE DEMANDED BY BEFORE NOW PASSES\nstages/3-own behaviour/b failed passed 3 of 4\n 2-create: no " +
-		strings.Repeat("x", 84) + "…\n"
-	if got := regexp.MustCompile(` +`).ReplaceAllString(out.String(), " "); got != want {
-		t.Errorf("printed %q, want %q", got, want)
-	}
 }
 
 func TestASolutionThatDoesNotLose(t *testing.T) {

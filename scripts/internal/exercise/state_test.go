@@ -8,8 +8,6 @@ import (
 	"testing"
 )
 
-func yes(Exercise) bool { return true }
-
 // solve puts the solution of an exercise and an added line into the reader's files, and records that they passed.
 func solve(t *testing.T, c Course, e Exercise) {
 	t.Helper()
@@ -36,7 +34,7 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	c := newCourse(t)
 	before, e := find(t, c, "04.2"), find(t, c, "04.3")
 	solve(t, c, before)
-	if b, err := c.Begin(e, yes); err != nil || b != (Beginning{Kept: true}) {
+	if b, err := c.Begin(e, Always); err != nil || b != (Beginning{Kept: true}) {
 		t.Errorf("the first time: %+v, %v", b, err)
 	}
 	mine := filepath.Join(c.Dir(e), "main.go")
@@ -47,7 +45,7 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("package main\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := c.Begin(e, yes); err != nil || b != (Beginning{Continued: true}) {
+	if b, err := c.Begin(e, Always); err != nil || b != (Beginning{Continued: true}) {
 		t.Errorf("once more: %+v, %v", b, err)
 	}
 	if is, err := os.ReadFile(mine); err != nil || string(is) != "package main\n" {
@@ -66,13 +64,13 @@ func TestAReaderKeepsHerOwnSolution(t *testing.T) {
 	if _, err := c.Begin(find(t, c, "04.5"), func(Exercise) bool { return false }); !errors.Is(err, ErrNotReplaced) {
 		t.Errorf("a reader who wants to keep her files: %v", err)
 	}
-	if b, err := c.Begin(find(t, c, "04.5"), yes); err != nil || b.Saved == "" {
+	if b, err := c.Begin(find(t, c, "04.5"), Always); err != nil || b.Saved == "" {
 		t.Errorf("files that were not judged are not saved: %+v, %v", b, err)
 	}
 	if err := os.RemoveAll(c.Dir(e)); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := c.Begin(find(t, c, "04.5"), yes); err != nil || b != (Beginning{}) {
+	if b, err := c.Begin(find(t, c, "04.5"), Always); err != nil || b != (Beginning{}) {
 		t.Errorf("with an empty folder: %+v, %v", b, err)
 	}
 }

@@ -1,10 +1,12 @@
 package exercise
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -30,12 +32,12 @@ type trial struct {
 func (t *trial) String() string { return t.e.ID + " " + t.what }
 
 // Counts are the numbers of things that Verify has proved.
-type Counts struct{ Exercises, Starters, Solutions, Wrong, Jumps, Hints int }
+type Counts struct{ Exercises, Starters, Solutions, Wrong, Jumps int }
 
 func (c Counts) String() string {
 	return fmt.Sprintf("%d exercises: %d starters fail for the stated reason, %d solutions pass with all before them, "+
-		"%d wrong answers get their own hint, %d jumps land, %d hints are printed",
-		c.Exercises, c.Starters, c.Solutions, c.Wrong, c.Jumps, c.Hints)
+		"%d wrong answers get their own hint, %d jumps land",
+		c.Exercises, c.Starters, c.Solutions, c.Wrong, c.Jumps)
 }
 
 // Verify checks that exercises obey the rules: the starter compiles and fails for the stated reason, the solution
@@ -43,7 +45,7 @@ func (c Counts) String() string {
 // on which all earlier checks pass. c is a course in a separate folder. Verify returns counts of the proofs, and an
 // error for each violation.
 func (c Course) Verify(ctx context.Context, some []Exercise, print func(format string, args ...any)) (Counts, error) {
-	var n Counts
+	n := Counts{Exercises: len(some)}
 	var all []*trial
 	for _, e := range some {
 		trials, err := c.trials(e)
@@ -56,14 +58,6 @@ func (c Course) Verify(ctx context.Context, some []Exercise, print func(format s
 		return n, err
 	}
 	err := c.judgeAll(all, &n)
-	for _, e := range some {
-		n.Exercises++
-		for at := range 3 {
-			if text, _ := c.Hint(e, at, ""); strings.TrimSpace(text) != "" {
-				n.Hints++
-			}
-		}
-	}
 	return n, err
 }
 
@@ -138,15 +132,9 @@ func passed(all []Exercise, e Exercise) []string {
 
 // apply makes a wrong answer from a solution.
 func (w Wrong) apply(e Exercise, solution map[string][]byte) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for name, data := range solution {
-		files[name] = data
-	}
+	files := maps.Clone(solution)
 	for _, r := range w.Replace {
-		name := r.File
-		if name == "" {
-			name = e.File
-		}
+		name := cmp.Or(r.File, e.File)
 		if n := strings.Count(string(files[name]), r.Old); n != 1 {
 			return nil, fmt.Errorf("%q is %d times in %s of the solution, not once", r.Old, n, name)
 		}
@@ -209,7 +197,7 @@ func (c Course) try(ctx context.Context, all []*trial, print func(format string,
 func digest(t *trial) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, t.e.Chapter)
-	for _, name := range names(t.files) {
+	for _, name := range slices.Sorted(maps.Keys(t.files)) {
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(t.files[name]), t.files[name])
 	}
 	return fmt.Sprintf("x%x", sum.Sum(nil)[:6])

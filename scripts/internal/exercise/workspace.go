@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,17 +176,23 @@ func (w Workspace) Sound(e Exercise) (notes []string, err error) {
 		return nil, ways(err)
 	}
 	reset := fmt.Sprintf("`make reset EX=%s` brings the starter (your files are saved first)", e.ID)
+	if IsBug(e.ID) {
+		reset = "`make reset` plants the bug again (your files are saved first)"
+	}
 	if _, there := files[e.File]; !there {
-		similar := slices.DeleteFunc(names(files),
+		similar := slices.DeleteFunc(slices.Sorted(maps.Keys(files)),
 			func(name string) bool { return filepath.Ext(name) != filepath.Ext(e.File) })
 		switch {
 		case len(similar) == 0:
-			return nil, fmt.Errorf("%s is not there; %s, older copies are in work/.saved", e.Path(), reset)
+			if saved, err := w.Saved(); err == nil && len(saved) > 0 {
+				reset += ", `make restore` lists older copies"
+			}
+			return nil, fmt.Errorf("%s is not there; %s", e.Path(), reset)
 		case filepath.Ext(e.File) != ".go": // Go compiles the files that exist, whatever their names
 			return nil, fmt.Errorf("%s is not there, but %s is: rename it to %s", e.Path(), similar[0], e.File)
 		}
 	}
-	for _, name := range names(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path, data := filepath.Join("work", e.folder(), name), files[name]
 		switch {
 		case len(bytes.TrimSpace(data)) == 0:
@@ -207,18 +214,10 @@ func (w Workspace) Sound(e Exercise) (notes []string, err error) {
 	return notes, nil
 }
 
-func names(files map[string][]byte) (all []string) {
-	for name := range files {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
-}
-
 // source returns the text of the reader's files, with Unix line ends and without comments that fill a line.
 func source(files map[string][]byte) string {
 	var text strings.Builder
-	for _, name := range names(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		for line := range strings.Lines(strings.ReplaceAll(string(files[name]), "\r\n", "\n")) {
 			if trimmed := strings.TrimSpace(line); !strings.HasPrefix(trimmed, "//") && !strings.HasPrefix(trimmed, "#") {
 				text.WriteString(line)

@@ -73,6 +73,31 @@ func TestWhatIsOverwrittenIsSavedFirst(t *testing.T) {
 	}
 }
 
+// A message names older copies only when there are some.
+func TestADeletedFileMayHaveOlderCopies(t *testing.T) {
+	c := newCourse(t)
+	e := find(t, c, "04.3")
+	starter := map[string][]byte{e.File: []byte("package main\n")}
+	for _, saved := range []bool{false, true} {
+		if _, err := c.Put(e, starter); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(c.Dir(e), e.File)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Sound(e); err == nil || strings.Contains(err.Error(), "make restore") != saved {
+			t.Errorf("saved before: %t: %v", saved, err)
+		}
+		starter[e.File] = []byte("package main // changed\n")
+		for range 2 {
+			if _, err := c.Put(e, starter); err != nil {
+				t.Fatal(err)
+			}
+			starter[e.File] = append(starter[e.File], '\n')
+		}
+	}
+}
+
 func TestFilesThatCannotBeJudgedHaveAWayOn(t *testing.T) {
 	starter := "package main\n\nfunc main() {}\n"
 	for name, test := range map[string]struct {
@@ -204,7 +229,7 @@ func TestFilesThatAreRefusedUnread(t *testing.T) {
 				"check": func() error { _, err := c.Check(t.Context(), e); return err },
 				"reset": func() error { _, err := c.Goto(e, Always); return err },
 				"begin": func() error {
-					_, err := c.Begin(find(t, c, "04.4"), func(Exercise) bool { return true })
+					_, err := c.Begin(find(t, c, "04.4"), Always)
 					return err
 				},
 			} {

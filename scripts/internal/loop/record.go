@@ -42,19 +42,13 @@ type Record struct {
 	Type string `json:"type,omitempty"`
 	// Kind of the object of an event.
 	Kind string `json:"kind,omitempty"`
-	// Watch is the number of the request that the event answers.
-	Watch int `json:"watch,omitempty"`
 
 	// Verb of the API; for a request without a resource, the HTTP method in lower case.
 	Verb string `json:"verb,omitempty"`
-	// Path is set for requests without a resource.
-	Path string `json:"path,omitempty"`
 	// Code is the status code of the response, 0 when the client got no response.
 	Code int `json:"code,omitempty"`
 	// Effect of a write: moved (the object has another resourceVersion, or is gone), same, or unknown.
 	Effect string `json:"effect,omitempty"`
-	// Known is the newest resourceVersion of the object that had passed the proxy before the request.
-	Known string `json:"known,omitempty"`
 	// Took is how many milliseconds passed until the client had the response.
 	Took float64 `json:"took,omitempty"`
 	// Open marks a watch that was opened and continues. The watch gets a second line when it ends.

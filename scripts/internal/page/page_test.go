@@ -199,7 +199,7 @@ func gone(t *testing.T, dir, name string) {
 	if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
 		t.Fatal(err, scanErr)
 	}
-	for deadline := time.Now().Add(10 * time.Second); runs(pid); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); runs(pid); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("the %s process %d still runs", name, pid)
 			_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -1,3 +1,4 @@
+// Package teaching reads the run sheets of the workshop.
 package teaching
 
 import (
@@ -9,8 +10,12 @@ import (
 	"strings"
 )
 
-// SheetsFile is the page with the run sheets, as tables.
-const SheetsFile = "TEACHING.md"
+const (
+	// SheetsFile is the page with the run sheets, as tables.
+	SheetsFile = "TEACHING.md"
+	// SlidesFile has the slides. It is a page: its blocks are compared, included or skipped like those of other pages.
+	SlidesFile = "SLIDES.md"
+)
 
 // A Sheet is the plan of one session.
 type Sheet struct {

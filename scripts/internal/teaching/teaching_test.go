@@ -63,10 +63,7 @@ func sheets(t *testing.T) []Sheet {
 // The slides are in the order of each sheet. A row of an exercise has its task before its solution; a row of an
 // exercise that is only shown has the solution alone.
 func TestSlidesFollowTheRunSheets(t *testing.T) {
-	slides, err := Slides(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slides := readSlides(t)
 	for _, sheet := range sheets(t) {
 		last, count := 0, 0
 		for _, row := range sheet.Rows {
@@ -102,7 +99,7 @@ func TestSlidesFollowTheRunSheets(t *testing.T) {
 }
 
 // about returns the slides of an exercise.
-func about(slides []Slide, id string) string {
+func about(slides []slide, id string) string {
 	var some []string
 	for _, s := range slides {
 		if s.Exercise == id {
@@ -114,10 +111,7 @@ func about(slides []Slide, id string) string {
 
 // TestEachSlideFits of the window measures the slides in a browser.
 func TestEachSlideHasNotes(t *testing.T) {
-	slides, err := Slides(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slides := readSlides(t)
 	exercises, err := exercise.Load(root)
 	if err != nil {
 		t.Fatal(err)
@@ -151,10 +145,7 @@ var wrappedFrom = regexp.MustCompile(`^wrapped from (\S+)$`)
 
 // Code with lines that are too long for a slide has other line breaks than its file, and no other difference.
 func TestWrappedCodeIsThatOfItsFile(t *testing.T) {
-	slides, err := Slides(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slides := readSlides(t)
 	compared := 0
 	for _, s := range slides {
 		for _, b := range s.Blocks {

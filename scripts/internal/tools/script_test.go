@@ -208,7 +208,7 @@ esac`))
 		t.Fatal(err)
 	}
 	half := fmt.Sprintf("%s/bin/.workshop.%d", c.root, cmd.Process.Pid)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(half); err == nil {
 			break
 		}

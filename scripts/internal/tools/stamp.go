@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // A stamp is a file about a program in bin/. Its first line has the name of the program, its sources, and its SHA-256.
@@ -37,29 +38,40 @@ func (b Builder) isBuilt(name string, stamps ...string) bool {
 	if err != nil || !program.Mode().IsRegular() || program.Mode()&0o111 == 0 {
 		return false
 	}
+	is, err := identity(path)
+	if err != nil {
+		return false
+	}
 	what, seen, _ := strings.Cut(string(have), "\n")
 	stamp, recorded, _ := strings.Cut(what, " sha256:")
 	if !slices.Contains(stamps, stamp) {
 		return false
 	}
-	if seen == identity(program) {
+	if seen == is {
 		return true
 	}
 	now, err := sum(path)
 	if err != nil || now != recorded {
 		return false
 	}
-	_ = b.writeStamp(name, withSum(stamp, now), program) // when bin/ cannot be written, the program is hashed each time
+	_ = b.writeStamp(name, withSum(stamp, now)+is) // when bin/ cannot be written, the program is hashed each time
 	return true
 }
 
-// writeStamp adds the identity of the program to the first line of its stamp. The file is complete or does not exist.
-func (b Builder) writeStamp(name, what string, program fs.FileInfo) error {
+// identity changes when a file is replaced, written or renamed.
+func identity(path string) (string, error) {
+	var s unix.Stat_t
+	err := unix.Lstat(path, &s)
+	return fmt.Sprintf("%d bytes, inode %d, changed %d.%09d\n", s.Size, s.Ino, s.Ctim.Sec, s.Ctim.Nsec), err
+}
+
+// writeStamp writes the stamp of a program. The file is complete or does not exist.
+func (b Builder) writeStamp(name, stamp string) error {
 	file, err := os.CreateTemp(filepath.Dir(b.stampPath(name)), ".new-")
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(what + identity(program))
+	_, err = file.WriteString(stamp)
 	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
 		err = os.Rename(file.Name(), b.stampPath(name))
 	}

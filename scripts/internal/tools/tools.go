@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,7 +15,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -94,8 +92,6 @@ type Builder struct {
 	Root string
 	// Report receives progress.
 	Report Reporter
-	// Cgo lets a program be linked with C, by the compiler of this machine.
-	Cgo bool
 	// Tools are the programs that can be built; an empty list means All.
 	Tools []Tool
 	// Ready is a folder with programs that were built on another machine, and their stamps.
@@ -206,12 +202,11 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 
-	var names, kubernetes []string
+	var names []string
+	kubernetes := false
 	for _, t := range wanted {
 		names = append(names, t.Name)
-		if strings.HasPrefix(t.Package, "k8s.io/kubernetes/") {
-			kubernetes = append(kubernetes, t.Package)
-		}
+		kubernetes = kubernetes || strings.HasPrefix(t.Package, "k8s.io/kubernetes/")
 	}
 	start := time.Now()
 	b.Report.Line("building %s", strings.Join(names, ", "))
@@ -219,11 +214,8 @@ func (b Builder) build(ctx context.Context, wanted []pinned) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(kubernetes) > 0 && b.isNew(ctx, version) {
+	if kubernetes && b.isNew(ctx, version) {
 		b.Report.Line("%s", firstTime(runtime.NumCPU()))
-		if err := b.downloadSources(ctx, kubernetes); err != nil {
-			return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
-		}
 	}
 	if err := b.compileAll(ctx, wanted, versionFlags(version), tmp+string(os.PathSeparator)); err != nil {
 		return fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
@@ -275,22 +267,6 @@ func (b Builder) isNew(ctx context.Context, version string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// downloadSources fetches the sources of the packages, and meanwhile begins to compile the first package.
-func (b Builder) downloadSources(ctx context.Context, packages []string) error {
-	ahead, stop := context.WithCancel(ctx)
-	var compiling sync.WaitGroup
-	compiling.Go(func() { // the real build does the rest, and reports errors
-		args := append(buildFlags("build"), "-o", os.DevNull, packages[0])
-		_ = b.run(ahead, b.moduleDir(""), args, io.Discard, func(string) {})
-	})
-	meter := b.Report.Meter("downloading sources")
-	_, err := b.countStale(ctx, b.moduleDir(""), packages, meter)
-	meter.Stop()
-	stop()
-	compiling.Wait()
-	return err
-}
-
 // firstTime announces the cost of the first build: 16 minutes of one core.
 func firstTime(cores int) string {
 	minutes := max(1, (16+cores/2)/cores)
@@ -311,11 +287,11 @@ func (b Builder) install(from, name, stamp string) error {
 	if err := os.Rename(from, filepath.Join(b.Bin(), name)); err != nil {
 		return err
 	}
-	program, err := os.Lstat(filepath.Join(b.Bin(), name))
+	installed, err := identity(filepath.Join(b.Bin(), name))
 	if err != nil {
 		return err
 	}
-	return b.writeStamp(name, withSum(stamp, sum), program)
+	return b.writeStamp(name, withSum(stamp, sum)+installed)
 }
 
 // moduleDir returns the folder of a tool's module.

@@ -175,24 +175,6 @@ func TestTheFirstTimeIsAnnounced(t *testing.T) {
 	}
 }
 
-func TestSourcesAreDownloadedBeforeTheBuild(t *testing.T) {
-	r := newRepository(t)
-	if err := r.downloadSources(t.Context(), []string{"example.test/hello/v2"}); err != nil {
-		t.Error(err)
-	}
-	r.mustBuild("v2.0.0")
-	r.write("hello/main.go", `package main; import _ "example.test/missing"; func main() {}`)
-	if err := r.downloadSources(t.Context(), []string{"example.test/hello/v2"}); err == nil ||
-		!strings.Contains(err.Error(), "example.test/missing") {
-		t.Errorf("a source that cannot be had: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := r.downloadSources(ctx, []string{"example.test/hello/v2"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
-}
-
 func TestWhatIsHalfBuiltIsBuiltAgain(t *testing.T) {
 	r := newRepository(t)
 	r.mustBuild("v2.0.0")
@@ -252,11 +234,11 @@ func TestACopyOfAProgramIsNotBuiltAgain(t *testing.T) {
 		t.Errorf("%v\n%s", err, r.out)
 	}
 	stamp, err := os.ReadFile(r.stampPath("hello"))
-	info, failed := os.Stat(program)
+	identified, failed := identity(program)
 	if err := errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf(" sha256:%x\n%s", sha256.Sum256(data), identity(info)); !strings.HasSuffix(string(stamp), want) {
+	if want := fmt.Sprintf(" sha256:%x\n%s", sha256.Sum256(data), identified); !strings.HasSuffix(string(stamp), want) {
 		t.Errorf("the stamp is %q, wanted %q at its end", stamp, want)
 	}
 }
@@ -497,5 +479,23 @@ func TestAToolThatHasAModuleOfItsOwn(t *testing.T) {
 	}
 	if after, err := os.ReadFile(before); err != nil || string(after) != string(stamp) {
 		t.Errorf("the other program was built again: %q, %q, %v", stamp, after, err)
+	}
+}
+
+// Warm compiles libraries alone: a program would be linked, and then discarded.
+func TestWarmLinksNoProgram(t *testing.T) {
+	r := newRepository(t)
+	r.write("program/go.mod", "module example.test/program\n\ngo 1.26.0\n")
+	r.write("program/main.go", "package main\n\nimport \"example.test/program/library\"\n\nfunc main() { absent(library.Value) }\n")
+	r.write("program/absent.go", "package main\n\nfunc absent(int)\n") // the linker finds no such function
+	r.write("program/absent.s", "")
+	r.write("program/library/library.go", "package library\n\nconst Value = 1\n")
+	module := filepath.Join(r.moduleDir(""), "program")
+	if err := r.Warm(t.Context(), module); err != nil {
+		t.Fatal(err)
+	}
+	stale, err := r.countStale(t.Context(), module, []string{"example.test/program/library"}, r.Report.Meter(""))
+	if err != nil || stale != 0 {
+		t.Errorf("the library: %d stale packages, %v", stale, err)
 	}
 }

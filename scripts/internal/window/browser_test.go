@@ -42,7 +42,7 @@ func (f *fixture) tab(t *testing.T, parent context.Context) context.Context {
 	t.Helper()
 	ctx, end := chromedp.NewContext(parent)
 	t.Cleanup(end)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	t.Cleanup(cancel)
 	chromedp.ListenTarget(ctx, func(event any) {
 		if entry, ok := event.(*cdplog.EventEntryAdded); ok && entry.Entry.Level == cdplog.LevelError && !f.refuses.Load() {
@@ -76,7 +76,7 @@ func block(t *testing.T, ctx context.Context, part string) string {
 func says(t *testing.T, ctx context.Context, selector, want string) {
 	t.Helper()
 	var got string
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !strings.Contains(got, want) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s says %q, want %q", selector, got, want)

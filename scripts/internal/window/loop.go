@@ -40,9 +40,9 @@ type Arrow struct {
 
 // verdicts returns the verdicts of the checks that left a ledger, by exercise.
 func (s *Server) verdicts() (all []Verdict) {
-	folders, _ := os.ReadDir(s.Checks)
+	folders, _ := os.ReadDir(s.Course.Checks)
 	for _, folder := range folders {
-		kept := loop.KeptOf(s.Checks, folder.Name())
+		kept := loop.KeptOf(s.Course.Checks, folder.Name())
 		j, err := kept.Judgement()
 		if info, missing := os.Stat(kept.Ledger()); err == nil && missing == nil && j.Exercise == folder.Name() {
 			all = append(all, Verdict{j, info.ModTime()})
@@ -116,10 +116,16 @@ func (f *feed) add(ctx context.Context, r loop.Record) error {
 // effects are sentences about the effect of a write.
 var effects = map[string]string{"moved": " It changed the object.", "same": " It changed nothing."}
 
-// effect describes the effect of a write. An apply creates the object that is missing.
+// effect describes the effect of a write. An apply creates the object that is missing. An object with finalizers is
+// deleted later.
 func effect(r loop.Record) string {
-	if r.Effect == "moved" && r.Code == http.StatusCreated && r.Subresource == "" {
+	switch {
+	case r.Effect == "moved" && r.Code == http.StatusCreated && r.Subresource == "":
 		return " It created the object."
+	case r.Effect == "moved" && r.Verb == "delete":
+		return " It deleted the object, or marked it for deletion."
+	case r.Effect == "moved" && r.Verb == "deletecollection":
+		return " It deleted the objects, or marked them for deletion."
 	}
 	return effects[r.Effect]
 }
@@ -165,7 +171,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request) {
 		paths, follow = nil, false
 		for _, v := range s.verdicts() {
 			if v.Exercise == name {
-				paths = []string{loop.KeptOf(s.Checks, name).Ledger()}
+				paths = []string{loop.KeptOf(s.Course.Checks, name).Ledger()}
 			}
 		}
 	}

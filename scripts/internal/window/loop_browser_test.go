@@ -147,7 +147,7 @@ func newestInSight(t *testing.T, ctx context.Context) {
 	t.Helper()
 	const below = `(() => { const s = document.querySelector(".scroller");
 		return s.clientHeight > 0 && s.scrollHeight > s.clientHeight && s.scrollHeight - s.scrollTop - s.clientHeight < 2; })()`
-	short, cancel := context.WithTimeout(ctx, 10*time.Second)
+	short, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := chromedp.Run(short, chromedp.Poll(below, nil)); err != nil {
 		t.Fatalf("the newest arrow is out of sight: %v", err)

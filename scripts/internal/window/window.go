@@ -29,8 +29,8 @@ type Config struct {
 	State string
 	// Env has the variables of terminals, as in os.Environ. Its PATH leads to kubectl.
 	Env []string
-	// Ledger is the file of the local cluster's loop, Checks the folder with the loops of checks.
-	Ledger, Checks string
+	// Ledger is the file of the local cluster's loop.
+	Ledger string
 	// Objects returns a reader of the local cluster in its present state. The error is the reason for which there is no
 	// reader.
 	Objects func() (Reader, error)

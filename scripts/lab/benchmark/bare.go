@@ -9,14 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // A template holds the writes of an operator for one MyWeb.
@@ -28,36 +25,25 @@ type template struct {
 
 // capture records the writes of an operator for a MyWeb.
 func (s *stage) capture(ctx context.Context, namespace, name string) (*template, error) {
-	web, err := s.Dynamic.Resource(myweb.MyWebs).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	web, err := s.Dynamic.Resource(suite.MyWebs).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
 	t := &template{namespace: namespace, name: name, uid: string(web.GetUID()), status: web.Object["status"]}
-	cm, err := s.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	extractor, err := metav1ac.NewUnstructuredExtractor(s.Kube.Discovery())
 	if err != nil {
 		return nil, err
 	}
-	deployment, err := s.Kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	service, err := s.Kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	applied := []func() (any, error){
-		func() (any, error) { return corev1ac.ExtractConfigMap(cm, applier(cm)) },
-		func() (any, error) { return appsv1ac.ExtractDeployment(deployment, applier(deployment)) },
-		func() (any, error) { return corev1ac.ExtractService(service, applier(service)) },
-	}
-	for i, o := range []runtime.Object{cm, deployment, service} {
-		extract := applied[i]
-		if applier(o.(metav1.Object)) == "" { // the operator created or updated it
-			extract = func() (any, error) { return stripped(o, children[i].GroupVersion().String()) }
-		}
-		body, err := extract()
+	for _, r := range children {
+		u, err := s.Dynamic.Resource(r).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
+		}
+		body := stripped(u)
+		if by := applier(u); by != "" {
+			if body, err = extractor.Extract(u, by); err != nil {
+				return nil, err
+			}
 		}
 		data, err := json.Marshal(body)
 		if err != nil {
@@ -78,59 +64,39 @@ func applier(o metav1.Object) string {
 	return ""
 }
 
-// stripped turns an object into the body of an apply that would create it, defaults included.
-func stripped(o runtime.Object, apiVersion string) (map[string]any, error) {
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-	kinds := map[string]string{"*v1.ConfigMap": "ConfigMap", "*v1.Deployment": "Deployment", "*v1.Service": "Service"}
-	u["apiVersion"], u["kind"] = apiVersion, kinds[fmt.Sprintf("%T", o)]
-	delete(u, "status")
+// stripped is the body of an apply that would create an object, defaults included.
+func stripped(o *unstructured.Unstructured) *unstructured.Unstructured {
+	u := o.DeepCopy()
+	unstructured.RemoveNestedField(u.Object, "status")
 	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation"} {
-		unstructured.RemoveNestedField(u, "metadata", field)
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
-	unstructured.RemoveNestedField(u, "spec", "clusterIP")
-	unstructured.RemoveNestedField(u, "spec", "clusterIPs")
-	if ports, ok, _ := unstructured.NestedSlice(u, "spec", "ports"); ok {
+	unstructured.RemoveNestedField(u.Object, "spec", "clusterIP")
+	unstructured.RemoveNestedField(u.Object, "spec", "clusterIPs")
+	if ports, ok, _ := unstructured.NestedSlice(u.Object, "spec", "ports"); ok {
 		for _, port := range ports {
 			delete(port.(map[string]any), "nodePort")
 		}
-		_ = unstructured.SetNestedSlice(u, ports, "spec", "ports")
+		_ = unstructured.SetNestedSlice(u.Object, ports, "spec", "ports")
 	}
-	return u, nil
+	return u
 }
 
-// bare makes MyWebs, and returns how long a loop takes to send, for each, the writes of the template. The loop has as
-// many writers as an operator has workers, and reads nothing. The second duration is the API server's processor time.
-func (s *stage) bare(ctx context.Context, t *template, n int) (took, apiServer time.Duration, err error) {
-	err = s.inNamespace(ctx, func(ns string) error {
-		board, err := newBoard(ctx, s.Fixture, ns, converged)
-		if err != nil {
-			return err
-		}
-		defer board.close()
-		webs, err := create(ctx, s.Fixture, ns, 0, n)
-		if err != nil {
-			return err
-		}
-		before, err := fixture.CPU(s.apiServer)
-		if err != nil {
-			return err
-		}
-		begin := time.Now()
-		if err := parallel(workers, n, func(i int) error { return s.write(ctx, t, webs[i]) }); err != nil {
-			return err
-		}
-		if err := board.await(ctx, n, within(n), nil); err != nil {
-			return err
-		}
-		took = board.took(begin)
-		after, err := fixture.CPU(s.apiServer)
-		apiServer = after - before
+// bare measures a loop that sends, for each MyWeb, the writes of the template. The loop has as many writers as an
+// operator has workers, and reads nothing.
+func (s *stage) bare(ctx context.Context, t *template, n int) (r run, err error) {
+	err = s.inNamespace(ctx, func(ns string) (err error) {
+		r, err = s.measure(ctx, ns, n, func(webs []*unstructured.Unstructured, board *board, _ *run) (time.Time, error) {
+			begin := time.Now()
+			err := parallel(workers, n, func(i int) error { return s.write(ctx, t, webs[i]) })
+			if err != nil {
+				return begin, err
+			}
+			return begin, board.await(ctx, n, within(n), nil)
+		})
 		return err
 	})
-	return took, apiServer, err
+	return r, err
 }
 
 // write makes the children of one MyWeb and writes its status.
@@ -148,7 +114,7 @@ func (s *stage) write(ctx context.Context, t *template, web *unstructured.Unstru
 	}
 	reported := web.DeepCopy()
 	reported.Object["status"] = t.status
-	_, err := s.Dynamic.Resource(myweb.MyWebs).Namespace(web.GetNamespace()).
+	_, err := s.Dynamic.Resource(suite.MyWebs).Namespace(web.GetNamespace()).
 		UpdateStatus(ctx, reported, metav1.UpdateOptions{})
 	if err != nil {
 		return fmt.Errorf("bare loop: status of %s: %w", web.GetName(), err)

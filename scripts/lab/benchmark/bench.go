@@ -115,13 +115,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 
 // times runs the parts that measure time, all in one quiet fixture.
 func (b *bench) times(ctx context.Context) error {
-	type part struct {
-		name string
-		run  func(context.Context, *stage) error
-	}
-	parts := slices.DeleteFunc([]part{{Converging, b.converge}, {Arrivals, b.latency}},
-		func(p part) bool { return !slices.Contains(b.Parts, p.name) })
-	if len(parts) == 0 {
+	if !slices.Contains(b.Parts, Converging) && !slices.Contains(b.Parts, Arrivals) {
 		return nil
 	}
 	for _, i := range b.own {
@@ -135,12 +129,11 @@ func (b *bench) times(ctx context.Context) error {
 		return err
 	}
 	defer b.end(s.Fixture)
-	for _, p := range parts {
-		if err := b.timed(ctx, p.name, func(ctx context.Context) error { return p.run(ctx, s) }); err != nil {
-			return err
-		}
+	err = b.timed(ctx, Converging, func(ctx context.Context) error { return b.converge(ctx, s) })
+	if err != nil {
+		return err
 	}
-	return nil
+	return b.timed(ctx, Arrivals, func(ctx context.Context) error { return b.latency(ctx, s) })
 }
 
 // timed runs a part, if it was requested, and reports how long it took.

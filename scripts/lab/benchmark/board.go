@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
 // A goal is the state that a MyWeb must reach.
@@ -60,7 +60,7 @@ func newBoard(ctx context.Context, w *fixture.Fixture, namespace string, g goal)
 	b := &board{namespace: namespace, goal: g, stop: cancel, standings: map[string]*standing{},
 		reached: map[string]time.Time{}, changed: make(chan struct{})}
 	err = follow(ctx, &b.watching, func() (watch.Interface, error) {
-		return w.Dynamic.Resource(myweb.MyWebs).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
+		return w.Dynamic.Resource(suite.MyWebs).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
 	}, b.web)
 	for _, r := range children {
 		err = errors.Join(err, follow(ctx, &b.watching, func() (watch.Interface, error) {

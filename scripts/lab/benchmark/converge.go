@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
@@ -26,19 +28,31 @@ func (b *bench) converge(ctx context.Context, s *stage) error {
 	runs := map[string]*convergence{}
 	// A first run warms up the API server, and records the operator's writes.
 	names, err := b.able(ctx, Converging, func(name string) error {
-		first, err := s.converge(ctx, name, b.Objects)
-		runs[name] = &convergence{template: first.template}
-		return err
+		runs[name] = &convergence{}
+		return s.inNamespace(ctx, func(ns string) (err error) {
+			if _, err = s.converge(ctx, name, ns, b.Objects); err == nil {
+				runs[name].template, err = s.capture(ctx, ns, webName(0))
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return err
 	}
 	err = b.inPairs(names, func(name string, control bool) (time.Duration, error) {
-		run, err := s.converge(ctx, name, b.Objects)
+		var r run
+		err := s.inNamespace(ctx, func(ns string) (err error) {
+			r, err = s.converge(ctx, name, ns, b.Objects)
+			return err
+		})
 		if err != nil || control {
-			return run.took, err
+			return r.took, err
 		}
-		return run.took, runs[name].add(ctx, s, run, b.Objects)
+		bare, err := s.bare(ctx, runs[name].template, b.Objects)
+		if err == nil {
+			runs[name].add(r, bare)
+		}
+		return r.took, err
 	})
 	for _, name := range names {
 		if c := runs[name]; len(c.times) > 0 {
@@ -96,6 +110,12 @@ func turns(pair int, both bool) []string {
 	}
 }
 
+// A run has the measurements of MyWebs that have converged.
+type run struct {
+	took                time.Duration
+	operator, apiServer time.Duration // processor time
+}
+
 // convergence has the times of the runs of one operator, and of the run of the bare loop after each.
 type convergence struct {
 	template         *template
@@ -104,16 +124,10 @@ type convergence struct {
 	bareServer       []time.Duration // processor time of the API server during the bare loop
 }
 
-// add notes a run, and runs the bare loop.
-func (c *convergence) add(ctx context.Context, s *stage, run convergenceRun, objects int) error {
-	bare, server, err := s.bare(ctx, c.template, objects)
-	if err != nil {
-		return err
-	}
-	c.times, c.bare = append(c.times, run.took), append(c.bare, bare)
-	c.operator, c.server = append(c.operator, run.operator), append(c.server, run.apiServer)
-	c.bareServer = append(c.bareServer, server)
-	return nil
+func (c *convergence) add(r, bare run) {
+	c.times, c.bare = append(c.times, r.took), append(c.bare, bare.took)
+	c.operator, c.server = append(c.operator, r.operator), append(c.server, r.apiServer)
+	c.bareServer = append(c.bareServer, bare.apiServer)
 }
 
 // medians are the medians of the runs.
@@ -126,60 +140,50 @@ func (c *convergence) medians(objects int) *Convergence {
 		Operator: median(c.operator) / each, APIServer: median(c.server) / each, Bare: median(c.bareServer) / each}
 }
 
-// A convergenceRun has the measurements of MyWebs that have converged.
-type convergenceRun struct {
-	took                time.Duration
-	operator, apiServer time.Duration // processor time
-	template            *template
-}
-
-// converge makes MyWebs, starts an operator and waits until all have converged. Then it removes all.
-func (s *stage) converge(ctx context.Context, name string, n int) (run convergenceRun, err error) {
-	err = s.inNamespace(ctx, func(ns string) error {
-		if run, err = s.converging(ctx, name, ns, n); err != nil {
-			return err
-		}
-		run.template, err = s.capture(ctx, ns, webName(0))
-		return err
-	})
-	return run, err
-}
-
-// converging makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it.
-func (s *stage) converging(ctx context.Context, name, namespace string, n int) (run convergenceRun, err error) {
+// measure makes MyWebs in a namespace, and measures the work that lets them converge. The work returns when they have,
+// with the moment at which it began.
+func (s *stage) measure(ctx context.Context, namespace string, n int,
+	work func([]*unstructured.Unstructured, *board, *run) (time.Time, error)) (r run, err error) {
 	board, err := newBoard(ctx, s.Fixture, namespace, converged)
 	if err != nil {
-		return run, err
+		return r, err
 	}
 	defer board.close()
-	if _, err := create(ctx, s.Fixture, namespace, 0, n); err != nil {
-		return run, err
-	}
-	since, err := s.auditEnd()
+	webs, err := create(ctx, s.Fixture, namespace, 0, n)
 	if err != nil {
-		return run, err
+		return r, err
 	}
 	before, err := fixture.CPU(s.apiServer)
 	if err != nil {
-		return run, err
+		return r, err
 	}
-	p, err := s.launch(name)
+	begin, err := work(webs, board, &r)
 	if err != nil {
-		return run, err
-	}
-	defer s.end(name, p)
-	if err := board.await(ctx, n, within(n), p); err != nil {
-		return run, err
+		return r, err
 	}
 	after, err := fixture.CPU(s.apiServer)
-	if err != nil {
-		return run, err
-	}
-	run.apiServer = after - before
-	if run.operator, err = fixture.CPU(p.PID()); err != nil {
-		return run, err
-	}
-	begin, err := s.asked(since, name)
-	run.took = board.took(begin)
-	return run, err
+	r.took, r.apiServer = board.took(begin), after-before
+	return r, err
+}
+
+// converge makes MyWebs in a namespace, starts an operator, waits until all have converged and kills it.
+func (s *stage) converge(ctx context.Context, name, namespace string, n int) (run, error) {
+	return s.measure(ctx, namespace, n, func(_ []*unstructured.Unstructured, board *board, r *run) (time.Time, error) {
+		since, err := s.auditEnd()
+		if err != nil {
+			return time.Time{}, err
+		}
+		p, err := s.launch(name)
+		if err != nil {
+			return time.Time{}, err
+		}
+		defer s.end(name, p)
+		if err := board.await(ctx, n, within(n), p); err != nil {
+			return time.Time{}, err
+		}
+		if r.operator, err = fixture.CPU(p.PID()); err != nil {
+			return time.Time{}, err
+		}
+		return s.asked(since, name)
+	})
 }

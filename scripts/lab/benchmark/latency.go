@@ -56,31 +56,33 @@ func backlog(samples []time.Duration) (first, last time.Duration, grew bool) {
 	return first, last, last > time.Second && last > 3*first
 }
 
-// watched starts an operator, and a board of the MyWebs that it serves in a namespace; end ends both.
+// watched starts an operator, the stand-in, and a board of the MyWebs that the operator serves in a namespace; end ends
+// them.
 func (s *stage) watched(ctx context.Context, name, namespace string) (*board, *fixture.Process, func(), error) {
 	goal := served(1)
 	if s.noStatus {
 		goal = complete
 	}
+	stop, err := s.standIn(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	b, err := newBoard(ctx, s.Fixture, namespace, goal)
 	if err != nil {
+		stop()
 		return nil, nil, nil, err
 	}
 	p, err := s.launch(name)
 	if err != nil {
 		b.close()
+		stop()
 		return nil, nil, nil, err
 	}
-	return b, p, func() { p.Kill(); b.close() }, nil
+	return b, p, func() { p.Kill(); b.close(); stop() }, nil
 }
 
 // arrivals returns the latencies of n MyWebs, in the order in which they arrived.
 func (s *stage) arrivals(ctx context.Context, name string, rate float64, n int) (samples []time.Duration, err error) {
-	stop, err := s.standIn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
 	err = s.inNamespace(ctx, func(ns string) error {
 		board, p, end, err := s.watched(ctx, name, ns)
 		if err != nil {

@@ -58,11 +58,6 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 	if from == to {
 		return nil
 	}
-	stop, err := s.standIn(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	board, p, end, err := s.watched(ctx, name, namespace)
 	if err != nil {
 		return err
@@ -77,39 +72,33 @@ func (s *stage) grow(ctx context.Context, name, namespace string, from, to int) 
 	return s.settled(ctx, p) // its events are still under way
 }
 
-// weigh starts an operator over the existing objects, and returns its resident set in steady state.
+// weigh starts an operator over the existing objects, and returns its resident set when its caches have synced and it
+// is in steady state.
 func (s *stage) weigh(ctx context.Context, name string) (int64, error) {
-	p, err := s.atRest(ctx, name)
+	since, err := s.auditEnd()
+	if err != nil {
+		return 0, err
+	}
+	p, err := s.launch(name)
 	if err != nil {
 		return 0, err
 	}
 	defer p.Kill()
-	return fixture.RSS(p.PID())
-}
-
-// atRest starts an operator, and returns when its caches have synced and it is in steady state.
-func (s *stage) atRest(ctx context.Context, name string) (*fixture.Process, error) {
-	since, err := s.auditEnd()
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.launch(name)
-	if err != nil {
-		return nil, err
-	}
 	for until := time.Now().Add(30 * time.Second); ; {
 		if _, err = s.asked(since, name); err == nil {
 			break
 		}
 		if !p.Running() || time.Now().After(until) {
-			p.Kill()
-			return nil, fmt.Errorf("%w:\n%s", err, lastWords(p))
+			return 0, fmt.Errorf("%w:\n%s", err, lastWords(p))
 		}
 		if err := fixture.Pause(ctx, 50*time.Millisecond); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
-	return p, s.settled(ctx, p)
+	if err := s.settled(ctx, p); err != nil {
+		return 0, err
+	}
+	return fixture.RSS(p.PID())
 }
 
 const (

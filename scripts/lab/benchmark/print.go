@@ -10,11 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/mitchellh/go-wordwrap"
+	"example.com/operator-workshop/scripts/internal/outcome"
+	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
-
-// width is the maximum number of columns that Print uses.
-const width = 100
 
 // Print writes tables of plain text.
 func (r *Result) Print(w io.Writer) {
@@ -26,8 +24,9 @@ func (r *Result) Print(w io.Writer) {
 	if len(r.Notes) > 0 {
 		fmt.Fprintf(w, "\nNotes\n")
 		for _, note := range r.Notes {
-			wrapped := wordwrap.WrapString(note, width-4)
-			fmt.Fprintf(w, "  - %s\n", strings.ReplaceAll(wrapped, "\n", "\n    "))
+			var lines strings.Builder
+			outcome.Wrap(&lines, "    ", note)
+			fmt.Fprint(w, "  - ", strings.TrimLeft(lines.String(), " "))
 		}
 	}
 }
@@ -64,7 +63,7 @@ func (t *table) write(title string) {
 	var aligned strings.Builder
 	lines := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
 	for _, row := range t.rows {
-		row[0] = cut(row[0], max(8, width-2-others))
+		row[0] = cut(row[0], max(8, outcome.Columns-2-others))
 		fmt.Fprintf(lines, "  %s\n", strings.Join(row, "\t"))
 	}
 	_ = lines.Flush()
@@ -85,72 +84,57 @@ func cut(text string, n int) string {
 // operator.
 func (r *Result) printCounts(w io.Writer) {
 	var phases []string
-	kinds, objects := map[string][]string{}, 0
+	objects := 0
+	head := []any{""}
 	for _, m := range r.Implementations {
+		head = append(head, m.Name)
 		for _, c := range m.Counts {
 			if objects = c.Objects; !slices.Contains(phases, c.Phase) {
 				phases = append(phases, c.Phase)
 			}
-			kinds[c.Phase] = slices.AppendSeq(kinds[c.Phase], maps.Keys(c.Requests))
 		}
 	}
 	t := &table{out: w}
-	t.row(r.head("")...)
+	t.row(head...)
 	for _, phase := range phases {
-		t.row(r.head(strings.ToUpper(phase), "")...)
-		before := len(t.rows)
-		line := func(title string, number func(Count) int) {
-			if row := r.counts(title, phase, number); row != nil {
-				t.row(row...)
+		numbers := make([]map[string]int, len(r.Implementations)) // nil without the phase
+		kinds := map[string]int{}
+		for n, m := range r.Implementations {
+			for _, c := range m.Counts {
+				if c.Phase == phase {
+					numbers[n] = c.numbers()
+					maps.Copy(kinds, numbers[n])
+				}
 			}
 		}
-		slices.Sort(kinds[phase])
-		for _, kind := range slices.Compact(kinds[phase]) {
-			line("  "+short(kind), func(c Count) int { return c.Requests[kind] })
+		blank := slices.Repeat([]any{""}, len(numbers))
+		t.row(append([]any{strings.ToUpper(phase)}, blank...)...)
+		if len(kinds) == 0 {
+			t.row(append([]any{"  nothing"}, blank...)...)
 		}
-		line("  writes that changed nothing", func(c Count) int { return c.NoOps })
-		line("  conflicts", func(c Count) int { return c.Conflicts })
-		if len(t.rows) == before {
-			t.row(r.head("  nothing", "")...)
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			cells := []any{"  " + kind}
+			for _, of := range numbers {
+				if of == nil {
+					cells = append(cells, "-")
+				} else {
+					cells = append(cells, of[kind])
+				}
+			}
+			t.row(cells...)
 		}
 	}
 	t.write(fmt.Sprintf("Requests for %d MyWebs", objects))
 }
 
-// head is a line with the names of all operators, or with the same cell for each.
-func (r *Result) head(first string, cell ...any) []any {
-	cells := []any{first}
-	for _, m := range r.Implementations {
-		if len(cell) > 0 {
-			cells = append(cells, cell[0])
-		} else {
-			cells = append(cells, m.Name)
-		}
+// numbers are the numbers that are not 0, without the API group of MyWebs.
+func (c Count) numbers() map[string]int {
+	all := map[string]int{"writes that changed nothing": c.NoOps, "conflicts": c.Conflicts}
+	for kind, n := range c.Requests {
+		all[strings.ReplaceAll(kind, suite.MyWebs.GroupResource().String(), suite.MyWebs.Resource)] = n
 	}
-	return cells
-}
-
-// counts is a line with a number for each operator; nil when all are 0.
-func (r *Result) counts(title, phase string, number func(Count) int) []any {
-	cells, some := []any{title}, false
-	for _, m := range r.Implementations {
-		cell := "-"
-		for _, c := range m.Counts {
-			if n := number(c); c.Phase == phase {
-				cell, some = fmt.Sprint(n), some || n > 0
-			}
-		}
-		cells = append(cells, cell)
-	}
-	if !some {
-		return nil
-	}
-	return cells
-}
-
-// short leaves the API group of MyWebs out.
-func short(kind string) string {
-	return strings.ReplaceAll(kind, "mywebs.operator.k8s-summit.org", "mywebs")
+	maps.DeleteFunc(all, func(_ string, n int) bool { return n == 0 })
+	return all
 }
 
 func (r *Result) printTimes(w io.Writer) {

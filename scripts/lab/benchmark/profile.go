@@ -2,7 +2,6 @@ package benchmark
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,18 +73,14 @@ func (b *bench) profileOf(ctx context.Context, s *stage, i impl.Implementation, 
 		return err
 	}
 	defer os.RemoveAll(dir)
-	source, overlay := filepath.Join(dir, "profile.go"), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(i.Folder, i.Package, "zz_lab_profile.go"): source}})
+	source := filepath.Join(dir, "profile.go")
+	if err := os.WriteFile(source, []byte(profiler), 0o600); err != nil {
+		return err
+	}
+	err = i.Overlay(dir, map[string]string{filepath.Join(i.Folder, i.Package, "zz_lab_profile.go"): source})
 	if err != nil {
 		return err
 	}
-	for file, content := range map[string][]byte{source: []byte(profiler), overlay: replace} {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return err
-		}
-	}
-	i.BuildArgs = append(i.BuildArgs, "-overlay", overlay)
 	built, err := i.Build(ctx, dir)
 	if err != nil {
 		return err
@@ -95,7 +90,7 @@ func (b *bench) profileOf(ctx context.Context, s *stage, i impl.Implementation, 
 	defer func() { o.Impl, o.Env = before, nil }()
 	o.Impl.Path, o.Env = built.Path, []string{"LAB_PROFILE=" + path}
 	return s.inNamespace(ctx, func(ns string) error {
-		_, err := s.converging(ctx, i.Name, ns, b.Objects)
+		_, err := s.converge(ctx, i.Name, ns, b.Objects)
 		return err
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
@@ -34,11 +33,8 @@ const (
 const ports = "--service-node-port-range=20000-32767"
 
 // children lists the resources of a MyWeb's children; a MyWeb owns one object of each.
-var children = []schema.GroupVersionResource{
-	{Version: "v1", Resource: "configmaps"},
-	{Group: "apps", Version: "v1", Resource: "deployments"},
-	{Version: "v1", Resource: "services"},
-}
+var children = []schema.GroupVersionResource{suite.GVR(suite.ConfigMaps), suite.GVR(suite.Deployments),
+	suite.GVR(suite.Services)}
 
 // A stage is a fixture for time measurements: only an API server, and operators that send their requests directly to
 // it.
@@ -120,19 +116,17 @@ func create(ctx context.Context, w *fixture.Fixture, namespace string, from,
 }
 
 func createOne(ctx context.Context, w *fixture.Fixture, namespace, name string) (*unstructured.Unstructured, error) {
-	spec := suite.Sample()
-	web := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": myweb.MyWebs.GroupVersion().String(), "kind": "MyWeb",
-		"metadata": map[string]any{"name": name},
-		"spec":     map[string]any{"image": spec.Image, "pageContentHtml": *spec.PageContentHTML},
-	}}
-	return w.Dynamic.Resource(myweb.MyWebs).Namespace(namespace).Create(ctx, web, metav1.CreateOptions{})
+	web, err := suite.NewWeb(name, suite.Sample())
+	if err != nil {
+		return nil, err
+	}
+	return w.Dynamic.Resource(suite.MyWebs).Namespace(namespace).Create(ctx, web, metav1.CreateOptions{})
 }
 
 // turnPages changes the page of the MyWebs with the numbers up to n.
 func turnPages(ctx context.Context, w *fixture.Fixture, namespace string, n int) error {
 	return parallel(hands, n, func(i int) error {
-		_, err := w.Dynamic.Resource(myweb.MyWebs).Namespace(namespace).Patch(ctx, webName(i), types.MergePatchType,
+		_, err := w.Dynamic.Resource(suite.MyWebs).Namespace(namespace).Patch(ctx, webName(i), types.MergePatchType,
 			[]byte(`{"spec":{"pageContentHtml":"<h1>Changed</h1>"}}`), metav1.PatchOptions{})
 		return err
 	})
@@ -144,7 +138,7 @@ func (s *stage) clear(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("5 min are over"))
 	defer cancel()
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	all := append([]schema.GroupVersionResource{myweb.MyWebs}, children...)
+	all := append([]schema.GroupVersionResource{suite.MyWebs}, children...)
 	err := parallel(len(all), len(all), func(i int) error {
 		for {
 			err := s.meta.Resource(all[i]).Namespace(namespace).DeleteCollection(ctx, background, metav1.ListOptions{})
@@ -191,7 +185,7 @@ func (s *stage) launch(name string) (*fixture.Process, error) {
 
 // auditEnd is the current end of the audit log.
 func (s *stage) auditEnd() (int64, error) {
-	info, err := os.Stat(s.AuditLog)
+	info, err := os.Stat(s.AuditLog())
 	if err != nil {
 		return 0, err
 	}
@@ -204,7 +198,7 @@ func (s *stage) asked(since int64, name string) (at time.Time, err error) {
 	events, _, err := s.Audit(since)
 	for _, e := range events {
 		begun := e.Stage == "ResponseStarted"
-		ofMyWebs := e.ObjectRef != nil && e.ObjectRef.Resource == myweb.MyWebs.Resource && begun == (e.Verb == "watch")
+		ofMyWebs := e.ObjectRef != nil && e.ObjectRef.Resource == suite.MyWebs.Resource && begun == (e.Verb == "watch")
 		if ofMyWebs && e.User.Username == s.operators[name].User.Name && (at.IsZero() ||
 			e.RequestReceivedTimestamp.Before(at)) {
 			at = e.RequestReceivedTimestamp

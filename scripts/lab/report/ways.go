@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,27 +25,17 @@ type Ways struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// A Way is a row for an implementation. An unknown cell is "–".
+// A Way is a row for an implementation.
 type Way struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
-	// Lines and Files count what the author writes.
-	Lines string `json:"lines"`
-	Files string `json:"files"`
-	// Behaviours, Crashes and Faults are "passed/all": a skipped check is not a passed check.
-	Behaviours string `json:"behaviours"`
-	Crashes    string `json:"crashes"`
-	Faults     string `json:"faults"`
-	// Requests is how many requests create one MyWeb, Rest how many it takes in steady state.
-	Requests string `json:"requests"`
-	Rest     string `json:"rest"`
-	// Memory is the resident set with the most MyWebs of the run, Size the size of the programs in an image; both in
-	// MiB.
-	Memory string `json:"memory"`
-	Size   string `json:"size"`
-	// Permissions is the number of verbs on resources.
-	Permissions string `json:"permissions"`
+	// Cells are the known cells, by the heads of their columns.
+	Cells map[string]string `json:"cells"`
 }
+
+// columns are the heads of the table; waysText explains them.
+var columns = []string{"lines", "files", "behaviours", "crashes", "faults", "requests", "steady", "memory", "size",
+	"permissions"}
 
 const (
 	unknown = "–"
@@ -58,39 +49,20 @@ is the resident set with the most MyWebs of this run, size that of all programs 
 Permissions are verbs on resources.
 `
 
-// columns are the heads of a table of ways, and their cells.
-var columns = []struct {
-	head string
-	cell func(Way) string
-}{
-	{"way", func(w Way) string { return w.Name }},
-	{"lines", func(w Way) string { return w.Lines }},
-	{"files", func(w Way) string { return w.Files }},
-	{"behaviours", func(w Way) string { return w.Behaviours }},
-	{"crashes", func(w Way) string { return w.Crashes }},
-	{"faults", func(w Way) string { return w.Faults }},
-	{"requests", func(w Way) string { return w.Requests }},
-	{"steady", func(w Way) string { return w.Rest }},
-	{"memory", func(w Way) string { return w.Memory }},
-	{"size", func(w Way) string { return w.Size }},
-	{"permissions", func(w Way) string { return w.Permissions }},
-}
-
 // Ways returns the short report.
 func (r *Report) Ways() *Ways {
 	w := &Ways{Date: r.Date.UTC().Format("2006-01-02"), Commit: r.Commit, Command: strings.Join(r.Commands, "; "),
 		Machine: slices.Concat(r.Machine, r.Versions)}
 	for _, i := range r.Impls {
-		row := Way{Name: i.Name, Title: i.Title, Behaviours: unknown, Crashes: unknown, Faults: unknown}
-		for n, cell := range []*string{&row.Behaviours, &row.Crashes, &row.Faults} {
-			if n >= len(r.Families) {
-				break
-			}
-			outcomes := r.Families[n].Outcomes[i.Name]
-			if *cell = share(outcomes); slices.ContainsFunc(outcomes, isUndisturbed) {
-				*cell = unknown
+		row := Way{Name: i.Name, Title: i.Title, Cells: map[string]string{}}
+		for n, f := range r.Families {
+			outcomes := f.Outcomes[i.Name]
+			if slices.ContainsFunc(outcomes, isUndisturbed) {
 				w.Notes = append(w.Notes, i.Name+": undisturbed runs end in different states, so a run with a "+
 					"crash cannot be compared with them.")
+			} else if len(outcomes) > 0 { // a skipped check is not passed
+				row.Cells[[]string{"behaviours", "crashes", "faults"}[n]] =
+					fmt.Sprintf("%d/%d", outcome.Count(outcomes, outcome.Passed), len(outcomes))
 			}
 		}
 		row.measured(r.measured(i.Name))
@@ -117,37 +89,27 @@ func isUndisturbed(o outcome.Result) bool {
 	return strings.HasPrefix(o.Check, "crash/") && strings.Contains(o.Check, "-undisturbed-")
 }
 
-// share is "passed/all".
-func share(outcomes []outcome.Result) string {
-	if len(outcomes) == 0 {
-		return unknown
-	}
-	return fmt.Sprintf("%d/%d", outcome.Count(outcomes, outcome.Passed), len(outcomes))
-}
-
-func (w *Way) measured(m benchmark.Measured) {
-	w.Lines, w.Files, w.Requests, w.Rest, w.Memory, w.Size, w.Permissions = unknown, unknown, unknown, unknown, unknown,
-		unknown, unknown
+func (w Way) measured(m benchmark.Measured) {
 	if m.Static.Files > 0 {
-		w.Lines, w.Files = fmt.Sprint(m.Static.Written), fmt.Sprint(m.Static.Files)
+		w.Cells["lines"], w.Cells["files"] = fmt.Sprint(m.Static.Written), fmt.Sprint(m.Static.Files)
 	}
 	if m.Static.BinaryBytes > 0 {
-		w.Size = fmt.Sprint((m.Static.BinaryBytes + miB/2) / miB)
+		w.Cells["size"] = fmt.Sprint((m.Static.BinaryBytes + miB/2) / miB)
 	}
 	if m.Static.Permissions != "" {
-		w.Permissions = m.Static.Permissions
+		w.Cells["permissions"] = m.Static.Permissions
 	}
 	for _, c := range m.Counts {
 		switch {
 		case c.Phase == "creation" && c.Objects > 0:
 			each := float64(sum(c.Requests)) / float64(c.Objects)
-			w.Requests = strings.TrimSuffix(fmt.Sprintf("%.1f", each), ".0")
+			w.Cells["requests"] = strings.TrimSuffix(fmt.Sprintf("%.1f", each), ".0")
 		case c.Phase == "steady state":
-			w.Rest = fmt.Sprint(sum(c.Requests))
+			w.Cells["steady"] = fmt.Sprint(sum(c.Requests))
 		}
 	}
 	if n := len(m.Memory); n > 0 && m.Memory[n-1].MyWebs > 0 { // in steady state with some MyWebs, not with none
-		w.Memory = fmt.Sprint((m.Memory[n-1].RSS + miB/2) / miB)
+		w.Cells["memory"] = fmt.Sprint((m.Memory[n-1].RSS + miB/2) / miB)
 	}
 }
 
@@ -176,13 +138,11 @@ func (r *Report) notesOn(name string) (notes []string) {
 // Print writes the table and the notes.
 func (w *Ways) Print(out io.Writer) error {
 	columned := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, c := range columns {
-		fmt.Fprint(columned, c.head, "\t")
-	}
-	fmt.Fprintln(columned)
+	fmt.Fprintln(columned, strings.Join(append([]string{"way"}, columns...), "\t")+"\t")
 	for _, way := range w.Rows {
-		for _, c := range columns {
-			fmt.Fprint(columned, c.cell(way), "\t")
+		fmt.Fprint(columned, way.Name, "\t")
+		for _, head := range columns {
+			fmt.Fprint(columned, cmp.Or(way.Cells[head], unknown), "\t")
 		}
 		fmt.Fprintln(columned)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -78,23 +77,14 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	if o.hookProgram != "" {
-		url, ended, err := composite.StartHook(o.hookProgram)
-		if err != nil {
+		if r.URL, err = composite.StartHook(mgr, o.hookProgram); err != nil {
 			return err
 		}
-		r.URL = url
-		until, cancel := composite.Until(ctx, ended)
-		defer cancel(nil)
-		ctx = until
 	}
 	if err := r.SetupWithManager(ctx, mgr, o.workers); err != nil {
 		return err
 	}
-	err = mgr.Start(ctx)
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		err = errors.Join(err, cause)
-	}
-	return err
+	return mgr.Start(ctx)
 }
 
 func newManager(o options, name string) (ctrl.Manager, error) {

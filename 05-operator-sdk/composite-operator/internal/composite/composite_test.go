@@ -243,17 +243,3 @@ func TestAHookThatFailsIsAskedAgain(t *testing.T) {
 	s.create(t, "web")
 	g.Eventually(func() error { return s.Get(t.Context(), key("web"), &corev1.Service{}) }, "30s").Should(Succeed())
 }
-
-func TestAResyncIsAskedFor(t *testing.T) {
-	g := NewWithT(t)
-	var mu sync.Mutex
-	asked := 0
-	s := start(t, func([]byte) (int, any) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked++
-		return http.StatusOK, map[string]any{"resyncAfterSeconds": 0.2}
-	})
-	s.create(t, "web")
-	g.Eventually(func() int { mu.Lock(); defer mu.Unlock(); return asked }, "30s").Should(BeNumerically(">=", 5))
-}

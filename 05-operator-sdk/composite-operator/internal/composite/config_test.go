@@ -5,20 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 const manifest = "../../config/compositecontroller.yaml"
-
-func TestReadConfig(t *testing.T) {
-	c, err := ReadConfig(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if timeout := c.Spec.Hooks.Sync.Webhook.Timeout.Duration; timeout != 5*time.Second || len(c.Spec.ChildResources) != 3 {
-		t.Errorf("timeout %v, %d children", timeout, len(c.Spec.ChildResources))
-	}
-}
 
 func TestReadConfigRefuses(t *testing.T) {
 	good, err := os.ReadFile(manifest)

@@ -135,8 +135,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	err = errors.Join(r.manage(ctx, parent, observed, answer.Children), r.updateStatus(ctx, parent, answer.Status))
-	return ctrl.Result{RequeueAfter: time.Duration(answer.ResyncAfterSeconds * float64(time.Second))}, err
+	return ctrl.Result{},
+		errors.Join(r.manage(ctx, parent, observed, answer.Children), r.updateStatus(ctx, parent, answer.Status))
 }
 
 // observe reads the children that a parent controls, by "Kind.apiVersion" and name.

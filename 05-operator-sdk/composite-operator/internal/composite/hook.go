@@ -24,9 +24,8 @@ type Request struct {
 
 // A Response is the answer of the hook.
 type Response struct {
-	Status             map[string]any   `json:"status"`
-	Children           []map[string]any `json:"children"`
-	ResyncAfterSeconds float64          `json:"resyncAfterSeconds"`
+	Status   map[string]any   `json:"status"`
+	Children []map[string]any `json:"children"`
 }
 
 // maxResponse limits the size of an answer: it is more than all children of a parent can need.

@@ -9,47 +9,44 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // StartHook runs the program of a hook beside the controller, and returns the URL that it prints. In a cluster the hook
 // is a container or a Service instead. The program ends when this process does, because its stdin is closed then. It
 // runs in a separate process group: a signal to stop must reach only the controller, which still needs the hook to
-// finish.
-func StartHook(program string, args ...string) (url string, ended <-chan error, err error) {
-	cmd := exec.Command(program, append([]string{"--listen=127.0.0.1:0", "--end-with-stdin"}, args...)...)
+// finish. When the program ends first, the manager ends with an error.
+func StartHook(mgr ctrl.Manager, program string) (url string, err error) {
+	cmd := exec.Command(program, "--listen=127.0.0.1:0", "--end-with-stdin")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if _, err := cmd.StdinPipe(); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, fmt.Errorf("start the hook: %w", err)
+		return "", fmt.Errorf("start the hook: %w", err)
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
-		return "", nil, fmt.Errorf("the hook %s did not print its URL: %w", program, err)
+		return "", fmt.Errorf("the hook %s did not print its URL: %w", program, err)
 	}
 	end := make(chan error, 1)
 	go func() {
 		_, _ = io.Copy(io.Discard, stdout)
 		end <- fmt.Errorf("the hook ended: %w", cmd.Wait())
 	}()
-	return strings.TrimSpace(line), end, nil
-}
-
-// Until returns a context that ends with ctx, or when the channel delivers an error.
-func Until(ctx context.Context, failed <-chan error) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
+	return strings.TrimSpace(line), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		select {
-		case err := <-failed:
-			cancel(err)
+		case err := <-end:
+			return err
 		case <-ctx.Done():
+			return nil
 		}
-	}()
-	return ctx, cancel
+	}))
 }

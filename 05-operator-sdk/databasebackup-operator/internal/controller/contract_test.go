@@ -39,6 +39,8 @@ func TestJobsHaveTheEnvironmentOfTheContract(t *testing.T) {
 	b.Spec.TimeZone = "Europe/Berlin"
 	b.Spec.Retention = databasesv1.Retention{KeepLast: new(int32(3)), KeepDaily: 4, KeepWeekly: 5,
 		KeepMonthly: 6, MaxAgeDays: 7}
+	b.Status.Backups = []databasesv1.Backup{{Name: "orders-29579170", State: stateBroken},
+		{Name: "orders-29579175", State: stateGood}, {Name: "orders-29579180", State: stateBroken}}
 	b.Spec.Verification = databasesv1.Verification{Mode: databasesv1.VerifyRestore, Query: "SELECT $1 > 0"}
 	b.Spec.TargetRef.TLS = databasesv1.TLS{Mode: databasesv1.TLSVerifyFull,
 		CA: &databasesv1.CAReference{SecretKeyRef: &databasesv1.KeyReference{Name: "authority", Key: "tls.crt"}}}
@@ -71,8 +73,9 @@ func TestTheResultOfTheContractIsUnderstood(t *testing.T) {
 			Verified: &verification{Mode: databasesv1.VerifyRestore, Time: at.Add(2 * time.Second)},
 			Failure: &verification{Mode: databasesv1.VerifyArchive, Time: at.Add(3 * time.Second),
 				Reason: "ChecksumMismatch", Message: "why"}},
-		Restored: &restored{Database: "orders", Tables: 2, Rows: 10000, Replaced: true},
-		Backups:  []listed{{Name: "orders-29579190", State: "Good"}}, Removed: []string{"orders-29579180"}, Omitted: 3}
+		Restored: &databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10000, Replaced: true},
+		Backups:  []databasesv1.Backup{{Name: "orders-29579190", State: "Good"}},
+		Removed:  []string{"orders-29579180"}, Omitted: 3}
 	if diff := cmp.Diff(want, parseResult(string(readContract(t).Result))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

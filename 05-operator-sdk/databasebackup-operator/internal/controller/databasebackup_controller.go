@@ -133,6 +133,9 @@ func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.D
 	if err := r.observeJobs(ctx, b, componentBackup, b.Status.ActiveJob, &o); err != nil {
 		return o, err
 	}
+	if o.damaged, err = r.observeDamaged(ctx, b); err != nil {
+		return o, err
+	}
 	return o, r.observeTarget(ctx, b.Namespace, b.Spec.TargetRef, &o)
 }
 
@@ -140,8 +143,8 @@ func (r *DatabaseBackupReconciler) observe(ctx context.Context, b *databasesv1.D
 //
 // For: a changed spec, a trigger, a deletion, and a status that another client wrote enqueue a DatabaseBackup. So does
 // the status that the operator writes, which costs a read from the cache. Owns: its Jobs. Watches: pods of its Jobs,
-// which report how they ended or why they do not start, and the StatefulSets and Services of targets. For the schedule,
-// RequeueAfter enqueues it.
+// which report how they ended or why they do not start, the StatefulSets and Services of targets, and DatabaseRestores,
+// which may find a backup damaged. For the schedule, RequeueAfter enqueues it.
 func (r *DatabaseBackupReconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	target := handler.EnqueueRequestsFromMapFunc(r.mapToDatabaseBackups)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -151,6 +154,7 @@ func (r *DatabaseBackupReconciler) SetupWithManager(mgr ctrl.Manager, workers in
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(mapPodToOwner(componentBackup, componentDelete))).
 		Watches(&appsv1.StatefulSet{}, target).
 		Watches(&corev1.Service{}, target).
+		Watches(&databasesv1.DatabaseRestore{}, handler.EnqueueRequestsFromMapFunc(mapToRestored)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff(),
 			ReconciliationTimeout: timeout}).
 		Complete(r)

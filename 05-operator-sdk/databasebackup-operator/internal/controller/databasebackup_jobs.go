@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
@@ -31,8 +30,7 @@ func (r *DatabaseBackupReconciler) reconcileJobs(
 			return 0, err
 		}
 		if finished(job) == nil {
-			r.recordEvent(b, event{corev1.EventTypeNormal, "Backup", explanation{databasesv1.ReasonReplaced,
-				"Job " + job.Name + " was deleted for the run after it"}})
+			r.recordEvent(b, "Backup", explain(databasesv1.ReasonReplaced, "Job %s was deleted for the run after it", job.Name))
 		}
 	}
 	if !create {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -29,9 +30,14 @@ func (r *DatabaseBackupReconciler) updateStatus(
 	if err := r.Status().Update(ctx, b, fieldOwner); err != nil {
 		return fmt.Errorf("update status of DatabaseBackup %s: %w", key, err)
 	}
-	for _, e := range backupEvents(old, status, ended) {
-		r.recordEvent(b, e)
+	if began(old, status) {
+		r.recordEvent(b, "Backup", explain(databasesv1.ReasonStarted, "Job %s was created", status.ActiveJob))
 	}
+	if ended != nil {
+		r.recordEvent(b, "Backup", ended.explanation)
+	}
+	r.recordTransition(b, "Backup", condition(old.Conditions, databasesv1.ConditionReady),
+		condition(status.Conditions, databasesv1.ConditionReady))
 	logger := log.FromContext(ctx)
 	if began(old, status) || ended != nil && !old.InProgress { // a run may end before it was seen to start
 		r.Metrics.started(key)
@@ -55,36 +61,7 @@ func began(old, status databasesv1.DatabaseBackupStatus) bool {
 	return status.InProgress && (!old.InProgress || old.ActiveJob != status.ActiveJob)
 }
 
-// backupEvents returns the events for a change of the status: only transitions become events.
-func backupEvents(old, status databasesv1.DatabaseBackupStatus, ended *outcome) (all []event) {
-	kind := func(normal bool) string {
-		if normal {
-			return corev1.EventTypeNormal
-		}
-		return corev1.EventTypeWarning
-	}
-	if began(old, status) {
-		all = append(all, event{corev1.EventTypeNormal, "Backup", explain(databasesv1.ReasonStarted,
-			"Job %s was created", status.ActiveJob)})
-	}
-	if ended != nil {
-		all = append(all, event{kind(ended.succeeded), "Backup", ended.explanation})
-	}
-	was, is := condition(old.Conditions, databasesv1.ConditionReady), condition(status.Conditions,
-		databasesv1.ConditionReady)
-	if was.Status != is.Status || was.Reason != is.Reason {
-		normal := is.Reason == databasesv1.ReasonScheduled || is.Reason == databasesv1.ReasonSuspended
-		all = append(all, event{kind(normal), "Backup", explanation{is.Reason, is.Message}})
-	}
-	return all
-}
-
 // condition returns the condition of a type, or the zero value.
 func condition(conditions []metav1.Condition, kind string) metav1.Condition {
-	for _, c := range conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
+	return ptr.Deref(meta.FindStatusCondition(conditions, kind), metav1.Condition{})
 }

@@ -79,9 +79,6 @@ func (r *DatabaseRestoreReconciler) observe(
 	if err := r.observeTarget(ctx, restore.Namespace, target, &o); err != nil {
 		return o, err
 	}
-	if restore.Status.JobName == "" {
-		return o, nil
-	}
 	return o, r.observeJobs(ctx, restore, componentRestore, restore.Status.JobName, &o)
 }
 
@@ -122,22 +119,14 @@ func (r *DatabaseRestoreReconciler) updateStatus(
 	logger := log.FromContext(ctx)
 	if status.InProgress && !old.InProgress {
 		logger.Info("Restore started", "job", status.JobName)
-		r.recordEvent(restore, event{corev1.EventTypeNormal, "Restore", explain(databasesv1.ReasonStarted,
-			"Job %s was created", status.JobName)})
+		r.recordEvent(restore, "Restore", explain(databasesv1.ReasonStarted, "Job %s was created", status.JobName))
 	}
-	was, is := condition(old.Conditions, databasesv1.ConditionSucceeded), condition(status.Conditions,
-		databasesv1.ConditionSucceeded)
+	is := condition(status.Conditions, databasesv1.ConditionSucceeded)
 	if ended(restore) {
 		logger.Info("Restore ended", "job", status.JobName, "succeeded", is.Status == metav1.ConditionTrue, "reason",
 			is.Reason, "message", is.Message)
 	}
-	if was.Status != is.Status || was.Reason != is.Reason {
-		kind := corev1.EventTypeWarning
-		if is.Status == metav1.ConditionTrue || is.Reason == databasesv1.ReasonRestoring {
-			kind = corev1.EventTypeNormal
-		}
-		r.recordEvent(restore, event{kind, "Restore", explanation{is.Reason, is.Message}})
-	}
+	r.recordTransition(restore, "Restore", condition(old.Conditions, databasesv1.ConditionSucceeded), is)
 	return nil
 }
 

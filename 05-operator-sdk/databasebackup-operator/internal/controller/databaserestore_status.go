@@ -132,9 +132,7 @@ var refusals = map[string]bool{databasesv1.ReasonJobRejected: true, databasesv1.
 func finish(status *databasesv1.DatabaseRestoreStatus, end *outcome, set setter) {
 	status.InProgress, status.CompletionTime = false, metaTime(end.at)
 	set.to(databasesv1.ConditionSucceeded, conditionStatus(end.succeeded), end.explanation)
-	if end.result != nil && end.result.Restored != nil {
-		made := end.result.Restored
-		status.Restored = &databasesv1.Restored{Database: made.Database, Tables: made.Tables, Rows: made.Rows,
-			Replaced: made.Replaced}
+	if end.result != nil {
+		status.Restored = end.result.Restored
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,7 +82,7 @@ func TestARestore(t *testing.T) {
 	b.run(job,
 		b.ended(0, "Completed", &result{Verb: "restore", Succeeded: true, Reason: "RestoreSucceeded", Message: "2 tables",
 			Warning:  `role "guest" does not exist`,
-			Restored: &restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}}))
+			Restored: &databasesv1.Restored{Database: "orders", Tables: 2, Rows: 10, Replaced: true}}))
 	b.finish(job, "")
 	b.follow()
 	b.want(`True RestoreSucceeded: 2 tables; role "guest" does not exist`)
@@ -166,4 +169,71 @@ func TestARestoreLeavesSomebodysJobAlone(t *testing.T) {
 	b.must(b.Delete(t.Context(), unmanaged, client.PropagationPolicy("Background")))
 	b.follow()
 	b.want("Unknown Restoring")
+}
+
+// A restore that finds a damaged backup cannot record that on the volume. The DatabaseBackup reports it at once, and
+// its next run checks the backup again.
+func TestABackupThatARestoreFoundDamagedIsBroken(t *testing.T) {
+	b, first := newRun(t)
+	b.succeed()
+	b.reconcile()
+	state := func() string {
+		b.t.Helper()
+		b.reconcile()
+		return b.backup().Status.Backups[0].State
+	}
+	if got := state(); got != stateGood {
+		t.Fatalf("the backup is %s", got)
+	}
+	b.ask(func(r *databasesv1.DatabaseRestore) { r.Spec.BackupName = first.Name })
+	b.follow()
+	job := b.job("monday-restore")
+	b.run(job, b.ended(1, "Error", &result{Verb: "restore", Reason: "ChecksumMismatch", Message: "another checksum"}))
+	b.finish(job, "BackoffLimitExceeded")
+	b.follow()
+	b.want("False ChecksumMismatch")
+	if got := state(); got != stateBroken || newestGood(b.backup()) != nil {
+		t.Errorf("after the restore the backup is %s", got)
+	}
+	b.at(5, 0)
+	b.reconcile()
+	second := b.job(b.backup().Status.ActiveJob)
+	if got := environmentOf(second.Spec.Template.Spec.Containers[0])["BACKUP_CHECK_AGAIN"]; got != first.Name {
+		t.Errorf("the next run checks %q again", got)
+	}
+	b.must(b.Delete(t.Context(), b.restore()))
+	b.succeed() // its list of the volume has the state of the first backup
+	b.reconcile()
+	for _, backup := range b.backup().Status.Backups {
+		if backup.Name == first.Name && backup.State != stateBroken {
+			t.Errorf("without a list the state is %s", backup.State)
+		}
+	}
+}
+
+func TestTheLastRestoreDecidesWhetherABackupIsDamaged(t *testing.T) {
+	b := complete("shop")
+	b.UID = "7e1b"
+	ended := func(minute int, backup, reason string) databasesv1.DatabaseRestore {
+		r := databasesv1.DatabaseRestore{}
+		r.Spec.DatabaseBackupName, r.Spec.BackupName = orders, backup
+		r.Status.CompletionTime = &metav1.Time{Time: time.Unix(int64(60*minute), 0)}
+		status := metav1.ConditionFalse
+		if reason == "RestoreSucceeded" {
+			status = metav1.ConditionTrue
+		}
+		r.Status.Conditions = []metav1.Condition{{Type: databasesv1.ConditionSucceeded, Status: status, Reason: reason}}
+		return r
+	}
+	ofOther := ended(3, "of-another-owner", "ChecksumMismatch")
+	ofOther.Spec.BackupOwnerUID = "0ff1"
+	other := ended(3, "of-another-backup", "ChecksumMismatch")
+	other.Spec.DatabaseBackupName = "invoices"
+	got := damagedBackups(b, []databasesv1.DatabaseRestore{
+		ended(5, "repaired", "RestoreSucceeded"), ended(2, "repaired", "ChecksumMismatch"),
+		ended(2, "decayed", "RestoreSucceeded"), ended(4, "decayed", "ArchiveUnreadable"),
+		ended(6, "decayed", "TargetNotEmpty"), ended(2, "refused", "RestoreFailed"), ofOther, other})
+	if diff := cmp.Diff([]string{"decayed"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 	"github.com/example/databasebackup-operator/internal/schedule"
@@ -31,6 +32,8 @@ type observed struct {
 	checkPodsAt time.Time
 	// vanished: the active Job existed, and the API server itself no longer has it.
 	vanished bool
+	// damaged are the backups that a restore found damaged.
+	damaged []string
 	// set and service are the target, nil when it does not exist.
 	set     *appsv1.StatefulSet
 	service *corev1.Service
@@ -94,7 +97,7 @@ func planFor(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupSt
 }
 
 func deadline(b *databasesv1.DatabaseBackup) time.Duration {
-	return time.Duration(value(b.Spec.StartingDeadlineSeconds, 0)) * time.Second
+	return time.Duration(ptr.Deref(b.Spec.StartingDeadlineSeconds, 0)) * time.Second
 }
 
 // claimFor decides whether a run begins now. A triggered run and a scheduled run in the same minute are one run: the
@@ -178,8 +181,8 @@ func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // surplus are the Jobs to delete: replaced Jobs, and finished Jobs beyond the history limits, the oldest first.
 func surplus(b *databasesv1.DatabaseBackup, status *databasesv1.DatabaseBackupStatus, o observed) (all []*batchv1.Job) {
 	kept := map[batchv1.JobConditionType]int32{
-		batchv1.JobComplete: value(b.Spec.SuccessfulJobsHistoryLimit, 3),
-		batchv1.JobFailed:   value(b.Spec.FailedJobsHistoryLimit, 1),
+		batchv1.JobComplete: ptr.Deref(b.Spec.SuccessfulJobsHistoryLimit, 3),
+		batchv1.JobFailed:   ptr.Deref(b.Spec.FailedJobsHistoryLimit, 1),
 	}
 	jobs := slices.Clone(o.jobs)
 	slices.SortFunc(jobs, func(x, y batchv1.Job) int {

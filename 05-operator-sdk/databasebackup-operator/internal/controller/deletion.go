@@ -71,8 +71,7 @@ func (r *DatabaseBackupReconciler) deleteFiles(
 		if err := r.reconcileFinalizer(ctx, b, false); err != nil {
 			return 0, err
 		}
-		r.recordEvent(b, event{corev1.EventTypeWarning, "Delete", explanation{databasesv1.ReasonFilesAbandoned,
-			missing + ": no files are deleted"}})
+		r.recordEvent(b, "Delete", explain(databasesv1.ReasonFilesAbandoned, "%s: no files are deleted", missing))
 		return 0, nil
 	}
 	pod, err := r.runningPod(ctx, b)

@@ -21,13 +21,12 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 		return 0, r.reportDeletion(ctx, b, explain(databasesv1.ReasonDeleteFailed,
 			"spec.image is missing: set it, or set spec.deletionPolicy to Retain"))
 	}
-	desired := desiredDelete(b, r.Image)
-	job, err := r.getJob(ctx, b.Namespace, desired.Name)
-	if err != nil {
+	desired, o := desiredDelete(b, r.Image), observed{now: r.Clock.Now()}
+	if err := r.observeJobs(ctx, b, componentDelete, desired.Name, &o); err != nil {
 		return 0, err
 	}
-	if job != nil && metav1.IsControlledBy(job, b) {
-		return r.followDeleteJob(ctx, b, job)
+	if job := o.job(desired.Name); job != nil {
+		return r.followDeleteJob(ctx, b, job, o)
 	}
 	if why := r.refusalOf(b, nil); why != nil {
 		why.message += "; or set spec.deletionPolicy to Retain"
@@ -43,19 +42,15 @@ func (r *DatabaseBackupReconciler) reconcileDeleteJob(
 	if err != nil {
 		return 0, err
 	}
-	return r.followDeleteJob(ctx, b, desired)
+	return r.followDeleteJob(ctx, b, desired, o)
 }
 
 // followDeleteJob handles the end of the Job that deletes the files. pgbackup reports that the files are deleted; an
 // image without pgbackup may succeed and delete nothing. Without a result, the success of the Job counts only when its
 // pod is gone.
 func (r *DatabaseBackupReconciler) followDeleteJob(
-	ctx context.Context, b *databasesv1.DatabaseBackup, job *batchv1.Job,
+	ctx context.Context, b *databasesv1.DatabaseBackup, job *batchv1.Job, o observed,
 ) (requeueAfter time.Duration, err error) {
-	o := observed{now: r.Clock.Now()}
-	if err := r.observePods(ctx, job, &o); err != nil {
-		return 0, err
-	}
 	before, end := condition(b.Status.Conditions, databasesv1.ConditionReady), finished(job)
 	blocker := podBlocker(job.Name, o, before)
 	result, known := outcomeOf(job, o.pods, o.now)

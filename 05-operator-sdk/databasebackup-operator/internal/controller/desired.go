@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
@@ -85,8 +86,9 @@ func desiredBackup(b *databasesv1.DatabaseBackup, name string, defaultImage stri
 		"BACKUP_NAME", name,
 		"BACKUP_VERIFY", cmp.Or(string(v.Mode), string(databasesv1.VerifyArchive)),
 		"BACKUP_QUERY", v.Query,
+		"BACKUP_CHECK_AGAIN", brokenNames(b.Status.Backups),
 		"BACKUP_SCRATCH", scratch,
-		"BACKUP_KEEP_LAST", number(value(r.KeepLast, 7)),
+		"BACKUP_KEEP_LAST", number(ptr.Deref(r.KeepLast, 7)),
 		"BACKUP_KEEP_DAILY", number(r.KeepDaily),
 		"BACKUP_KEEP_WEEKLY", number(r.KeepWeekly),
 		"BACKUP_KEEP_MONTHLY", number(r.KeepMonthly),
@@ -168,8 +170,8 @@ func newJob(
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels(b.Name, component)},
 		Spec: batchv1.JobSpec{
-			BackoffLimit:          new(value(limits.BackoffLimit, 2)),
-			ActiveDeadlineSeconds: new(value(limits.ActiveDeadlineSeconds, 3600)),
+			BackoffLimit:          new(ptr.Deref(limits.BackoffLimit, 2)),
+			ActiveDeadlineSeconds: new(ptr.Deref(limits.ActiveDeadlineSeconds, 3600)),
 			// A new pod waits until the previous pod is gone: two pods would wait for each other's lock.
 			PodReplacementPolicy: new(batchv1.Failed),
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
@@ -192,14 +194,7 @@ func newJob(
 // waitSeconds is how long a Job waits for its server, and for another run on the volume. It ends a minute before the
 // deadline of the Job, so that the Job can report why it did nothing.
 func waitSeconds(limits databasesv1.JobLimits) int64 {
-	return min(max(value(limits.ActiveDeadlineSeconds, 3600)-60, 30), 86400)
-}
-
-func value[T any](pointer *T, otherwise T) T {
-	if pointer == nil {
-		return otherwise
-	}
-	return *pointer
+	return min(max(ptr.Deref(limits.ActiveDeadlineSeconds, 3600)-60, 30), 86400)
 }
 
 func number(n int32) string { return strconv.Itoa(int(n)) }

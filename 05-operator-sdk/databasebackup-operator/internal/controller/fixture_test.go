@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -332,6 +333,21 @@ func (b *fixture) succeed() {
 	b.finish(job, "")
 }
 
+// completes lets the active Job succeed, and the operator see that.
+func (b *fixture) completes() {
+	b.t.Helper()
+	b.succeed()
+	b.reconcile()
+}
+
+// runAt lets a run begin and complete at a time, as for at.
+func (b *fixture) runAt(minutes, seconds int) {
+	b.t.Helper()
+	b.at(minutes, seconds)
+	b.reconcile()
+	b.completes()
+}
+
 // taken is the result of a good run.
 func (b *fixture) taken(name string) *result {
 	now := b.clock.Now().UTC()
@@ -357,6 +373,17 @@ func (b *fixture) is(want ...string) {
 	for _, w := range want {
 		if !slices.Contains(got, w) {
 			b.t.Errorf("want %s, got %v", w, b.backup().Status.Conditions)
+		}
+	}
+}
+
+// mentions checks that the message of a condition has these parts.
+func (b *fixture) mentions(kind string, parts ...string) {
+	b.t.Helper()
+	message := condition(b.backup().Status.Conditions, kind).Message
+	for _, part := range parts {
+		if !strings.Contains(message, part) {
+			b.t.Errorf("%q is not in: %s", part, message)
 		}
 	}
 }

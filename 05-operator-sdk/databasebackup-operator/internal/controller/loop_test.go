@@ -85,7 +85,7 @@ func newLoop(t *testing.T, change ...func(*backup)) *loop {
 	cfg.Impersonate.UserName = user
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { l.next = next; return l })
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: newScheme(), Metrics: server.Options{BindAddress: "0"},
+		Metrics:    server.Options{BindAddress: "0"},
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Cache:      program.CacheOptions(nil, Trim),
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
@@ -123,8 +123,7 @@ func TestWatchesEnqueueWhatWaitsAndThePermissionsSuffice(t *testing.T) {
 	dry := &corev1.PodList{}
 	l.must(l.List(t.Context(), dry, client.InNamespace(l.namespace)))
 	l.Expect(dry.Items).To(gomega.BeEmpty(), "a dry run creates no pod")
-	l.run(job, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
-		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no node"}}})
+	l.run(job, unschedulable)
 	l.comesToSay("Ready", "False Unschedulable", "a pod enqueues it")
 	l.losePods()
 	l.clock.SetTime(time.Now())

@@ -1,6 +1,10 @@
 package controller
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,8 +51,9 @@ func TestWhichBackupIsTheNewestGoodOne(t *testing.T) {
 	}
 }
 
-// gauges returns the values of some gauges in a scrape, 0 for a gauge without a value.
-func gauges(t *testing.T, m *Metrics) map[string]float64 {
+// scraped returns the samples of a scrape, by the name of the metric and the condition, and the type and the labels of
+// each metric.
+func scraped(t *testing.T, m *Metrics) (samples map[string]float64, metrics map[string]string) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(m); err != nil {
@@ -57,27 +63,103 @@ func gauges(t *testing.T, m *Metrics) map[string]float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]float64{"suspended": 0, "schedule_period_seconds": 0, "newest_good_timestamp_seconds": 0,
-		"newest_good_size_bytes": 0}
+	samples, metrics = map[string]float64{}, map[string]string{}
 	for _, f := range families {
-		name := strings.TrimPrefix(f.GetName(), "databasebackup_")
-		if _, asked := got[name]; asked {
-			got[name] = f.GetMetric()[0].GetGauge().GetValue()
+		for _, sample := range f.GetMetric() {
+			name, labels := strings.TrimPrefix(f.GetName(), "databasebackup_"), []string(nil)
+			for _, l := range sample.GetLabel() { // in the order of their names
+				labels = append(labels, l.GetName())
+				if !slices.Contains(byBackup, l.GetName()) {
+					name += " " + l.GetValue()
+				}
+			}
+			samples[name] = sample.GetGauge().GetValue() + sample.GetCounter().GetValue()
+			metrics[f.GetName()] = strings.ToLower(f.GetType().String()) + ": " + strings.Join(labels, ", ")
 		}
 	}
-	return got
+	return samples, metrics
+}
+
+// row is a line of the page's table: | `name` | type | labels | meaning |.
+var row = regexp.MustCompile("(?m)^\\| `(databasebackup_[a-z_]+)` \\| ([a-z]+) \\| ([a-z, ]+) \\| .+ \\|$")
+
+// documented returns the metrics on the page, from which ../../observe takes the names for alerts and dashboard.
+func documented(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "observe", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, r := range row.FindAllStringSubmatch(string(data), -1) {
+		all[r[1]] = r[2] + ": " + r[3]
+	}
+	return all
+}
+
+// measured gives the operator metrics that show only the fixture's DatabaseBackup.
+func (b *fixture) measured() *Metrics {
+	b.operator.Metrics = NewMetrics(client.NewNamespacedClient(b.WithWatch, b.namespace), b.clock)
+	return b.operator.Metrics
+}
+
+// A backup is taken, and a scrape has its figures. They disappear with the DatabaseBackup. TestMetricsOfTheProgram, in
+// ../../cmd, scrapes the program.
+func TestAScrapeHasTheFiguresOfABackup(t *testing.T) {
+	b := newFixture(t)
+	own := b.measured()
+	b.runAt(0, 0)
+	got, metrics := scraped(t, own)
+	completed := float64(b.clock.Now().Unix())
+	if diff := cmp.Diff(map[string]float64{
+		"attempts_total": 1, "successes_total": 1, "failures_total": 0, "suspended": 0,
+		"created_timestamp_seconds":                      float64(b.backup().CreationTimestamp.Unix()),
+		"next_run_timestamp_seconds":                     float64(b.first().Add(5 * time.Minute).Unix()),
+		"last_success_timestamp_seconds":                 completed,
+		"schedule_period_seconds":                        300,
+		"newest_good_timestamp_seconds":                  completed,
+		"newest_good_size_bytes":                         4711,
+		"newest_good_duration_seconds":                   30,
+		"condition Scheduled True Ready":                 1,
+		"condition TargetReady True TargetReady":         1,
+		"condition BackupSucceeded True BackupSucceeded": 1,
+		"condition NotRestored Unknown RestoreVerified":  1,
+	}, got); diff != "" {
+		t.Error("want, and scraped:", diff)
+	}
+	if diff := cmp.Diff(documented(t), metrics); diff != "" {
+		t.Error("observe/README.md, and scraped:", diff)
+	}
+	b.at(5, 0)
+	b.reconcile()
+	failed := b.job(b.backup().Status.ActiveJob)
+	b.run(failed, b.ended(1, "Error", &result{Reason: "AuthenticationFailed", Message: "the server refuses the credentials"}))
+	b.finish(failed, batchv1.JobReasonBackoffLimitExceeded)
+	b.reconcile()
+	got, _ = scraped(t, own)
+	if got["attempts_total"] != 2 || got["successes_total"] != 1 || got["failures_total"] != 1 {
+		t.Error("scraped after a second run, which failed:", got)
+	}
+	b.must(b.Delete(t.Context(), b.backup()))
+	b.reconcile()
+	if got, _ := scraped(t, own); len(got) > 0 {
+		t.Error("scraped of a deleted one:", got)
+	}
 }
 
 // Another object, an incomplete status or a schedule that never comes must not falsify a gauge.
 func TestGaugesOfWhatIsNotKnown(t *testing.T) {
 	b := newFixture(t)
-	own := NewMetrics(client.NewNamespacedClient(b.WithWatch, b.namespace), b.clock)
+	own := b.measured()
 	want := map[string]float64{"suspended": 0, "schedule_period_seconds": 300, "newest_good_timestamp_seconds": 0,
 		"newest_good_size_bytes": 0}
 	compare := func(why string) {
 		t.Helper()
-		if diff := cmp.Diff(want, gauges(t, own)); diff != "" {
-			t.Errorf("%s: want, and got: %s", why, diff)
+		got, _ := scraped(t, own)
+		for name, value := range want {
+			if got[name] != value {
+				t.Errorf("%s: %s is %v, want %v", why, name, got[name], value)
+			}
 		}
 	}
 	compare("before the first run")

@@ -10,12 +10,10 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
-
-// escape keeps Kubernetes from replacing $(NAME) in the value of an environment variable.
-func escape(value string) string { return strings.ReplaceAll(value, "$", "$$") }
 
 // slotOf is the minute in the name of a Job, zero when the name has none.
 func slotOf(backup, job string) time.Time {
@@ -83,7 +81,7 @@ func outcomeOf(job *batchv1.Job, pods []corev1.Pod, now time.Time) (o outcome, o
 	switch {
 	case !complete && end.Reason == batchv1.JobReasonDeadlineExceeded:
 		o.explanation = explain(databasesv1.ReasonDeadlineExceeded,
-			"Job %s took longer than %d s", job.Name, value(job.Spec.ActiveDeadlineSeconds, 0))
+			"Job %s took longer than %d s", job.Name, ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0))
 		if o.result != nil && !o.result.Succeeded {
 			o.message += fmt.Sprintf("; the last try: %s: %s", o.result.Reason, o.result.Message)
 		}

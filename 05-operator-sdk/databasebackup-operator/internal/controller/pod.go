@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"path"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -122,7 +123,7 @@ func secret(variable string, ref *databasesv1.KeyReference) corev1.EnvVar {
 func values(pairs ...string) (env []corev1.EnvVar) {
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			env = append(env, corev1.EnvVar{Name: pairs[i], Value: escape(pairs[i+1])})
+			env = append(env, corev1.EnvVar{Name: pairs[i], Value: strings.ReplaceAll(pairs[i+1], "$", "$$")})
 		}
 	}
 	return env

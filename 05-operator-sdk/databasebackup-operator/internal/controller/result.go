@@ -8,22 +8,24 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
 )
 
 // A result is what pgbackup writes into the pod's termination message: the part that the operator uses.
 type result struct {
-	Verb      string    `json:"verb"`
-	Succeeded bool      `json:"succeeded"`
-	Reason    string    `json:"reason"`
-	Message   string    `json:"message"`
-	Warning   string    `json:"warning"`
-	Backup    *facts    `json:"backup"`
-	Restored  *restored `json:"restored"`
-	Backups   []listed  `json:"backups"`
-	Removed   []string  `json:"removed"`
-	Omitted   int       `json:"omitted"`
+	Verb      string                `json:"verb"`
+	Succeeded bool                  `json:"succeeded"`
+	Reason    string                `json:"reason"`
+	Message   string                `json:"message"`
+	Warning   string                `json:"warning"`
+	Backup    *facts                `json:"backup"`
+	Restored  *databasesv1.Restored `json:"restored"`
+	// Backups are the backups on the volume: only Name and State are set.
+	Backups []databasesv1.Backup `json:"backups"`
+	Removed []string             `json:"removed"`
+	Omitted int                  `json:"omitted"`
 }
 
 // facts are the facts of one backup.
@@ -49,19 +51,6 @@ type verification struct {
 	Time    time.Time                    `json:"time"`
 	Reason  string                       `json:"reason"`
 	Message string                       `json:"message"`
-}
-
-type restored struct {
-	Database string `json:"database"`
-	Tables   int64  `json:"tables"`
-	Rows     int64  `json:"rows"`
-	Replaced bool   `json:"replaced"`
-}
-
-// listed is a backup on the volume.
-type listed struct {
-	Name  string `json:"name"`
-	State string `json:"state"`
 }
 
 // parseResult reads a termination message. It returns nil when pgbackup did not write the message.
@@ -115,10 +104,7 @@ func takenAt(b databasesv1.Backup) time.Time {
 }
 
 func timeOf(t *metav1.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.Time
+	return ptr.Deref(t, metav1.Time{}).Time
 }
 
 // metaTime is a time as status has it: whole seconds, nil for none.

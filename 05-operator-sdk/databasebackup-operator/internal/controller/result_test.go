@@ -17,7 +17,7 @@ import (
 func TestBackupsWithoutFactsAreInOrder(t *testing.T) {
 	r, completed := &result{}, time.Unix(29000030*60, 0)
 	for i := range 60 {
-		r.Backups = append(r.Backups, listed{Name: fmt.Sprintf("orders-%d", 29000000+i), State: "Good"})
+		r.Backups = append(r.Backups, databasesv1.Backup{Name: fmt.Sprintf("orders-%d", 29000000+i), State: "Good"})
 	}
 	r.Backup = &facts{Name: "orders-29000030", Completed: completed.Add(20 * time.Second)}
 	all := mergeBackups(nil, r)

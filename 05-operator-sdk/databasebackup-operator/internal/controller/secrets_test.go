@@ -53,9 +53,7 @@ func TestNoValueOfASecretReachesStatusOrEvents(t *testing.T) {
 			hidden(b, b.restore().Status, "Failed")
 		})
 		t.Run(name+", in a deletion", func(t *testing.T) {
-			b := newFixture(t, deleteFiles)
-			b.reconcile()
-			b.removed()
+			b := newDeletion(t)
 			write(b, b.job("orders-delete"), batchv1.JobReasonBackoffLimitExceeded)
 			b.reconcile()
 			hidden(b, b.backup().Status, "Failed")

@@ -17,6 +17,7 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 	status := *b.Status.DeepCopy()
 	set := setter{&status.Conditions, b.Generation, o.now}
 	ended, waiting := followJob(b, &status, o, set)
+	markDamaged(status.Backups, o.damaged)
 	if timeOf(status.LastScheduleTime).After(o.now.Add(schedule.Tolerance)) {
 		status.LastScheduleTime = metaTime(o.now) // a wrong clock wrote it
 	}
@@ -24,6 +25,7 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 	p := planFor(b, &status, o)
 	if waiting {
 		p.claim = nil // else the next run would hide how this run ended
+		p.requeueAt = earlier(p.requeueAt, o.now.Add(2*time.Second))
 	}
 	if c := p.claim; c != nil {
 		if !c.done {
@@ -33,18 +35,13 @@ func statusFor(b *databasesv1.DatabaseBackup, o observed) (databasesv1.DatabaseB
 			status.LastScheduleTime = metaTime(c.slot)
 		}
 	}
-	if waiting {
-		p.requeueAt = earlier(p.requeueAt, o.now.Add(2*time.Second))
-	}
 	if c := condition(status.Conditions, databasesv1.ConditionBackupSucceeded); c.Reason == "" ||
 		c.Reason == databasesv1.ReasonNeverRun || c.Reason == databasesv1.ReasonRunning {
+		why := explain(databasesv1.ReasonNeverRun, "there was no run yet")
 		if status.ActiveJob != "" {
-			set.to(databasesv1.ConditionBackupSucceeded, metav1.ConditionUnknown, explain(databasesv1.ReasonRunning,
-				"the first run is in progress"))
-		} else {
-			set.to(databasesv1.ConditionBackupSucceeded, metav1.ConditionUnknown, explain(databasesv1.ReasonNeverRun,
-				"there was no run yet"))
+			why = explain(databasesv1.ReasonRunning, "the first run is in progress")
 		}
+		set.to(databasesv1.ConditionBackupSucceeded, metav1.ConditionUnknown, why)
 	}
 	if meta.FindStatusCondition(status.Conditions, databasesv1.ConditionRestoreVerified) == nil {
 		set.to(databasesv1.ConditionRestoreVerified, metav1.ConditionUnknown, explain(databasesv1.ReasonNotRestored,

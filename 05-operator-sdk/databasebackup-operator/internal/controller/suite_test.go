@@ -9,7 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,18 +24,15 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	utilruntime.Must(databasesv1.AddToScheme(scheme.Scheme))
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
 		filepath.Join("..", "..", "config", "crd", "bases")))
-}
-
-func newScheme() *runtime.Scheme {
-	return testenv.NewScheme(databasesv1.AddToScheme)
 }
 
 // newClient returns an administrator's client and a new namespace for the test.
 func newClient(t *testing.T) (client.WithWatch, string) {
 	t.Helper()
-	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	c, err := client.NewWithWatch(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

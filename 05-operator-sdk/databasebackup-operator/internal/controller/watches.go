@@ -7,12 +7,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
+	"github.com/example/databasebackup-operator/internal/program"
 )
 
 // mapToDatabaseBackups returns the DatabaseBackups of a namespace whose targetRef names a StatefulSet or Service.
@@ -69,20 +69,15 @@ func Trim(obj any) (any, error) {
 		if o.Labels[labelManager] == manager {
 			return &corev1.Pod{ObjectMeta: o.ObjectMeta, Status: o.Status}, nil
 		}
-		return &corev1.Pod{ObjectMeta: identity(o.ObjectMeta)}, nil
+		return &corev1.Pod{ObjectMeta: program.NameOf(o)}, nil
 	case *batchv1.Job:
 		if o.Labels[labelManager] != manager {
-			return &batchv1.Job{ObjectMeta: identity(o.ObjectMeta)}, nil
+			return &batchv1.Job{ObjectMeta: program.NameOf(o)}, nil
 		}
 	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSet{ObjectMeta: identity(o.ObjectMeta), Status: o.Status}, nil
+		return &appsv1.StatefulSet{ObjectMeta: program.NameOf(o), Status: o.Status}, nil
 	case *corev1.Service:
-		return &corev1.Service{ObjectMeta: identity(o.ObjectMeta), Spec: corev1.ServiceSpec{Type: o.Spec.Type}}, nil
+		return &corev1.Service{ObjectMeta: program.NameOf(o), Spec: corev1.ServiceSpec{Type: o.Spec.Type}}, nil
 	}
 	return obj, nil
-}
-
-func identity(m metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-		Generation: m.Generation}
 }

@@ -54,7 +54,7 @@ func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture
 	t.Helper()
 	f := &fixture{t: t, wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	var err error
-	f.Client, err = client.New(cfg, client.Options{Scheme: newScheme()})
+	f.Client, err = client.New(cfg, client.Options{})
 	f.must(err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cache-"}}
 	f.must(f.Create(t.Context(), namespace))
@@ -67,7 +67,7 @@ func newFixture(t *testing.T, change ...func(*cachev1alpha1.Memcached)) *fixture
 	f.key = client.ObjectKeyFromObject(m)
 	counted := rest.CopyConfig(cfg)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { f.next = next; return f.wire })
-	c, err := client.New(counted, client.Options{Scheme: newScheme()})
+	c, err := client.New(counted, client.Options{})
 	f.must(err)
 	recorder := events.NewFakeRecorder(100)
 	f.events = recorder.Events

@@ -11,7 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,13 +36,10 @@ var (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	utilruntime.Must(cachev1alpha1.AddToScheme(scheme.Scheme))
+	// +kubebuilder:scaffold:scheme
 	os.Exit(testenv.Main(m, func(config *rest.Config) error { cfg = config; return nil },
 		filepath.Join("..", "..", "config", "crd", "bases")))
-}
-
-func newScheme() *runtime.Scheme {
-	// +kubebuilder:scaffold:scheme
-	return testenv.NewScheme(cachev1alpha1.AddToScheme)
 }
 
 func TestControllers(t *testing.T) {
@@ -54,7 +52,7 @@ func TestControllers(t *testing.T) {
 var _ = BeforeSuite(func() {
 	ctx, cancel = context.WithCancel(context.Background())
 	var err error
-	k8sClient, err = client.New(cfg, client.Options{Scheme: newScheme()})
+	k8sClient, err = client.New(cfg, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 
 	By("starting a manager for the namespace of the steps")

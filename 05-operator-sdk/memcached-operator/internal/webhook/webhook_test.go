@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -52,7 +51,7 @@ func TestWithoutItsSecretItSaysWhatToDo(t *testing.T) {
 	s, err := webhookserver.New(webhook.Options{Host: "127.0.0.1", Port: testenv.FreePort(t)})
 	must(t, err)
 	nobody := &rest.Config{Host: "https://127.0.0.1:1"}
-	mgr, err := ctrl.NewManager(nobody, ctrl.Options{Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(nobody, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	must(t, err)
 	err = (&Webhooks{server: s}).rotate(mgr, "default")
 	if err == nil || !strings.Contains(err.Error(), "default/"+secretName) ||

@@ -17,7 +17,6 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +30,7 @@ import (
 
 // Start starts an API server and a manager with the webhooks for a suite. It returns a client of the administrator,
 // which writes a line for each warning.
-func Start(scheme *runtime.Scheme, said io.Writer, setup func(ctrl.Manager) error) client.Client {
+func Start(said io.Writer, setup func(ctrl.Manager) error) client.Client {
 	ginkgo.GinkgoHelper()
 	ctrl.SetLogger(logr.Discard())
 	gomega.SetDefaultEventuallyTimeout(20 * time.Second)
@@ -42,13 +41,12 @@ func Start(scheme *runtime.Scheme, said io.Writer, setup func(ctrl.Manager) erro
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	testEnv.WebhookInstallOptions = envtest.WebhookInstallOptions{Paths: []string{
 		failing(filepath.Join(config, "webhook", "manifests.yaml"))}}
-	testenv.OnInterrupt(func() { _ = testEnv.Stop() })
 	ginkgo.DeferCleanup(testEnv.Stop) // also when it started only partly
 	cfg, err := testEnv.Start()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	heard := rest.CopyConfig(cfg)
 	heard.WarningHandler = rest.NewWarningWriter(said, rest.WarningWriterOptions{})
-	c, err := client.New(heard, client.Options{Scheme: scheme})
+	c, err := client.New(heard, client.Options{})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 
 	ginkgo.By("serving the webhooks")
@@ -56,8 +54,7 @@ func Start(scheme *runtime.Scheme, said io.Writer, setup func(ctrl.Manager) erro
 	hooks, err := webhookserver.New(webhook.Options{
 		Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	mgr, err := ctrl.NewManager(cfg,
-		ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks})
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	gomega.Expect(setup(mgr)).To(gomega.Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

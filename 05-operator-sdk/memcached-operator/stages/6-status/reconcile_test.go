@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +50,7 @@ func crdFolder() string {
 func newFixture(t *testing.T, names ...string) *fixture {
 	ctrl.SetLogger(logr.Discard())
 	f := &fixture{T: t, cfg: testenv.NewAPIServer(t, crdFolder())}
-	options := client.Options{Scheme: testenv.NewScheme(cachev1alpha1.AddToScheme)}
+	utilruntime.Must(cachev1alpha1.AddToScheme(scheme.Scheme))
 	counted := rest.CopyConfig(f.cfg)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -59,10 +61,10 @@ func newFixture(t *testing.T, names ...string) *fixture {
 		})
 	})
 	var err error
-	if f.Client, err = client.New(f.cfg, options); err != nil {
+	if f.Client, err = client.New(f.cfg, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if f.operator, err = client.New(counted, options); err != nil {
+	if f.operator, err = client.New(counted, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}
@@ -163,7 +165,7 @@ func selects(t *testing.T, d, other *appsv1.Deployment) bool {
 // reconciles every Memcached once at its start, and this call may be the one that finds the first deletion.
 func (f *fixture) owns(name string) {
 	f.Helper()
-	mgr, err := ctrl.NewManager(f.cfg, ctrl.Options{Scheme: f.Scheme(), Metrics: server.Options{BindAddress: "0"},
+	mgr, err := ctrl.NewManager(f.cfg, ctrl.Options{Metrics: server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}})
 	if err != nil {
 		f.Fatal(err)

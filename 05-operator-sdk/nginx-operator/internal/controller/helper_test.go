@@ -36,14 +36,9 @@ import (
 	"github.com/example/nginx-operator/internal/testenv"
 )
 
-func newScheme() *runtime.Scheme {
-	return testenv.NewScheme(proxyv1alpha1.AddToScheme)
-}
-
 // newManager returns a manager like that of internal/program, without metrics and probes.
 func newManager(cfg *rest.Config, namespaces ...string) (ctrl.Manager, error) {
 	return ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     newScheme(),
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Cache:      program.CacheOptions(namespaces, Trim),
 		Metrics:    server.Options{BindAddress: "0"},
@@ -67,7 +62,7 @@ func newCluster(t *testing.T) *cluster {
 	c.SetDefaultConsistentlyDuration(1500 * time.Millisecond)
 	c.SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
 	var err error
-	c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	c.WithWatch, err = client.NewWithWatch(config, client.Options{})
 	c.Expect(err).NotTo(gomega.HaveOccurred())
 	c.namespace = c.newNamespace()
 	return c
@@ -281,7 +276,7 @@ func newFixture(t *testing.T, change ...func(*proxyv1alpha1.Nginx)) *fixture {
 	b := &fixture{cluster: newCluster(t), wire: &wire{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	cfg := rest.CopyConfig(config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { b.next = next; return b.wire })
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: newScheme()})
+	c, err := client.NewWithWatch(cfg, client.Options{})
 	b.must(err)
 	recorder := events.NewFakeRecorder(100)
 	b.events = recorder.Events

@@ -12,10 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	proxyv1alpha1 "github.com/example/nginx-operator/api/v1alpha1"
 	"github.com/example/nginx-operator/internal/testenv"
 )
 
@@ -27,6 +30,7 @@ var config *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	utilruntime.Must(proxyv1alpha1.AddToScheme(scheme.Scheme))
 	os.Exit(testenv.Main(m, func(cfg *rest.Config) error { config = cfg; return nil },
 		filepath.Join("..", "..", "config", "crd", "bases")))
 }
@@ -47,7 +51,7 @@ func TestControllers(t *testing.T) {
 var _ = BeforeSuite(func() {
 	ctx, cancel = context.WithCancel(context.Background())
 	var err error
-	k8sClient, err = client.New(config, client.Options{Scheme: newScheme()})
+	k8sClient, err = client.New(config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 
 	By("making a namespace and running the operator in it")

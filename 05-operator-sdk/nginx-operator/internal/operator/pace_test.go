@@ -68,17 +68,3 @@ func TestTwoStatusesAtOnceThenOneEveryTwoSeconds(t *testing.T) {
 	take("mine", 0)
 	take("mine", 2*time.Second) // a pause does not allow more than the burst
 }
-
-func TestThousandsOfChangesInTheUnitOfTime(t *testing.T) {
-	write, now, _ := newPaced(t)
-	writes := 0
-	for range 10000 { // one each millisecond
-		if write("busy") == 0 {
-			writes++
-		}
-		now.SetTime(now.Now().Add(time.Millisecond))
-	}
-	if want := 6; writes != want { // two at once, then after 2, 4, 6 and 8 s
-		t.Errorf("10 s of changes brought %d writes, want %d", writes, want)
-	}
-}

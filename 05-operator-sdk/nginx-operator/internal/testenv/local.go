@@ -22,9 +22,8 @@ type Local struct {
 	// AuditLog is the path of the API server's audit log, one JSON object a line.
 	AuditLog string
 
-	workshop, state string
-	holder          *exec.Cmd
-	hold            io.Closer
+	holder *exec.Cmd
+	hold   io.Closer
 }
 
 // StartLocal starts a separate local cluster: a complete control plane with simulated nodes. The given CRDs are
@@ -35,8 +34,7 @@ func StartLocal(crds ...string) (*Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Local{workshop: filepath.Join(root, "scripts", "workshop")}
-	l.holder = exec.Command(l.workshop, "hold")
+	l := &Local{holder: exec.Command(filepath.Join(root, "scripts", "workshop"), "hold")}
 	for _, crd := range crds {
 		l.holder.Args = append(l.holder.Args, "--crd", crd)
 	}
@@ -49,32 +47,16 @@ func StartLocal(crds ...string) (*Local, error) {
 	}
 	l.hold = stdin
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	l.state = strings.TrimSpace(line)
-	l.AuditLog = filepath.Join(l.state, "cluster", "audit.log")
+	state := strings.TrimSpace(line)
+	l.AuditLog = filepath.Join(state, "cluster", "audit.log")
 	if err == nil {
-		l.Config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(l.state, "kubeconfig"))
+		l.Config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(state, "kubeconfig"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start a local cluster: %w", errors.Join(err, l.Stop()))
 	}
 	l.Config.QPS = -1 // no limit on the client's side: a test must not wait for itself
 	return l, nil
-}
-
-// User makes a client certificate for the named user, who has no permission yet, and returns the
-// path of a kubeconfig with it.
-func (l *Local) User(name string, groups ...string) (string, error) {
-	cmd := exec.Command(l.workshop, "user", name)
-	for _, g := range groups {
-		cmd.Args = append(cmd.Args, "--group", g)
-	}
-	cmd.Env = append(os.Environ(), "WORKSHOP_STATE="+l.state)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", cmd, err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // Stop ends the cluster and removes its files.

@@ -15,8 +15,7 @@ func benchmarkCommand() *cobra.Command {
 	o.Report = progress
 	cmd := &cobra.Command{Use: "benchmark", Short: "Measure: counts first, then ratios inside this run",
 		Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&impls, "impl", "",
-		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
+	implFlag(cmd, &impls)
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts: "+strings.Join(benchmark.Parts, ", "))
 	cmd.Flags().IntSliceVar(&o.Memory, "memory", o.Memory, "numbers of MyWebs at which memory is measured")
 	cmd.Flags().IntVar(&o.Objects, "objects", o.Objects, "how many MyWebs converge at once")

@@ -93,21 +93,29 @@ func (l *lab) count(ctx context.Context) (budget, error) {
 // within returns an error that names each count that rose. It prints counts that fell, so that they can be entered.
 func (b budget) within(may budget) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(b)) {
-		for _, phase := range slices.Sorted(maps.Keys(b[name])) {
-			for _, kind := range slices.Sorted(maps.Keys(b[name][phase])) {
-				if have, allowed := b[name][phase][kind], may[name][phase][kind]; have > allowed {
-					err = errors.Join(err, fmt.Errorf("%s, %s: %d times %s, %d are in the budget", name, phase, have, kind, allowed))
-				}
+		have, allowed := flat(b[name]), flat(may[name])
+		for _, key := range slices.Sorted(maps.Keys(have)) {
+			if n, most := have[key], allowed[key]; n > most {
+				err = errors.Join(err, fmt.Errorf("%s, %s: %d times, %d are in the budget", name, key, n, most))
 			}
 		}
-		for phase, kinds := range may[name] {
-			for kind, allowed := range kinds {
-				if have := b[name][phase][kind]; have < allowed {
-					fmt.Printf("  %s, %s: %s fell from %d to %d: `scripts/workshop lab budget --write` keeps it there\n",
-						name, phase, strings.TrimSpace(kind), allowed, have)
-				}
+		for key, most := range allowed {
+			if n := have[key]; n < most {
+				fmt.Printf("  %s, %s: it fell from %d to %d: `scripts/workshop lab budget --write` keeps it there\n",
+					name, key, most, n)
 			}
 		}
 	}
 	return err
+}
+
+// flat has the counts of all phases, by "phase, kind".
+func flat(phases map[string]map[string]int) map[string]int {
+	all := map[string]int{}
+	for phase, kinds := range phases {
+		for kind, n := range kinds {
+			all[phase+", "+kind] = n
+		}
+	}
+	return all
 }

@@ -13,7 +13,7 @@ func TestBudgetMayNotRise(t *testing.T) {
 	}
 	err := (budget{"03": {"creation of 10": {"apply configmaps": 11}}}).within(may)
 	if err == nil || !strings.Contains(err.Error(),
-		"03, creation of 10: 11 times apply configmaps, 10 are in the budget") {
+		"03, creation of 10, apply configmaps: 11 times, 10 are in the budget") {
 		t.Errorf("more requests: %v", err)
 	}
 	if err := (budget{"03": {"creation of 10": {"get secrets": 1}}}).within(may); err == nil {

@@ -11,7 +11,6 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
-	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -29,17 +28,14 @@ func checksCommand() *cobra.Command {
 	}
 }
 
-func conformanceCommand() *cobra.Command {
-	return suiteCommand("conformance", "Check the 14 behaviours of MyWeb", checks.Behaviours)
-}
-
-func faultsCommand() *cobra.Command {
-	return suiteCommand("faults", "Disturb the operator in every way of the catalogue", checks.Faults)
-}
-
-// crashCommand runs crash sequences, which are enumerated from the writes of each implementation.
-func crashCommand() *cobra.Command {
-	return suiteCommand("crash", "Kill the operator after every write, in every combination", nil)
+// suiteCommands run behaviours, faults, and crash sequences, which are enumerated from the writes of each
+// implementation.
+func suiteCommands() []*cobra.Command {
+	return []*cobra.Command{
+		suiteCommand("conformance", "Check the 14 behaviours of MyWeb", checks.Behaviours),
+		suiteCommand("faults", "Disturb the operator in every way of the catalogue", checks.Faults),
+		suiteCommand("crash", "Kill the operator after every write, in every combination", nil),
+	}
 }
 
 // suiteCommand is a command that runs checks against implementations, one after the other. Without a list of checks it
@@ -48,19 +44,17 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 	var impls, patterns string
 	var asJSON bool
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&impls, "impl", "",
-		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
+	implFlag(cmd, &impls)
 	cmd.Flags().StringVar(&patterns, "run", "",
 		"only checks whose ID matches one of these regular expressions, separated by commas")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document in the end")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		checks := crash.Checks
+		p := part{crashes: list == nil}
 		if list != nil { // a wrong pattern is an error before a cluster starts
-			chosen, err := suite.Select(list(), patterns)
-			if err != nil {
+			var err error
+			if p.checks, err = suite.Select(list(), patterns); err != nil {
 				return err
 			}
-			checks = the(func() []suite.Check { return chosen })
 		}
 		l, err := open(cmd.Context(), impls)
 		if err != nil {
@@ -75,7 +69,7 @@ func suiteCommand(use, short string, list func() []suite.Check) *cobra.Command {
 		for _, i := range l.impls {
 			fmt.Fprintf(lines, "== %s of %s %s\n", use, i.Name, i.Title)
 			begin := time.Now()
-			outcomes, failure := l.rounds(cmd.Context(), i, &examination{run: patterns, rounds: 1}, part{checks},
+			outcomes, failure := l.rounds(cmd.Context(), i, &examination{run: patterns, rounds: 1}, p,
 				func(o outcome.Result) { o.Print(lines, true) })
 			d.add(i, outcomes, time.Since(begin)) // also the results so far of an interrupted run
 			fmt.Fprintf(lines, "-- %s: %s (%d s)\n", i.Name, tally(outcomes), int(time.Since(begin).Seconds()))

@@ -21,7 +21,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/benchmark"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
-	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 	"example.com/operator-workshop/scripts/lab/report"
@@ -31,8 +30,7 @@ func compareCommand() *cobra.Command {
 	var impls, parts string
 	cmd := &cobra.Command{Use: "compare", Short: "Examine and measure implementations side by side, and write a report",
 		Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&impls, "impl", "",
-		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
+	implFlag(cmd, &impls)
 	var fast bool
 	cmd.Flags().BoolVar(&fast, "fast", false, "only the fast subset of the checks")
 	cmd.Flags().StringVar(&parts, "parts", "", "only these parts of the benchmark: "+strings.Join(benchmark.Parts, ", ")+
@@ -106,7 +104,7 @@ func (l *lab) compare(ctx context.Context, fast bool, parts []string) (*report.R
 	}
 	fmt.Println("== behaviours, crash points, faults")
 	done := map[string]int{}
-	halves := []part{{the(checks.Behaviours), crash.Checks}, {the(checks.Faults)}}
+	halves := []part{{checks.Behaviours(), true}, {checks.Faults(), false}}
 	e := examination{fast: fast, rounds: 1, limit: onlyByNameLimit}
 	outcomes, err := l.examine(ctx, &e, halves, func(i implementation, o outcome.Result) {
 		if done[i.Name]++; o.Verdict == outcome.Failed && !o.Expected && i.MustPass() { // they fail many; see the report

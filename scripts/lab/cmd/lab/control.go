@@ -11,7 +11,6 @@ import (
 
 	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
-	"example.com/operator-workshop/scripts/lab/myweb/crash"
 )
 
 // controlCommand compares an implementation with itself. A difference between two programs means something only when
@@ -29,7 +28,7 @@ func controlCommand() *cobra.Command {
 		itself.Name += "-again"
 		l.impls = append(l.impls, itself)
 		outcomes, err := l.examine(ctx, &examination{fast: true, rounds: 1},
-			[]part{{the(checks.All), crash.Checks}},
+			[]part{{checks.All(), true}},
 			func(implementation, outcome.Result) {})
 		if err != nil {
 			return err
@@ -39,7 +38,8 @@ func controlCommand() *cobra.Command {
 			return err
 		}
 		a, b := l.impls[0].Name, itself.Name
-		err = errors.Join(sameVerdicts(outcomes[a], outcomes[b]), sameCounts(counts[a], counts[b]))
+		err = errors.Join(differences("%s: %v, and then %v", verdicts(outcomes[a]), verdicts(outcomes[b])),
+			differences("%s: %v requests, and then %v", flat(counts[a]), flat(counts[b])))
 		if err != nil {
 			return fmt.Errorf("%s differs from itself, so that a difference to another means nothing:\n%w", a, err)
 		}
@@ -49,26 +49,16 @@ func controlCommand() *cobra.Command {
 	return cmd
 }
 
-// sameVerdicts returns an error that names each check with two different verdicts.
-func sameVerdicts(a, b []outcome.Result) (err error) {
-	verdicts := func(outcomes []outcome.Result) map[string]string {
-		all := map[string]string{}
-		for _, o := range outcomes {
-			all[o.Check] = fmt.Sprint(o.Verdict)
-		}
-		return all
+// verdicts are the verdicts by the names of the checks.
+func verdicts(outcomes []outcome.Result) map[string]outcome.Verdict {
+	all := map[string]outcome.Verdict{}
+	for _, o := range outcomes {
+		all[o.Check] = o.Verdict
 	}
-	return differences("%s: %v, and then %v", verdicts(a), verdicts(b))
+	return all
 }
 
-// sameCounts returns an error that names each phase with different requests.
-func sameCounts(a, b map[string]map[string]int) (err error) {
-	for _, phase := range slices.Sorted(maps.Keys(a)) {
-		err = errors.Join(err, differences(phase+", %s: %v requests, and then %v", a[phase], b[phase]))
-	}
-	return err
-}
-
+// differences returns an error that names each key with two different values.
 func differences[V comparable](format string, a, b map[string]V) (err error) {
 	both := maps.Clone(a)
 	maps.Copy(both, b)

@@ -88,6 +88,24 @@ func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []ou
 		next <- j
 	}
 	close(next)
+	return l.inFixtures(ctx, fixtures, func(w *fixture.Fixture) error {
+		stop, err := copied(w, records)
+		if err != nil {
+			return err
+		}
+		for j := range next {
+			if err := l.one(ctx, w, j, say); ctx.Err() != nil {
+				return errors.Join(ctx.Err(), stop())
+			} else if err != nil {
+				say(outcome.Judged{Job: j.Name, Error: err.Error()})
+			}
+		}
+		return stop()
+	})
+}
+
+// inFixtures calls do with each of some fixtures, at the same time.
+func (l *lab) inFixtures(ctx context.Context, fixtures int, do func(*fixture.Fixture) error) error {
 	errs := make([]error, fixtures)
 	var running sync.WaitGroup
 	for n := range fixtures {
@@ -97,24 +115,12 @@ func (l *lab) judge(ctx context.Context, fixtures int, records string, jobs []ou
 				errs[n] = err
 				return
 			}
-			stop, err := copied(w, records)
-			if err != nil {
-				errs[n] = errors.Join(err, w.Stop())
-				return
-			}
-			defer func() { errs[n] = errors.Join(errs[n], stop()) }()
 			defer l.end(w)
-			for j := range next {
-				if err := l.one(ctx, w, j, say); ctx.Err() != nil {
-					return
-				} else if err != nil {
-					say(outcome.Judged{Job: j.Name, Error: err.Error()})
-				}
-			}
+			errs[n] = do(w)
 		})
 	}
 	running.Wait()
-	return errors.Join(append(errs, ctx.Err())...)
+	return errors.Join(errs...)
 }
 
 // copied writes the records of a fixture's ledger to a file until stop is called; an empty path means no file.

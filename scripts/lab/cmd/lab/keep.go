@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/internal/cluster"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
@@ -33,7 +34,7 @@ func upCommand() *cobra.Command {
 
 func downCommand() *cobra.Command {
 	return keepCommand("down", "Remove the control plane that `up` keeps", func(ctx context.Context, root string) error {
-		if err := fixture.Down(ctx, root, keptIn(root)); err != nil {
+		if err := cluster.DownKept(ctx, filepath.Join(root, "bin"), keptIn(root)); err != nil {
 			return fmt.Errorf("remove the lab's control plane: %w", err)
 		}
 		_ = os.Remove(filepath.Dir(keptIn(root))) // fails when the reader's own cluster is there
@@ -61,7 +62,7 @@ func (l *lab) fixture(ctx context.Context, i implementation) (*fixture.Fixture, 
 	}
 	if l.kept && fixture.IsKept(keptIn(l.root)) && !i.AnotherCRD() && len(i.Needs)+len(i.Admission) == 0 {
 		o.Kept = keptIn(l.root)
-		if w, err := fixture.Start(ctx, o); !errors.Is(err, fixture.ErrBusy) {
+		if w, err := fixture.Start(ctx, o); !errors.Is(err, cluster.ErrBusy) {
 			return w, err
 		}
 		o.Kept = ""

@@ -22,6 +22,12 @@ type lab struct {
 	kept bool
 }
 
+// implFlag adds the flag that names the implementations.
+func implFlag(cmd *cobra.Command, list *string) {
+	cmd.Flags().StringVar(list, "impl", "",
+		"implementations: names of scripts/lab/operators.yaml or name=path, separated by commas (default: all)")
+}
+
 // open finds the checkout, and builds the implementations that the list names.
 func open(ctx context.Context, list string) (*lab, error) {
 	l, err := empty()

@@ -39,8 +39,8 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(checksCommand(), conformanceCommand(), crashCommand(), faultsCommand(), mutantsCommand(),
-		fastCommand(), controlCommand())
+	root.AddCommand(suiteCommands()...)
+	root.AddCommand(checksCommand(), mutantsCommand(), fastCommand(), controlCommand())
 	root.AddCommand(benchmarkCommand(), budgetCommand(), compareCommand(), waysCommand(), examineCommand(), judgeCommand(), upCommand(),
 		downCommand())
 	return root

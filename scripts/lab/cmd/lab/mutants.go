@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
-	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/mutants"
 )
 
@@ -50,51 +50,45 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 		return fmt.Errorf("--run %q matches no mutant: the names are those of the files in scripts/lab/myweb/mutants/patches",
 			chosen)
 	}
-	listed, err := impl.Listed(l.root)
-	if err != nil {
-		return err
-	}
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	unpatched := l.builtOnce(listed)
-	begin, caught := time.Now(), 0
-	next := make(chan mutants.Mutant)
-	var running sync.WaitGroup
-	var mu sync.Mutex
-	for range 2 {
-		running.Go(func() {
-			w, err := l.fixture(ctx, implementation{})
-			if err != nil {
-				fail(err)
-				return
-			}
-			defer l.end(w)
-			bench := &mutants.Bench{Fixture: w, Unpatched: unpatched, Checks: checks.All()}
-			for m := range next {
-				r := l.mutant(ctx, bench, listed, m)
-				mu.Lock()
-				r.Print(os.Stdout)
-				for _, o := range r.Outcomes {
-					if verbose {
-						o.Print(os.Stdout, true)
-					}
-				}
-				if r.Caught {
-					caught++
-				}
-				mu.Unlock()
-			}
-		})
-	}
+	unpatched := map[string]implementation{}
+	next := make(chan mutants.Mutant, len(all))
 	for _, m := range all {
-		select {
-		case next <- m:
-		case <-ctx.Done():
+		next <- m
+		if _, built := unpatched[m.Of]; built {
+			continue
+		}
+		if unpatched[m.Of], err = m.Unpatched.Build(ctx, l.dir); err != nil {
+			return err
 		}
 	}
 	close(next)
-	running.Wait()
-	if err := context.Cause(ctx); err != nil {
+	begin, caught := time.Now(), 0
+	var mu sync.Mutex
+	err = l.inFixtures(ctx, 2, func(w *fixture.Fixture) error {
+		for m := range next {
+			r := mutants.Result{Mutant: m}
+			i, err := m.Build(ctx, l.dir)
+			if r.Reason = fmt.Sprint(err); err == nil {
+				r = mutants.Examine(ctx, w, checks.All(), m, i, unpatched[m.Of])
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			mu.Lock()
+			r.Print(os.Stdout)
+			for _, o := range r.Outcomes {
+				if verbose {
+					o.Print(os.Stdout, true)
+				}
+			}
+			if r.Caught {
+				caught++
+			}
+			mu.Unlock()
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	fmt.Printf("-- %d of %d mutants caught (%d s)\n", caught, len(all), int(time.Since(begin).Seconds()))
@@ -102,39 +96,4 @@ func (l *lab) mutants(ctx context.Context, chosen *regexp.Regexp, verbose bool) 
 		return errors.New("the check for a planted bug did not catch it")
 	}
 	return nil
-}
-
-// builtOnce returns a function that builds the operators of the list, each at its first use.
-func (l *lab) builtOnce(listed []implementation) func(context.Context, string) (implementation, error) {
-	var mu sync.Mutex
-	built := map[string]implementation{}
-	return func(ctx context.Context, name string) (i implementation, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if i, done := built[name]; done {
-			return i, nil
-		}
-		at := slices.IndexFunc(listed, func(i implementation) bool { return i.Name == name })
-		if at < 0 {
-			return i, fmt.Errorf("%s is not listed", name)
-		}
-		if i, err = listed[at].Build(ctx, l.dir); err == nil {
-			built[name] = i
-		}
-		return i, err
-	}
-}
-
-// mutant builds and examines one mutant. An error with it counts as a mutant that was not caught.
-func (l *lab) mutant(ctx context.Context, bench *mutants.Bench, listed []implementation,
-	m mutants.Mutant) mutants.Result {
-	i, err := m.Build(ctx, listed, l.dir)
-	if err != nil {
-		return mutants.Result{Mutant: m, Reason: err.Error()}
-	}
-	r, err := bench.Run(ctx, m, i)
-	if err != nil {
-		r.Caught, r.Reason = false, err.Error()
-	}
-	return r
 }

@@ -4,32 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"k8s.io/client-go/util/workqueue"
+
 	"example.com/operator-workshop/scripts/internal/outcome"
-	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/myweb/checks"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// A family returns the checks for an operator. When it returns outcomes instead, they explain why there are no
-// checks.
-type family func(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []outcome.Result, error)
-
-// the is a family of checks that are the same for every operator.
-func the(checks func() []suite.Check) family {
-	return func(context.Context, *fixture.Fixture, *suite.Operator) ([]suite.Check, []outcome.Result, error) {
-		return checks(), nil, nil
-	}
+// A part are the checks that run in one fixture, and the crash sequences of the implementation after them.
+type part struct {
+	checks  []suite.Check
+	crashes bool
 }
-
-// A part are the families that are examined in one fixture.
-type part []family
 
 // An examination describes how checks are run.
 type examination struct {
@@ -49,34 +43,26 @@ func (l *lab) examine(ctx context.Context, e *examination, parts []part, report 
 	outcome.Result)) (map[string][]outcome.Result, error) {
 	var mu sync.Mutex
 	all, errs := map[string][]outcome.Result{}, []error{}
-	slots := make(chan struct{}, 2*len(parts))
-	var running sync.WaitGroup
-	for _, i := range l.impls {
-		for _, p := range parts {
-			slots <- struct{}{}
-			running.Go(func() {
-				defer func() { <-slots }()
-				limited, cancel := e.limited(ctx, i)
-				defer cancel()
-				outcomes, err := l.rounds(limited, i, e, p, func(o outcome.Result) {
-					mu.Lock()
-					defer mu.Unlock()
-					report(i, o)
-				})
-				mu.Lock()
-				defer mu.Unlock()
-				all[i.Name] = append(all[i.Name], outcomes...)
-				switch {
-				case err != nil && i.OnlyByName && ctx.Err() == nil:
-					e.notes = append(e.notes, fmt.Sprintf("%s: not every check was run: %v", i.Name, err))
-				case err != nil:
-					errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
-				}
-			})
+	workqueue.ParallelizeUntil(ctx, 2*len(parts), len(l.impls)*len(parts), func(n int) {
+		i, p := l.impls[n/len(parts)], parts[n%len(parts)]
+		limited, cancel := e.limited(ctx, i)
+		defer cancel()
+		outcomes, err := l.rounds(limited, i, e, p, func(o outcome.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			report(i, o)
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		all[i.Name] = append(all[i.Name], outcomes...)
+		switch {
+		case err != nil && i.OnlyByName && ctx.Err() == nil:
+			e.notes = append(e.notes, fmt.Sprintf("%s: not every check was run: %v", i.Name, err))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
 		}
-	}
-	running.Wait()
-	return all, errors.Join(errs...)
+	})
+	return all, errors.Join(append(errs, ctx.Err())...)
 }
 
 // limited limits the context to the time that an implementation gets for a part.
@@ -99,16 +85,16 @@ func (l *lab) rounds(ctx context.Context, i implementation, e *examination, p pa
 	if err != nil {
 		return nil, err
 	}
-	var checks []suite.Check
-	for _, family := range p {
-		more, wrong, err := family(ctx, w, o)
+	checks := p.checks
+	if p.crashes {
+		more, wrong, err := crash.Checks(ctx, w, o)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range wrong {
 			report(o)
 		}
-		checks, all = append(checks, more...), append(all, wrong...)
+		checks, all = slices.Concat(checks, more), wrong
 	}
 	if e.fast {
 		checks = suite.Fast(checks)
@@ -135,17 +121,12 @@ func fastCommand() *cobra.Command {
 	var impls string
 	var times int
 	cmd := &cobra.Command{Use: "fast", Short: "Run the fast subset of all families, as CI does", Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&impls, "impl", "", "implementations (default: all)")
+	implFlag(cmd, &impls)
 	cmd.Flags().IntVar(&times, "times", 1, "how often")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		l, err := open(cmd.Context(), impls)
-		if err != nil {
-			return err
-		}
-		defer l.close()
+	cmd.RunE = opened(&impls, func(ctx context.Context, l *lab) error {
 		begin, seen := time.Now(), 0
-		all, err := l.examine(cmd.Context(), &examination{fast: true, rounds: times},
-			[]part{{the(checks.All), crash.Checks}},
+		all, err := l.examine(ctx, &examination{fast: true, rounds: times},
+			[]part{{checks.All(), true}},
 			func(i implementation, o outcome.Result) {
 				if seen++; o.Verdict == outcome.Failed {
 					fmt.Printf("%s in %s\n", strings.Repeat("=", 20), i.Name)
@@ -168,6 +149,6 @@ func fastCommand() *cobra.Command {
 			return errFailed
 		}
 		return nil
-	}
+	})
 	return cmd
 }

@@ -3,11 +3,10 @@ package examine
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 )
 
 // A Baseline lists failures that the owner of an operator knows and accepts.
@@ -23,11 +22,7 @@ type Acceptance struct {
 
 // ReadBaseline reads a file of accepted findings.
 func ReadBaseline(file string) (b Baseline, err error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return b, fmt.Errorf("BASELINE=%s cannot be read: %w", file, err)
-	}
-	if err := yaml.UnmarshalStrict(data, &b); err != nil {
+	if err := strictyaml.Read(file, &b); err != nil {
 		return b, fmt.Errorf("BASELINE=%s cannot be read: %w", file, err)
 	}
 	for _, a := range b.Accepted {

@@ -22,7 +22,7 @@ func crashes(r *run) error {
 	}
 	all := sequence.All(len(keys))
 	if len(all) < 1<<len(keys)-1 {
-		r.options.Progress("  %d writes: each single one and each pair", len(keys))
+		r.progress("  %d writes: each single one and each pair", len(keys))
 	}
 	tried, fired := 0, 0
 	for _, s := range all {
@@ -49,7 +49,7 @@ func crashes(r *run) error {
 			r.add("killed after "+names(plan), finding)
 		}
 		if tried%10 == 0 {
-			r.options.Progress("  %d of %d sequences", tried, len(all))
+			r.progress("  %d of %d sequences", tried, len(all))
 		}
 	}
 	summary := fmt.Sprintf("%d of %d sequences over %d writes were tried; in %d the operator was killed as often as "+

@@ -17,7 +17,7 @@ import (
 // A crdVersion is one version of a kind.
 type crdVersion struct {
 	gvr     schema.GroupVersionResource
-	cluster bool
+	cluster bool           // an object has no namespace, and its children may be in any
 	spec    map[string]any // the schema of spec
 	// statusless versions have no status subresource: a write of the status is also a write of the spec.
 	statusless bool

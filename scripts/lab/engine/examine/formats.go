@@ -68,77 +68,39 @@ func (r *Report) junit() ([]byte, error) {
 	return append([]byte(xml.Header), append(data, '\n')...), err
 }
 
-// These types have the part of SARIF 2.1.0 that code scanning reads: a rule for each experiment, a result for each
-// failure.
-type (
-	sarifText struct {
-		Text string `json:"text"`
-	}
-	sarifRule struct {
-		ID    string    `json:"id"`
-		Short sarifText `json:"shortDescription"`
-		Full  sarifText `json:"fullDescription"`
-	}
-	sarifResult struct {
-		RuleID       string             `json:"ruleId"`
-		Level        string             `json:"level"`
-		Message      sarifText          `json:"message"`
-		Fingerprints map[string]string  `json:"partialFingerprints"`
-		Locations    []sarifLocation    `json:"locations"`
-		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
-	}
-	sarifSuppression struct {
-		Kind          string `json:"kind"`
-		Justification string `json:"justification"`
-	}
-	sarifLocation struct {
-		Physical struct {
-			Artifact struct {
-				URI string `json:"uri"`
-			} `json:"artifactLocation"`
-		} `json:"physicalLocation"`
-	}
-	sarifRun struct {
-		Tool struct {
-			Driver struct {
-				Name  string      `json:"name"`
-				Rules []sarifRule `json:"rules"`
-			} `json:"driver"`
-		} `json:"tool"`
-		Results []sarifResult `json:"results"`
-	}
-	sarifLog struct {
-		Schema  string     `json:"$schema"`
-		Version string     `json:"version"`
-		Runs    []sarifRun `json:"runs"`
-	}
-)
-
 // sarifLevels maps severities to levels of SARIF.
 var sarifLevels = map[Severity]string{Stops: "error", Costs: "warning", Little: "note", Choice: "note"}
 
-// sarif names the sample's file as the place of a failure, because an observation has no line in the operator's code.
+// A jsonObject is an object of JSON.
+type jsonObject = map[string]any
+
+func sarifText(text string) jsonObject { return jsonObject{"text": text} }
+
+// sarif has the part of SARIF 2.1.0 that code scanning reads: a rule for each experiment, and a result for each
+// failure. It names the sample's file as the place of a failure, because an observation has no line in the operator's
+// code.
 func (r *Report) sarif() ([]byte, error) {
-	one := sarifRun{Results: []sarifResult{}}
-	one.Tool.Driver.Name = "operator workshop: examine"
+	rules, results := []jsonObject{}, []jsonObject{}
 	for _, e := range experiments {
-		one.Tool.Driver.Rules = append(one.Tool.Driver.Rules, sarifRule{e.id, sarifText{e.title}, sarifText{e.why}})
+		rules = append(rules, jsonObject{"id": e.id, "shortDescription": sarifText(e.title),
+			"fullDescription": sarifText(e.why)})
 	}
+	place := jsonObject{"physicalLocation": jsonObject{"artifactLocation": jsonObject{"uri": r.Subject.Sample}}}
 	for _, f := range r.Findings {
 		if f.Verdict != Failed {
 			continue
 		}
-		var place sarifLocation
-		place.Physical.Artifact.URI = r.Subject.Sample
-		result := sarifResult{RuleID: f.Experiment, Level: sarifLevels[f.Severity],
-			Message: sarifText{f.Title + ": " + f.What}, Fingerprints: map[string]string{"examine/v1": f.ID},
-			Locations: []sarifLocation{place}}
+		result := jsonObject{"ruleId": f.Experiment, "level": sarifLevels[f.Severity],
+			"message": sarifText(f.Title + ": " + f.What), "partialFingerprints": jsonObject{"examine/v1": f.ID},
+			"locations": []jsonObject{place}}
 		if f.Accepted != "" {
-			result.Suppressions = []sarifSuppression{{"external", f.Accepted}}
+			result["suppressions"] = []jsonObject{{"kind": "external", "justification": f.Accepted}}
 		}
-		one.Results = append(one.Results, result)
+		results = append(results, result)
 	}
-	log := sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{one}}
+	driver := jsonObject{"name": "operator workshop: examine", "rules": rules}
+	log := jsonObject{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []jsonObject{{"tool": jsonObject{"driver": driver}, "results": results}}}
 	data, err := json.MarshalIndent(log, "", "  ")
 	return append(data, '\n'), err
 }

@@ -268,21 +268,5 @@ func restart(r *run) error {
 
 // onlyVarying reports whether two states differ only in paths that vary between undisturbed runs.
 func onlyVarying(before, after state.State, varying map[string]bool) bool {
-	differs := false
-	for path := range merged(before, after) {
-		if before[path] == after[path] {
-			continue
-		}
-		if !varying[path] {
-			return false
-		}
-		differs = true
-	}
-	return differs
-}
-
-func merged(a, b state.State) state.State {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
+	return !maps.Equal(before, after) && len(state.Differences(after, before, varying)) == 0
 }

@@ -124,7 +124,7 @@ func (o *operator) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 40*time.Second, errLate)
 	defer cancel()
-	ended, stop := p.Context(ctx, func() error { return errEnded })
+	ended, stop := p.Context(ctx)
 	defer stop()
 	mine := ledger.Match{Users: []string{o.user.Name}, After: mark}
 	watch := mine
@@ -135,11 +135,9 @@ func (o *operator) start(ctx context.Context) error {
 		err = o.fixture.Ledger.AwaitQuiet(quiet, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	switch {
-	case errors.Is(err, errBusy): // it works on objects that exist
+	case err == nil, errors.Is(err, errBusy): // it works on objects that exist
 		return nil
-	case err == nil:
-		return nil
-	case errors.Is(err, errEnded):
+	case !p.Running():
 		return o.endedEarly(p, o.fixture.Ledger.Count(mine))
 	case errors.Is(err, errLate):
 		return fmt.Errorf("the operator runs, but in 40 s it did not begin to watch %s, so a sample would not be noticed: "+
@@ -150,9 +148,8 @@ func (o *operator) start(ctx context.Context) error {
 }
 
 var (
-	errEnded = errors.New("the process ended")
-	errLate  = errors.New("the time is over")
-	errBusy  = errors.New("it sends requests all the time")
+	errLate = errors.New("the time is over")
+	errBusy = errors.New("it sends requests all the time")
 )
 
 // forbidden names the requests since a mark that ROLE= does not allow.

@@ -82,7 +82,7 @@ func TestVariations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, v := range variations(object(t, test.schema), object(t, test.spec)) {
+			for _, v := range variations(nil, object(t, test.schema), object(t, test.spec)) {
 				got = append(got, v.String())
 			}
 			if diff := cmp.Diff(test.want, strings.Join(got, ", ")); diff != "" {
@@ -127,15 +127,6 @@ func TestMaskedPaths(t *testing.T) {
 	} {
 		if got := isMasked(path, masked); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
-		}
-	}
-}
-
-func TestSubcommands(t *testing.T) {
-	for args, want := range map[string]string{"run --port=1": "run", "--port=1 run": "", "a b -c d": "a b",
-		"config.yaml": "", "$KUBECONFIG": ""} {
-		if got := strings.Join(subcommand(strings.Fields(args)), " "); got != want {
-			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func ReadReport(file string) (*Report, error) {
 }
 
 func newReport(t *target) *Report {
-	r := &Report{Schema: Schema, Operator: t.name(), Kind: t.sample.GetKind(), Subject: t.Subject,
+	r := &Report{Schema: Schema, Operator: nameOf(t.Program), Kind: t.sample.GetKind(), Subject: t.Subject,
 		Date: time.Now().UTC(), Requests: map[string]Requests{}}
 	r.Subject.Env, r.Subject.Args = slices.Clone(r.Subject.Env), slices.Clone(r.Subject.Args)
 	for n, variable := range r.Subject.Env { // a value may be a secret

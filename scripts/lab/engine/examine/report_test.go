@@ -130,9 +130,13 @@ func TestAReportForOtherPrograms(t *testing.T) {
 		suites.Suites[0].Tests != 3 || suites.Suites[0].Failures != 1 || suites.Suites[0].Skipped != 1 {
 		t.Errorf("%v, %+v", err, suites)
 	}
-	var log sarifLog
+	var log struct {
+		Runs []struct {
+			Results []struct{ PartialFingerprints map[string]string }
+		}
+	}
 	if err := json.Unmarshal(read("examine.sarif"), &log); err != nil || len(log.Runs[0].Results) != 1 ||
-		log.Runs[0].Results[0].Fingerprints["examine/v1"] != "drift/a-b-stayed-changed" {
+		log.Runs[0].Results[0].PartialFingerprints["examine/v1"] != "drift/a-b-stayed-changed" {
 		t.Errorf("%v, %+v", err, log)
 	}
 	reread, err := ReadReport(filepath.Join(dir, "examine.json"))

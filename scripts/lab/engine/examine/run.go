@@ -91,10 +91,9 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 		return nil, err
 	}
 	begin := time.Now()
-	r := &run{ctx: ctx, target: t, fields: map[child][]path{},
+	r := &run{ctx: ctx, target: t, options: o, fields: map[child][]path{},
 		secrets: redact.New(), values: map[fieldOf]string{}, generated: map[fieldOf]bool{}, locks: map[objectKey]bool{},
 		lost: map[string][]string{}, kept: map[fieldOf]bool{}, period: s.Period.Duration}
-	r.options = r.redacted(o)
 	r.report = newReport(t)
 	remove, err := t.build(ctx)
 	if err != nil {
@@ -140,17 +139,15 @@ func Run(ctx context.Context, s Subject, o Options) (report *Report, err error) 
 
 // choose returns the wanted experiments: without a choice all that can be done in the time.
 func choose(s Subject, only []string) (chosen []experiment, err error) {
-	var ids []string
 	for _, e := range experiments {
-		ids = append(ids, e.id)
 		possible := (e.id != "upgrade" || s.Old != "") && (e.id != "many" || !s.Fast)
 		if len(only) == 0 && possible || slices.Contains(only, e.id) {
 			chosen = append(chosen, e)
 		}
 	}
 	for _, id := range only {
-		if !slices.Contains(ids, id) {
-			return nil, fmt.Errorf("there is no experiment %q: there are %s", id, strings.Join(ids, ", "))
+		if !slices.Contains(IDs(), id) {
+			return nil, fmt.Errorf("there is no experiment %q: there are %s", id, strings.Join(IDs(), ", "))
 		}
 		if id == "upgrade" && s.Old == "" {
 			return nil, errors.New("RUN=upgrade needs the old program: AGAINST= is the path of its executable file")
@@ -196,7 +193,7 @@ func (r *run) prepare(watching context.Context) error {
 		return err
 	}
 	go r.fixture.Webhooks.Serve(watching)
-	flags := fixture.FlagsOf(r.ctx, r.target.Program, subcommand(r.target.Args)...)
+	flags := fixture.FlagsOf(r.ctx, r.target.Program, r.target.Args)
 	if slices.ContainsFunc(flags, certFlag.MatchString) { // it may end without a certificate
 		if err := r.fixture.Webhooks.Certify(); err != nil {
 			return err
@@ -205,7 +202,7 @@ func (r *run) prepare(watching context.Context) error {
 	if r.operator, err = newOperator(r.ctx, r.fixture, r.target, "examined", flags); err != nil {
 		return err
 	}
-	r.options.Progress("starting the operator")
+	r.progress("starting the operator")
 	if err := r.operator.start(r.ctx); err != nil {
 		return err
 	}
@@ -221,7 +218,7 @@ func (r *run) prepare(watching context.Context) error {
 func (r *run) all(chosen []experiment) error {
 	for n, e := range chosen {
 		r.current, r.deadline = e, r.shareOf(chosen[n:])
-		r.options.Progress("[%d/%d] %s", n+1, len(chosen), e.title)
+		r.progress("[%d/%d] %s", n+1, len(chosen), e.title)
 		mark := r.fixture.Ledger.Mark()
 		if err := e.run(r); err != nil {
 			if r.ctx.Err() != nil {
@@ -280,7 +277,7 @@ func (r *run) add(title string, f Finding) {
 	f.ID, f.Experiment, f.Title = idOf(r.current.id, title), r.current.id, title
 	f = f.explained()
 	r.report.Findings = append(r.report.Findings, f)
-	r.options.Progress("%s%s: %s", f.Verdict.Head(), title, firstLine(f.What))
+	r.progress("%s%s: %s", f.Verdict.Head(), title, firstLine(f.What))
 }
 
 func firstLine(text string) string {

@@ -12,13 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// redacted changes the options of a run so that its progress shows no data of a Secret.
-func (r *run) redacted(o Options) Options {
-	progress := o.Progress
-	o.Progress = func(format string, args ...any) {
-		progress("%s", r.secrets.Text(fmt.Sprintf(format, args...)))
-	}
-	return o
+// progress passes a message about the progress on, without data of a Secret.
+func (r *run) progress(format string, args ...any) {
+	r.options.Progress("%s", r.secrets.Text(fmt.Sprintf(format, args...)))
 }
 
 // A redactedError shows no data of a Secret; errors.Is and errors.As find what it wraps.

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/internal/strictyaml"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
 
@@ -63,12 +63,8 @@ type Subject struct {
 // for this folder, so that a program can read a configuration file beside the settings.
 func ReadSubject(file string) (Subject, error) {
 	var s Subject
-	data, err := os.ReadFile(file)
-	if err != nil {
+	if err := strictyaml.Read(file, &s); err != nil {
 		return s, err
-	}
-	if err := yaml.UnmarshalStrict(data, &s); err != nil {
-		return s, fmt.Errorf("read %s: %w", file, err)
 	}
 	beside := func(path string) string {
 		if path == "" || filepath.IsAbs(path) {
@@ -95,17 +91,14 @@ func ReadSubject(file string) (Subject, error) {
 // A target is a subject whose files were read.
 type target struct {
 	Subject
-	crds    []*unstructured.Unstructured
-	kinds   map[schema.GroupVersionKind]crdVersion
-	gvr     schema.GroupVersionResource
-	cluster bool           // the sample has no namespace, and its children may be in any
-	spec    map[string]any // the schema of the sample's spec
-	sample  *unstructured.Unstructured
-	needs   []*unstructured.Unstructured
-	more    []*unstructured.Unstructured
-	old     string // the program before Program, empty when none was given
+	crdVersion // of the sample
+	crds       []*unstructured.Unstructured
+	kinds      map[schema.GroupVersionKind]crdVersion
+	sample     *unstructured.Unstructured
+	needs      []*unstructured.Unstructured
+	more       []*unstructured.Unstructured
+	old        string // the program before Program, empty when none was given
 
-	statusless  bool                      // the sample's version has no status subresource
 	conversions map[string]map[string]any // by CRD, the Service and the path of the webhook that converts its versions
 }
 
@@ -131,9 +124,7 @@ func (t *target) build(ctx context.Context) (remove func(), err error) {
 	return func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// name is the program's name in reports.
-func (t *target) name() string { return nameOf(t.Program) }
-
+// nameOf is the name of a program in reports.
 func nameOf(program string) string {
 	if name := filepath.Base(program); name != "cmd" {
 		return name
@@ -196,8 +187,7 @@ func (t *target) readSample() error {
 				"other to a separate file, and name it in NEEDS= if the first needs "+
 				"it", t.Sample, t.sample.GetKind(), t.sample.GetName(), u.GetKind(), u.GetName())
 		default:
-			t.sample, t.gvr, t.spec, t.cluster = u, version.gvr, version.spec, version.cluster
-			t.statusless = version.statusless
+			t.sample, t.crdVersion = u, version
 		}
 	}
 	if t.sample == nil {

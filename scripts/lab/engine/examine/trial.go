@@ -153,12 +153,7 @@ func (t *trial) clean() {
 	}
 }
 
-func (t *trial) samples() dynamic.ResourceInterface {
-	if t.target.cluster {
-		return t.fixture.Dynamic.Resource(t.target.gvr)
-	}
-	return t.fixture.Dynamic.Resource(t.target.gvr).Namespace(t.namespace)
-}
+func (t *trial) samples() dynamic.ResourceInterface { return t.at(t.own()) }
 
 func (t *trial) sample() (*unstructured.Unstructured, error) {
 	return t.samples().Get(t.ctx, t.target.sample.GetName(), metav1.GetOptions{})
@@ -249,7 +244,7 @@ func (t *trial) writes(after int) []ledger.Entry {
 
 // changes are the writes that changed something.
 func (t *trial) changes(after int) []ledger.Entry {
-	return slices.DeleteFunc(t.writes(after), func(e ledger.Entry) bool { return !e.Committed() })
+	return t.fixture.Ledger.Entries(t.mine(after), ledger.Changes)
 }
 
 // quiet waits until the operator has written nothing for a time.
@@ -275,3 +270,8 @@ func (t *trial) quietWithin(limit, window time.Duration) error {
 }
 
 var errRestless = errors.New("the operator does not stop writing")
+
+// eventually returns nil when observe returns nil within the time, and before the time of the trial is over.
+func (t *trial) eventually(within time.Duration, observe func() error) error {
+	return fixture.Eventually(t.ctx, within, observe)
+}

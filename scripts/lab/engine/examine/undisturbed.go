@@ -22,7 +22,7 @@ func (r *run) undisturbed() error {
 		times = 2
 	}
 	for n := range times {
-		r.options.Progress("undisturbed creation %d of %d", n+1, times)
+		r.progress("undisturbed creation %d of %d", n+1, times)
 		_, err := r.try(func(t *trial) (Finding, error) {
 			if err := t.learn(); err != nil || n != times-2 {
 				return Finding{}, err
@@ -53,15 +53,15 @@ func (r *run) undisturbed() error {
 		if r.isGiven(c) {
 			verb = "was given"
 		}
-		r.options.Progress("  it %s %s and sets %d fields of it", verb, c, len(r.fields[c]))
+		r.progress("  it %s %s and sets %d fields of it", verb, c, len(r.fields[c]))
 		r.report.Children = append(r.report.Children, fmt.Sprintf("%s (%d fields)", c, len(r.fields[c])))
 	}
 	for _, c := range r.outside {
-		r.options.Progress("  it writes %s outside the namespace of the sample", c)
+		r.progress("  it writes %s outside the namespace of the sample", c)
 		r.report.Children = append(r.report.Children, c.String()+" (outside the namespace)")
 	}
 	if len(r.children) == 0 {
-		r.options.Progress("  it writes no other object")
+		r.progress("  it writes no other object")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,11 +79,7 @@ func (t *trial) podTemplates() (map[string]string, error) {
 			return nil, err
 		}
 		template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
-		text, err := json.Marshal(template)
-		if err != nil {
-			return nil, err
-		}
-		all[c.String()] = string(text)
+		all[c.String()] = text(template)
 	}
 	return all, nil
 }

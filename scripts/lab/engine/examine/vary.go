@@ -29,13 +29,9 @@ func (v variation) String() string {
 	return fmt.Sprintf("%s becomes %s", name, data)
 }
 
-// variations are changes of a spec, field by field, that the schema allows. It skips lists and unset free strings,
-// for which it knows no sensible value.
-func variations(schema map[string]any, spec map[string]any) []variation {
-	return vary(nil, schema, spec)
-}
-
-func vary(at []string, schema, spec map[string]any) (all []variation) {
+// variations are changes of a spec, field by field, that the schema allows; at is the path of a part of it. It skips
+// lists and unset free strings, for which it knows no sensible value.
+func variations(at []string, schema, spec map[string]any) (all []variation) {
 	properties, _, _ := unstructured.NestedMap(schema, "properties")
 	required, _, _ := unstructured.NestedStringSlice(schema, "required")
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -43,7 +39,7 @@ func vary(at []string, schema, spec map[string]any) (all []variation) {
 		path := append(slices.Clone(at), name)
 		was, set := spec[name]
 		if inner, ok := was.(map[string]any); ok && field["properties"] != nil {
-			all = append(all, vary(path, field, inner)...)
+			all = append(all, variations(path, field, inner)...)
 		}
 		for _, value := range values(field, was) {
 			all = append(all, variation{path, value, was})

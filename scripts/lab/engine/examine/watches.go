@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"context"
 	"errors"
 	"syscall"
 	"time"
@@ -95,15 +94,10 @@ func (t *trial) apiServerKilled() (Finding, error) {
 	if err := t.serve(); err != nil {
 		return Finding{}, err
 	}
-	repair := func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), time.Minute)
-		defer cancel()
-		return t.fixture.Repair(ctx)
-	}
 	if err := t.fixture.Signal(fixture.APIServer, syscall.SIGKILL); err != nil {
 		return Finding{}, err
 	}
-	if err := errors.Join(fixture.Pause(t.ctx, 3*time.Second), repair()); err != nil {
+	if err := errors.Join(fixture.Pause(t.ctx, 3*time.Second), t.fixture.Repair(t.ctx)); err != nil {
 		return Finding{}, err
 	}
 	begin := time.Now()

@@ -31,16 +31,12 @@ func (t *target) webhookFiles() []string {
 		return t.Webhooks
 	}
 	for _, place := range besideCRDs {
-		if file := filepath.Join(t.CRD, place); isFile(file) {
+		file := filepath.Join(t.CRD, place)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
 			return []string{file}
 		}
 	}
 	return nil
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // readWebhooks returns the configurations in the manifests, and the Secrets that a Certificate of cert-manager asks for.
@@ -169,7 +165,7 @@ func (r *run) webhooksAnswer() error {
 	}
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf("The webhooks beside the CRDs (%s) are not served by the program "+
 		"at %s: it is examined without them.", strings.Join(names, ", "), address))
-	r.options.Progress("it serves no webhooks at %s: they are left out", address)
+	r.progress("it serves no webhooks at %s: they are left out", address)
 	return r.fixture.Webhooks.Install(r.ctx, "")
 }
 
@@ -233,15 +229,4 @@ func (o *operator) certificates() []string {
 		}
 	}
 	return o.with(settings...)
-}
-
-// subcommand returns the words at the beginning of a program's arguments: its flags belong to that command.
-func subcommand(args []string) (words []string) {
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") || strings.ContainsAny(arg, "=/.$") {
-			break
-		}
-		words = append(words, arg)
-	}
-	return words
 }

@@ -47,7 +47,7 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 		if !l.bounded {
 			l.events[delivery{watch.User, event.Namespace}] = l.now()
 		}
-		l.record(loop.Record{Is: loop.Event, N: l.order, Time: l.now(), Type: event.Type, Watch: watch.N,
+		l.record(loop.Record{Is: loop.Event, N: l.order, Time: l.now(), Type: event.Type,
 			Group: watch.Group, Version: watch.Version, Resource: watch.Resource, Kind: event.Kind,
 			Namespace: event.Namespace, Name: event.Name, UID: event.UID, ResourceVersion: event.ResourceVersion,
 		}.With(watch.Peer))
@@ -55,14 +55,11 @@ func (l *Ledger) Deliver(id int, events []wire.Event) {
 }
 
 func recordOf(e *Entry) loop.Record {
-	r := loop.Record{Is: loop.Request, N: e.N, Time: e.Start, Group: e.Group, Version: e.Version,
+	return loop.Record{Is: loop.Request, N: e.N, Time: e.Start, Group: e.Group, Version: e.Version,
 		Resource: e.Resource, Subresource: e.Subresource, Namespace: e.Namespace, Name: e.Name, UID: e.UID,
-		ResourceVersion: e.ResourceVersion, Verb: e.Verb, Code: e.Code, Effect: string(e.Effect), Known: e.Known,
-		Took: float64(e.Took) / float64(time.Millisecond), Open: e.Open, DryRun: e.DryRun}
-	if e.Resource == "" {
-		r.Path = e.Path
-	}
-	return r.With(e.Peer)
+		ResourceVersion: e.ResourceVersion, Verb: e.Verb, Code: e.Code, Effect: string(e.Effect),
+		Took: float64(e.Took) / float64(time.Millisecond), Open: e.Open, DryRun: e.DryRun,
+	}.With(e.Peer)
 }
 
 // forget drops an entry, and skips dropped entries at the beginning.

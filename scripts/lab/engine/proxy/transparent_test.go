@@ -119,7 +119,7 @@ func sameAnswers(t *testing.T, l *lab) {
 
 // sameWatches follows the same objects in four ways.
 func sameWatches(t *testing.T, l *lab) {
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	seen := map[string][]string{}
 	var ways []string
@@ -195,7 +195,7 @@ func serverSideApply(t *testing.T, l *lab) {
 // following it.
 func informerStreams(t *testing.T, l *lab) {
 	mark := l.ledger.Mark()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	factory := informers.NewSharedInformerFactoryWithOptions(l.kube, 0, informers.WithNamespace(l.namespace))
 	informer := factory.Core().V1().ConfigMaps()

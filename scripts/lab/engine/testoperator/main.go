@@ -188,30 +188,20 @@ func run(ctx context.Context, kubeconfig, fault, leaseNamespace, certs string, p
 	if address := os.Getenv("LISTEN"); address != "" && fault == listensLate {
 		time.AfterFunc(time.Second, func() { must(listen(address)) })
 	} else if address != "" {
-		if err := listen(address); err != nil {
-			return err
-		}
+		must(listen(address))
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
+	must(err)
 	config.QPS = -1 // a client-side rate limit would hide its requests
 	if fault == throttled {
 		config.QPS, config.Burst = 5, 10 // as client-go has them
 	}
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
+	must(err)
 	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
+	must(err)
 	if serve, ok := webhooks[fault]; ok {
-		if err := serve(ctx, kube, certs, port); err != nil {
-			return err
-		}
+		serve(ctx, kube, certs, port)
 	}
 	if fault == oldLock || fault == beats {
 		go beat(ctx, kube, fault == oldLock)
@@ -261,9 +251,8 @@ func operate(ctx context.Context, client dynamic.Interface, fault string) error 
 			informer = selected.ForResource(gvr)
 		}
 		r.listers[gvr] = informer.Lister()
-		if _, err := informer.Informer().AddEventHandler(handler); err != nil {
-			return err
-		}
+		_, err := informer.Informer().AddEventHandler(handler)
+		must(err)
 	}
 	for _, f := range []dynamicinformer.DynamicSharedInformerFactory{factory, selected} {
 		f.Start(ctx.Done())

@@ -30,71 +30,59 @@ const (
 )
 
 // webhooks are the faults and habits of operators that serve a webhook.
-var webhooks = map[string]func(ctx context.Context, kube kubernetes.Interface, certs string, port int) error{
-	ownCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) error {
-		return serveMounted(ctx, kube, certs, port, false)
+var webhooks = map[string]func(ctx context.Context, kube kubernetes.Interface, certs string, port int){
+	ownCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) {
+		serveMounted(ctx, kube, certs, port, false)
 	},
-	wrongCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) error {
-		return serveMounted(ctx, kube, certs, port, true)
+	wrongCA: func(ctx context.Context, kube kubernetes.Interface, certs string, port int) {
+		serveMounted(ctx, kube, certs, port, true)
 	},
-	fromSecret: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
+	fromSecret: func(ctx context.Context, kube kubernetes.Interface, _ string, port int) {
 		secret, err := kube.CoreV1().Secrets(webhookNamespace).Get(ctx, webhookName, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return serveWebhook(port, secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+		must(err)
+		serveWebhook(port, secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	},
-	converts: func(_ context.Context, _ kubernetes.Interface, certs string, port int) error {
-		certificate, err := os.ReadFile(filepath.Join(certs, corev1.TLSCertKey))
-		if err != nil {
-			return err
-		}
-		key, err := os.ReadFile(filepath.Join(certs, corev1.TLSPrivateKeyKey))
-		if err != nil {
-			return err
-		}
-		return serveWebhook(port, certificate, key)
+	converts: func(_ context.Context, _ kubernetes.Interface, certs string, port int) {
+		serveFiles(certs, port)
 	},
 	registers: register,
 }
 
+// serveFiles serves a webhook with the certificate in a folder.
+func serveFiles(dir string, port int) {
+	certificate, err := os.ReadFile(filepath.Join(dir, corev1.TLSCertKey))
+	must(err)
+	key, err := os.ReadFile(filepath.Join(dir, corev1.TLSPrivateKeyKey))
+	must(err)
+	serveWebhook(port, certificate, key)
+}
+
 // serveMounted makes a certificate, as cert-controller does: it writes the certificate into a Secret, the CA into the
 // configuration, and waits until the Secret is mounted. With wrongCA the configuration gets another CA.
-func serveMounted(ctx context.Context, kube kubernetes.Interface, dir string, port int, wrongCA bool) error {
-	certificate, err := ownCertificate(ctx, kube)
-	if err != nil {
-		return err
-	}
+func serveMounted(ctx context.Context, kube kubernetes.Interface, dir string, port int, wrongCA bool) {
+	certificate := ownCertificate(ctx, kube)
 	ca := certificate
 	if wrongCA {
-		if ca, _, err = certutil.GenerateSelfSignedCertKey("other", nil, nil); err != nil {
-			return err
-		}
+		var err error
+		ca, _, err = certutil.GenerateSelfSignedCertKey("other", nil, nil)
+		must(err)
 	}
 	patch := fmt.Sprintf(`[{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": %q}]`,
 		base64.StdEncoding.EncodeToString(ca))
-	_, err = kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, webhookName, types.JSONPatchType,
+	_, err := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, webhookName, types.JSONPatchType,
 		[]byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		return err
-	}
+	must(err)
 	file := filepath.Join(dir, corev1.TLSCertKey)
 	for mounted := []byte(nil); !bytes.Equal(mounted, certificate); time.Sleep(50 * time.Millisecond) {
 		mounted, _ = os.ReadFile(file)
 	}
-	key, err := os.ReadFile(filepath.Join(dir, corev1.TLSPrivateKeyKey))
-	if err != nil {
-		return err
-	}
-	return serveWebhook(port, certificate, key)
+	serveFiles(dir, port)
 }
 
 // register makes a certificate, and creates the configuration of the webhook.
-func register(ctx context.Context, kube kubernetes.Interface, _ string, port int) error {
+func register(ctx context.Context, kube kubernetes.Interface, _ string, port int) {
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(webhookName+"."+webhookNamespace+".svc", nil, nil)
-	if err != nil {
-		return err
-	}
+	must(err)
 	configuration := admissionac.ValidatingWebhookConfiguration(webhookName).WithWebhooks(
 		admissionac.ValidatingWebhook().WithName("greetings.test.example.com").WithAdmissionReviewVersions("v1").
 			WithSideEffects(admissionv1.SideEffectClassNone).
@@ -104,42 +92,36 @@ func register(ctx context.Context, kube kubernetes.Interface, _ string, port int
 				WithAPIGroups(greetings.Group).WithAPIVersions(greetings.Version).WithResources(greetings.Resource)))
 	_, err = kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Apply(ctx, configuration,
 		metav1.ApplyOptions{FieldManager: "testoperator", Force: true})
-	if err != nil {
-		return err
-	}
-	return serveWebhook(port, certificate, key)
+	must(err)
+	serveWebhook(port, certificate, key)
 }
 
 // serveWebhook serves a webhook that admits all Greetings, and a webhook that converts them.
-func serveWebhook(port int, certificate, key []byte) error {
+func serveWebhook(port int, certificate, key []byte) {
 	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return err
-	}
+	must(err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/validate", admit)
 	mux.HandleFunc("/convert", convert)
 	server := &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), Handler: mux,
 		ReadHeaderTimeout: time.Second, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
 	go func() { fmt.Fprintln(os.Stderr, "webhook:", server.ListenAndServeTLS("", "")) }()
-	return nil
 }
 
 // ownCertificate returns the certificate in the Secret, and makes both when they do not exist.
-func ownCertificate(ctx context.Context, kube kubernetes.Interface) ([]byte, error) {
+func ownCertificate(ctx context.Context, kube kubernetes.Interface) []byte {
 	secrets := kube.CoreV1().Secrets(webhookNamespace)
 	secret, err := secrets.Get(ctx, webhookName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: webhookName}, Type: corev1.SecretTypeTLS}
 		var cert, key []byte
 		cert, key, err = certutil.GenerateSelfSignedCertKey(webhookName+"."+webhookNamespace+".svc", nil, nil)
-		if err != nil {
-			return nil, err
-		}
+		must(err)
 		secret.Data = map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key}
 		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
 	}
-	return secret.Data[corev1.TLSCertKey], err
+	must(err)
+	return secret.Data[corev1.TLSCertKey]
 }
 
 // admit answers a request of the API server.

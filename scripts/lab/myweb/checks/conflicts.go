@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -53,22 +52,20 @@ func conflicted(t *suite.T, k string, owned bool, meanwhile func(*suite.T)) {
 	o := suite.Unmanaged(k, "web")
 	if owned {
 		o.SetOwnerReferences([]metav1.OwnerReference{
-			*metav1.NewControllerRef(other, myweb.MyWebs.GroupVersion().WithKind("MyWeb"))})
+			*metav1.NewControllerRef(other, suite.WebKind)})
 	}
 	t.Make(k, o)
-	t.Completed("other")
-	t.AwaitQuiet(quiet) // an operator whose caches do not have the object yet is another experiment
+	t.Settled("other") // an operator whose caches do not have the object yet is another experiment
 	t.Create("web", suite.Sample())
-	conflict := func(w *suite.Web) bool { return w.Degraded(resourceConflict) && !w.Status.Completed }
 	t.Reacts("web", "is Degraded by "+resourceConflict, func(w *suite.Web) bool {
 		isUntouched(t, k) // the check has certainly failed
-		return conflict(w)
+		return w.Degraded(resourceConflict)
 	})
 	awaitWarning(t, "web")
 	t.Edit(k, "web", `{"metadata":{"labels":{"touched":"once"}}}`) // the operator reconciles again
 	before := settled(t, k, "web")
 	meanwhile(t)
-	t.Await("web", "is still Degraded by "+resourceConflict, time.Second, conflict)
+	t.Reported("web", resourceConflict, time.Second)
 	if err := suite.Differ(settled(t, k, "web"), before); err != nil {
 		t.Errorf("expected that the %s stays as it is; but it was changed: %v", suite.KindOf[k], err)
 	}

@@ -45,18 +45,14 @@ func repair(t *suite.T, away time.Duration) {
 		_ = t.Fixture.Signal(component, syscall.SIGKILL) // it may have ended by itself
 	}
 	t.Pause(100 * time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	t.Must(t.Fixture.Repair(ctx), "start the control plane again")
+	t.Must(t.Fixture.Repair(t.Context()), "start the control plane again")
 }
 
 // repaired repairs the fixture for the next check, however this check ends.
 func repaired(t *suite.T) {
 	renew(t)
-	t.Cleanup(func(context.Context) {
+	t.Cleanup(func(ctx context.Context) {
 		_ = t.Fixture.Signal(fixture.Etcd, syscall.SIGCONT) // usually it is running
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
 		if err := t.Fixture.Repair(ctx); err != nil {
 			t.Errorf("repair the control plane: %v", err)
 		}

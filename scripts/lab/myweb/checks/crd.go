@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -42,9 +41,7 @@ func removeCRD(t *suite.T) (restore func()) {
 		// A CRD that is still being deleted must not count as present.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		for crdLeft(ctx, t) != nil && ctx.Err() == nil {
-			time.Sleep(100 * time.Millisecond)
-		}
+		_ = fixture.Eventually(ctx, time.Minute, func() error { return crdLeft(ctx, t) })
 		if err := put(ctx); err != nil {
 			t.Errorf("put the CRD back: %v", err)
 		}
@@ -53,7 +50,7 @@ func removeCRD(t *suite.T) (restore func()) {
 	t.Eventually("the CRD is gone", time.Minute, func() error { return crdLeft(t.Context(), t) })
 	return func() {
 		t.Must(put(t.Context()), "put the CRD back")
-		t.Must(t.Fixture.AwaitServed(t.Context(), myweb.MyWebs), "wait for the API server")
+		t.Must(t.Fixture.AwaitServed(t.Context(), suite.MyWebs), "wait for the API server")
 	}
 }
 
@@ -64,7 +61,7 @@ func crdLeft(ctx context.Context, t *suite.T) error {
 	if apierrors.IsNotFound(err) || err == nil && crd.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	all := t.Fixture.Dynamic.Resource(myweb.MyWebs)
+	all := t.Fixture.Dynamic.Resource(suite.MyWebs)
 	webs, listErr := all.List(ctx, metav1.ListOptions{})
 	if listErr != nil {
 		return errors.Join(err, listErr)

@@ -101,25 +101,26 @@ func noCreate(t *suite.T) {
 	t.Gone("foreground")
 }
 
-// newChildren fails the check when a child is that of a deleted MyWeb.
-func newChildren(t *suite.T, before, after *suite.Children) {
+// newChildren waits until a recreated MyWeb is served, and fails the check when a child is that of the deleted MyWeb.
+func newChildren(t *suite.T, before *suite.Children, made *suite.Web) *suite.Children {
+	web := t.Served("web", "is completed", 30*time.Second)
+	if web.UID != made.UID {
+		t.Fatalf("the MyWeb has UID %s, want %s", web.UID, made.UID)
+	}
+	after := t.Children(web)
 	for kind, o := range after.Objects() {
 		if o.GetUID() == before.Objects()[kind].GetUID() {
 			t.Errorf("the %s is that of the deleted MyWeb", kind)
 		}
 	}
+	return after
 }
 
 func recreated(t *suite.T) {
 	before := t.Children(t.Serve("web", suite.Sample()))
 	t.Remove(suite.Resource, "web")
 	made := t.Create("web", page("<h1>Again</h1>"))
-	web := t.Served("web", "is completed again", 30*time.Second)
-	after := t.Children(web)
-	if web.UID != made.UID {
-		t.Fatalf("the MyWeb has UID %s, want %s", web.UID, made.UID)
-	}
-	newChildren(t, before, after)
+	after := newChildren(t, before, made)
 	t.Must(after.Follow(made.Spec), "compare the children with the spec")
 	t.AwaitQuiet(quiet)
 	t.SameChildren(after, t.Children(t.Completed("web"))) // the garbage collector deleted none of them
@@ -140,9 +141,5 @@ func leftovers(t *suite.T) {
 		t.Errorf("served by children of the deleted MyWeb? Its status is %v", now.Status)
 	}
 	resume()
-	web := t.Served("web", "is completed", 30*time.Second)
-	if web.UID != made.UID {
-		t.Fatalf("the MyWeb has UID %s, want %s", web.UID, made.UID)
-	}
-	newChildren(t, before, t.Children(web))
+	newChildren(t, before, made)
 }

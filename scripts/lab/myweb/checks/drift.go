@@ -68,8 +68,7 @@ func deleted(t *suite.T, resources ...string) (mark int) {
 		old := before.Objects()[suite.KindOf[k]].GetUID()
 		t.Reaction("the "+suite.KindOf[k]+" is back", 0, func() error { return t.Another(k, "web", old) })
 	}
-	web = t.Completed("web")
-	t.AwaitQuiet(quiet)
+	web = t.Settled("web")
 	after := t.Children(web)
 	wantPort(t, web, after, port)
 	var replaced []string
@@ -100,8 +99,7 @@ func allocatedPort(t *suite.T) {
 		apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", field.ErrorList{refused}))})
 	t.Remove(suite.Services, "web")
 	t.Eventually("another Service is there", 0, func() error { return t.Another(suite.Services, "web", service.UID) })
-	web := t.Completed("web")
-	t.AwaitQuiet(quiet)
+	web := t.Settled("web")
 	wantPort(t, web, t.Children(web), portOf(service))
 	history.NeverDegraded(web)
 }
@@ -112,8 +110,7 @@ func driftCorrected(t *suite.T, web *suite.Web, resource, what string, edit func
 	edit(before)
 	isBack := func() error { return isRestored(t, resource, "web", want) }
 	t.Reaction(what+" is restored", 0, isBack)
-	web = t.Completed("web")
-	t.AwaitQuiet(quiet)
+	web = t.Settled("web")
 	if err := isBack(); err != nil {
 		t.Errorf("expected that %s stays restored; but %v", what, err)
 	}
@@ -131,8 +128,7 @@ func edited(t *suite.T, e edit) {
 func editedHash(t *suite.T) {
 	old := t.Children(t.Serve("web", suite.Sample())).Deployment.Spec.Template
 	t.SetPage("web", "<h1>Next</h1>")
-	web := t.Completed("web")
-	t.AwaitQuiet(quiet)
+	web := t.Settled("web")
 	driftCorrected(t, web, suite.Deployments, "the hash", func(*suite.Children) {
 		t.Set(suite.Deployments, "web", "/spec/template", old)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -91,9 +90,9 @@ func noNewsAfterRestart(t *suite.T) {
 // recordings match the operator's requests about events of the check's namespace after a mark, including those that
 // the API server did not accept, such as an increment of an existing event's counter.
 func recordings(t *suite.T, mark int) ledger.Match {
-	return ledger.Match{Verbs: wire.Writes, Namespace: t.Namespace,
-		Resources: []string{"events", "events.events.k8s.io"}, After: max(mark, 1),
-		Where: func(e ledger.Entry) bool { return strings.HasPrefix(e.User, t.Operator.User.Name) }}
+	m := t.Mine(mark, wire.Writes...)
+	m.Resources, m.Except = []string{"events", "events.events.k8s.io"}, nil
+	return m
 }
 
 // awaitNoMoreEvents returns when the operator recorded no event for a moment.

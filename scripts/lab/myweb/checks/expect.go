@@ -1,12 +1,9 @@
 package checks
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
@@ -122,19 +119,4 @@ func wantPort(t *suite.T, web *suite.Web, c *suite.Children, want int32) {
 	if have := web.Status.NodePort; t.Reports() && (have == nil || *have != want) {
 		t.Errorf("expected status.nodePort %d; but it is %s", want, suite.JSON(have))
 	}
-}
-
-// controlled returns an error unless all children exist and are controlled by the MyWeb.
-func controlled(t *suite.T, web *suite.Web) error {
-	for _, resource := range suite.Kinds {
-		o, err := t.Objects(resource).Get(t.Context(), web.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if !metav1.IsControlledBy(o, web) {
-			return fmt.Errorf("%s has ownerReferences %v, the MyWeb's UID is %s", suite.KindOf[resource],
-				o.GetOwnerReferences(), web.UID)
-		}
-	}
-	return nil
 }

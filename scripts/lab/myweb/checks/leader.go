@@ -52,7 +52,7 @@ func secondReplica(t *suite.T) *suite.Operator {
 	mark := t.Mark()
 	p, err := second.Launch(electing(t)...)
 	t.Must(err, "start a second replica")
-	ctx, stop := p.Context(t.Context(), func() error { return fmt.Errorf("it %v", p.Exit()) })
+	ctx, stop := p.Context(t.Context())
 	defer stop()
 	t.Must(t.Fixture.Ledger.Await(ctx, 1, second.Requests(),
 		ledger.Match{Resources: []string{"leases.coordination.k8s.io"}, After: mark}), "wait for the second replica")
@@ -176,8 +176,7 @@ func takesOver(t *suite.T, leader, other *suite.Operator, mark int, within time.
 		return fmt.Errorf("it wrote nothing, %s wrote %d times", leader.User.Name, len(writesOf(t, leader, mark)))
 	})
 	t.Completed("web-0")
-	t.Completed("web-1")
-	t.AwaitQuiet(quiet)
+	t.Settled("web-1")
 	first := writesOf(t, other, mark)[0]
 	for _, e := range writesOf(t, leader, mark) {
 		if end := e.Start.Add(e.Took); e.Open || end.After(first.Start) {

@@ -48,7 +48,7 @@ func (m mutation) run(t *suite.T) {
 	stop := t.Mutate(m.resource, m.patch)
 	t.Create("web", suite.Sample())
 	web := m.reported(t)
-	t.Eventually("all children are made", patience, func() error { return controlled(t, web) })
+	t.Eventually("all children are made", patience, func() error { return t.Controlled(web) })
 	t.AwaitQuiet(2 * time.Second)
 	mark := t.Mark()
 	staysUntried(t, m.resource)

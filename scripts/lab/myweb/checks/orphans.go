@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -80,7 +79,7 @@ func orphans(t *suite.T) {
 		t.Remove(k, "web")
 	}
 	converged(t, "web")
-	t.Must(controlled(t, t.Web("web")), "read the owner references")
+	t.Must(t.Controlled(t.Web("web")), "read the owner references")
 	wantMade(t, mark, 1, removed...)
 	if len(removed) < len(suite.Kinds) {
 		wantMade(t, mark, 0, suite.ConfigMaps)
@@ -154,7 +153,7 @@ func olderChild(t *suite.T) {
 	t.AwaitFault(held, 1, patience)
 	child := suite.Unmanaged(suite.Deployments, "web")
 	child.SetOwnerReferences([]metav1.OwnerReference{
-		*metav1.NewControllerRef(web, myweb.MyWebs.GroupVersion().WithKind("MyWeb"))})
+		*metav1.NewControllerRef(web, suite.WebKind)})
 	old := t.Make(suite.Deployments, child)
 	held.Release()
 	web = t.Await("web", "is Degraded, or completed with a new Deployment", patience, func(w *suite.Web) bool {
@@ -186,7 +185,7 @@ func createHeld(t *suite.T, resource string) {
 	t.AwaitGone(suite.Resource, "web", 0)
 	web := t.Create("web", page("<h1>Another</h1>"))
 	held.Release()
-	t.Eventually("the children are those of the new MyWeb", patience, func() error { return controlled(t, web) })
+	t.Eventually("the children are those of the new MyWeb", patience, func() error { return t.Controlled(web) })
 	converged(t, "web")
 	t.StaysQuiet(time.Second)
 }

@@ -59,7 +59,7 @@ func stripped(t *suite.T, field string) {
 				return fmt.Errorf("%s of the %s: %w", field, suite.KindOf[k], err)
 			}
 		}
-		return controlled(t, web)
+		return t.Controlled(web)
 	})
 	inPlace(t, before, mark, 0)
 }
@@ -116,8 +116,7 @@ func othersStay(t *suite.T) {
 	t.Eventually("the Deployment rolls with what others added", 0, func() error {
 		return suite.RolledOut(t.Children(web).Deployment)
 	})
-	t.Completed("web")
-	t.AwaitQuiet(quiet)
+	t.Settled("web")
 	for _, k := range suite.Kinds {
 		if writes := suite.About(t.Writes(mark), k); len(writes) > 0 {
 			t.Unexpected(writes, "expected that what others added stays; but the operator wrote the %s", suite.KindOf[k])
@@ -125,8 +124,7 @@ func othersStay(t *suite.T) {
 	}
 	stays(t, web, "in steady state")
 	t.Patch("web", `{"spec":{"image":"nginx:1.29","pageContentHtml":"next","replicas":2}}`)
-	web = t.Completed("web")
-	t.AwaitQuiet(quiet)
+	web = t.Settled("web")
 	stays(t, web, "after an update")
 }
 

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -129,16 +130,12 @@ func revoke(t *suite.T) (restore func()) {
 
 // reduce writes a file of roles without the permission to write ConfigMaps.
 func reduce(from, to string) error {
-	data, err := os.ReadFile(from)
+	roles, err := fixture.Roles(from)
 	if err != nil {
 		return err
 	}
 	var out []string
-	for _, text := range strings.Split(string(data), "\n---") {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(text), &role); err != nil {
-			return err
-		}
+	for _, role := range roles {
 		var rules []rbacv1.PolicyRule
 		for _, rule := range role.Rules {
 			if slices.Contains(rule.Resources, suite.ConfigMaps) {

@@ -44,9 +44,7 @@ func morePodsRefused(t *suite.T) {
 
 // reportsRefusal expects that a refusal of pods is reported, and that the MyWeb is served when they are allowed.
 func reportsRefusal(t *suite.T, within time.Duration, available metav1.ConditionStatus, message string, allow func()) {
-	web := t.Await("web", "is Degraded by "+replicaFailure+", and Available is "+string(available), within,
-		stuck(replicaFailure, available))
-	t.Says(web, message)
+	t.Says(stuck(t, replicaFailure, available, within), message)
 	t.StaysQuiet(time.Second)
 	allow()
 	recovers(t)

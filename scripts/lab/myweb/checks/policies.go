@@ -13,9 +13,13 @@ import (
 
 // policyChecks are the checks of quotas and policies, and of refusals by the schema.
 var policyChecks = []suite.Check{
-	{ID: "fault/32-quota", Run: quota,
+	{ID: "fault/32-quota",
+		Run: func(t *suite.T) {
+			denied(t, t.Limit(corev1.ResourceList{"count/services": resource.MustParse("0")}), "exceeded quota")
+		},
 		Title: "a quota that leaves no Service is reported, tried again with backoff, and recovers"},
-	{ID: "fault/32-admission", Run: admission,
+	{ID: "fault/32-admission",
+		Run:   func(t *suite.T) { denied(t, t.Forbid(suite.ConfigMaps, "false", notAllowed), notAllowed) },
 		Title: "an admission policy that denies the ConfigMap is reported, tried again with backoff, and recovers"},
 	{ID: "fault/35-sidecar-disliked", Run: sidecarDisliked,
 		Title: "a policy that refuses an injected sidecar is reported; the sidecar stays; it recovers"},
@@ -29,14 +33,6 @@ var policyChecks = []suite.Check{
 
 // notAllowed is the message of a policy of the lab.
 const notAllowed = "the lab does not allow it"
-
-func quota(t *suite.T) {
-	denied(t, t.Limit(corev1.ResourceList{"count/services": resource.MustParse("0")}), "exceeded quota")
-}
-
-func admission(t *suite.T) {
-	denied(t, t.Forbid(suite.ConfigMaps, "false", notAllowed), notAllowed)
-}
 
 // denied creates a MyWeb with a child that is not allowed, and allows it later.
 func denied(t *suite.T, allow func(), message string) {
@@ -64,7 +60,7 @@ func sidecarDisliked(t *suite.T) {
 		if !hasSidecar(t.Children(web)) {
 			t.Fatalf("the operator took away a sidecar of another program: %s", suite.Lines(t.Writes(mark)))
 		}
-		return w.Degraded(childRejected) && !w.Status.Completed
+		return w.Degraded(childRejected)
 	})
 	t.Says(web, notAllowed)
 	wantBackoff(t)

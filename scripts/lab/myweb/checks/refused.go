@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -51,7 +50,7 @@ func with(change fields) fields {
 // dryRun creates a MyWeb with the given fields beside its metadata in a dry run: it is not stored.
 func dryRun(t *suite.T, object fields, validation string) error {
 	u := &unstructured.Unstructured{Object: object}
-	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
+	u.SetGroupVersionKind(suite.WebKind)
 	u.SetName("try")
 	_, err := t.Objects(suite.Resource).Create(t.Context(), u,
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: validation})

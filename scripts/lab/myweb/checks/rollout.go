@@ -11,11 +11,12 @@ import (
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
-// stuck reports whether the status reports a rollout that does not end, and whether it reports the site as available.
-func stuck(reason string, available metav1.ConditionStatus) func(w *suite.Web) bool {
-	return func(w *suite.Web) bool {
-		return w.Degraded(reason) && w.Condition("Available").Status == available && !w.Status.Completed
-	}
+// stuck returns the MyWeb when its status reports a rollout that does not end, and whether the site is available.
+func stuck(t *suite.T, reason string, available metav1.ConditionStatus, within time.Duration) *suite.Web {
+	what := "is Degraded by " + reason + ", and Available is " + string(available)
+	return t.Await("web", what, within, func(w *suite.Web) bool {
+		return w.Degraded(reason) && w.Condition("Available").Status == available
+	})
 }
 
 // rolloutStuck makes the pods of the next rollout fit on no node, and gives the Deployment a deadline of a second.
@@ -31,8 +32,7 @@ func rolloutStuck(t *suite.T) {
 			"08-old-pods-gone tests it", suite.JSON(s))
 	}
 	t.SetPage("web", "<h1>Nowhere</h1>")
-	web = t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 40*time.Second,
-		stuck(progressDeadlineExceeded, metav1.ConditionTrue))
+	web = stuck(t, progressDeadlineExceeded, metav1.ConditionTrue, 40*time.Second)
 	if web.Status.ReadyReplicas != 1 {
 		t.Errorf("status.readyReplicas is %d, the old pod is ready", web.Status.ReadyReplicas)
 	}
@@ -53,8 +53,7 @@ func paused(t *suite.T) {
 	t.Patch("web", `{"spec":{"replicas":2}}`)
 	h.NeverDegraded(t.Completed("web"))
 	t.SetPage("web", "<h1>Paused</h1>")
-	web := t.Await("web", "is Degraded by "+deploymentPaused+", and Available", soon,
-		stuck(deploymentPaused, metav1.ConditionTrue))
+	web := stuck(t, deploymentPaused, metav1.ConditionTrue, soon)
 	if c := web.Condition("Progressing"); c.Status != metav1.ConditionFalse || c.Reason != deploymentPaused {
 		t.Errorf("Progressing is %s: %s: %s", c.Status, c.Reason, c.Message)
 	}
@@ -71,15 +70,13 @@ func oldPodsGone(t *suite.T) {
 	t.Patch("web", `{"spec":{"image":"example.com/never"}}`)
 	t.Eventually("the Deployment has the new image", 0, func() error { return t.Children(web).Follow(t.Web("web").Spec) })
 	rolloutFails(t, web, 1)
-	t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and Available", 0,
-		stuck(progressDeadlineExceeded, metav1.ConditionTrue))
+	stuck(t, progressDeadlineExceeded, metav1.ConditionTrue, 0)
 	all := t.Fixture.Kube.CoreV1().Pods(t.Namespace)
 	for _, p := range pods(t, web.Status.Selector) {
 		t.Must(all.Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}), "delete the old pod")
 	}
 	rolloutFails(t, web, 0)
-	now := t.Await("web", "is Degraded by "+progressDeadlineExceeded+", and not Available", 0,
-		stuck(progressDeadlineExceeded, metav1.ConditionFalse))
+	now := stuck(t, progressDeadlineExceeded, metav1.ConditionFalse, 0)
 	if now.Status.ReadyReplicas != 0 {
 		t.Errorf("status.readyReplicas is %d, no pod is left", now.Status.ReadyReplicas)
 	}

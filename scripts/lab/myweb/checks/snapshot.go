@@ -14,7 +14,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/proxy"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
 )
 
@@ -24,7 +23,7 @@ func oldSnapshot(list bool) func(*suite.T) {
 	return func(t *suite.T) {
 		renew(t)
 		t.Serve("web", suite.Sample())
-		past, err := t.Fixture.Dynamic.Resource(myweb.MyWebs).List(t.Context(), metav1.ListOptions{})
+		past, err := t.Fixture.Dynamic.Resource(suite.MyWebs).List(t.Context(), metav1.ListOptions{})
 		t.Must(err, "list the MyWebs")
 		t.Remove(suite.Resource, "web")
 		t.Gone("web")

@@ -1,7 +1,7 @@
 package checks
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
@@ -73,11 +73,15 @@ func costs(t *suite.T, n int32) {
 	judged, names := 0, []string{"web", "again", "and-again"}
 	for i, name := range names {
 		mark, begin := t.Mark(), time.Now()
+		match := t.Mine(mark, wire.Get, wire.List)
+		match.Namespace = "" // also reads of resources in all namespaces
 		t.Create(name, replicas(n))
 		t.Completed(name)
 		took := time.Since(begin)
 		t.AwaitQuiet(quiet)
-		reads := t.Fixture.Ledger.Entries(readsBeside(t, mark))
+		reads := slices.DeleteFunc(t.Fixture.Ledger.Entries(match), func(e ledger.Entry) bool {
+			return e.Resource == "" || e.Namespace != "" && e.Namespace != t.Namespace
+		})
 		all, status := suite.About(t.Writes(mark), suite.Kinds...),
 			suite.About(t.Writes(mark), suite.Resource, suite.StatusResource)
 		if took > quick && len(status) > 2 && (judged > 0 || i < len(names)-1) {
@@ -94,13 +98,4 @@ func costs(t *suite.T, n int32) {
 			t.Unexpected(reads, "expected no read, since all is in the caches; but the operator sent %d", len(reads))
 		}
 	}
-}
-
-// readsBeside are the operator's reads of resources in the check's namespace and of resources in all namespaces.
-func readsBeside(t *suite.T, mark int) ledger.Match {
-	return ledger.Match{Verbs: []string{wire.Get, wire.List}, After: mark, Except: ledger.Housekeeping,
-		Where: func(e ledger.Entry) bool {
-			return e.Resource != "" && (e.Namespace == "" || e.Namespace == t.Namespace) &&
-				strings.HasPrefix(e.User, t.Operator.User.Name)
-		}}
 }

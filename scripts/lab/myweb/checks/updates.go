@@ -163,8 +163,7 @@ func portAllocated(t *suite.T) {
 func keepsPort(t *suite.T, before *suite.Children, port int32, changes ...string) (web *suite.Web) {
 	for _, change := range changes {
 		t.Patch("web", change)
-		web = t.Completed("web")
-		t.AwaitQuiet(quiet)
+		web = t.Settled("web")
 		after := t.Children(web)
 		wantPort(t, web, after, port)
 		t.SameChildren(before, after)

@@ -37,16 +37,18 @@ type path struct {
 	varying map[string]bool
 }
 
-var creation = path{name: "creation",
-	begin: func(*suite.T) {},
-	set:   func(t *suite.T) { t.Create(name, suite.Sample()) },
-}
-
-var update = path{name: "update",
-	begin: func(t *suite.T) { t.Serve(name, suite.Sample()) },
-	set: func(t *suite.T) {
-		t.Patch(name, `{"spec":{"image":"nginx:1.29","pageContentHtml":"<h1>Again</h1>","replicas":2}}`)
-	},
+// newPaths are the paths before their surveys.
+func newPaths() []*path {
+	return []*path{
+		{name: "creation",
+			begin: func(*suite.T) {},
+			set:   func(t *suite.T) { t.Create(name, suite.Sample()) }},
+		{name: "update",
+			begin: func(t *suite.T) { t.Serve(name, suite.Sample()) },
+			set: func(t *suite.T) {
+				t.Patch(name, `{"spec":{"image":"nginx:1.29","pageContentHtml":"<h1>Again</h1>","replicas":2}}`)
+			}},
+	}
 }
 
 // undisturbed is the number of runs that define the normal result.
@@ -61,7 +63,7 @@ const undisturbed = 3
 //
 // Undisturbed runs that fail are outcomes, too, and then there are no checks.
 func Checks(ctx context.Context, w *fixture.Fixture, o *suite.Operator) ([]suite.Check, []outcome.Result, error) {
-	paths := []*path{clone(creation), clone(update)}
+	paths := newPaths()
 	var surveys []suite.Check
 	for _, p := range paths {
 		for run := range undisturbed {
@@ -105,8 +107,6 @@ func Choose(ctx context.Context, w *fixture.Fixture, o *suite.Operator, all []su
 	return chosen, outcomes, nil
 }
 
-func clone(p path) *path { return &p }
-
 // survey runs the path undisturbed and records its writes and its end state.
 func (p *path) survey(t *suite.T) {
 	p.begin(t)
@@ -132,12 +132,7 @@ func (p *path) survey(t *suite.T) {
 
 // sameKeys ignores the order, because an operator may write its children at once.
 func sameKeys(a, b []sequence.Key) bool {
-	sorted := func(keys []sequence.Key) []sequence.Key {
-		return slices.SortedFunc(slices.Values(keys), func(a, b sequence.Key) int {
-			return cmp.Compare(a.String(), b.String())
-		})
-	}
-	return slices.Equal(sorted(a), sorted(b))
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(k sequence.Key) bool { return !slices.Contains(b, k) })
 }
 
 // sequences are the checks of the empty sequence and of all others.
@@ -149,7 +144,7 @@ func (p *path) sequences() (checks []suite.Check) {
 			plan, digits[i] = append(plan, p.keys[i]), '1'
 		}
 		checks = append(checks, suite.Check{ID: "crash/" + p.name + "-" + string(digits), Group: p.name, Alone: true,
-			Fast:  len(s) == 1 && p.name == creation.name || len(s) == len(p.keys),
+			Fast:  len(s) == 1 && p.name == "creation" || len(s) == len(p.keys),
 			Title: title(plan, len(p.keys)), Run: func(t *suite.T) { p.execute(t, plan) }})
 	}
 	return checks

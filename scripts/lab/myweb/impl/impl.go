@@ -3,6 +3,7 @@ package impl
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -172,8 +173,20 @@ func (i Implementation) Build(ctx context.Context, into string) (Implementation,
 	if err != nil {
 		return i, fmt.Errorf("the program of %s: %w", i.Name, err)
 	}
-	i.Flags = fixture.FlagsOf(ctx, i.Path, i.command()...)
+	i.Flags = fixture.FlagsOf(ctx, i.Path, i.Args)
 	return i, nil
+}
+
+// Overlay makes Build use other files in place of some, or beside them. It writes the overlay file of the go command
+// into a folder.
+func (i *Implementation) Overlay(dir string, replace map[string]string) error {
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	i.BuildArgs = append(i.BuildArgs, "-overlay", file)
+	return os.WriteFile(file, data, 0o600)
 }
 
 // compile builds a package in Folder. Files that the go command leaves behind at Ctrl-C are in the folder into.
@@ -216,15 +229,6 @@ func WithCRD(ctx context.Context, w *fixture.Fixture, file string, do func() err
 // AnotherCRD reports whether no other implementation can run beside this one, because it has a different CRD for
 // MyWebs.
 func (i Implementation) AnotherCRD() bool { return i.OwnCRD || i.CRDFile != "" }
-
-// command returns the words at the beginning of Args that name a command of the program.
-func (i Implementation) command() []string {
-	flag := slices.IndexFunc(i.Args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
-	if flag < 0 {
-		return i.Args
-	}
-	return i.Args[:flag]
-}
 
 // WithoutWebhooks is the implementation for measurements, without webhooks, because the others have none.
 func (i Implementation) WithoutWebhooks() Implementation {

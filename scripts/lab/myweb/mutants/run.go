@@ -8,12 +8,8 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/crash"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 	"example.com/operator-workshop/scripts/lab/myweb/suite"
@@ -39,105 +35,67 @@ func (r Result) Print(w io.Writer) {
 	outcome.Wrap(w, "          ", r.Reason)
 }
 
-// A Bench is a fixture in which mutants are examined, and the operators that they patch.
-type Bench struct {
-	Fixture *fixture.Fixture
-	// Unpatched returns the built operator of that name. Every check that catches a mutant must pass on it here.
-	Unpatched func(ctx context.Context, name string) (impl.Implementation, error)
-	// Checks are the checks that catch mutants, besides the crash sequences.
-	Checks []suite.Check
-
-	passed map[string]bool // checks that an unpatched operator has passed in this fixture
-}
-
-// Run examines a mutant, built as i, with the checks that must catch it, and then runs the same checks on the
-// operator that it patches. Checks that need a planted bug run only here.
-func (b *Bench) Run(ctx context.Context, m Mutant, i impl.Implementation) (r Result, err error) {
+// Examine runs the checks that must catch a mutant in a fixture: on the mutant, built as i, and, when they caught it,
+// on the unpatched operator. A check that also fails there has shown nothing. Checks that need a planted bug run only
+// here. An error with the mutant counts as a mutant that was not caught.
+func Examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, m Mutant,
+	i, unpatched impl.Implementation) (r Result) {
 	begin := time.Now()
-	defer func() { r.Took = time.Since(begin) }()
 	r.Mutant = m
-	if err := fit(ctx, b.Fixture); err != nil {
-		return r, fmt.Errorf("mutant %s: the fixture is not fit for it, after what went before: %w", m.Name, err)
-	}
-	err = impl.WithCRD(ctx, b.Fixture, m.CRD, func() (err error) {
-		r.Outcomes, err = b.examine(ctx, "m-"+m.Name, m, i, m.CaughtBy)
+	err := impl.WithCRD(ctx, w, m.CRD, func() (err error) {
+		r.Outcomes, err = examine(ctx, w, checks, "m-"+m.Name, m, i)
 		return err
 	})
+	if err == nil {
+		r.judge()
+	}
+	if r.Caught {
+		err = r.control(ctx, w, checks, unpatched)
+	}
 	if err != nil { // the operator did not even start: a mutant must start
-		return r, fmt.Errorf("mutant %s: %w", m.Name, err)
+		r.Caught, r.Reason = false, err.Error()
 	}
-	if r.judge(); r.Caught {
-		err = b.control(ctx, &r)
-	}
-	return r, err
+	r.Took = time.Since(begin)
+	return r
 }
 
-// control runs the checks that caught a mutant on the unpatched operator. A check that also fails there has shown
-// nothing.
-func (b *Bench) control(ctx context.Context, r *Result) error {
-	key := func(id string) string { return r.Mutant.Of + " " + r.Mutant.Rights + " " + id }
-	ids := slices.DeleteFunc(slices.Clone(r.Mutant.CaughtBy), func(id string) bool { return b.passed[key(id)] })
-	if len(ids) == 0 {
-		return nil
-	}
-	i, err := b.Unpatched(ctx, r.Mutant.Of)
+// control runs the checks on the unpatched operator: each must pass.
+func (r *Result) control(ctx context.Context, w *fixture.Fixture, checks []suite.Check,
+	unpatched impl.Implementation) error {
+	of := r.Mutant.Of
+	outcomes, err := examine(ctx, w, checks, "u-"+of, r.Mutant, unpatched)
 	if err != nil {
-		return err
+		return fmt.Errorf("unpatched %s: %w", of, err)
 	}
-	outcomes, err := b.examine(ctx, "u-"+r.Mutant.Of, r.Mutant, i, ids)
-	if err != nil {
-		return fmt.Errorf("unpatched %s: %w", r.Mutant.Of, err)
-	}
-	if b.passed == nil {
-		b.passed = map[string]bool{}
-	}
-	for _, id := range ids {
-		at := slices.IndexFunc(outcomes, func(o outcome.Result) bool { return o.Check == id })
-		switch {
-		case at < 0:
-			r.Caught, r.Reason = false, "unpatched "+r.Mutant.Of+" has no check "+id
-		case outcomes[at].Verdict != outcome.Passed:
-			r.Caught, r.Reason = false, fmt.Sprintf("%s also %s on unpatched %s: %s",
-				id, outcomes[at].Verdict, r.Mutant.Of, outcomes[at].Reason)
-		default:
-			b.passed[key(id)] = true
+	for _, o := range outcomes {
+		if o.Verdict != outcome.Passed {
+			r.Caught, r.Reason = false, fmt.Sprintf("%s also %s on unpatched %s: %s", o.Check, o.Verdict, of, o.Reason)
 		}
 	}
 	return nil
 }
 
-// examine runs the checks of these IDs against a program, with a user of that name.
-func (b *Bench) examine(ctx context.Context, user string, m Mutant, i impl.Implementation, ids []string) (
-	[]outcome.Result, error) {
+// examine runs the checks that must catch a mutant against a program, with a user of that name.
+func examine(ctx context.Context, w *fixture.Fixture, checks []suite.Check, user string, m Mutant,
+	i impl.Implementation) ([]outcome.Result, error) {
 	if m.Rights == "all" {
 		i.Roles, i.LeaseRoles = nil, nil
 		user += "-all"
 	}
-	o, err := suite.NewOperator(ctx, b.Fixture, i, user)
+	o, err := suite.NewOperator(ctx, w, i, user)
 	if err != nil {
 		return nil, err
 	}
 	o.AssumeAll() // a bug may be a missing status or owner reference
-	chosen, outcomes, err := crash.Choose(ctx, b.Fixture, o, b.Checks, ids)
+	chosen, outcomes, err := crash.Choose(ctx, w, o, checks, m.CaughtBy)
 	if err != nil {
 		return nil, err
 	}
 	for n := range chosen {
 		chosen[n].NotApplicable = ""
 	}
-	more, err := suite.Run(ctx, b.Fixture, o, chosen, nil)
+	more, err := suite.Run(ctx, w, o, chosen, nil)
 	return append(outcomes, more...), err
-}
-
-// fit returns an error when no MyWeb can be created in a fixture: then every check would fail, and every mutant would
-// count as caught.
-func fit(ctx context.Context, w *fixture.Fixture) error {
-	web := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": myweb.MyWebs.GroupVersion().String(), "kind": "MyWeb",
-		"metadata": map[string]any{"name": "fit"}, "spec": map[string]any{"image": "nginx", "pageContentHtml": ""}}}
-	_, err := w.Dynamic.Resource(myweb.MyWebs).Namespace(metav1.NamespaceDefault).
-		Create(ctx, web, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	return err
 }
 
 // judge compares the outcomes with the expected ones.

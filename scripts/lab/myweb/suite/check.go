@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,29 +154,22 @@ func (t *T) Cleanup(f func(ctx context.Context)) {
 	})
 }
 
-// poll is the interval at which conditions are checked.
-const poll = 30 * time.Millisecond
-
 // Eventually returns when observe returns nil. When that takes too long, it ends the check; 0 is 20 s.
 func (t *T) Eventually(what string, within time.Duration, observe func() error) {
-	if within == 0 {
-		within = 20 * time.Second
-	}
+	within = cmp.Or(within, 20*time.Second)
 	begin := time.Now()
-	for {
+	err := fixture.Eventually(t.ctx, within, func() error {
 		err := observe()
-		if err == nil {
-			return
+		if err != nil {
+			t.mustRun(what, err)
 		}
-		late := time.Since(begin) > within
-		if t.ctx.Err() != nil {
-			t.Fatalf("expected that %s; but not after %v, when the time of the check was over: %v", what,
-				time.Since(begin).Round(time.Second), err)
-		} else if late {
-			t.Fatalf("expected that %s; but not within %v: %v", what, within, err)
-		}
-		t.mustRun(what, err)
-		t.sleep(poll)
+		return err
+	})
+	if err != nil && t.ctx.Err() != nil {
+		t.Fatalf("expected that %s; but not after %v, when the time of the check was over: %v", what,
+			time.Since(begin).Round(time.Second), err)
+	} else if err != nil {
+		t.Fatalf("expected that %s; but not within %v: %v", what, within, err)
 	}
 }
 
@@ -190,16 +184,8 @@ func (t *T) mustRun(what string, err error) {
 // Pause waits. It is for windows in which no event may happen; checks wait for expected events with Eventually. When
 // the check's deadline cuts a window short, the window proves nothing: the check fails.
 func (t *T) Pause(d time.Duration) {
-	if t.sleep(d); t.ctx.Err() != nil {
-		t.Fatalf("the time of the check is over, inside a window of %v: %v", d, context.Cause(t.ctx))
-	}
-}
-
-// sleep returns after a time, or at the check's deadline.
-func (t *T) sleep(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-t.ctx.Done():
+	if err := fixture.Pause(t.ctx, d); err != nil {
+		t.Fatalf("the time of the check is over, inside a window of %v: %v", d, err)
 	}
 }
 
@@ -250,10 +236,11 @@ func (t *T) Mark() int { return t.Fixture.Ledger.Mark() }
 // Requests are the operator's requests in the check's namespace after a mark, without leases and events: those of
 // every user whose name begins with the operator's.
 func (t *T) Requests(after int, verbs ...string) []ledger.Entry {
-	return t.Fixture.Ledger.Entries(t.mine(after, verbs...))
+	return t.Fixture.Ledger.Entries(t.Mine(after, verbs...))
 }
 
-func (t *T) mine(after int, verbs ...string) ledger.Match {
+// Mine matches the requests of Requests.
+func (t *T) Mine(after int, verbs ...string) ledger.Match {
 	return ledger.Match{Verbs: verbs, Namespace: t.Namespace, After: max(after, t.start), Except: ledger.Housekeeping,
 		Where: func(e ledger.Entry) bool { return strings.HasPrefix(e.User, t.Operator.User.Name) }}
 }
@@ -263,14 +250,14 @@ func (t *T) Writes(after int) []ledger.Entry { return t.Requests(after, wire.Wri
 
 // Changes are the writes that changed something.
 func (t *T) Changes(after int) []ledger.Entry {
-	return slices.DeleteFunc(t.Writes(after), func(e ledger.Entry) bool { return !e.Committed() })
+	return t.Fixture.Ledger.Entries(t.Mine(after), ledger.Changes)
 }
 
 // AwaitQuiet returns when the operator has written nothing in the namespace for a time.
 func (t *T) AwaitQuiet(window time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
-	if err := t.Fixture.Ledger.AwaitQuiet(ctx, window, t.mine(0, wire.Writes...)); err != nil {
+	if err := t.Fixture.Ledger.AwaitQuiet(ctx, window, t.Mine(0, wire.Writes...)); err != nil {
 		t.Fatalf("expected that the operator stops writing; but it does not stop writing: %v: %s", err, Lines(t.Writes(0)))
 	}
 }

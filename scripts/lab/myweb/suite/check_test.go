@@ -76,12 +76,12 @@ func TestASlowMachineIsNoVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, slow := range map[string]time.Duration{"idle": 0, "loaded": 5 * poll} {
+	for name, slow := range map[string]time.Duration{"idle": 0, "loaded": 5 * fixture.Poll} {
 		looks := 0
 		o := outcomeOf(t, time.Minute, func(t *T) {
 			t.Fixture.Kube = kube // it does not answer: the check sees no rollout
 			t.Operator.AssumeNone()
-			t.Operator.reports, t.Operator.patience = false, 10*poll
+			t.Operator.reports, t.Operator.patience = false, 10*fixture.Poll
 			t.Reaction("it is there", 0, func() error {
 				looks++
 				time.Sleep(slow)

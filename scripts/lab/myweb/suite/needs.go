@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
 )
@@ -74,7 +75,7 @@ const (
 func (t *T) survey() {
 	o := t.Operator
 	t.Create("web", Sample())
-	for begin := time.Now(); ; t.sleep(poll) {
+	for begin := time.Now(); ; _ = fixture.Pause(t.ctx, fixture.Poll) {
 		web, err := t.Get("web")
 		t.Must(err, "read MyWeb web")
 		attempts := t.Fixture.Ledger.Count(t.statusWrites())
@@ -103,7 +104,7 @@ func (t *T) survey() {
 
 // statusWrites matches the operator's writes of a status in the namespace, including refused ones.
 func (t *T) statusWrites() ledger.Match {
-	m := t.mine(0, wire.Writes...)
+	m := t.Mine(0, wire.Writes...)
 	m.Resources = []string{StatusResource}
 	return m
 }
@@ -141,7 +142,7 @@ const pause = time.Second
 
 // hasPaused reports whether the operator has sent no requests, in any namespace, for that time since a moment.
 func (t *T) hasPaused(since time.Time) bool {
-	m := t.mine(0)
+	m := t.Mine(0)
 	m.Namespace = ""
 	for _, e := range t.Fixture.Ledger.Entries(m) {
 		switch end := e.Start.Add(e.Took); {
@@ -185,7 +186,7 @@ func (t *T) Reaction(what string, within time.Duration, observe func() error) {
 			looks = 0
 		}
 		// On a loaded machine each look takes longer, and so does the program.
-		if last = idle; err != nil && idle > patience && looks > int(patience/(2*poll)) && !t.rollsOut() {
+		if last = idle; err != nil && idle > patience && looks > int(patience/(2*fixture.Poll)) && !t.rollsOut() {
 			t.Fatalf("expected that %s; but the operator sends nothing any more, and %v", what, err)
 		}
 		return err

@@ -35,6 +35,12 @@ var Kinds = []string{ConfigMaps, Deployments, Services}
 // KindOf maps the resource of a child to its kind.
 var KindOf = map[string]string{ConfigMaps: "ConfigMap", Deployments: "Deployment", Services: "Service"}
 
+// MyWebs is the resource that every implementation handles, and WebKind its kind.
+var (
+	MyWebs  = GVR(Resource)
+	WebKind = MyWebs.GroupVersion().WithKind("MyWeb")
+)
+
 // GVR is a resource as a client names it.
 func GVR(resource string) schema.GroupVersionResource {
 	name, group, _ := strings.Cut(resource, ".")

@@ -14,7 +14,6 @@ import (
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 	"example.com/operator-workshop/scripts/lab/engine/ledger"
 	"example.com/operator-workshop/scripts/lab/engine/wire"
-	"example.com/operator-workshop/scripts/lab/myweb"
 	"example.com/operator-workshop/scripts/lab/myweb/impl"
 )
 
@@ -88,9 +87,9 @@ func (o *Operator) installCRD(ctx context.Context) error {
 		return err
 	}
 	defer p.Kill()
-	ctx, stop := p.Context(ctx, func() error { return fmt.Errorf("it %v", p.Exit()) })
+	ctx, stop := p.Context(ctx)
 	defer stop()
-	if err := o.fixture.AwaitServed(ctx, myweb.MyWebs); err != nil {
+	if err := o.fixture.AwaitServed(ctx, MyWebs); err != nil {
 		return fmt.Errorf("%s did not install its CRD: %w\n%s", o.User.Name, err, strings.Join(p.LastLines(5, ""), "\n"))
 	}
 	return nil
@@ -135,19 +134,14 @@ func (o *Operator) Start(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	return o.awaitReady(ctx, p, mark)
-}
-
-func (o *Operator) awaitReady(ctx context.Context, p *fixture.Process, mark int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("30 s are over"))
 	defer cancel()
-	ended, stop := p.Context(ctx, func() error { return fmt.Errorf("it %v", p.Exit()) })
+	ended, stop := p.Context(ctx)
 	defer stop()
 	mine := ledger.Match{Users: []string{o.User.Name}, After: mark}
 	watch := mine
 	watch.Verbs, watch.Resources = []string{wire.Watch}, []string{Resource}
-	err := o.fixture.Ledger.Await(ended, 1, watch)
-	if err == nil {
+	if err = o.fixture.Ledger.Await(ended, 1, watch); err == nil {
 		err = o.fixture.Ledger.AwaitQuiet(ended, 200*time.Millisecond, mine, ledger.Match{Except: ledger.Housekeeping})
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/operator-workshop/scripts/internal/outcome"
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
@@ -97,16 +98,14 @@ func (r *runner) together(ctx context.Context, checks []Check) error {
 	if err := r.fresh(ctx); err != nil {
 		return err
 	}
-	var running sync.WaitGroup
-	slots, errs := make(chan struct{}, Parallel), make([]error, len(checks))
-	for _, at := range r.shared {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
-			errs[at] = r.one(ctx, at, checks[at])
-		})
+	errs := make([]error, len(r.shared))
+	workqueue.ParallelizeUntil(ctx, Parallel, len(r.shared), func(n int) {
+		at := r.shared[n]
+		errs[n] = r.one(ctx, at, checks[at])
+	})
+	if ctx.Err() != nil { // not every check began
+		return context.Cause(ctx)
 	}
-	running.Wait()
 	return errors.Join(errs...)
 }
 

@@ -18,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-
-	"example.com/operator-workshop/scripts/lab/myweb"
 )
 
 // A Web is a MyWeb as the lab sees it from outside.
@@ -72,10 +70,11 @@ func (w *Web) Condition(kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// Degraded reports whether the web is Degraded for that reason, now and for its newest generation.
+// Degraded reports whether the web is Degraded for that reason and not completed, now and for its newest generation.
 func (w *Web) Degraded(reason string) bool {
 	c := w.Condition("Degraded")
-	return c.Status == metav1.ConditionTrue && c.Reason == reason && c.ObservedGeneration == w.Generation
+	return !w.Status.Completed && c.Status == metav1.ConditionTrue && c.Reason == reason &&
+		c.ObservedGeneration == w.Generation
 }
 
 // Sample is a spec for a check: one replica, without a chosen node port.
@@ -90,18 +89,24 @@ func (t *T) Create(name string, spec WebSpec) *Web {
 
 // TryCreate is Create that returns the error.
 func (t *T) TryCreate(name string, spec WebSpec) (*Web, error) {
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+	u, err := NewWeb(name, spec)
 	if err != nil {
 		return nil, err
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": object}}
-	u.SetGroupVersionKind(myweb.MyWebs.GroupVersion().WithKind("MyWeb"))
-	u.SetName(name)
 	made, err := t.Objects(Resource).Create(t.ctx, u, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
 	return asWeb(made)
+}
+
+// NewWeb is a MyWeb as a client sends it.
+func NewWeb(name string, spec WebSpec) (*unstructured.Unstructured, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": object}}
+	u.SetGroupVersionKind(WebKind)
+	u.SetName(name)
+	return u, err
 }
 
 // Get reads a MyWeb past the proxy.
@@ -188,6 +193,11 @@ func (t *T) Completed(name string) *Web { return t.Served(name, "is completed", 
 // Serve creates a MyWeb and returns it when it is completed and the operator is in steady state.
 func (t *T) Serve(name string, spec WebSpec) *Web {
 	t.Create(name, spec)
+	return t.Settled(name)
+}
+
+// Settled returns the MyWeb when it is completed and the operator is in steady state.
+func (t *T) Settled(name string) *Web {
 	web := t.Completed(name)
 	t.AwaitQuiet(300 * time.Millisecond)
 	return web
@@ -196,9 +206,7 @@ func (t *T) Serve(name string, spec WebSpec) *Web {
 // Reported returns the MyWeb when it is Degraded for a reason, for its newest generation, and not completed. It fails
 // the check unless the message has some words.
 func (t *T) Reported(name, reason string, within time.Duration, words ...string) *Web {
-	web := t.Await(name, "is Degraded by "+reason, within, func(w *Web) bool {
-		return w.Degraded(reason) && !w.Status.Completed
-	})
+	web := t.Await(name, "is Degraded by "+reason, within, func(w *Web) bool { return w.Degraded(reason) })
 	t.Says(web, words...)
 	return web
 }
@@ -265,14 +273,30 @@ func RolledOut(d *appsv1.Deployment) error {
 // program that sets no owner references: behaviour/01-children-appear fails.
 func (t *T) Children(web *Web) *Children {
 	c, err := t.children(web.Name)
+	if err == nil && t.Operator.owns {
+		err = c.controlledBy(web)
+	}
 	t.Must(err, "read the children of "+web.Name)
+	return c
+}
+
+// Controlled returns an error unless all children exist and are controlled by the MyWeb.
+func (t *T) Controlled(web *Web) error {
+	c, err := t.children(web.Name)
+	if err == nil {
+		err = c.controlledBy(web)
+	}
+	return err
+}
+
+func (c *Children) controlledBy(web *Web) error {
 	for kind, o := range c.Objects() {
-		if t.Operator.owns && !metav1.IsControlledBy(o, web) {
-			t.Fatalf("%s %s is not controlled by the MyWeb: ownerReferences %s, the MyWeb's UID %s",
+		if !metav1.IsControlledBy(o, web) {
+			return fmt.Errorf("%s %s is not controlled by the MyWeb: ownerReferences %s, the MyWeb's UID %s",
 				kind, web.Name, JSON(o.GetOwnerReferences()), web.UID)
 		}
 	}
-	return c
+	return nil
 }
 
 func (t *T) children(name string) (*Children, error) {

@@ -10,11 +10,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	databasesv1 "github.com/example/databasebackup-operator/api/v1"
-	"github.com/example/databasebackup-operator/internal/testenv"
 	"github.com/example/databasebackup-operator/internal/webhooktest"
 	// +kubebuilder:scaffold:imports
 )
@@ -39,9 +40,9 @@ func TestWebhooks(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	scheme := testenv.NewScheme(databasesv1.AddToScheme)
+	utilruntime.Must(databasesv1.AddToScheme(scheme.Scheme))
 	// +kubebuilder:scaffold:scheme
-	k8sClient = webhooktest.Start(scheme, said, func(mgr ctrl.Manager) error {
+	k8sClient = webhooktest.Start(said, func(mgr ctrl.Manager) error {
 		// +kubebuilder:scaffold:webhook
 		return SetupDatabaseBackupWebhookWithManager(mgr, "")
 	})

@@ -1,18 +1,15 @@
-// Package teaching reads the slides and the run sheets of the workshop.
 package teaching
 
 import (
 	"path/filepath"
 	"regexp"
+	"testing"
 
 	"example.com/operator-workshop/scripts/internal/page"
 )
 
-// SlidesFile has the slides. It is a page: its blocks are compared, included or skipped like those of other pages.
-const SlidesFile = "SLIDES.md"
-
-// A Slide begins at each heading of the second level.
-type Slide struct {
+// A slide begins at each heading of the second level.
+type slide struct {
 	// Number counts from 1.
 	Number int
 	Title  string
@@ -26,17 +23,18 @@ type Slide struct {
 
 var slideTitle = regexp.MustCompile(`^(Task|Solution) (\d\d\.\d+):`)
 
-// Slides reads the slides of a checkout.
-func Slides(root string) (all []Slide, err error) {
+// readSlides returns the slides of the checkout.
+func readSlides(t *testing.T) (all []slide) {
+	t.Helper()
 	p, err := page.Parse(filepath.Join(root, SlidesFile))
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	for at, part := range p.Parts {
 		switch {
 		case at == 0: // the title of the page
 		case part.Heading:
-			s := Slide{Number: len(all) + 1, Title: part.Prose}
+			s := slide{Number: len(all) + 1, Title: part.Prose}
 			if found := slideTitle.FindStringSubmatch(part.Prose); found != nil {
 				s.Task, s.Exercise = found[1] == "Task", found[2]
 			}
@@ -48,5 +46,5 @@ func Slides(root string) (all []Slide, err error) {
 			all[len(all)-1].Noted = true
 		}
 	}
-	return all, nil
+	return all
 }
