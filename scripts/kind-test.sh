@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Runs the end-to-end tests of chapters on one kind cluster: kind-test.sh CHAPTER... Each test must leave the cluster as
 # it found it. A cluster that did not exist before is removed at the end. RECORD=1 records in verified.txt, and in the
-# README, which chapters worked on which Kubernetes.
+# README, which chapters worked on which Kubernetes, and at which commit.
 set -euo pipefail
 # shellcheck source=kind-lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/kind-lib.sh"
+# shellcheck source=kind-record.sh
+. "$root/scripts/kind-record.sh"
 
 need_docker
 "$root/scripts/workshop" tools kind
@@ -34,26 +36,11 @@ as_found() {
   done
 }
 
-# record CHAPTER SECONDS: writes a row of verified.txt for this Kubernetes.
-record() {
-  local file=$root/scripts/verified.txt version arch row
-  version=$(kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}')
-  arch=$(kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.architecture}')
-  row=$(printf '%-42s %-10s %-7s %-11s %4d s' "$1" "$version" "$arch" "$(date -u +%F)" "$2")
-  {
-    printf '%-42s %-10s %-7s %-11s %6s\n' chapter Kubernetes machine on took
-    { tail -n +2 "$file" 2>/dev/null | grep -v "^$1 *$version " || true; printf '%s\n' "$row"; } | LC_ALL=C sort
-  } >"$file.new"
-  mv "$file.new" "$file"
-  awk -v file="$file" '
-    /^```text file=scripts\/verified.txt$/ { print; while ((getline line < file) > 0) print line; skip = 1; next }
-    /^```$/ { skip = 0 }
-    !skip' "$root/README.md" >"$root/README.md.new"
-  mv "$root/README.md.new" "$root/README.md"
-}
-
 export KUBECONFIG=$kind_kubeconfig
 eventually 120 kubectl wait deployments -A --all --for=condition=Available --timeout=5s
+commit=$(tested_commit)
+version=$(kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.kubeletVersion}')
+arch=$(kubectl get nodes -o jsonpath='{.items[0].status.nodeInfo.architecture}')
 failed=()
 lines=()
 for chapter in "$@"; do
@@ -67,7 +54,7 @@ for chapter in "$@"; do
   start=$SECONDS
   if "$root/$chapter/kind.sh" && as_found "$before"; then
     lines+=("$chapter: ok ($((SECONDS - start)) s)")
-    [[ -z ${RECORD-} ]] || record "$chapter" $((SECONDS - start))
+    [[ -z ${RECORD-} ]] || record "$chapter" $((SECONDS - start)) "$version" "$arch" "$commit"
   else
     lines+=("$chapter: FAILED ($((SECONDS - start)) s)")
     failed+=("$chapter")

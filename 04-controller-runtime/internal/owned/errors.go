@@ -11,7 +11,7 @@ type ConditionError struct {
 	Reason, Message string
 	// Transient: the error ends by itself, so the owner is not degraded.
 	Transient bool
-	// Retry: no watch reports the end of the error, so hardening (reconciler.go) tries again, with backoff.
+	// Retry: no watch reports the end of the error, so the operator tries again, with backoff.
 	Retry bool
 }
 

@@ -36,8 +36,7 @@ import (
 //     a page that was missing from the start is not filled in by an unrelated edit (the pods would roll), an edit
 //     of other fields is not validated for port or image, an object that is being deleted is left alone. The
 //     mutating webhook's conditions see an object before the schema is checked. With failurePolicy Fail, a
-//     condition that fails on a missing field or a wrong type would refuse the object with its own message
-//     (schema_test.go).
+//     condition that fails on a missing field or a wrong type would refuse the object with its own message.
 //
 // Status, scale, leases and children are other resources; no rule names them. So the operator's own writes never
 // wait for its own webhooks.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,15 +83,11 @@ func (w workshop) commit(ctx context.Context) (string, error) {
 	if archived := strings.TrimSpace(string(text)); !strings.HasPrefix(archived, "$") {
 		return archived, nil
 	}
-	git := func(args ...string) (string, error) {
-		out, err := exec.CommandContext(ctx, "git", append([]string{"-C", w.root}, args...)...).Output()
-		return strings.TrimSpace(string(out)), err
-	}
-	commit, err := git("rev-parse", "HEAD")
+	commit, err := w.git(ctx, "rev-parse", "HEAD")
 	if err != nil {
 		return "", fmt.Errorf("git does not know the commit of this checkout: clone the repository, or take a bundle: %w", err)
 	}
-	changed, err := git("status", "--porcelain", "--untracked-files=no")
+	changed, err := w.git(ctx, "status", "--porcelain", "--untracked-files=no")
 	if changed != "" {
 		fmt.Fprintln(os.Stderr, "note: files of the workshop were changed, so the code is not on the list: git status")
 		commit += " changed"

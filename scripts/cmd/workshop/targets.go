@@ -155,6 +155,8 @@ func verifyCommand() *cobra.Command {
 				return chapter.CheckShared(ctx, w.root)
 			}},
 			{"copies", func(context.Context, io.Writer) error { return chapter.CheckCopies(w.root) }},
+			{"names of files", func(context.Context, io.Writer) error { return chapter.CheckNames(w.root) }},
+			{"age of the results on kind", w.resultsAge},
 		}...)
 		steps = append(steps, w.lint(dirs, whole)...)
 		for _, dir := range dirs {

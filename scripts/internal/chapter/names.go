@@ -1,0 +1,134 @@
+package chapter
+
+import (
+	"errors"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// fileName finds the name of a file in prose. The character before it may show that it is a part of something else: of an
+// address, of a pattern (*.go), of a name with a placeholder (…_types.go), of a path elsewhere (/etc, ~, $HOME). A line
+// number after it (main.go:234) is of a version of another project: lines of this one move.
+var fileName = regexp.MustCompile(
+	`(?:^|[^\w./*<>$}{%@:~…-])(?:\.\.?/)*(\w[\w./-]*\.(?:go|sh|ya?ml))(?:$|[^\w./*:-]|\.$|\.\W|:$|:\D)`)
+
+// names returns the files that a line names. `make install.yaml` names a target, and a path that begins with a domain is
+// of another module.
+func names(line string) (all []string) {
+	for _, at := range fileName.FindAllStringSubmatchIndex(line, -1) {
+		name := line[at[2]:at[3]]
+		first, _, isPath := strings.Cut(name, "/")
+		if !strings.HasSuffix(line[:at[2]], "make ") && !(isPath && strings.Contains(first, ".")) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// CheckNames returns an error for each file that a Go comment or a page names and that does not exist. A comment names a
+// file of its module by the end of its path, or any file by its whole path. On a page, a name is only compared with the
+// last elements of all paths, because a page also names files that its reader makes in other folders.
+func CheckNames(root string) error {
+	files, err := filesOf(root)
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			return err
+		}
+		module := moduleOf(files, path.Dir(file))
+		var prose []string
+		exists := func(name, of string) bool { return path.Base(of) == path.Base(name) }
+		switch {
+		case path.Ext(file) == ".go":
+			prose = comments(text)
+			exists = func(name, of string) bool {
+				return of == name || moduleOf(files, path.Dir(of)) == module && strings.HasSuffix("/"+of, "/"+name)
+			}
+		case path.Ext(file) == ".md" && !(strings.HasPrefix(file, "05-") && module == "."): // these compare other projects
+			prose = unfenced(text)
+		}
+		for n, line := range prose {
+			for _, name := range names(line) {
+				if !slices.ContainsFunc(files, func(of string) bool { return exists(name, of) }) {
+					wrong = append(wrong, fmt.Errorf("%s:%d names %s, which does not exist", file, n+1, name))
+				}
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// filesOf returns the paths of all files of a repository, without those that are made at run time.
+func filesOf(root string) (all []string, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && slices.Contains([]string{".git", ".workshop", "bin", "work", "out", "dist"}, entry.Name()) {
+			return filepath.SkipDir
+		}
+		name, err := filepath.Rel(root, path)
+		if entry.Type().IsRegular() {
+			all = append(all, filepath.ToSlash(name))
+		}
+		return err
+	})
+	return all, err
+}
+
+// moduleOf returns the folder of the module of a folder; "." stands for no module.
+func moduleOf(files []string, dir string) string {
+	for dir != "." && !slices.Contains(files, dir+"/go.mod") {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// comments returns the lines of a Go file, with nothing but the text of comments in them. Indented lines of comments are
+// examples, and are left out.
+func comments(text []byte) []string {
+	lines := make([]string, strings.Count(string(text), "\n")+1)
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(text))
+	s.Init(file, text, nil, scanner.ScanComments)
+	for {
+		at, kind, comment := s.Scan()
+		switch kind {
+		case token.EOF:
+			return lines
+		case token.COMMENT:
+			for n, line := range strings.Split(comment, "\n") {
+				if line = strings.TrimPrefix(line, "//"); !strings.HasPrefix(line, "\t") {
+					lines[file.Line(at)-1+n] = line
+				}
+			}
+		}
+	}
+}
+
+// unfenced returns the lines of a page, with nothing in those of its blocks.
+func unfenced(text []byte) []string {
+	lines, fenced := strings.Split(string(text), "\n"), false
+	for n, line := range lines {
+		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+		if fence {
+			fenced = !fenced
+		}
+		if fence || fenced {
+			lines[n] = ""
+		}
+	}
+	return lines
+}
