@@ -56,32 +56,6 @@ func pagesCommand() *cobra.Command {
 		})
 }
 
-// demoPage is the page on which a chapter shows its finished operator at work.
-const demoPage = "cmd/myweb-operator/README.md"
-
-// demoCommand plays the page of the operator of a chapter that installs its CRD. The cluster gets the CRD before its
-// controllers start: the garbage collector looks for new kinds every 30 s only, and the story ends with
-// a deletion that should not have to wait for it.
-func demoCommand() *cobra.Command {
-	var pause bool
-	cmd := newCommand("demo CHAPTER",
-		"Bring the cluster up, play a chapter's page, say where to go next", cobra.ExactArgs(1),
-		func(cmd *cobra.Command, w workshop, args []string) error {
-			start := time.Now()
-			crds, err := filepath.Glob(filepath.Join(w.root, args[0], "config", "crd", "*.yaml"))
-			if err != nil {
-				return err
-			}
-			if err := w.play(cmd, filepath.Join(w.root, args[0], demoPage), "What happened", pause, crds...); err != nil {
-				return err
-			}
-			fmt.Printf(demoEnd, time.Since(start).Seconds())
-			return nil
-		})
-	cmd.Flags().BoolVar(&pause, "pause", false, pauseUsage)
-	return cmd
-}
-
 const pauseUsage = "wait for Enter before each command"
 
 // enter returns a function that waits until the reader presses Enter. When the input in has ended, the function does
@@ -104,36 +78,30 @@ func enter(in io.Reader, out io.Writer) func(ctx context.Context) error {
 	}
 }
 
-const demoEnd = `
-That was an operator, in %.0f s, on a cluster that runs on your machine without Docker.
-
-Where to go next
-  make open         the pages, terminals, exercises and the loop of an operator, in your browser
-  make shell        a shell whose kubectl talks to this cluster
-  00-env/README.md  what the cluster is made of; then 01-crd, and so on
-  make page CH=01   a chapter's page, played like this one
-  make down         removes the cluster
-`
-
 // pageEnv is the environment of a page's commands: the terminal of a reader who ran `make shell`.
 func (w workshop) pageEnv() []string {
 	env := append(w.chapterEnv(), w.terminal()...)
 	return append(env, "WORKSHOP_STATE="+w.state)
 }
 
+// bringUp starts the local cluster, or what is missing of it, with these CRDs.
+func (w workshop) bringUp(ctx context.Context, crds ...string) error {
+	if err := w.builder().Ensure(ctx, tools.Local...); err != nil {
+		return err
+	}
+	if err := w.ensureLens(ctx); err != nil {
+		return err
+	}
+	return w.cluster().Up(ctx, crds...)
+}
+
 // play shows a page, up to a heading, on the reader's own cluster.
-func (w workshop) play(cmd *cobra.Command, path, until string, pause bool, crds ...string) error {
+func (w workshop) play(cmd *cobra.Command, path, until string, pause bool) error {
 	p, err := page.Parse(path)
 	if err != nil {
 		return err
 	}
-	if err := w.builder().Ensure(cmd.Context(), tools.Local...); err != nil {
-		return err
-	}
-	if err := w.ensureLens(cmd.Context()); err != nil {
-		return err
-	}
-	if err := w.cluster().Up(cmd.Context(), crds...); err != nil {
+	if err := w.bringUp(cmd.Context()); err != nil {
 		return err
 	}
 	if err := w.builder().Warm(cmd.Context(), filepath.Dir(path)); err != nil {

@@ -48,7 +48,7 @@ func readyCommand() *cobra.Command {
 			if doctor.Worst(findings) == doctor.Failure {
 				return fmt.Errorf("this machine is not ready: `make doctor` says what to do\n%s", brief)
 			}
-			if err := w.play(cmd, filepath.Join(w.root, args[0], demoPage), "What happened", false); err != nil {
+			if err := w.playDemo(cmd, args[0], false); err != nil {
 				return fmt.Errorf("the demo: %w", err)
 			}
 			if err := w.judgeOne(ctx); err != nil {

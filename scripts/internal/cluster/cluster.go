@@ -91,6 +91,9 @@ func (c *Cluster) lock(ctx context.Context) (release func(), err error) {
 	})
 }
 
+// upTimeout limits Up. A busy machine needs ten times the ten seconds of an idle one, and more.
+const upTimeout = 10 * time.Minute
+
 // Up starts the components that do not run, and returns when the cluster serves, its nodes are ready and pods can be
 // created. It repairs a cluster that was killed in part or completely; data is kept. CRDs given by file are installed
 // before the controllers start: the garbage collector looks for new kinds only every 30 s, and so knows these kinds
@@ -105,7 +108,7 @@ func (c *Cluster) Up(ctx context.Context, crds ...string) error {
 		return err
 	}
 	defer release()
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("waited for two minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, upTimeout, fmt.Errorf("waited for %v", upTimeout))
 	defer cancel()
 	for range 3 { // a port that was free when it was chosen may be taken when its component starts
 		if err = c.bringUp(ctx, crds); err == nil || ctx.Err() != nil || !c.lostPort() {
@@ -295,8 +298,6 @@ func (c *Cluster) apply(ctx context.Context, crd string) (created bool, err erro
 // established waits until the API server serves a CRD. For a moment after its creation a CRD has no list of conditions,
 // and kubectl wait fails instead of waiting.
 func (c *Cluster) established(ctx context.Context, crd string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	return poll(ctx, 50*time.Millisecond, func() error {
 		_, err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "-f", crd)
 		return err

@@ -77,18 +77,21 @@ func matchesLine(want, got string) bool {
 
 // contains reports whether got has each wanted line, in the same order.
 func contains(want, got []string) bool {
+	_, found := missing(want, got)
+	return !found
+}
+
+// missing returns the first wanted line that got does not have after the wanted lines before it.
+func missing(want, got []string) (line string, found bool) {
 	for _, line := range want {
 		if line == "…" {
 			continue
 		}
-		i := 0
-		for i < len(got) && !matchesLine(line, got[i]) {
-			i++
-		}
-		if i == len(got) {
-			return false
+		i := slices.IndexFunc(got, func(have string) bool { return matchesLine(line, have) })
+		if i < 0 {
+			return line, true
 		}
 		got = got[i+1:]
 	}
-	return true
+	return "", false
 }

@@ -47,7 +47,8 @@ type Block struct {
 	// Text is the block's content.
 	Text string
 
-	// Fails, Within, Background, Until, Stop and Timeout define how a sh block runs.
+	// Fails, Within, Background, Until, Stop and Timeout define how a sh block runs. Within and Timeout are times without
+	// progress, at least a minute.
 	Fails                   bool
 	Within, Timeout         time.Duration
 	Background, Until, Stop string
@@ -63,7 +64,7 @@ type Block struct {
 	Expected *Block
 }
 
-// DefaultTimeout is how long one run of a sh block may take.
+// DefaultTimeout is how long one run of a sh block may make no progress.
 const DefaultTimeout = 2 * time.Minute
 
 // Parse reads a page. The error names every incorrect block.
@@ -214,7 +215,10 @@ func (b *Block) check(words []string) error {
 		return errors.New("until needs background=NAME")
 	case b.Background != "" && (b.Fails || b.Within > 0 || b.Stop != ""):
 		return errors.New("a background block cannot have fails, within or stop")
+	case b.Within > 0:
+		b.Within = max(b.Within, leastPatience)
 	}
+	b.Timeout = max(b.Timeout, leastPatience)
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (r Runner) Run(ctx context.Context, p *Page) (c Counts, err error) {
 	if err != nil {
 		return c, err
 	}
-	s, err := newSession(dir, r.Env)
+	s, err := newSession(dir, r.Env, r.W)
 	if err != nil {
 		return c, err
 	}
@@ -116,7 +116,7 @@ func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *
 		}
 		if b.Stop != "" {
 			j := s.jobs[b.Stop]
-			err := s.stop(b.Stop)
+			err := s.stop(ctx, b.Stop)
 			r.output(j.printed())
 			return err
 		}
@@ -128,9 +128,14 @@ func (r Runner) block(ctx context.Context, s *session, dir string, b *Block, c *
 	}
 }
 
-// poll runs a sh block once, or repeatedly until its result matches the page.
+// leastTries is the smallest number of tries without progress: on a busy machine each takes long.
+const leastTries = 30
+
+// poll runs a sh block once, or repeatedly until its result matches the page. The result makes progress while it
+// changes.
 func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
-	deadline := time.Now().Add(b.Within)
+	var before string
+	tries, waiting := 0, newWait(r.W, b.Within, "")
 	for {
 		output, err := s.run(ctx, b)
 		if err == nil {
@@ -146,11 +151,30 @@ func (r Runner) poll(ctx context.Context, s *session, b *Block) error {
 		if b.Within == 0 {
 			return err
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("after trying for %s: %w", b.Within, err)
+		now := strings.Join(normalise(output), "\n")
+		if tries++; now != before {
+			before, tries = now, 0
+		}
+		waiting.what = awaited(b, output)
+		if !waiting.goesOn(tries < leastTries) {
+			return fmt.Errorf("%w: %w", waiting.over(), err)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
+}
+
+// awaited returns what a block that is repeated waits for.
+func awaited(b *Block, output string) string {
+	switch {
+	case b.Expected == nil && b.Fails:
+		return "the command fails"
+	case b.Expected == nil:
+		return "the command succeeds"
+	}
+	if line, isMissing := missing(normalise(b.Expected.Text), normalise(output)); isMissing {
+		return fmt.Sprintf("the output has the line %q", line)
+	}
+	return "the output is that of the page"
 }
 
 // Judge compares an output with the console block of a sh block.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 type session struct {
 	dir, state string
 	env        []string
+	w          io.Writer // for lines about what is awaited
 	jobs       map[string]*job
 }
 
@@ -33,8 +35,8 @@ type job struct {
 	shown  int64 // bytes of the output
 }
 
-// stopGrace is how long a process may take to end after SIGINT or SIGTERM.
-const stopGrace = 10 * time.Second
+// grace is how long a process may take to end after SIGINT or SIGTERM, when the page is over.
+const grace = 10 * time.Second
 
 // Each block runs in a separate bash that first loads the variables and the directory of the block before it, and saves
 // them at its end. Bash 3.2 must understand these commands. PAGE_STATE is the folder of the saved files.
@@ -63,13 +65,13 @@ set -eo pipefail
 `
 )
 
-func newSession(dir string, env []string) (*session, error) {
+func newSession(dir string, env []string, w io.Writer) (*session, error) {
 	state, err := os.MkdirTemp("", "page-")
 	if err != nil {
 		return nil, err
 	}
 	env = append(append([]string{}, env...), "PAGE_STATE="+state)
-	return &session{dir: dir, state: state, env: env, jobs: map[string]*job{}}, nil
+	return &session{dir: dir, state: state, env: env, w: w, jobs: map[string]*job{}}, nil
 }
 
 // command prepares a block as a separate process group. A block that reads its input finds the input empty.
@@ -93,43 +95,51 @@ func (s *session) run(ctx context.Context, b *Block) (string, error) {
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
 	var err error
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
+	go func() { err = cmd.Wait(); close(ended) }()
+	waiting := newWait(s.w, b.Timeout, "the command ends")
+	if err := waiting.forProgram(ctx, cmd.Process.Pid, out.Total, isClosed(ended)); err != nil {
 		end(cmd, ended)
-		return out.String(), ctx.Err()
-	case <-time.After(b.Timeout):
-		end(cmd, ended)
-		return out.String(),
-			fmt.Errorf("the command did not end within %s\n$ %s\n%s", b.Timeout, strings.TrimSpace(b.Text), out)
+		return out.String(), failure(err, b, out)
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // its processes in the background
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
 	}
-	if b.Fails {
-		if err == nil {
-			return out.String(),
-				fmt.Errorf("the command succeeded, the page says that it fails\n$ %s\n%s", strings.TrimSpace(b.Text), out)
-		}
-		return out.String(), nil
-	}
-	if err != nil {
-		return out.String(), fmt.Errorf("the command failed (%w)\n$ %s\n%s", err, strings.TrimSpace(b.Text), out)
+	switch {
+	case b.Fails && err == nil:
+		return out.String(), failure(errors.New("the command succeeded, the page says that it fails"), b, out)
+	case !b.Fails && err != nil:
+		return out.String(), failure(fmt.Errorf("the command failed (%w)", err), b, out)
 	}
 	return out.String(), nil
 }
 
+// failure adds the command and its output to an error.
+func failure(err error, b *Block, out *output.Buffer) error {
+	return fmt.Errorf("%w\n$ %s\n%s", err, strings.TrimSpace(b.Text), out)
+}
+
+// isClosed returns a function that reports whether a channel is closed.
+func isClosed(ended <-chan struct{}) func() bool {
+	return func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
 // end ends a block that takes too long, with its processes. The block may have to end its own processes, so SIGKILL
 // follows only after the grace period.
-func end(cmd *exec.Cmd, ended <-chan error) {
+func end(cmd *exec.Cmd, ended <-chan struct{}) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 	select {
 	case <-ended:
-	case <-time.After(stopGrace):
+	case <-time.After(grace):
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}
@@ -149,22 +159,18 @@ func (s *session) background(ctx context.Context, b *Block) error {
 		return err
 	}
 	s.jobs[b.Background] = j
-	deadline := time.After(b.Timeout)
-	for b.Until != "" && !strings.Contains(j.output.String(), b.Until) {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-j.Ended():
-			if strings.Contains(j.output.String(), b.Until) {
-				return nil
-			}
-			return fmt.Errorf("%s ended before it printed %q\n$ %s\n%s", b.Background, b.Until,
-				strings.TrimSpace(b.Text), j.output)
-		case <-deadline:
-			return fmt.Errorf("%s did not print %q within %s\n$ %s\n%s", b.Background, b.Until, b.Timeout,
-				strings.TrimSpace(b.Text), j.output)
-		case <-time.After(50 * time.Millisecond):
-		}
+	if b.Until == "" {
+		return nil
+	}
+	hasPrinted := func() bool { return strings.Contains(j.output.String(), b.Until) }
+	ended := isClosed(j.Ended())
+	waiting := newWait(s.w, b.Timeout, fmt.Sprintf("%s prints %q", b.Background, b.Until))
+	err = waiting.forProgram(ctx, j.PID(), j.output.Total, func() bool { return hasPrinted() || ended() })
+	if err == nil && !hasPrinted() {
+		err = fmt.Errorf("%s ended before it printed %q", b.Background, b.Until)
+	}
+	if err != nil {
+		return failure(err, b, j.output)
 	}
 	return nil
 }
@@ -197,22 +203,25 @@ func (j *job) printed() string {
 }
 
 // stop ends a background process as Ctrl-C would. It is an error when the process has ended by itself before.
-func (s *session) stop(name string) error {
+func (s *session) stop(ctx context.Context, name string) error {
 	j := s.jobs[name]
-	delete(s.jobs, name)
 	if !j.Running() {
+		delete(s.jobs, name)
 		return fmt.Errorf("%s ended by itself before it was stopped:\n%s", name, j.output)
 	}
-	if exit := j.Terminate(syscall.SIGINT, stopGrace); exit.Signal == syscall.SIGKILL {
-		return fmt.Errorf("%s was not gone %s after SIGINT:\n%s", name, stopGrace, j.output)
+	_ = j.Signal(syscall.SIGINT)
+	waiting := newWait(s.w, leastPatience, name+" ends after SIGINT")
+	if err := waiting.forProgram(ctx, j.PID(), j.output.Total, isClosed(j.Ended())); err != nil {
+		return fmt.Errorf("%w\n%s", err, j.output)
 	}
+	delete(s.jobs, name)
 	return nil
 }
 
 // close ends the processes that still run, when the page failed or was interrupted, and removes the session's files.
 func (s *session) close() error {
 	for _, j := range s.jobs {
-		j.Terminate(syscall.SIGTERM, stopGrace)
+		j.Terminate(syscall.SIGTERM, grace)
 	}
 	return os.RemoveAll(filepath.Clean(s.state))
 }

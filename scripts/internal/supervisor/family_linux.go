@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -78,11 +79,14 @@ func (f *family) members() []process {
 	return descendants(table(), os.Getpid())
 }
 
+// tick is the unit of times in /proc: USER_HZ of the kernel's interface, on every architecture that Go supports.
+const tick = time.Second / 100
+
 // table reads the process table. A process that ends meanwhile is not in it.
 func table() (all []process) {
 	for _, pid := range identity.Numbers() {
 		fields, err := identity.Stat(pid)
-		const parent, group, resident = 1, 2, 21
+		const parent, group, cpu, resident = 1, 2, 11, 21
 		if err != nil || len(fields) <= resident {
 			continue
 		}
@@ -91,6 +95,10 @@ func table() (all []process) {
 		p.group, _ = strconv.Atoi(fields[group])
 		pages, _ := strconv.ParseInt(fields[resident], 10, 64)
 		p.memory = pages * int64(os.Getpagesize())
+		for _, field := range fields[cpu : cpu+4] { // in user and system mode, and of children that have ended
+			ticks, _ := strconv.ParseInt(field, 10, 64)
+			p.cpu += time.Duration(ticks) * tick
+		}
 		all = append(all, p)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func executable() (string, error) { return os.Executable() }
@@ -36,12 +37,14 @@ func (f *family) members() (some []process) {
 
 // table asks ps, the only way without a C library here.
 func table() (all []process) {
-	out, _ := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,rss=,state=").Output() // reap may have taken its exit status
+	out, _ := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,rss=,state=,time=").Output() // reap may have taken its exit status
 	for line := range strings.Lines(string(out)) {
 		var p process
-		var state string
-		if n, _ := fmt.Sscan(line, &p.pid, &p.parent, &p.group, &p.memory, &state); n == 5 && state[0] != 'Z' {
+		var state, used string
+		if n, _ := fmt.Sscan(line, &p.pid, &p.parent, &p.group, &p.memory, &state, &used); n == 6 && state[0] != 'Z' {
 			p.memory <<= 10
+			minutes, seconds, _ := strings.Cut(used, ":")
+			p.cpu, _ = time.ParseDuration(minutes + "m" + seconds + "s")
 			all = append(all, p)
 		}
 	}

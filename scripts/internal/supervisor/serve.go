@@ -113,6 +113,22 @@ type process struct {
 	pid, parent, group int
 	// memory is the resident memory in bytes.
 	memory int64
+	// cpu is the processor time that it used.
+	cpu time.Duration
+}
+
+// CPU returns the processor time that a process and its descendants have used. It falls when one of them ends.
+func CPU(pid int) (used time.Duration) {
+	all := table()
+	for _, p := range all {
+		if p.pid == pid {
+			used += p.cpu
+		}
+	}
+	for _, p := range descendants(all, pid) {
+		used += p.cpu
+	}
+	return used
 }
 
 // exceeded returns a sentence about the exceeded limit, and the mistake to look for in the program.

@@ -26,6 +26,9 @@ func watches() []suite.Check {
 			Title: "after 410 Gone all is listed again, and the operator notices a child or MyWeb that was deleted meanwhile"},
 		{ID: "fault/10-mywebs-unseen", Run: mywebsUnseen,
 			Title: "an operator that does not see its own status writes does not repeat them"},
+		{ID: "fault/10-slow-rollout", Fast: true, Run: slowRollout,
+			Title: "a slow rollout costs 3 writes of children and 2 of status, none refused, also while the operator does not " +
+				"see its first status write"},
 		{ID: "fault/11-old-list", Run: oldSnapshot(true),
 			Title: "an operator that starts with an old list destroys nothing for an old MyWeb, and converges"},
 		{ID: "fault/11-old-watch", Run: oldSnapshot(false),
@@ -149,6 +152,41 @@ func mywebsUnseen(t *suite.T) {
 	converged(t, "web")
 	t.StaysQuiet(time.Second)
 	wantSound(t)
+}
+
+// slowly is longer than an operator may wait before it reports the part of a rollout that has stalled.
+const slowly = 12 * time.Second
+
+// slowRollout withholds the event of the operator's first status write, and keeps the pod from its node. So the
+// rollout ends while the operator's cache lacks the write, and a status that is computed from this cache is refused.
+func slowRollout(t *suite.T) {
+	renew(t)
+	release := t.Gate()
+	var unseen *proxy.Fault
+	t.Rule(proxy.Rule{Match: toWrite(status), Times: 1, Do: proxy.Call(func(*proxy.Exchange) proxy.Action {
+		unseen = t.Everywhere(proxy.Rule{Match: ledger.Match{Verbs: []string{wire.Watch},
+			Resources: []string{suite.Resource}}, Do: proxy.Freeze()})
+		return proxy.Action{}
+	})})
+	t.Create("web", replicas(1))
+	t.Await("web", "has a status while no pod runs", 0, func(w *suite.Web) bool {
+		return w.Status.ObservedGeneration == w.Generation && !w.Status.Completed
+	})
+	t.Pause(slowly)
+	release()
+	t.Eventually("the pod of the Deployment runs", patience, func() error {
+		return suite.RolledOut(t.Children(t.Web("web")).Deployment)
+	})
+	t.Pause(3 * time.Second) // the Deployment's event is delivered, the MyWeb's is not
+	unseen.Release()
+	t.Completed("web")
+	t.AwaitQuiet(quiet)
+	writes := t.Writes(0)
+	wantMade(t, 0, 1, suite.Kinds...)
+	if len(writes) != 5 || len(accepted(writes)) != 5 {
+		t.Errorf("expected 3 writes of children and 2 of status, none of them refused; but the operator sent %d:%s",
+			len(writes), suite.Lines(writes))
+	}
 }
 
 // changedUnseen changes a MyWeb twice. The operator must not write again and again what it does not see.

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/scripts/lab/engine/fixture"
 )
@@ -18,6 +20,23 @@ func (t *T) Forbid(resource, unless, message string) (allow func()) {
 // stop is called or the check ends.
 func (t *T) Mutate(resource, patch string) (stop func()) {
 	return t.untilEnd(t.Fixture.Mutate(t.ctx, t.policy(resource), patch))
+}
+
+// Gate keeps the pods that are created in the namespace of the check from their nodes until open is called.
+func (t *T) Gate() (open func()) {
+	const gate = `[JSONPatch{op: "add", path: "/spec/schedulingGates", value: [{"name": "lab.example.com/gate"}]}]`
+	stop := t.Mutate("pods", gate)
+	return func() {
+		stop()
+		all := t.Fixture.Kube.CoreV1().Pods(t.Namespace)
+		list, err := all.List(t.ctx, metav1.ListOptions{})
+		t.Must(err, "list pods")
+		for _, p := range list.Items {
+			_, err := all.Patch(t.ctx, p.Name, types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`),
+				metav1.PatchOptions{})
+			t.Must(err, "let pod "+p.Name+" be scheduled")
+		}
+	}
 }
 
 // Limit makes a quota in the namespace of the check, until lift is called or the check ends.
