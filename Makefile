@@ -56,8 +56,8 @@ sync: ## Copy what chapters share, record what pages execute
 doctor: ## Check this machine for what the workshop needs; in one line: make doctor BRIEF=1
 	@$(WORKSHOP) doctor $(if $(BRIEF),--brief)
 
-ready: ## Prove that this machine is ready for a workshop: the demo, the lab, an exercise, a code
-	@$(WORKSHOP) ready $(DEMO) $(if $(CODES),--codes)
+ready: ## Prove that this machine is ready for a workshop; for an evening with 05: make ready CH=05
+	@$(WORKSHOP) ready $(DEMO) --ch "$$CH" $(if $(CODES),--codes)
 
 # A room without a network. KIND=1 adds the images of kind.
 bundle: ## Pack all that works without a network: make bundle PLATFORMS=linux/amd64,darwin/arm64

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/scripts/internal/chapter"
 	"example.com/operator-workshop/scripts/internal/doctor"
 	"example.com/operator-workshop/scripts/internal/exercise"
 )
@@ -21,12 +22,16 @@ import (
 // readyExercise is judged with its solution: the check compiles an operator, and needs the lab with its control plane.
 const readyExercise = "04.2"
 
+// scaffolds is the folder whose pages need operator-sdk, kubebuilder, and the modules of a new project.
+const scaffolds = "05-operator-sdk"
+
 // codeDays is how many days the list of codes has.
 const codeDays = 21
 
 // readyCommand does once what an attendee does in the room, so that everything is compiled beforehand.
 func readyCommand() *cobra.Command {
 	var codes bool
+	var ch string
 	cmd := newCommand("ready CHAPTER", "Run the demo, compile the lab, judge an exercise, and print a code",
 		cobra.ExactArgs(1), func(cmd *cobra.Command, w workshop, args []string) error {
 			ctx := cmd.Context()
@@ -42,6 +47,10 @@ func readyCommand() *cobra.Command {
 				}
 				return nil
 			}
+			chapters, err := chapter.Select(w.root, ch)
+			if err != nil {
+				return err
+			}
 			machine := doctor.Local(w.root)
 			findings := doctor.Examine(ctx, machine)
 			brief := doctor.Brief(ctx, machine, findings)
@@ -54,6 +63,11 @@ func readyCommand() *cobra.Command {
 			if err := w.judgeOne(ctx); err != nil {
 				return err
 			}
+			if ch != "" {
+				if err := w.scaffold(ctx, chapters); err != nil {
+					return err
+				}
+			}
 			now := time.Now()
 			fmt.Printf("\nThe demo ran, the lab is compiled, exercise %s was judged. `make down` removes the cluster.\n"+
 				"Send this line to your instructor:\nready %s %s %.12s %s\n", readyExercise, readyCode(now, commit),
@@ -61,7 +75,23 @@ func readyCommand() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().BoolVar(&codes, "codes", false, "list the codes of this commit, for the instructor")
+	cmd.Flags().StringVar(&ch, "ch", "", "the chapters of the evening: 05 also compiles operator-sdk")
 	return cmd
+}
+
+// scaffold writes the scaffolds of chapter 05 when it is among the chapters, with operator-sdk and with kubebuilder.
+func (w workshop) scaffold(ctx context.Context, chapters []string) error {
+	if !slices.ContainsFunc(chapters, func(dir string) bool { return chapter.Within([]string{scaffolds}, dir) }) {
+		return nil
+	}
+	fmt.Println("\nThe scaffolds of chapter 05 need operator-sdk: compiling it takes 7 minutes of one core, once.")
+	for _, args := range [][]string{{}, {"kubebuilder"}} {
+		cmd := exec.CommandContext(ctx, filepath.Join(w.root, scaffolds, "scaffold.sh"), args...)
+		if err := foreground(cmd, os.Stdout); err != nil {
+			return fmt.Errorf("the scaffolds of chapter 05: %w", err)
+		}
+	}
+	return nil
 }
 
 // readyCode is made from the day and the commit, so that the instructor's machine can compute it, too.

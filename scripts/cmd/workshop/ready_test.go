@@ -26,6 +26,31 @@ func TestTheCodeOfAReadyMachine(t *testing.T) {
 	}
 }
 
+// An evening with chapter 05 needs operator-sdk, kubebuilder and the modules of a new project: scaffold.sh brings them.
+func TestReadyForAnEveningWith05(t *testing.T) {
+	recipe, err := exec.Command("make", "-n", "-C", filepath.Join("..", "..", ".."), "ready", "CH=05").Output()
+	if err != nil || !strings.Contains(string(recipe), `--ch "$CH"`) {
+		t.Errorf("the recipe does not pass CH on: %s %v", recipe, err)
+	}
+	root := t.TempDir()
+	dir := filepath.Join(root, scaffolds)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\necho \"run $*\" >>" + filepath.Join(root, "log") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "scaffold.sh"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, chapters := range [][]string{{"04-controller-runtime", "06-deploy"}, {scaffolds + "/nginx-operator"}} {
+		if err := (workshop{root: root}).scaffold(t.Context(), chapters); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log, err := os.ReadFile(filepath.Join(root, "log")); string(log) != "run \nrun kubebuilder\n" {
+		t.Errorf("scaffold.sh was run so: %q, %v", log, err)
+	}
+}
+
 // A bundle is an archive: the command does not ask git there, and prints the same code as in a clone.
 func TestAnArchiveKnowsItsCommit(t *testing.T) {
 	root := t.TempDir()
