@@ -276,34 +276,3 @@ func TestGoRunIgnoresAGoWorkOfAnotherProject(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }
-
-// Each value is one argument of the program, whatever characters the value has.
-func TestMakeHandsValuesOn(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
-	recipes, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, value := "", `a teacher's "bundle", of ; all`
-	variable := regexp.MustCompile(`\$\$\{?([A-Z_]+)`)
-	tried := 0
-	for line := range strings.Lines(string(recipes)) {
-		if name, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "#") {
-			target = name
-		}
-		if !strings.Contains(line, "$(WORKSHOP)") && !strings.HasPrefix(line, "\t--") {
-			continue
-		}
-		for _, match := range variable.FindAllStringSubmatch(line, -1) {
-			tried++
-			cmd := exec.Command("make", "-s", target, `WORKSHOP=printf '[%s]\n'`, match[1]+"="+value)
-			cmd.Dir = root
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "["+value+"]") {
-				t.Errorf("make %s %s=…: %v\n%s", target, match[1], err, out)
-			}
-		}
-	}
-	if tried < 40 {
-		t.Errorf("%d variables were tried", tried)
-	}
-}
