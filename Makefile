@@ -79,7 +79,8 @@ exercise: ## Write an operator step by step: make exercise, or make exercise EX=
 
 # ROOM=http://… NAME=… sends the verdict to the instructor, under the name that you choose; nothing is sent without it.
 check: ## Let the lab judge what you wrote: make check, make check WATCH=1
-	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) $(if $(filter ROOM,$(typed)),--room "$$ROOM") $(if $(filter NAME,$(typed)),--name "$$NAME")
+	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) \
+	$(if $(filter ROOM,$(typed)),--room "$$ROOM") $(if $(filter NAME,$(typed)),--name "$$NAME")
 
 hint: ## Get a hint that fits your last failure, then more of it
 	@$(WORKSHOP) hint --ex "$$EX"

@@ -12,6 +12,9 @@ import (
 // A use is a variable of the Makefile in the recipe of a target, with the text that has it.
 type use struct{ target, name, text string }
 
+// A call is a line that calls the workshop's program, or continues such a line.
+var call = regexp.MustCompile(`\$\(WORKSHOP\)|^\t(--|\$\(if)`)
+
 var variable = regexp.MustCompile(`\$\$\{?([A-Z_]+)|\$\(([A-Z_]+)\)`)
 
 // usesOfVariables returns each variable with which a target calls the workshop's program.
@@ -26,7 +29,7 @@ func usesOfVariables(t *testing.T, root string) (all []use) {
 		if name, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "#") {
 			target = name
 		}
-		if !strings.Contains(line, "$(WORKSHOP)") && !strings.HasPrefix(line, "\t--") {
+		if !call.MatchString(line) {
 			continue
 		}
 		for _, match := range variable.FindAllStringSubmatch(line, -1) {
