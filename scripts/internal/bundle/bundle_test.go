@@ -327,6 +327,9 @@ esac`)
 	if node, err := os.ReadFile(filepath.Join(state, NodeFile)); string(node) != "kindest/node:v1.37.0\n" {
 		t.Errorf("the node is %q (%v)", node, err)
 	}
+	if about, err := os.Stat(state); err != nil || about.Mode().Perm() != 0o700 {
+		t.Errorf("another user can read the state: %v, %v", about.Mode(), err)
+	}
 }
 
 func TestBundlesAreServed(t *testing.T) {
