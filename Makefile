@@ -11,6 +11,11 @@ typed := $(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v))
 MAKEOVERRIDES :=
 $(foreach v,$(typed) BRIEF CHECK CODES FAST KIND PAUSE PRESENT VERBOSE WATCH YES,\
 $(if $(filter-out undefined,$(origin $v)),$(eval override export $v := $$(value $v))))
+# bash cannot read files of a clone that Git for Windows has converted.
+ifneq ($(filter-out 0,$(shell grep -c "$$(printf '\r')" scripts/workshop 2>/dev/null)),)
+$(error The files have CRLF at the ends of lines. Commit or stash your changes, then: \
+git config core.autocrlf false && git rm -rq --cached . && git reset -q --hard)
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \

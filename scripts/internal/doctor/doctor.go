@@ -57,6 +57,7 @@ type check struct {
 var checks = []check{
 	{"Go", checkGo},
 	{"git", checkGit},
+	{"Lines", checkLines},
 	{"Disk", checkDisk},
 	{"Memory", checkMemory},
 	{"Ports", checkPorts},

@@ -48,6 +48,15 @@ var scenes = map[string]map[string]scene{
 			w.script("git", "echo xcode-select: note: No developer tools were found >&2; exit 1")
 		}, Failure, "No developer tools", "applies patches", "xcode-select --install"},
 	},
+	"Lines": {
+		"a checkout of Git for Windows": {func(w *fixture) {
+			w.script("git", `printf 'i/lf w/crlf attr/ Makefile\ni/lf w/mixed attr/ README.md\ni/-text w/-text attr/ a.png\n'`)
+		}, Failure, "2 files have CRLF", "core.autocrlf", "git config core.autocrlf false"},
+		"a file that was removed": {func(w *fixture) { w.script("git", `echo 'i/lf w/ attr/ Makefile'`) }, OK,
+			"converted", "", ""},
+		"an unpacked archive": {func(w *fixture) { w.script("git", "echo not a git repository >&2; exit 128") },
+			NotApplicable, "not a clone", "", ""},
+	},
 	"Disk": {
 		"a little short": {func(w *fixture) { w.Disk = func(string) (uint64, error) { return 8*gib - 1, nil } },
 			Warning, "Only 8.0 GiB free for /", "about 6 GB", "go env -w GOCACHE="},
