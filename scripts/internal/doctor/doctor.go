@@ -58,6 +58,7 @@ var checks = []check{
 	{"Go", checkGo},
 	{"git", checkGit},
 	{"Lines", checkLines},
+	{"Variables", checkVariables},
 	{"Disk", checkDisk},
 	{"Memory", checkMemory},
 	{"Ports", checkPorts},

@@ -19,7 +19,7 @@ type fixture struct {
 }
 
 // Variables that a check, or the real go command, reads from the environment of the test.
-var variables = append([]string{"GOFLAGS", "GOWORK", "GOTOOLCHAIN", "no_proxy", "NO_PROXY"}, proxyVariables...)
+var variables = append([]string{"GOFLAGS", "GOWORK", "GOBIN", "GOOS", "GOARCH", "GOTOOLCHAIN", "no_proxy", "NO_PROXY"}, proxyVariables...)
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
