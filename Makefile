@@ -2,11 +2,20 @@
 # CH=03 narrows a target to one chapter; any unique beginning of a folder's name will do.
 MAKEFLAGS += --no-print-directory
 WORKSHOP := scripts/workshop
-DEMO := 04-controller-runtime
-# An option for a variable that was typed after make. A variable of the environment, such as NAME in WSL, does not
-# count.
-typed = $(if $(findstring command,$(origin $2)),--$1 "$$$2")
-# Recipes read "$$CH", which make exports: an apostrophe in $(CH) would end a word of the shell.
+override DEMO := 04-controller-runtime
+# The variables that were typed after make. A variable of the environment, such as NAME in WSL, is not among them.
+typed := $(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v))
+# Values are text: make expands no $(shell …) in a value, whether it was typed or comes from the environment, and does
+# not hand it to another make. Recipes read "$$CH" from the environment, because an apostrophe in $(CH) would end a word
+# of the shell.
+MAKEOVERRIDES :=
+$(foreach v,$(typed) BRIEF CHECK CODES FAST KIND PAUSE PRESENT VERBOSE WATCH YES,\
+$(if $(filter-out undefined,$(origin $v)),$(eval override export $v := $$(value $v))))
+# bash cannot read files of a clone that Git for Windows has converted.
+ifneq ($(filter-out 0,$(shell grep -c "$$(printf '\r')" scripts/workshop 2>/dev/null)),)
+$(error The files have CRLF at the ends of lines. Commit or stash your changes, then: \
+git config core.autocrlf false && git rm -rq --cached . && git reset -q --hard)
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor up down status shell watch demo open page test verify lint sync kind-up kind-down kind-test \
@@ -75,7 +84,8 @@ exercise: ## Write an operator step by step: make exercise, or make exercise EX=
 
 # ROOM=http://… NAME=… sends the verdict to the instructor, under the name that you choose; nothing is sent without it.
 check: ## Let the lab judge what you wrote: make check, make check WATCH=1
-	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) $(call typed,room,ROOM) $(call typed,name,NAME)
+	@$(WORKSHOP) check --ex "$$EX" $(if $(WATCH),--watch) $(if $(VERBOSE),--verbose) \
+	$(if $(filter ROOM,$(typed)),--room "$$ROOM") $(if $(filter NAME,$(typed)),--name "$$NAME")
 
 hint: ## Get a hint that fits your last failure, then more of it
 	@$(WORKSHOP) hint --ex "$$EX"

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/scripts/internal/bundle"
+	"example.com/operator-workshop/scripts/internal/exercise"
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
 
@@ -69,11 +70,35 @@ exercises need a network. The page of 05, "make verify" and "make lint" still do
 	return cmd
 }
 
+// exerciseIDs returns the IDs with which `make check` reports.
+func (w workshop) exerciseIDs() ([]string, error) {
+	all, err := exercise.Load(w.root)
+	if err != nil {
+		return nil, err
+	}
+	bugs, err := exercise.Bugs(w.root)
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{exercise.CapstoneID}
+	for _, e := range all {
+		ids = append(ids, e.ID)
+	}
+	for _, b := range bugs {
+		ids = append(ids, b.Exercise().ID)
+	}
+	return ids, nil
+}
+
 func serveCommand() *cobra.Command {
 	var address string
 	cmd := newCommand("serve-bundle", "Give the bundles to a room", cobra.NoArgs,
 		func(cmd *cobra.Command, w workshop, _ []string) error {
-			return bundle.Serve(cmd.Context(), w.bundles(), cmp.Or(address, "127.0.0.1:8400"), os.Stdout)
+			exercises, err := w.exerciseIDs()
+			if err != nil {
+				return err
+			}
+			return bundle.Serve(cmd.Context(), w.bundles(), cmp.Or(address, "127.0.0.1:8400"), exercises, os.Stdout)
 		})
 	cmd.Flags().StringVar(&address, "address", "", "where to listen")
 	return cmd

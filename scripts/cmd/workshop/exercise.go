@@ -255,7 +255,7 @@ func checkCommand() *cobra.Command {
 	var address, name string
 	cmd := courseCommand("check", "Judge your solution: the check of this exercise, and all before it",
 		func(cmd *cobra.Command, w workshop, c exercise.Course, id string) error {
-			attendee, err := room.Join(address, name)
+			attendee, err := room.Join(address, name, w.state)
 			if err != nil {
 				return err
 			}

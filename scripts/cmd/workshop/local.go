@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,7 +168,16 @@ func statusCommand() *cobra.Command {
 func (w workshop) terminal() []string {
 	c := w.cluster()
 	return []string{"KUBECONFIG=" + c.Kubeconfig(), "KUBECACHEDIR=" + c.KubectlCache(),
-		"WORKSHOP_LOGS=" + c.PageLogs(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly"}
+		"WORKSHOP_LOGS=" + c.PageLogs(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
+}
+
+// foreign are settings of Go for other projects, without which a terminal of the workshop works.
+var foreign = []string{"GOBIN", "GOTOOLCHAIN"}
+
+func isForeign(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	return slices.Contains(foreign, name)
 }
 
 // exports returns the shell commands that make a terminal use the cluster.
@@ -177,6 +187,7 @@ func (w workshop) exports() string {
 		name, value, _ := strings.Cut(kv, "=")
 		fmt.Fprintf(&text, "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 	}
+	fmt.Fprintf(&text, "unset %s\n", strings.Join(foreign, " "))
 	return text.String() + fmt.Sprintf("export PATH='%s':\"$PATH\"\n", strings.ReplaceAll(w.bin(), "'", `'\''`))
 }
 
@@ -212,7 +223,8 @@ func shellCommand() *cobra.Command {
 			fmt.Println("kubectl in this shell talks to the local cluster; `exit` leaves it.")
 			cmd := exec.Command(shell) // not bound to the context: the shell handles Ctrl-C
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-			cmd.Env = append(os.Environ(), append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))...)
+			cmd.Env = append(w.terminal(), "PATH="+w.bin()+":"+os.Getenv("PATH"))
+			cmd.Env = append(slices.DeleteFunc(os.Environ(), isForeign), cmd.Env...)
 			var left *exec.ExitError // a shell returns the code of its last command, which is not our error
 			if err := cmd.Run(); err != nil && !errors.As(err, &left) {
 				return err

@@ -59,7 +59,17 @@ func here() (workshop, error) {
 			err = os.Setenv("WORKSHOP_STATE", w.state) // for programs that run elsewhere
 		}
 	}
-	return w, err
+	return w, errors.Join(err, w.hideState())
+}
+
+// hideState closes the state folder to other users of the machine, because an older version left it open. A folder that
+// the user has named may have other contents.
+func (w workshop) hideState() error {
+	about, err := os.Stat(w.state)
+	if err != nil || about.Mode().Perm()&0o077 == 0 || w.state != filepath.Join(w.root, ".workshop") {
+		return nil
+	}
+	return os.Chmod(w.state, 0o700)
 }
 
 func (w workshop) bin() string { return filepath.Join(w.root, "bin") }

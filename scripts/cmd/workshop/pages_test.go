@@ -249,7 +249,8 @@ func TestPagesUseNoNameInASharedFolder(t *testing.T) {
 	}
 }
 
-func TestGoRunIgnoresAGoWorkOfAnotherProject(t *testing.T) {
+// A reader may have settings of Go for another project: in variables, and a go.work in a parent folder.
+func TestGoRunIgnoresSettingsForOtherProjects(t *testing.T) {
 	above := t.TempDir()
 	w := workshop{root: filepath.Join(above, "checkout"), state: filepath.Join(above, "checkout", ".workshop")}
 	for name, text := range map[string]string{
@@ -262,48 +263,28 @@ func TestGoRunIgnoresAGoWorkOfAnotherProject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("GOWORK", "")
-	run := func(before string) (string, error) {
-		cmd := exec.Command("bash", "-c", before+"go run .")
-		cmd.Dir = w.root
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-	if out, err := run(""); err == nil {
-		t.Errorf("the go.work has no effect:\n%s", out)
-	}
-	if out, err := run(w.exports()); err != nil || out != "it runs\n" {
-		t.Errorf("%v:\n%s", err, out)
-	}
-}
-
-// Each value is one argument of the program, whatever characters the value has.
-func TestMakeHandsValuesOn(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
-	recipes, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, value := "", `a teacher's "bundle", of ; all`
-	variable := regexp.MustCompile(`\$\$\{?([A-Z_]+)`)
-	tried := 0
-	for line := range strings.Lines(string(recipes)) {
-		if name, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "#") {
-			target = name
-		}
-		if !strings.Contains(line, "$(WORKSHOP)") && !strings.HasPrefix(line, "\t--") {
-			continue
-		}
-		for _, match := range variable.FindAllStringSubmatch(line, -1) {
-			tried++
-			cmd := exec.Command("make", "-s", target, `WORKSHOP=printf '[%s]\n'`, match[1]+"="+value)
-			cmd.Dir = root
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "["+value+"]") {
-				t.Errorf("make %s %s=…: %v\n%s", target, match[1], err, out)
+	for name, variable := range map[string]string{"a go.work": "GOWORK=", "another system": "GOOS=windows",
+		"another processor": "GOARCH=mips64", "flags": "GOFLAGS=-n", "an old Go": "GOTOOLCHAIN=go1.20.1",
+		"a folder of programs": "GOBIN=relative"} {
+		t.Run(name, func(t *testing.T) {
+			run := func(env []string, before string) (string, error) {
+				cmd := exec.Command("bash", "-c", before+"go run . && go install .")
+				cmd.Dir, cmd.Env = w.root, append(env, "GOPATH="+filepath.Join(above, "gopath"), "GOPROXY=off")
+				out, err := cmd.CombinedOutput()
+				return string(out), err
 			}
-		}
-	}
-	if tried < 40 {
-		t.Errorf("%d variables were tried", tried)
+			foreign := append(os.Environ(), variable)
+			if name != "a go.work" {
+				foreign = append(foreign, "GOWORK=off")
+			}
+			if out, err := run(foreign, w.exports()); err != nil || out != "it runs\n" {
+				t.Errorf("after workshop env: %v:\n%s", err, out)
+			}
+			name, value, _ := strings.Cut(variable, "=")
+			t.Setenv(name, value)
+			if out, err := run(w.pageEnv(), ""); err != nil || out != "it runs\n" {
+				t.Errorf("a block of a page: %v:\n%s", err, out)
+			}
+		})
 	}
 }

@@ -327,6 +327,9 @@ esac`)
 	if node, err := os.ReadFile(filepath.Join(state, NodeFile)); string(node) != "kindest/node:v1.37.0\n" {
 		t.Errorf("the node is %q (%v)", node, err)
 	}
+	if about, err := os.Stat(state); err != nil || about.Mode().Perm() != 0o700 {
+		t.Errorf("another user can read the state: %v, %v", about.Mode(), err)
+	}
 }
 
 func TestBundlesAreServed(t *testing.T) {
@@ -340,7 +343,7 @@ func TestBundlesAreServed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", out) }()
+	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, out) }()
 	text := make([]byte, 8192)
 	n, err := reader.Read(text)
 	must(t, err)
@@ -382,14 +385,14 @@ func TestBundlesAreServed(t *testing.T) {
 
 func TestOnlyANamedAddressIsServed(t *testing.T) {
 	dir := t.TempDir()
-	err := Serve(t.Context(), dir, "127.0.0.1:0", io.Discard)
+	err := Serve(t.Context(), dir, "127.0.0.1:0", nil, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "run make bundle") {
 		t.Errorf("without a bundle: %v", err)
 	}
 	write(t, filepath.Join(dir, unbundle.SumsFile), "")
 	for address, want := range map[string]string{"0.0.0.0:8400": "name one address", ":8400": "name one address",
 		"[::]:8400": "name one address", "8400": "HOST:PORT", "203.0.113.1:8400": "ADDRESS=HOST:PORT"} {
-		if err := Serve(t.Context(), dir, address, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Serve(t.Context(), dir, address, nil, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

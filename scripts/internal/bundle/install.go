@@ -55,7 +55,7 @@ func loadImages(ctx context.Context, b tools.Builder, dir, state, node string) e
 	if _, err := docker(ctx, time.Hour, "load", "-i", filepath.Join(dir, imagesFile)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(state, 0o755); err != nil {
+	if err := os.MkdirAll(state, 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(state, NodeFile), []byte(node+"\n"), 0o644)

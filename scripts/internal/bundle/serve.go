@@ -19,8 +19,8 @@ import (
 )
 
 // Serve gives the bundles in dir to all clients that reach address, until ctx ends. Its folder modules is a module
-// proxy. It also collects the progress of attendees who send it.
-func Serve(ctx context.Context, dir, address string, out io.Writer) error {
+// proxy. It also collects the progress of attendees who send it, for the given exercises.
+func Serve(ctx context.Context, dir, address string, exercises []string, out io.Writer) error {
 	sums, err := os.ReadFile(filepath.Join(dir, unbundle.SumsFile))
 	if err != nil {
 		return fmt.Errorf("there is no bundle in %s: run make bundle", dir)
@@ -40,7 +40,7 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	base := "http://" + listener.Addr().String()
 	code := unbundle.Code(sums)
 	text := lines(string(sums), base, "printf 'Code: '; read -r code")
-	progress := room.NewServer(listener.Addr().String())
+	progress := room.NewServer(listener.Addr().String(), exercises)
 	fmt.Fprintf(out, screen, base, code, lines(string(sums), base, "code="+code), hint(base), base+progress.Screen())
 	handler := http.NewServeMux()
 	progress.Routes(handler)
@@ -49,8 +49,8 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 		_, _ = io.WriteString(w, text)
 	})
 	handler.Handle("GET /", http.FileServerFS(filesOnly{root.FS()}))
-	// Downloads have no time limit, because a room shares its network.
-	server := http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	// A request must be complete soon. Downloads have no time limit, because a room shares its network.
+	server := http.Server{Handler: handler, ReadTimeout: readTimeout, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -58,6 +58,9 @@ func Serve(ctx context.Context, dir, address string, out io.Writer) error {
 	}
 	return nil
 }
+
+// readTimeout is how long a client may take to send a request, with its body.
+const readTimeout = 5 * time.Second
 
 // named refuses an address that stands for all addresses of this machine: attendees must be able to type the address.
 func named(address string) error {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/operator-workshop/scripts/internal/unbundle"
 )
@@ -75,7 +77,7 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 	write(t, filepath.Join(dir, unbundle.SumsFile), sums)
 	ctx, cancel := context.WithCancel(t.Context())
 	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
-	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", screen) }()
+	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, screen) }()
 	<-screen.full
 	base, _, _ := strings.Cut(strings.TrimPrefix(screen.text.String(), "Attendees open "), " in a browser")
 	response, err := http.Get(base)
@@ -122,4 +124,34 @@ func TestALineRunsNothingWithoutTheCode(t *testing.T) {
 	}
 	cancel()
 	must(t, <-done)
+}
+
+// A client that begins a request and never ends it does not hold its connection.
+func TestARequestThatNeverEndsIsEnded(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, unbundle.SumsFile), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	screen, done := &terminal{full: make(chan struct{})}, make(chan error, 1)
+	go func() { done <- Serve(ctx, dir, "127.0.0.1:0", nil, screen) }()
+	<-screen.full
+	base, _, _ := strings.Cut(strings.TrimPrefix(screen.text.String(), "Attendees open "), " in a browser")
+	host := strings.TrimPrefix(base, "http://")
+	for _, path := range []string{"/room", "/"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			connection, err := net.Dial("tcp", host)
+			must(t, err)
+			defer connection.Close()
+			_, err = fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"+
+				"Content-Length: 900\r\n\r\n{", path, host)
+			must(t, errors.Join(err, connection.SetReadDeadline(time.Now().Add(4*readTimeout))))
+			if _, err := io.Copy(io.Discard, connection); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the server still waits")
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-done)
+	})
 }

@@ -57,6 +57,8 @@ type check struct {
 var checks = []check{
 	{"Go", checkGo},
 	{"git", checkGit},
+	{"Lines", checkLines},
+	{"Variables", checkVariables},
 	{"Disk", checkDisk},
 	{"Memory", checkMemory},
 	{"Ports", checkPorts},

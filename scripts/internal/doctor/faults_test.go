@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,31 @@ var scenes = map[string]map[string]scene{
 		"macOS without its command line tools": {func(w *fixture) {
 			w.script("git", "echo xcode-select: note: No developer tools were found >&2; exit 1")
 		}, Failure, "No developer tools", "applies patches", "xcode-select --install"},
+	},
+	"Lines": {
+		"a checkout of Git for Windows": {func(w *fixture) {
+			w.script("git", `printf 'i/lf w/crlf attr/ Makefile\ni/lf w/mixed attr/ README.md\ni/-text w/-text attr/ a.png\n'`)
+		}, Failure, "2 files have CRLF", "core.autocrlf", "git config core.autocrlf false"},
+		"a file that was removed": {func(w *fixture) { w.script("git", `echo 'i/lf w/ attr/ Makefile'`) }, OK,
+			"converted", "", ""},
+		"an unpacked archive": {func(w *fixture) { w.script("git", "echo not a git repository >&2; exit 128") },
+			NotApplicable, "not a clone", "", ""},
+	},
+	"Variables": {
+		"another machine": {environment("GOOS", "plan9", "GOARCH", "mips"), Warning,
+			"GOOS=plan9 (programs are built for another machine: Exec format error); GOARCH=mips", "go build",
+			"unset GOOS GOARCH\n"},
+		"this machine":       {environment("GOOS", runtime.GOOS, "GOARCH", runtime.GOARCH), OK, "no setting", "", ""},
+		"flags":              {environment("GOFLAGS", "-mod=vendor"), Warning, "GOFLAGS=-mod=vendor", "go run", "unset GOFLAGS"},
+		"a workspace":        {environment("GOWORK", "/home/jane/go.work"), Warning, "GOWORK=/home", "go build", "unset GOWORK"},
+		"a folder":           {environment("GOBIN", "/home/jane/bin"), Warning, "`go install` writes there", "go build", "unset GOBIN"},
+		"an old toolchain":   {environment("GOTOOLCHAIN", "go1.25.1"), Warning, "asks for Go 1.26", "go build", "unset GOTOOLCHAIN"},
+		"no other toolchain": {environment("GOTOOLCHAIN", "local", "GOWORK", "off", "GOFLAGS", "-mod=readonly"), OK, "no", "", ""},
+		"a setting of go env -w": {func(w *fixture) {
+			w.write("env", "GOPROXY=direct\nGOARCH=mips\n")
+			w.script("go", "echo "+quote(w.file("env")))
+		}, Warning, "GOARCH=mips", "go build", "go env -u GOARCH\n"},
+		"no go to ask": {func(w *fixture) { w.remove("go") }, OK, "no setting", "", ""},
 	},
 	"Disk": {
 		"a little short": {func(w *fixture) { w.Disk = func(string) (uint64, error) { return 8*gib - 1, nil } },

@@ -19,7 +19,7 @@ type fixture struct {
 }
 
 // Variables that a check, or the real go command, reads from the environment of the test.
-var variables = append([]string{"GOFLAGS", "GOWORK", "GOTOOLCHAIN", "no_proxy", "NO_PROXY"}, proxyVariables...)
+var variables = append([]string{"GOFLAGS", "GOWORK", "GOBIN", "GOOS", "GOARCH", "GOTOOLCHAIN", "no_proxy", "NO_PROXY"}, proxyVariables...)
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
@@ -37,7 +37,7 @@ func newFixture(t *testing.T) *fixture {
 	w.write("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n")
 	w.write("proc/sys/fs/inotify/max_user_instances", "512\n")
 	w.write("proc/sys/fs/inotify/max_user_watches", "524288\n")
-	w.script("git", `echo "git version 2.47.0"`)
+	w.script("git", `[ "$1" = --version ] && echo "git version 2.47.0" || echo "i/lf w/lf attr/ Makefile"`)
 	w.script("docker", `[ "$1" = info ] && echo 29.1.0 cgroup v2`)
 	w.goVersion("go version go1.26.8 linux/amd64")
 	return w

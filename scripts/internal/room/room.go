@@ -5,12 +5,18 @@ package room
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -25,12 +31,15 @@ type Report struct {
 	Passed   bool   `json:"passed"`
 	// Check is the first failed check.
 	Check string `json:"check,omitempty"`
+	// Token belongs to the name: the first report under a name gives it its token, and others need it.
+	Token string `json:"token"`
 }
 
 var (
 	names     = regexp.MustCompile(`^[\pL\pN][\pL\pN ._-]{0,29}$`)
 	exercises = regexp.MustCompile(`^[a-z0-9./-]{1,60}$`)
 	checks    = regexp.MustCompile(`^[\w ./|-]{0,80}$`)
+	tokens    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
 func (r Report) check() error {
@@ -41,16 +50,18 @@ func (r Report) check() error {
 		return fmt.Errorf("%q is not an exercise", r.Exercise)
 	case !checks.MatchString(r.Check):
 		return fmt.Errorf("%q is not the name of a check", r.Check)
+	case !tokens.MatchString(r.Token):
+		return errors.New("a report has the token of its name")
 	}
 	return nil
 }
 
 // An Attendee sends reports.
-type Attendee struct{ address, name string }
+type Attendee struct{ address, name, token string }
 
 // Join returns an attendee who sends reports to the address that an instructor gives. Without an address, no report is
-// ever sent.
-func Join(address, name string) (Attendee, error) {
+// ever sent. The folder state keeps the attendee's secret.
+func Join(address, name, state string) (Attendee, error) {
 	if address == "" {
 		if name != "" {
 			return Attendee{}, fmt.Errorf("NAME=%s is not sent anywhere: add ROOM=http://…, your instructor's address", name)
@@ -62,10 +73,24 @@ func Join(address, name string) (Attendee, error) {
 		return Attendee{}, fmt.Errorf("ROOM=%s: it must be the address of your instructor, such as "+
 			"http://192.168.1.5:8400", address)
 	}
-	if err := (Report{Name: name, Exercise: "04.1"}).check(); err != nil {
-		return Attendee{}, fmt.Errorf("%w: choose the one that the instructor may see", err)
+	if !names.MatchString(name) {
+		return Attendee{}, fmt.Errorf("%w: choose the one that the instructor may see", Report{Name: name}.check())
 	}
-	return Attendee{address: "http://" + u.Host, name: name}, nil
+	a := Attendee{address: "http://" + u.Host, name: name}
+	a.token, err = a.makeToken(filepath.Join(state, "room"))
+	return a, err
+}
+
+// makeToken derives the token of this name in this room from a secret in a file. Another room does not learn it.
+func (a Attendee) makeToken(file string) (string, error) {
+	secret, err := os.ReadFile(file)
+	if len(secret) == 0 {
+		secret = []byte(rand.Text())
+		err = errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, secret, 0o600))
+	}
+	mac := hmac.New(sha256.New, secret)
+	_, _ = io.WriteString(mac, a.address+" "+a.name) // it never fails
+	return hex.EncodeToString(mac.Sum(nil)), err
 }
 
 // patience is how much longer a check may take when a room does not answer.
@@ -76,7 +101,7 @@ func (a Attendee) Send(ctx context.Context, out io.Writer, exercise string, pass
 	if a.address == "" {
 		return
 	}
-	r := Report{Name: a.name, Exercise: exercise, Passed: passed, Check: failed}
+	r := Report{Name: a.name, Exercise: exercise, Passed: passed, Check: failed, Token: a.token}
 	if err := a.post(ctx, r); err != nil {
 		fmt.Fprintf(out, "note: nothing was sent to the room (%.60v); your check counts all the same\n", err)
 		return

@@ -8,6 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +22,7 @@ func start(t *testing.T) (s *Server, base string) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	s = NewServer(server.Listener.Addr().String())
+	s = NewServer(server.Listener.Addr().String(), []string{"04.2", "04.3"})
 	s.Routes(mux)
 	return s, server.URL
 }
@@ -40,7 +44,7 @@ func get(t *testing.T, address string) (int, string) {
 func TestTheInstructorSeesWhoPassedAndWhatFails(t *testing.T) {
 	s, base := start(t)
 	for _, name := range []string{"anna", "Jörg B."} {
-		a, err := Join(base, name)
+		a, err := Join(base, name, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +86,7 @@ func TestAttacks(t *testing.T) {
 		text, _ := io.ReadAll(answer.Body)
 		return answer.StatusCode, string(text)
 	}
-	const good, json = `{"name":"anna","exercise":"04.2","passed":true}`, "application/json"
+	const good, json = `{"name":"anna","exercise":"04.2","passed":true,"token":"` + token + `"}`, "application/json"
 	for what, test := range map[string]struct {
 		body, kind, host string
 		want             int
@@ -94,6 +98,7 @@ func TestAttacks(t *testing.T) {
 		"a check with markup":     {`{"name":"a","exercise":"04.2","check":"<b>"}`, json, "", http.StatusBadRequest},
 		"a field of nobody":       {`{"name":"a","exercise":"04.2","source":"x"}`, json, "", http.StatusBadRequest},
 		"too much":                {`{"name":"` + strings.Repeat("a", 2*mostBytes) + `"}`, json, "", http.StatusBadRequest},
+		"no token":                {`{"name":"a","exercise":"04.2"}`, json, "", http.StatusBadRequest},
 		"no report":               {`[]`, json, "", http.StatusBadRequest},
 	} {
 		if code, text := post(test.body, test.kind, test.host); code != test.want {
@@ -105,14 +110,96 @@ func TestAttacks(t *testing.T) {
 			t.Errorf("%s shows %s", path, text)
 		}
 	}
-	for n := range mostAttendees + 1 {
-		code, _ := post(fmt.Sprintf(`{"name":"a%d","exercise":"04.2","passed":true}`, n), json, "")
-		if want := n < mostAttendees; (code == http.StatusNoContent) != want {
-			t.Fatalf("attendee %d: %d", n, code)
+	if n := len(s.view().Attendees); n != 0 {
+		t.Errorf("there are %d attendees", n)
+	}
+}
+
+// token is the token of a client that is no attendee.
+const token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// join returns an attendee on a machine, and what a report as this attendee prints.
+func join(t *testing.T, base, name, machine string) (report func(exercise string) string) {
+	t.Helper()
+	a, err := Join(base, name, machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(exercise string) string {
+		var out bytes.Buffer
+		a.Send(t.Context(), &out, exercise, true, "")
+		return out.String()
+	}
+}
+
+// Names that one machine invents leave space for others, and the room for an exercise has no other exercise.
+func TestOneMachineCannotFillTheRoom(t *testing.T) {
+	s, base := start(t)
+	for n := range mostNames + 1 {
+		said := join(t, base, fmt.Sprintf("a%d", n), t.TempDir())("04.2")
+		if sent := strings.HasPrefix(said, "sent"); sent != (n < mostNames) {
+			t.Fatalf("name %d: %s", n, said)
 		}
 	}
-	if n := len(s.view().Attendees); n != mostAttendees {
-		t.Errorf("there are %d attendees", n)
+	for n := range mostAttendees {
+		from := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(n / 256), byte(n)}), 32)
+		code, why := s.keep(Report{Name: fmt.Sprintf("b%d", n), Exercise: "04.2", Token: token}, from)
+		if (why == "") != (n < mostAttendees-mostNames) {
+			t.Fatalf("attendee %d of other addresses: %d %s", n, code, why)
+		}
+	}
+	for from, want := range map[string]string{"192.0.2.7:80": "192.0.2.7/32", "[::ffff:192.0.2.7]:80": "192.0.2.7/32",
+		"[2001:db8:0:1:2:3:4:5]:80": "2001:db8:0:1::/64"} {
+		if is := networkOf(&http.Request{RemoteAddr: from}).String(); is != want {
+			t.Errorf("%s is of %s, want %s", from, is, want)
+		}
+	}
+}
+
+func TestTheRoomHasOnlyExercisesOfTheCourse(t *testing.T) {
+	s, base := start(t)
+	if said := join(t, base, "anna", t.TempDir())("04.99"); !strings.Contains(said, "not an exercise") {
+		t.Error(said)
+	}
+	if v := s.view(); len(v.Attendees) > 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// A name belongs to the machine that has sent it first, until the instructor removes its row.
+func TestANameBelongsToItsFirstMachine(t *testing.T) {
+	mine, other := t.TempDir(), t.TempDir()
+	s, base := start(t)
+	if said := join(t, base, "anna", mine)("04.2"); !strings.HasPrefix(said, "sent") {
+		t.Fatal(said)
+	}
+	if said := join(t, base, "anna", other)("04.3"); !strings.Contains(said, "another machine uses this name") {
+		t.Errorf("another machine: %s", said)
+	}
+	if said := join(t, base, "anna", mine)("04.3"); !strings.HasPrefix(said, "sent") {
+		t.Errorf("the same machine, later: %s", said)
+	}
+	about, err := os.Stat(filepath.Join(mine, "room"))
+	if err != nil || about.Mode().Perm() != 0o600 {
+		t.Errorf("the secret: %v, %v", about, err)
+	}
+	remove := func(path string) {
+		answer, err := http.PostForm(base+path, url.Values{"name": {"anna"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+	}
+	remove("/room/guessed")
+	if _, page := get(t, base+s.Screen()); !strings.Contains(page, `value="anna"`) || strings.Contains(page, s.view().Attendees[0].token) {
+		t.Errorf("the row is gone, or shows its token:\n%s", page)
+	}
+	remove(s.Screen())
+	if _, page := get(t, base+s.Screen()); strings.Contains(page, "anna") {
+		t.Errorf("the row is still there:\n%s", page)
+	}
+	if said := join(t, base, "anna", other)("04.3"); !strings.HasPrefix(said, "sent") {
+		t.Errorf("the name is not free again: %s", said)
 	}
 }
 
@@ -130,7 +217,7 @@ func TestARoomThatCannotBeReached(t *testing.T) {
 	nobody := closed.Addr().String()
 	closed.Close()
 	for _, host := range []string{listener.Addr().String(), nobody} {
-		a, err := Join("http://"+host, "anna")
+		a, err := Join("http://"+host, "anna", t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +235,7 @@ func TestARoomThatCannotBeReached(t *testing.T) {
 }
 
 func TestNothingIsSentUnlessItIsAskedFor(t *testing.T) {
-	a, err := Join("", "")
+	a, err := Join("", "", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +252,7 @@ func TestNothingIsSentUnlessItIsAskedFor(t *testing.T) {
 		{"https://192.168.1.5", "anna", "it must be the address"},
 		{"http://192.168.1.5/other", "anna", "it must be the address"},
 	} {
-		if _, err := Join(test.address, test.name); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := Join(test.address, test.name, t.TempDir()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("ROOM=%s NAME=%s: %v, want %q", test.address, test.name, err, test.want)
 		}
 	}

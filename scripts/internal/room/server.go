@@ -6,10 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
+	"fmt"
 	"html/template"
 	"maps"
 	"mime"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -19,18 +21,23 @@ import (
 const (
 	mostBytes     = 1 << 10
 	mostAttendees = 300
-	mostExercises = 100
+	// mostNames is how many names come from one address: one machine does not fill the room. Attendees behind a router
+	// may share an address.
+	mostNames = 30
 )
 
 // A Server collects reports, and shows them to an instructor who knows its key.
 type Server struct {
 	host, key string
+	exercises []string // of the course
 	mu        sync.Mutex
 	attendees map[string]*attendee
+	names     map[netip.Prefix]int // how many names have come from an address
 }
 
 // An attendee has the data that were sent under a name.
 type attendee struct {
+	token  string
 	Name   string
 	Passed []string
 	// Now is the last report.
@@ -38,9 +45,10 @@ type attendee struct {
 	At  time.Time
 }
 
-// NewServer returns a room for a server at host, in the form HOST:PORT.
-func NewServer(host string) *Server {
-	return &Server{host: host, key: rand.Text(), attendees: map[string]*attendee{}}
+// NewServer returns a room for a server at host, in the form HOST:PORT, and for the exercises of a course.
+func NewServer(host string, exercises []string) *Server {
+	return &Server{host: host, key: rand.Text(), exercises: exercises, attendees: map[string]*attendee{},
+		names: map[netip.Prefix]int{}}
 }
 
 // Screen returns the path of the instructor's page. The path contains a secret.
@@ -50,6 +58,7 @@ func (s *Server) Screen() string { return "/room/" + s.key }
 func (s *Server) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /room", s.take)
 	mux.HandleFunc("GET /room/{key}", s.show)
+	mux.HandleFunc("POST /room/{key}", s.remove)
 }
 
 // take keeps a report. A page of another site cannot send a report: because of the content type, its browser would have
@@ -67,27 +76,70 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = report.check()
 	}
+	if err == nil && !slices.Contains(s.exercises, report.Exercise) {
+		err = fmt.Errorf("%q is not an exercise of this course", report.Exercise)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if code, why := s.keep(report, networkOf(r)); why != "" {
+		http.Error(w, why, code)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// networkOf returns the address of a client. Under IPv6 a machine has a whole network of addresses.
+func networkOf(r *http.Request) netip.Prefix {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // net/http always has an address and a port
+	address := from.Addr().Unmap()
+	network, _ := address.Prefix(min(64, address.BitLen()))
+	return network
+}
+
+// keep keeps a report, or returns the reason why not.
+func (s *Server) keep(report Report, from netip.Prefix) (code int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.attendees[report.Name]
-	if a == nil {
-		if len(s.attendees) == mostAttendees {
-			http.Error(w, "the room is full", http.StatusInsufficientStorage)
-			return
-		}
-		a = &attendee{Name: report.Name}
+	switch {
+	case a == nil && len(s.attendees) == mostAttendees:
+		return http.StatusInsufficientStorage, "the room is full"
+	case a == nil && s.names[from] == mostNames:
+		return http.StatusTooManyRequests, "too many names from this address"
+	case a == nil:
+		a = &attendee{token: report.Token, Name: report.Name}
 		s.attendees[report.Name] = a
+		s.names[from]++
+	case subtle.ConstantTimeCompare([]byte(a.token), []byte(report.Token)) != 1:
+		return http.StatusForbidden, "another machine uses this name: choose another, or ask your instructor"
 	}
+	report.Token = ""
 	a.Now, a.At = report, time.Now()
-	if report.Passed && !slices.Contains(a.Passed, report.Exercise) && len(a.Passed) < mostExercises {
+	if report.Passed && !slices.Contains(a.Passed, report.Exercise) {
 		a.Passed = append(a.Passed, report.Exercise)
 		slices.Sort(a.Passed)
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return 0, ""
+}
+
+// remove removes the row of a name, which is free again.
+func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
+	if !s.isInstructor(r) {
+		http.NotFound(w, r)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, mostBytes)
+	s.mu.Lock()
+	delete(s.attendees, r.PostFormValue("name"))
+	s.mu.Unlock()
+	http.Redirect(w, r, s.Screen(), http.StatusSeeOther)
+}
+
+// isInstructor reports whether a request has the key.
+func (s *Server) isInstructor(r *http.Request) bool {
+	return r.Host == s.host && subtle.ConstantTimeCompare([]byte(r.PathValue("key")), []byte(s.key)) == 1
 }
 
 // A sum is the number of attendees who fail at a check, or have passed an exercise.
@@ -107,14 +159,15 @@ th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid
 <table>{{range .Fails}}<tr><th>{{.Name}}<td>{{.Count}}{{else}}<tr><td>nothing{{end}}</table>
 <h2>Attendees</h2><table><tr><th>name<th>passed<th>the last check<th>at
 {{range .Attendees}}<tr><td>{{.Name}}<td>{{range .Passed}}{{.}} {{end}}
-<td>{{.Now.Exercise}} {{if .Now.Passed}}passed{{else}}failed {{.Now.Check}}{{end}}<td>{{.At.Format "15:04"}}{{end}}</table>
+<td>{{.Now.Exercise}} {{if .Now.Passed}}passed{{else}}failed {{.Now.Check}}{{end}}<td>{{.At.Format "15:04"}}
+<td><form method="post"><button name="name" value="{{.Name}}">remove</button></form>{{end}}</table>
 <p>Only what attendees sent. It is in the memory of the server,
 and gone when the server ends.</p></html>
 `))
 
 // show serves the instructor's page.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
-	if r.Host != s.host || subtle.ConstantTimeCompare([]byte(r.PathValue("key")), []byte(s.key)) != 1 {
+	if !s.isInstructor(r) {
 		http.NotFound(w, r)
 		return
 	}
@@ -126,7 +179,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy",
-		"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'")
+		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")

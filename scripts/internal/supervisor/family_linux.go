@@ -20,8 +20,34 @@ func adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned descendants: %w", err)
 	}
-	_ = os.WriteFile("/proc/self/comm", []byte(name), 0) // in a process list; without it, the supervisor works as well
 	return nil
+}
+
+// mark distinguishes the descendants of this supervisor from other children of the process that has started it. The
+// kernel has ignored this limit since Linux 2.4.25, descendants inherit it, and only root can raise it.
+func mark() error {
+	_ = os.WriteFile("/proc/self/comm", []byte(name), 0) // in a process list; without it, the supervisor works as well
+	limit := min(marked(0), 1<<30) - 1
+	return unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: limit, Max: limit})
+}
+
+// marked returns the mark of a process: the smaller, the more supervisors are above it. It is the largest number for a
+// process that this user may not examine.
+func marked(pid int) uint64 {
+	limit := unix.Rlimit{Max: unix.RLIM_INFINITY}
+	_ = unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit)
+	return limit.Max
+}
+
+// orphansOf returns the marked children of this process, except its supervisors, and their descendants.
+func orphansOf(all []process, supervisors map[int]bool) (found []process) {
+	own := marked(0)
+	for _, p := range all {
+		if p.parent == os.Getpid() && !supervisors[p.pid] && marked(p.pid) < own {
+			found = append(append(found, p), descendants(all, p.pid)...)
+		}
+	}
+	return found
 }
 
 // dieWithParent makes the kernel kill the program when the thread that starts it is gone, because then the supervisor

@@ -15,9 +15,13 @@ func executable() (string, error) { return os.Executable() }
 
 // This system has no equivalent of these functions.
 func adopt() error                       { return nil }
+func mark() error                        { return nil }
 func dieWithParent(*syscall.SysProcAttr) {}
 func setKernelLimits(int)                {}
 func raisePriority()                     {}
+
+// orphansOf finds none: an orphan is not a child of this process.
+func orphansOf([]process, map[int]bool) []process { return nil }
 
 // members returns the program, its descendants, and the processes of its group. It does not find a descendant in
 // another group whose parent has ended.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,7 +53,7 @@ func serve(control, reports *os.File) error {
 	// A caught signal is reset for the program; an ignored signal would stay ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGPIPE)
-	if err := adopt(); err != nil {
+	if err := errors.Join(adopt(), mark()); err != nil {
 		return err
 	}
 	var c Command

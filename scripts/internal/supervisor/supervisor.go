@@ -5,8 +5,9 @@
 // Between this process and the program is a supervisor: a second process of this executable file, in a separate
 // session. It holds one end of a pipe. When this process ends, for whatever reason, the pipe is closed, and the
 // supervisor ends the program. On Linux the supervisor is a subreaper: a descendant whose parent has ended becomes its
-// child, in any session or process group, so no descendant escapes. Other systems lack this function: there, the
-// supervisor ends the descendants that the process table still shows and the program's process group.
+// child, in any session or process group, so no descendant escapes. A program may kill its supervisor: this process is
+// a subreaper, too, and ends what is left. Other systems lack this function: there, the supervisor ends the descendants
+// that the process table still shows and the program's process group.
 package supervisor
 
 import (
@@ -106,10 +107,13 @@ func Start(c Command) (*Process, error) {
 		return nil, errors.Join(err, theirs.Close(), control.Close())
 	}
 	p := &Process{path: c.Path, control: control, ended: make(chan struct{})}
+	if err := adopt(); err != nil {
+		return nil, errors.Join(err, theirs.Close(), control.Close(), reports.Close(), theirReports.Close())
+	}
 	p.cmd = &exec.Cmd{Path: self, Args: []string{name}, Env: []string{}, Stdout: c.Output, Stderr: c.Output,
 		ExtraFiles: []*os.File{theirs, theirReports}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay: time.Second} // a process that could not be ended may hold the output open
-	err = p.cmd.Start()
+	err = supervisors.start(p.cmd)
 	_, _ = theirs.Close(), theirReports.Close() // when the supervisor is killed now, this process must notice it
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), reports.Close())
@@ -127,7 +131,7 @@ func Start(c Command) (*Process, error) {
 	}
 	if err != nil {
 		p.close()
-		return nil, errors.Join(err, p.cmd.Wait(), reports.Close())
+		return nil, errors.Join(err, p.gone(), reports.Close())
 	}
 	p.pid = first.PID
 	go p.wait(from, reports)
@@ -144,10 +148,20 @@ func (p *Process) wait(from *json.Decoder, reports io.Closer) {
 	p.exit = *last.Exit
 	p.exit.At = time.Now()
 	_ = from.Decode(&last) // the end of the pipe
-	_ = p.cmd.Wait()       // the report has the result
+	_ = p.gone()           // the report has the result
 	p.close()
 	_ = reports.Close()
 	close(p.ended)
+}
+
+// gone waits for the supervisor, and ends what a supervisor that was killed has left.
+func (p *Process) gone() error {
+	err := p.cmd.Wait()
+	supervisors.remove(p.cmd.Process.Pid)
+	if err != nil {
+		sweep()
+	}
+	return err
 }
 
 // close asks the supervisor to end everything.

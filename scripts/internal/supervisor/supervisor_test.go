@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,22 +173,41 @@ func TestTheLabIsGone(t *testing.T) {
 	}
 }
 
-// TestTheSupervisorIsGone kills the supervisor: the program ends with it.
+// TestTheSupervisorIsGone runs a program that kills its supervisor: the program ends with it, and every process that
+// the program has started. Another program, its supervisor, and other children of this process are not signalled.
 func TestTheSupervisorIsGone(t *testing.T) {
-	c := newCrowd(t)
+	other, c := newCrowd(t), newCrowd(t)
+	beside, err := Start(Command{Path: script(t, leaves+"sleep 300"), Env: other.env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Kill()
+	child := exec.Command("setsid", "sh", "-c", "sleep 300 & wait")
+	child.Env = other.env()
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = child.Process.Kill(), child.Wait() }()
+	const all = 8 // the program beside with what it leaves, and the child with its sleep
+	eventually(t, "the others run", func() bool { return len(other.pids()) >= all })
 	begin := filepath.Join(t.TempDir(), "begin")
-	p, err := Start(Command{Path: script(t, "sleep 300 &\nuntil [ -e "+begin+" ]; do sleep 0.01; done\n"+
+	p, err := Start(Command{Path: script(t, leaves+"until [ -e "+begin+" ]; do sleep 0.01; done\n"+
 		"kill -9 $PPID; sleep 300"), Env: c.env()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "it has started others", func() bool { return len(c.pids()) >= 6 })
+	before := other.pids()
 	if err := os.WriteFile(begin, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if exit := p.Exit(); exit.Signal != syscall.SIGKILL {
 		t.Errorf("it %v", exit)
 	}
-	eventually(t, "all processes are gone", func() bool { return len(c.pids()) == 0 })
+	c.gone()
+	if after := other.pids(); !slices.Equal(before, after) || !beside.Running() {
+		t.Errorf("others were signalled: before %v, after %v", before, after)
+	}
 }
 
 func TestAProgramThatCannotStart(t *testing.T) {

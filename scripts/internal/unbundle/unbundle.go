@@ -77,7 +77,7 @@ func Open(ctx context.Context, root, file, code string) (string, error) {
 		return "", err
 	}
 	fresh := dir + ".new"
-	err := errors.Join(os.RemoveAll(fresh), os.MkdirAll(fresh, 0o755))
+	err := errors.Join(os.RemoveAll(fresh), os.MkdirAll(fresh, 0o700))
 	if err == nil {
 		err = unpack(ctx, file, fresh)
 	}

@@ -37,7 +37,7 @@ const commands, more = "commands", "more"
 
 func (ts *terminals) open(c Config) (err error) {
 	ts.config, ts.all = c, map[string]*terminal{}
-	if err := os.MkdirAll(c.State, 0o755); err != nil {
+	if err := os.MkdirAll(c.State, 0o700); err != nil {
 		return err
 	}
 	self, err := process.Of(os.Getpid())

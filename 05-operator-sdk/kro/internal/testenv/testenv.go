@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -61,21 +63,28 @@ func Root() (string, error) {
 	return "", errors.Join(err, ErrNoRepository)
 }
 
+// An Environment is an API server whose etcd only this user can read and write: it listens on sockets in a private
+// folder. The etcd of a plain envtest.Environment listens on a port, without TLS, for each user of the machine.
+type Environment struct {
+	envtest.Environment
+	sockets string
+}
+
 // NewEnvironment returns an API server with the CRDs found at the given paths, to be started and stopped. Ctrl-C stops
 // it, too.
-func NewEnvironment(crds ...string) (*envtest.Environment, error) {
+func NewEnvironment(crds ...string) (*Environment, error) {
 	assets, err := Assets()
 	if err != nil {
 		return nil, err
 	}
-	env := &envtest.Environment{
+	env := &Environment{Environment: envtest.Environment{
 		BinaryAssetsDirectory: assets,
 		CRDDirectoryPaths:     crds,
 		ErrorIfCRDPathMissing: true,
 		// Never the cluster of KUBECONFIG, whatever USE_EXISTING_CLUSTER says.
 		UseExistingCluster:       new(false),
 		ControlPlaneStartTimeout: time.Minute, // of a busy machine: after the usual 20 s all would begin again
-	}
+	}}
 	// Without a given address kube-apiserver looks for the default route, and ends on a machine that has no
 	// network. A loopback address cannot be an endpoint of the Service "kubernetes", which no test needs.
 	// The plugin is OpenShift's: a user who sets an owner reference on an existing object needs delete on it.
@@ -83,8 +92,40 @@ func NewEnvironment(crds ...string) (*envtest.Environment, error) {
 		Set("advertise-address", "127.0.0.1").
 		Set("endpoint-reconciler-type", "none").
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	if err := env.hideEtcd(); err != nil {
+		return nil, err
+	}
 	OnInterrupt(func() { _ = env.Stop() })
 	return env, nil
+}
+
+// hideEtcd replaces the ports of etcd. Only the port for its health is left, which envtest asks.
+func (e *Environment) hideEtcd() (err error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	health := &url.URL{Scheme: "http", Host: free.Addr().String()}
+	if err := free.Close(); err != nil {
+		return err
+	}
+	if e.sockets, err = os.MkdirTemp("", "etcd-"); err != nil { // mode 0700
+		return err
+	}
+	client := "unix://" + filepath.Join(e.sockets, "client")
+	e.ControlPlane.Etcd = &envtest.Etcd{URL: health}
+	e.ControlPlane.Etcd.Configure().
+		Set("listen-client-urls", client).
+		Set("advertise-client-urls", client).
+		Set("listen-peer-urls", "unix://"+filepath.Join(e.sockets, "peer")).
+		Set("listen-metrics-urls", health.String())
+	e.ControlPlane.GetAPIServer().Configure().Set("etcd-servers", client)
+	return nil
+}
+
+// Stop ends the servers, and removes their files.
+func (e *Environment) Stop() error {
+	return errors.Join(e.Environment.Stop(), os.RemoveAll(e.sockets))
 }
 
 // Main runs the tests of a package on an API server that they share, and returns the code to exit with. Before the

@@ -2,25 +2,32 @@ package redact
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// formsOf are the forms in which logs and messages contain a value: plain, encoded, and each of these escaped. A log
-// of JSON lines escapes the message of an error twice.
+// formsOf are the forms in which logs and messages contain a value: plain, in upper and lower case, encoded, and each of
+// these escaped. A log of JSON lines escapes the message of an error twice. A text that was encoded as a whole contains a
+// fragment of base64, and twice encoded a fragment of a fragment.
 func formsOf(value string) (all []string) {
 	data := []byte(value)
-	encoded := []string{value, fmt.Sprintf("%x", data), fmt.Sprintf("%X", data),
-		strings.Trim(fmt.Sprintf("%d", data), "[]")}
-	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
-		base64.RawURLEncoding} {
-		encoded = append(encoded, encoding.EncodeToString(data))
+	encoded := []string{value, strings.ToUpper(value), strings.ToLower(value), fmt.Sprintf("%x", data),
+		fmt.Sprintf("%X", data), strings.Trim(fmt.Sprintf("%d", data), "[]")}
+	for _, encoding := range encodings {
+		once := encoding.EncodeToString(data)
+		encoded = append(encoded, once, encoding.EncodeToString([]byte(once)))
 	}
+	for _, once := range fragments(value) {
+		encoded = append(encoded, once)
+		encoded = append(encoded, fragments(once)...)
+	}
+	slices.Sort(encoded)
+	encoded = slices.Compact(encoded)
 	for _, form := range encoded {
 		all = append(all, form, url.QueryEscape(form), url.PathEscape(form), html.EscapeString(form))
 		for _, once := range escaped(form) {

@@ -25,13 +25,15 @@ type Secrets struct {
 	key []byte
 
 	mu     sync.Mutex
+	learnt map[string]bool
 	forms  map[string]string // hashes by the forms of a value in a text
 	public map[string]bool
 }
 
 // New returns Secrets without data.
 func New() *Secrets {
-	s := &Secrets{key: make([]byte, sha256.Size), forms: map[string]string{}, public: map[string]bool{}}
+	s := &Secrets{key: make([]byte, sha256.Size), learnt: map[string]bool{}, forms: map[string]string{},
+		public: map[string]bool{}}
 	_, _ = rand.Read(s.key) // it never fails
 	return s
 }
@@ -53,22 +55,23 @@ func (s *Secrets) Publish(names ...string) {
 	}
 }
 
-// Learn adds the data of a Secret, and each line of it, because a report may contain only some lines of a long text.
+// Learn adds the data of a Secret, and the strings in it, because a report may contain only a line of a long text, or
+// only the password of a URL.
 func (s *Secrets) Learn(secret *corev1.Secret) {
 	for _, value := range secret.Data {
 		s.add(string(value))
-		for line := range strings.Lines(string(value)) {
-			s.add(strings.TrimSpace(line))
-		}
+		s.add(strings.TrimSpace(string(value)))
+		embedded(string(value), 0, s.add)
 	}
 }
 
 func (s *Secrets) add(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(value) < shortest {
+	if len(value) < shortest || s.learnt[value] {
 		return
 	}
+	s.learnt[value] = true
 	for _, form := range formsOf(value) {
 		if _, known := s.forms[form]; !known {
 			s.forms[form] = s.Hash([]byte(value))

@@ -81,6 +81,55 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// A program prints a part of a Secret, or prints the Secret inside another text.
+func TestNoPartOfASecretIsLeft(t *testing.T) {
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	const password = "Zebra+Crossing/7?"
+	registry := `{"auths":{"registry.example.com":{"username":"bob","auth":"` + encode("bob:"+password) + `"}}}`
+	for name, secret := range map[string]string{
+		"alone": password, "a line": "user\n" + password + "\n", "JSON": `{"a":{"b":["` + password + `"]}}`,
+		"YAML": "users:\n- name: a\n  password: " + password + "\n", "auth for a registry": registry,
+		"a DSN":             "postgres://app:" + url.QueryEscape(password) + "@db.example.com/orders?sslmode=disable",
+		"a DSN of settings": "host=db user=app password=" + password + " sslmode=disable",
+		"settings":          "USER=app\nPASSWORD='" + password + "'\n", "base64 in JSON": `{"token":"` + encode(password) + `"}`,
+	} {
+		for form, printed := range map[string]string{
+			"plain": password, "upper case": strings.ToUpper(password), "lower case": strings.ToLower(password),
+			"base64": encode(password), "base64 twice": encode(encode(password)),
+			"JSON in base64":       encode(`{"password":"` + password + `"}`),
+			"JSON in base64, +1":   encode(`{"password": "` + password + `"}`),
+			"JSON in base64, +2":   encode(`{"a_password": "` + password + `"}`),
+			"JSON in base64 twice": encode(encode(`{"p":"` + password + `"} and more`)),
+			"of an address":        "postgres://other:" + url.QueryEscape(password) + "@db/orders",
+		} {
+			t.Run(name+", printed "+form, func(t *testing.T) {
+				got := knowing(secret).Text("before " + printed + " after")
+				if !strings.Contains(got, "hash:") || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
+					t.Fatalf("%q became %q", printed, got)
+				}
+				for _, part := range append(fragments(password), fragments(encode(password))...) {
+					if strings.Contains(got, part[2:len(part)-2]) {
+						t.Errorf("%q became %q, which contains %q", printed, got, part)
+					}
+				}
+				if strings.Contains(strings.ToLower(got), "crossing") {
+					t.Errorf("%q became %q", printed, got)
+				}
+			})
+		}
+	}
+}
+
+// The words of a Secret that are no secrets stay readable.
+func TestUsualWordsStayReadable(t *testing.T) {
+	s := knowing("host=db user=app password=pass-word sslmode=disable\n", `{"debug":"true","level":"info","password":"abcd"}`)
+	for text, want := range map[string]string{"disable is true, info": "disable is true, info", "abcd": s.Hash([]byte("abcd"))} {
+		if got := s.Text(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestAHashIsOfOneRun(t *testing.T) {
 	one, other := New(), New()
 	value := []byte("password")
