@@ -144,12 +144,13 @@ func (p Packer) git(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // Modules are the modules whose dependencies a room needs. Linters are not among them: they are for developers of the
-// workshop. operator-sdk is packed as a program, and OLM runs on kind on a machine with a network.
+// workshop. operator-sdk and restic are packed as programs, and OLM runs on kind on a machine with a network.
 func Modules(root string) ([]string, error) {
 	all, err := chapter.Modules(root)
 	return slices.DeleteFunc(all, func(dir string) bool {
 		dir = filepath.ToSlash(dir)
-		return strings.HasPrefix(dir, "scripts/linters") || dir == "scripts/operator-sdk" || dir == "05-operator-sdk/olm/programs"
+		return strings.HasPrefix(dir, "scripts/linters") ||
+			slices.Contains([]string{"scripts/operator-sdk", "scripts/restic", "05-operator-sdk/olm/programs"}, dir)
 	}), err
 }
 

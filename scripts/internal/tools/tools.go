@@ -1,5 +1,5 @@
-// Package tools builds the programs that are not ours, at the versions that scripts/tools/go.mod and
-// scripts/operator-sdk/go.mod pin, into the repository's bin/.
+// Package tools builds the programs that are not ours, at the versions that the go.mod files of scripts/tools,
+// scripts/operator-sdk and scripts/restic pin, into the repository's bin/.
 package tools
 
 import (
@@ -57,6 +57,9 @@ var All = []Tool{
 	{Name: "kustomize", Package: "sigs.k8s.io/kustomize/kustomize/v5"},
 	{Name: "kubebuilder", Package: "sigs.k8s.io/kubebuilder/v4"},
 	operatorSDK,
+	{Name: "restic", Package: "github.com/restic/restic/cmd/restic", Module: "restic"},
+	{Name: "rest-server", Package: "github.com/restic/rest-server/cmd/rest-server", Module: "restic"},
+	{Name: "rclone", Package: "example.com/operator-workshop/scripts/restic/rclone", Module: "restic"},
 }
 
 // operatorSDK is built without the C libraries for signatures and storage of images. The releases of operator-sdk set
@@ -315,6 +318,7 @@ func readPins(dir string) (pins, error) {
 	if err != nil {
 		return p, err
 	}
+	p.modules[file.Module.Mod.Path] = "workshop" // a program that consists of packages of other modules
 	for _, r := range file.Require {
 		p.modules[r.Mod.Path] = r.Mod.Version
 	}

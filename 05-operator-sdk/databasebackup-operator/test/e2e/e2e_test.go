@@ -57,33 +57,53 @@ func rows() string {
 		"SELECT count(*), md5(string_agg(c::text, E'\\n' ORDER BY id)) FROM customers c;")
 }
 
-// listed returns the backups in status, newest first: name, state, verification.
-func listed() (all [][]string) {
+// listed returns the backups in status, newest first: name, snapshot, verification.
+func listed(name string) (all [][]string) {
 	GinkgoHelper()
-	out := kubectl("-n", "orders", "get", "dbb", "orders", "-o",
-		`jsonpath={range .status.backups[*]}{.name} {.state} {.verified}{"\n"}{end}`)
+	out := kubectl("-n", "orders", "get", "dbb", name, "-o",
+		`jsonpath={range .status.backups[*]}{.name} {.snapshot} {.verified}{"\n"}{end}`)
 	for _, line := range utils.Lines(out) {
 		all = append(all, strings.Fields(line))
 	}
 	return all
 }
 
-// onVolume lists the files on the volume of the backups, with a pod that mounts it.
-func onVolume() []string {
+// restic runs restic on the repository of the volume, in a pod that mounts it.
+func restic(args ...string) string {
 	GinkgoHelper()
-	return utils.Lines(kubectl("-n", "orders", "exec", "look", "--", "find", "/volume", "-type", "f", "-not",
-		"-name", ".lock"))
+	return kubectl(append([]string{"-n", "orders", "exec", "look", "--", "restic", "--no-cache", "--no-lock"}, args...)...)
 }
 
-// restore creates the scenario's DatabaseRestore for a backup.
-func restore(name, backup string, overwrite bool) {
+// scenario reads a file of the scenario, with some texts replaced.
+func scenario(file string, replace ...string) string {
 	GinkgoHelper()
 	dir, err := utils.ProjectDir()
 	Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(dir, "scenario", "restore.yaml"))
+	text, err := os.ReadFile(filepath.Join(dir, "scenario", file))
 	Expect(err).NotTo(HaveOccurred())
-	apply(strings.NewReplacer("orders-29012345", backup, "name: orders-back\n", "name: "+name+"\n",
-		"overwrite: true", fmt.Sprintf("overwrite: %t", overwrite)).Replace(string(text)))
+	return strings.NewReplacer(replace...).Replace(string(text))
+}
+
+// restore creates the scenario's DatabaseRestore for a backup.
+func restore(name, backup string) {
+	GinkgoHelper()
+	apply(scenario("restore.yaml", "orders-29012345", backup, "name: orders-back\n", "name: "+name+"\n"))
+}
+
+// succeeded reads the outcome of a DatabaseRestore: the status and the reason of its condition.
+func succeeded(name string) func() (string, error) {
+	return field("dbr", name, `.status.conditions[?(@.type=="Succeeded")]['status','reason']`)
+}
+
+// startDatabase starts PostgreSQL with orders in it, in a new namespace.
+func startDatabase() {
+	GinkgoHelper()
+	kubectl("apply", "-f", "scenario/namespace.yaml")
+	credentials("orders-admin", "postgres", passwords["orders-admin"])
+	credentials("orders-backup", "backup", passwords["orders-backup"])
+	kubectl("apply", "-f", "scenario/database.yaml")
+	kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=180s")
+	kubectl("-n", "orders", "rollout", "status", "statefulset/orders", "--timeout=180s")
 }
 
 var _ = Describe("databasebackup-operator", Ordered, func() {
@@ -99,12 +119,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		DeferCleanup(func() { // a finalizer needs the operator; the kind may be gone
 			_, _ = utils.Kubectl("-n", "orders", "delete", "databaserestores,databasebackups", "--all", "--timeout=60s")
 		})
-		kubectl("apply", "-f", "scenario/namespace.yaml")
-		credentials("orders-admin", "postgres", passwords["orders-admin"])
-		credentials("orders-backup", "backup", passwords["orders-backup"])
-		kubectl("apply", "-f", "scenario/database.yaml")
-		kubectl("-n", namespace, "rollout", "status", "deployment/"+manager, "--timeout=120s")
-		kubectl("-n", "orders", "rollout", "status", "statefulset/orders", "--timeout=120s")
+		startDatabase()
 		before = rows()
 		Expect(before).To(HavePrefix("10000|"))
 	})
@@ -140,9 +155,9 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		kubectl("apply", "-f", "scenario/backup.yaml")
 		seen := map[string]bool{}
 		Eventually(func() int {
-			for _, backup := range listed() {
+			for _, backup := range listed("orders") {
 				Expect(backup).To(HaveLen(3))
-				Expect(backup[1:]).To(Equal([]string{"Good", "Restore"}), "of %s", backup[0])
+				Expect(backup[2]).To(Equal("Restore"), "of %s", backup[0])
 				if !seen[backup[0]] {
 					seen[backup[0]] = true
 					names = append(names, backup[0])
@@ -152,27 +167,25 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 			}
 			return len(names)
 		}, "4m").Should(Equal(3))
-		Expect(listed()).To(HaveLen(2))
-		Expect(listed()[0][0]).To(Equal(names[2]))
-		Eventually(func() (string, error) { // a pod that starts has no log yet
-			return utils.Kubectl("-n", "orders", "logs", "-l", "app.kubernetes.io/component=backup", "-c", "scratch",
-				"--tail=-1")
-		}).Should(ContainSubstring("Restored dump"), "of the container that has neither the volume nor the password")
+		Expect(listed("orders")).To(HaveLen(2))
+		Expect(listed("orders")[0][0]).To(Equal(names[2]))
 		for _, kind := range []string{"Ready", "TargetReady", "BackupSucceeded", "RestoreVerified"} {
 			Eventually(condition(kind)).Should(Equal("True"), kind)
 		}
 	})
 
-	It("rests when it is suspended, and has on the volume what status lists", func() {
+	It("rests when it is suspended, and has in the repository what status lists", func() {
 		kubectl("-n", "orders", "patch", "dbb", "orders", "--type=merge", "-p", `{"spec":{"suspend":true,"backoffLimit":0}}`)
 		Eventually(reason("Ready")).Should(Equal("Suspended"))
 		Eventually(field("dbb", "orders", ".status.activeJob")).Should(BeEmpty())
-		kubectl("apply", "-f", "scenario/look.yaml")
+		secret := kubectl("-n", "orders", "get", "dbb", "orders", "-o", "jsonpath={.status.encryptionSecretName}")
+		apply(scenario("look.yaml", "example.com/pgbackup:v0.0.1", jobImage, "secretName: repository", "secretName: "+secret))
 		kubectl("-n", "orders", "wait", "pod/look", "--for=condition=Ready", "--timeout=60s")
-		Expect(onVolume()).To(HaveLen(6), "a dump, globals and facts of each of two backups")
-		for _, backup := range listed() {
-			Expect(onVolume()).To(ContainElement(ContainSubstring("/" + backup[0] + ".dump")))
+		snapshots := restic("snapshots", "--tag=dump", "--compact")
+		for _, backup := range listed("orders") {
+			Expect(snapshots).To(ContainSubstring(backup[1]))
 		}
+		Expect(restic("check", "--read-data")).To(ContainSubstring("no errors were found"))
 	})
 
 	var last string // when the last backup was complete
@@ -183,16 +196,16 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		kubectl("-n", "orders", "annotate", "dbb", "orders", "databases.test.io/trigger=wrong-password", "--overwrite")
 	})
 
-	It("restores what was lost, and refuses to replace what is there until overwrite allows it", func() {
-		backup := listed()[0][0]
+	It("restores into a new database, and refuses one that is not empty", func() {
+		backup := listed("orders")[0][0]
 		psql("DROP TABLE orders;")
-		restore("orders-careful", backup, false)
-		Eventually(field("dbr", "orders-careful", `.status.conditions[?(@.type=="Succeeded")].reason`)).
-			Should(Equal("TargetNotEmpty"))
-		restore("orders-back", backup, true)
-		Eventually(field("dbr", "orders-back", `.status.conditions[?(@.type=="Succeeded")].status`)).Should(Equal("True"))
+		restore("orders-careful", backup)
+		Eventually(succeeded("orders-careful")).Should(Equal("False TargetNotEmpty"))
+		kubectl("-n", "orders", "exec", "orders-0", "--", "psql", "-X", "-q", "-U", "postgres",
+			"-c", "ALTER DATABASE orders RENAME TO orders_lost")
+		restore("orders-back", backup)
+		Eventually(succeeded("orders-back")).Should(Equal("True RestoreSucceeded"))
 		Expect(rows()).To(Equal(before))
-		Expect(field("dbr", "orders-back", ".status.restored.rows")()).To(Equal("10100"))
 	})
 
 	It("says that a run failed, and why, and does not call it a backup", func() {
@@ -200,7 +213,7 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		Expect(condition("BackupSucceeded")()).To(Equal("False"))
 		Expect(field("dbb", "orders", ".status.lastHandledTrigger")()).To(Equal("wrong-password"))
 		Expect(field("dbb", "orders", ".status.lastBackupTime")()).To(Equal(last))
-		Expect(listed()).To(HaveLen(2))
+		Expect(listed("orders")).To(HaveLen(2))
 		credentials("orders-backup", "backup", passwords["orders-backup"])
 	})
 
@@ -231,12 +244,33 @@ var _ = Describe("databasebackup-operator", Ordered, func() {
 		}
 	})
 
-	It("leaves no file where the policy is Delete, and nothing in the cluster", func() {
-		By("deleting the DatabaseBackup and its files")
+	It("stores backups on an S3 server and on a REST server, too", func() {
+		apply(storeSecrets())
+		kubectl("apply", "-f", "scenario/stores.yaml")
+		kubectl("-n", "orders", "rollout", "status", "deployment/s3", "--timeout=120s")
+		kubectl("-n", "orders", "rollout", "status", "deployment/rest", "--timeout=120s")
+		for name, destination := range map[string]string{
+			"s3":   "s3: {endpoint: 'http://s3.orders.svc:9000', bucket: backups, credentialsSecretRef: {name: store-s3}}",
+			"rest": "rest: {url: 'http://rest.orders.svc:8000/orders', credentialsSecretRef: {name: store-rest}}",
+		} {
+			apply(elsewhere("orders-"+name, destination))
+		}
+		for _, name := range []string{"orders-s3", "orders-rest"} {
+			Eventually(verified(name), "3m").Should(Equal("True RestoreVerified"), name)
+		}
+		kubectl("-n", "orders", "patch", "dbb", "orders-s3", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
+		Eventually(field("dbb", "orders-s3", ".metadata.finalizers")).ShouldNot(BeEmpty())
+		kubectl("-n", "orders", "delete", "dbb", "orders-s3", "orders-rest", "--timeout=90s")
+	})
+
+	It("brings the rows back in a new cluster, from a store outside of both", disaster)
+
+	It("leaves no snapshot where the policy is Delete, and nothing in the cluster", func() {
+		By("deleting the DatabaseBackup and its snapshots")
 		kubectl("-n", "orders", "patch", "dbb", "orders", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
 		Eventually(field("dbb", "orders", ".metadata.finalizers")).Should(ContainSubstring("databases.test.io/files"))
 		kubectl("-n", "orders", "delete", "dbr,dbb", "--all", "--timeout=90s")
-		Expect(onVolume()).To(BeEmpty())
+		Expect(restic("snapshots", "--json")).To(HavePrefix("[]"))
 		Eventually(func() string { return kubectl("-n", "orders", "get", "jobs", "-o", "name") }).Should(BeEmpty())
 
 		By("removing the database and the operator")
