@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A demo that was interrupted leaves a MyWeb with children. Another demo may still wait for Enter, or an operator of the
-// reader may work. The next demo begins without the first, and names the second.
+// A demo that was interrupted leaves a MyWeb with children. An operator of the reader, or of another demo, may still
+// work. The next demo removes the MyWeb, and names the operator.
 func TestADemoBeginsClean(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -24,7 +24,8 @@ func TestADemoBeginsClean(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := w.bringUp(t.Context(), filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")); err != nil {
+	crd := filepath.Join(chapter, "config", "crd", "operator.k8s-summit.org_mywebs.yaml")
+	if err := w.bringUp(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
 	run := func(name string, args ...string) *exec.Cmd {
@@ -46,8 +47,8 @@ func TestADemoBeginsClean(t *testing.T) {
 	uid := kubectl("get", "myweb", "myweb", "-o", "jsonpath={.metadata.uid}")
 	kubectl("create", "configmap", "myweb")
 	kubectl("label", "configmap", "myweb", "app.kubernetes.io/instance=myweb")
-	kubectl("patch", "configmap", "myweb", "-p", `{"metadata":{"ownerReferences":[{"apiVersion":"operator.k8s-summit.org/v1",`+
-		`"kind":"MyWeb","name":"myweb","uid":"`+uid+`"}]}}`)
+	kubectl("patch", "configmap", "myweb", "-p", `{"metadata":{"ownerReferences":[{"kind":"MyWeb","name":"myweb",`+
+		`"apiVersion":"operator.k8s-summit.org/v1","uid":"`+uid+`"}]}}`)
 	if err := w.removeSample(t.Context(), chapter); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,8 @@ func (f *family) members() (some []process) {
 
 // table asks ps, the only way without a C library here.
 func table() (all []process) {
-	out, _ := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,rss=,state=,time=").Output() // reap may have taken its exit status
+	// The error is ignored, because reap may have taken the exit status.
+	out, _ := exec.Command("ps", "-axo", "pid=,ppid=,pgid=,rss=,state=,time=").Output()
 	for line := range strings.Lines(string(out)) {
 		var p process
 		var state, used string

@@ -26,7 +26,7 @@ func watches() []suite.Check {
 			Title: "after 410 Gone all is listed again, and the operator notices a child or MyWeb that was deleted meanwhile"},
 		{ID: "fault/10-mywebs-unseen", Run: mywebsUnseen,
 			Title: "an operator that does not see its own status writes does not repeat them"},
-		{ID: "fault/10-slow-rollout", Fast: true, Run: slowRollout,
+		{ID: "fault/10-mywebs-slow-rollout", Run: slowRollout,
 			Title: "a slow rollout costs 3 writes of children and 2 of status, none refused, also while the operator does not " +
 				"see its first status write"},
 		{ID: "fault/11-old-list", Run: oldSnapshot(true),
